@@ -24,6 +24,7 @@ const SDKS: [(&str, &[&str]); 5] = [
         "go",
         &[
             "README.md",
+            "actions.go",
             "bindings",
             "component-type.wasm",
             "exports_wasip1.go",
@@ -110,8 +111,8 @@ fn packed(
             |file: &Packed| -> Outcome<String> { Ok(String::from_utf8(file.content.clone())?) };
         match (sdk, file.path.as_str()) {
             (_, "README.md") => {
-                let docs = format!("]({REPOSITORY}/blob/main/docs/");
-                file.content = text(file)?.replace("](../../docs/", &docs).into_bytes();
+                let files = format!("]({REPOSITORY}/blob/main/");
+                file.content = text(file)?.replace("](../../", &files).into_bytes();
             }
             ("rust", "Cargo.toml") => {
                 file.content = manifest(root, &text(file)?, version)?.into_bytes()

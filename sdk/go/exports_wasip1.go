@@ -12,6 +12,7 @@ import (
 	extract "github.com/opilio/opilio/sdk/go/bindings/exports/export_opilio_plugin_extractor"
 	judge "github.com/opilio/opilio/sdk/go/bindings/exports/export_opilio_plugin_filter"
 	observe "github.com/opilio/opilio/sdk/go/bindings/exports/export_opilio_plugin_observer"
+	browse "github.com/opilio/opilio/sdk/go/bindings/exports/export_opilio_plugin_page_behavior"
 	rank "github.com/opilio/opilio/sdk/go/bindings/exports/export_opilio_plugin_precedence"
 	start "github.com/opilio/opilio/sdk/go/bindings/exports/export_opilio_plugin_setup"
 	wait "github.com/opilio/opilio/sdk/go/bindings/exports/export_opilio_plugin_wait_evaluator"
@@ -22,16 +23,17 @@ import (
 	extractors "github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_extractor"
 	filters "github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_filter"
 	observers "github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_observer"
+	behaviors "github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_page_behavior"
 	setups "github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_setup"
 	types "github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_types"
 	waits "github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_wait_evaluator"
 	"github.com/opilio/opilio/sdk/go/internal/wit"
 )
 
-// What this component has become.
+// The configured plugin.
 var current any
 
-// What is lent for a call is given back at its end.
+// The functions that the host calls. Each drops its borrowed resources before it returns.
 func init() {
 	start.Describe = describe
 	start.Configure = configure
@@ -168,9 +170,20 @@ func init() {
 		}
 		return made
 	}
+	browse.Step = func(page *documents.Page, visit *documents.Visit, memory []uint8) behaviors.StepPlan {
+		defer report()
+		defer page.Drop()
+		defer visit.Drop()
+		plan := as[PageBehavior]().Step(hostPage{page}, hostVisit{visit}, memory)
+		made := behaviors.StepPlan{Count: plan.Count, Memory: plan.Memory, Finished: plan.Finished}
+		for _, one := range plan.Actions {
+			made.Actions = append(made.Actions, action(one))
+		}
+		return made
+	}
 }
 
-// A panic is told in one piece, with the stack, and ends the call as a fault. Go would write it word by word.
+// A panic ends the call with an error. It is logged as one line with the stack, because Go would log each word on its own.
 func report() {
 	if panicked := recover(); panicked != nil {
 		Error("panic: %v\n%s", panicked, debug.Stack())
@@ -218,7 +231,7 @@ func describe() []setups.Description {
 func setupKind(of kind) setups.Kind {
 	return [...]func() setups.Kind{
 		setups.MakeKindExtractor, setups.MakeKindFilter, setups.MakeKindDigestStripper, setups.MakeKindChangeEvaluator,
-		setups.MakeKindWaitEvaluator, setups.MakeKindPrecedence, setups.MakeKindObserver,
+		setups.MakeKindWaitEvaluator, setups.MakeKindPrecedence, setups.MakeKindObserver, setups.MakeKindPageBehavior,
 	}[of]()
 }
 
@@ -280,6 +293,38 @@ func ruling(of Ruling) filters.Ruling {
 		made.Verdict = filters.MakeVerdictRetry(milliseconds(of.after))
 	}
 	return made
+}
+
+func action(of Action) behaviors.Action {
+	switch of := of.(type) {
+	case ScrollToTop:
+		return behaviors.MakeActionScroll(behaviors.MakeScrollTargetTop())
+	case ScrollToBottom:
+		return behaviors.MakeActionScroll(behaviors.MakeScrollTargetBottom())
+	case ScrollTo:
+		return behaviors.MakeActionScroll(behaviors.MakeScrollTargetTo(uint32(of)))
+	case ScrollBy:
+		return behaviors.MakeActionScroll(behaviors.MakeScrollTargetBy(int32(of)))
+	case ScrollToElement:
+		return behaviors.MakeActionScroll(behaviors.MakeScrollTargetElement(string(of)))
+	case Click:
+		return behaviors.MakeActionClick(behaviors.Click{
+			Selector: of.Selector, Text: text(of.Text), AtMost: max(of.AtMost, 1), OnlyNew: of.OnlyNew,
+		})
+	case WaitForSelector:
+		return behaviors.MakeActionWaitForSelector(behaviors.SelectorWait{
+			Selector: of.Selector, AtMost: milliseconds(of.AtMost),
+		})
+	case WaitForNetwork:
+		return behaviors.MakeActionWaitForNetwork(milliseconds(time.Duration(of)))
+	case Pause:
+		return behaviors.MakeActionWait(milliseconds(time.Duration(of)))
+	case Evaluate:
+		return behaviors.MakeActionEvaluate(string(of))
+	case Screenshot:
+		return behaviors.MakeActionScreenshot()
+	}
+	panic("an action of a step is nil")
 }
 
 func extraction(of Extraction) extractors.Extraction {

@@ -25,7 +25,7 @@ func find(table, key string) (Row, bool) {
 func instant(at uint64) time.Time { return time.UnixMilli(int64(at)).UTC() }
 
 func duration(of uint64) time.Duration {
-	// Longer than Go can say is as long as it can.
+	// Durations longer than Go's longest become that.
 	if of > uint64(1<<63-1)/uint64(time.Millisecond) {
 		return 1<<63 - 1
 	}
@@ -97,6 +97,43 @@ func (q hostQueue) Best() uint8 {
 
 func (q hostQueue) Now() time.Time { return instant(q.Queue.Now()) }
 
+type hostPage struct{ *documents.Page }
+
+func (p hostPage) URI() string { return p.Uri() }
+
+func (p hostPage) Count(selector string) (uint64, bool) { return p.Page.Count(selector).Get() }
+
+func (p hostPage) Results() []ActionResult {
+	var made []ActionResult
+	for _, one := range p.Page.Results() {
+		made = append(made, actionResult(one))
+	}
+	return made
+}
+
+func (p hostPage) TimeUsed() time.Duration { return duration(p.Page.TimeUsed()) }
+
+func (p hostPage) TimeLeft() time.Duration { return duration(p.Page.TimeLeft()) }
+
+func actionResult(of documents.ActionResult) ActionResult {
+	made := ActionResult{Kind: ResultKind(of.Tag())}
+	switch made.Kind {
+	case ResultClicked:
+		made.Clicked = of.Clicked()
+	case ResultValue:
+		made.Text = of.Value()
+	case ResultInvalid:
+		made.Text = of.Invalid()
+	case ResultException:
+		made.Text = of.Exception()
+	case ResultRefused:
+		made.Text = of.Refused()
+	case OtherResult:
+		made.Text = of.Other()
+	}
+	return made
+}
+
 type hostVisit struct{ *documents.Visit }
 
 func (v hostVisit) Candidate() Candidate { return wholeCandidate{v.Visit.Candidate()} }
@@ -150,7 +187,7 @@ func (v hostVisit) Attribute(name string) (Kept, bool) { return kept(v.Visit.Att
 
 func (v hostVisit) SiteValue(name string) (Kept, bool) { return kept(v.Visit.SiteValue(name)) }
 
-// A candidate of which all is known.
+// A candidate that the host returned as a whole.
 type wholeCandidate struct{ of types.Candidate }
 
 func (c wholeCandidate) URI() string              { return c.of.Uri }
@@ -164,7 +201,7 @@ func (c wholeCandidate) Address() string          { return orEmpty(c.of.Address)
 func (c wholeCandidate) Seed() bool               { return c.of.Seed }
 func (c wholeCandidate) Attributes() []NamedValue { return named(c.of.Attributes) }
 
-// By its URI or its SURT form, as the table's kind wants it.
+// IsInTable looks up the URI or the SURT form, depending on the kind of the table.
 func (c wholeCandidate) IsInTable(table string) bool {
 	kind, is := opilio_plugin_tables.KindOf(table).Get()
 	if !is {
@@ -178,7 +215,7 @@ func (c wholeCandidate) IsInTable(table string) bool {
 	return is
 }
 
-// Candidates that are asked about together. Columns come whole when a value of theirs is first looked at.
+// The candidates of one call. The host returns a column as a whole when a plugin first reads one of its values.
 type columns struct {
 	host   *documents.Candidates
 	texts  [8][]string

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Without a host, as in tests, lines go to standard error, counters nowhere, and tables are those that a test names.
+// In native tests there is no host. Log lines go to standard error, counters are ignored, and tables come from the test.
 func writeLog(level uint8, line string) {
 	fmt.Fprintf(os.Stderr, "%s: %s\n", [...]string{"debug", "info", "warn", "error"}[level], line)
 }
@@ -18,17 +18,17 @@ func addToCounter(string, uint64) {}
 
 func find(table, key string) (Row, bool) { return TestTables[table].Find(key) }
 
-// TestTable is a table of the host's, as tests have it.
+// TestTable is a host table in a test.
 type TestTable struct {
 	// Kind is "surt-prefixes" or "key-values".
 	Kind string `json:"kind"`
 	Rows []Row  `json:"rows"`
 }
 
-// TestTables are those that Find finds in a test. A component has its host's.
+// TestTables are the tables of Find in a test. A component uses the host's tables instead.
 var TestTables map[string]TestTable
 
-// Find is the row with the longest prefix of the key, or the last with the key itself.
+// Find returns the row with the longest prefix of the key, or the last row with the key itself.
 func (t TestTable) Find(key string) (Row, bool) {
 	var found Row
 	is := false
@@ -44,14 +44,14 @@ func (t TestTable) Find(key string) (Row, bool) {
 	return found, is
 }
 
-// TestPlugin is an exported plugin, as tests ask for it.
+// TestPlugin is an exported plugin for tests.
 type TestPlugin struct {
 	About
-	// Configure makes what is asked: the *P of its Export.
+	// Configure returns the configured plugin: the *P of its Export.
 	Configure func(settings string) (any, []Fault)
 }
 
-// TestPlugins are those that this program exports.
+// TestPlugins returns the plugins that this program exports.
 func TestPlugins() []TestPlugin {
 	made := make([]TestPlugin, 0, len(exported))
 	for _, one := range exported {
@@ -60,7 +60,7 @@ func TestPlugins() []TestPlugin {
 	return made
 }
 
-// Verdict has what a ruling says: the word of the contract, the time after which to try again, the reason.
+// Verdict returns the parts of a ruling: the contract's word, the time until a retry, and the reason.
 func (r Ruling) Verdict() (word string, after time.Duration, reason string) {
 	return [...]string{"accept", "reject", "pass", "unchanged", "retry"}[r.verdict], r.after, r.reason
 }

@@ -1,36 +1,37 @@
-// Package opilio is for plugins in Go: a type with settings, a method or two, one Export line. README.md has a whole one.
+// Package opilio is the SDK for plugins in Go. A plugin is a struct of settings, a type with a method for each kind, and a
+// call of Export. README.md has a complete example.
 package opilio
 
 import "time"
 
-// About is who a plugin is.
+// About describes a plugin.
 type About struct {
-	// Name has lower-case words joined by hyphens.
+	// Name consists of lower-case words joined by hyphens.
 	Name string
-	// Version is semantic.
+	// Version is a semantic version.
 	Version string
-	// Summary is one sentence for the operator.
+	// Summary is one sentence for operators.
 	Summary string
-	// MediaTypes and URIs (regular expressions) are what it wants to be asked about; empty for anything.
+	// MediaTypes and URIs (regular expressions) select the documents that the plugin is called for. Empty: all.
 	MediaTypes []string
 	URIs       []string
-	// Keeps declares values that it keeps from visit to visit.
+	// Keeps declares the values that the plugin keeps from visit to visit.
 	Keeps []Keep
 }
 
-// Keep is a value that a plugin keeps with URIs, or with sites.
+// Keep declares a value that a plugin keeps with URIs, or with sites.
 type Keep struct {
 	Name     string
 	WithSite bool
-	// Version of the value's form, which comes back with it.
+	// Version of the value's format. The host returns it with the value.
 	Version uint32
 }
 
-// Fault is one thing that is wrong with the settings.
+// Fault is one error in the settings.
 type Fault struct {
 	// Pointer is a JSON Pointer such as "/names/0"; empty for the whole.
 	Pointer string
-	// Problem is a fragment, lower-case, no full stop.
+	// Problem is a lower-case fragment without a full stop.
 	Problem string
 }
 
@@ -39,33 +40,34 @@ type Extractor interface {
 	Extract(Document) Extraction
 }
 
-// A CandidateFilter says yes or no to URIs that were found, and to documents by the URI they came from.
+// A CandidateFilter accepts or rejects links. Without a DocumentFilter it judges documents too, by their URI.
 type CandidateFilter interface {
 	JudgeCandidate(Stage, Candidate) Ruling
 }
 
-// A DocumentFilter says yes or no to responses.
+// A DocumentFilter accepts or rejects responses.
 type DocumentFilter interface {
 	JudgeDocument(Stage, Document, Visit) Ruling
 }
 
-// A DigestStripper says what does not count as content. An error makes the content state unknown; TooLarge says that
-// it was the size.
+// A DigestStripper returns the spans that do not count as content. An error makes the content state unknown. TooLarge is
+// the error for documents that are too large.
 type DigestStripper interface {
 	Strip(Document) ([]Span, error)
 }
 
-// A ChangeEvaluator says whether a document has changed. Last is nil at the first visit.
+// A ChangeEvaluator decides whether a document has changed. Last is nil at the first visit.
 type ChangeEvaluator interface {
 	Compare(document Document, visit Visit, last []byte) Comparison
 }
 
-// A WaitEvaluator says how long to wait; false leaves it to the next.
+// A WaitEvaluator returns the wait until the next visit. False leaves the answer to the next evaluator.
 type WaitEvaluator interface {
 	Evaluate(Visit) (Wait, bool)
 }
 
-// A CandidatePrecedence ranks candidates: 1 first, 255 last, 0 leaves it to the next. The document is nil for seeds.
+// A CandidatePrecedence ranks links from 1 (first) to 255 (last). 0 leaves the answer to the next plugin. The document is
+// nil for seeds.
 type CandidatePrecedence interface {
 	RankCandidate(candidate Candidate, document Document) uint8
 }
@@ -75,7 +77,7 @@ type QueuePrecedence interface {
 	RankQueue(Queue) uint8
 }
 
-// An Observer is told of finished URIs. Memory is what it answered last.
+// An Observer receives finished URIs. Memory is that of its last Observation.
 type Observer interface {
 	Observe(memory []byte, events []Finished) Observation
 }
@@ -85,15 +87,20 @@ type Reporter interface {
 	Report(memory []byte, now time.Time) []Report
 }
 
-// Export makes a plugin of the component: who it is, the defaults of its settings, and what it becomes with settings. It is
-// of every kind whose methods *P has. Call it in init; several times for several plugins.
+// A PageBehavior operates pages in a browser. Memory is that of its last StepPlan on the page; empty at the first step.
+type PageBehavior interface {
+	Step(page Page, visit Visit, memory []byte) StepPlan
+}
+
+// Export adds a plugin to the component: its description, the defaults of its settings, and a function that makes the
+// configured plugin. The methods of *P determine its kinds. Call Export in init, once for each plugin.
 func Export[S, P any](about About, defaults S, become func(S) (*P, []Fault)) {
 	exported = append(exported, newEntry(about, defaults, become))
 }
 
 type kind uint8
 
-// In the order of the contract.
+// Kinds in the order of the contract.
 const (
 	extractor kind = iota
 	filter
@@ -102,9 +109,10 @@ const (
 	waitEvaluator
 	precedence
 	observer
+	pageBehavior
 )
 
-// A plugin of this component.
+// An exported plugin.
 type entry struct {
 	about     About
 	kinds     []kind
@@ -149,6 +157,7 @@ func kindsOf(plugin any) []kind {
 	_, ranksCandidates := plugin.(CandidatePrecedence)
 	_, ranksQueues := plugin.(QueuePrecedence)
 	_, observes := plugin.(Observer)
+	_, operatesPages := plugin.(PageBehavior)
 	is(extractor, extracts)
 	is(filter, judgesCandidates, judgesDocuments)
 	is(digestStripper, strips)
@@ -156,5 +165,6 @@ func kindsOf(plugin any) []kind {
 	is(waitEvaluator, evaluates)
 	is(precedence, ranksCandidates, ranksQueues)
 	is(observer, observes)
+	is(pageBehavior, operatesPages)
 	return kinds
 }

@@ -11,60 +11,60 @@ type NamedValue struct{ Name, Value string }
 // Header is one header field, as received.
 type Header struct{ Name, Value string }
 
-// Kept is a value that was kept, and the version of its form.
+// Kept is a kept value, and the version of its format.
 type Kept struct {
 	Version uint32
 	Value   string
 }
 
-// Span is bytes from Offset on.
+// Span is Length bytes from Offset on.
 type Span struct{ Offset, Length uint64 }
 
 // Hop is how a URI was found.
 type Hop uint8
 
 const (
-	// Link is followed by a reader (L).
+	// LinkHop is a link that a reader follows (L).
 	LinkHop Hop = iota
-	// EmbedHop is needed to render the page (E).
+	// EmbedHop is a resource that the page needs (E).
 	EmbedHop
-	// SpeculativeHop looks like a URI and may be none (X).
+	// SpeculativeHop is a text that looks like a URI (X).
 	SpeculativeHop
-	// RedirectHop is where the server sent us (R).
+	// RedirectHop is the target of a redirect (R).
 	RedirectHop
-	// PrerequisiteHop is needed before another URI (P).
+	// PrerequisiteHop must be fetched before another URI (P).
 	PrerequisiteHop
-	// InferredHop is deduced by convention (I).
+	// InferredHop follows from a convention, such as /favicon.ico (I).
 	InferredHop
-	// ManifestHop is named by a list made for crawlers (M).
+	// ManifestHop is in a list made for crawlers, such as a sitemap (M).
 	ManifestHop
-	// SubmitHop is what submitting a form would ask for (S).
+	// SubmitHop is the request that submitting a form sends (S).
 	SubmitHop
 )
 
-// Link is a reference found in a document, as written there.
+// Link is a reference in a document, as written there.
 type Link struct {
 	URI string
 	Hop Hop
-	// Context is where it stood, such as "a/@href".
+	// Context is its place in the document, such as "a/@href".
 	Context string
-	// Base is what to resolve it against, where that is not the document's base.
+	// Base is the URI to resolve it against. Empty: the document's base.
 	Base string
-	// Submission is the form that a SubmitHop stands for.
+	// Submission is the form of a SubmitHop.
 	Submission *Submission
-	// Published and Modified are what the page says of the target; zero where it does not.
+	// Published and Modified are the dates that the page gives for the target. Zero: none.
 	Published, Modified time.Time
 	Attributes          []NamedValue
 }
 
-// Submission is a form that is sent.
+// Submission is a submitted form.
 type Submission struct {
 	Method, ContentType string
 	Body                []byte
 }
 
 // Fragment is a part of a document with a media type of its own. Its content is the first of Text, Bytes, TextAt and
-// BytesAt that is there.
+// BytesAt that is set.
 type Fragment struct {
 	MediaType string
 	Text      string
@@ -73,25 +73,25 @@ type Fragment struct {
 	TextAt *Span
 	// BytesAt is a span of the document's bytes.
 	BytesAt *Span
-	// Context is where it stood, such as "script".
+	// Context is its place in the document, such as "script".
 	Context string
-	// Base of its links, where that is not the document's.
+	// Base of its links. Empty: the document's base.
 	Base string
 }
 
-// Extraction is what one document gave.
+// Extraction is the answer of an extractor for one document.
 type Extraction struct {
 	Links     []Link
 	Fragments []Fragment
-	// Base is the one that the document declares.
+	// Base is the base URI that the document declares.
 	Base string
-	// Finished keeps extractors of last resort out.
+	// Finished skips the extractors of last resort.
 	Finished bool
-	// Problem is what could not be read, for the log.
+	// Problem describes content that could not be read, for the log.
 	Problem string
 }
 
-// Stage is where a filter is asked.
+// Stage is the step of a visit at which a filter is called.
 type Stage uint8
 
 const (
@@ -100,9 +100,10 @@ const (
 	MidFetchStage
 	PostFetchStage
 	ExtractStage
+	RenderStage
 	ArchiveStage
 	PluginStage
-	// OtherStage is one of a later contract.
+	// OtherStage is a stage of a later contract.
 	OtherStage
 )
 
@@ -123,42 +124,42 @@ type Ruling struct {
 	reason  string
 }
 
-// Accept says yes. The reason, here and below, is for people and may be empty.
+// Accept makes a ruling that accepts. Reasons are for people and may be empty.
 func Accept(reason string) Ruling { return Ruling{accept, 0, reason} }
 
-// Reject says no.
+// Reject makes a ruling that rejects.
 func Reject(reason string) Ruling { return Ruling{reject, 0, reason} }
 
-// Pass has no opinion.
+// Pass makes a ruling without an opinion.
 func Pass() Ruling { return Ruling{pass, 0, ""} }
 
-// Unchanged says, at mid-fetch, that the headers show no change.
+// Unchanged makes a ruling for mid-fetch: the headers show that nothing has changed.
 func Unchanged(reason string) Ruling { return Ruling{unchanged, 0, reason} }
 
-// Retry says, at post-fetch, to fetch it again after a while.
+// Retry makes a ruling for post-fetch: the URI is fetched again after this time.
 func Retry(after time.Duration, reason string) Ruling { return Ruling{retry, after, reason} }
 
-// TooLarge is the error of a stripper to whom a document is too large.
+// TooLarge is the error of a digest stripper for a document larger than this many bytes.
 type TooLarge uint64
 
 func (size TooLarge) Error() string { return fmt.Sprintf("larger than %d bytes", uint64(size)) }
 
-// Difference is whether a document has changed.
+// Difference is a change evaluator's decision.
 type Difference uint8
 
 const (
-	// NoAnswer leaves it to the next evaluator.
+	// NoAnswer leaves the answer to the next evaluator.
 	NoAnswer Difference = iota
-	// Differs is a new version.
+	// Differs means a new version.
 	Differs
-	// Same is no new version.
+	// Same means that there is no new version.
 	Same
 )
 
 // Comparison is a change evaluator's answer.
 type Comparison struct {
 	Difference Difference
-	// Fingerprint comes back as `last` at the next visit; nil where there is none.
+	// Fingerprint is passed to the next Compare as `last`. Nil: none.
 	Fingerprint []byte
 	Reason      string
 }
@@ -166,11 +167,11 @@ type Comparison struct {
 // Wait is a wait evaluator's answer.
 type Wait struct {
 	NextVisit time.Duration
-	// AskAgain is an earlier time to be asked at without a visit; zero for none.
+	// AskAgain is an earlier time at which the host asks again, without a visit. Zero: never.
 	AskAgain time.Duration
 }
 
-// State is that of a document's content.
+// State is the state of a document's content.
 type State uint8
 
 const (
@@ -180,37 +181,37 @@ const (
 	UnknownState
 )
 
-// PastVisit is one visit of the past.
+// PastVisit is an earlier visit.
 type PastVisit struct {
 	At     time.Time
 	Status int
 	State  State
-	// Size is negative where no body was fetched.
+	// Size is negative if no body was fetched.
 	Size int64
 }
 
-// Signal is news of a document from elsewhere.
+// Signal is a hint from elsewhere that a document has changed.
 type Signal struct {
 	At     time.Time
 	Source string
-	// Modified is zero where none was claimed.
+	// Modified is the claimed date of change. Zero: none.
 	Modified time.Time
 }
 
-// Neighbourhood is what is known of the documents around one.
+// Neighbourhood has figures of documents that share something with this one.
 type Neighbourhood struct {
 	Shares                     string
 	Documents, Visits, Changes uint64
 	Observed                   time.Duration
 }
 
-// Finished is a URI whose visit is completed, or has failed for good.
+// Finished is a URI whose visit succeeded, or failed for good.
 type Finished struct {
 	At        time.Time
 	URI       string
 	Status    int
 	MediaType string
-	// Size is negative where no body was fetched.
+	// Size is negative if no body was fetched.
 	Size int64
 	Took time.Duration
 	State
@@ -219,15 +220,15 @@ type Finished struct {
 	Attributes                          []NamedValue
 }
 
-// Line is one for a file of the observer's.
+// Line is a line for one of the observer's files.
 type Line struct{ File, Text string }
 
 // Observation is an observer's answer.
 type Observation struct {
-	// Memory comes back with the next batch.
+	// Memory is passed to the next Observe.
 	Memory []byte
 	Lines  []Line
 }
 
-// Report is a whole file.
+// Report is a file that replaces the observer's previous file of that name.
 type Report struct{ File, Content string }

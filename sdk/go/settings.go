@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// The JSON Schema of settings, from the fields of their struct:
+// schemaOf returns the JSON Schema of a struct of settings. A field is written like this:
 //
-//	Word string `json:"word" doc:"The word that it looks for." opilio:"overridable"`
+//	Word string `json:"word" doc:"The word to look for." opilio:"overridable"`
 //
-// `opilio` may hold overridable, expert, table (the name of a table) and level=info, level=warning or level=error, joined by
-// commas. What the defaults hold are the defaults.
+// The tag `opilio` has overridable, expert, table (for names of tables), and level=info, level=warning or level=error,
+// joined by commas. The values of the struct are the defaults in the schema.
 func schemaOf(defaults any) string {
 	text, err := json.Marshal(schema(reflect.ValueOf(defaults)))
 	if err != nil {
@@ -55,7 +55,7 @@ func schema(value reflect.Value) object {
 	}
 }
 
-// What JSON calls a field; nothing where it does not know it.
+// nameOf returns the name of a field in JSON, or an empty text for fields that are not in JSON.
 func nameOf(field reflect.StructField) string {
 	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 	switch {
@@ -94,7 +94,7 @@ func property(field reflect.StructField, value reflect.Value) object {
 	return made
 }
 
-// Settings as they were written, over the defaults.
+// read returns the given settings, with defaults for those that are missing.
 func read[S any](text string, defaults S) (S, []Fault) {
 	settings := defaults
 	forget(reflect.ValueOf(&settings).Elem(), []byte(text))
@@ -112,8 +112,8 @@ func read[S any](text string, defaults S) (S, []Fault) {
 	return settings, []Fault{{"", strings.TrimPrefix(err.Error(), "json: ")}}
 }
 
-// Takes away the defaults of lists and maps that are given: a decoder would write into the list that all plugins have as
-// their default, and add to a map.
+// forget clears the defaults of given lists and maps. The decoder would otherwise write into the list that all plugins
+// share, and add to the map.
 func forget(settings reflect.Value, text []byte) {
 	if settings.Kind() != reflect.Struct {
 		return

@@ -1,4 +1,4 @@
-"""`opilio_plugin` from a checkout, without installing it: `python3 opilio-plugin.py build DIR`."""
+"""Runs `opilio_plugin` from a checkout without an installation: `python3 opilio-plugin.py build DIR`."""
 
 import sys
 from pathlib import Path

@@ -178,9 +178,9 @@ fn check_published(wit: &Path) -> Result<BTreeMap<Version, PathBuf>> {
     let listed: BTreeMap<String, String> = text
         .lines()
         .map(|line| {
-            let (digest, path) = line
-                .split_once("  ")
-                .with_context(|| format!("{}: `{line}` is not a line of sha256sum", list.display()))?;
+            let (digest, path) = line.split_once("  ").with_context(|| {
+                format!("{}: `{line}` is not a line of sha256sum", list.display())
+            })?;
             Ok((path.to_owned(), digest.to_owned()))
         })
         .collect::<Result<_>>()?;

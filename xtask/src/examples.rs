@@ -16,6 +16,7 @@ use opilio_build::Language;
 
 use crate::repository::root;
 
+mod browser;
 mod crawl;
 mod crawls;
 mod measured;
@@ -123,6 +124,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
     let mut crawls = Steps::default();
     crawls::crawls(&mut crawls, opilio, &home);
+    browser::crawl(&mut crawls, opilio, &home);
     projects::crawls(&mut crawls, opilio, &home);
     let crawls = crawls.only(only).run()?;
 

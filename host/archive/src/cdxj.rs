@@ -1,7 +1,8 @@
 //! CDXJ, the index for the look-ups of replay tools: one line for each capture, `key timestamp {"url":…}`, sorted by bytes.
 //!
 //! The choice of records and fields follows cdxj-indexer: responses, revisits, and resources and metadata other than
-//! fields. [`index`] lists the records of a file; [`crate::Writer`] lists them as it writes them.
+//! fields. [`index`] lists the records of a file; [`crate::Writer`] lists them as it writes them. Responses to other requests than
+//! GET have method and body of the request in their key (`request_query.rs`), as with cdxj-indexer's `--post-append`.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -16,8 +17,9 @@ use crate::arc::timestamp14;
 use crate::digest::{Algorithm, Hasher};
 use crate::http_payload::{BodyPart, HttpPayload};
 use crate::reader::{Extent, Headers, ReadError, Reader, StoredRecord};
-use crate::record::{Block, HTTP_RESPONSE, Record, WARC_FIELDS};
+use crate::record::{Block, HTTP_RESPONSE, Record, RecordKind, WARC_FIELDS};
 use crate::repair::OPEN_SUFFIX;
+use crate::request_query::{BODY_UNINDEXED, REQUEST_BYTES_MAX, RequestQuery};
 
 /// Bytes of an HTTP message that are searched for its status and type.
 const HEAD_BYTES: usize = 64 * 1024;
@@ -66,6 +68,12 @@ pub struct CdxjCapture {
     /// The file, without its directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filename: Option<String>,
+    /// The body of the request as a query, if its method is in the key.
+    #[serde(rename = "requestBody", skip_serializing_if = "Option::is_none")]
+    pub request_body: Option<String>,
+    /// The method of the request, if it is in the key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
 }
 
 /// An invalid line of an index.
@@ -88,14 +96,74 @@ pub fn index(file: impl AsRef<Path>) -> Result<Vec<CdxjEntry>, ReadError> {
 /// The entries of a file's records, sorted, under another file name.
 pub(crate) fn index_as(file: &Path, name: &str) -> Result<Vec<CdxjEntry>, ReadError> {
     let mut reader = Reader::open(file)?;
-    let mut entries = Vec::new();
+    let mut entries: Vec<CdxjEntry> = Vec::new();
+    // The record before, which may be the other half of an exchange.
+    let mut last: Option<Exchanged> = None;
     while let Some(mut record) = reader.next_record()? {
+        let about = Exchanged::of(record.headers());
+        let is_of_last = last.as_ref().is_some_and(|last| about.is_of(last));
+        let is_asked = about.is_request && record.headers().first(BODY_UNINDEXED).is_none();
+        let query = match is_asked {
+            true => RequestQuery::of(&record.block(REQUEST_BYTES_MAX)?),
+            false => None,
+        };
         let listed = stored(&mut record)?;
         let extent = record.finish()?;
+        let is_listed = listed.is_some();
         entries.extend(listed.map(|entry| entry.at(extent, name)));
+        if let Some(last) = last.filter(|_| is_of_last) {
+            // A response may stand before its request, or behind it.
+            let sent = query.as_ref().filter(|_| last.is_listed);
+            let sent = sent.or(last.query.as_ref().filter(|_| is_listed));
+            if let Some((sent, entry)) = sent.zip(entries.last_mut()) {
+                entry.append(sent);
+            }
+        }
+        last = Some(Exchanged {
+            is_listed,
+            query,
+            ..about
+        });
     }
     sort(&mut entries);
     Ok(entries)
+}
+
+/// A record that may be one half of an exchange.
+struct Exchanged {
+    is_request: bool,
+    is_response: bool,
+    id: Option<String>,
+    concurrent_to: Option<String>,
+    uri: Option<String>,
+    /// True if the index has it.
+    is_listed: bool,
+    /// Of a request: what is appended to the key of its response.
+    query: Option<RequestQuery>,
+}
+
+impl Exchanged {
+    fn of(headers: &Headers) -> Exchanged {
+        let text = |name: &str| headers.first(name).map(str::to_owned);
+        Exchanged {
+            is_request: headers.kind() == "request",
+            is_response: matches!(headers.kind(), "response" | "revisit"),
+            id: text("WARC-Record-ID"),
+            concurrent_to: text("WARC-Concurrent-To"),
+            uri: headers.target_uri().map(str::to_owned),
+            is_listed: false,
+            query: None,
+        }
+    }
+
+    /// Returns true if it is the other half of the exchange that the record before is of.
+    fn is_of(&self, last: &Exchanged) -> bool {
+        let are_halves = self.is_request && last.is_response || self.is_response && last.is_request;
+        let names = |of: &Exchanged, other: &Exchanged| {
+            of.concurrent_to.is_some() && of.concurrent_to == other.id
+        };
+        are_halves && self.uri == last.uri && (names(self, last) || names(last, self))
+    }
 }
 
 /// The path of a file's index: beside it, with `.cdxj` in place of its own endings.
@@ -166,22 +234,40 @@ pub fn read(
     })
 }
 
-/// The entry of a record that is about to be written, without its place.
-pub(crate) fn written(record: &Record) -> Option<CdxjEntry> {
+/// The entry of a record that is about to be written with the others of its capture, without its place.
+pub(crate) fn written(record: &Record, capture: &[Record]) -> Option<CdxjEntry> {
     let kind = record.kind.name();
     if !is_listed(kind, &record.content_type) {
         return None;
     }
     let head = head_of(record);
     let digest = record.payload_digest.map(|digest| digest.to_string());
-    Some(entry(
+    let mut entry = entry(
         kind,
         &crate::fields::safe_uri(&record.target_uri),
         timestamp14(record.date),
         &record.content_type,
         head,
         digest,
-    ))
+    );
+    if let Some(query) = request_query(record, capture) {
+        entry.append(&query);
+    }
+    Some(entry)
+}
+
+/// Returns the part of a response's key that comes from its request, which is among the records of its capture.
+fn request_query(record: &Record, capture: &[Record]) -> Option<RequestQuery> {
+    let is_response = matches!(record.kind, RecordKind::Response | RecordKind::Revisit(_));
+    let request = capture.iter().find(|other| {
+        matches!(other.kind, RecordKind::Request) && other.concurrent_to.contains(&record.id)
+    });
+    let request = request.filter(|_| is_response)?;
+    let is_unindexed = request.extra.iter().any(|(name, _)| name == BODY_UNINDEXED);
+    match &request.block {
+        Block::Bytes(bytes) if !is_unindexed => RequestQuery::of(bytes),
+        _ => None,
+    }
 }
 
 /// The type that the server sent, without parameters.
@@ -338,6 +424,14 @@ fn bare(content_type: &str) -> String {
 }
 
 impl CdxjEntry {
+    /// Adds method and body of the request to the key.
+    fn append(&mut self, query: &RequestQuery) {
+        let uri = query.appended_to(&self.capture.url);
+        self.key = cdx_key(&uri).replace(' ', "%20");
+        self.capture.request_body = Some(query.body.clone());
+        self.capture.method = Some(query.method.clone());
+    }
+
     /// Sets the place of the record.
     pub(crate) fn at(mut self, extent: Extent, file: &str) -> CdxjEntry {
         self.capture.length = Some(extent.length.to_string());

@@ -22,6 +22,7 @@ mod reader;
 mod record;
 pub mod redact;
 mod repair;
+mod request_query;
 mod serialize;
 mod sorted_lines;
 pub mod wacz;
@@ -51,6 +52,7 @@ pub use crate::record::{
 pub use crate::repair::{
     RepairedFile, RescuedRecords, complete_indexes, is_abandoned_index, is_archive,
 };
+pub use crate::request_query::BODY_UNINDEXED;
 pub use crate::serialize::HeaderError;
 pub use crate::warcinfo::{CrawlDocument, PluginInForce, WarcInfo};
 pub use crate::writer::{

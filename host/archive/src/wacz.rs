@@ -36,7 +36,7 @@ const SMALL_BYTES_MAX: u64 = u32::MAX as u64 - 1;
 
 /// A page that a reader can open first. Its `Display` form is its line in a list of pages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Page {
+pub struct PackagePage {
     /// Unique identifier. It is not known from an index.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
@@ -50,6 +50,49 @@ pub struct Page {
     /// `true` if it is a seed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub seed: bool,
+    /// Its rendering in a browser; none if no browser rendered it, or if that is not known from an index.
+    #[serde(flatten)]
+    pub rendered: Option<RenderedPage>,
+}
+
+/// A page that a browser rendered, in the fields of Browsertrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct RenderedPage {
+    /// Always true. Browsertrix has no field that says so by itself.
+    pub rendered: bool,
+    /// The state that the page reached.
+    #[serde(rename = "loadState")]
+    pub load_state: LoadState,
+}
+
+/// The state that a rendered page reached, as Browsertrix counts it (`LoadState`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(into = "u8")]
+pub enum LoadState {
+    /// The page was loaded.
+    Loaded,
+    /// Its text was archived as well.
+    TextExtracted,
+}
+
+impl From<LoadState> for u8 {
+    fn from(state: LoadState) -> u8 {
+        match state {
+            LoadState::Loaded => 2,
+            LoadState::TextExtracted => 3,
+        }
+    }
+}
+
+impl LoadState {
+    /// Returns the URI of the page that an archived record is about, and the state that the page reached at least.
+    pub fn of_record(target: &str) -> Option<(&str, LoadState)> {
+        let loaded = target.strip_prefix("urn:pageinfo:");
+        let text = target.strip_prefix("urn:text:");
+        loaded
+            .map(|uri| (uri, LoadState::Loaded))
+            .or(text.map(|uri| (uri, LoadState::TextExtracted)))
+    }
 }
 
 /// The first line of a list of pages (`pages.jsonl`).
@@ -62,9 +105,9 @@ pub fn is_page(status: Option<u16>, media_type: Option<&str>) -> bool {
     status == Some(200) && matches!(media_type, Some("text/html" | "application/xhtml+xml"))
 }
 
-impl Page {
+impl PackagePage {
     /// The page of a capture in an index; `None` if the capture is not a page.
-    pub fn of(entry: &CdxjEntry) -> Option<Page> {
+    pub fn of(entry: &CdxjEntry) -> Option<PackagePage> {
         let capture = &entry.capture;
         let status = capture.status.as_deref().and_then(|it| it.parse().ok());
         let media_type = capture.mime.as_deref().map(str::to_ascii_lowercase);
@@ -72,17 +115,18 @@ impl Page {
             return None;
         }
         let date = DateTime::strptime("%Y%m%d%H%M%S", &entry.timestamp).ok()?;
-        Some(Page {
+        Some(PackagePage {
             id: None,
             url: capture.url.clone(),
             ts: format!("{:.0}", date.to_zoned(TimeZone::UTC).ok()?.timestamp()),
             title: None,
             seed: false,
+            rendered: None,
         })
     }
 }
 
-impl fmt::Display for Page {
+impl fmt::Display for PackagePage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
     }
@@ -107,7 +151,7 @@ pub struct Contents {
     /// WARC files, plain or gzip.
     pub archives: Vec<PathBuf>,
     /// Pages, in the order of their captures.
-    pub pages: Vec<Page>,
+    pub pages: Vec<PackagePage>,
     /// Logs.
     pub logs: Vec<PathBuf>,
     /// The description of the package.
@@ -249,11 +293,12 @@ fn write_package(
     package
         .entry("indexes/index.idx", 0, |to| to.write_all(pieces.as_bytes()))
         .map_err(write)?;
-    let (first, further): (Vec<&Page>, Vec<&Page>) = match contents.pages.iter().any(|p| p.seed) {
-        true => contents.pages.iter().partition(|page| page.seed),
-        // The seeds are unknown: all pages are equal.
-        false => (contents.pages.iter().collect(), Vec::new()),
-    };
+    let (first, further): (Vec<&PackagePage>, Vec<&PackagePage>) =
+        match contents.pages.iter().any(|p| p.seed) {
+            true => contents.pages.iter().partition(|page| page.seed),
+            // The seeds are unknown: all pages are equal.
+            false => (contents.pages.iter().collect(), Vec::new()),
+        };
     package
         .pages("pages/pages.jsonl", "pages", "Pages", &first)
         .map_err(write)?;
@@ -342,7 +387,13 @@ impl Package {
         }
     }
 
-    fn pages(&mut self, path: &str, id: &str, title: &str, pages: &[&Page]) -> io::Result<()> {
+    fn pages(
+        &mut self,
+        path: &str,
+        id: &str,
+        title: &str,
+        pages: &[&PackagePage],
+    ) -> io::Result<()> {
         self.entry(path, 0, |to| {
             writeln!(to, "{}", pages_header(id, title))?;
             pages.iter().try_for_each(|page| writeln!(to, "{page}"))
@@ -350,7 +401,7 @@ impl Package {
     }
 
     /// Writes the description of the package.
-    fn describe(&mut self, about: &PackageMetadata, main: Option<&Page>) -> io::Result<()> {
+    fn describe(&mut self, about: &PackageMetadata, main: Option<&PackagePage>) -> io::Result<()> {
         let resources = std::mem::take(&mut self.resources);
         let mut package = serde_json::json!({
             "profile": "data-package",

@@ -387,6 +387,12 @@ impl PageSession {
         self.deadline = Instant::now() + EXTRACTION_TIME_MAX;
     }
 
+    /// Time until the page is cut.
+    pub fn time_left(&self) -> Duration {
+        let used = self.opened.elapsed();
+        self.settings.page_time_max.saturating_sub(used)
+    }
+
     /// Requests of the page in flight.
     pub fn requests_in_flight(&self) -> usize {
         self.traffic.in_flight()

@@ -39,6 +39,8 @@ pub struct BrowserSettings {
     pub languages: String,
     /// Maximum bytes of a page's visible text. Longer text is cut.
     pub text_bytes_max: usize,
+    /// Maximum characters of the document that is compared with that of another visit. A longer one is not given.
+    pub document_characters_max: usize,
 }
 
 /// Size of a page's window.
@@ -74,6 +76,8 @@ impl Default for BrowserSettings {
             user_agent_suffix: String::new(),
             languages: String::new(),
             text_bytes_max: 1024 * 1024,
+            // Few pages have more without their scripts and styles. It is held in memory until the page is archived.
+            document_characters_max: 2 * 1024 * 1024,
         }
     }
 }

@@ -1,24 +1,24 @@
-;; A stand-in for WASI's preview 1, for the C library and for Go's runtime: a computer on which nothing happens.
-;; `plugin build` puts it beside modules that import preview 1, and what they do not use is left out, so their components
-;; import nothing but the contract.
+;; A replacement for WASI's preview 1 without effects, for the C library and for Go's runtime. `plugin build` links it to
+;; modules that import preview 1, without the functions that they do not use. Their components then import only the
+;; contract.
 ;;
-;; It allocates nothing and never calls back into the module: it may be called while an allocator runs, in the middle of
-;; a panic, or while the module grows its memory.
+;; It allocates nothing and never calls back into the module, so it may be called in an allocator, in a panic, and while
+;; the module grows its memory.
 ;;
-;; Written out below by hand is what has an effect; at the end stands what is refused.
+;; The functions with an effect come first, the refused ones at the end.
 (module
   (import "env" "memory" (memory 0))
-  (import "opilio:plugin/log@0.2.0" "write" (func $log (param $level i32) (param $text i32) (param $length i32)))
+  (import "opilio:plugin/log@0.3.0" "write" (func $log (param $level i32) (param $text i32) (param $length i32)))
 
-  ;; Nanoseconds since 1970 at which every clock begins: 2000-01-01T00:00:00Z.
+  ;; The wall clock in nanoseconds since 1970: 2000-01-01T00:00:00Z.
   (global $wall i64 (i64.const 946684800000000000))
-  ;; What has passed on the monotonic clock. A call starts from the memory and globals of `configure`, so it is the
-  ;; same in every call.
+  ;; The monotonic clock. A call starts from the memory and globals of `configure`, so the clock is the same in every
+  ;; call.
   (global $passed (mut i64) (i64.const 0))
-  ;; State of the generator of numbers (splitmix64).
+  ;; State of the random number generator (splitmix64).
   (global $state (mut i64) (i64.const 0))
 
-  ;; No arguments and no variables: count and length are nought.
+  ;; There are no arguments and no variables: count and length are 0.
   (func $none (param $count i32) (param $bytes i32) (result i32)
     (i32.store (local.get $count) (i32.const 0))
     (i32.store (local.get $bytes) (i32.const 0))
@@ -30,7 +30,7 @@
     (i64.store (local.get $out) (i64.const 1000))
     (i32.const 0))
 
-  ;; The wall clock (0) stands still; any other moves by a microsecond when it is looked at, so that nobody waits for ever.
+  ;; The wall clock (0) does not move. Other clocks move by a microsecond at each call, so that no loop waits for ever.
   (func (export "clock_time_get") (param $clock i32) (param $precision i64) (param $out i32) (result i32)
     (if (local.get $clock)
       (then
@@ -53,13 +53,13 @@
         (br $next)))
     (i32.const 0))
 
-  ;; Input is at its end.
+  ;; The input is empty.
   (func (export "fd_read") (param $fd i32) (param $vectors i32) (param $count i32) (param $out i32) (result i32)
     (if (local.get $fd) (then (return (i32.const 8))))
     (i32.store (local.get $out) (i32.const 0))
     (i32.const 0))
 
-  ;; Output (1) is information in the log, errors (2) are warnings; each piece a line, without the line feeds at its end.
+  ;; Writes output (1) to the log as information and errors (2) as warnings. Each piece is a line, without line feeds at its end.
   (func (export "fd_write") (param $fd i32) (param $vectors i32) (param $count i32) (param $out i32) (result i32)
     (local $at i32) (local $length i32) (local $total i32)
     (if (i32.gt_u (i32.sub (local.get $fd) (i32.const 1)) (i32.const 1)) (then (return (i32.const 8))))
@@ -83,7 +83,7 @@
     (i32.store (local.get $out) (local.get $total))
     (i32.const 0))
 
-  ;; The three streams are terminals with every right; nothing else is open.
+  ;; The three streams are terminals with all rights. No other descriptor is open.
   (func (export "fd_fdstat_get") (param $fd i32) (param $out i32) (result i32)
     (if (i32.gt_u (local.get $fd) (i32.const 2)) (then (return (i32.const 8))))
     (i64.store (local.get $out) (i64.const 2))
@@ -91,7 +91,7 @@
     (i64.store offset=16 (local.get $out) (i64.const -1))
     (i32.const 0))
 
-  ;; Waiting takes no time: every subscription has happened, and clocks have moved to where it wanted them.
+  ;; Waiting takes no time: all subscriptions are ready, and the clock moves to their time.
   (func (export "poll_oneoff") (param $in i32) (param $out i32) (param $count i32) (param $events i32) (result i32)
     (local $n i32) (local $until i64)
     (block $done
@@ -116,10 +116,10 @@
     (i32.store (local.get $events) (local.get $count))
     (i32.const 0))
 
-  ;; The end of the program is the end of the instance.
+  ;; Ends the instance.
   (func (export "proc_exit") (param $code i32) unreachable)
 
-  ;; Done by doing nothing (0), or refused: no such descriptor (8), no such call (52), not seekable (70), no right to it (76).
+  ;; No effect (0), or refused: no such descriptor (8), no such function (52), not seekable (70), no right (76).
   (func (export "args_get") (param i32 i32) (result i32) (i32.const 0))
   (func (export "environ_get") (param i32 i32) (result i32) (i32.const 0))
   (func (export "fd_advise") (param i32 i64 i64 i32) (result i32) (i32.const 8))

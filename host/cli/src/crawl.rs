@@ -1,6 +1,5 @@
 //! `opilio crawl`.
 
-use std::collections::BTreeSet;
 use std::future;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -10,8 +9,8 @@ use opilio_cluster::ClusterConfig;
 use opilio_console::DaemonConfig;
 pub(crate) use opilio_crawl::component_cache;
 use opilio_crawl::{
-    Crawl, CrawlError, Diagnostics, End, JobError, JobNodes, Level, Order, ProfileSource, Share,
-    Stop, Summary, plan,
+    Crawl, CrawlError, Diagnostics, End, JobError, JobPart, Level, Order, Plan, ProfileSource,
+    Share, Stop, Summary, is_job, part_names, plan,
 };
 use opilio_profile::Profile;
 
@@ -123,8 +122,12 @@ pub(crate) async fn run_order(
     if !plan.profile().notices.is_empty() && !display.quiet {
         live::note(&plan.profile().notices.to_string(), display);
     }
-    let plan = match job_nodes(opening.nodes, plan.directory())? {
-        Some((config, nodes)) => plan.join(config, nodes).await?,
+    let takes_over = opening.nodes.take_over.is_some() && !is_job(plan.directory());
+    let plan = match job_part(opening.nodes, &plan)? {
+        Some((config, part)) if takes_over => {
+            opilio_control::take_over(plan, order, config, part).await?
+        }
+        Some((config, part)) => plan.join(config, part).await?,
         None => plan,
     };
     for note in plan.notes() {
@@ -174,9 +177,10 @@ pub(crate) async fn run_order(
     })
 }
 
-/// Returns the nodes that share the job: those of the command line, or of a job that is resumed.
-fn job_nodes(args: NodesArgs, job: &Path) -> Result<Option<(ClusterConfig, JobNodes)>> {
-    let known = JobNodes::read(job)
+/// Returns the part of a shared crawl: that of the command line, or of a job that is resumed.
+fn job_part(args: NodesArgs, plan: &Plan) -> Result<Option<(ClusterConfig, JobPart)>> {
+    let job = plan.directory();
+    let known = JobPart::read(job)
         .with_context(|| format!("cannot read cluster.json of job {}", job.display()))?;
     let file = match (&args.cluster_job, &known) {
         (Some(_), _) => {
@@ -193,25 +197,38 @@ fn job_nodes(args: NodesArgs, job: &Path) -> Result<Option<(ClusterConfig, JobNo
         );
     };
     let config = cluster.settings()?;
-    let (node, partitions) = (config.node.clone(), config.partitions);
-    let nodes = match (args.cluster_job, known) {
-        (None, Some(known)) => JobNodes {
-            node,
+    let partitions = config.partitions;
+    // A part that can be taken over may have another name than this node.
+    let kept = known.as_ref().filter(|known| known.can_move());
+    let kept = kept.map(|known| known.part.clone());
+    let part = args.take_over.or(kept);
+    let part = part.unwrap_or_else(|| config.node.clone());
+    let part = match (args.cluster_job, known) {
+        (None, Some(known)) => JobPart {
+            part,
             partitions,
             ..known
         },
         (name, _) => {
-            let names: BTreeSet<String> = args.nodes.into_iter().collect();
-            JobNodes {
+            let count = args.parts.unwrap_or_default();
+            let can_move = plan.profile().checkpoint.publish_every.is_some();
+            if count > args.nodes.len() && !can_move {
+                bail!(
+                    "--parts {count} is more than there are nodes, and parts cannot be taken over: set checkpoint.publish-every in the profile"
+                );
+            }
+            let parts = part_names(args.nodes, count);
+            JobPart {
                 job: name.unwrap_or_default(),
-                nodes: names.into_iter().collect(),
-                node,
+                parts,
+                part,
                 partitions,
                 config: file,
+                epoch: 0,
             }
         }
     };
-    Ok(Some((config, nodes)))
+    Ok(Some((config, part)))
 }
 
 /// Runs a crawl with the live view and the handling of repeated Ctrl-C, until it ends or `enough` does.

@@ -168,7 +168,7 @@ struct NodesArgs {
     /// Share the crawl with other nodes of a cluster, under this name. Run the same command on each node.
     #[arg(long, value_name = "NAME", requires = "nodes")]
     cluster_job: Option<String>,
-    /// Nodes that share the crawl, this one included. Each crawls a fixed part of the sites.
+    /// Nodes that share the crawl, this one included. Each begins a part of the sites, which has its name.
     #[arg(
         long,
         value_name = "NODE,NODE",
@@ -176,6 +176,13 @@ struct NodesArgs {
         requires = "cluster_job"
     )]
     nodes: Vec<String>,
+    /// Number of parts, if there are to be more than nodes. Further parts are named part-1, part-2 … and begin with --take-over.
+    #[arg(long, value_name = "N", requires = "cluster_job")]
+    parts: Option<usize>,
+    /// Take over a part of a node that is gone, or begin one that no node has: its newest snapshot goes to a new job, --job. Needs
+    /// checkpoint.publish-every in the profile. The other arguments are those with which the crawl was started.
+    #[arg(long, value_name = "PART", requires = "cluster_job")]
+    take_over: Option<String>,
     /// Configuration file whose [cluster] names this node and the NATS servers [default: opilio.toml].
     #[arg(long, value_name = "FILE", requires = "cluster_job")]
     config: Option<PathBuf>,

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
 use opilio_cluster::{Cluster, ClusterConnection, ClusterError, MemberScope};
 use opilio_console::{ClusterFile, ListedNode, NodeState};
+use opilio_control::{ListedPart, PartState, listed_parts};
 
 use crate::daemon_config::ConfigArgs;
 use crate::{exit, terminal};
@@ -27,8 +28,11 @@ enum NodeCommand {
     List(ListArgs),
     /// Show a node.
     Show(ShowArgs),
-    /// Drain a node: its daemon starts no crawls any more. Running crawls continue.
+    /// Drain a node: its daemon starts no crawls any more. Running crawls continue, except parts of shared crawls that other nodes
+    /// take over (take-over-after in [cluster]).
     Drain(DrainArgs),
+    /// List the parts of a shared crawl with their nodes, states, snapshots and inboxes.
+    Parts(PartsArgs),
     /// Remove a node from the list that has left or is lost for good.
     ///
     /// A live node is not removed. If no other node has noticed that the node is gone, the command waits for the node's time to
@@ -70,6 +74,18 @@ struct DrainArgs {
 }
 
 #[derive(Debug, Args)]
+struct PartsArgs {
+    /// Name of the crawl in the cluster.
+    #[arg(value_name = "NAME")]
+    job: String,
+    /// Print JSON, one object per line.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    at: ConfigArgs,
+}
+
+#[derive(Debug, Args)]
 struct RemoveArgs {
     /// Name of the node.
     #[arg(value_name = "NODE")]
@@ -105,6 +121,11 @@ pub(crate) async fn run(args: NodeArgs) -> Result<u8> {
                 }
             }
         }
+        NodeCommand::Parts(args) => {
+            let connection = ClusterConnection::open(file(&args.at)?.settings()?).await?;
+            let parts = listed_parts(&connection, &args.job).await?;
+            list_parts(&parts, args.json)?;
+        }
         NodeCommand::Remove(args) => cluster(&args.at).await?.remove(&args.node).await?,
     }
     Ok(exit::OK)
@@ -116,12 +137,14 @@ pub(crate) async fn find(file: &ClusterFile) -> Result<Option<Cluster>, ClusterE
     Cluster::find(connection, &MemberScope::Nodes).await
 }
 
+fn file(at: &ConfigArgs) -> Result<ClusterFile> {
+    at.load()?.cluster.context(
+        "the daemon's configuration has no [cluster]: name the file with --config, or add the section",
+    )
+}
+
 async fn cluster(at: &ConfigArgs) -> Result<Cluster> {
-    let Some(file) = at.load()?.cluster else {
-        bail!(
-            "the daemon's configuration has no [cluster]: name the file with --config, or add the section"
-        );
-    };
+    let file = file(at)?;
     find(&file).await?.with_context(|| {
         format!(
             "no node has joined a cluster at {}: start `opilio serve` with this configuration",
@@ -158,6 +181,35 @@ fn list(nodes: &[ListedNode], as_json: bool) -> Result<()> {
     let versions: BTreeSet<&str> = live.map(|node| node.version.as_str()).collect();
     if versions.len() > 1 {
         eprintln!("opilio: the nodes have different versions: run the same version on all of them");
+    }
+    Ok(())
+}
+
+fn list_parts(parts: &[ListedPart], as_json: bool) -> Result<()> {
+    if as_json {
+        for part in parts {
+            terminal::outln!("{}", serde_json::to_string(part)?);
+        }
+        return Ok(());
+    }
+    let width = |text: fn(&ListedPart) -> usize| parts.iter().map(text).max().unwrap_or(0);
+    let names = width(|part| part.name.len());
+    let nodes = width(|part| part.node.as_ref().map_or(1, String::len));
+    for part in parts {
+        let snapshot = match &part.snapshot {
+            Some(snapshot) => format!("snapshot {:.0} with {} URIs", snapshot.made, snapshot.uris),
+            None => "no snapshot".to_owned(),
+        };
+        terminal::outln!(
+            "{:<names$}  {:<nodes$}  {:<7}  {snapshot}  {} messages in the inbox",
+            part.name,
+            part.node.as_deref().unwrap_or("-"),
+            match (part.state, part.is_at_rest) {
+                (PartState::Running, true) => "at rest",
+                (state, _) => state.name(),
+            },
+            part.inbox
+        );
     }
     Ok(())
 }

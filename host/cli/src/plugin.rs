@@ -10,6 +10,7 @@ mod diff;
 mod documents;
 mod inspect;
 mod new;
+mod page;
 mod replace;
 mod replay;
 mod run;

@@ -178,6 +178,34 @@ pub enum ClusterError {
         /// Epoch of the new owner; 0 if unknown.
         epoch: u64,
     },
+    /// Another directory has the part.
+    #[error(
+        "part {part:?} of the job belongs to node {node:?} since epoch {epoch}, and this job directory no longer has it: work with the directory there, or take the part over into a new directory with --take-over {part}"
+    )]
+    PartTaken {
+        /// Name of the part.
+        part: String,
+        /// The node that has it; empty if no node has.
+        node: String,
+        /// Epoch of its directory; 0 if no node has it.
+        epoch: u64,
+    },
+    /// Another process works on the part.
+    #[error("another process works on part {part:?} of the job: stop it first")]
+    PartInUse {
+        /// Name of the part.
+        part: String,
+    },
+    /// A new directory would begin a part that has been worked on.
+    #[error(
+        "node {node:?} has begun part {part:?} of the job: resume the job's directory there, or go on from the newest snapshot with --take-over {part}"
+    )]
+    PartBegun {
+        /// Name of the part.
+        part: String,
+        /// The node that has it.
+        node: String,
+    },
     /// JetStream lost acknowledged entries of a log.
     #[error(
         "the log of partition {partition} ends at entry {found}, but entry {expected} was acknowledged: save a snapshot"

@@ -22,6 +22,8 @@ pub struct LeaseGuard {
 #[derive(Debug, Default)]
 pub(crate) struct SessionGuard {
     until_nanos: AtomicU64,
+    /// Sessions that others have ended.
+    lost: AtomicU64,
 }
 
 impl SessionGuard {
@@ -31,6 +33,16 @@ impl SessionGuard {
             u64::try_from(until.as_nanos()).unwrap_or(u64::MAX)
         });
         self.until_nanos.store(nanos, Ordering::Release);
+    }
+
+    /// Notes that others have ended the session. Call it before the next session begins.
+    pub(crate) fn lose(&self) {
+        self.lost.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Sessions that others have ended.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Acquire)
     }
 
     pub(crate) fn until(&self) -> Duration {

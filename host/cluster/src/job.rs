@@ -166,15 +166,24 @@ impl ClusterJob {
             created => return created,
         }
         let job = Self::open(cluster, name).await?;
+        job.check_files(files)?;
+        Ok(job)
+    }
+
+    /// Checks that the job has these files.
+    ///
+    /// # Errors
+    /// [`ClusterError::OtherFile`].
+    pub fn check_files(&self, files: &[(&str, &[u8])]) -> Result<(), ClusterError> {
         for (file, content) in files {
-            if job.manifest.files.get(*file) != Some(&digest(content)) {
+            if self.manifest.files.get(*file) != Some(&digest(content)) {
                 return Err(ClusterError::OtherFile {
-                    job: name.to_owned(),
+                    job: self.name.clone(),
                     file: (*file).to_owned(),
                 });
             }
         }
-        Ok(job)
+        Ok(())
     }
 
     /// Opens a job that another node has created.

@@ -15,6 +15,7 @@
 //!   noticed and reported, and a snapshot of the owner's own state replaces what was lost.
 //! - A link that a log has reaches the owner of its target at least once.
 //! - A command takes effect once on each node, in the same order on all.
+//! - A part of a job has one directory: a process of an earlier one can publish nothing about the part.
 
 mod bucket;
 mod budget;
@@ -34,6 +35,7 @@ mod log;
 mod member;
 mod nodes;
 pub mod partition;
+mod parts;
 mod rates;
 mod rest;
 mod snapshot;
@@ -51,6 +53,7 @@ pub use links::{LinkDelivery, LinkReader, LinkSender};
 pub use log::{LogPosition, PartitionLog};
 pub use member::{Availability, Member, MemberEvent, MemberEvents, MemberStatus};
 pub use nodes::{Cluster, MemberScope, NodeOverview};
+pub use parts::{OwnPart, PartRecord, PublishedSnapshot};
 pub use rates::RateShares;
 pub use rest::JobProgress;
 pub use snapshot::PartitionSnapshot;

@@ -220,10 +220,6 @@ impl LinkReader {
     /// # Errors
     /// NATS fails. Then the links may be delivered again to the next reader.
     pub async fn acknowledge(&mut self, sequence: u64) -> Result<(), ClusterError> {
-        let (stream, subject) = self.job.links(self.partition);
-        let purged = stream.purge().filter(subject).sequence(sequence + 1).await;
-        purged
-            .map(drop)
-            .map_err(|error| ClusterError::of_request("acknowledging links", error))
+        self.job.acknowledge_links(self.partition, sequence).await
     }
 }

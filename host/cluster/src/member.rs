@@ -220,6 +220,12 @@ impl Member {
         (!left.is_zero()).then_some(left)
     }
 
+    /// Number of sessions that others have ended. As long as it stays the same, no other process was a member under this name.
+    #[must_use]
+    pub fn sessions_lost(&self) -> u64 {
+        self.membership.lost()
+    }
+
     /// Tells that a claimed partition is loaded.
     pub async fn set_ready(&self, partition: Partition) {
         self.send(Input::Ready(partition)).await;
@@ -447,6 +453,7 @@ impl Driver {
                 None => return,
             },
             ControlEvent::SessionLost => {
+                self.membership.lose();
                 self.session = Arc::new(SessionGuard::default());
                 MemberEvent::SessionLost
             }

@@ -33,23 +33,33 @@ struct NodeWork {
     is_at_rest: bool,
     /// Number of the change.
     change: u64,
+    /// Epoch of the part, if another node can take it over.
+    #[serde(default)]
+    epoch: u64,
 }
 
 impl ClusterJob {
     /// Says that this node is at rest, or at work. Say that it is at work before it takes links, and wait until this returns.
+    /// `epoch` is that of its part; 0 if no other node can take the part over.
     ///
     /// # Errors
-    /// NATS fails. The state may have been written.
-    pub async fn set_rest(&self, is_at_rest: bool) -> Result<(), ClusterError> {
+    /// [`ClusterError::PartTaken`] if the part has a greater epoch. NATS fails; then the state may have been written.
+    pub async fn set_rest(&self, is_at_rest: bool, epoch: u64) -> Result<(), ClusterError> {
         let key = format!("rest.{}", self.cluster.config().node);
         for _ in 0..ATTEMPTS_MAX {
             let entry = self.state.read(&key).await?;
             let revision = entry.as_ref().map_or(0, |entry| entry.revision);
             let known = entry.and_then(|entry| entry.value);
             let known = known.and_then(|value| serde_json::from_slice::<NodeWork>(&value).ok());
+            if let Some(known) = known
+                && known.epoch > epoch
+            {
+                return Err(self.taken(&self.cluster.config().node).await);
+            }
             let work = NodeWork {
                 is_at_rest,
                 change: known.map_or(0, |work| work.change) + 1,
+                epoch,
             };
             let json = serde_json::to_vec(&work).unwrap_or_default();
             match self.state.write(&key, json, revision).await {
@@ -62,6 +72,17 @@ impl ClusterJob {
             kind: "the state of a node's work",
             source: "another process writes it at the same time".into(),
         })
+    }
+
+    /// Whether a node has said that it is at rest.
+    ///
+    /// # Errors
+    /// NATS fails.
+    pub async fn is_at_rest(&self, node: &str) -> Result<bool, ClusterError> {
+        let entry = self.state.read(&format!("rest.{node}")).await?;
+        let value = entry.and_then(|entry| entry.value);
+        let work = value.and_then(|value| serde_json::from_slice::<NodeWork>(&value).ok());
+        Ok(work.is_some_and(|work| work.is_at_rest))
     }
 
     /// Whether these nodes have finished the job. Call [`Self::set_rest`] before.

@@ -6,7 +6,7 @@ import { choice, field } from "./notice.js";
 import { properties, resolve } from "./schema.js";
 import { at, pointer } from "./settings-form.js";
 
-const STAGES = ["scope", "precedence", "pre-fetch", "mid-fetch", "post-fetch", "digest", "change", "pre-extract", "extract", "last-resort", "archive", "wait", "observe"];
+const STAGES = ["scope", "precedence", "pre-fetch", "mid-fetch", "post-fetch", "render", "digest", "change", "pre-extract", "extract", "last-resort", "archive", "behave", "wait", "observe"];
 const SHIPPED = "builtin:";
 
 /** The part of the form that is about plugins. */

@@ -35,6 +35,9 @@ pub struct ClusterFile {
     /// Time after which a silent node counts as gone. Default `"15s"`. The same on all nodes.
     #[serde(default = "time_to_live", deserialize_with = "duration")]
     pub time_to_live: Duration,
+    /// Time after which this daemon takes over parts of shared crawls of a node that is gone. Default: it takes over none.
+    #[serde(default, deserialize_with = "some_duration")]
+    pub take_over_after: Option<Duration>,
 }
 
 /// Certificates for TLS with NATS, in PEM.
@@ -139,6 +142,10 @@ fn duration<'d, D: Deserializer<'d>>(from: D) -> Result<Duration, D::Error> {
         .map_err(|_| de::Error::custom(format!("{text:?} is not a duration such as \"15s\"")))
 }
 
+fn some_duration<'d, D: Deserializer<'d>>(from: D) -> Result<Option<Duration>, D::Error> {
+    duration(from).map(Some)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,6 +170,9 @@ mod tests {
         assert_eq!(config.replicas, 1);
         assert_eq!(config.partitions.get(), 1_024);
         assert_eq!(config.time_to_live, Duration::from_secs(15));
+        assert_eq!(parse("").take_over_after, None);
+        let five = Some(Duration::from_secs(300));
+        assert_eq!(parse("take-over-after = \"5m\"\n").take_over_after, five);
     }
 
     #[test]

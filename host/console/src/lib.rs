@@ -43,6 +43,7 @@ mod secret_file;
 mod server;
 mod share;
 mod supervisor;
+mod takeover;
 mod timeouts;
 mod tls;
 mod webhooks;
@@ -209,6 +210,7 @@ impl Console {
         let daemon = Arc::new(self.daemon);
         let supervisor = Supervisor::new(daemon.clone())?;
         let supervising = tokio::spawn(supervisor.run());
+        let takeovers = tokio::spawn(takeover::keep(daemon.clone()));
         let telling = tokio::spawn(webhooks::tell(daemon.clone(), self.events));
         let serving = async {
             let serving = server::serve(&daemon, self.listener);
@@ -227,6 +229,8 @@ impl Console {
         let (served, supervised) = tokio::join!(serving, supervising);
         supervised.map_err(io::Error::other)?;
         telling.await.map_err(io::Error::other)?;
+        // A takeover that has not ended leaves a job that this node's next daemon does not start.
+        takeovers.abort();
         if let Some(node) = &daemon.node {
             node.leave().await;
         }

@@ -87,6 +87,11 @@ impl ClusterNode {
         &self.cluster
     }
 
+    /// The settings of the cluster.
+    pub(crate) fn settings(&self) -> &ClusterConfig {
+        self.cluster.config()
+    }
+
     /// The present state of the membership.
     pub(crate) fn status(&self) -> MemberStatus {
         self.member.status().borrow().clone()

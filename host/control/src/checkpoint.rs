@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use opilio_archive::is_archive;
+use opilio_frontier::FrontierCheckpoint;
 use serde::{Deserialize, Serialize};
 
 use super::perform::Say;
@@ -121,7 +122,9 @@ impl JobAdmin<'_> {
             ),
             _ => ControlError::file(&directory, &problem),
         })?;
-        let written = self.write_checkpoint(&directory, job, made, is_periodic);
+        let written = self.copied_frontier().and_then(|frontier| {
+            self.write_checkpoint(&directory, job, made, is_periodic, frontier)
+        });
         if written.is_err() {
             // Errors are ignored: nothing depends on the files, and without a description they are not a checkpoint.
             let _ = fs::remove_dir_all(&directory);
@@ -137,19 +140,24 @@ impl JobAdmin<'_> {
         Ok(checkpoint)
     }
 
-    fn write_checkpoint(
+    /// Copies the frontier, at once and without writing anything.
+    pub(super) fn copied_frontier(&self) -> Result<FrontierCheckpoint, ControlError> {
+        if let Some(running) = self.running {
+            // The counts so far are part of the checkpoint.
+            running.context.figures.ledger.store(self.store())?;
+        }
+        Ok(self.frontier().checkpoint())
+    }
+
+    /// Writes a checkpoint with this copy of the frontier into a directory, while the crawl continues.
+    pub(super) fn write_checkpoint(
         &self,
         directory: &Path,
         job: PathBuf,
         made: Timestamp,
         is_periodic: bool,
+        frontier: FrontierCheckpoint,
     ) -> Result<Checkpoint, ControlError> {
-        if let Some(running) = self.running {
-            // The counts so far are part of the checkpoint.
-            running.context.figures.ledger.store(self.store())?;
-        }
-        // The checkpoint is taken at once, and written while the crawl continues.
-        let frontier = self.frontier().checkpoint();
         let summary = frontier.write(&directory.join("state"))?;
         let failed = |(path, problem): (PathBuf, io::Error)| ControlError::file(&path, &problem);
         // The files are listed after the frontier's moment, so that they contain all that the frontier knows as archived.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use opilio_crawl::part_of_job;
+use opilio_crawl::queues_of_job;
 use opilio_frontier::{Frontier, FrontierConfig, Inconsistency, SharedFrontier};
 
 use super::socket::Connection;
@@ -159,7 +159,7 @@ impl Held {
 
     fn open_frontier(self) -> Result<Opened, ControlError> {
         let job = self.job.directory();
-        let part = part_of_job(job, &self.profile);
+        let part = queues_of_job(job, &self.profile);
         let part =
             part.map_err(|problem| ControlError::file(&job.join("cluster.json"), &problem))?;
         let config = FrontierConfig {

@@ -178,7 +178,7 @@ pub(crate) fn explained(
         pre_fetch,
         robots,
         waits: waits(&pipeline, (&settings, &stacks), at, asked.media_type, known),
-        stacks: staged(&pipeline.stacks, &stacks),
+        stacks: staged(&pipeline.stacks, (&settings, &stacks)),
         settings: explained.collect(),
     }
 }
@@ -235,14 +235,23 @@ fn pre_fetch(pipeline: &Pipeline) -> (Vec<FilterAnswer>, bool) {
     })
 }
 
-/// Returns the stacks of all stages: those before the media type is known, and those after it.
-fn staged(before: &Stacks, after: &Stacks) -> Vec<ExplainedStack> {
-    use opilio_profile::Stage;
+/// Returns the stacks of all stages: those before the media type is known, and those after it. Filters of rendering are among them
+/// only if they are asked.
+fn staged(
+    before: &Stacks,
+    (settings, after): (&EffectiveSettings, &Stacks),
+) -> Vec<ExplainedStack> {
+    use opilio_profile::{Render, Stage};
     let plugins = |stage| match stage {
         Stage::Scope | Stage::Precedence | Stage::PreFetch | Stage::MidFetch => before.stage(stage),
         _ => after.stage(stage),
     };
-    let stacks = Stage::ALL.into_iter().map(|stage| ExplainedStack {
+    let is_asked = |stage: &Stage| match stage {
+        Stage::Render => settings.browser.render == Render::Auto,
+        _ => true,
+    };
+    let stages = Stage::ALL.into_iter().filter(is_asked);
+    let stacks = stages.map(|stage| ExplainedStack {
         stage: stage.key().to_owned(),
         plugins: plugins(stage).iter().map(StackedPlugin::from).collect(),
     });
@@ -397,11 +406,13 @@ precedence = []
 pre-fetch = ["far"]
 mid-fetch = []
 post-fetch = []
+render = ["near"]
 digest = []
 change = []
 pre-extract = []
 extract = []
 archive = []
+behave = []
 wait = []
 observe = []
 
@@ -412,6 +423,10 @@ settings = { max = 1 }
 [plugins.far]
 component = "builtin:hops"
 settings = { max = 2 }
+
+[[override]]
+match.host = ["b.example"]
+browser.render = "auto"
 "#;
 
     fn profile() -> Arc<Profile> {
@@ -500,6 +515,23 @@ settings = { max = 2 }
         let prerequisite = words(&explained[3].pre_fetch);
         assert_eq!(prerequisite, [("far", "not-asked", false)]);
         assert_eq!(words(&explained[0].pre_fetch), [("far", "pass", false)]);
+    }
+
+    #[test]
+    fn filters_of_rendering_are_listed_if_they_are_asked() {
+        let explained = explained_each(&[
+            ("http://a.example/", "", false),
+            ("http://b.example/", "", false),
+        ]);
+        let stages = explained.iter().map(|one| {
+            let stages = one.stacks.iter().map(|stack| &*stack.stage);
+            stages.collect::<Vec<_>>()
+        });
+        let expected = [
+            vec!["scope", "pre-fetch"],
+            vec!["scope", "pre-fetch", "render"],
+        ];
+        assert_eq!(stages.collect::<Vec<_>>(), expected);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use data_encoding::{Encoding, HEXLOWER_PERMISSIVE};
 use jiff::Timestamp;
-use opilio_frontier::{FetchExplanation, QueueReport, UriRecord};
+use opilio_frontier::{FetchExplanation, QueueReport, StrippedDigest, UriRecord};
 use opilio_profile::{EffectiveSettings, Stage, UriContext};
 use opilio_uri::Uri;
 use serde_json::json;
@@ -278,9 +278,11 @@ impl JobAdmin<'_> {
         };
         let now = in_force.as_ref();
         let extractor = record.extractor.filter(|hash| *hash != NOT_EXTRACTED);
-        let stripper = record.digests.stripped.map(|stripped| stripped.stripper);
+        let stripper = record.digests.stripped;
+        let stripper = stripper.map(|stripped| StrippedDigest::stripper_of(stripped.stripper));
+        let digest_hash = now.map(|now| StrippedDigest::stripper_of(now.digest_hash));
         answer.read_by = known(Stage::Extract, extractor, now.map(|now| now.extract_hash))?;
-        answer.stripped_by = known(Stage::Digest, stripper, now.map(|now| now.digest_hash))?;
+        answer.stripped_by = known(Stage::Digest, stripper, digest_hash)?;
         Ok(())
     }
 }

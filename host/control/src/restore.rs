@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use opilio_crawl::JobPart;
 use opilio_frontier::Frontier;
 use serde::Serialize;
 
@@ -163,6 +164,7 @@ pub fn go_back(job: &Path, checkpoint: &Path, by: &Author) -> Result<Checkpoint,
 fn held_and_back(job: &Path, checkpoint: &Path, by: &Author) -> Result<Checkpoint, ControlError> {
     let _held = hold_at_rest(job, "go back")?;
     copies_stay_inside(job).map_err(|problem| ControlError::file(job, &problem))?;
+    must_not_move(job)?;
     let made = described(checkpoint)?;
     must_be_of(job, checkpoint)?;
     must_have_folders(job)?;
@@ -229,7 +231,7 @@ fn prepare(
 }
 
 /// Copies a checkpoint's files into a job. `job.json` comes last, so that a half-made job does not count as a job.
-fn put_together(checkpoint: &Path, job: &Path) -> Result<(), ControlError> {
+pub(super) fn put_together(checkpoint: &Path, job: &Path) -> Result<(), ControlError> {
     let failed = |(path, problem): (PathBuf, io::Error)| ControlError::file(&path, &problem);
     copy_folder(&checkpoint.join("state"), &job.join("state")).map_err(failed)?;
     copy_some(checkpoint, job, &COPIES).map_err(failed)?;
@@ -302,6 +304,20 @@ fn must_be_of(job: &Path, checkpoint: &Path) -> Result<(), ControlError> {
             checkpoint.display()
         ),
     ))
+}
+
+/// Refuses a job whose part other nodes can take over: links that it got since the checkpoint may have left its inbox.
+fn must_not_move(job: &Path) -> Result<(), ControlError> {
+    let part = JobPart::read(job).map_err(|problem| ControlError::file(job, &problem))?;
+    match part.filter(JobPart::can_move) {
+        None => Ok(()),
+        Some(JobPart { part, .. }) => Err(ControlError::new(
+            ErrorKind::State,
+            format!(
+                "the job has part {part:?} of a shared crawl, and links that came later would be missing; take the part over into a new job with --take-over {part}, which loads its newest snapshot"
+            ),
+        )),
+    }
 }
 
 /// Checks that no restored folder is a link or on a separate disk. Such a folder cannot be exchanged in one step.

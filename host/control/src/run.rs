@@ -4,8 +4,10 @@ use tokio::spawn;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use super::part_snapshots::Publisher;
 use super::{JobAdmin, Running, Server, actions, periodic, remove_unfinished, write_reports};
 use opilio_crawl::crawl::Crawl;
+use opilio_job::End;
 use opilio_job::progress::Summary;
 
 /// Takes operators' commands, and crawls until nothing is left, a limit is reached, or a stop is requested; then closes the
@@ -20,8 +22,9 @@ pub async fn run(crawl: Crawl) -> Summary {
     let (taken, ended) = watch::channel(());
     let tasks: [JoinHandle<()>; 2] = [
         spawn(actions::keep(running.clone(), ended.clone())),
-        spawn(periodic::keep(running.clone(), ended)),
+        spawn(periodic::keep(running.clone(), ended.clone())),
     ];
+    let publisher = publisher(&running).map(|publisher| spawn(publisher.keep(ended)));
 
     let ended = crawl.crawl().await;
 
@@ -45,7 +48,37 @@ pub async fn run(crawl: Crawl) -> Summary {
             tracing::error!("cannot write reports: {problem}");
         }
     };
-    ended.close(reports).await
+    let summary = ended.close(reports).await;
+    if let Some(publisher) = publisher {
+        publish_last(publisher, &summary.end).await;
+    }
+    if let Some(membership) = context
+        .membership
+        .as_ref()
+        .filter(|it| it.part().can_move())
+    {
+        membership.leave().await;
+    }
+    summary
+}
+
+/// Returns the publisher of snapshots of a crawl whose part can be taken over.
+fn publisher(running: &Running) -> Option<Publisher> {
+    let publisher = Publisher::of(running)?;
+    let publisher = publisher.inspect_err(|problem| {
+        let problem = opilio_stacks::chain(problem);
+        tracing::error!("no snapshots of the part are published: {problem}");
+    });
+    publisher.ok()
+}
+
+/// Publishes the last snapshot. A crawl that the system ends has no time for it: the next start publishes one.
+async fn publish_last(publisher: JoinHandle<Publisher>, end: &End) {
+    match publisher.await {
+        Ok(mut publisher) if *end != End::Terminated => publisher.finish().await,
+        Ok(_) => {}
+        Err(panic) => tracing::error!("{panic}"),
+    }
 }
 
 /// Removes checkpoints that were never finished. Each may hold a copy of the store, and none can be restored.

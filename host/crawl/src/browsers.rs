@@ -11,6 +11,9 @@ use crate::rendered_captures::RenderedCaptures;
 /// Name of the folder in a job that has the profiles of its browsers.
 const FOLDER: &str = "browsers";
 
+/// Actions on one page. The steps of behaviours and the time of the page are reached before, unless the actions do nothing.
+const ACTIONS_MAX: u32 = 10_000;
+
 /// The browsers of a crawl.
 pub(crate) struct Browsers {
     settings: BrowserSettings,
@@ -89,6 +92,7 @@ fn settings(profile: &Profile) -> BrowserSettings {
         memory_max: browser.memory.bytes(),
         page_time_max: browser.page_time,
         load_time_max: browser.load_time,
+        steps_max: ACTIONS_MAX,
         requests_max: browser.page_requests,
         pages_max: browser.pages_per_process,
         viewport: Viewport {

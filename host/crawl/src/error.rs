@@ -48,9 +48,9 @@ pub enum CrawlError {
     /// The job cannot be shared with other nodes now.
     #[error(transparent)]
     Cluster(#[from] opilio_cluster::ClusterError),
-    /// The job was made for other nodes.
+    /// The job was made for another part, or for other nodes.
     #[error(
-        "job {} was made for other nodes ({nodes}): name the same job and nodes as then, or make another job with --job", job.display()
+        "job {} was made for other nodes ({nodes}): name the same job, nodes and part as then, or make another job with --job", job.display()
     )]
     OtherNodes {
         /// The job's directory.
@@ -58,6 +58,9 @@ pub enum CrawlError {
         /// The nodes at that time.
         nodes: String,
     },
+    /// A snapshot needs a store.
+    #[error("the job has no archive.store: set archive.store.url")]
+    NoStore,
     /// The fetcher cannot be set up.
     #[error(transparent)]
     Fetch(#[from] FetcherError),

@@ -18,9 +18,10 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use opilio_archive::{archives, index_path, is_archive};
 use opilio_profile::{ArchiveStore, Profile};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
+use opilio_job::directory::{SHARED, name_of};
 use opilio_job::handover::{
     Checksums, FileStore, FileStoreError, HandedOver, HandoverRecord, Receiver, only_in_store,
 };
@@ -29,6 +30,8 @@ use opilio_job::progress::HandoverTotals;
 use self::on_close::OnClose;
 use crate::archive::writer_config;
 use crate::error::{CrawlError, io_error};
+use crate::job_part::JobPart;
+use crate::membership::JobMembership;
 
 pub use self::at_rest::{HandoverFile, HandoverState, HandoverStep, hand_over_job, handover_files};
 
@@ -41,8 +44,12 @@ const PAUSE_MAX: Duration = Duration::from_secs(15 * 60);
 /// Files that wait for one receiver.
 pub(crate) struct Handover {
     to: Destination,
+    /// The membership in a job whose parts can be taken over: only the process that has the part writes to the store.
+    right: Option<Arc<JobMembership>>,
     record: Arc<HandoverRecord>,
     waiting: Mutex<VecDeque<Waiting>>,
+    /// Wakes those who hand over when files are added.
+    added: Notify,
     /// Number of files that this process has handed over.
     count: AtomicU64,
 }
@@ -73,7 +80,12 @@ struct Waiting {
 
 /// Opens the hand-overs of a job: one for the command, one for the store, as the profile says. Finished files that were not
 /// handed over wait in their queues.
-pub(crate) fn open(profile: &Profile, job: &Path) -> Result<Vec<Arc<Handover>>, CrawlError> {
+/// `membership` is that of a process that crawls.
+pub(crate) fn open(
+    profile: &Profile,
+    job: &Path,
+    membership: Option<&Arc<JobMembership>>,
+) -> Result<Vec<Arc<Handover>>, CrawlError> {
     let archive = &profile.archive;
     let mut receivers = Vec::new();
     if !archive.on_close.is_empty() {
@@ -98,10 +110,13 @@ pub(crate) fn open(profile: &Profile, job: &Path) -> Result<Vec<Arc<Handover>>, 
     let record = HandoverRecord::open(job).map_err(|source| io_error(job, source))?;
     let record = Arc::new(record);
     let handovers = receivers.into_iter().map(|to| {
+        let right = membership.filter(|it| it.part().can_move()).cloned();
         let handover = Handover {
             to,
+            right,
             record: record.clone(),
             waiting: Mutex::default(),
+            added: Notify::new(),
             count: AtomicU64::new(0),
         };
         handover.add_missing(&finished);
@@ -143,7 +158,10 @@ pub(crate) fn open_store(
     settings: &ArchiveStore,
     job: &Path,
 ) -> Result<FileStore, CrawlError> {
-    FileStore::open(settings, job).map_err(|problem| {
+    let part = JobPart::read(job).map_err(|source| io_error(&job.join(SHARED), source))?;
+    let folder = part.as_ref().and_then(JobPart::store_folder);
+    let folder = folder.unwrap_or_else(|| name_of(job));
+    FileStore::open_as(settings, job, &folder).map_err(|problem| {
         let problem = opilio_stacks::chain(&problem);
         CrawlError::Profile(profile.fault_at("/archive/store", problem).into())
     })
@@ -189,6 +207,12 @@ impl Handover {
             due,
             is_taken: false,
         }));
+        self.added.notify_waiters();
+    }
+
+    /// Resolves when files are added.
+    pub(crate) async fn added(&self) {
+        self.added.notified().await;
     }
 
     /// Returns the files that the receiver gets when these archive files are finished: the store gets their indexes, too.
@@ -214,8 +238,27 @@ impl Handover {
         }
     }
 
+    /// Whether this process may hand files over. Only the one that has its part writes to the store of a shared job.
+    pub(crate) fn is_allowed(&self) -> bool {
+        self.right.as_ref().is_none_or(|it| it.has_part())
+    }
+
+    /// Archive files of the job that are closed and that the store does not have; `None` if this is not a store.
+    pub(crate) fn not_stored(&self, profile: &Profile) -> Result<Option<usize>, CrawlError> {
+        let Destination::Store(queue) = &self.to else {
+            return Ok(None);
+        };
+        let files = finished(profile, &queue.job)?.archives;
+        Ok(Some(
+            files.iter().filter(|file| !self.is_done(file)).count(),
+        ))
+    }
+
     /// Takes the first file that is due; at the end, the first file.
     pub(crate) fn take(&self, is_end: bool) -> Option<PathBuf> {
+        if !is_end && !self.is_allowed() {
+            return None;
+        }
         let mut waiting = self.lock();
         let now = Instant::now();
         let mut free = waiting.iter_mut().filter(|one| !one.is_taken);
@@ -258,6 +301,9 @@ impl Handover {
     }
 
     async fn attempt(&self, file: &Path) -> Result<HandedOver, String> {
+        if !self.is_allowed() {
+            return Err("this process does not have its part of the job now".to_owned());
+        }
         match &self.to {
             Destination::Command(command) => {
                 let at = Timestamp::now();
@@ -317,6 +363,12 @@ impl Handover {
         let Destination::Store(queue) = &self.to else {
             return Ok(());
         };
+        if !self.is_allowed() {
+            return Err(
+                "logs were not handed over: this process does not have its part of the job now"
+                    .to_owned(),
+            );
+        }
         let files = other_files(profile, &queue.job).into_iter();
         for file in files.filter(|file| !self.is_done(file)) {
             let stored = queue.store.put(&file, &self.record, true).await;

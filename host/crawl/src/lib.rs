@@ -9,6 +9,7 @@
 //! politeness, robots.txt, complete records, and the return of every URI to the frontier.
 
 pub mod archive;
+mod behavior_steps;
 mod browsers;
 pub mod context;
 mod cookies;
@@ -20,13 +21,15 @@ mod events;
 pub mod fetchers;
 mod handover;
 mod housekeeping;
-mod job_nodes;
+mod job_part;
 mod lanes;
 pub mod live;
 pub mod load;
 mod logins;
 mod membership;
 pub mod observers;
+pub mod page_trial;
+mod part_snapshot;
 pub mod plugin_factory;
 mod progress_log;
 pub mod reconcile;
@@ -45,9 +48,9 @@ pub use crawl::{Crawl, CrawlView, NamedProfile, Order, Plan, ProfileSource, plan
 pub use error::{CrawlError, Halt};
 pub use fetchers::FetcherError;
 pub use handover::{HandoverFile, HandoverState, HandoverStep, hand_over_job, handover_files};
-pub use job_nodes::{JobNodes, part_of_job};
+pub use job_part::{JobPart, inbox_of_part, part_names, queues_of_job};
 pub use load::{LoadedPlugins, check_plugins, settings_schemas, shipped_plugins};
-pub use membership::JobMembership;
+pub use membership::{JobMembership, PARTS_FILE, PublishedState};
 pub use opilio_archive::RepairedFile;
 pub use opilio_job::alerts::{
     Acknowledged, Alert, AlertKind, Severity, free_space, give_up, http_client, kept_alerts,

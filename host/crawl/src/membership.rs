@@ -1,106 +1,251 @@
 //! The membership of a process in a job that several nodes share: the part of the crawl that it has, whether it may fetch, and whether
 //! it and the others have something left to do. `crawl/links_between_nodes.rs` has the tasks.
 //!
-//! The process issues URIs only while its session in the cluster holds. So two processes with the name of one node never crawl at the
-//! same time.
+//! The process is a member under the name of its part, and issues URIs only while its session in the cluster holds. So two processes
+//! of one part never crawl at the same time. Where another node can take the part over, the process must also have found, since its
+//! last session was lost, that its directory still has the part.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex as StdMutex, PoisonError};
+use std::time::Duration;
 
 use opilio_cluster::partition::Partition;
 use opilio_cluster::{
-    Cluster, ClusterConfig, ClusterConnection, ClusterError, ClusterJob, JobStorage, Member,
-    MemberScope,
+    Availability, Cluster, ClusterConfig, ClusterConnection, ClusterError, ClusterJob, JobStorage,
+    Member, MemberScope, PartRecord,
 };
 use opilio_frontier::Candidate;
 use opilio_profile::Profile;
 use tokio::sync::Mutex;
 
-use crate::job_nodes::{ForcedQueues, JobNodes};
+use crate::job_part::{ForcedQueues, JobPart};
+
+/// Time for leaving. After it the session ends by itself.
+const LEAVE_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Pause between two looks at the session by a fetch that may not begin.
+const SESSION_PAUSE: Duration = Duration::from_millis(100);
+
+/// No session was confirmed.
+const UNCONFIRMED: u64 = u64::MAX;
 
 /// The membership of a process in its job.
 pub struct JobMembership {
-    nodes: JobNodes,
+    part: JobPart,
+    /// Name of this machine in the cluster.
+    node: String,
     forced: ForcedQueues,
-    pub(crate) job: ClusterJob,
+    job: ClusterJob,
     pub(crate) member: Member,
+    /// Number of lost sessions when the cluster last confirmed that this directory has the part.
+    confirmed: AtomicU64,
     /// Number of deliveries that the frontier has.
     delivered: AtomicU64,
+    /// Sequence of the last message of the inbox that the frontier has.
+    taken: AtomicU64,
     /// `delivered` + 1 when the dispatcher last found nothing left to do; 0 while there is something.
     rested: AtomicU64,
     is_finished: AtomicBool,
+    /// The newest snapshot that this process has published.
+    published: StdMutex<Option<PublishedState>>,
     /// Whether the cluster knows this node as at rest; `None` if that is unknown. Whoever takes links holds the lock meanwhile.
     pub(crate) known_rest: Mutex<Option<bool>>,
 }
 
+/// The state of the frontier that a snapshot has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PublishedState {
+    /// Number of changes, as [`Frontier::changes`](opilio_frontier::Frontier::changes) counts them in this process.
+    pub changes: u64,
+    /// Sequence of the last message of the inbox that it covers.
+    pub covered: u64,
+}
+
 impl JobMembership {
-    /// Joins a job that this node has not worked on. The job is created if there is none of its name. `seeds` are all seeds, as lines.
+    /// Joins a job whose part this machine has not worked on. The job is created if there is none of its name. `seeds` are all seeds,
+    /// as lines.
     ///
     /// # Errors
-    /// The node is not one of the job, the job has another profile, another process has the node's name, or NATS fails.
+    /// The part is not one of the job, the job has another profile, another process has the part, another directory has begun it, or
+    /// NATS fails.
     pub async fn join(
         config: ClusterConfig,
-        nodes: JobNodes,
+        part: JobPart,
         profile: &Profile,
         seeds: &[String],
     ) -> Result<JobMembership, ClusterError> {
-        let cluster = open(config, &nodes).await?;
-        let (seeds, names) = (seeds.join("\n"), nodes.nodes.join("\n"));
-        let files = [
-            ("profile", profile.source_text().as_bytes()),
-            ("list of seeds", seeds.as_bytes()),
-            ("list of nodes", names.as_bytes()),
-        ];
+        let node = config.node.clone();
+        let cluster = open(config, &part).await?;
+        let files = JobFiles::of(&part, profile, seeds);
         let storage = JobStorage::default();
-        let job = ClusterJob::create_or_open(&cluster, &nodes.job, &files, storage).await?;
-        Self::enter(job, nodes, profile).await
+        let job = ClusterJob::create_or_open(&cluster, &part.job, &files.all(), storage).await?;
+        let can_move = profile.checkpoint.publish_every.is_some();
+        if can_move && let Some(record) = job.part(&part.part).await? {
+            return Err(ClusterError::PartBegun {
+                part: part.part,
+                node: record.node,
+            });
+        }
+        let mut membership = Self::enter(job, part, node, profile).await?;
+        if can_move {
+            membership.claim(None).await?;
+        }
+        Ok(membership)
     }
 
-    /// Joins a job that this node has worked on. Its seeds may have changed since then.
+    /// Joins a job whose part this directory has. Its seeds may have changed since it was made.
     ///
     /// # Errors
-    /// The cluster has no such job, or as [`Self::join`].
+    /// The cluster has no such job, another directory has got the part, or as [`Self::join`].
     pub async fn resume(
         config: ClusterConfig,
-        nodes: JobNodes,
+        part: JobPart,
         profile: &Profile,
     ) -> Result<JobMembership, ClusterError> {
-        let cluster = open(config, &nodes).await?;
-        let job = ClusterJob::open(&cluster, &nodes.job).await?;
-        Self::enter(job, nodes, profile).await
+        let node = config.node.clone();
+        let cluster = open(config, &part).await?;
+        let job = ClusterJob::open(&cluster, &part.job).await?;
+        if part.can_move() {
+            // Before it joins: its name may be another directory's.
+            job.check_part(part.own()).await?;
+        }
+        let membership = Self::enter(job, part, node, profile).await?;
+        membership.confirm().await?;
+        Ok(membership)
+    }
+
+    /// Joins a job in the place of the node that had a part, as soon as that node's session has ended. Returns the record of the part
+    /// too; `None` if no node has begun it. Nothing has changed for others before [`Self::claim`]. `seeds` are all seeds, as lines; `None`
+    /// if another directory of this machine has joined the job with the same profile.
+    ///
+    /// # Errors
+    /// The cluster has no such job, the node is alive, or as [`Self::join`].
+    pub async fn take_over(
+        config: ClusterConfig,
+        part: JobPart,
+        profile: &Profile,
+        seeds: Option<&[String]>,
+    ) -> Result<(JobMembership, Option<PartRecord>), ClusterError> {
+        let node = config.node.clone();
+        let cluster = open(config, &part).await?;
+        let job = ClusterJob::open(&cluster, &part.job).await?;
+        if let Some(seeds) = seeds {
+            job.check_files(&JobFiles::of(&part, profile, seeds).all())?;
+        }
+        let membership = Self::enter(job, part, node, profile).await?;
+        let record = membership.job.part(&membership.part.part).await?;
+        Ok((membership, record))
+    }
+
+    /// Gives the part to a new directory. `known` is its record.
+    ///
+    /// # Errors
+    /// Another directory has got the part meanwhile, or NATS fails.
+    pub async fn claim(&mut self, known: Option<&PartRecord>) -> Result<(), ClusterError> {
+        let (known, sessions) = (known.map_or(0, |it| it.epoch), self.member.sessions_lost());
+        let claimed = self.job.claim_part(&self.part.part, known, &self.node);
+        self.part.epoch = claimed.await?;
+        // The node before may have been at rest.
+        self.job.set_rest(false, self.part.epoch).await?;
+        self.confirmed.store(sessions, Ordering::Release);
+        Ok(())
     }
 
     async fn enter(
         job: ClusterJob,
-        nodes: JobNodes,
+        part: JobPart,
+        node: String,
         profile: &Profile,
     ) -> Result<JobMembership, ClusterError> {
         // Its events are about other nodes, which the daemon's log has.
-        let (member, _) = Member::join(job.cluster(), env!("CARGO_PKG_VERSION")).await?;
+        let joined = Member::join(job.cluster(), env!("CARGO_PKG_VERSION")).await;
+        let (member, _) = joined.map_err(|error| match error {
+            ClusterError::NameInUse { node } => ClusterError::PartInUse { part: node },
+            other => other,
+        })?;
         Ok(JobMembership {
             forced: ForcedQueues::of(profile),
-            nodes,
+            part,
+            node,
             job,
             member,
+            confirmed: AtomicU64::new(UNCONFIRMED),
             delivered: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
             rested: AtomicU64::new(0),
             is_finished: AtomicBool::new(false),
+            published: StdMutex::default(),
             known_rest: Mutex::new(None),
         })
     }
 
-    /// The nodes of the job.
+    /// The part of the process.
     #[must_use]
-    pub fn nodes(&self) -> &JobNodes {
-        &self.nodes
+    pub fn part(&self) -> &JobPart {
+        &self.part
     }
 
-    /// Whether a URI may be issued now.
-    pub(crate) fn may_issue(&self) -> bool {
-        self.member.time_left().is_some()
+    /// Name of this machine in the cluster.
+    #[must_use]
+    pub fn node(&self) -> &str {
+        &self.node
+    }
+
+    /// The job in the cluster.
+    #[must_use]
+    pub fn job(&self) -> &ClusterJob {
+        &self.job
+    }
+
+    /// Whether the process has the part now: it may issue URIs, send links, and write to the store.
+    #[must_use]
+    pub fn has_part(&self) -> bool {
+        self.member.time_left().is_some() && self.is_confirmed()
+    }
+
+    fn is_confirmed(&self) -> bool {
+        !self.part.can_move()
+            || self.confirmed.load(Ordering::Acquire) == self.member.sessions_lost()
+    }
+
+    /// Waits until the process has the part.
+    pub(crate) async fn until_has_part(&self) {
+        while !self.has_part() {
+            tokio::time::sleep(SESSION_PAUSE).await;
+        }
+    }
+
+    /// Asks the cluster whether this directory still has the part, if a session was lost since it was last asked.
+    ///
+    /// # Errors
+    /// [`ClusterError::PartTaken`] if another directory has it, or NATS fails.
+    pub(crate) async fn confirm(&self) -> Result<(), ClusterError> {
+        if self.is_confirmed() {
+            return Ok(());
+        }
+        // As long as this session holds, no other directory can get the part.
+        let sessions = self.member.sessions_lost();
+        let is_member = self.member.time_left().is_some();
+        self.job.check_part(self.part.own()).await?;
+        if is_member {
+            self.confirmed.store(sessions, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Leaves the job, so that the part is free at once.
+    pub async fn leave(&self) {
+        self.member.leave().await;
+        let mut status = self.member.status();
+        let left = status.wait_for(|status| status.availability == Availability::Outside);
+        if tokio::time::timeout(LEAVE_TIME_MAX, left).await.is_err() {
+            tracing::warn!("NATS does not answer: the node leaves the job when its session ends");
+        }
     }
 
     /// Number of deliveries that the frontier has. Read it before the frontier is asked.
-    pub(crate) fn delivered(&self) -> u64 {
+    #[must_use]
+    pub fn delivered(&self) -> u64 {
         self.delivered.load(Ordering::Acquire)
     }
 
@@ -124,13 +269,46 @@ impl JobMembership {
         self.is_finished.store(true, Ordering::Release);
     }
 
-    /// Notes that the frontier has a delivery.
-    pub(crate) fn deliver(&self) {
+    /// Notes that the frontier has a delivery, with this message of the inbox.
+    pub(crate) fn deliver(&self, sequence: u64) {
+        self.taken.fetch_max(sequence, Ordering::AcqRel);
         self.delivered.fetch_add(1, Ordering::AcqRel);
     }
 
+    /// Sequence of the last message of the inbox that the frontier has. Read it before a snapshot of the frontier is taken.
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Acquire)
+    }
+
+    /// Notes a snapshot that was published.
+    pub fn set_published(&self, state: PublishedState) {
+        *self.lock_published() = Some(state);
+    }
+
+    /// The newest snapshot that this process has published.
+    #[must_use]
+    pub fn published(&self) -> Option<PublishedState> {
+        *self.lock_published()
+    }
+
+    /// Whether a published snapshot has all changes of the frontier, of which there are so many, and covers the inbox as far as it was
+    /// read.
+    #[must_use]
+    pub fn is_published(&self, changes: u64) -> bool {
+        let covered = self.taken();
+        self.published() == Some(PublishedState { changes, covered })
+    }
+
+    fn lock_published(&self) -> std::sync::MutexGuard<'_, Option<PublishedState>> {
+        self.published
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Whether the dispatcher has found nothing left since the last delivery.
-    pub(crate) fn is_at_rest(&self) -> bool {
+    #[must_use]
+    pub fn is_at_rest(&self) -> bool {
         self.rested.load(Ordering::Acquire) == self.delivered() + 1
     }
 
@@ -144,53 +322,89 @@ impl JobMembership {
             return Ok(());
         }
         *known_rest = None;
-        self.job.set_rest(is_at_rest).await?;
+        self.job.set_rest(is_at_rest, self.part.epoch).await?;
         *known_rest = Some(is_at_rest);
         Ok(())
     }
 
     /// The subject of the links to this process.
-    pub(crate) fn own_subject(&self) -> Partition {
-        self.subject(self.nodes.own())
+    #[must_use]
+    pub fn inbox(&self) -> Partition {
+        self.subject(self.part.number())
     }
 
-    /// The subject of the links to a node.
-    fn subject(&self, node: u16) -> Partition {
-        let partitions = self.nodes.partitions;
-        // There are at most as many nodes as partitions.
-        let subject = partitions.partition(node);
-        subject.unwrap_or_else(|| partitions.partition_of(""))
+    /// The subject of the links to a part.
+    fn subject(&self, part: u16) -> Partition {
+        self.part.inbox(part)
     }
 
-    /// The subject of the links to the node that crawls a candidate.
+    /// The subject of the links to the part that has a candidate.
     pub(crate) fn subject_of(&self, candidate: &Candidate) -> Partition {
         let owner = self
-            .nodes
+            .part
             .owner(&self.forced, &candidate.queue, &candidate.uri);
         self.subject(owner)
     }
 }
 
-/// Checks the nodes, and opens their cluster.
-async fn open(config: ClusterConfig, nodes: &JobNodes) -> Result<Cluster, ClusterError> {
-    check(nodes)?;
+/// The texts that are the same on all nodes of a job.
+struct JobFiles<'a> {
+    profile: &'a str,
+    seeds: String,
+    parts: String,
+}
+
+impl<'a> JobFiles<'a> {
+    fn of(part: &JobPart, profile: &'a Profile, seeds: &[String]) -> Self {
+        Self {
+            profile: profile.source_text(),
+            seeds: seeds.join("\n"),
+            parts: part.parts.join("\n"),
+        }
+    }
+
+    fn all(&self) -> [(&'static str, &[u8]); 3] {
+        [
+            ("profile", self.profile.as_bytes()),
+            ("list of seeds", self.seeds.as_bytes()),
+            (PARTS_FILE, self.parts.as_bytes()),
+        ]
+    }
+}
+
+/// Name of the list of parts among the files of a job in the cluster. Without further parts it is the list of nodes.
+pub const PARTS_FILE: &str = "list of nodes";
+
+/// Checks the part, and opens the cluster of its job, in which the process has the part's name.
+async fn open(config: ClusterConfig, part: &JobPart) -> Result<Cluster, ClusterError> {
+    check(&config, part)?;
+    let config = ClusterConfig {
+        node: part.part.clone(),
+        ..config
+    };
     let connection = ClusterConnection::open(config).await?;
-    let scope = MemberScope::FixedJob(nodes.job.clone());
+    let scope = MemberScope::FixedJob(part.job.clone());
     Cluster::open(connection, &scope).await
 }
 
-fn check(nodes: &JobNodes) -> Result<(), ClusterError> {
-    let list = nodes.nodes.join(", ");
-    if !nodes.nodes.contains(&nodes.node) {
-        return Err(ClusterError::Config(format!(
-            "node {:?} (cluster.node) is not one of the job's nodes ({list}): name it in --nodes, or start the job on one of them",
-            nodes.node
-        )));
+fn check(config: &ClusterConfig, part: &JobPart) -> Result<(), ClusterError> {
+    let list = part.parts.join(", ");
+    if !part.parts.contains(&part.part) {
+        return Err(ClusterError::Config(match config.node == part.part {
+            true => format!(
+                "node {:?} (cluster.node) is not one of the job's nodes ({list}): name it in --nodes, start the job on one of them, or take a part over with --take-over PART",
+                config.node
+            ),
+            false => format!(
+                "the job has no part {:?}: name one of its parts ({list})",
+                part.part
+            ),
+        }));
     }
-    let (count, max) = (nodes.nodes.len(), nodes.partitions.get());
+    let (count, max) = (part.parts.len(), part.partitions.get());
     if count > usize::from(max) {
         return Err(ClusterError::Config(format!(
-            "{count} nodes cannot share {max} partitions (cluster.partitions): name fewer nodes"
+            "{count} parts cannot share {max} partitions (cluster.partitions): name fewer nodes or parts"
         )));
     }
     Ok(())

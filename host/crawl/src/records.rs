@@ -5,8 +5,8 @@ use std::io::Read;
 use bytes::Bytes;
 use jiff::Timestamp;
 use opilio_archive::{
-    Algorithm, Block, Digest, Fields, Hasher, Record, RecordId, RefersTo, RevisitProfile,
-    StoredPayload, TEXT_DNS, Truncation,
+    Algorithm, BODY_UNINDEXED, Block, Digest, Fields, Hasher, Record, RecordId, RefersTo,
+    RevisitProfile, StoredPayload, TEXT_DNS, Truncation,
 };
 use opilio_fetch::{Exchange, Resolution, ResolutionSource, ResponseHead, Spool, TruncationCause};
 use opilio_frontier::WarcLocation;
@@ -35,6 +35,8 @@ pub(crate) struct About<'a> {
     pub decisions: Vec<(&'static str, String)>,
     pub notes: Vec<(String, String)>,
     pub links: &'a [FoundLink],
+    /// True if the body of the request must not be in an index, because it has a password.
+    pub is_body_secret: bool,
 }
 
 /// Returns the records of an exchange, the response or revisit record first; empty if nothing is kept or no response came.
@@ -125,6 +127,11 @@ pub(crate) fn of_exchange(
         concurrent_to: vec![id],
         ..asked
     });
+    let asked = asked.map(|mut asked| {
+        let secret = (BODY_UNINDEXED.to_owned(), "login".to_owned());
+        asked.extra.extend(about.is_body_secret.then_some(secret));
+        asked
+    });
     let mut said = fields(exchange, about);
     if !uri.is_http() {
         push_head(&mut said, uri, head);
@@ -214,6 +221,7 @@ pub(crate) fn page_info(
     date: Timestamp,
     page_id: &str,
     report: &opilio_browser::PageReport,
+    behaviors: &[crate::behavior_steps::BehaviorRun],
 ) -> String {
     let mut urls = serde_json::Map::new();
     for resource in &report.resources {
@@ -236,13 +244,16 @@ pub(crate) fn page_info(
         };
         urls.entry(key).or_insert(entry);
     }
-    serde_json::json!({
+    let mut info = serde_json::json!({
         "pageid": page_id,
         "url": uri,
         "ts": format!("{:.3}", to_millisecond(date)),
         "urls": urls,
-    })
-    .to_string()
+    });
+    if !behaviors.is_empty() {
+        info["behaviors"] = serde_json::json!(behaviors);
+    }
+    info.to_string()
 }
 
 /// Chromium's name for the use of a response, from that in `Sec-Fetch-Dest`.

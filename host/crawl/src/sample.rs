@@ -250,7 +250,7 @@ impl SampleVisit {
     pub fn before_filter(&self, stage: &Stage) -> (Document, Visit) {
         match stage {
             Stage::MidFetch => self.pipeline.at_head(&self.head, None, &self.memory),
-            Stage::PostFetch => (self.document(), self.begun()),
+            Stage::PostFetch | Stage::Render => (self.document(), self.begun()),
             _ => {
                 let (document, visit) = self.before_comparison();
                 let state = self.reading.state;

@@ -52,6 +52,7 @@ const EFFECTS: &[(&str, Effect)] = &[
     ("/fetch/stop-grace", Effect::NextStart),
     ("/cookies/accept", Effect::AtOnce),
     ("/browser/render", Effect::AtOnce),
+    ("/browser/page-steps", Effect::AtOnce),
     ("/browser/screenshots", Effect::AtOnce),
     ("/browser/text", Effect::AtOnce),
     ("/retry", Effect::AtOnce),

@@ -4,6 +4,7 @@
 //! An error that the crawl cannot go on with (a full disk, a broken store, a scope filter that keeps failing) halts it
 //! instead. The URI is then found in process at the next start and put back in its queue.
 
+mod behave;
 mod fetch;
 mod login;
 mod look_up;
@@ -21,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use opilio_archive::StoredPayload;
+use opilio_archive::{Record, StoredPayload};
 use opilio_fetch::Exchange;
 use opilio_fetch::robots::Robots;
 use opilio_frontier::{
@@ -43,6 +44,8 @@ use opilio_visit::{
     Step, StoredCapture, precedence, status,
 };
 use tracing::Instrument as _;
+
+pub(crate) use page_request::{PageRequest, plain_response};
 
 use crate::context::CrawlContext;
 use crate::error::Halt;
@@ -413,8 +416,19 @@ impl Driver for CrawlVisit<'_> {
         self.write_capture(capture, keep).await
     }
 
+    fn has_browser(&self) -> bool {
+        true
+    }
+
     async fn render(&self, page: PageToRender<'_>) -> Result<Rendering, Halt> {
         self.render_page(page).await
+    }
+
+    async fn store_about_page(&self, records: Vec<Record>) -> Result<(), Halt> {
+        if !records.is_empty() {
+            self.context.archive(records).await?;
+        }
+        Ok(())
     }
 
     fn measures(&self) -> Result<BTreeMap<String, f64>, Halt> {

@@ -16,6 +16,7 @@ pub struct FrontierCheckpoint {
     snapshot: Snapshot,
     keyspaces: Vec<Keyspace>,
     config: FrontierConfig,
+    changes: u64,
 }
 
 /// Counts of a checkpoint.
@@ -45,11 +46,18 @@ impl Frontier {
             snapshot: self.store.database.snapshot(),
             keyspaces: self.store.keyspaces().into_iter().cloned().collect(),
             config: self.config.clone(),
+            changes: self.changes(),
         }
     }
 }
 
 impl FrontierCheckpoint {
+    /// The number of [changes](Frontier::changes) that the frontier had seen.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
     /// Writes the checkpoint as a separate store, which [`Frontier::open`] opens. URIs that were in process are back in their
     /// queues there, as after a crash. The folder appears whole or not at all. Until then its content grows next to it under the
     /// same name with `.new`, which a later attempt replaces.

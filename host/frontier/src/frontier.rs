@@ -266,7 +266,9 @@ impl Frontier {
             frontier.put_back_recovered(now)?;
             let record = change::read_queue(&frontier.store, queue)?;
             let config = &frontier.config;
-            let ready = record.map_or(Millis::MIN, |record| record.next_ready(config));
+            let record = record.unwrap_or_else(|| QueueRecord::new(queue, config));
+            let ready = record.next_ready(config);
+            let ready = ready.max(frontier.taken_over_until(&record));
             let memory = &mut frontier.memory;
             let is_busy =
                 memory.busy_queues.contains_key(queue) || memory.borrowed.contains_key(queue);
@@ -495,6 +497,13 @@ impl Frontier {
             return Ok(None);
         }
         let record = record.clone();
+        let until = self.taken_over_until(&record);
+        if until > now_millis {
+            return self.applied(now, |change| {
+                change.wait_until(queue, until)?;
+                Ok(None)
+            });
+        }
         if record.held(&self.config).is_some() {
             // A budget was lowered, or a new process has another settings hash.
             return self.applied(now, |change| {

@@ -18,7 +18,7 @@
 //! | `site_values`     | values that plugins keep with sites       | record key up to `)`, plugin, NUL, name         | `KeptValue`        |
 //! | `site_figures`    | sums over groups of a site's documents    | record key up to `)`, group                     | `GroupFigures`     |
 //! | `caller_values`   | values of the caller: robots.txt, addresses, cookies, prices, counts | the caller's name    | the caller's bytes |
-//! | `meta`            | `counters`, `identity`                    | the name                                        | `Counters`, the caller's bytes |
+//! | `meta`            | `counters`, `identity`, `takeover`        | the name                                        | `Counters`, the caller's bytes, a time |
 //!
 //! A URI that waits moves to `ready` without a change of its record: the keys of both places follow from
 //! [`UriState::Queued`](crate::UriState::Queued). A URI in process stays in `ready` until it is finished.

@@ -47,6 +47,7 @@ mod signal;
 mod site;
 mod statistics;
 mod store;
+mod takeover;
 mod tally;
 mod visit;
 mod window;

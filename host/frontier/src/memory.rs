@@ -25,6 +25,9 @@ const QUEUES_HELD_MAX: usize = 128 * 1024;
 /// Queues whose next URIs are held; at most some 200 MB.
 const HEADS_HELD_MAX: usize = 128 * 1024;
 
+/// Key of the time of a takeover among the facts about the store.
+pub(crate) const TAKEOVER: &str = "takeover";
+
 /// URIs read ahead from a queue.
 const HEAD_READ: usize = 8;
 
@@ -47,6 +50,10 @@ pub(crate) struct Memory {
     /// URIs that were in process when an earlier process ended. The first call that gets the time puts them back.
     pub(crate) recovered: Vec<(u64, Issued)>,
     pub(crate) next_ticket: u64,
+    /// Time of the last [`Frontier::wait_everywhere`](crate::Frontier::wait_everywhere).
+    pub(crate) taken_over: Option<Millis>,
+    /// Changes since the store was opened.
+    pub(crate) changes: u64,
 }
 
 /// A URI in process.
@@ -124,6 +131,15 @@ impl Memory {
             reserved: HashMap::new(),
             next_ticket: u64::from(counters.openings) << 32,
             recovered,
+            taken_over: match store.meta.get(TAKEOVER)? {
+                Some(bytes) => Some(decode(
+                    "the time of a takeover",
+                    TAKEOVER.as_bytes(),
+                    &bytes,
+                )?),
+                None => None,
+            },
+            changes: 0,
         })
     }
 
@@ -227,6 +243,7 @@ impl Memory {
 
     /// Updates memory after a batch has been written.
     pub(crate) fn follow(&mut self, written: Written) {
+        self.changes += 1;
         self.counters = written.counters;
         self.groups.follow(written.groups);
         for key in written.busy_records {

@@ -258,13 +258,40 @@ pub struct Digests {
     pub stripped: Option<StrippedDigest>,
 }
 
+impl Digests {
+    /// Returns true if the version is known by its rendering in a browser.
+    pub fn is_of_rendering(&self) -> bool {
+        self.stripped.is_some_and(|it| it.is_of_rendering())
+    }
+}
+
 /// A digest of the stripped content, with its strippers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StrippedDigest {
     /// SHA-1 of the stripped content.
     pub digest: [u8; 20],
-    /// Hash of the strippers and their settings. Digests under different ones are not comparable.
+    /// Hash of the strippers and their settings. Digests under different ones are not comparable. Its highest bit says that the
+    /// content is that of the rendered page.
     pub stripper: u64,
+}
+
+impl StrippedDigest {
+    const OF_RENDERING: u64 = 1 << 63;
+
+    /// Returns the value of [`Self::stripper`] for content that a server sent.
+    pub const fn stripper_of(stack_hash: u64) -> u64 {
+        stack_hash & !Self::OF_RENDERING
+    }
+
+    /// Returns the value of [`Self::stripper`] for content that a browser showed.
+    pub const fn stripper_of_rendering(stack_hash: u64) -> u64 {
+        stack_hash | Self::OF_RENDERING
+    }
+
+    /// Returns true if a browser showed the content.
+    pub const fn is_of_rendering(self) -> bool {
+        self.stripper & Self::OF_RENDERING != 0
+    }
 }
 
 /// Validators for a conditional request.

@@ -5,6 +5,7 @@
 //! JOB/profile.toml   the profile, copied verbatim and frozen when the job was made
 //! JOB/seeds.txt      seeds in force when the job was made, one per line
 //! JOB/added-seeds.txt, JOB/changes/, JOB/history.jsonl   changes since: seeds, settings, and who made them when
+//! JOB/cluster.json   the part of a crawl that several machines share
 //! JOB/lock           held by the process that runs the job
 //! JOB/state/         the frontier
 //! JOB/warcs/  JOB/logs/  JOB/scratch/
@@ -44,6 +45,9 @@ use crate::changes;
 use crate::process_record::ProcessRecord;
 use crate::text_file::{draft_of, write_text};
 use opilio_stacks::components;
+
+/// File with the part of a crawl that a directory has, if several machines share the crawl.
+pub const SHARED: &str = "cluster.json";
 
 /// Version of the directory's layout that this build reads and writes.
 pub const JOB_VERSION: u32 = 1;
@@ -260,6 +264,23 @@ impl FrozenProfile {
             origin,
         })
     }
+}
+
+/// Changes the folder against which relative paths of a job's profile are resolved. For a job that comes from another machine.
+///
+/// # Errors
+/// See [`JobError`].
+pub fn set_base(directory: &Path, base: &Path) -> Result<(), JobError> {
+    let description = JobFile {
+        base: base.to_owned(),
+        ..describe(directory)?
+    };
+    let file = directory.join("job.json");
+    let text = serde_json::to_string_pretty(&description).map_err(|source| JobError::Damaged {
+        file: file.display().to_string(),
+        source,
+    })?;
+    write(&file, &format!("{text}\n"))
 }
 
 fn describe(directory: &Path) -> Result<JobFile, JobError> {

@@ -2,6 +2,7 @@
 //! here: a running crawl and `opilio job handover` share it in `host/crawl`.
 
 mod folder_store;
+mod objects;
 mod record;
 mod requests;
 mod store;

@@ -21,8 +21,8 @@ pub struct AlertsFile {
     /// the store consistent.
     pub disk_pause: SizeWritten,
 
-    /// `true` if a crawl that was paused because of a full disk resumes by itself once there is more than `disk-warn`. Default
-    /// `false`: the operator who made room decides.
+    /// `true` if a crawl that was paused because of a full disk resumes by itself once there is more than `disk-warn`.
+    /// Default `false`: the operator who made room decides.
     pub disk_resume: bool,
 
     /// Period over which the percentages are computed. Default `"10m"`: one bad minute does not cause an alert.

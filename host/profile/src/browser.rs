@@ -14,7 +14,7 @@ use crate::duration::DurationWritten;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct BrowserFile {
-    /// Whether HTML pages are rendered in a browser after their fetch. Overrides may set it for the sites that need it.
+    /// HTML pages that are rendered in a browser after their fetch. Overrides may set it for the sites that need it.
     /// Default `"never"`: a rendered page takes seconds of a processor, a plain one milliseconds.
     pub render: Render,
 
@@ -22,8 +22,9 @@ pub struct BrowserFile {
     #[schemars(extend("examples" = ["/usr/bin/chromium"]))]
     pub executable: Option<String>,
 
-    /// `true` if Chromium isolates pages with its own sandbox, which needs a user other than root and user namespaces. Default
-    /// `true`: without it, a page that breaks out of its process has the rights of the crawl. Set `false` only in a container.
+    /// `true` if Chromium isolates pages with its own sandbox, which needs a user other than root and user namespaces.
+    /// Default `true`: without it, a page that breaks out of its process has the rights of the crawl. Set `false` only in a
+    /// container.
     pub sandbox: bool,
 
     /// Browsers at the same time, each with one page. Further pages wait. Default `1`: a browser takes up to one processor and
@@ -40,6 +41,11 @@ pub struct BrowserFile {
     /// Time for a page to load and to end its requests. It continues as it is after that. Default `"30s"`: pages that never end
     /// their requests are common, and show everything after some seconds.
     pub load_time: DurationWritten,
+
+    /// Steps of each page behaviour on one page. A behaviour beyond it is ended, and the page is kept as it is. Default `100`: the
+    /// shipped behaviours end themselves before that on most pages.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub page_steps: u32,
 
     /// Requests of one page. Further ones fail in the page. Default `2000`: the largest pages of news sites make some hundred.
     #[schemars(range(min = 1, max = 100_000))]
@@ -80,6 +86,8 @@ pub enum Render {
     /// None.
     #[default]
     Never,
+    /// Every HTML page that comes with status 200 and that filters of the stack `render` accept.
+    Auto,
     /// Every HTML page that comes with status 200.
     Always,
 }
@@ -101,6 +109,8 @@ pub struct Browser {
     pub page_time: Duration,
     /// Time for loading; at most `page_time`.
     pub load_time: Duration,
+    /// Steps of each behaviour on one page; at least 1.
+    pub page_steps: u32,
     /// Requests of one page. Further ones fail in the page.
     pub page_requests: usize,
     /// Requests of one page to one server at the same time; at least 1. Further ones wait.
@@ -129,6 +139,7 @@ impl Default for BrowserFile {
             memory: "2GiB".into(),
             page_time: "90s".into(),
             load_time: "30s".into(),
+            page_steps: 100,
             page_requests: 2000,
             requests_per_server: 6,
             pages_per_process: 100,
@@ -156,6 +167,7 @@ impl BrowserFile {
             memory: part.positive_memory_size("memory", &self.memory, MEMORY_MAX),
             page_time: part.positive_duration("page-time", &self.page_time),
             load_time: part.positive_duration("load-time", &self.load_time),
+            page_steps: self.page_steps,
             page_requests: self.page_requests as usize,
             requests_per_server: self.requests_per_server as usize,
             pages_per_process: self.pages_per_process,

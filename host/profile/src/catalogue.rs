@@ -34,6 +34,7 @@ const EXPERT: &[&str] = &[
     "/fetch/allow-ports",
     "/fetch/first-byte-timeout",
     "/cookies/per-host",
+    "/browser/page-steps",
     "/browser/page-requests",
     "/browser/requests-per-server",
     "/browser/pages-per-process",

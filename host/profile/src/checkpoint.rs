@@ -21,6 +21,11 @@ pub struct CheckpointFile {
     /// was made too late.
     #[schemars(range(min = 1, max = 1000))]
     pub keep: u32,
+
+    /// Interval at which each node of a shared crawl publishes a checkpoint of its part in `archive.store`, so that another node can
+    /// take the part over; `"none"` for never. Parts can be taken over only if this is set when the crawl is created.
+    /// Default `"none"`: each is a copy of the frontier, and closes all archive files.
+    pub publish_every: DurationWritten,
 }
 
 /// Checkpoints that a running crawl makes by itself.
@@ -30,6 +35,8 @@ pub struct PeriodicCheckpoints {
     pub every: Option<Duration>,
     /// Number of checkpoints that are kept; at least 1.
     pub keep: usize,
+    /// Interval at which a part of a shared crawl is published; `None`: never.
+    pub publish_every: Option<Duration>,
 }
 
 impl Default for CheckpointFile {
@@ -37,6 +44,7 @@ impl Default for CheckpointFile {
         Self {
             every: "none".into(),
             keep: 2,
+            publish_every: "none".into(),
         }
     }
 }
@@ -46,6 +54,7 @@ impl CheckpointFile {
         PeriodicCheckpoints {
             every: part.duration_limit("every", &self.every),
             keep: self.keep.max(1) as usize,
+            publish_every: part.duration_limit("publish-every", &self.publish_every),
         }
     }
 }

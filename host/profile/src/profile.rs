@@ -389,16 +389,20 @@ impl Profile {
 
     /// The JSON Pointer of the first setting by which pages are rendered; `None` if no page is, whatever its URI.
     pub fn renders_by(&self) -> Option<String> {
-        let values = self.values();
-        let overrides = values.get("override").and_then(Value::as_array);
-        let overridden = (0..overrides.map_or(0, Vec::len))
-            .map(|number| format!("/override/{number}/browser/render"));
-        let mut pointers = std::iter::once("/browser/render".to_owned()).chain(overridden);
-        pointers.find(|pointer| {
-            let render = values.pointer(pointer).and_then(Value::as_str);
-            render.is_some_and(|render| render != "never")
-        })
+        first_rendering(&self.values())
     }
+}
+
+/// The JSON Pointer of the first setting by which pages are rendered, in the values of a profile.
+fn first_rendering(values: &Value) -> Option<String> {
+    let overrides = values.get("override").and_then(Value::as_array);
+    let overridden = (0..overrides.map_or(0, Vec::len))
+        .map(|number| format!("/override/{number}/browser/render"));
+    let mut pointers = std::iter::once("/browser/render".to_owned()).chain(overridden);
+    pointers.find(|pointer| {
+        let render = values.pointer(pointer).and_then(Value::as_str);
+        render.is_some_and(|render| render != "never")
+    })
 }
 
 /// FNV-1a of 64 bits, continued from another hash. It is the same in every process and every build.

@@ -37,6 +37,7 @@ pub(crate) fn check(profile: &Profile, given: &ProfileContext, check: &mut Check
     plugins_are_used(profile, check);
     faults_are_dealt_with(profile, check);
     revisits_are_timed(profile, check);
+    published_checkpoints_have_a_store(profile, check);
     waits::have_an_effect(profile, check);
 }
 
@@ -79,6 +80,21 @@ fn delays_and_times(profile: &Profile, check: &mut Check<'_>) {
         ("/dns/min-expires", profile.dns.min_expires),
         ("/dns/max-expires", profile.dns.max_expires),
     );
+}
+
+/// Another machine reads them there.
+fn published_checkpoints_have_a_store(profile: &Profile, check: &mut Check<'_>) {
+    let key = "/checkpoint/publish-every";
+    let has_store = profile.archive.store.is_some() || check.faults.covers("/archive/store");
+    if profile.checkpoint.publish_every.is_some() && !has_store {
+        check.report(
+            key,
+            Spot::Value,
+            Level::Error,
+            "checkpoints are published in archive.store, which has no url".to_owned(),
+            Some("set archive.store.url, such as \"file:///mnt/archive\"".to_owned()),
+        );
+    }
 }
 
 /// Documents are read in the part of the memory that bodies leave.

@@ -35,6 +35,7 @@ const NEEDED: &[(&str, Needed)] = &[
     ("/fetch", Needed::Uri),
     ("/cookies/accept", Needed::Uri),
     ("/browser/render", Needed::Response),
+    ("/browser/page-steps", Needed::Response),
     ("/browser/screenshots", Needed::Response),
     ("/browser/text", Needed::Response),
     ("/retry/statuses", Needed::Uri),

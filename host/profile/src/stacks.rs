@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Part, nearest, quote};
-use crate::plugins::{Implied, Instance};
+use crate::plugins::{Implied, Instance, PluginFile};
 
 /// Plugins of each stage of a URI's visit, in the order of their calls. Each is the name of a `[plugins.NAME]` table, or of a
 /// shipped plugin, which then runs with its defaults. Among filters the last that answers accept or reject decides.
@@ -34,6 +34,11 @@ pub struct StacksFile {
     /// and reject none.
     pub post_fetch: Vec<String>,
 
+    /// Filters that decide whether a fetched page is rendered, with `browser.render = "auto"`: it is if the last answer is
+    /// accept. Shipped ones are loaded only if `browser.render` or an override of it renders pages.
+    /// Default `["needs-browser"]`: pages with little text beside scripts that make it.
+    pub render: Vec<String>,
+
     /// Digest strippers, which name the parts that do not count when versions are compared. Default `[]`: every byte counts.
     pub digest: Vec<String>,
 
@@ -57,6 +62,11 @@ pub struct StacksFile {
     /// Filters that decide whether the document is archived. Default `[]`: every fetched document is archived.
     pub archive: Vec<String>,
 
+    /// Page behaviours, which operate pages in a browser, one after the other. Shipped ones are loaded only if
+    /// `browser.render` or an override of it renders pages. Default `["consent", "autoplay", "autoscroll"]`: cookie banners are
+    /// dismissed, media are started, and content that appears with scrolling is loaded.
+    pub behave: Vec<String>,
+
     /// Wait evaluators, which decide the time of the next visit. The first that answers counts. Default `["adaptive"]`: shorter
     /// after a change, longer without one.
     pub wait: Vec<String>,
@@ -79,6 +89,8 @@ pub struct StackSettings {
     pub mid_fetch: Vec<String>,
     /// Filters that judge the complete response.
     pub post_fetch: Vec<String>,
+    /// Filters that decide whether a page is rendered, with [`crate::Render::Auto`]. If all pass, it is not.
+    pub render: Vec<String>,
     /// Digest strippers.
     pub digest: Vec<String>,
     /// Change evaluators.
@@ -91,6 +103,8 @@ pub struct StackSettings {
     pub last_resort: Vec<String>,
     /// Filters that decide whether the document is archived.
     pub archive: Vec<String>,
+    /// Page behaviours. Empty if no page is rendered and the profile has no table for one.
+    pub behave: Vec<String>,
     /// Wait evaluators.
     pub wait: Vec<String>,
     /// Observers. The same for every URI.
@@ -110,6 +124,8 @@ pub enum Stage {
     MidFetch,
     /// Filters that judge the complete response.
     PostFetch,
+    /// Filters that decide whether a page is rendered.
+    Render,
     /// Digest strippers.
     Digest,
     /// Change evaluators.
@@ -120,6 +136,8 @@ pub enum Stage {
     Extract,
     /// Filters that decide whether the document is archived.
     Archive,
+    /// Page behaviours.
+    Behave,
     /// Wait evaluators.
     Wait,
     /// Observers.
@@ -128,17 +146,19 @@ pub enum Stage {
 
 impl Stage {
     /// All stages, in the order of a URI's way.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Scope,
         Self::Precedence,
         Self::PreFetch,
         Self::MidFetch,
         Self::PostFetch,
+        Self::Render,
         Self::Digest,
         Self::Change,
         Self::PreExtract,
         Self::Extract,
         Self::Archive,
+        Self::Behave,
         Self::Wait,
         Self::Observe,
     ];
@@ -151,11 +171,13 @@ impl Stage {
             Self::PreFetch => "pre-fetch",
             Self::MidFetch => "mid-fetch",
             Self::PostFetch => "post-fetch",
+            Self::Render => "render",
             Self::Digest => "digest",
             Self::Change => "change",
             Self::PreExtract => "pre-extract",
             Self::Extract => "extract",
             Self::Archive => "archive",
+            Self::Behave => "behave",
             Self::Wait => "wait",
             Self::Observe => "observe",
         }
@@ -171,6 +193,7 @@ impl Stage {
                 | Self::PreFetch
                 | Self::MidFetch
                 | Self::PostFetch
+                | Self::Render
                 | Self::PreExtract
                 | Self::Archive
         )
@@ -192,11 +215,13 @@ impl StackSettings {
             Stage::PreFetch => &self.pre_fetch,
             Stage::MidFetch => &self.mid_fetch,
             Stage::PostFetch => &self.post_fetch,
+            Stage::Render => &self.render,
             Stage::Digest => &self.digest,
             Stage::Change => &self.change,
             Stage::PreExtract => &self.pre_extract,
             Stage::Extract => &self.extract,
             Stage::Archive => &self.archive,
+            Stage::Behave => &self.behave,
             Stage::Wait => &self.wait,
             Stage::Observe => &self.observe,
         }
@@ -231,6 +256,7 @@ impl Default for StacksFile {
             pre_fetch: Vec::new(),
             mid_fetch: Vec::new(),
             post_fetch: names(&["bot-walls", "soft-404"]),
+            render: names(&["needs-browser"]),
             digest: Vec::new(),
             change: Vec::new(),
             pre_extract: Vec::new(),
@@ -255,6 +281,7 @@ impl Default for StacksFile {
             ]),
             last_resort: Vec::new(),
             archive: Vec::new(),
+            behave: names(&["consent", "autoplay", "autoscroll"]),
             wait: names(&["adaptive"]),
             observe: Vec::new(),
         }
@@ -270,15 +297,29 @@ impl StacksFile {
             pre_fetch: self.pre_fetch.clone(),
             mid_fetch: self.mid_fetch.clone(),
             post_fetch: self.post_fetch.clone(),
+            render: self.render.clone(),
             digest: self.digest.clone(),
             change: self.change.clone(),
             pre_extract: self.pre_extract.clone(),
             extract: self.extract.clone(),
             last_resort: self.last_resort.clone(),
             archive: self.archive.clone(),
+            behave: self.behave.clone(),
             wait: self.wait.clone(),
             observe: self.observe.clone(),
         }
+    }
+
+    /// Leaves out shipped behaviours, and shipped filters of rendering, without a table. They would be loaded, and never be called
+    /// if no page is rendered.
+    pub(crate) fn leave_out_shipped_for_pages(
+        &mut self,
+        tables: &BTreeMap<String, PluginFile>,
+        builtins: &[String],
+    ) {
+        let is_wanted = |name: &String| tables.contains_key(name) || !builtins.contains(name);
+        self.behave.retain(is_wanted);
+        self.render.retain(is_wanted);
     }
 
     /// The stack of this key; `None` for an unknown key.
@@ -289,12 +330,14 @@ impl StacksFile {
             "pre-fetch" => &self.pre_fetch,
             "mid-fetch" => &self.mid_fetch,
             "post-fetch" => &self.post_fetch,
+            "render" => &self.render,
             "digest" => &self.digest,
             "change" => &self.change,
             "pre-extract" => &self.pre_extract,
             "extract" => &self.extract,
             "last-resort" => &self.last_resort,
             "archive" => &self.archive,
+            "behave" => &self.behave,
             "wait" => &self.wait,
             "observe" => &self.observe,
             _ => return None,

@@ -295,7 +295,7 @@ fn empty_component() -> Result<Vec<u8>, Failure> {
     resolve.push_dir(contract)?;
     let package = resolve.push_str(
         "empty.wit",
-        "package opilio:empty; world both { include opilio:plugin/extractor-plugin@0.2.0; export opilio:plugin/filter@0.2.0; }",
+        "package opilio:empty; world both { include opilio:plugin/extractor-plugin@0.3.0; export opilio:plugin/filter@0.3.0; }",
     )?;
     let world = resolve.select_world(&[package], Some("both"))?;
     let mut module = wat::parse_file(

@@ -31,9 +31,10 @@ const EXTRACTORS: [Shipped; 5] = [
     ("json", opilio_formats::plugins),
 ];
 /// Filters of responses.
-const FILTERS: [Shipped; 2] = [
+const FILTERS: [Shipped; 3] = [
     ("bot-walls", opilio_walls::plugins),
     ("soft-404", opilio_walls::plugins),
+    ("needs-browser", opilio_walls::plugins),
 ];
 
 /// A plugin in both forms, and the sum of its least times.

@@ -7,14 +7,15 @@ wasmtime::component::bindgen!({
         package opilio:sandbox;
 
         world every-kind {
-            include opilio:plugin/plugin@0.2.0;
-            export opilio:plugin/extractor@0.2.0;
-            export opilio:plugin/filter@0.2.0;
-            export opilio:plugin/digest-stripper@0.2.0;
-            export opilio:plugin/change-evaluator@0.2.0;
-            export opilio:plugin/wait-evaluator@0.2.0;
-            export opilio:plugin/precedence@0.2.0;
-            export opilio:plugin/observer@0.2.0;
+            include opilio:plugin/plugin@0.3.0;
+            export opilio:plugin/extractor@0.3.0;
+            export opilio:plugin/filter@0.3.0;
+            export opilio:plugin/digest-stripper@0.3.0;
+            export opilio:plugin/change-evaluator@0.3.0;
+            export opilio:plugin/wait-evaluator@0.3.0;
+            export opilio:plugin/precedence@0.3.0;
+            export opilio:plugin/observer@0.3.0;
+            export opilio:plugin/page-behavior@0.3.0;
         }
     ",
     world: "opilio:sandbox/every-kind",
@@ -24,6 +25,7 @@ wasmtime::component::bindgen!({
         "opilio:plugin/documents.candidates": crate::candidates::Candidates,
         "opilio:plugin/documents.queue": crate::queue::Queue,
         "opilio:plugin/documents.visit": crate::visit::Visit,
+        "opilio:plugin/documents.page": crate::page::LoadedPage,
     },
     additional_derives: [PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize],
 });

@@ -15,7 +15,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::kept_values::Owner;
 use crate::limits::Limits;
 use crate::log_line::{LogLevel, LogLine, LogSink};
-use crate::notes::{clip, is_unprintable};
+use crate::notes::{clip, one_line};
 use crate::table::{Shelf, Tables};
 use crate::ticker::ticks;
 use crate::wasi::Wasi;
@@ -28,8 +28,6 @@ pub(crate) const DESCRIBE: &str = "describe";
 pub(crate) const CONFIGURE: &str = "configure";
 /// Frames of a backtrace that are kept.
 const FRAMES_MAX: usize = 64;
-/// Longest message of a plugin error, in bytes. It may quote the guest.
-const MESSAGE_BYTES_MAX: usize = 1_000;
 /// Longest quotation of the guest in that message, in bytes. The log has all of it.
 const WORDS_BYTES_MAX: usize = 400;
 
@@ -216,14 +214,6 @@ fn fault(problem: Problem, otherwise: FaultKind, occasion: &Occasion, log: Vec<L
         backtrace: backtrace.into(),
         log,
     }
-}
-
-/// Turns text of a guest into one line of a log.
-pub(crate) fn one_line(message: &str) -> String {
-    clip(message, MESSAGE_BYTES_MAX)
-        .chars()
-        .map(|c| if is_unprintable(c) { ' ' } else { c })
-        .collect()
 }
 
 fn frame(frame: &wasmtime::FrameInfo) -> String {

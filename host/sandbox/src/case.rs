@@ -6,6 +6,7 @@
 mod answer;
 mod call;
 mod lookups;
+mod page;
 mod recording;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -24,6 +25,7 @@ pub use self::call::{
 };
 pub use self::lookups::{TableFacts, looking_up};
 pub(crate) use self::lookups::{note_kind, note_row, note_rows};
+pub use self::page::PageFacts;
 pub use self::recording::{
     CallOutcome, FaultWritten, LimitsWritten, Recording, RecordingError, Replay,
 };

@@ -9,7 +9,7 @@ use wasmtime::component::InstancePre;
 
 use crate::Description;
 use crate::cache::{Cache, Key};
-use crate::call::{CallState, Callee, DESCRIBE, Occasion, Problem, call, one_line};
+use crate::call::{CallState, Callee, DESCRIBE, Occasion, Problem, call};
 use crate::compiler::{Refusal, Task};
 use crate::configure::{self, ConfigureError, PluginConfig};
 use crate::contract::{self, Contract, Exported};
@@ -18,6 +18,7 @@ use crate::engine::Shared;
 use crate::exports::Exports;
 use crate::fault::Fault;
 use crate::limits::Limits;
+use crate::notes::one_line;
 use crate::plugin::Plugin;
 use crate::preparation::{Preparation, report_preparation};
 use crate::wasi;

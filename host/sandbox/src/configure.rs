@@ -7,11 +7,12 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::cache::Key;
-use crate::call::{CONFIGURE, Callee, Occasion, Problem, call, one_line};
+use crate::call::{CONFIGURE, Callee, Occasion, Problem, call};
 use crate::compiler::{Refusal, Task};
 use crate::component::{Loaded, Program, cached, compiled};
 use crate::fault::Fault;
 use crate::limits::Limits;
+use crate::notes::one_line;
 use crate::plugin::{Plugin, Start};
 use crate::settings::canonical;
 use crate::table::Tables;

@@ -12,17 +12,19 @@ pub const CONTRACT: &str = Contract::CURRENT.version();
 pub(crate) enum Contract {
     V0_1,
     V0_2,
+    V0_3,
 }
 
 impl Contract {
     /// The current contract, in `wit/`.
-    pub(crate) const CURRENT: Self = Self::V0_2;
-    const ALL: [Self; 2] = [Self::V0_2, Self::V0_1];
+    pub(crate) const CURRENT: Self = Self::V0_3;
+    const ALL: [Self; 3] = [Self::V0_3, Self::V0_2, Self::V0_1];
 
     pub(crate) const fn version(self) -> &'static str {
         match self {
             Self::V0_1 => "0.1.0",
             Self::V0_2 => "0.2.0",
+            Self::V0_3 => "0.3.0",
         }
     }
 
@@ -35,7 +37,7 @@ impl Contract {
     fn imports(self) -> &'static [&'static str] {
         match self {
             Self::V0_1 => &["documents", "log", "counters", "types"],
-            Self::V0_2 => &["documents", "tables", "log", "counters", "types"],
+            Self::V0_2 | Self::V0_3 => &["documents", "tables", "log", "counters", "types"],
         }
     }
 
@@ -150,7 +152,8 @@ mod tests {
             ("0.1.0", Some(Contract::V0_1)),
             ("0.1.12", Some(Contract::V0_1)),
             ("0.2.7", Some(Contract::V0_2)),
-            ("0.3.0", None),
+            ("0.3.1", Some(Contract::V0_3)),
+            ("0.4.0", None),
             ("1.2.0", None),
             ("0.2", None),
             ("0.2.", None),
@@ -173,12 +176,12 @@ mod tests {
             Exported::Known(Contract::V0_1),
         );
         check(
-            &["opilio:plugin/setup@0.3.0", "opilio:plugin/setup@0.2.0"],
+            &["opilio:plugin/setup@0.4.0", "opilio:plugin/setup@0.2.0"],
             Exported::Known(Contract::V0_2),
         );
         check(
-            &["opilio:plugin/setup@0.3.0"],
-            Exported::Other("0.3.0".to_owned()),
+            &["opilio:plugin/setup@0.4.0"],
+            Exported::Other("0.4.0".to_owned()),
         );
         check(&["opilio:plugin/filter@0.2.0"], Exported::None);
     }
@@ -191,7 +194,7 @@ mod tests {
             assert_eq!(advice_for_interface(import), advice);
         }
         let given =
-            "plugins may import documents, tables, log and counters of opilio:plugin/…@0.2.0";
+            "plugins may import documents, tables, log and counters of opilio:plugin/…@0.3.0";
         check("example:things/clock", given);
         check(
             "opilio:plugin/clock@0.2.0",
@@ -203,13 +206,13 @@ mod tests {
         );
         check(
             "opilio:plugin/tables@0.1.0",
-            "contract 0.1.0 never had it, build for 0.2.0",
+            "contract 0.1.0 never had it, build for 0.3.0",
         );
         check(
-            "opilio:plugin/log@0.3.0",
-            "it was made for contract 0.3.0, this version of opilio speaks 0.2.0 and 0.1.0",
+            "opilio:plugin/log@0.4.0",
+            "it was made for contract 0.4.0, this version of opilio speaks 0.3.0, 0.2.0 and 0.1.0",
         );
-        for interface in ["log@0.1.0", "log@0.2.9", "tables@0.2.0"] {
+        for interface in ["log@0.1.0", "log@0.2.9", "tables@0.2.0", "tables@0.3.0"] {
             assert!(gives(&format!("{PACKAGE}{interface}")), "{interface}");
         }
     }

@@ -26,10 +26,11 @@ pub(crate) enum Callable {
     WaitEvaluator,
     Precedence,
     Observer,
+    PageBehavior,
 }
 
 impl Callable {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Extractor,
         Self::Filter,
         Self::DigestStripper,
@@ -37,6 +38,7 @@ impl Callable {
         Self::WaitEvaluator,
         Self::Precedence,
         Self::Observer,
+        Self::PageBehavior,
     ];
 
     /// The name of its interface, which is also that of its kind.
@@ -49,6 +51,7 @@ impl Callable {
             Self::WaitEvaluator => "wait-evaluator",
             Self::Precedence => "precedence",
             Self::Observer => "observer",
+            Self::PageBehavior => "page-behavior",
         }
     }
 
@@ -62,6 +65,7 @@ impl Callable {
             Kind::WaitEvaluator => Self::WaitEvaluator,
             Kind::Precedence => Self::Precedence,
             Kind::Observer => Self::Observer,
+            Kind::PageBehavior => Self::PageBehavior,
             Kind::Other(name) => return Err(name),
         })
     }

@@ -24,7 +24,7 @@ use crate::lane::WASM_STACK_BYTES_MAX;
 use crate::log_line::{LogSink, to_tracing};
 use crate::permits::Permits;
 use crate::ticker::Ticker;
-use crate::v0_1;
+use crate::{v0_1, v0_2};
 
 /// Linear memories of one component. The pool reserves address space (4 GiB and a guard) for each, not memory.
 const MEMORIES_PER_COMPONENT_MAX: u32 = 4;
@@ -165,6 +165,7 @@ impl Engine {
         let mut linker = Linker::new(&engine);
         imports::link(&mut linker).map_err(EngineError::Engine)?;
         v0_1::link(&mut linker).map_err(EngineError::Engine)?;
+        v0_2::link(&mut linker).map_err(EngineError::Engine)?;
         let mut hasher = DefaultHasher::new();
         engine.precompile_compatibility_hash().hash(&mut hasher);
         let compatibility = format!("{CACHE_GENERATION} {:016x}", hasher.finish());

@@ -7,26 +7,28 @@ use wasmtime::component::{Instance, InstancePre, Resource};
 use wasmtime::{Result, Store};
 
 use crate::bindings::exports::opilio::plugin::{
-    change_evaluator, digest_stripper, extractor, filter, observer, precedence, setup,
-    wait_evaluator,
+    change_evaluator, digest_stripper, extractor, filter, observer, page_behavior, precedence,
+    setup, wait_evaluator,
 };
 use crate::call::CallState;
 use crate::candidates::Candidates;
 use crate::contract::Contract;
 use crate::describe::Callable;
 use crate::document::Document;
+use crate::page::LoadedPage;
 use crate::queue::Queue;
-use crate::v0_1;
 use crate::visit::Visit;
 use crate::{
     Comparison, Description, Finished, Observation, Report, Ruling, SettingsFault, Span, Stage,
-    StripProblem,
+    StepPlan, StripProblem,
 };
+use crate::{v0_1, v0_2};
 
 /// The functions of a component.
 #[derive(Clone)]
 pub(crate) enum Exports {
     V0_1(v0_1::Exports),
+    V0_2(v0_2::Exports),
     Current(Current),
 }
 
@@ -41,6 +43,7 @@ pub(crate) struct Current {
     wait_evaluator: Option<wait_evaluator::GuestIndices>,
     precedence: Option<precedence::GuestIndices>,
     observer: Option<observer::GuestIndices>,
+    page_behavior: Option<page_behavior::GuestIndices>,
 }
 
 /// Error for a call of a kind that the component does not export. Callers check its kinds before.
@@ -65,13 +68,15 @@ impl Exports {
     pub(crate) fn new(contract: Contract, instance: &InstancePre<CallState>) -> Result<Self> {
         Ok(match contract {
             Contract::V0_1 => Self::V0_1(v0_1::Exports::new(instance)?),
-            Contract::V0_2 => Self::Current(Current::new(instance)?),
+            Contract::V0_2 => Self::V0_2(v0_2::Exports::new(instance)?),
+            Contract::V0_3 => Self::Current(Current::new(instance)?),
         })
     }
 
     pub(crate) fn contract(&self) -> Contract {
         match self {
             Self::V0_1(_) => Contract::V0_1,
+            Self::V0_2(_) => Contract::V0_2,
             Self::Current(_) => Contract::CURRENT,
         }
     }
@@ -81,6 +86,7 @@ impl Exports {
         let kinds = Callable::ALL.into_iter();
         match self {
             Self::V0_1(exports) => kinds.filter(|kind| exports.has(*kind)).collect(),
+            Self::V0_2(exports) => kinds.filter(|kind| exports.has(*kind)).collect(),
             Self::Current(exports) => kinds.filter(|kind| exports.has(*kind)).collect(),
         }
     }
@@ -93,6 +99,7 @@ impl Exports {
     ) -> Result<()> {
         match self {
             Self::V0_1(exports) => exports.check_types(store, instance),
+            Self::V0_2(exports) => exports.check_types(store, instance),
             Self::Current(exports) => exports.check_types(store, instance),
         }
     }
@@ -104,6 +111,7 @@ impl Exports {
     ) -> Result<Vec<Description>> {
         match self {
             Self::V0_1(exports) => exports.describe(store, instance),
+            Self::V0_2(exports) => exports.describe(store, instance),
             Self::Current(exports) => {
                 let guest = exports.setup.load(&mut *store, instance)?;
                 guest.call_describe(store)
@@ -120,6 +128,7 @@ impl Exports {
     ) -> Result<std::result::Result<(), Vec<SettingsFault>>> {
         match self {
             Self::V0_1(exports) => exports.configure(store, instance, name, settings),
+            Self::V0_2(exports) => exports.configure(store, instance, name, settings),
             Self::Current(exports) => {
                 let guest = exports.setup.load(&mut *store, instance)?;
                 guest.call_configure(store, name, settings)
@@ -135,6 +144,7 @@ impl Exports {
     ) -> Result<Vec<extractor::Extraction>> {
         match self {
             Self::V0_1(exports) => exports.extract(store, instance, documents),
+            Self::V0_2(exports) => exports.extract(store, instance, documents),
             Self::Current(exports) => guest!(exports, store, instance, extractor, Extractor)
                 .call_extract(store, documents),
         }
@@ -149,6 +159,10 @@ impl Exports {
     ) -> Result<Vec<Ruling>> {
         match self {
             Self::V0_1(exports) => exports.judge_candidates(store, instance, stage, candidates),
+            Self::V0_2(exports) => {
+                let candidates = lend(store, candidates.clone())?;
+                exports.judge_candidates(store, instance, stage, candidates)
+            }
             Self::Current(exports) => {
                 let guest = guest!(exports, store, instance, filter, Filter);
                 let candidates = lend(store, candidates.clone())?;
@@ -168,6 +182,7 @@ impl Exports {
         let (document, visit) = (lend(store, document.clone())?, lend(store, visit.clone())?);
         match self {
             Self::V0_1(exports) => exports.judge_document(store, instance, stage, document, visit),
+            Self::V0_2(exports) => exports.judge_document(store, instance, stage, document, visit),
             Self::Current(exports) => guest!(exports, store, instance, filter, Filter)
                 .call_judge_document(store, stage, document, visit),
         }
@@ -182,6 +197,7 @@ impl Exports {
         let document = lend(store, document.clone())?;
         match self {
             Self::V0_1(exports) => exports.strip(store, instance, document),
+            Self::V0_2(exports) => exports.strip(store, instance, document),
             Self::Current(exports) => {
                 guest!(exports, store, instance, digest_stripper, DigestStripper)
                     .call_strip(store, document)
@@ -198,6 +214,7 @@ impl Exports {
         let visit = lend(store, visit.clone())?;
         match self {
             Self::V0_1(exports) => exports.evaluate(store, instance, visit),
+            Self::V0_2(exports) => exports.evaluate(store, instance, visit),
             Self::Current(exports) => {
                 guest!(exports, store, instance, wait_evaluator, WaitEvaluator)
                     .call_evaluate(store, visit)
@@ -213,10 +230,15 @@ impl Exports {
         visit: &Visit,
         last: Option<&[u8]>,
     ) -> Result<Comparison> {
-        let exports = self.current(Callable::ChangeEvaluator)?;
-        let guest = guest!(exports, store, instance, change_evaluator, ChangeEvaluator);
         let (document, visit) = (lend(store, document.clone())?, lend(store, visit.clone())?);
-        guest.call_compare(store, document, visit, last)
+        match self {
+            Self::V0_1(_) => Err(NotExported(Callable::ChangeEvaluator).into()),
+            Self::V0_2(exports) => exports.compare(store, instance, document, visit, last),
+            Self::Current(exports) => {
+                guest!(exports, store, instance, change_evaluator, ChangeEvaluator)
+                    .call_compare(store, document, visit, last)
+            }
+        }
     }
 
     pub(crate) fn rank_candidates(
@@ -226,14 +248,17 @@ impl Exports {
         candidates: &Candidates,
         document: Option<&Document>,
     ) -> Result<Vec<Option<u8>>> {
-        let exports = self.current(Callable::Precedence)?;
-        let guest = guest!(exports, store, instance, precedence, Precedence);
         let candidates = lend(store, candidates.clone())?;
         let document = match document {
             Some(document) => Some(lend(store, document.clone())?),
             None => None,
         };
-        guest.call_rank_candidates(store, candidates, document)
+        match self {
+            Self::V0_1(_) => Err(NotExported(Callable::Precedence).into()),
+            Self::V0_2(exports) => exports.rank_candidates(store, instance, candidates, document),
+            Self::Current(exports) => guest!(exports, store, instance, precedence, Precedence)
+                .call_rank_candidates(store, candidates, document),
+        }
     }
 
     pub(crate) fn rank_queue(
@@ -242,10 +267,13 @@ impl Exports {
         instance: &Instance,
         queue: &Queue,
     ) -> Result<Option<u8>> {
-        let exports = self.current(Callable::Precedence)?;
-        let guest = guest!(exports, store, instance, precedence, Precedence);
         let queue = lend(store, queue.clone())?;
-        guest.call_rank_queue(store, queue)
+        match self {
+            Self::V0_1(_) => Err(NotExported(Callable::Precedence).into()),
+            Self::V0_2(exports) => exports.rank_queue(store, instance, queue),
+            Self::Current(exports) => guest!(exports, store, instance, precedence, Precedence)
+                .call_rank_queue(store, queue),
+        }
     }
 
     pub(crate) fn observe(
@@ -255,8 +283,12 @@ impl Exports {
         memory: &[u8],
         events: &[Finished],
     ) -> Result<Observation> {
-        let exports = self.current(Callable::Observer)?;
-        guest!(exports, store, instance, observer, Observer).call_observe(store, memory, events)
+        match self {
+            Self::V0_1(_) => Err(NotExported(Callable::Observer).into()),
+            Self::V0_2(exports) => exports.observe(store, instance, memory, events),
+            Self::Current(exports) => guest!(exports, store, instance, observer, Observer)
+                .call_observe(store, memory, events),
+        }
     }
 
     pub(crate) fn report(
@@ -266,15 +298,28 @@ impl Exports {
         memory: &[u8],
         now: u64,
     ) -> Result<Vec<Report>> {
-        let exports = self.current(Callable::Observer)?;
-        guest!(exports, store, instance, observer, Observer).call_report(store, memory, now)
+        match self {
+            Self::V0_1(_) => Err(NotExported(Callable::Observer).into()),
+            Self::V0_2(exports) => exports.report(store, instance, memory, now),
+            Self::Current(exports) => {
+                guest!(exports, store, instance, observer, Observer).call_report(store, memory, now)
+            }
+        }
     }
 
-    /// The exports for kinds that came with 0.2.0.
-    fn current(&self, kind: Callable) -> Result<&Current> {
+    pub(crate) fn step(
+        &self,
+        store: &mut Store<CallState>,
+        instance: &Instance,
+        page: &LoadedPage,
+        visit: &Visit,
+        memory: &[u8],
+    ) -> Result<StepPlan> {
+        let (page, visit) = (lend(store, page.clone())?, lend(store, visit.clone())?);
         match self {
-            Self::Current(exports) => Ok(exports),
-            Self::V0_1(_) => Err(NotExported(kind).into()),
+            Self::V0_1(_) | Self::V0_2(_) => Err(NotExported(Callable::PageBehavior).into()),
+            Self::Current(exports) => guest!(exports, store, instance, page_behavior, PageBehavior)
+                .call_step(store, page, visit, memory),
         }
     }
 }
@@ -297,6 +342,7 @@ impl Current {
             wait_evaluator: found!(WaitEvaluator, wait_evaluator),
             precedence: found!(Precedence, precedence),
             observer: found!(Observer, observer),
+            page_behavior: found!(PageBehavior, page_behavior),
         })
     }
 
@@ -309,6 +355,7 @@ impl Current {
             Callable::WaitEvaluator => self.wait_evaluator.is_some(),
             Callable::Precedence => self.precedence.is_some(),
             Callable::Observer => self.observer.is_some(),
+            Callable::PageBehavior => self.page_behavior.is_some(),
         }
     }
 
@@ -328,7 +375,8 @@ impl Current {
             change_evaluator,
             wait_evaluator,
             precedence,
-            observer
+            observer,
+            page_behavior
         );
         Ok(())
     }

@@ -2,7 +2,7 @@
 //! `wit/`. The crawl and the tools use it. It does not know frontiers, sockets or profiles.
 //!
 //! ```text
-//! Engine ── load(bytes) ──► Component ── configure(settings, limits) ──► Plugin ── extract, judge, strip, compare …
+//! Engine ── load(bytes) ──► Component ── configure(settings, limits) ──► Plugin ── extract, judge, strip, step …
 //! one per process           checked, described                          a fresh instance for every call
 //! ```
 //!
@@ -45,6 +45,9 @@ mod limits;
 mod log_line;
 mod model;
 mod notes;
+mod page;
+mod page_imports;
+mod page_steps;
 mod permits;
 mod plugin;
 mod preparation;
@@ -57,6 +60,7 @@ mod table;
 mod ticker;
 mod times;
 mod v0_1;
+mod v0_2;
 mod visit;
 mod wasi;
 
@@ -66,7 +70,11 @@ pub use bindings::exports::opilio::plugin::filter::{Ruling, Stage, Verdict};
 pub use bindings::exports::opilio::plugin::observer::{
     Finished, Line, Observation, ReportFile as Report,
 };
+pub use bindings::exports::opilio::plugin::page_behavior::{
+    Action as BehaviorAction, Click, ScrollTarget as ScrollPosition, SelectorWait, StepPlan,
+};
 pub use bindings::exports::opilio::plugin::setup::{Description, Handles, Kind, SettingsFault};
+pub use bindings::opilio::plugin::documents::ActionResult as BehaviorResult;
 pub use bindings::opilio::plugin::types::{
     Candidate, DateSignal, Fragment, FragmentContent, Header, Hop, Link, LinkDetails, NamedValue,
     Neighbourhood, Signal, Span, Submission,
@@ -75,8 +83,8 @@ pub use candidates::Candidates;
 pub use case::{
     Call, CallOutcome, CallProblem, CallResult, CandidateFacts, Case, CaseFile, CaseProblem,
     CasesError, Difference as AnswerDifference, DocumentFacts, Examiner, FaultWritten,
-    FinishedFacts, KeptFacts, LimitsWritten, QueueFacts, Recording, RecordingError, Replay,
-    StageName, TableFacts, VisitFacts, looking_up,
+    FinishedFacts, KeptFacts, LimitsWritten, PageFacts, QueueFacts, Recording, RecordingError,
+    Replay, StageName, TableFacts, VisitFacts, looking_up,
 };
 pub use compiler::{compile_in_child, run_compiler};
 pub use component::{COMPONENT_BYTES_MAX, Component, LoadError};
@@ -93,6 +101,7 @@ pub use limits::Limits;
 pub use log_line::{LogLevel, LogLine, LogSink};
 pub use notes::{Annotation, Notes, is_unprintable};
 pub use opilio_model::{ContentState, KeptChange, KeptValue, KeptValues, PastVisit};
+pub use page::LoadedPage;
 pub use plugin::{Extraction, Plugin, Start, Wait};
 pub use preparation::{Preparation, PreparationObserver, observe_preparation, report_preparation};
 pub use queue::Queue;

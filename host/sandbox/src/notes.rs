@@ -5,6 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::Limits;
 
+/// Longest message of a plugin error, in bytes. It may quote the guest.
+const MESSAGE_BYTES_MAX: usize = 1_000;
+
 /// Longest annotation kept, in bytes; the rest is cut.
 const ANNOTATION_BYTES_MAX: usize = 256;
 
@@ -116,6 +119,14 @@ impl Notes {
     fn left(&self) -> MutexGuard<'_, Left> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Turns text of a guest into one line of a log.
+pub(crate) fn one_line(message: &str) -> String {
+    clip(message, MESSAGE_BYTES_MAX)
+        .chars()
+        .map(|c| if is_unprintable(c) { ' ' } else { c })
+        .collect()
 }
 
 /// The longest prefix of `text` with at most `bytes_max` bytes that ends between characters.

@@ -518,7 +518,7 @@ impl Plugin {
         answer
     }
 
-    fn call<R>(
+    pub(crate) fn call<R>(
         &self,
         uri: Arc<str>,
         work: impl FnOnce(&Exports, &mut Store<CallState>, Instance) -> Result<R, Problem>,
@@ -569,7 +569,7 @@ impl Plugin {
         (answer, used)
     }
 
-    fn note(&self, work: impl FnOnce(&mut PluginStatistics)) {
+    pub(crate) fn note(&self, work: impl FnOnce(&mut PluginStatistics)) {
         let mut statistics = self
             .0
             .statistics
@@ -596,7 +596,7 @@ impl Plugin {
 
     /// Checks that the plugin has a kind. Asking for another kind is an error of the caller and not of the plugin, so it is not
     /// counted.
-    fn check_has(&self, kind: Callable, uri: &Arc<str>) -> Result<(), Fault> {
+    pub(crate) fn check_has(&self, kind: Callable, uri: &Arc<str>) -> Result<(), Fault> {
         if self.0.program.kinds.contains(&kind) {
             return Ok(());
         }

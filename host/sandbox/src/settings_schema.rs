@@ -1,5 +1,5 @@
 //! Bounds of a settings schema, checked before anything walks it. A plugin writes its own schema, and a short schema can take an
-//! exponential number of steps to follow. [`crate::describe`] calls this for every component that is loaded.
+//! exponential number of steps to follow. `describe.rs` calls this for every component that is loaded.
 
 use std::collections::HashMap;
 
@@ -197,7 +197,7 @@ fn same_value<'s>(root: &'s Value, node: &'s Value) -> Result<Vec<&'s Value>, St
         found.push(target.ok_or_else(|| {
             format!(
                 "`{}` refers to nothing in it; a reference is `#` and a JSON Pointer, such as `#/$defs/NAME`",
-                crate::call::one_line(crate::notes::clip(reference, 100))
+                crate::notes::one_line(crate::notes::clip(reference, 100))
             )
         })?);
     }

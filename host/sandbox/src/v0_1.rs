@@ -60,7 +60,10 @@ impl Exports {
             Callable::Filter => self.filter.is_some(),
             Callable::DigestStripper => self.digest_stripper.is_some(),
             Callable::WaitEvaluator => self.wait_evaluator.is_some(),
-            Callable::ChangeEvaluator | Callable::Precedence | Callable::Observer => false,
+            Callable::ChangeEvaluator
+            | Callable::Precedence
+            | Callable::Observer
+            | Callable::PageBehavior => false,
         }
     }
 

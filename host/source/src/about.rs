@@ -9,7 +9,7 @@ const TEXT_BYTES_MAX: usize = 4096;
 /// A component's description of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ComponentMetadata {
-    /// Names of its imports, such as `opilio:plugin/documents@0.2.0`.
+    /// Names of its imports, such as `opilio:plugin/documents@0.3.0`.
     pub imports: Vec<String>,
     /// Names of its exports.
     pub exports: Vec<String>,

@@ -239,8 +239,8 @@ mod tests {
 
     fn artifact() -> Artifact {
         let about = ComponentMetadata {
-            exports: vec!["opilio:plugin/setup@0.2.0".into()],
-            imports: vec!["opilio:plugin/log@0.2.0".into()],
+            exports: vec!["opilio:plugin/setup@0.3.0".into()],
+            imports: vec!["opilio:plugin/log@0.3.0".into()],
             version: Some("1.2.3".into()),
             authors: Some("A Library".into()),
             ..ComponentMetadata::default()
@@ -262,8 +262,8 @@ mod tests {
                 "os": "wasip2",
                 "layerDigests": [digest],
                 "component": {
-                    "exports": ["opilio:plugin/setup@0.2.0"],
-                    "imports": ["opilio:plugin/log@0.2.0"],
+                    "exports": ["opilio:plugin/setup@0.3.0"],
+                    "imports": ["opilio:plugin/log@0.3.0"],
                 },
             })
         );

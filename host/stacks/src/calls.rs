@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 use opilio_sandbox::{
-    Call, CallResult, Candidates, Comparison, Document, Extraction, Fault, Finished, Observation,
-    Plugin, Queue, Report, Ruling, Span, Stage, StripProblem, Visit, Wait,
+    Call, CallResult, Candidates, Comparison, Document, Extraction, Fault, Finished, LoadedPage,
+    Observation, Plugin, Queue, Report, Ruling, Span, Stage, StepPlan, StripProblem, Visit, Wait,
 };
 
 use crate::Staged;
@@ -167,6 +167,24 @@ impl Staged {
             |_| Call::report(memory, now),
             |reports: &Vec<Report>| CallResult::reports(reports),
             |plugin| plugin.report(memory, now),
+        )
+    }
+
+    /// Asks a page behaviour for its next actions on a page.
+    ///
+    /// # Errors
+    /// The reason why there is no answer.
+    pub fn step(
+        &self,
+        page: &LoadedPage,
+        visit: &Visit,
+        memory: &[u8],
+    ) -> Result<StepPlan, UnansweredCall> {
+        self.put(
+            Subject::Uri(&visit.candidate.uri),
+            |plugin| Call::step(plugin, page, visit, memory),
+            CallResult::step_plan,
+            |plugin| plugin.step(page, visit, memory),
         )
     }
 

@@ -269,8 +269,12 @@ mod tests {
     fn instance(text: &str) -> Instance {
         let given = ProfileContext {
             builtins: vec![
+                "autoplay".to_owned(),
+                "autoscroll".to_owned(),
                 "bot-walls".to_owned(),
+                "consent".to_owned(),
                 "html".to_owned(),
+                "needs-browser".to_owned(),
                 "soft-404".to_owned(),
             ],
             seeds_elsewhere: true,

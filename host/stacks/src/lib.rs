@@ -112,6 +112,8 @@ pub struct Stacks {
     pub mid_fetch: Vec<Staged>,
     /// Filters after a fetch.
     pub post_fetch: Vec<Staged>,
+    /// Filters that decide whether a page is rendered.
+    pub render: Vec<Staged>,
     /// Digest strippers.
     pub digest: Vec<Staged>,
     /// Change evaluators.
@@ -122,6 +124,8 @@ pub struct Stacks {
     pub extract: Vec<Staged>,
     /// Filters of what is archived.
     pub archive: Vec<Staged>,
+    /// Page behaviours.
+    pub behave: Vec<Staged>,
     /// Wait evaluators.
     pub wait: Vec<Staged>,
     /// Observers.
@@ -228,11 +232,13 @@ impl Stacks {
             pre_fetch: take(Stage::PreFetch),
             mid_fetch: take(Stage::MidFetch),
             post_fetch: take(Stage::PostFetch),
+            render: take(Stage::Render),
             digest: take(Stage::Digest),
             change: take(Stage::Change),
             pre_extract: take(Stage::PreExtract),
             extract: take(Stage::Extract),
             archive: take(Stage::Archive),
+            behave: take(Stage::Behave),
             wait: take(Stage::Wait),
             observe: take(Stage::Observe),
             pool: pool.clone(),
@@ -299,11 +305,13 @@ impl Stacks {
             Stage::PreFetch => &self.pre_fetch,
             Stage::MidFetch => &self.mid_fetch,
             Stage::PostFetch => &self.post_fetch,
+            Stage::Render => &self.render,
             Stage::Digest => &self.digest,
             Stage::Change => &self.change,
             Stage::PreExtract => &self.pre_extract,
             Stage::Extract => &self.extract,
             Stage::Archive => &self.archive,
+            Stage::Behave => &self.behave,
             Stage::Wait => &self.wait,
             Stage::Observe => &self.observe,
         }
@@ -344,12 +352,14 @@ pub(crate) fn kind_of(stage: Stage) -> (Kind, &'static str) {
         Stage::Digest => (Kind::DigestStripper, "a digest stripper"),
         Stage::Change => (Kind::ChangeEvaluator, "a change evaluator"),
         Stage::Extract => (Kind::Extractor, "an extractor"),
+        Stage::Behave => (Kind::PageBehavior, "a page behaviour"),
         Stage::Wait => (Kind::WaitEvaluator, "a wait evaluator"),
         Stage::Observe => (Kind::Observer, "an observer"),
         Stage::Scope
         | Stage::PreFetch
         | Stage::MidFetch
         | Stage::PostFetch
+        | Stage::Render
         | Stage::PreExtract
         | Stage::Archive => (Kind::Filter, "a filter"),
     }

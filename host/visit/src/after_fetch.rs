@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use opilio_fetch::Exchange;
-use opilio_frontier::{ContentState, Outcome, Success};
+use opilio_frontier::{ContentState, Outcome, StrippedDigest, Success};
 use opilio_profile::Stage;
 use opilio_stacks::Stacks;
 use opilio_uri::Hop;
@@ -14,7 +14,7 @@ use crate::archiving::{PendingCapture, StoredCapture, keep};
 use crate::capture::{Body, CaptureForm};
 use crate::decisions::decisions;
 use crate::document_filters::{FilterRejection, RetryWanted};
-use crate::driver::{Driver, Step};
+use crate::driver::{Driver, Rendering, Step};
 use crate::exchange::{Usable, usable};
 use crate::extraction::FoundLink;
 use crate::head::HeaderVerdict;
@@ -96,9 +96,12 @@ async fn settle<D: Driver>(
         _ => Body::Fetched,
     };
     let response = Response::new(pipeline, exchange, head, body);
-    let task = response.task(pipeline, &memory);
+    let mut task = response.task(pipeline, &memory);
+    task.render = rendering::wanted(pipeline, driver, &response);
     // The memory is given back once the capture is stored.
-    let (mut reading, _reservation) = driver.read(task).await?;
+    let (reading, _reservation) = driver.read(task).await?;
+    let (mut reading, rendering) =
+        rendering::render(pipeline, driver, &response, &memory, reading).await?;
     annotations.extend(reading.annotations.iter().cloned());
     driver.failed(&reading.failures)?;
     note_stacks(driver, &response.stacks, &reading)?;
@@ -131,21 +134,41 @@ async fn settle<D: Driver>(
         };
         return Ok(Conclusion::new(outcome, entry));
     }
-    succeed(pipeline, driver, response, reading, memory, annotations).await
+    let judged = JudgedResponse {
+        response,
+        reading,
+        rendering,
+    };
+    succeed(pipeline, driver, judged, memory, annotations).await
+}
+
+/// A response that filters have let pass.
+struct JudgedResponse {
+    response: Response,
+    reading: Reading,
+    rendering: Rendering,
 }
 
 /// Judges the links, decides the wait and stores the capture.
 async fn succeed<D: Driver>(
     pipeline: &Arc<Pipeline>,
     driver: &D,
-    response: Response,
-    mut reading: Reading,
+    judged: JudgedResponse,
     memory: PluginMemory,
     mut annotations: Vec<String>,
 ) -> Result<Conclusion, D::Error> {
+    let JudgedResponse {
+        response,
+        mut reading,
+        mut rendering,
+    } = judged;
     let (issue, settings) = (&pipeline.issue, &response.settings);
     let follows = response.heed_page(pipeline, &memory, &mut reading, &mut annotations);
-    rendering::render(pipeline, driver, &response, &mut reading, &mut annotations).await?;
+    if reading.archive {
+        let records = std::mem::take(&mut rendering.records);
+        driver.store_about_page(records).await?;
+    }
+    rendering.add_links(&mut reading, pipeline.profile.limits.outlinks);
     if !follows {
         // A redirect of the server is not a link of the page.
         let stays = |link: &FoundLink| matches!(link.hop, Hop::Redirect | Hop::Inferred);
@@ -175,6 +198,7 @@ async fn succeed<D: Driver>(
     let exchange = &response.exchange;
     let keep = keep(pipeline, driver, &response, &reading, &settings.revisit)?;
     let mut visit = response.visit(pipeline, &reading, &keep);
+    let is_stored = keep == CaptureForm::Response;
     // Before archiving, because the metadata record states when the next visit is due.
     driver.step(Step::Wait);
     let asked = (&**settings, response.stacks.clone());
@@ -199,7 +223,7 @@ async fn succeed<D: Driver>(
         mut annotations,
     } = driver.store(capture, keep).await?;
     visit.duplicate = matches!(keep, CaptureForm::Duplicate(_));
-    visit.archived = at.clone().filter(|_| visit.digests.is_some());
+    visit.archived = at.clone().filter(|_| is_stored);
     let until_next = waits.as_ref().map(|waits| waits.until_next);
     let until_asked = waits.as_ref().and_then(|waits| waits.until_asked);
     if let Some(waits) = &waits {
@@ -294,8 +318,9 @@ fn note_stacks<D: Driver>(driver: &D, stacks: &Stacks, reading: &Reading) -> Res
     if reading.extracted_by == Some(stacks.extract_hash) {
         driver.used_stack(Stage::Extract, stacks.extract_hash, &stacks.extract)?;
     }
-    if reading.stripped.is_some() {
-        driver.used_stack(Stage::Digest, stacks.digest_hash, &stacks.digest)?;
+    if reading.stripped.is_some() && !stacks.digest.is_empty() {
+        let hash = StrippedDigest::stripper_of(stacks.digest_hash);
+        driver.used_stack(Stage::Digest, hash, &stacks.digest)?;
     }
     Ok(())
 }

@@ -30,6 +30,7 @@ const RESERVED: &[&str] = &[
     "ratetrunc",
     "recovered",
     "redirectstrunc",
+    "render",
     "rendered",
     "retriesexhausted",
     "robotexcluded",

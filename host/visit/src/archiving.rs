@@ -83,6 +83,10 @@ impl Response {
             (Some(previous), ContentState::Unchanged) if identical => {
                 CaptureForm::Identical(previous)
             }
+            // The page shows something else, and its payload is the same.
+            (Some(previous), _) if identical && reading.is_rendered => {
+                CaptureForm::Identical(previous)
+            }
             (Some(previous), ContentState::Unchanged) => match settings.stripped_equal {
                 StrippedEqual::Archive => CaptureForm::Response,
                 StrippedEqual::Note => CaptureForm::Note(previous),

@@ -1,6 +1,7 @@
 //! The stripped digest: the digest of a document without the parts that do not count as content.
 //!
-//! It is a value of its own. It never replaces the payload digest, which covers all bytes.
+//! It is a value of its own. It never replaces the payload digest, which covers all bytes. Of a page that a browser showed, it is
+//! the digest of what was shown, and it alone is compared: the payload of such a page may stay the same forever.
 
 use opilio_frontier::{ContentState, Digests, StrippedDigest};
 use opilio_sandbox::{Document, Span, StripProblem, Visit};
@@ -75,8 +76,72 @@ pub(crate) fn stripped(
     Stripped::Digest(StrippedDigest {
         digest: digest_without(document.content(), spans),
         // Guards may have let other strippers pass at the last visit.
-        stripper: stack_hash ^ kept_out,
+        stripper: StrippedDigest::stripper_of(stack_hash ^ kept_out),
     })
+}
+
+/// The digest of a page that a browser showed.
+#[derive(Default)]
+pub(crate) struct RenderedDigest {
+    /// The digest; none if a stripper could not be asked.
+    pub(crate) digest: Option<StrippedDigest>,
+    /// The stripper that declined and its reason. Then the digest is that of the whole page.
+    pub(crate) declined: Option<String>,
+    /// The failed call.
+    pub(crate) failure: Option<Box<Failure>>,
+}
+
+/// Runs the strippers on a page that a browser showed, and digests the remaining content. Without strippers all of it counts.
+pub(crate) fn rendered(
+    stack: &[Staged],
+    stack_hash: u64,
+    document: &Document,
+    visit: &Visit,
+    guards: &Guards,
+) -> RenderedDigest {
+    let whole = |stripper| StrippedDigest {
+        digest: digest_without(document.content(), Vec::new()),
+        stripper: StrippedDigest::stripper_of_rendering(stripper),
+    };
+    match stripped(stack, stack_hash, document, visit, guards) {
+        Stripped::NotAsked => RenderedDigest {
+            digest: Some(whole(stack_hash)),
+            ..RenderedDigest::default()
+        },
+        Stripped::Digest(StrippedDigest { digest, stripper }) => RenderedDigest {
+            digest: Some(StrippedDigest {
+                digest,
+                stripper: StrippedDigest::stripper_of_rendering(stripper),
+            }),
+            ..RenderedDigest::default()
+        },
+        // The page may be small enough at the next visit, and is then another one for the strippers.
+        Stripped::Declined { why } => RenderedDigest {
+            digest: Some(whole(!stack_hash)),
+            declined: Some(why),
+            failure: None,
+        },
+        Stripped::Failed { failure, .. } => RenderedDigest {
+            failure,
+            ..RenderedDigest::default()
+        },
+    }
+}
+
+/// The state of a page that a browser showed, against the last archived version. It is unknown if that version is known by its
+/// payload only: the rendering of it cannot be compared.
+pub(crate) fn rendered_state(last: Option<&Digests>, now: Option<StrippedDigest>) -> ContentState {
+    let Some(last) = last.filter(|last| last.payload.is_some() || last.stripped.is_some()) else {
+        return ContentState::New;
+    };
+    match (last.stripped, now) {
+        (Some(then), Some(now)) if then.stripper == now.stripper => match then.digest == now.digest
+        {
+            true => ContentState::Unchanged,
+            false => ContentState::Changed,
+        },
+        _ => ContentState::Unknown,
+    }
 }
 
 /// Returns a stripper's reason for an annotation.
@@ -87,7 +152,7 @@ fn problem_text(problem: &StripProblem) -> &str {
     }
 }
 
-/// The state of a document's content against the last archived version.
+/// The state of a document's content, as a server sent it, against the last archived version.
 pub(crate) fn state(
     last: Option<&Digests>,
     payload: [u8; 20],
@@ -109,6 +174,8 @@ pub(crate) fn state(
     }
     match stripped {
         Stripped::Failed { .. } => ContentState::Unknown,
+        // A browser showed the last version, and its payload says little.
+        Stripped::Declined { .. } if last.is_of_rendering() => ContentState::Unknown,
         // Only bytes can be compared.
         Stripped::Declined { .. } if last.payload.is_some() => ContentState::Changed,
         Stripped::Declined { .. } => ContentState::Unknown,
@@ -269,5 +336,47 @@ mod tests {
             unknown(),
             ContentState::Unchanged,
         );
+    }
+
+    #[test]
+    fn the_rendering_of_a_page_is_compared_with_a_rendering_only() {
+        let digest = |byte: u8, stripper: u64| StrippedDigest {
+            digest: [byte; 20],
+            stripper,
+        };
+        let shown = |byte, stack| digest(byte, StrippedDigest::stripper_of_rendering(stack));
+        let sent = |byte, stack| digest(byte, StrippedDigest::stripper_of(stack));
+        let last = |stripped| Digests {
+            payload: Some([1; 20]),
+            stripped,
+        };
+        #[track_caller]
+        fn check(last: Option<Digests>, now: Option<StrippedDigest>, expected: ContentState) {
+            assert_eq!(rendered_state(last.as_ref(), now), expected);
+        }
+        check(None, Some(shown(7, 1)), ContentState::New);
+        check(Some(Digests::default()), None, ContentState::New);
+        let rendered = Some(last(Some(shown(7, 1))));
+        check(rendered, Some(shown(7, 1)), ContentState::Unchanged);
+        check(rendered, Some(shown(8, 1)), ContentState::Changed);
+        check(rendered, Some(shown(7, 2)), ContentState::Unknown);
+        check(rendered, None, ContentState::Unknown);
+        // From plain to rendered: nothing is known, whatever the bytes are.
+        check(Some(last(None)), Some(shown(7, 1)), ContentState::Unknown);
+        check(
+            Some(last(Some(sent(7, 1)))),
+            Some(shown(7, 1)),
+            ContentState::Unknown,
+        );
+
+        // From rendered to plain: the same bytes are the same page, and others are not compared.
+        let back = |payload: u8, now| state(rendered.as_ref(), [payload; 20], &now);
+        let declined = || Stripped::Declined {
+            why: "html-strip:too-large".into(),
+        };
+        for now in [Stripped::NotAsked, declined(), Stripped::Digest(sent(7, 1))] {
+            assert_eq!(back(2, now), ContentState::Unknown);
+        }
+        assert_eq!(back(1, Stripped::NotAsked), ContentState::Unchanged);
     }
 }

@@ -8,11 +8,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use jiff::Timestamp;
+use opilio_archive::Record;
 use opilio_fetch::Exchange;
 use opilio_fetch::robots::Robots;
 use opilio_frontier::{Candidate, Disposition, FinishResult, Outcome, SiteRecord, Transfer};
 use opilio_profile::{EffectiveSettings, Stage};
+use opilio_sandbox::Visit;
 use opilio_stacks::Staged;
 use opilio_stacks::breaker::Failure;
 use opilio_uri::Uri;
@@ -80,19 +83,37 @@ pub struct PageToRender<'p> {
     pub exchange: &'p Arc<Exchange>,
     /// The settings for its media type.
     pub settings: &'p EffectiveSettings,
-    /// `true` if the page itself is archived. Otherwise pictures and text of it are not.
-    pub is_archived: bool,
+    /// The behaviours to call on it, in order.
+    pub behaviors: &'p [Staged],
+    /// The visit as they see it.
+    pub visit: &'p Visit,
+}
+
+/// The end of an attempt to render a page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RenderResult {
+    /// A browser showed the page, or there was nothing to show.
+    #[default]
+    Shown,
+    /// No browser showed the page. Its links are not known.
+    NotShown,
 }
 
 /// The result of rendering a page.
 #[derive(Debug, Default)]
 pub struct Rendering {
+    /// The end of the attempt.
+    pub result: RenderResult,
+    /// The document as the browser showed it, as HTML; none if it cannot be compared with another rendering.
+    pub document: Option<Bytes>,
     /// Links of the rendered page. Those that the plain page has may be among them.
     pub links: Vec<FoundLink>,
     /// URIs that the page has requested and that were archived. They need not be fetched again.
     pub archived: HashSet<Uri>,
     /// Annotations for the line of the page.
     pub annotations: Vec<String>,
+    /// Records about the page, such as pictures and text. They are archived if the page is.
+    pub records: Vec<Record>,
 }
 
 /// The addresses of a host, as far as they are known.
@@ -274,12 +295,25 @@ pub trait Driver {
         keep: CaptureForm,
     ) -> impl Future<Output = Result<StoredCapture, Self::Error>>;
 
+    /// Returns true if there are browsers, so that pages can be rendered.
+    fn has_browser(&self) -> bool {
+        false
+    }
+
     /// Renders the page in a browser, and archives its requests.
     fn render(
         &self,
         _page: PageToRender<'_>,
     ) -> impl Future<Output = Result<Rendering, Self::Error>> {
         std::future::ready(Ok(Rendering::default()))
+    }
+
+    /// Archives the records about a page that was rendered.
+    fn store_about_page(
+        &self,
+        _records: Vec<Record>,
+    ) -> impl Future<Output = Result<(), Self::Error>> {
+        std::future::ready(Ok(()))
     }
 
     /// Prices and other measures for wait evaluators.

@@ -72,9 +72,11 @@ pub async fn judge_head<D: Driver>(
             because: judged.reason,
         })),
         // A URI that was never archived cannot be unchanged, whatever a filter answers. The same holds for a page that must be
-        // extracted again because extractors have changed or failed.
+        // extracted again because extractors have changed or failed, and for one that a browser shows.
         Verdict::Unchanged
-            if pipeline.issue.record.archived.is_some() && pipeline.is_extracted() =>
+            if pipeline.issue.record.archived.is_some()
+                && pipeline.is_extracted()
+                && !pipeline.needs_body_for_browser() =>
         {
             Some(HeaderVerdict::Unchanged(judged.reason))
         }

@@ -14,6 +14,7 @@ mod admission;
 mod after_fetch;
 mod annotations;
 mod archiving;
+mod behaviors;
 pub mod budget;
 mod capture;
 mod change;
@@ -53,12 +54,12 @@ pub use archiving::{PendingCapture, StoredCapture};
 pub use capture::{Body, CaptureForm, EarlierCapture};
 pub use decisions::DecisionFields;
 pub use driver::{
-    Addresses, Driver, Ending, Lane, LoginNeed, PageToRender, Rendering, RobotsAnswer, Step,
+    Addresses, Driver, Ending, Lane, LoginNeed, PageToRender, RenderResult, Rendering,
+    RobotsAnswer, Step,
 };
 pub use finish::{comes_again, finish};
 pub use head::{HeaderVerdict, MidFetch, judge_head};
 pub use pipeline::{Conclusion, LogEntry, Pipeline, redirect_of};
-pub use rendering::renders;
 pub use request::RequestHeaders;
 pub use response::{KeptValueChanges, Response, notes_of};
 pub use waits::spelled;

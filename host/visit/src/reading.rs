@@ -1,17 +1,18 @@
 //! A response as plugins see it: decoded, judged, digested, extracted. Everything here blocks and runs on a plugin lane.
 
+mod comparison;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use encoding_rs::Encoding;
+use encoding_rs::{Encoding, UTF_8};
 use opilio_fetch::{Exchange, ResponseHead, charset};
 use opilio_frontier::{ContentState, Digests, Fingerprint, StrippedDigest};
+use opilio_profile::Render;
 use opilio_sandbox::{Document, DocumentParts, Header, Stage, Verdict, Visit};
 use opilio_uri::Uri;
 
-use crate::change;
-use crate::digest::{self, Stripped};
 use crate::document_filters::{FilterRejection, RetryWanted, judge_document};
 use crate::extraction::{self, ExtractionResult};
 use crate::plugin_view::PluginMemory;
@@ -42,6 +43,8 @@ pub struct ReadingTask {
     pub last_fingerprint: Option<Fingerprint>,
     /// The extractor stack that last extracted it.
     pub last_extractor: Option<u64>,
+    /// The pages that a browser renders, if this is one that it can show and there is a browser; never otherwise.
+    pub render: Render,
     /// No body came, and none was to come: 304, or the headers say that nothing has changed.
     pub bodyless: bool,
     /// Bytes of content that plugins see.
@@ -50,6 +53,13 @@ pub struct ReadingTask {
     pub links_max: usize,
     /// The values that the plugins of the visit share.
     pub memory: PluginMemory,
+}
+
+/// A page that is to be rendered before it is read to its end.
+pub(crate) struct ToRender {
+    task: ReadingTask,
+    /// True if the plain document is there as a whole.
+    whole: bool,
 }
 
 /// A response that was read.
@@ -80,6 +90,10 @@ pub struct Reading {
     pub retry: Option<RetryWanted>,
     /// A post-fetch filter refuses it.
     pub rejected: Option<FilterRejection>,
+    /// It is a page that a browser is to render before it is compared, extracted and judged further.
+    pub(crate) to_render: Option<Box<ToRender>>,
+    /// True if its state is that of the page as a browser showed it.
+    pub is_rendered: bool,
     /// Encoding of the text, and its source, for the metadata record.
     pub charset: Option<String>,
     /// Annotations.
@@ -152,24 +166,38 @@ impl ReadingTask {
             archive: true,
             retry: None,
             rejected: None,
+            to_render: None,
+            is_rendered: false,
             charset,
             annotations,
             failures: Vec::new(),
         };
-        self.go_through(&document, whole, &mut reading);
+        if !self.post_fetch(&document, &mut reading) {
+            if self.is_to_be_rendered(&document, &mut reading) {
+                reading.to_render = Some(Box::new(ToRender { task: self, whole }));
+            } else {
+                self.go_on(&document, whole, None, &mut reading);
+            }
+        }
         let guards = reading.guards.take_failures();
         reading.failures.extend(guards);
         reading
     }
 
-    fn go_through(&self, document: &Document, whole: bool, reading: &mut Reading) {
-        if self.post_fetch(document, reading) {
-            return;
-        }
+    /// Reads a response that post-fetch filters let pass to its end. `shown` is the page as a browser showed it.
+    fn go_on(
+        &self,
+        document: &Document,
+        whole: bool,
+        shown: Option<&Document>,
+        reading: &mut Reading,
+    ) {
         let mut visit = self.visit.clone();
         visit.size = reading.size;
-        if !self.bodyless {
-            self.judge_state(document, whole, &visit, reading);
+        match shown {
+            _ if self.bodyless => {}
+            Some(shown) => self.judge_rendered_state(shown, whole, &visit, reading),
+            None => self.judge_state(document, whole, &visit, reading),
         }
         let visit = judged(visit, reading.state);
         self.extract(document, &visit, reading);
@@ -180,6 +208,12 @@ impl ReadingTask {
             &visit,
             reading,
         );
+    }
+
+    /// The page as a browser showed it, for plugins.
+    fn shown(&self, content: Bytes) -> Document {
+        let (uri, base) = (&self.uri, &self.base);
+        document(uri, base, &self.head, content, Some(UTF_8), &self.memory)
     }
 
     /// Returns the document as plugins see it, and its encoding with its source.
@@ -242,72 +276,28 @@ impl ReadingTask {
         true
     }
 
-    fn judge_state(&self, document: &Document, whole: bool, visit: &Visit, reading: &mut Reading) {
-        if let Some(digest) = self.stripped_before().filter(|_| whole) {
-            reading.state = ContentState::Unchanged;
-            reading.stripped = Some(digest);
-            return;
+    /// Asks the filters of the stack `render`, if the settings leave it to them. The page is not rendered unless one accepts it.
+    fn is_to_be_rendered(&self, document: &Document, reading: &mut Reading) -> bool {
+        match self.render {
+            Render::Never => return false,
+            Render::Always => return true,
+            Render::Auto => {}
         }
-        let mut stripped = digest::stripped(
-            &self.stacks.digest,
-            self.stacks.digest_hash,
+        let judged = judge_document(
+            &self.stacks.render,
+            &Stage::Render,
             document,
-            visit,
+            &self.visit,
             &reading.guards,
         );
-        if !whole && matches!(stripped, Stripped::Digest(_)) {
-            // The content beyond the cut may have changed.
-            stripped = Stripped::Declined {
-                why: "content-cut".to_owned(),
-            };
+        reading.failures.extend(judged.failures);
+        let is_accepted = judged.verdict == Verdict::Accept;
+        if is_accepted {
+            reading
+                .annotations
+                .push(format!("render:{}", judged.reason));
         }
-        reading.state = digest::state(
-            self.last.as_ref(),
-            self.exchange.payload_digest.0,
-            &stripped,
-        );
-        match stripped {
-            Stripped::Digest(digest) => reading.stripped = Some(digest),
-            Stripped::Declined { why } if reading.state != ContentState::Unchanged => {
-                reading.annotations.push(format!("unstripped:{why}"));
-            }
-            Stripped::Declined { .. } => {}
-            Stripped::Failed { why, failure } => {
-                tracing::debug!(uri = self.uri, %why, "no stripped digest");
-                reading.failures.extend(failure.map(|failure| *failure));
-            }
-            Stripped::NotAsked => {}
-        }
-        let is_complete =
-            whole && self.exchange.truncated.is_none() && self.exchange.failure.is_none();
-        if is_complete && reading.state != ContentState::Unchanged {
-            self.compare(document, visit, reading);
-        }
-    }
-
-    /// Returns the stripped digest of the last archived version, if this one has the same bytes and the strippers are the same:
-    /// the result would be equal. Most visits of a continuous crawl are of this kind.
-    fn stripped_before(&self) -> Option<StrippedDigest> {
-        let last = self.last.as_ref()?;
-        let is_same = last.payload == Some(self.exchange.payload_digest.0);
-        let stripped = last.stripped.filter(|_| is_same)?;
-        (stripped.stripper == self.stacks.digest_hash).then_some(stripped)
-    }
-
-    /// Asks change evaluators whether different bytes are a new version.
-    fn compare(&self, document: &Document, visit: &Visit, reading: &mut Reading) {
-        let last = self.last_fingerprint.as_ref();
-        let stack = &self.stacks.change;
-        let compared =
-            change::compare(stack, document, visit, reading.state, last, &reading.guards);
-        reading.state = compared.state.unwrap_or(reading.state);
-        reading.fingerprint = compared.fingerprint;
-        if let Some(by) = &compared.by {
-            reading.annotations.push(said_by(by, &compared.because));
-        }
-        reading.compared_by = compared.by;
-        reading.compared_because = compared.because;
-        reading.failures.extend(compared.failures);
+        is_accepted
     }
 
     /// Extracts the document unless it is unchanged. An unchanged document is extracted if the extractors have changed since.
@@ -368,11 +358,19 @@ impl ReadingTask {
     }
 }
 
-/// A plugin and its reason, as an annotation.
-fn said_by(name: &str, reason: &str) -> String {
-    match reason {
-        "" => name.to_owned(),
-        reason => format!("{name}:{reason}"),
+impl Reading {
+    /// Reads a page to its end that was to be rendered. `shown` is what a browser showed; none if there is nothing to compare.
+    /// Blocks; call it on a document lane.
+    pub(crate) fn after_rendering(mut self, shown: Option<Bytes>) -> Reading {
+        let Some(ToRender { task, whole }) = self.to_render.take().map(|it| *it) else {
+            return self;
+        };
+        let document = self.document.clone();
+        let shown = shown.map(|content| task.shown(content));
+        task.go_on(&document, whole, shown.as_ref(), &mut self);
+        let guards = self.guards.take_failures();
+        self.failures.extend(guards);
+        self
     }
 }
 

@@ -1,50 +1,90 @@
-//! Rendering of a page in a browser: which pages are rendered, and what becomes of their links. The driver has the browser.
+//! Rendering of a page in a browser: which pages are rendered, and what becomes of what they show. The driver has the browser.
+//!
+//! A page is rendered between its post-fetch filters and its comparison with the last version, so that strippers and change
+//! evaluators see what the browser showed. Extractors and archive filters see the plain document.
 
 use std::collections::HashSet;
 
-use opilio_profile::{EffectiveSettings, Render};
+use opilio_profile::Render;
 use opilio_uri::{Hop, Uri};
 
+use crate::behaviors::behaviors;
 use crate::capture::Body;
-use crate::driver::{Driver, PageToRender, Step};
+use crate::driver::{Driver, Lane, PageToRender, RenderResult, Rendering, Step};
 use crate::extraction::FoundLink;
 use crate::pipeline::Pipeline;
-use crate::reading::Reading;
+use crate::plugin_view::PluginMemory;
+use crate::reading::{self, Reading};
 use crate::response::Response;
 
 /// Media types that browsers show as pages with scripts.
 const PAGE_TYPES: [&str; 2] = ["text/html", "application/xhtml+xml"];
 
-/// Returns `true` if pages of these settings are rendered, as far as that depends on settings.
-#[must_use]
-pub fn renders(settings: &EffectiveSettings) -> bool {
-    settings.browser.render == Render::Always
+impl Pipeline {
+    /// Returns true if the page must come with its body, because a browser shows it: it may show something else although its
+    /// document is unchanged. Filters that have not asked for a browser get the same document again, and give the same answer.
+    pub(crate) fn needs_body_for_browser(&self) -> bool {
+        let record = &self.issue.record;
+        if !PAGE_TYPES.contains(&record.media_type.as_str()) {
+            return false;
+        }
+        let (settings, _) = self.for_response(&record.media_type);
+        match settings.browser.render {
+            Render::Never => false,
+            Render::Auto => record.digests.is_of_rendering(),
+            Render::Always => true,
+        }
+    }
 }
 
-/// Renders the page if its settings ask for that, and merges its links into those of the plain page.
+/// The pages to render, if this response is a page that a browser can show and there is a browser.
+pub(crate) fn wanted<D: Driver>(pipeline: &Pipeline, driver: &D, response: &Response) -> Render {
+    match driver.has_browser() && is_page(pipeline, response) {
+        true => response.settings.browser.render,
+        false => Render::Never,
+    }
+}
+
+/// Renders the page if it is to be rendered, and reads it to its end.
 pub(crate) async fn render<D: Driver>(
     pipeline: &Pipeline,
     driver: &D,
     response: &Response,
-    reading: &mut Reading,
-    annotations: &mut Vec<String>,
-) -> Result<(), D::Error> {
-    if !renders(&response.settings) || !is_page(pipeline, response) {
-        return Ok(());
+    memory: &PluginMemory,
+    mut reading: Reading,
+) -> Result<(Reading, Rendering), D::Error> {
+    if reading.to_render.is_none() {
+        return Ok((reading, Rendering::default()));
     }
     driver.step(Step::Render);
+    let visit = response.plugin_visit(pipeline, memory);
+    let behaviors = behaviors(driver, &response.stacks.behave, &mut reading, &visit).await?;
     let page = PageToRender {
         exchange: &response.exchange,
         settings: &response.settings,
-        is_archived: reading.archive,
+        behaviors: &behaviors,
+        visit: &visit,
     };
-    let rendering = driver.render(page).await?;
+    let mut rendering = driver.render(page).await?;
     driver.step(Step::Read);
-    annotations.extend(rendering.annotations);
-    let links = &mut reading.extracted.links;
-    merge(links, rendering.links, pipeline.profile.limits.outlinks);
-    links.retain(|link| !is_requisite(link.hop) || !rendering.archived.contains(&link.uri));
-    Ok(())
+    reading.annotations.append(&mut rendering.annotations);
+    let (result, document) = (rendering.result, rendering.document.take());
+    let read = move || reading.after_rendering(document);
+    let mut reading = driver.run(Lane::Document, read).await?;
+    if result == RenderResult::NotShown {
+        // Links are missing: the page comes with its body the next time, changed or not.
+        reading.extracted_by = Some(reading::NOT_EXTRACTED);
+    }
+    Ok((reading, rendering))
+}
+
+impl Rendering {
+    /// Merges the links of the rendered page into those of the plain page.
+    pub(crate) fn add_links(&mut self, reading: &mut Reading, links_max: usize) {
+        let links = &mut reading.extracted.links;
+        merge(links, std::mem::take(&mut self.links), links_max);
+        links.retain(|link| !is_requisite(link.hop) || !self.archived.contains(&link.uri));
+    }
 }
 
 /// Returns `true` if the response is a whole page that a browser can show.

@@ -29,6 +29,7 @@ impl Pipeline {
             && settings.conditional
             && record.archived.is_some()
             && self.is_extracted()
+            && !self.needs_body_for_browser()
             && !permit.is_login;
         let validator = |value: &Option<String>| value.clone().filter(|_| is_conditional);
         // No link leads to robots.txt.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use opilio_fetch::robots_tag::RobotsTag;
 use opilio_fetch::{Exchange, ResponseHead};
-use opilio_frontier::{Digests, GroupFigures, KeptChange, Validators, VisitUpdate};
-use opilio_profile::{EffectiveSettings, Strategy};
+use opilio_frontier::{ContentState, Digests, GroupFigures, KeptChange, Validators, VisitUpdate};
+use opilio_profile::{EffectiveSettings, Render, Strategy};
+use opilio_sandbox::Visit;
 use opilio_stacks::Stacks;
 
 use crate::capture::{Body, CaptureForm};
@@ -63,12 +64,10 @@ impl Response {
         &self.exchange
     }
 
-    /// The work of reading it.
+    /// The work of reading it, without a browser.
     pub fn task(&self, pipeline: &Pipeline, memory: &PluginMemory) -> ReadingTask {
         let (issue, head) = (&pipeline.issue, &self.head);
-        let (status, media_type) = (i32::from(head.status), head.media_type());
-        let mut visit = plugin_view::visit(issue, pipeline.started, status, media_type, memory);
-        visit.candidate.address = self.exchange.peer.as_ref().map(ToString::to_string);
+        let visit = self.plugin_visit(pipeline, memory);
         let record = &issue.record;
         let limits = &pipeline.profile.limits;
         ReadingTask {
@@ -81,11 +80,21 @@ impl Response {
             last: record.archived.is_some().then_some(record.digests),
             last_fingerprint: record.fingerprint.clone(),
             last_extractor: record.extractor,
+            render: Render::Never,
             bodyless: self.body != Body::Fetched,
             content_max: limits.plugin_content.bytes(),
             links_max: limits.outlinks,
             memory: memory.clone(),
         }
+    }
+
+    /// The visit as plugins see it when the headers have come.
+    pub(crate) fn plugin_visit(&self, pipeline: &Pipeline, memory: &PluginMemory) -> Visit {
+        let (issue, head) = (&pipeline.issue, &self.head);
+        let (status, media_type) = (i32::from(head.status), head.media_type());
+        let mut visit = plugin_view::visit(issue, pipeline.started, status, media_type, memory);
+        visit.candidate.address = self.exchange.peer.as_ref().map(ToString::to_string);
+        visit
     }
 
     /// The log entry of a response that was read.
@@ -137,8 +146,13 @@ impl Response {
     /// The visit as the frontier is to remember it, without the archive location.
     pub fn visit(&self, pipeline: &Pipeline, reading: &Reading, keep: &CaptureForm) -> VisitUpdate {
         let (exchange, head) = (&self.exchange, &self.head);
-        let kept = *keep == CaptureForm::Response;
-        let complete = kept && exchange.truncated.is_none() && exchange.failure.is_none();
+        let is_stored = *keep == CaptureForm::Response;
+        // A page that shows something else is another version, though its payload is stored already.
+        let shows_anew = reading.is_rendered
+            && reading.state != ContentState::Unchanged
+            && matches!(keep, CaptureForm::Identical(_));
+        let kept = is_stored || shows_anew;
+        let complete = is_stored && exchange.truncated.is_none() && exchange.failure.is_none();
         let validators = Validators {
             etag: head.first("etag").map(str::to_owned),
             last_modified: head.first("last-modified").map(str::to_owned),
@@ -156,7 +170,7 @@ impl Response {
             media_type: media_type.unwrap_or_else(|| pipeline.issue.record.media_type.clone()),
             digests: kept.then_some(digests),
             // Only a complete body may be the basis of a 304.
-            validators: kept.then(|| match complete && head.status == 200 {
+            validators: is_stored.then(|| match complete && head.status == 200 {
                 true => validators,
                 false => Validators::default(),
             }),

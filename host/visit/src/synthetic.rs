@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use jiff::Timestamp;
 use opilio_fetch::{Exchange, PayloadDigest, ResponseHead, Spool};
+use opilio_profile::Render;
 use opilio_sandbox::{Candidate, Visit};
 use sha1::{Digest as _, Sha1};
 
@@ -73,6 +74,7 @@ pub fn reading_task(payload: Bytes) -> ReadingTask {
         last: None,
         last_fingerprint: None,
         last_extractor: None,
+        render: Render::Never,
         bodyless: false,
         content_max: 64 << 20,
         links_max: 10,

@@ -1,17 +1,23 @@
-//! Filters that recognise responses other than the requested page: `bot-walls`, pages that keep bots out, and `soft-404`, error
-//! pages with a success status.
+//! Filters that recognise responses other than the requested page: `bot-walls`, pages that keep bots out, `soft-404`, error pages
+//! with a success status, and `needs-browser`, pages that show little until their scripts have run.
 //!
-//! Both only annotate by default. A page wrongly called a wall misleads readers of the log; a missed one is merely archived. So
+//! The first two only annotate by default. A page wrongly called a wall misleads readers of the log; a missed one is merely archived. So
 //! only signs that hardly mean anything else count.
 
 mod bot_walls;
 mod needles;
+mod needs_browser;
 mod page;
+mod page_facts;
 mod soft_404;
+// The tokenizer of the html extractor, included as a file: a crate that exports a component cannot be part of another.
+#[path = "../../html/src/tokenizer.rs"]
+pub mod tokenizer;
 
 use opilio_plugin::prelude::*;
 
 pub use crate::bot_walls::BotWalls;
+pub use crate::needs_browser::NeedsBrowser;
 pub use crate::soft_404::Soft404;
 
 /// Effect on a recognised page.
@@ -41,7 +47,7 @@ impl Then {
     }
 }
 
-opilio_plugin::export!(filters: [BotWalls, Soft404]);
+opilio_plugin::export!(filters: [BotWalls, Soft404, NeedsBrowser]);
 
 #[cfg(test)]
 mod tests {

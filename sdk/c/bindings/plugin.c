@@ -3,209 +3,251 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Imported Functions from `opilio:plugin/documents@0.2.0`
+// Imported Functions from `opilio:plugin/documents@0.3.0`
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]document.uri")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]document.uri")))
 extern void __wasm_import_opilio_plugin_documents_method_document_uri(int32_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]document.base")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]document.base")))
 extern void __wasm_import_opilio_plugin_documents_method_document_base(int32_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]document.status")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]document.status")))
 extern int32_t __wasm_import_opilio_plugin_documents_method_document_status(int32_t);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]document.headers")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]document.headers")))
 extern void __wasm_import_opilio_plugin_documents_method_document_headers(int32_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]document.header")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]document.header")))
 extern void __wasm_import_opilio_plugin_documents_method_document_header(int32_t, uint8_t *, size_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]document.media-type")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]document.media-type")))
 extern void __wasm_import_opilio_plugin_documents_method_document_media_type(int32_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]document.charset")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]document.charset")))
 extern void __wasm_import_opilio_plugin_documents_method_document_charset(int32_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]document.fragment")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]document.fragment")))
 extern void __wasm_import_opilio_plugin_documents_method_document_fragment(int32_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]document.length")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]document.length")))
 extern int64_t __wasm_import_opilio_plugin_documents_method_document_length(int32_t);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]document.read")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]document.read")))
 extern void __wasm_import_opilio_plugin_documents_method_document_read(int32_t, int64_t, int32_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]document.text")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]document.text")))
 extern void __wasm_import_opilio_plugin_documents_method_document_text(int32_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]document.note")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]document.note")))
 extern void __wasm_import_opilio_plugin_documents_method_document_note(int32_t, uint8_t *, size_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]document.set-note")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]document.set-note")))
 extern void __wasm_import_opilio_plugin_documents_method_document_set_note(int32_t, uint8_t *, size_t, uint8_t *, size_t);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]document.annotate")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]document.annotate")))
 extern void __wasm_import_opilio_plugin_documents_method_document_annotate(int32_t, uint8_t *, size_t);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]document.attribute")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]document.attribute")))
 extern void __wasm_import_opilio_plugin_documents_method_document_attribute(int32_t, uint8_t *, size_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]document.set-attribute")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]document.set-attribute")))
 extern void __wasm_import_opilio_plugin_documents_method_document_set_attribute(int32_t, uint8_t *, size_t, uint8_t *, size_t);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]document.site-value")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]document.site-value")))
 extern void __wasm_import_opilio_plugin_documents_method_document_site_value(int32_t, uint8_t *, size_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]document.set-site-value")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]document.set-site-value")))
 extern void __wasm_import_opilio_plugin_documents_method_document_set_site_value(int32_t, uint8_t *, size_t, uint8_t *, size_t);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]candidates.length")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]candidates.length")))
 extern int32_t __wasm_import_opilio_plugin_documents_method_candidates_length(int32_t);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]candidates.uris")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]candidates.uris")))
 extern void __wasm_import_opilio_plugin_documents_method_candidates_uris(int32_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]candidates.surts")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]candidates.surts")))
 extern void __wasm_import_opilio_plugin_documents_method_candidates_surts(int32_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]candidates.hop-paths")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]candidates.hop-paths")))
 extern void __wasm_import_opilio_plugin_documents_method_candidates_hop_paths(int32_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]candidates.contexts")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]candidates.contexts")))
 extern void __wasm_import_opilio_plugin_documents_method_candidates_contexts(int32_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]candidates.vias")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]candidates.vias")))
 extern void __wasm_import_opilio_plugin_documents_method_candidates_vias(int32_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]candidates.via-surts")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]candidates.via-surts")))
 extern void __wasm_import_opilio_plugin_documents_method_candidates_via_surts(int32_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]candidates.sources")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]candidates.sources")))
 extern void __wasm_import_opilio_plugin_documents_method_candidates_sources(int32_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]candidates.seeds")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]candidates.seeds")))
 extern void __wasm_import_opilio_plugin_documents_method_candidates_seeds(int32_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]candidates.addresses")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]candidates.addresses")))
 extern void __wasm_import_opilio_plugin_documents_method_candidates_addresses(int32_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]candidates.get")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]candidates.get")))
 extern void __wasm_import_opilio_plugin_documents_method_candidates_get(int32_t, int32_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]queue.name")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]queue.name")))
 extern void __wasm_import_opilio_plugin_documents_method_queue_name(int32_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]queue.queued")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]queue.queued")))
 extern int64_t __wasm_import_opilio_plugin_documents_method_queue_queued(int32_t);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]queue.succeeded")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]queue.succeeded")))
 extern int64_t __wasm_import_opilio_plugin_documents_method_queue_succeeded(int32_t);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]queue.failed")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]queue.failed")))
 extern int64_t __wasm_import_opilio_plugin_documents_method_queue_failed(int32_t);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]queue.bytes")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]queue.bytes")))
 extern int64_t __wasm_import_opilio_plugin_documents_method_queue_bytes(int32_t);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]queue.best")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]queue.best")))
 extern void __wasm_import_opilio_plugin_documents_method_queue_best(int32_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]queue.base")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]queue.base")))
 extern int32_t __wasm_import_opilio_plugin_documents_method_queue_base(int32_t);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]queue.now")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]queue.now")))
 extern int64_t __wasm_import_opilio_plugin_documents_method_queue_now(int32_t);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]visit.candidate")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]visit.candidate")))
 extern void __wasm_import_opilio_plugin_documents_method_visit_candidate(int32_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]visit.now")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]visit.now")))
 extern int64_t __wasm_import_opilio_plugin_documents_method_visit_now(int32_t);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]visit.status")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]visit.status")))
 extern int32_t __wasm_import_opilio_plugin_documents_method_visit_status(int32_t);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]visit.media-type")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]visit.media-type")))
 extern void __wasm_import_opilio_plugin_documents_method_visit_media_type(int32_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]visit.state")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]visit.state")))
 extern int32_t __wasm_import_opilio_plugin_documents_method_visit_state(int32_t);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]visit.size")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]visit.size")))
 extern void __wasm_import_opilio_plugin_documents_method_visit_size(int32_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]visit.last-wait")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]visit.last-wait")))
 extern void __wasm_import_opilio_plugin_documents_method_visit_last_wait(int32_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]visit.overdue")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]visit.overdue")))
 extern int64_t __wasm_import_opilio_plugin_documents_method_visit_overdue(int32_t);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]visit.visits")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]visit.visits")))
 extern int64_t __wasm_import_opilio_plugin_documents_method_visit_visits(int32_t);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]visit.versions")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]visit.versions")))
 extern int64_t __wasm_import_opilio_plugin_documents_method_visit_versions(int32_t);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]visit.history")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]visit.history")))
 extern void __wasm_import_opilio_plugin_documents_method_visit_history(int32_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]visit.validator")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]visit.validator")))
 extern void __wasm_import_opilio_plugin_documents_method_visit_validator(int32_t, uint8_t *, size_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]visit.outlinks")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]visit.outlinks")))
 extern int64_t __wasm_import_opilio_plugin_documents_method_visit_outlinks(int32_t);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]visit.inlinks")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]visit.inlinks")))
 extern int64_t __wasm_import_opilio_plugin_documents_method_visit_inlinks(int32_t);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]visit.signals")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]visit.signals")))
 extern void __wasm_import_opilio_plugin_documents_method_visit_signals(int32_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]visit.neighbourhood")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]visit.neighbourhood")))
 extern void __wasm_import_opilio_plugin_documents_method_visit_neighbourhood(int32_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]visit.measure")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]visit.measure")))
 extern void __wasm_import_opilio_plugin_documents_method_visit_measure(int32_t, uint8_t *, size_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]visit.attribute")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]visit.attribute")))
 extern void __wasm_import_opilio_plugin_documents_method_visit_attribute(int32_t, uint8_t *, size_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]visit.set-attribute")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]visit.set-attribute")))
 extern void __wasm_import_opilio_plugin_documents_method_visit_set_attribute(int32_t, uint8_t *, size_t, uint8_t *, size_t);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]visit.site-value")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]visit.site-value")))
 extern void __wasm_import_opilio_plugin_documents_method_visit_site_value(int32_t, uint8_t *, size_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]visit.set-site-value")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]visit.set-site-value")))
 extern void __wasm_import_opilio_plugin_documents_method_visit_set_site_value(int32_t, uint8_t *, size_t, uint8_t *, size_t);
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[method]visit.note")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]visit.note")))
 extern void __wasm_import_opilio_plugin_documents_method_visit_note(int32_t, uint8_t *, size_t, uint8_t *);
 
-// Imported Functions from `opilio:plugin/log@0.2.0`
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]page.uri")))
+extern void __wasm_import_opilio_plugin_documents_method_page_uri(int32_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/log@0.2.0"), __import_name__("write")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]page.title")))
+extern void __wasm_import_opilio_plugin_documents_method_page_title(int32_t, uint8_t *);
+
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]page.elements")))
+extern int64_t __wasm_import_opilio_plugin_documents_method_page_elements(int32_t);
+
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]page.text-length")))
+extern int64_t __wasm_import_opilio_plugin_documents_method_page_text_length(int32_t);
+
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]page.scroll-height")))
+extern int64_t __wasm_import_opilio_plugin_documents_method_page_scroll_height(int32_t);
+
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]page.scroll-top")))
+extern int64_t __wasm_import_opilio_plugin_documents_method_page_scroll_top(int32_t);
+
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]page.window-height")))
+extern int64_t __wasm_import_opilio_plugin_documents_method_page_window_height(int32_t);
+
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]page.count")))
+extern void __wasm_import_opilio_plugin_documents_method_page_count(int32_t, uint8_t *, size_t, uint8_t *);
+
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]page.results")))
+extern void __wasm_import_opilio_plugin_documents_method_page_results(int32_t, uint8_t *);
+
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]page.requests-in-flight")))
+extern int32_t __wasm_import_opilio_plugin_documents_method_page_requests_in_flight(int32_t);
+
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]page.time-used")))
+extern int64_t __wasm_import_opilio_plugin_documents_method_page_time_used(int32_t);
+
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]page.time-left")))
+extern int64_t __wasm_import_opilio_plugin_documents_method_page_time_left(int32_t);
+
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]page.step")))
+extern int32_t __wasm_import_opilio_plugin_documents_method_page_step(int32_t);
+
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[method]page.steps-left")))
+extern int32_t __wasm_import_opilio_plugin_documents_method_page_steps_left(int32_t);
+
+// Imported Functions from `opilio:plugin/log@0.3.0`
+
+__attribute__((__import_module__("opilio:plugin/log@0.3.0"), __import_name__("write")))
 extern void __wasm_import_opilio_plugin_log_write(int32_t, uint8_t *, size_t);
 
-// Imported Functions from `opilio:plugin/counters@0.2.0`
+// Imported Functions from `opilio:plugin/counters@0.3.0`
 
-__attribute__((__import_module__("opilio:plugin/counters@0.2.0"), __import_name__("count")))
+__attribute__((__import_module__("opilio:plugin/counters@0.3.0"), __import_name__("count")))
 extern void __wasm_import_opilio_plugin_counters_count(uint8_t *, size_t, int64_t);
 
-// Imported Functions from `opilio:plugin/tables@0.2.0`
+// Imported Functions from `opilio:plugin/tables@0.3.0`
 
-__attribute__((__import_module__("opilio:plugin/tables@0.2.0"), __import_name__("kind-of")))
+__attribute__((__import_module__("opilio:plugin/tables@0.3.0"), __import_name__("kind-of")))
 extern void __wasm_import_opilio_plugin_tables_kind_of(uint8_t *, size_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/tables@0.2.0"), __import_name__("find")))
+__attribute__((__import_module__("opilio:plugin/tables@0.3.0"), __import_name__("find")))
 extern void __wasm_import_opilio_plugin_tables_find(uint8_t *, size_t, uint8_t *, size_t, uint8_t *);
 
-__attribute__((__import_module__("opilio:plugin/tables@0.2.0"), __import_name__("find-candidates")))
+__attribute__((__import_module__("opilio:plugin/tables@0.3.0"), __import_name__("find-candidates")))
 extern void __wasm_import_opilio_plugin_tables_find_candidates(uint8_t *, size_t, int32_t, uint8_t *);
 
-// Exported Functions from `opilio:plugin/extractor@0.2.0`
+// Exported Functions from `opilio:plugin/extractor@0.3.0`
 
-__attribute__((__weak__, __export_name__("cabi_post_opilio:plugin/extractor@0.2.0#extract")))
+__attribute__((__weak__, __export_name__("cabi_post_opilio:plugin/extractor@0.3.0#extract")))
 void __wasm_export_exports_opilio_plugin_extractor_extract_post_return(uint8_t * arg0) {
   size_t len12 = *((size_t*) (arg0 + sizeof(void*)));
   if (len12 > 0) {
@@ -396,9 +438,9 @@ void __wasm_export_exports_opilio_plugin_extractor_extract_post_return(uint8_t *
   }
 }
 
-// Exported Functions from `opilio:plugin/setup@0.2.0`
+// Exported Functions from `opilio:plugin/setup@0.3.0`
 
-__attribute__((__weak__, __export_name__("cabi_post_opilio:plugin/setup@0.2.0#describe")))
+__attribute__((__weak__, __export_name__("cabi_post_opilio:plugin/setup@0.3.0#describe")))
 void __wasm_export_exports_opilio_plugin_setup_describe_post_return(uint8_t * arg0) {
   size_t len12 = *((size_t*) (arg0 + sizeof(void*)));
   if (len12 > 0) {
@@ -444,6 +486,9 @@ void __wasm_export_exports_opilio_plugin_setup_describe_post_return(uint8_t * ar
               break;
             }
             case 7: {
+              break;
+            }
+            case 8: {
               if ((*((size_t*) (base + (2*sizeof(void*))))) > 0) {
                 free(*((uint8_t **) (base + sizeof(void*))));
               }
@@ -526,7 +571,7 @@ void __wasm_export_exports_opilio_plugin_setup_describe_post_return(uint8_t * ar
   }
 }
 
-__attribute__((__weak__, __export_name__("cabi_post_opilio:plugin/setup@0.2.0#configure")))
+__attribute__((__weak__, __export_name__("cabi_post_opilio:plugin/setup@0.3.0#configure")))
 void __wasm_export_exports_opilio_plugin_setup_configure_post_return(uint8_t * arg0) {
   switch ((int32_t) (int32_t) *((uint8_t*) (arg0 + 0))) {
     case 0: {
@@ -553,9 +598,9 @@ void __wasm_export_exports_opilio_plugin_setup_configure_post_return(uint8_t * a
   }
 }
 
-// Exported Functions from `opilio:plugin/filter@0.2.0`
+// Exported Functions from `opilio:plugin/filter@0.3.0`
 
-__attribute__((__weak__, __export_name__("cabi_post_opilio:plugin/filter@0.2.0#judge-candidates")))
+__attribute__((__weak__, __export_name__("cabi_post_opilio:plugin/filter@0.3.0#judge-candidates")))
 void __wasm_export_exports_opilio_plugin_filter_judge_candidates_post_return(uint8_t * arg0) {
   size_t len = *((size_t*) (arg0 + sizeof(void*)));
   if (len > 0) {
@@ -594,7 +639,7 @@ void __wasm_export_exports_opilio_plugin_filter_judge_candidates_post_return(uin
   }
 }
 
-__attribute__((__weak__, __export_name__("cabi_post_opilio:plugin/filter@0.2.0#judge-document")))
+__attribute__((__weak__, __export_name__("cabi_post_opilio:plugin/filter@0.3.0#judge-document")))
 void __wasm_export_exports_opilio_plugin_filter_judge_document_post_return(uint8_t * arg0) {
   switch ((int32_t) (int32_t) *((uint8_t*) (arg0 + 0))) {
     case 0: {
@@ -624,9 +669,9 @@ void __wasm_export_exports_opilio_plugin_filter_judge_document_post_return(uint8
   }
 }
 
-// Exported Functions from `opilio:plugin/digest-stripper@0.2.0`
+// Exported Functions from `opilio:plugin/digest-stripper@0.3.0`
 
-__attribute__((__weak__, __export_name__("cabi_post_opilio:plugin/digest-stripper@0.2.0#strip")))
+__attribute__((__weak__, __export_name__("cabi_post_opilio:plugin/digest-stripper@0.3.0#strip")))
 void __wasm_export_exports_opilio_plugin_digest_stripper_strip_post_return(uint8_t * arg0) {
   switch ((int32_t) (int32_t) *((uint8_t*) (arg0 + 0))) {
     case 0: {
@@ -658,12 +703,12 @@ void __wasm_export_exports_opilio_plugin_digest_stripper_strip_post_return(uint8
   }
 }
 
-// Exported Functions from `opilio:plugin/wait-evaluator@0.2.0`
+// Exported Functions from `opilio:plugin/wait-evaluator@0.3.0`
 
 
-// Exported Functions from `opilio:plugin/change-evaluator@0.2.0`
+// Exported Functions from `opilio:plugin/change-evaluator@0.3.0`
 
-__attribute__((__weak__, __export_name__("cabi_post_opilio:plugin/change-evaluator@0.2.0#compare")))
+__attribute__((__weak__, __export_name__("cabi_post_opilio:plugin/change-evaluator@0.3.0#compare")))
 void __wasm_export_exports_opilio_plugin_change_evaluator_compare_post_return(uint8_t * arg0) {
   switch ((int32_t) (int32_t) *((uint8_t*) (arg0 + sizeof(void*)))) {
     case 0: {
@@ -687,9 +732,9 @@ void __wasm_export_exports_opilio_plugin_change_evaluator_compare_post_return(ui
   }
 }
 
-// Exported Functions from `opilio:plugin/precedence@0.2.0`
+// Exported Functions from `opilio:plugin/precedence@0.3.0`
 
-__attribute__((__weak__, __export_name__("cabi_post_opilio:plugin/precedence@0.2.0#rank-candidates")))
+__attribute__((__weak__, __export_name__("cabi_post_opilio:plugin/precedence@0.3.0#rank-candidates")))
 void __wasm_export_exports_opilio_plugin_precedence_rank_candidates_post_return(uint8_t * arg0) {
   size_t len = *((size_t*) (arg0 + sizeof(void*)));
   if (len > 0) {
@@ -703,9 +748,9 @@ void __wasm_export_exports_opilio_plugin_precedence_rank_candidates_post_return(
 }
 
 
-// Exported Functions from `opilio:plugin/observer@0.2.0`
+// Exported Functions from `opilio:plugin/observer@0.3.0`
 
-__attribute__((__weak__, __export_name__("cabi_post_opilio:plugin/observer@0.2.0#observe")))
+__attribute__((__weak__, __export_name__("cabi_post_opilio:plugin/observer@0.3.0#observe")))
 void __wasm_export_exports_opilio_plugin_observer_observe_post_return(uint8_t * arg0) {
   size_t len = *((size_t*) (arg0 + sizeof(void*)));
   if (len > 0) {
@@ -733,7 +778,7 @@ void __wasm_export_exports_opilio_plugin_observer_observe_post_return(uint8_t * 
   }
 }
 
-__attribute__((__weak__, __export_name__("cabi_post_opilio:plugin/observer@0.2.0#report")))
+__attribute__((__weak__, __export_name__("cabi_post_opilio:plugin/observer@0.3.0#report")))
 void __wasm_export_exports_opilio_plugin_observer_report_post_return(uint8_t * arg0) {
   size_t len = *((size_t*) (arg0 + sizeof(void*)));
   if (len > 0) {
@@ -752,6 +797,117 @@ void __wasm_export_exports_opilio_plugin_observer_report_post_return(uint8_t * a
   }
 }
 
+// Exported Functions from `opilio:plugin/page-behavior@0.3.0`
+
+__attribute__((__weak__, __export_name__("cabi_post_opilio:plugin/page-behavior@0.3.0#step")))
+void __wasm_export_exports_opilio_plugin_page_behavior_step_post_return(uint8_t * arg0) {
+  size_t len = *((size_t*) (arg0 + sizeof(void*)));
+  if (len > 0) {
+    uint8_t *ptr = *((uint8_t **) (arg0 + 0));
+    for (size_t i = 0; i < len; i++) {
+      uint8_t *base = ptr + i * (24+4*sizeof(void*));
+      (void) base;
+      switch ((int32_t) (int32_t) *((uint8_t*) (base + 0))) {
+        case 0: {
+          switch ((int32_t) (int32_t) *((uint8_t*) (base + 8))) {
+            case 0: {
+              break;
+            }
+            case 1: {
+              break;
+            }
+            case 2: {
+              break;
+            }
+            case 3: {
+              break;
+            }
+            case 4: {
+              if ((*((size_t*) (base + (8+2*sizeof(void*))))) > 0) {
+                free(*((uint8_t **) (base + (8+1*sizeof(void*)))));
+              }
+              break;
+            }
+            case 5: {
+              if ((*((size_t*) (base + (8+2*sizeof(void*))))) > 0) {
+                free(*((uint8_t **) (base + (8+1*sizeof(void*)))));
+              }
+              break;
+            }
+          }
+          break;
+        }
+        case 1: {
+          if ((*((size_t*) (base + (8+1*sizeof(void*))))) > 0) {
+            free(*((uint8_t **) (base + 8)));
+          }
+          switch ((int32_t) (int32_t) *((uint8_t*) (base + (8+2*sizeof(void*))))) {
+            case 0: {
+              break;
+            }
+            case 1: {
+              if ((*((size_t*) (base + (8+4*sizeof(void*))))) > 0) {
+                free(*((uint8_t **) (base + (8+3*sizeof(void*)))));
+              }
+              break;
+            }
+          }
+          break;
+        }
+        case 2: {
+          if ((*((size_t*) (base + (8+1*sizeof(void*))))) > 0) {
+            free(*((uint8_t **) (base + 8)));
+          }
+          break;
+        }
+        case 3: {
+          break;
+        }
+        case 4: {
+          break;
+        }
+        case 5: {
+          if ((*((size_t*) (base + (8+1*sizeof(void*))))) > 0) {
+            free(*((uint8_t **) (base + 8)));
+          }
+          break;
+        }
+        case 6: {
+          break;
+        }
+        case 7: {
+          if ((*((size_t*) (base + (8+1*sizeof(void*))))) > 0) {
+            free(*((uint8_t **) (base + 8)));
+          }
+          break;
+        }
+      }
+    }
+    free(ptr);
+  }
+  size_t len0 = *((size_t*) (arg0 + (3*sizeof(void*))));
+  if (len0 > 0) {
+    uint8_t *ptr1 = *((uint8_t **) (arg0 + (2*sizeof(void*))));
+    for (size_t i2 = 0; i2 < len0; i2++) {
+      uint8_t *base = ptr1 + i2 * (2*sizeof(void*));
+      (void) base;
+      if ((*((size_t*) (base + sizeof(void*)))) > 0) {
+        free(*((uint8_t **) (base + 0)));
+      }
+    }
+    free(ptr1);
+  }
+  size_t len3 = *((size_t*) (arg0 + (5*sizeof(void*))));
+  if (len3 > 0) {
+    uint8_t *ptr4 = *((uint8_t **) (arg0 + (4*sizeof(void*))));
+    for (size_t i5 = 0; i5 < len3; i5++) {
+      uint8_t *base = ptr4 + i5 * 1;
+      (void) base;
+    }
+    free(ptr4);
+  }
+}
+
 // Canonical ABI intrinsics
 
 __attribute__((__weak__, __export_name__("cabi_realloc")))
@@ -764,7 +920,7 @@ void *cabi_realloc(void *ptr, size_t old_size, size_t align, size_t new_size) {
 }
 
 __attribute__((__aligned__(8)))
-static uint8_t RET_AREA[(16+4*sizeof(void*))];
+static uint8_t RET_AREA[(8+6*sizeof(void*))];
 
 // Helper Functions
 
@@ -950,7 +1106,7 @@ void opilio_plugin_documents_signal_free(opilio_plugin_documents_signal_t *ptr) 
   opilio_plugin_types_signal_free(ptr);
 }
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[resource-drop]document")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[resource-drop]document")))
 extern void __wasm_import_opilio_plugin_documents_document_drop(int32_t handle);
 
 void opilio_plugin_documents_document_drop_own(opilio_plugin_documents_own_document_t handle) {
@@ -965,7 +1121,7 @@ opilio_plugin_documents_borrow_document_t opilio_plugin_documents_borrow_documen
   return (opilio_plugin_documents_borrow_document_t) { arg.__handle };
 }
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[resource-drop]candidates")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[resource-drop]candidates")))
 extern void __wasm_import_opilio_plugin_documents_candidates_drop(int32_t handle);
 
 void opilio_plugin_documents_candidates_drop_own(opilio_plugin_documents_own_candidates_t handle) {
@@ -980,7 +1136,7 @@ opilio_plugin_documents_borrow_candidates_t opilio_plugin_documents_borrow_candi
   return (opilio_plugin_documents_borrow_candidates_t) { arg.__handle };
 }
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[resource-drop]queue")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[resource-drop]queue")))
 extern void __wasm_import_opilio_plugin_documents_queue_drop(int32_t handle);
 
 void opilio_plugin_documents_queue_drop_own(opilio_plugin_documents_own_queue_t handle) {
@@ -995,7 +1151,7 @@ opilio_plugin_documents_borrow_queue_t opilio_plugin_documents_borrow_queue(opil
   return (opilio_plugin_documents_borrow_queue_t) { arg.__handle };
 }
 
-__attribute__((__import_module__("opilio:plugin/documents@0.2.0"), __import_name__("[resource-drop]visit")))
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[resource-drop]visit")))
 extern void __wasm_import_opilio_plugin_documents_visit_drop(int32_t handle);
 
 void opilio_plugin_documents_visit_drop_own(opilio_plugin_documents_own_visit_t handle) {
@@ -1008,6 +1164,49 @@ void opilio_plugin_documents_visit_drop_borrow(opilio_plugin_documents_borrow_vi
 
 opilio_plugin_documents_borrow_visit_t opilio_plugin_documents_borrow_visit(opilio_plugin_documents_own_visit_t arg) {
   return (opilio_plugin_documents_borrow_visit_t) { arg.__handle };
+}
+
+void opilio_plugin_documents_action_result_free(opilio_plugin_documents_action_result_t *ptr) {
+  switch ((int32_t) ptr->tag) {
+    case 1: {
+      break;
+    }
+    case 2: {
+      plugin_string_free(&ptr->val.value);
+      break;
+    }
+    case 5: {
+      plugin_string_free(&ptr->val.invalid);
+      break;
+    }
+    case 6: {
+      plugin_string_free(&ptr->val.exception);
+      break;
+    }
+    case 7: {
+      plugin_string_free(&ptr->val.refused);
+      break;
+    }
+    case 8: {
+      plugin_string_free(&ptr->val.other);
+      break;
+    }
+  }
+}
+
+__attribute__((__import_module__("opilio:plugin/documents@0.3.0"), __import_name__("[resource-drop]page")))
+extern void __wasm_import_opilio_plugin_documents_page_drop(int32_t handle);
+
+void opilio_plugin_documents_page_drop_own(opilio_plugin_documents_own_page_t handle) {
+  __wasm_import_opilio_plugin_documents_page_drop(handle.__handle);
+}
+
+void opilio_plugin_documents_page_drop_borrow(opilio_plugin_documents_borrow_page_t handle) {
+  __wasm_import_opilio_plugin_documents_page_drop(handle.__handle);
+}
+
+opilio_plugin_documents_borrow_page_t opilio_plugin_documents_borrow_page(opilio_plugin_documents_own_page_t arg) {
+  return (opilio_plugin_documents_borrow_page_t) { arg.__handle };
 }
 
 void opilio_plugin_documents_list_header_free(opilio_plugin_documents_list_header_t *ptr) {
@@ -1093,6 +1292,17 @@ void opilio_plugin_documents_list_neighbourhood_free(opilio_plugin_documents_lis
 
 void plugin_option_f64_free(plugin_option_f64_t *ptr) {
   if (ptr->is_some) {
+  }
+}
+
+void opilio_plugin_documents_list_action_result_free(opilio_plugin_documents_list_action_result_t *ptr) {
+  size_t list_len = ptr->len;
+  if (list_len > 0) {
+    opilio_plugin_documents_action_result_t *list_ptr = ptr->ptr;
+    for (size_t i = 0; i < list_len; i++) {
+      opilio_plugin_documents_action_result_free(&list_ptr[i]);
+    }
+    free(list_ptr);
   }
 }
 
@@ -1186,7 +1396,7 @@ void exports_opilio_plugin_setup_named_value_free(exports_opilio_plugin_setup_na
 
 void exports_opilio_plugin_setup_kind_free(exports_opilio_plugin_setup_kind_t *ptr) {
   switch ((int32_t) ptr->tag) {
-    case 7: {
+    case 8: {
       plugin_string_free(&ptr->val.other);
       break;
     }
@@ -1292,7 +1502,7 @@ void exports_opilio_plugin_setup_result_void_list_settings_fault_free(exports_op
 
 void exports_opilio_plugin_filter_stage_free(exports_opilio_plugin_filter_stage_t *ptr) {
   switch ((int32_t) ptr->tag) {
-    case 7: {
+    case 8: {
       plugin_string_free(&ptr->val.other);
       break;
     }
@@ -1485,6 +1695,82 @@ void exports_opilio_plugin_observer_list_report_file_free(exports_opilio_plugin_
     }
     free(list_ptr);
   }
+}
+
+void exports_opilio_plugin_page_behavior_scroll_target_free(exports_opilio_plugin_page_behavior_scroll_target_t *ptr) {
+  switch ((int32_t) ptr->tag) {
+    case 2: {
+      break;
+    }
+    case 3: {
+      break;
+    }
+    case 4: {
+      plugin_string_free(&ptr->val.element);
+      break;
+    }
+    case 5: {
+      plugin_string_free(&ptr->val.other);
+      break;
+    }
+  }
+}
+
+void exports_opilio_plugin_page_behavior_click_free(exports_opilio_plugin_page_behavior_click_t *ptr) {
+  plugin_string_free(&ptr->selector);
+  plugin_option_string_free(&ptr->text);
+}
+
+void exports_opilio_plugin_page_behavior_selector_wait_free(exports_opilio_plugin_page_behavior_selector_wait_t *ptr) {
+  plugin_string_free(&ptr->selector);
+}
+
+void exports_opilio_plugin_page_behavior_action_free(exports_opilio_plugin_page_behavior_action_t *ptr) {
+  switch ((int32_t) ptr->tag) {
+    case 0: {
+      exports_opilio_plugin_page_behavior_scroll_target_free(&ptr->val.scroll);
+      break;
+    }
+    case 1: {
+      exports_opilio_plugin_page_behavior_click_free(&ptr->val.click);
+      break;
+    }
+    case 2: {
+      exports_opilio_plugin_page_behavior_selector_wait_free(&ptr->val.wait_for_selector);
+      break;
+    }
+    case 3: {
+      break;
+    }
+    case 4: {
+      break;
+    }
+    case 5: {
+      plugin_string_free(&ptr->val.evaluate);
+      break;
+    }
+    case 7: {
+      plugin_string_free(&ptr->val.other);
+      break;
+    }
+  }
+}
+
+void exports_opilio_plugin_page_behavior_list_action_free(exports_opilio_plugin_page_behavior_list_action_t *ptr) {
+  size_t list_len = ptr->len;
+  if (list_len > 0) {
+    exports_opilio_plugin_page_behavior_action_t *list_ptr = ptr->ptr;
+    for (size_t i = 0; i < list_len; i++) {
+      exports_opilio_plugin_page_behavior_action_free(&list_ptr[i]);
+    }
+    free(list_ptr);
+  }
+}
+
+void exports_opilio_plugin_page_behavior_step_plan_free(exports_opilio_plugin_page_behavior_step_plan_t *ptr) {
+  exports_opilio_plugin_page_behavior_list_action_free(&ptr->actions);
+  plugin_list_string_free(&ptr->count);
+  plugin_list_u8_free(&ptr->memory);
 }
 
 void plugin_string_set(plugin_string_t *ret, const char*s) {
@@ -2210,6 +2496,101 @@ bool opilio_plugin_documents_method_visit_note(opilio_plugin_documents_borrow_vi
   return option.is_some;
 }
 
+void opilio_plugin_documents_method_page_uri(opilio_plugin_documents_borrow_page_t self, plugin_string_t *ret) {
+  __attribute__((__aligned__(sizeof(void*))))
+  uint8_t ret_area[(2*sizeof(void*))];
+  uint8_t *ptr = (uint8_t *) &ret_area;
+  __wasm_import_opilio_plugin_documents_method_page_uri((self).__handle, ptr);
+  *ret = (plugin_string_t) { (uint8_t*)(*((uint8_t **) (ptr + 0))), (*((size_t*) (ptr + sizeof(void*)))) };
+}
+
+void opilio_plugin_documents_method_page_title(opilio_plugin_documents_borrow_page_t self, plugin_string_t *ret) {
+  __attribute__((__aligned__(sizeof(void*))))
+  uint8_t ret_area[(2*sizeof(void*))];
+  uint8_t *ptr = (uint8_t *) &ret_area;
+  __wasm_import_opilio_plugin_documents_method_page_title((self).__handle, ptr);
+  *ret = (plugin_string_t) { (uint8_t*)(*((uint8_t **) (ptr + 0))), (*((size_t*) (ptr + sizeof(void*)))) };
+}
+
+uint64_t opilio_plugin_documents_method_page_elements(opilio_plugin_documents_borrow_page_t self) {
+  int64_t ret = __wasm_import_opilio_plugin_documents_method_page_elements((self).__handle);
+  return (uint64_t) (ret);
+}
+
+uint64_t opilio_plugin_documents_method_page_text_length(opilio_plugin_documents_borrow_page_t self) {
+  int64_t ret = __wasm_import_opilio_plugin_documents_method_page_text_length((self).__handle);
+  return (uint64_t) (ret);
+}
+
+uint64_t opilio_plugin_documents_method_page_scroll_height(opilio_plugin_documents_borrow_page_t self) {
+  int64_t ret = __wasm_import_opilio_plugin_documents_method_page_scroll_height((self).__handle);
+  return (uint64_t) (ret);
+}
+
+uint64_t opilio_plugin_documents_method_page_scroll_top(opilio_plugin_documents_borrow_page_t self) {
+  int64_t ret = __wasm_import_opilio_plugin_documents_method_page_scroll_top((self).__handle);
+  return (uint64_t) (ret);
+}
+
+uint64_t opilio_plugin_documents_method_page_window_height(opilio_plugin_documents_borrow_page_t self) {
+  int64_t ret = __wasm_import_opilio_plugin_documents_method_page_window_height((self).__handle);
+  return (uint64_t) (ret);
+}
+
+bool opilio_plugin_documents_method_page_count(opilio_plugin_documents_borrow_page_t self, plugin_string_t *selector, uint64_t *ret) {
+  __attribute__((__aligned__(8)))
+  uint8_t ret_area[16];
+  uint8_t *ptr = (uint8_t *) &ret_area;
+  __wasm_import_opilio_plugin_documents_method_page_count((self).__handle, (uint8_t *) (*selector).ptr, (*selector).len, ptr);
+  plugin_option_u64_t option;
+  switch ((int32_t) *((uint8_t*) (ptr + 0))) {
+    case 0: {
+      option.is_some = false;
+      break;
+    }
+    case 1: {
+      option.is_some = true;
+      option.val = (uint64_t) (*((int64_t*) (ptr + 8)));
+      break;
+    }
+  }
+  *ret = option.val;
+  return option.is_some;
+}
+
+void opilio_plugin_documents_method_page_results(opilio_plugin_documents_borrow_page_t self, opilio_plugin_documents_list_action_result_t *ret) {
+  __attribute__((__aligned__(sizeof(void*))))
+  uint8_t ret_area[(2*sizeof(void*))];
+  uint8_t *ptr = (uint8_t *) &ret_area;
+  __wasm_import_opilio_plugin_documents_method_page_results((self).__handle, ptr);
+  *ret = (opilio_plugin_documents_list_action_result_t) { (opilio_plugin_documents_action_result_t*)(*((uint8_t **) (ptr + 0))), (*((size_t*) (ptr + sizeof(void*)))) };
+}
+
+uint32_t opilio_plugin_documents_method_page_requests_in_flight(opilio_plugin_documents_borrow_page_t self) {
+  int32_t ret = __wasm_import_opilio_plugin_documents_method_page_requests_in_flight((self).__handle);
+  return (uint32_t) (ret);
+}
+
+opilio_plugin_documents_duration_t opilio_plugin_documents_method_page_time_used(opilio_plugin_documents_borrow_page_t self) {
+  int64_t ret = __wasm_import_opilio_plugin_documents_method_page_time_used((self).__handle);
+  return (uint64_t) (ret);
+}
+
+opilio_plugin_documents_duration_t opilio_plugin_documents_method_page_time_left(opilio_plugin_documents_borrow_page_t self) {
+  int64_t ret = __wasm_import_opilio_plugin_documents_method_page_time_left((self).__handle);
+  return (uint64_t) (ret);
+}
+
+uint32_t opilio_plugin_documents_method_page_step(opilio_plugin_documents_borrow_page_t self) {
+  int32_t ret = __wasm_import_opilio_plugin_documents_method_page_step((self).__handle);
+  return (uint32_t) (ret);
+}
+
+uint32_t opilio_plugin_documents_method_page_steps_left(opilio_plugin_documents_borrow_page_t self) {
+  int32_t ret = __wasm_import_opilio_plugin_documents_method_page_steps_left((self).__handle);
+  return (uint32_t) (ret);
+}
+
 void opilio_plugin_log_write(opilio_plugin_log_level_t level, plugin_string_t *message) {
   __wasm_import_opilio_plugin_log_write((int32_t) level, (uint8_t *) (*message).ptr, (*message).len);
 }
@@ -2289,7 +2670,7 @@ void opilio_plugin_tables_find_candidates(plugin_string_t *table, opilio_plugin_
   *ret = (plugin_list_bool_t) { (bool*)(*((uint8_t **) (ptr + 0))), (*((size_t*) (ptr + sizeof(void*)))) };
 }
 
-__attribute__((__export_name__("opilio:plugin/extractor@0.2.0#extract")))
+__attribute__((__export_name__("opilio:plugin/extractor@0.3.0#extract")))
 uint8_t * __wasm_export_exports_opilio_plugin_extractor_extract(uint8_t * arg, size_t arg0) {
   exports_opilio_plugin_extractor_list_own_document_t arg1 = (exports_opilio_plugin_extractor_list_own_document_t) { (exports_opilio_plugin_extractor_own_document_t*)(arg), (arg0) };
   exports_opilio_plugin_extractor_list_extraction_t ret;
@@ -2300,7 +2681,7 @@ uint8_t * __wasm_export_exports_opilio_plugin_extractor_extract(uint8_t * arg, s
   return ptr;
 }
 
-__attribute__((__export_name__("opilio:plugin/setup@0.2.0#describe")))
+__attribute__((__export_name__("opilio:plugin/setup@0.3.0#describe")))
 uint8_t * __wasm_export_exports_opilio_plugin_setup_describe(void) {
   exports_opilio_plugin_setup_list_description_t ret;
   exports_opilio_plugin_setup_describe(&ret);
@@ -2310,7 +2691,7 @@ uint8_t * __wasm_export_exports_opilio_plugin_setup_describe(void) {
   return ptr;
 }
 
-__attribute__((__export_name__("opilio:plugin/setup@0.2.0#configure")))
+__attribute__((__export_name__("opilio:plugin/setup@0.3.0#configure")))
 uint8_t * __wasm_export_exports_opilio_plugin_setup_configure(uint8_t * arg, size_t arg0, uint8_t * arg1, size_t arg2) {
   plugin_string_t arg3 = (plugin_string_t) { (uint8_t*)(arg), (arg0) };
   plugin_string_t arg4 = (plugin_string_t) { (uint8_t*)(arg1), (arg2) };
@@ -2331,7 +2712,7 @@ uint8_t * __wasm_export_exports_opilio_plugin_setup_configure(uint8_t * arg, siz
   return ptr;
 }
 
-__attribute__((__export_name__("opilio:plugin/filter@0.2.0#judge-candidates")))
+__attribute__((__export_name__("opilio:plugin/filter@0.3.0#judge-candidates")))
 uint8_t * __wasm_export_exports_opilio_plugin_filter_judge_candidates(int32_t arg, uint8_t * arg0, size_t arg1, int32_t arg2) {
   exports_opilio_plugin_filter_stage_t variant;
   variant.tag = arg;
@@ -2358,6 +2739,9 @@ uint8_t * __wasm_export_exports_opilio_plugin_filter_judge_candidates(int32_t ar
       break;
     }
     case 7: {
+      break;
+    }
+    case 8: {
       variant.val.other = (plugin_string_t) { (uint8_t*)(arg0), (arg1) };
       break;
     }
@@ -2371,7 +2755,7 @@ uint8_t * __wasm_export_exports_opilio_plugin_filter_judge_candidates(int32_t ar
   return ptr;
 }
 
-__attribute__((__export_name__("opilio:plugin/filter@0.2.0#judge-document")))
+__attribute__((__export_name__("opilio:plugin/filter@0.3.0#judge-document")))
 uint8_t * __wasm_export_exports_opilio_plugin_filter_judge_document(int32_t arg, uint8_t * arg0, size_t arg1, int32_t arg2, int32_t arg3) {
   exports_opilio_plugin_filter_stage_t variant;
   variant.tag = arg;
@@ -2398,6 +2782,9 @@ uint8_t * __wasm_export_exports_opilio_plugin_filter_judge_document(int32_t arg,
       break;
     }
     case 7: {
+      break;
+    }
+    case 8: {
       variant.val.other = (plugin_string_t) { (uint8_t*)(arg0), (arg1) };
       break;
     }
@@ -2442,7 +2829,7 @@ uint8_t * __wasm_export_exports_opilio_plugin_filter_judge_document(int32_t arg,
   return ptr;
 }
 
-__attribute__((__export_name__("opilio:plugin/digest-stripper@0.2.0#strip")))
+__attribute__((__export_name__("opilio:plugin/digest-stripper@0.3.0#strip")))
 uint8_t * __wasm_export_exports_opilio_plugin_digest_stripper_strip(int32_t arg) {
   exports_opilio_plugin_digest_stripper_result_list_span_strip_problem_t ret;
   exports_opilio_plugin_digest_stripper_list_span_t ok;
@@ -2480,7 +2867,7 @@ uint8_t * __wasm_export_exports_opilio_plugin_digest_stripper_strip(int32_t arg)
   return ptr;
 }
 
-__attribute__((__export_name__("opilio:plugin/wait-evaluator@0.2.0#evaluate")))
+__attribute__((__export_name__("opilio:plugin/wait-evaluator@0.3.0#evaluate")))
 uint8_t * __wasm_export_exports_opilio_plugin_wait_evaluator_evaluate(int32_t arg) {
   exports_opilio_plugin_wait_evaluator_wait_t val;
   bool ret = exports_opilio_plugin_wait_evaluator_evaluate((exports_opilio_plugin_wait_evaluator_borrow_visit_t) { arg }, &val);
@@ -2506,7 +2893,7 @@ uint8_t * __wasm_export_exports_opilio_plugin_wait_evaluator_evaluate(int32_t ar
   return ptr;
 }
 
-__attribute__((__export_name__("opilio:plugin/change-evaluator@0.2.0#compare")))
+__attribute__((__export_name__("opilio:plugin/change-evaluator@0.3.0#compare")))
 uint8_t * __wasm_export_exports_opilio_plugin_change_evaluator_compare(int32_t arg, int32_t arg0, int32_t arg1, uint8_t * arg2, size_t arg3) {
   plugin_option_list_u8_t option;
   switch (arg1) {
@@ -2543,7 +2930,7 @@ uint8_t * __wasm_export_exports_opilio_plugin_change_evaluator_compare(int32_t a
   return ptr;
 }
 
-__attribute__((__export_name__("opilio:plugin/precedence@0.2.0#rank-candidates")))
+__attribute__((__export_name__("opilio:plugin/precedence@0.3.0#rank-candidates")))
 uint8_t * __wasm_export_exports_opilio_plugin_precedence_rank_candidates(int32_t arg, int32_t arg0, int32_t arg1) {
   exports_opilio_plugin_precedence_option_borrow_document_t option;
   switch (arg0) {
@@ -2565,7 +2952,7 @@ uint8_t * __wasm_export_exports_opilio_plugin_precedence_rank_candidates(int32_t
   return ptr;
 }
 
-__attribute__((__export_name__("opilio:plugin/precedence@0.2.0#rank-queue")))
+__attribute__((__export_name__("opilio:plugin/precedence@0.3.0#rank-queue")))
 uint8_t * __wasm_export_exports_opilio_plugin_precedence_rank_queue(int32_t arg) {
   uint8_t val;
   bool ret = exports_opilio_plugin_precedence_rank_queue((exports_opilio_plugin_precedence_borrow_queue_t) { arg }, &val);
@@ -2584,7 +2971,7 @@ uint8_t * __wasm_export_exports_opilio_plugin_precedence_rank_queue(int32_t arg)
   return ptr;
 }
 
-__attribute__((__export_name__("opilio:plugin/observer@0.2.0#observe")))
+__attribute__((__export_name__("opilio:plugin/observer@0.3.0#observe")))
 uint8_t * __wasm_export_exports_opilio_plugin_observer_observe(uint8_t * arg, size_t arg0, uint8_t * arg1, size_t arg2) {
   plugin_list_u8_t arg7 = (plugin_list_u8_t) { (uint8_t*)(arg), (arg0) };
   exports_opilio_plugin_observer_list_finished_t arg8 = (exports_opilio_plugin_observer_list_finished_t) { (exports_opilio_plugin_observer_finished_t*)(arg1), (arg2) };
@@ -2598,7 +2985,7 @@ uint8_t * __wasm_export_exports_opilio_plugin_observer_observe(uint8_t * arg, si
   return ptr;
 }
 
-__attribute__((__export_name__("opilio:plugin/observer@0.2.0#report")))
+__attribute__((__export_name__("opilio:plugin/observer@0.3.0#report")))
 uint8_t * __wasm_export_exports_opilio_plugin_observer_report(uint8_t * arg, size_t arg0, int64_t arg1) {
   plugin_list_u8_t arg2 = (plugin_list_u8_t) { (uint8_t*)(arg), (arg0) };
   exports_opilio_plugin_observer_list_report_file_t ret;
@@ -2606,6 +2993,22 @@ uint8_t * __wasm_export_exports_opilio_plugin_observer_report(uint8_t * arg, siz
   uint8_t *ptr = (uint8_t *) &RET_AREA;
   *((size_t*)(ptr + sizeof(void*))) = (ret).len;
   *((uint8_t **)(ptr + 0)) = (uint8_t *) (ret).ptr;
+  return ptr;
+}
+
+__attribute__((__export_name__("opilio:plugin/page-behavior@0.3.0#step")))
+uint8_t * __wasm_export_exports_opilio_plugin_page_behavior_step(int32_t arg, int32_t arg0, uint8_t * arg1, size_t arg2) {
+  plugin_list_u8_t arg3 = (plugin_list_u8_t) { (uint8_t*)(arg1), (arg2) };
+  exports_opilio_plugin_page_behavior_step_plan_t ret;
+  exports_opilio_plugin_page_behavior_step((exports_opilio_plugin_page_behavior_borrow_page_t) { arg }, (exports_opilio_plugin_page_behavior_borrow_visit_t) { arg0 }, &arg3, &ret);
+  uint8_t *ptr = (uint8_t *) &RET_AREA;
+  *((size_t*)(ptr + sizeof(void*))) = ((ret).actions).len;
+  *((uint8_t **)(ptr + 0)) = (uint8_t *) ((ret).actions).ptr;
+  *((size_t*)(ptr + (3*sizeof(void*)))) = ((ret).count).len;
+  *((uint8_t **)(ptr + (2*sizeof(void*)))) = (uint8_t *) ((ret).count).ptr;
+  *((size_t*)(ptr + (5*sizeof(void*)))) = ((ret).memory).len;
+  *((uint8_t **)(ptr + (4*sizeof(void*)))) = (uint8_t *) ((ret).memory).ptr;
+  *((int8_t*)(ptr + (6*sizeof(void*)))) = (ret).finished;
   return ptr;
 }
 

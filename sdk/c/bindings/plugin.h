@@ -20,26 +20,26 @@ typedef uint64_t opilio_plugin_types_instant_t;
 // Milliseconds.
 typedef uint64_t opilio_plugin_types_duration_t;
 
-// A value under a name. Names are lower-case words joined by hyphens; a name given twice means both values.
+// A value with a name. Names are lower-case words joined by hyphens. A name can occur several times, with all its values.
 typedef struct opilio_plugin_types_named_value_t {
   plugin_string_t   name;
   plugin_string_t   value;
 } opilio_plugin_types_named_value_t;
 
-// One header field, as received: the name in the server's own case, the value without surrounding blanks.
-// Bytes outside ASCII in a value are read as ISO-8859-1, so nothing is lost.
+// One header field as received: the name in the server's case, the value without outer blanks. Bytes outside ASCII are
+// read as ISO-8859-1, so that no byte is lost.
 typedef struct opilio_plugin_types_header_t {
   plugin_string_t   name;
   plugin_string_t   value;
 } opilio_plugin_types_header_t;
 
-// Bytes from `offset` up to `offset + length`, end excluded.
+// Bytes from `offset` to `offset + length`, without the latter.
 typedef struct opilio_plugin_types_span_t {
   uint64_t   offset;
   uint64_t   length;
 } opilio_plugin_types_span_t;
 
-// How a URI was found: one letter of the hop path (glossary, "Discovery path").
+// The type of a link: one letter of the hop path (glossary, "Discovery path").
 typedef struct opilio_plugin_types_hop_t {
   uint8_t tag;
   union {
@@ -47,23 +47,23 @@ typedef struct opilio_plugin_types_hop_t {
   } val;
 } opilio_plugin_types_hop_t;
 
-// L: a link a reader follows, `<a href>`.
+// L: a link that a reader follows, such as `<a href>`.
 #define OPILIO_PLUGIN_TYPES_HOP_LINK 0
-// E: needed to render the page, `<img src>`.
+// E: a requisite of the page, such as `<img src>`.
 #define OPILIO_PLUGIN_TYPES_HOP_EMBED 1
-// X: looks like a URI in script or text, may be none.
+// X: text that looks like a URI, in a script or elsewhere.
 #define OPILIO_PLUGIN_TYPES_HOP_SPECULATIVE 2
-// R: the server sent us on.
+// R: a redirect of the server.
 #define OPILIO_PLUGIN_TYPES_HOP_REDIRECT 3
-// P: needed before another URI may be fetched: DNS, robots.txt, a login.
+// P: a prerequisite of another URI: DNS, robots.txt or a login.
 #define OPILIO_PLUGIN_TYPES_HOP_PREREQUISITE 4
-// I: not in the material; deduced by convention, such as `/favicon.ico`.
+// I: deduced by convention and not in the document, such as `/favicon.ico`.
 #define OPILIO_PLUGIN_TYPES_HOP_INFERRED 5
-// M: named by a list made for crawlers, such as a sitemap.
+// M: an entry of a list for crawlers, such as a sitemap.
 #define OPILIO_PLUGIN_TYPES_HOP_MANIFEST 6
-// S: what submitting a form would ask for.
+// S: the address of a submitted form.
 #define OPILIO_PLUGIN_TYPES_HOP_SUBMIT 7
-// A hop type of a later contract version. Treated as speculative.
+// A type of a later contract version. Counts as speculative.
 #define OPILIO_PLUGIN_TYPES_HOP_OTHER 8
 
 typedef struct {
@@ -71,7 +71,7 @@ typedef struct {
   opilio_plugin_types_instant_t val;
 } opilio_plugin_types_option_instant_t;
 
-// What the page itself says about when a linked resource appeared or changed (a feed item, a sitemap's lastmod).
+// Dates that the document gives for a linked resource, such as those of a feed item or `lastmod` of a sitemap.
 typedef struct opilio_plugin_types_date_signal_t {
   opilio_plugin_types_option_instant_t   published;
   opilio_plugin_types_option_instant_t   modified;
@@ -82,7 +82,8 @@ typedef struct {
   size_t len;
 } plugin_list_u8_t;
 
-// A form submission that a `submit` link stands for.
+// The form submission of a `submit` link. The host requests submissions by GET only; for others it writes a line into
+// `uri-errors.log`.
 typedef struct opilio_plugin_types_submission_t {
   // `GET` or `POST`.
   plugin_string_t   method;
@@ -106,11 +107,11 @@ typedef struct {
   size_t len;
 } opilio_plugin_types_list_named_value_t;
 
-// What few links have.
+// Details that few links have.
 typedef struct opilio_plugin_types_link_details_t {
   opilio_plugin_types_option_submission_t   submission;
   opilio_plugin_types_option_date_signal_t   dates;
-  // Anything else worth knowing, such as `rel` = `nofollow`. Filters see these.
+  // Further facts, such as `rel` = `nofollow`. Filters see them.
   opilio_plugin_types_list_named_value_t   attributes;
 } opilio_plugin_types_link_details_t;
 
@@ -124,20 +125,19 @@ typedef struct {
   opilio_plugin_types_link_details_t val;
 } opilio_plugin_types_option_link_details_t;
 
-// A reference found in a document. The host resolves it, normalises it, and reports it in the
-// uri-errors log if it is none; a plugin need not do either.
+// A reference in a document. The host resolves and normalises it. Invalid references go to `uri-errors.log`.
 typedef struct opilio_plugin_types_link_t {
-  // The reference as written, entities and escapes of the format undone; absolute or relative.
+  // The reference as written, absolute or relative, with entities and escapes of the format decoded.
   plugin_string_t   uri;
   opilio_plugin_types_hop_t   hop;
-  // Where it stood, such as `a/@href` or `css/url`. At most 200 bytes are kept.
+  // Its position, such as `a/@href` or `css/url`. The host keeps 200 bytes at most.
   plugin_string_t   context;
-  // What to resolve it against instead of the document's base.
+  // The base to resolve it against, if it is not that of the document.
   plugin_option_string_t   base;
   opilio_plugin_types_option_link_details_t   details;
 } opilio_plugin_types_link_t;
 
-// Where the content of a fragment is.
+// The content of a fragment.
 typedef struct opilio_plugin_types_fragment_content_t {
   uint8_t tag;
   union {
@@ -152,57 +152,58 @@ typedef struct opilio_plugin_types_fragment_content_t {
 #define OPILIO_PLUGIN_TYPES_FRAGMENT_CONTENT_BYTES_AT 0
 // A span of the UTF-8 bytes of the document's text, as `document.text` returns it.
 #define OPILIO_PLUGIN_TYPES_FRAGMENT_CONTENT_TEXT_AT 1
-// The fragment itself, where it had to be unescaped or put together.
+// The text itself, if it had to be decoded or joined.
 #define OPILIO_PLUGIN_TYPES_FRAGMENT_CONTENT_TEXT 2
-// The fragment itself, where it is not text.
+// The bytes themselves, if they are not text.
 #define OPILIO_PLUGIN_TYPES_FRAGMENT_CONTENT_BYTES 3
 
-// A part of a document that has a media type of its own: an inline script, a style attribute, JSON-LD.
-// The host hands it to the extractors that handle that type.
+// A part of a document with a media type of its own: an inline script, a style attribute, JSON-LD. The host calls the
+// extractors of that type for it.
 typedef struct opilio_plugin_types_fragment_t {
   // Lower-case, without parameters, such as `text/css`.
   plugin_string_t   media_type;
   opilio_plugin_types_fragment_content_t   content;
-  // Where it stood, such as `script` or `@style`.
+  // Its position, such as `script` or `@style`.
   plugin_string_t   context;
-  // The base of links in it, where it is not the document's.
+  // The base of links in it, if it is not that of the document.
   plugin_option_string_t   base;
 } opilio_plugin_types_fragment_t;
 
-// A URI that may become part of the crawl, or has.
+// A URI that the crawl has found, with the facts of its discovery.
 typedef struct opilio_plugin_types_candidate_t {
-  // Normalised URI, as it would be fetched.
+  // Normalised URI.
   plugin_string_t   uri;
-  // Its SURT form, as scope prefixes are compared with: `http://(org,example,www,)/path`; https reads http.
+  // SURT form, as compared with scope prefixes: `http://(org,example,www,)/path`. `https` is written `http`.
   plugin_string_t   surt;
-  // Hop path from the seed, this hop included; empty for a seed. Longer than 50 hops it reads `N+` and the last 50.
+  // Hop path from the seed, with the hop to this URI; empty for a seed. A path of more than 50 hops is written as
+  // `N+` and its last 50 hops, N being the number of the others.
   plugin_string_t   hop_path;
-  // The page it was found on; none for a seed.
+  // The page that contains it; none for a seed.
   plugin_option_string_t   via;
   // SURT form of `via`.
   plugin_option_string_t   via_surt;
-  // Where on the page it was found, such as `a/@href`; empty for a seed.
+  // Its position on the page, such as `a/@href`; empty for a seed.
   plugin_string_t   context;
-  // It is a seed, or a redirect from one that the profile counts as a seed.
+  // True for a seed, and for a redirect from a seed if the profile counts it as a seed.
   bool   seed;
-  // The seed it descends from, where the profile keeps that.
+  // The seed from which it was found, if the profile keeps sources.
   plugin_option_string_t   source;
-  // The server's address, where it is known at this stage.
+  // The server's IP address, if known at this stage.
   plugin_option_string_t   address;
-  // Attributes of the link, and whatever later versions add.
+  // Attributes of the link, and facts of later contract versions.
   opilio_plugin_types_list_named_value_t   attributes;
 } opilio_plugin_types_candidate_t;
 
-// The state of a document's content against the last archived version.
+// The state of a document's content, compared with the last archived version.
 typedef uint8_t opilio_plugin_types_content_state_t;
 
 // First visit.
 #define OPILIO_PLUGIN_TYPES_CONTENT_STATE_NEW 0
-// Differs from the last archived version.
+// The content differs from the last archived version.
 #define OPILIO_PLUGIN_TYPES_CONTENT_STATE_CHANGED 1
-// The same, by digest, change evaluator or the server's word (304).
+// The content is the same, according to the digest, a change evaluator or the server (304).
 #define OPILIO_PLUGIN_TYPES_CONTENT_STATE_UNCHANGED 2
-// Nothing to compare with: no digest, or strippers have changed since.
+// A comparison is not possible: there is no digest, or strippers have changed since.
 #define OPILIO_PLUGIN_TYPES_CONTENT_STATE_UNKNOWN 3
 
 typedef struct {
@@ -210,35 +211,35 @@ typedef struct {
   uint64_t val;
 } plugin_option_u64_t;
 
-// One visit of the past.
+// An earlier visit.
 typedef struct opilio_plugin_types_past_visit_t {
   opilio_plugin_types_instant_t   at;
-  // Fetch status: HTTP status or a negative code of the glossary.
+  // Fetch status: an HTTP status, or a negative code of the glossary.
   int32_t   status;
   opilio_plugin_types_content_state_t   state;
-  // Size of the content; none where no body was fetched.
+  // Size of the content in bytes; none if no body was fetched.
   plugin_option_u64_t   size;
 } opilio_plugin_types_past_visit_t;
 
-// A value that a plugin has kept with a URI or a site.
+// A value that a plugin kept with a URI or for a site.
 typedef struct opilio_plugin_types_kept_value_t {
-  // The version of the value's form, as the plugin that kept it declared it then.
+  // Version of the value's form, from the plugin's description at that time.
   uint32_t   version;
   plugin_string_t   value;
 } opilio_plugin_types_kept_value_t;
 
-// News of a document that came from elsewhere than a visit to it.
+// News about a document from another source than a visit to it.
 typedef struct opilio_plugin_types_signal_t {
   opilio_plugin_types_instant_t   at;
-  // Where from: `feed`, `sitemap`, or a name of a later version.
+  // The source: `feed`, `sitemap`, or a name of a later contract version.
   plugin_string_t   source;
-  // The date of change that it claimed.
+  // The date of change in the source.
   opilio_plugin_types_option_instant_t   modified;
 } opilio_plugin_types_signal_t;
 
-// What is known of the documents around this one.
+// Sums about the documents that share a property with this one.
 typedef struct opilio_plugin_types_neighbourhood_t {
-  // What they share: `host`, `path-prefix`, `media-type`, or a name of a later version.
+  // The property: `host`, `path-prefix`, `media-type`, or a name of a later contract version.
   plugin_string_t   shares;
   uint64_t   documents;
   uint64_t   visits;
@@ -300,6 +301,46 @@ typedef struct opilio_plugin_documents_borrow_visit_t {
   int32_t __handle;
 } opilio_plugin_documents_borrow_visit_t;
 
+// The result of an action on a page.
+typedef struct opilio_plugin_documents_action_result_t {
+  uint8_t tag;
+  union {
+    uint32_t     clicked;
+    plugin_string_t     value;
+    plugin_string_t     invalid;
+    plugin_string_t     exception;
+    plugin_string_t     refused;
+    plugin_string_t     other;
+  } val;
+} opilio_plugin_documents_action_result_t;
+
+// The action was carried out.
+#define OPILIO_PLUGIN_DOCUMENTS_ACTION_RESULT_DONE 0
+// So many elements were clicked.
+#define OPILIO_PLUGIN_DOCUMENTS_ACTION_RESULT_CLICKED 1
+// The result of a script as JSON, up to 1 MiB. It comes from the page, so it can be anything.
+#define OPILIO_PLUGIN_DOCUMENTS_ACTION_RESULT_VALUE 2
+// No element matches, or none matched in time.
+#define OPILIO_PLUGIN_DOCUMENTS_ACTION_RESULT_NO_ELEMENT 3
+// The network did not become idle in time.
+#define OPILIO_PLUGIN_DOCUMENTS_ACTION_RESULT_NOT_IDLE 4
+// A selector or regular expression is invalid. The text names the error.
+#define OPILIO_PLUGIN_DOCUMENTS_ACTION_RESULT_INVALID 5
+// The script threw this exception, or took too long.
+#define OPILIO_PLUGIN_DOCUMENTS_ACTION_RESULT_EXCEPTION 6
+// The host did not carry out the action, for this reason.
+#define OPILIO_PLUGIN_DOCUMENTS_ACTION_RESULT_REFUSED 7
+// A result of a later contract version.
+#define OPILIO_PLUGIN_DOCUMENTS_ACTION_RESULT_OTHER 8
+
+typedef struct opilio_plugin_documents_own_page_t {
+  int32_t __handle;
+} opilio_plugin_documents_own_page_t;
+
+typedef struct opilio_plugin_documents_borrow_page_t {
+  int32_t __handle;
+} opilio_plugin_documents_borrow_page_t;
+
 typedef struct {
   opilio_plugin_documents_header_t *ptr;
   size_t len;
@@ -350,6 +391,11 @@ typedef struct {
   double val;
 } plugin_option_f64_t;
 
+typedef struct {
+  opilio_plugin_documents_action_result_t *ptr;
+  size_t len;
+} opilio_plugin_documents_list_action_result_t;
+
 typedef uint8_t opilio_plugin_log_level_t;
 
 #define OPILIO_PLUGIN_LOG_LEVEL_DEBUG 0
@@ -357,6 +403,7 @@ typedef uint8_t opilio_plugin_log_level_t;
 #define OPILIO_PLUGIN_LOG_LEVEL_WARN 2
 #define OPILIO_PLUGIN_LOG_LEVEL_ERROR 3
 
+// A kind of table.
 typedef struct opilio_plugin_tables_kind_t {
   uint8_t tag;
   union {
@@ -364,19 +411,20 @@ typedef struct opilio_plugin_tables_kind_t {
   } val;
 } opilio_plugin_tables_kind_t;
 
-// SURT prefixes. A key is a SURT form; the longest prefix that it begins with is the row.
+// SURT prefixes. A key is a SURT form. It finds the row of its longest prefix.
 #define OPILIO_PLUGIN_TABLES_KIND_SURT_PREFIXES 0
-// Regular expressions (RE2 syntax). A key is any text; the first expression that matches somewhere is the row.
+// Regular expressions (RE2 syntax). A key is any text. It finds the first row whose expression matches somewhere.
 #define OPILIO_PLUGIN_TABLES_KIND_REGEXES 1
-// Keys with values. The row is the one whose key equals the key looked up.
+// Keys with values. A key finds the row with the same key.
 #define OPILIO_PLUGIN_TABLES_KIND_KEY_VALUES 2
+// A kind of a later contract version.
 #define OPILIO_PLUGIN_TABLES_KIND_OTHER 3
 
-// A row that was found.
+// A row of a table.
 typedef struct opilio_plugin_tables_row_t {
-  // The prefix, expression or key, as its table has it.
+  // The prefix, expression or key.
   plugin_string_t   key;
-  // What stands beside it; empty where nothing does.
+  // The value of the row; empty if it has none.
   plugin_string_t   value;
 } opilio_plugin_tables_row_t;
 
@@ -406,16 +454,17 @@ typedef struct {
   size_t len;
 } exports_opilio_plugin_extractor_list_fragment_t;
 
-// What one document gave.
+// The results for one document.
 typedef struct exports_opilio_plugin_extractor_extraction_t {
-  // In document order. At most 6,000 by default are used.
+  // Links in document order. The host uses 6,000 by default; it drops and counts the rest.
   exports_opilio_plugin_extractor_list_link_t   links;
+  // Parts with a media type of their own. The host uses 6,000 by default; it drops and counts the rest.
   exports_opilio_plugin_extractor_list_fragment_t   fragments;
-  // The document's base for this and later extractors, where it declares one: a URI reference.
+  // The base that the document declares, for this and later extractors: a URI reference.
   plugin_option_string_t   base;
-  // The document has been understood: extractors that the profile lists as last resort stay out.
+  // Skips the extractors that the profile lists as last resort.
   bool   finished;
-  // What could not be read, for the log. What was found all the same is used.
+  // Description of a part that could not be read, for the log. The host still uses the other results.
   plugin_option_string_t   problem;
 } exports_opilio_plugin_extractor_extraction_t;
 
@@ -433,7 +482,7 @@ typedef struct {
 
 typedef opilio_plugin_types_named_value_t exports_opilio_plugin_setup_named_value_t;
 
-// What a plugin can do: the interfaces of this package that it exports.
+// A kind of plugin. Each kind has an interface of this package, which the component exports.
 typedef struct exports_opilio_plugin_setup_kind_t {
   uint8_t tag;
   union {
@@ -448,17 +497,19 @@ typedef struct exports_opilio_plugin_setup_kind_t {
 #define EXPORTS_OPILIO_PLUGIN_SETUP_KIND_WAIT_EVALUATOR 4
 #define EXPORTS_OPILIO_PLUGIN_SETUP_KIND_PRECEDENCE 5
 #define EXPORTS_OPILIO_PLUGIN_SETUP_KIND_OBSERVER 6
-#define EXPORTS_OPILIO_PLUGIN_SETUP_KIND_OTHER 7
+#define EXPORTS_OPILIO_PLUGIN_SETUP_KIND_PAGE_BEHAVIOR 7
+// A kind of a later contract version. The host does not load such a plugin.
+#define EXPORTS_OPILIO_PLUGIN_SETUP_KIND_OTHER 8
 
-// What a plugin wants to be called for. The host does not call it for anything else.
+// The documents that a plugin is called for. The host does not call it for others.
 typedef struct exports_opilio_plugin_setup_handles_t {
-  // Media types such as `text/html`, `text/*`, `*/*`, `*+json`, and of fragments. Empty: any.
+  // Media types, those of fragments included: `text/html`, `text/*`, `*/*`, `*+json`. Empty: any.
   plugin_list_string_t   media_types;
-  // Regular expressions (RE2 syntax), one of which the URI must match somewhere. Empty: any.
+  // Regular expressions (RE2 syntax). One of them must match somewhere in the URI. Empty: any URI.
   plugin_list_string_t   uris;
 } exports_opilio_plugin_setup_handles_t;
 
-// Where a plugin keeps a value.
+// The owner of a kept value.
 typedef struct exports_opilio_plugin_setup_keeper_t {
   uint8_t tag;
   union {
@@ -466,18 +517,20 @@ typedef struct exports_opilio_plugin_setup_keeper_t {
   } val;
 } exports_opilio_plugin_setup_keeper_t;
 
-// With the URI, from visit to visit.
+// The URI. The value stays from visit to visit.
 #define EXPORTS_OPILIO_PLUGIN_SETUP_KEEPER_URI 0
-// With the site: a host and port.
+// The site: a host and port.
 #define EXPORTS_OPILIO_PLUGIN_SETUP_KEEPER_SITE 1
+// An owner of a later contract version. The value is not kept.
 #define EXPORTS_OPILIO_PLUGIN_SETUP_KEEPER_OTHER 2
 
-// A value that a plugin keeps. Only declared ones are kept.
+// A value that a plugin keeps. The host keeps declared values only.
 typedef struct exports_opilio_plugin_setup_keep_t {
   // Lower-case words joined by hyphens.
   plugin_string_t   name;
   exports_opilio_plugin_setup_keeper_t   keeper;
-  // Version of the value's form; it comes back with the value, so that a new version of the plugin can tell.
+  // Version of the value's form. The host returns it with the value, so that a new version of the plugin can read
+  // values of an old one.
   uint32_t   version;
 } exports_opilio_plugin_setup_keep_t;
 
@@ -496,7 +549,7 @@ typedef struct {
   size_t len;
 } exports_opilio_plugin_setup_list_named_value_t;
 
-// One plugin of a component. A component may hold several; the profile names them `component#name`.
+// One plugin of a component. A component may contain several. The profile names them `component#name`.
 typedef struct exports_opilio_plugin_setup_description_t {
   // Lower-case words joined by hyphens, such as `repeating-path`.
   plugin_string_t   name;
@@ -506,20 +559,20 @@ typedef struct exports_opilio_plugin_setup_description_t {
   plugin_string_t   summary;
   exports_opilio_plugin_setup_list_kind_t   kinds;
   exports_opilio_plugin_setup_handles_t   handles;
-  // JSON Schema (2020-12) of the settings; an object with `additionalProperties: false`. The host checks
-  // the profile against it and fills in its defaults. Properties may carry `x-opilio-level`
-  // (`info`, `warning`, `error`), `x-opilio-expert` and `x-opilio-overridable` (booleans).
+  // JSON Schema (2020-12) of the settings: an object with `additionalProperties: false`. The host checks the profile
+  // against it and fills in its defaults. Properties may have `x-opilio-level` (`info`, `warning`, `error`),
+  // `x-opilio-expert` and `x-opilio-overridable` (booleans).
   plugin_string_t   settings_schema;
   exports_opilio_plugin_setup_list_keep_t   keeps;
-  // Anything more that later versions know how to read.
+  // Further facts, for later contract versions. The host ignores names that it does not know.
   exports_opilio_plugin_setup_list_named_value_t   attributes;
 } exports_opilio_plugin_setup_description_t;
 
-// One fault of the settings.
+// An error in the settings.
 typedef struct exports_opilio_plugin_setup_settings_fault_t {
-  // JSON Pointer to the setting (RFC 6901), such as `/patterns/0`; empty for the whole.
+  // JSON Pointer to the setting (RFC 6901), such as `/patterns/0`. Empty: the settings as a whole.
   plugin_string_t   pointer;
-  // What is wrong and what would be right: a fragment, lower-case, no full stop.
+  // The error and the remedy: a lower-case fragment without a full stop.
   plugin_string_t   problem;
 } exports_opilio_plugin_setup_settings_fault_t;
 
@@ -542,7 +595,7 @@ typedef struct {
 
 typedef opilio_plugin_types_duration_t exports_opilio_plugin_filter_duration_t;
 
-// Where on a URI's way the question is put.
+// The question that a filter answers.
 typedef struct exports_opilio_plugin_filter_stage_t {
   uint8_t tag;
   union {
@@ -552,20 +605,25 @@ typedef struct exports_opilio_plugin_filter_stage_t {
 
 // Does a found URI belong to the crawl?
 #define EXPORTS_OPILIO_PLUGIN_FILTER_STAGE_SCOPE 0
-// May it be fetched now?
+// May the URI be fetched now?
 #define EXPORTS_OPILIO_PLUGIN_FILTER_STAGE_PRE_FETCH 1
-// Headers have come: shall the body?
+// The response headers have arrived: shall the body be fetched?
 #define EXPORTS_OPILIO_PLUGIN_FILTER_STAGE_MID_FETCH 2
-// The response is complete.
+// The response is complete: was the fetch a success?
 #define EXPORTS_OPILIO_PLUGIN_FILTER_STAGE_POST_FETCH 3
-// Shall links be extracted from it?
+// Shall links be extracted from the document?
 #define EXPORTS_OPILIO_PLUGIN_FILTER_STAGE_EXTRACT 4
-// Shall it be archived?
-#define EXPORTS_OPILIO_PLUGIN_FILTER_STAGE_ARCHIVE 5
-// May the plugin that this filter guards see it?
-#define EXPORTS_OPILIO_PLUGIN_FILTER_STAGE_PLUGIN 6
-#define EXPORTS_OPILIO_PLUGIN_FILTER_STAGE_OTHER 7
+// Shall a browser render the page? Asked about pages that have been fetched, with their content. Without a verdict
+// the profile decides.
+#define EXPORTS_OPILIO_PLUGIN_FILTER_STAGE_RENDER 5
+// Shall the document be archived?
+#define EXPORTS_OPILIO_PLUGIN_FILTER_STAGE_ARCHIVE 6
+// May the plugin that this filter guards see the document or the candidates?
+#define EXPORTS_OPILIO_PLUGIN_FILTER_STAGE_PLUGIN 7
+// A question of a later contract version. Answer `pass`.
+#define EXPORTS_OPILIO_PLUGIN_FILTER_STAGE_OTHER 8
 
+// The answer of a filter.
 typedef struct exports_opilio_plugin_filter_verdict_t {
   uint8_t tag;
   union {
@@ -576,18 +634,19 @@ typedef struct exports_opilio_plugin_filter_verdict_t {
 
 #define EXPORTS_OPILIO_PLUGIN_FILTER_VERDICT_ACCEPT 0
 #define EXPORTS_OPILIO_PLUGIN_FILTER_VERDICT_REJECT 1
-// No opinion: what was decided before stands.
+// No opinion. Earlier answers stand.
 #define EXPORTS_OPILIO_PLUGIN_FILTER_VERDICT_PASS 2
-// Mid-fetch alone: the headers say that nothing has changed; the body is not fetched.
+// Stage mid-fetch only: the headers show that nothing has changed. The body is not fetched.
 #define EXPORTS_OPILIO_PLUGIN_FILTER_VERDICT_UNCHANGED 3
-// Post-fetch alone: not a success; fetch it again after this time.
+// Stage post-fetch only: the fetch was not a success. The URI is fetched again after this time.
 #define EXPORTS_OPILIO_PLUGIN_FILTER_VERDICT_RETRY 4
+// A verdict of a later contract version. Counts as `pass`.
 #define EXPORTS_OPILIO_PLUGIN_FILTER_VERDICT_OTHER 5
 
-// In a stack the last ruling that is not `pass` decides.
+// A verdict with its reason. In a stack the last verdict other than `pass` decides.
 typedef struct exports_opilio_plugin_filter_ruling_t {
   exports_opilio_plugin_filter_verdict_t   verdict;
-  // Why, for `explain` and the scope log, such as `more than 20 hops`; may be empty.
+  // The reason for `explain` and the scope log, such as `more than 20 hops`. May be empty.
   plugin_string_t   reason;
 } exports_opilio_plugin_filter_ruling_t;
 
@@ -604,7 +663,8 @@ typedef opilio_plugin_documents_borrow_visit_t exports_opilio_plugin_filter_borr
 
 typedef opilio_plugin_types_span_t exports_opilio_plugin_digest_stripper_span_t;
 
-// Why nothing can be said. The content state becomes unknown.
+// The reason why a document cannot be stripped. The payload digest decides then: the same bytes are unchanged, other
+// bytes count as changed.
 typedef struct exports_opilio_plugin_digest_stripper_strip_problem_t {
   uint8_t tag;
   union {
@@ -613,7 +673,7 @@ typedef struct exports_opilio_plugin_digest_stripper_strip_problem_t {
   } val;
 } exports_opilio_plugin_digest_stripper_strip_problem_t;
 
-// Larger than the plugin's setting allows.
+// The document has more bytes than the plugin's settings allow. The value is that limit.
 #define EXPORTS_OPILIO_PLUGIN_DIGEST_STRIPPER_STRIP_PROBLEM_TOO_LARGE 0
 #define EXPORTS_OPILIO_PLUGIN_DIGEST_STRIPPER_STRIP_PROBLEM_OTHER 1
 
@@ -639,10 +699,12 @@ typedef struct {
   exports_opilio_plugin_wait_evaluator_duration_t val;
 } exports_opilio_plugin_wait_evaluator_option_duration_t;
 
+// A proposed wait.
 typedef struct exports_opilio_plugin_wait_evaluator_wait_t {
-  // From now until the next visit. The host keeps it within the profile's limits.
+  // Time from now until the next visit. The host keeps it within the profile's limits.
   exports_opilio_plugin_wait_evaluator_duration_t   next_visit;
-  // Ask again at this earlier time, without a visit, should circumstances change by then.
+  // Time from now until a reconsideration: the host calls the evaluator again then, without a visit, because facts
+  // may have changed. It must be shorter than `next-visit`.
   exports_opilio_plugin_wait_evaluator_option_duration_t   ask_again;
 } exports_opilio_plugin_wait_evaluator_wait_t;
 
@@ -653,11 +715,12 @@ typedef struct {
   exports_opilio_plugin_wait_evaluator_wait_t val;
 } exports_opilio_plugin_wait_evaluator_option_wait_t;
 
+// The result of a comparison.
 typedef uint8_t exports_opilio_plugin_change_evaluator_difference_t;
 
-// A new version.
+// The document is a new version.
 #define EXPORTS_OPILIO_PLUGIN_CHANGE_EVALUATOR_DIFFERENCE_CHANGED 0
-// Different bytes, and all the same no new version.
+// The bytes differ, but the document is not a new version.
 #define EXPORTS_OPILIO_PLUGIN_CHANGE_EVALUATOR_DIFFERENCE_UNCHANGED 1
 
 typedef struct {
@@ -670,13 +733,14 @@ typedef struct {
   plugin_list_u8_t val;
 } plugin_option_list_u8_t;
 
+// A result, and what the plugin remembers of the document.
 typedef struct exports_opilio_plugin_change_evaluator_comparison_t {
-  // None leaves the answer to the next evaluator, and where all do so the document has changed.
+  // None leaves the answer to the next evaluator. If all evaluators do so, the document has changed.
   exports_opilio_plugin_change_evaluator_option_difference_t   difference;
-  // What the host is to keep of this version, should it be archived, and hand over at the next visit: at most
-  // 4 KiB by default, more is a fault.
+  // Data that the host keeps if it archives this version, and passes to `compare` at the next visit. 4 KiB at most by
+  // default; more is a plugin error.
   plugin_option_list_u8_t   fingerprint;
-  // Why, for the log, such as `98 % alike`; may be empty.
+  // The reason for the log, such as `98 % alike`. May be empty.
   plugin_string_t   reason;
 } exports_opilio_plugin_change_evaluator_comparison_t;
 
@@ -718,33 +782,33 @@ typedef struct {
   size_t len;
 } exports_opilio_plugin_observer_list_named_value_t;
 
-// A URI whose visit is completed, or has failed for good.
+// The result of a visit that is completed or has failed for good.
 typedef struct exports_opilio_plugin_observer_finished_t {
-  // When the visit began.
+  // Beginning of the visit.
   exports_opilio_plugin_observer_instant_t   at;
   plugin_string_t   uri;
-  // Fetch status: HTTP status or a negative code of the glossary.
+  // Fetch status: an HTTP status, or a negative code of the glossary.
   int32_t   status;
   plugin_string_t   media_type;
-  // Size of the content; none where no body was fetched.
+  // Size of the content in bytes; none if no body was fetched.
   plugin_option_u64_t   size;
-  // How long the exchange took; none where there was none.
+  // Duration of the exchange; none if there was no exchange.
   exports_opilio_plugin_observer_option_duration_t   took;
   exports_opilio_plugin_observer_content_state_t   state;
   plugin_string_t   hop_path;
   plugin_option_string_t   via;
   plugin_option_string_t   source;
   plugin_string_t   queue;
-  // Payload digest, such as `sha1:…`; none where there was no payload.
+  // Payload digest, such as `sha1:…`; none if there was no payload.
   plugin_option_string_t   digest;
   plugin_list_string_t   annotations;
-  // Notes of the visit, and whatever later versions add.
+  // Notes of the visit, and facts of later contract versions.
   exports_opilio_plugin_observer_list_named_value_t   attributes;
 } exports_opilio_plugin_observer_finished_t;
 
 // A line for one of the observer's own files.
 typedef struct exports_opilio_plugin_observer_line_t {
-  // The file: lower-case words joined by hyphens, with an ending of up to 8 letters, such as `titles.csv`.
+  // File name: lower-case words joined by hyphens, with an extension of up to 8 letters, such as `titles.csv`.
   plugin_string_t   file;
   plugin_string_t   text;
 } exports_opilio_plugin_observer_line_t;
@@ -754,16 +818,17 @@ typedef struct {
   size_t len;
 } exports_opilio_plugin_observer_list_line_t;
 
+// The answer to a batch.
 typedef struct exports_opilio_plugin_observer_observation_t {
-  // What the host is to hand over with the next batch: at most 1 MiB by default, more is a fault.
+  // Data that the host passes to the next call. 1 MiB at most by default; more is a plugin error.
   plugin_list_u8_t   memory;
-  // Appended to the observer's files in the job's folder, a line feed after each.
+  // Lines that the host appends to the observer's files in the job's directory, each with a line feed.
   exports_opilio_plugin_observer_list_line_t   lines;
 } exports_opilio_plugin_observer_observation_t;
 
-// A report, whole.
+// A whole report.
 typedef struct exports_opilio_plugin_observer_report_file_t {
-  // As `line.file`; it replaces the report of before.
+  // File name as in `line.file`. The report replaces the earlier one of this name.
   plugin_string_t   file;
   plugin_string_t   content;
 } exports_opilio_plugin_observer_report_file_t;
@@ -778,89 +843,191 @@ typedef struct {
   size_t len;
 } exports_opilio_plugin_observer_list_report_file_t;
 
-// Imported Functions from `opilio:plugin/documents@0.2.0`
-// The URI it was fetched from. For a fragment: that of the document it stands in.
+typedef opilio_plugin_types_duration_t exports_opilio_plugin_page_behavior_duration_t;
+
+// A position to scroll the window to.
+typedef struct exports_opilio_plugin_page_behavior_scroll_target_t {
+  uint8_t tag;
+  union {
+    uint32_t     to;
+    int32_t     by;
+    plugin_string_t     element;
+    plugin_string_t     other;
+  } val;
+} exports_opilio_plugin_page_behavior_scroll_target_t;
+
+// The beginning of the page.
+#define EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_SCROLL_TARGET_TOP 0
+// The end of the page as it is now.
+#define EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_SCROLL_TARGET_BOTTOM 1
+// So many CSS pixels from the beginning.
+#define EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_SCROLL_TARGET_TO 2
+// So many CSS pixels further; negative: back.
+#define EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_SCROLL_TARGET_BY 3
+// The first element that matches a CSS selector. Boxes that contain it are scrolled too.
+#define EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_SCROLL_TARGET_ELEMENT 4
+// A position of a later contract version. The result is `refused`.
+#define EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_SCROLL_TARGET_OTHER 5
+
+// Clicks on elements, in document order. Elements that are not visible are left out.
+typedef struct exports_opilio_plugin_page_behavior_click_t {
+  // CSS selector. It is applied to the page, its frames and their open shadow roots.
+  plugin_string_t   selector;
+  // Regular expression (JavaScript syntax, flags `iu`) that must match somewhere in the element's visible text, its
+  // `aria-label` or its `value`, each without outer blanks. None: any element.
+  plugin_option_string_t   text;
+  // Maximum number of elements to click.
+  uint32_t   at_most;
+  // Leaves out elements that an earlier action on this page clicked.
+  bool   only_new;
+} exports_opilio_plugin_page_behavior_click_t;
+
+// A wait for an element.
+typedef struct exports_opilio_plugin_page_behavior_selector_wait_t {
+  // CSS selector, applied as in `click`.
+  plugin_string_t   selector;
+  // Longest wait.
+  exports_opilio_plugin_page_behavior_duration_t   at_most;
+} exports_opilio_plugin_page_behavior_selector_wait_t;
+
+// An action on the page. `page.results` of the next step has its result.
+typedef struct exports_opilio_plugin_page_behavior_action_t {
+  uint8_t tag;
+  union {
+    exports_opilio_plugin_page_behavior_scroll_target_t     scroll;
+    exports_opilio_plugin_page_behavior_click_t     click;
+    exports_opilio_plugin_page_behavior_selector_wait_t     wait_for_selector;
+    exports_opilio_plugin_page_behavior_duration_t     wait_for_network;
+    exports_opilio_plugin_page_behavior_duration_t     wait;
+    plugin_string_t     evaluate;
+    plugin_string_t     other;
+  } val;
+} exports_opilio_plugin_page_behavior_action_t;
+
+// Scrolls the window. Result: `done`, or `no-element`.
+#define EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_ACTION_SCROLL 0
+// Clicks elements. Result: `clicked`, or `no-element`.
+#define EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_ACTION_CLICK 1
+// Waits until an element matches. Result: `done`, or `no-element` after the longest wait.
+#define EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_ACTION_WAIT_FOR_SELECTOR 2
+// Waits until the page has had no request in flight for a moment (500 ms), at most for this time. Result: `done`,
+// or `not-idle` after that time.
+#define EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_ACTION_WAIT_FOR_NETWORK 3
+// Waits for this time. Result: `done`.
+#define EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_ACTION_WAIT 4
+// Runs JavaScript among the page's own scripts: the body of an async function, such as `return document.title`.
+// Result: `value` with the returned value as JSON, or `exception`.
+#define EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_ACTION_EVALUATE 5
+// Takes a picture of the window. If the profile archives pictures, this one takes the place of the picture after
+// the last step. Result: `done`, or `refused`.
+#define EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_ACTION_SCREENSHOT 6
+// An action of a later contract version. Result: `refused`.
+#define EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_ACTION_OTHER 7
+
+typedef struct {
+  exports_opilio_plugin_page_behavior_action_t *ptr;
+  size_t len;
+} exports_opilio_plugin_page_behavior_list_action_t;
+
+// The answer of a step.
+typedef struct exports_opilio_plugin_page_behavior_step_plan_t {
+  // Actions in their order, 100 at most; more are a plugin error. An action that fails does not prevent the next one.
+  exports_opilio_plugin_page_behavior_list_action_t   actions;
+  // CSS selectors whose matches `page.count` returns at the next step. 100 at most; more are a plugin error.
+  plugin_list_string_t   count;
+  // Data that the host passes to the next step. 1 MiB at most by default; more is a plugin error.
+  plugin_list_u8_t   memory;
+  // Ends the behaviour after these actions. Otherwise there is a next step.
+  bool   finished;
+} exports_opilio_plugin_page_behavior_step_plan_t;
+
+typedef opilio_plugin_documents_borrow_page_t exports_opilio_plugin_page_behavior_borrow_page_t;
+
+typedef opilio_plugin_documents_borrow_visit_t exports_opilio_plugin_page_behavior_borrow_visit_t;
+
+// Imported Functions from `opilio:plugin/documents@0.3.0`
+// The URI from which it was fetched. A fragment has the URI of its document.
 extern void opilio_plugin_documents_method_document_uri(opilio_plugin_documents_borrow_document_t self, plugin_string_t *ret);
-// What its relative references resolve against: the URI, until an extractor reports another.
+// The base of relative references: the URI, until an extractor reports another.
 extern void opilio_plugin_documents_method_document_base(opilio_plugin_documents_borrow_document_t self, plugin_string_t *ret);
-// HTTP status, or a code of the glossary.
+// Fetch status: an HTTP status, or a negative code of the glossary.
 extern int32_t opilio_plugin_documents_method_document_status(opilio_plugin_documents_borrow_document_t self);
-// Every header in the order received; empty for a fragment.
+// All headers in the order received; empty for a fragment.
 extern void opilio_plugin_documents_method_document_headers(opilio_plugin_documents_borrow_document_t self, opilio_plugin_documents_list_header_t *ret);
-// All values of one header, in order; the name is compared without case.
+// All values of one header, in the order received. Case of the name is ignored.
 extern void opilio_plugin_documents_method_document_header(opilio_plugin_documents_borrow_document_t self, plugin_string_t *name, plugin_list_string_t *ret);
-// Media type, lower-case, without parameters; `application/octet-stream` where the server sent none.
+// Media type, lower-case, without parameters; `application/octet-stream` if the server sent none.
 extern void opilio_plugin_documents_method_document_media_type(opilio_plugin_documents_borrow_document_t self, plugin_string_t *ret);
-// Encoding label as `text` used it, such as `utf-8` or `windows-1252`; none for what is not text.
+// Label of the encoding that `text` used, such as `utf-8` or `windows-1252`; none for binary content.
 extern bool opilio_plugin_documents_method_document_charset(opilio_plugin_documents_borrow_document_t self, plugin_string_t *ret);
-// Where a fragment stood, such as `script`; none for a whole document.
+// Position of a fragment in its document, such as `script`; none for a whole document.
 extern bool opilio_plugin_documents_method_document_fragment(opilio_plugin_documents_borrow_document_t self, plugin_string_t *ret);
-// Content length, transfer and content codings removed. At most what the profile lets plugins see.
+// Length of the content in bytes, without transfer and content codings. The profile limits how much plugins see.
 extern uint64_t opilio_plugin_documents_method_document_length(opilio_plugin_documents_borrow_document_t self);
-// Content from `offset`, at most `length` bytes; shorter at the end, empty past it.
+// At most `length` bytes of the content from `offset`: fewer at the end of the content, none past it.
 extern void opilio_plugin_documents_method_document_read(opilio_plugin_documents_borrow_document_t self, uint64_t offset, uint32_t length, plugin_list_u8_t *ret);
-// The whole content as text, decoded by the host; what cannot be decoded reads U+FFFD.
+// The whole content as text. The host decodes it; invalid bytes become U+FFFD.
 extern void opilio_plugin_documents_method_document_text(opilio_plugin_documents_borrow_document_t self, plugin_string_t *ret);
-// A note that an earlier plugin of this visit left.
+// A note of an earlier plugin of this visit.
 extern bool opilio_plugin_documents_method_document_note(opilio_plugin_documents_borrow_document_t self, plugin_string_t *name, plugin_string_t *ret);
-// Leaves a note for later plugins of this visit, and for the metadata record. The last value holds.
-// Notes past the limit (64 of 4 KiB by default) are dropped and counted.
+// Leaves a note for later plugins of this visit and for the metadata record. A later value replaces an earlier one.
+// The host drops and counts notes past the limit (64 notes, 4 KiB each, by default).
 extern void opilio_plugin_documents_method_document_set_note(opilio_plugin_documents_borrow_document_t self, plugin_string_t *name, plugin_string_t *value);
-// Adds an annotation to the document's line in the crawl log, such as `botblock:cloudflare`.
-// Blanks and commas become underscores.
+// Adds an annotation to the document's line in the crawl log, such as `botblock:cloudflare`. Blanks and commas become
+// underscores. If it begins with a word of the crawl, such as `unchanged`, the host puts the plugin's name in front.
 extern void opilio_plugin_documents_method_document_annotate(opilio_plugin_documents_borrow_document_t self, plugin_string_t *annotation);
-// What this plugin last kept with the URI under a name that its description declares (`keeps`), at this visit
-// or an earlier one; none where nothing was kept. Other plugins have values of their own under the same name.
+// The value that this plugin last kept with the URI under a name of its description (`keeps`), at this visit or an
+// earlier one; none if it kept no value. Each plugin has values of its own.
 extern bool opilio_plugin_documents_method_document_attribute(opilio_plugin_documents_borrow_document_t self, plugin_string_t *name, opilio_plugin_documents_kept_value_t *ret);
-// Keeps a value with the URI for later visits, with the version that the description declares; an empty one
-// removes it. It counts once the visit is completed. A name that is not declared, or a value past the limit
-// (1 KiB by default), is dropped and counted.
+// Keeps a value with the URI for later visits, with the version in the description. An empty value removes it. The
+// value is stored when the visit is completed. The host drops and counts values under undeclared names and values
+// past the limit (1 KiB by default).
 extern void opilio_plugin_documents_method_document_set_attribute(opilio_plugin_documents_borrow_document_t self, plugin_string_t *name, plugin_string_t *value);
-// What this plugin last kept for the site: the host (and port) of the URI.
+// The value that this plugin last kept for the site: the host and port of the URI.
 extern bool opilio_plugin_documents_method_document_site_value(opilio_plugin_documents_borrow_document_t self, plugin_string_t *name, opilio_plugin_documents_kept_value_t *ret);
-// Keeps a value for the site, under the same terms (4 KiB by default). Where several visits to a site are
-// under way at once, the last to be completed stands.
+// Keeps a value for the site, under the same terms (4 KiB by default). Of several visits to a site at once, the one
+// that is completed last determines the value.
 extern void opilio_plugin_documents_method_document_set_site_value(opilio_plugin_documents_borrow_document_t self, plugin_string_t *name, plugin_string_t *value);
-// How many there are; at least one.
+// Number of candidates; at least one.
 extern uint32_t opilio_plugin_documents_method_candidates_length(opilio_plugin_documents_borrow_candidates_t self);
-// Normalised URIs, as they would be fetched.
+// Normalised URIs.
 extern void opilio_plugin_documents_method_candidates_uris(opilio_plugin_documents_borrow_candidates_t self, plugin_string_t *ret);
-// SURT forms, as scope prefixes are compared with: `http://(org,example,www,)/path`; https reads http.
+// SURT forms, as compared with scope prefixes: `http://(org,example,www,)/path`. `https` is written `http`.
 extern void opilio_plugin_documents_method_candidates_surts(opilio_plugin_documents_borrow_candidates_t self, plugin_string_t *ret);
-// Hop paths from the seed, the hop that found the candidate included; empty for seeds. Longer than 50 hops
-// they read `N+` and the last 50.
+// Hop paths from the seed, with the hop to the candidate itself; empty for seeds. A path of more than 50 hops is
+// written as `N+` and its last 50 hops, N being the number of the others.
 extern void opilio_plugin_documents_method_candidates_hop_paths(opilio_plugin_documents_borrow_candidates_t self, plugin_string_t *ret);
-// Where on the page they were found, such as `a/@href`; empty for seeds.
+// Positions on the page, such as `a/@href`; empty for seeds.
 extern void opilio_plugin_documents_method_candidates_contexts(opilio_plugin_documents_borrow_candidates_t self, plugin_string_t *ret);
-// Pages they were found on; empty for seeds. Outlinks of one page all have the same.
+// URIs of the pages that contain them; empty for seeds. All outlinks of a page have the same.
 extern void opilio_plugin_documents_method_candidates_vias(opilio_plugin_documents_borrow_candidates_t self, plugin_string_t *ret);
 // SURT forms of `vias`; empty for seeds.
 extern void opilio_plugin_documents_method_candidates_via_surts(opilio_plugin_documents_borrow_candidates_t self, plugin_string_t *ret);
-// Seeds they descend from; empty where the profile does not keep that.
+// Seeds from which they were found; empty if the profile does not keep sources.
 extern void opilio_plugin_documents_method_candidates_sources(opilio_plugin_documents_borrow_candidates_t self, plugin_string_t *ret);
-// Which of them are seeds, or redirects from one that the profile counts as seeds.
+// True for seeds, and for redirects from seeds if the profile counts them as seeds.
 extern void opilio_plugin_documents_method_candidates_seeds(opilio_plugin_documents_borrow_candidates_t self, plugin_list_bool_t *ret);
-// The servers' addresses; empty where they are not known at this stage.
+// IP addresses of the servers; empty if not known at this stage.
 extern void opilio_plugin_documents_method_candidates_addresses(opilio_plugin_documents_borrow_candidates_t self, plugin_string_t *ret);
-// All there is of one, the first being 0. Traps past the end.
+// One candidate with all its fields. The first has index 0. An index past the end is a trap.
 extern void opilio_plugin_documents_method_candidates_get(opilio_plugin_documents_borrow_candidates_t self, uint32_t index, opilio_plugin_documents_candidate_t *ret);
 // Its name, such as `org,example,www,`.
 extern void opilio_plugin_documents_method_queue_name(opilio_plugin_documents_borrow_queue_t self, plugin_string_t *ret);
-// URIs that wait in it.
+// Number of URIs that wait in it.
 extern uint64_t opilio_plugin_documents_method_queue_queued(opilio_plugin_documents_borrow_queue_t self);
-// Completed fetches that were successes; a revisit is not a new one.
+// Number of successful fetches. Revisits are not counted again.
 extern uint64_t opilio_plugin_documents_method_queue_succeeded(opilio_plugin_documents_borrow_queue_t self);
-// Completed fetches that failed.
+// Number of failed fetches.
 extern uint64_t opilio_plugin_documents_method_queue_failed(opilio_plugin_documents_borrow_queue_t self);
 // Bytes fetched.
 extern uint64_t opilio_plugin_documents_method_queue_bytes(opilio_plugin_documents_borrow_queue_t self);
-// Precedence of its best waiting URI; none where none waits.
+// Precedence of its best waiting URI; none if no URI waits.
 extern bool opilio_plugin_documents_method_queue_best(opilio_plugin_documents_borrow_queue_t self, uint8_t *ret);
-// The precedence that the profile gives it.
+// Its precedence in the profile.
 extern uint8_t opilio_plugin_documents_method_queue_base(opilio_plugin_documents_borrow_queue_t self);
-// The time at which this is asked.
+// The time of this call. Plugins have no other clock.
 extern opilio_plugin_documents_instant_t opilio_plugin_documents_method_queue_now(opilio_plugin_documents_borrow_queue_t self);
-// What was asked for, as filters saw it at discovery.
+// The candidate as filters saw it at discovery.
 extern void opilio_plugin_documents_method_visit_candidate(opilio_plugin_documents_borrow_visit_t self, opilio_plugin_documents_candidate_t *ret);
 // The time of this visit. Plugins have no other clock.
 extern opilio_plugin_documents_instant_t opilio_plugin_documents_method_visit_now(opilio_plugin_documents_borrow_visit_t self);
@@ -868,31 +1035,32 @@ extern opilio_plugin_documents_instant_t opilio_plugin_documents_method_visit_no
 extern int32_t opilio_plugin_documents_method_visit_status(opilio_plugin_documents_borrow_visit_t self);
 // Media type of this visit's response; empty before the fetch.
 extern void opilio_plugin_documents_method_visit_media_type(opilio_plugin_documents_borrow_visit_t self, plugin_string_t *ret);
-// State of the content; `unknown` before it has been judged.
+// State of the content; `unknown` before the comparison.
 extern opilio_plugin_documents_content_state_t opilio_plugin_documents_method_visit_state(opilio_plugin_documents_borrow_visit_t self);
-// Size of the content; none before the fetch or where no body was fetched.
+// Size of the content in bytes; none before the fetch, and if no body was fetched.
 extern bool opilio_plugin_documents_method_visit_size(opilio_plugin_documents_borrow_visit_t self, uint64_t *ret);
-// The wait that led to this visit; none at the first.
+// The wait before this visit; none at the first.
 extern bool opilio_plugin_documents_method_visit_last_wait(opilio_plugin_documents_borrow_visit_t self, opilio_plugin_documents_duration_t *ret);
-// How long past its due time this visit began.
+// Time from the due time to the beginning of this visit.
 extern opilio_plugin_documents_duration_t opilio_plugin_documents_method_visit_overdue(opilio_plugin_documents_borrow_visit_t self);
-// Completed visits, this one included once fetched.
+// Number of completed visits, with this one after its fetch.
 extern uint64_t opilio_plugin_documents_method_visit_visits(opilio_plugin_documents_borrow_visit_t self);
-// Versions seen, this one included once it is new or changed.
+// Number of versions, with this one if it is new or changed.
 extern uint64_t opilio_plugin_documents_method_visit_versions(opilio_plugin_documents_borrow_visit_t self);
-// Earlier visits, newest first; as many as the profile keeps.
+// Earlier visits, newest first. The profile limits their number.
 extern void opilio_plugin_documents_method_visit_history(opilio_plugin_documents_borrow_visit_t self, opilio_plugin_documents_list_past_visit_t *ret);
-// Header of the last archived version that the host keeps: `etag`, `last-modified`.
+// A header of the last archived version: `etag` or `last-modified`. The host keeps no others.
 extern bool opilio_plugin_documents_method_visit_validator(opilio_plugin_documents_borrow_visit_t self, plugin_string_t *name, plugin_string_t *ret);
-// Links found on the document when it was last extracted.
+// Number of links in the document at its last extraction.
 extern uint64_t opilio_plugin_documents_method_visit_outlinks(opilio_plugin_documents_borrow_visit_t self);
-// Times the document has been found linked, as far as the crawl counts.
+// Number of pages of other registrable domains that embed the document, if the profile has `revisit.fade-after`.
+// Otherwise 0. Ordinary links are not counted.
 extern uint64_t opilio_plugin_documents_method_visit_inlinks(opilio_plugin_documents_borrow_visit_t self);
 // News since the last visit, newest first.
 extern void opilio_plugin_documents_method_visit_signals(opilio_plugin_documents_borrow_visit_t self, opilio_plugin_documents_list_signal_t *ret);
-// What is known of the documents around it.
+// Sums about related documents.
 extern void opilio_plugin_documents_method_visit_neighbourhood(opilio_plugin_documents_borrow_visit_t self, opilio_plugin_documents_list_neighbourhood_t *ret);
-// Values the host computes for whole queues or crawls, under their names; none where it keeps no such value.
+// A value that the host computes for whole queues or crawls; none if it has no value of this name.
 // `budget-price`: the marginal value of a visit (lambda) by which budgeted evaluators share a visit budget.
 extern bool opilio_plugin_documents_method_visit_measure(opilio_plugin_documents_borrow_visit_t self, plugin_string_t *name, double *ret);
 // As `document.attribute`.
@@ -903,52 +1071,85 @@ extern void opilio_plugin_documents_method_visit_set_attribute(opilio_plugin_doc
 extern bool opilio_plugin_documents_method_visit_site_value(opilio_plugin_documents_borrow_visit_t self, plugin_string_t *name, opilio_plugin_documents_kept_value_t *ret);
 // As `document.set-site-value`.
 extern void opilio_plugin_documents_method_visit_set_site_value(opilio_plugin_documents_borrow_visit_t self, plugin_string_t *name, plugin_string_t *value);
-// A note that a plugin of this visit left.
+// A note of a plugin of this visit.
 extern bool opilio_plugin_documents_method_visit_note(opilio_plugin_documents_borrow_visit_t self, plugin_string_t *name, plugin_string_t *ret);
+// The URI in the browser, with changes by scripts. It may have a fragment.
+extern void opilio_plugin_documents_method_page_uri(opilio_plugin_documents_borrow_page_t self, plugin_string_t *ret);
+// Title of the document; empty if it has none.
+extern void opilio_plugin_documents_method_page_title(opilio_plugin_documents_borrow_page_t self, plugin_string_t *ret);
+// Number of elements.
+extern uint64_t opilio_plugin_documents_method_page_elements(opilio_plugin_documents_borrow_page_t self);
+// Length of the visible text in UTF-16 code units.
+extern uint64_t opilio_plugin_documents_method_page_text_length(opilio_plugin_documents_borrow_page_t self);
+// Height of the document.
+extern uint64_t opilio_plugin_documents_method_page_scroll_height(opilio_plugin_documents_borrow_page_t self);
+// Height of the part above the window.
+extern uint64_t opilio_plugin_documents_method_page_scroll_top(opilio_plugin_documents_borrow_page_t self);
+// Height of the window.
+extern uint64_t opilio_plugin_documents_method_page_window_height(opilio_plugin_documents_borrow_page_t self);
+// Number of elements that match a selector of the last step's `count`. None if the selector is invalid, and if the
+// last step did not name it. At the first step all are none.
+extern bool opilio_plugin_documents_method_page_count(opilio_plugin_documents_borrow_page_t self, plugin_string_t *selector, uint64_t *ret);
+// Results of the last step's actions, in the same order; empty at the first step.
+extern void opilio_plugin_documents_method_page_results(opilio_plugin_documents_borrow_page_t self, opilio_plugin_documents_list_action_result_t *ret);
+// Number of requests in flight.
+extern uint32_t opilio_plugin_documents_method_page_requests_in_flight(opilio_plugin_documents_borrow_page_t self);
+// Time since the page was opened.
+extern opilio_plugin_documents_duration_t opilio_plugin_documents_method_page_time_used(opilio_plugin_documents_borrow_page_t self);
+// Time until the host ends the behaviours and takes the page as it is.
+extern opilio_plugin_documents_duration_t opilio_plugin_documents_method_page_time_left(opilio_plugin_documents_borrow_page_t self);
+// Number of this step; 0 is the one after loading. Each behaviour has steps of its own.
+extern uint32_t opilio_plugin_documents_method_page_step(opilio_plugin_documents_borrow_page_t self);
+// Number of steps that may follow this one. At 0 the actions of this step are the last.
+extern uint32_t opilio_plugin_documents_method_page_steps_left(opilio_plugin_documents_borrow_page_t self);
 
-// Imported Functions from `opilio:plugin/log@0.2.0`
+// Imported Functions from `opilio:plugin/log@0.3.0`
+// Writes a message.
 extern void opilio_plugin_log_write(opilio_plugin_log_level_t level, plugin_string_t *message);
 
-// Imported Functions from `opilio:plugin/counters@0.2.0`
-// Adds `n` to the counter. Names are lower-case words joined by hyphens; past 64 names the rest is counted as `other`.
+// Imported Functions from `opilio:plugin/counters@0.3.0`
+// Adds `n` to a counter. Names are lower-case words joined by hyphens. Names past the first 64 are counted as `other`.
 extern void opilio_plugin_counters_count(plugin_string_t *name, uint64_t n);
 
-// Imported Functions from `opilio:plugin/tables@0.2.0`
-// What sort of table this is; none where the profile names no such table, and then every look-up finds nothing.
+// Imported Functions from `opilio:plugin/tables@0.3.0`
+// The kind of a table; none if the profile has no table of this name. Look-ups in such a table find nothing.
 extern bool opilio_plugin_tables_kind_of(plugin_string_t *table, opilio_plugin_tables_kind_t *ret);
-// The row for a key.
+// Finds the row for a key.
 extern bool opilio_plugin_tables_find(plugin_string_t *table, plugin_string_t *key, opilio_plugin_tables_row_t *ret);
-// Which of the candidates have a row: by their SURT forms in `surt-prefixes`, by their URIs in the other kinds.
-// Costs no copy of the candidates.
+// Returns true for each candidate that has a row, in the same order. Keys are the SURT forms for kind `surt-prefixes`,
+// and the URIs for other kinds. The candidates are not copied to the plugin.
 extern void opilio_plugin_tables_find_candidates(plugin_string_t *table, opilio_plugin_tables_borrow_candidates_t candidates, plugin_list_bool_t *ret);
 
-// Exported Functions from `opilio:plugin/extractor@0.2.0`
+// Exported Functions from `opilio:plugin/extractor@0.3.0`
 void exports_opilio_plugin_extractor_extract(exports_opilio_plugin_extractor_list_own_document_t *documents, exports_opilio_plugin_extractor_list_extraction_t *ret);
 
-// Exported Functions from `opilio:plugin/setup@0.2.0`
+// Exported Functions from `opilio:plugin/setup@0.3.0`
 void exports_opilio_plugin_setup_describe(exports_opilio_plugin_setup_list_description_t *ret);
 bool exports_opilio_plugin_setup_configure(plugin_string_t *name, plugin_string_t *settings, exports_opilio_plugin_setup_list_settings_fault_t *err);
 
-// Exported Functions from `opilio:plugin/filter@0.2.0`
+// Exported Functions from `opilio:plugin/filter@0.3.0`
 void exports_opilio_plugin_filter_judge_candidates(exports_opilio_plugin_filter_stage_t *stage, exports_opilio_plugin_filter_borrow_candidates_t candidates, exports_opilio_plugin_filter_list_ruling_t *ret);
 void exports_opilio_plugin_filter_judge_document(exports_opilio_plugin_filter_stage_t *stage, exports_opilio_plugin_filter_borrow_document_t document, exports_opilio_plugin_filter_borrow_visit_t visit, exports_opilio_plugin_filter_ruling_t *ret);
 
-// Exported Functions from `opilio:plugin/digest-stripper@0.2.0`
+// Exported Functions from `opilio:plugin/digest-stripper@0.3.0`
 bool exports_opilio_plugin_digest_stripper_strip(exports_opilio_plugin_digest_stripper_borrow_document_t document, exports_opilio_plugin_digest_stripper_list_span_t *ret, exports_opilio_plugin_digest_stripper_strip_problem_t *err);
 
-// Exported Functions from `opilio:plugin/wait-evaluator@0.2.0`
+// Exported Functions from `opilio:plugin/wait-evaluator@0.3.0`
 bool exports_opilio_plugin_wait_evaluator_evaluate(exports_opilio_plugin_wait_evaluator_borrow_visit_t visit, exports_opilio_plugin_wait_evaluator_wait_t *ret);
 
-// Exported Functions from `opilio:plugin/change-evaluator@0.2.0`
+// Exported Functions from `opilio:plugin/change-evaluator@0.3.0`
 void exports_opilio_plugin_change_evaluator_compare(exports_opilio_plugin_change_evaluator_borrow_document_t document, exports_opilio_plugin_change_evaluator_borrow_visit_t visit, plugin_list_u8_t *maybe_last, exports_opilio_plugin_change_evaluator_comparison_t *ret);
 
-// Exported Functions from `opilio:plugin/precedence@0.2.0`
+// Exported Functions from `opilio:plugin/precedence@0.3.0`
 void exports_opilio_plugin_precedence_rank_candidates(exports_opilio_plugin_precedence_borrow_candidates_t candidates, exports_opilio_plugin_precedence_borrow_document_t *maybe_document, plugin_list_option_u8_t *ret);
 bool exports_opilio_plugin_precedence_rank_queue(exports_opilio_plugin_precedence_borrow_queue_t queue, uint8_t *ret);
 
-// Exported Functions from `opilio:plugin/observer@0.2.0`
+// Exported Functions from `opilio:plugin/observer@0.3.0`
 void exports_opilio_plugin_observer_observe(plugin_list_u8_t *memory, exports_opilio_plugin_observer_list_finished_t *events, exports_opilio_plugin_observer_observation_t *ret);
 void exports_opilio_plugin_observer_report(plugin_list_u8_t *memory, exports_opilio_plugin_observer_instant_t now, exports_opilio_plugin_observer_list_report_file_t *ret);
+
+// Exported Functions from `opilio:plugin/page-behavior@0.3.0`
+void exports_opilio_plugin_page_behavior_step(exports_opilio_plugin_page_behavior_borrow_page_t page, exports_opilio_plugin_page_behavior_borrow_visit_t visit, plugin_list_u8_t *memory, exports_opilio_plugin_page_behavior_step_plan_t *ret);
 
 // Helper Functions
 
@@ -1034,6 +1235,14 @@ extern void opilio_plugin_documents_visit_drop_borrow(opilio_plugin_documents_bo
 
 extern opilio_plugin_documents_borrow_visit_t opilio_plugin_documents_borrow_visit(opilio_plugin_documents_own_visit_t handle);
 
+void opilio_plugin_documents_action_result_free(opilio_plugin_documents_action_result_t *ptr);
+
+extern void opilio_plugin_documents_page_drop_own(opilio_plugin_documents_own_page_t handle);
+
+extern void opilio_plugin_documents_page_drop_borrow(opilio_plugin_documents_borrow_page_t handle);
+
+extern opilio_plugin_documents_borrow_page_t opilio_plugin_documents_borrow_page(opilio_plugin_documents_own_page_t handle);
+
 void opilio_plugin_documents_list_header_free(opilio_plugin_documents_list_header_t *ptr);
 
 void plugin_list_string_free(plugin_list_string_t *ptr);
@@ -1053,6 +1262,8 @@ void opilio_plugin_documents_list_signal_free(opilio_plugin_documents_list_signa
 void opilio_plugin_documents_list_neighbourhood_free(opilio_plugin_documents_list_neighbourhood_t *ptr);
 
 void plugin_option_f64_free(plugin_option_f64_t *ptr);
+
+void opilio_plugin_documents_list_action_result_free(opilio_plugin_documents_list_action_result_t *ptr);
 
 void opilio_plugin_tables_kind_free(opilio_plugin_tables_kind_t *ptr);
 
@@ -1151,6 +1362,18 @@ void exports_opilio_plugin_observer_report_file_free(exports_opilio_plugin_obser
 void exports_opilio_plugin_observer_list_finished_free(exports_opilio_plugin_observer_list_finished_t *ptr);
 
 void exports_opilio_plugin_observer_list_report_file_free(exports_opilio_plugin_observer_list_report_file_t *ptr);
+
+void exports_opilio_plugin_page_behavior_scroll_target_free(exports_opilio_plugin_page_behavior_scroll_target_t *ptr);
+
+void exports_opilio_plugin_page_behavior_click_free(exports_opilio_plugin_page_behavior_click_t *ptr);
+
+void exports_opilio_plugin_page_behavior_selector_wait_free(exports_opilio_plugin_page_behavior_selector_wait_t *ptr);
+
+void exports_opilio_plugin_page_behavior_action_free(exports_opilio_plugin_page_behavior_action_t *ptr);
+
+void exports_opilio_plugin_page_behavior_list_action_free(exports_opilio_plugin_page_behavior_list_action_t *ptr);
+
+void exports_opilio_plugin_page_behavior_step_plan_free(exports_opilio_plugin_page_behavior_step_plan_t *ptr);
 
 // Sets the string `ret` to reference the input string `s` without copying it
 void plugin_string_set(plugin_string_t *ret, const char*s);

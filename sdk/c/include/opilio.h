@@ -1,8 +1,8 @@
-// Write Opilio plugins in C: a table of functions, one OPILIO_EXPORT line. README.md has a whole plugin.
+// The SDK for Opilio plugins in C. A plugin is a table of functions and a line OPILIO_EXPORT. README.md has a complete example.
 //
-// Texts and bytes are slices, not ended by a nought. Everything that is handed to you or returned by these functions stays for the
-// whole call, and nothing has to be freed: each call runs in memory of its own, which the host throws away. What
-// `configure` returns was made before that and is the same in every call.
+// Texts and bytes are slices, not terminated by a zero byte. Arguments and results of these functions are valid for the whole
+// call, and nothing needs to be freed: each call has its own memory, which the host discards. The result of `configure` is made
+// before all calls and is the same in each.
 #ifndef OPILIO_H
 #define OPILIO_H
 
@@ -28,7 +28,7 @@ typedef struct {
   size_t len;
 } opilio_bytes;
 
-// A text of a literal: OPILIO_TEXT("href"), or of a text that a nought ends.
+// The text of a string literal: OPILIO_TEXT("href"). opilio_text_of is for other zero-terminated strings.
 #ifdef __cplusplus
 #define OPILIO_TEXT(literal) (opilio_text{"" literal, sizeof(literal) - 1})
 #else
@@ -37,27 +37,27 @@ typedef struct {
 opilio_text opilio_text_of(const char *text);
 bool opilio_is(opilio_text text, const char *other);
 bool opilio_contains(opilio_text text, opilio_text part);
-// As printf would write it.
+// Formats a text as printf does.
 opilio_text opilio_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
-// Memory filled with nought; where there is no more, the call is a fault that says so.
+// Returns zeroed memory. If there is none left, the call ends with the error "out of memory".
 void *opilio_memory(size_t size);
 
 // ---- log and counters
 
 typedef enum { OPILIO_DEBUG, OPILIO_INFO, OPILIO_WARN, OPILIO_ERROR } opilio_level;
 
-// A line for the operator.
+// Writes a line to the plugin's log.
 void opilio_log(opilio_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
-// Gives up: the call is a fault, and this is its message.
+// Ends the call with an error of this message.
 void opilio_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
-// Adds to one of the plugin's own counters.
+// Adds n to the plugin's counter of this name.
 void opilio_count(const char *name, uint64_t n);
 
 // ---- settings
 
 typedef struct opilio_json opilio_json;
 
-// NULL where the text is no JSON. Members and items that are not there are NULL, and NULL may be asked like any other.
+// Returns NULL if the text is invalid JSON. Missing members and items are NULL. All functions accept NULL.
 const opilio_json *opilio_json_read(opilio_text text);
 const opilio_json *opilio_json_member(const opilio_json *object, const char *name);
 size_t opilio_json_length(const opilio_json *list);
@@ -68,8 +68,7 @@ bool opilio_json_boolean(const opilio_json *json, bool otherwise);
 
 typedef struct opilio_faults opilio_faults;
 
-// Says what is wrong with a setting. The pointer is a JSON Pointer such as "/names/0"; both may be formatted first with
-// opilio_format.
+// Reports an error in a setting. The pointer is a JSON Pointer such as "/names/0". Both texts may come from opilio_format.
 void opilio_fault(opilio_faults *faults, opilio_text pointer, opilio_text problem);
 
 // ---- documents
@@ -85,13 +84,13 @@ typedef struct {
 opilio_text opilio_document_uri(opilio_document document);
 opilio_text opilio_document_base(opilio_document document);
 int32_t opilio_document_status(opilio_document document);
-// How many there are; they stand in *headers.
+// Sets *headers to all headers and returns their number.
 size_t opilio_document_headers(opilio_document document, const opilio_header **headers);
-// The first value; false where there is none.
+// Sets *value to the first value of a header. Returns false if there is none.
 bool opilio_document_header(opilio_document document, const char *name, opilio_text *value);
 opilio_text opilio_document_media_type(opilio_document document);
 bool opilio_document_charset(opilio_document document, opilio_text *charset);
-// Where a fragment stood; false for a whole document.
+// Sets *context to the place of a fragment. Returns false for a whole document.
 bool opilio_document_fragment(opilio_document document, opilio_text *context);
 uint64_t opilio_document_length(opilio_document document);
 opilio_bytes opilio_document_read(opilio_document document, uint64_t offset, uint32_t length);
@@ -99,7 +98,7 @@ opilio_text opilio_document_text(opilio_document document);
 bool opilio_document_note(opilio_document document, const char *name, opilio_text *value);
 void opilio_document_set_note(opilio_document document, const char *name, opilio_text value);
 void opilio_document_annotate(opilio_document document, opilio_text annotation);
-// What the plugin keeps with the URI, and with its site.
+// Values that the plugin keeps with the URI, and with its site. An empty value removes a kept one.
 bool opilio_document_attribute(opilio_document document, const char *name, uint32_t *version, opilio_text *value);
 void opilio_document_set_attribute(opilio_document document, const char *name, opilio_text value);
 bool opilio_document_site_value(opilio_document document, const char *name, uint32_t *version, opilio_text *value);
@@ -107,14 +106,14 @@ void opilio_document_set_site_value(opilio_document document, const char *name, 
 
 // ---- candidates
 
-// A URI that may become part of the crawl. What is not asked for costs nothing.
+// A URI that may become part of the crawl. Values are copied when a function asks for them.
 typedef struct opilio_candidate opilio_candidate;
 
 opilio_text opilio_candidate_uri(const opilio_candidate *candidate);
 opilio_text opilio_candidate_surt(const opilio_candidate *candidate);
 opilio_text opilio_candidate_hop_path(const opilio_candidate *candidate);
 opilio_text opilio_candidate_context(const opilio_candidate *candidate);
-// Empty where there is none, as are the next three.
+// Via, its SURT form, source and address are empty if there is no such value.
 opilio_text opilio_candidate_via(const opilio_candidate *candidate);
 opilio_text opilio_candidate_via_surt(const opilio_candidate *candidate);
 opilio_text opilio_candidate_source(const opilio_candidate *candidate);
@@ -139,12 +138,12 @@ int32_t opilio_visit_status(opilio_visit visit);
 opilio_text opilio_visit_media_type(opilio_visit visit);
 opilio_state opilio_visit_state(opilio_visit visit);
 bool opilio_visit_size(opilio_visit visit, uint64_t *size);
-// Milliseconds, as all durations.
+// Durations are milliseconds.
 bool opilio_visit_last_wait(opilio_visit visit, uint64_t *wait);
 uint64_t opilio_visit_overdue(opilio_visit visit);
 uint64_t opilio_visit_visits(opilio_visit visit);
 uint64_t opilio_visit_versions(opilio_visit visit);
-// How many; newest first.
+// Sets *history to earlier visits, newest first, and returns their number.
 size_t opilio_visit_history(opilio_visit visit, const opilio_past_visit **history);
 bool opilio_visit_validator(opilio_visit visit, const char *name, opilio_text *value);
 uint64_t opilio_visit_outlinks(opilio_visit visit);
@@ -167,6 +166,47 @@ bool opilio_queue_best(opilio_queue queue, uint8_t *precedence);
 uint8_t opilio_queue_base(opilio_queue queue);
 uint64_t opilio_queue_now(opilio_queue queue);
 
+// ---- pages in a browser
+
+// A page as it was just before the call. Lengths are CSS pixels of the page's own frame.
+typedef opilio_plugin_documents_borrow_page_t opilio_page;
+
+typedef enum {
+  OPILIO_RESULT_DONE, OPILIO_RESULT_CLICKED, OPILIO_RESULT_VALUE, OPILIO_RESULT_NO_ELEMENT, OPILIO_RESULT_NOT_IDLE,
+  OPILIO_RESULT_INVALID, OPILIO_RESULT_EXCEPTION, OPILIO_RESULT_REFUSED, OPILIO_RESULT_OTHER
+} opilio_result_kind;
+
+// The result of an action.
+typedef struct {
+  opilio_result_kind kind;
+  // Number of clicked elements.
+  uint32_t clicked;
+  // The JSON of a value, the error or reason of other results, or the name of a result of a later contract.
+  opilio_text text;
+} opilio_action_result;
+
+opilio_text opilio_page_uri(opilio_page page);
+opilio_text opilio_page_title(opilio_page page);
+uint64_t opilio_page_elements(opilio_page page);
+// Length of the visible text in UTF-16 code units.
+uint64_t opilio_page_text_length(opilio_page page);
+uint64_t opilio_page_scroll_height(opilio_page page);
+uint64_t opilio_page_scroll_top(opilio_page page);
+uint64_t opilio_page_window_height(opilio_page page);
+// Sets *count to the number of elements that match a selector of the last step's opilio_count_elements. Returns false if the
+// selector is invalid, and if the last step did not name it.
+bool opilio_page_count(opilio_page page, opilio_text selector, uint64_t *count);
+// Sets *results to those of the last step's actions, in the same order, and returns their number.
+size_t opilio_page_results(opilio_page page, const opilio_action_result **results);
+uint32_t opilio_page_requests_in_flight(opilio_page page);
+// Time since the page was opened, and until the host ends the behaviours.
+uint64_t opilio_page_time_used(opilio_page page);
+uint64_t opilio_page_time_left(opilio_page page);
+// Number of this step; 0 is the one after loading.
+uint32_t opilio_page_step(opilio_page page);
+// Number of steps that may follow this one.
+uint32_t opilio_page_steps_left(opilio_page page);
+
 // ---- tables of the host
 
 typedef struct {
@@ -188,7 +228,7 @@ typedef struct opilio_extraction opilio_extraction;
 typedef opilio_plugin_types_link_t opilio_link_record;
 typedef opilio_plugin_types_fragment_t opilio_fragment_record;
 
-// Adds a link. What few links have (base, details) is set on what is returned, until the next is added.
+// Adds a link. Set a base or details on the returned record before you add the next link.
 opilio_link_record *opilio_link(opilio_extraction *out, opilio_text uri, opilio_hop hop, opilio_text context);
 // Adds a fragment: a span of the document's bytes, a span of its text, or a text of its own.
 opilio_fragment_record *opilio_fragment_bytes_at(opilio_extraction *out, const char *media_type, uint64_t offset, uint64_t length,
@@ -201,13 +241,13 @@ void opilio_finished_with(opilio_extraction *out);
 void opilio_problem(opilio_extraction *out, opilio_text problem);
 
 typedef enum {
-  OPILIO_SCOPE, OPILIO_PRE_FETCH, OPILIO_MID_FETCH, OPILIO_POST_FETCH, OPILIO_EXTRACT, OPILIO_ARCHIVE, OPILIO_PLUGIN,
-  OPILIO_OTHER_STAGE
+  OPILIO_SCOPE, OPILIO_PRE_FETCH, OPILIO_MID_FETCH, OPILIO_POST_FETCH, OPILIO_EXTRACT, OPILIO_RENDER, OPILIO_ARCHIVE,
+  OPILIO_PLUGIN, OPILIO_OTHER_STAGE
 } opilio_stage;
 
 typedef exports_opilio_plugin_filter_ruling_t opilio_ruling;
 
-// The reason is for people and may be empty.
+// Reasons are for people and may be empty.
 opilio_ruling opilio_accept(opilio_text reason);
 opilio_ruling opilio_reject(opilio_text reason);
 opilio_ruling opilio_pass(void);
@@ -217,7 +257,7 @@ opilio_ruling opilio_retry(uint64_t after, opilio_text reason);
 typedef struct opilio_spans opilio_spans;
 
 void opilio_span(opilio_spans *out, uint64_t offset, uint64_t length);
-// Nothing can be said; the content state becomes unknown.
+// The stripper declines the document. The content state becomes unknown.
 void opilio_too_large(opilio_spans *out, uint64_t size);
 void opilio_strip_problem(opilio_spans *out, opilio_text problem);
 
@@ -231,7 +271,7 @@ typedef struct {
 
 typedef struct {
   uint64_t next_visit;
-  // Nought: not before the next visit.
+  // An earlier time at which the host asks again, without a visit. 0: never.
   uint64_t ask_again;
 } opilio_wait;
 
@@ -243,6 +283,43 @@ void opilio_remember(opilio_observation *out, opilio_bytes memory);
 void opilio_line(opilio_observation *out, const char *file, opilio_text text);
 void opilio_report(opilio_reports *out, const char *file, opilio_text content);
 
+typedef struct opilio_step_plan opilio_step_plan;
+
+typedef struct {
+  // CSS selector.
+  opilio_text selector;
+  // Regular expression (JavaScript syntax, case ignored) for the element's text or label. Empty: any element.
+  opilio_text text;
+  // Number of elements to click. 0 means 1.
+  uint32_t at_most;
+  // Leaves out elements that an earlier action clicked.
+  bool only_new;
+} opilio_click_options;
+
+// These functions add an action to a step. The next step has its result. Times are milliseconds.
+void opilio_scroll_to_top(opilio_step_plan *out);
+void opilio_scroll_to_bottom(opilio_step_plan *out);
+// CSS pixels from the beginning of the page.
+void opilio_scroll_to(opilio_step_plan *out, uint32_t pixels);
+// CSS pixels further; negative: back.
+void opilio_scroll_by(opilio_step_plan *out, int32_t pixels);
+void opilio_scroll_to_element(opilio_step_plan *out, opilio_text selector);
+// Clicks visible elements, in document order.
+void opilio_click(opilio_step_plan *out, opilio_click_options click);
+void opilio_wait_for_selector(opilio_step_plan *out, opilio_text selector, uint64_t at_most);
+void opilio_wait_for_network(opilio_step_plan *out, uint64_t at_most);
+void opilio_pause(opilio_step_plan *out, uint64_t time);
+// Runs the body of an async function in the page. The result is OPILIO_RESULT_VALUE with the returned value as JSON.
+void opilio_evaluate(opilio_step_plan *out, opilio_text script);
+void opilio_screenshot(opilio_step_plan *out);
+
+// Names a CSS selector for opilio_page_count at the next step.
+void opilio_count_elements(opilio_step_plan *out, opilio_text selector);
+// Sets the data that the next step gets as `memory`.
+void opilio_remember_for_step(opilio_step_plan *out, opilio_bytes memory);
+// Ends the behaviour after the actions of this step.
+void opilio_finish_page(opilio_step_plan *out);
+
 // ---- the plugin
 
 typedef struct {
@@ -252,39 +329,41 @@ typedef struct {
   uint32_t version;
 } opilio_keep;
 
-// Who a plugin is, and what it does. It is of every kind whose function stands here.
+// A plugin: its description and its functions. The functions that are set determine its kinds.
 typedef struct {
   const char *name;
   const char *version;
   const char *summary;
-  // JSON Schema of the settings; NULL where there are none.
+  // JSON Schema of the settings. NULL: the plugin has no settings.
   const char *settings_schema;
-  // Lists that NULL ends; NULL for anything.
+  // NULL-terminated lists of media types and regular expressions. NULL: the plugin is called for all documents.
   const char *const *media_types;
   const char *const *uris;
   const opilio_keep *keeps;
   size_t keeps_length;
 
-  // Returns what every later call is handed as `plugin`; called once, and may be NULL.
+  // Called once. Returns the value that every later call gets as `plugin`. May be NULL.
   void *(*configure)(const opilio_json *settings, opilio_faults *faults);
 
   void (*extract)(const void *plugin, opilio_document document, opilio_extraction *out);
   opilio_ruling (*judge_candidate)(const void *plugin, opilio_stage stage, const opilio_candidate *candidate);
-  // Where it is NULL, a document is judged as the candidate that it came from.
+  // If this is NULL, judge_candidate judges documents by their URI.
   opilio_ruling (*judge_document)(const void *plugin, opilio_stage stage, opilio_document document, opilio_visit visit);
   void (*strip)(const void *plugin, opilio_document document, opilio_spans *out);
   // `last` is NULL at the first visit.
   opilio_comparison (*compare)(const void *plugin, opilio_document document, opilio_visit visit, const opilio_bytes *last);
   // False leaves the answer to the next evaluator.
   bool (*evaluate)(const void *plugin, opilio_visit visit, opilio_wait *out);
-  // 1 comes first, 255 last, 0 leaves the answer to the next plugin. The document is NULL for seeds.
+  // Ranks go from 1 (first) to 255 (last). 0 leaves the answer to the next plugin. The document is NULL for seeds.
   uint8_t (*rank_candidate)(const void *plugin, const opilio_candidate *candidate, const opilio_document *document);
   uint8_t (*rank_queue)(const void *plugin, opilio_queue queue);
   void (*observe)(const void *plugin, opilio_bytes memory, const opilio_finished *events, size_t length, opilio_observation *out);
   void (*report)(const void *plugin, opilio_bytes memory, uint64_t now, opilio_reports *out);
+  // Page behaviour. `memory` is that of the last step on the page; empty at the first.
+  void (*step)(const void *plugin, opilio_page page, opilio_visit visit, opilio_bytes memory, opilio_step_plan *out);
 } opilio_plugin;
 
-// The plugins of the component, once in it: OPILIO_EXPORT(&one, &another).
+// Exports the plugins of the component: OPILIO_EXPORT(&one, &another). Write it once in a component.
 extern const opilio_plugin *const opilio_plugins[];
 extern const size_t opilio_plugins_length;
 #define OPILIO_EXPORT(...)                                       \

@@ -1,4 +1,4 @@
-// For plugins in C++: texts and bytes as the library has them. What they do is in opilio.h, which is C.
+// The SDK for plugins in C++: conversions between the types of opilio.h and std::string_view. Everything else is in opilio.h.
 #ifndef OPILIO_HPP
 #define OPILIO_HPP
 
@@ -13,15 +13,15 @@ inline std::string_view view(opilio_text text) { return {text.ptr, text.len}; }
 
 inline std::string_view view(opilio_bytes bytes) { return {reinterpret_cast<const char *>(bytes.ptr), bytes.len}; }
 
-// Of generated records, such as the URI of an event.
+// For texts of generated records, such as the URI of an event.
 inline std::string_view view(plugin_string_t text) { return {reinterpret_cast<const char *>(text.ptr), text.len}; }
 
-// Points to what is viewed, which must stay until the call is over: literals, texts of the host's, what `kept` has made.
+// Points to the viewed text, which must be valid until the call ends: a literal, a text of the host, or a result of `kept`.
 inline opilio_text text(std::string_view view) { return {view.data(), view.size()}; }
 
 inline opilio_bytes bytes(std::string_view view) { return {reinterpret_cast<const uint8_t *>(view.data()), view.size()}; }
 
-// A copy that stays until the call is over, for strings that do not.
+// Returns a copy that is valid until the call ends, for strings that are not.
 inline opilio_text kept(std::string_view view) {
   char *copy = static_cast<char *>(opilio_memory(view.size()));
   if (!view.empty()) std::memcpy(copy, view.data(), view.size());

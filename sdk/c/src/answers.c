@@ -1,10 +1,10 @@
-// Answers, put together item by item.
+// Answers of plugins, built item by item.
 
 #include <string.h>
 
 #include "inner.h"
 
-// One more item at the end of a generated list.
+// Adds an item to a generated list and returns its address.
 #define ADDED(list, room) \
   (opilio_grow((void **)&(list)->ptr, (list)->len, (room), sizeof *(list)->ptr), &(list)->ptr[(list)->len++])
 
@@ -115,3 +115,71 @@ void opilio_report(opilio_reports *out, const char *file, opilio_text content) {
   report->file = opilio_owned(opilio_text_of(file));
   report->content = opilio_owned(content);
 }
+
+typedef exports_opilio_plugin_page_behavior_action_t action;
+
+static action *add_action(opilio_step_plan *out, uint8_t tag) {
+  action *added = ADDED(&out->answer->actions, &out->actions_room);
+  memset(added, 0, sizeof *added);
+  added->tag = tag;
+  return added;
+}
+
+static exports_opilio_plugin_page_behavior_scroll_target_t *scroll(opilio_step_plan *out, uint8_t target) {
+  action *added = add_action(out, EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_ACTION_SCROLL);
+  added->val.scroll.tag = target;
+  return &added->val.scroll;
+}
+
+void opilio_scroll_to_top(opilio_step_plan *out) { scroll(out, EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_SCROLL_TARGET_TOP); }
+
+void opilio_scroll_to_bottom(opilio_step_plan *out) { scroll(out, EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_SCROLL_TARGET_BOTTOM); }
+
+void opilio_scroll_to(opilio_step_plan *out, uint32_t pixels) {
+  scroll(out, EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_SCROLL_TARGET_TO)->val.to = pixels;
+}
+
+void opilio_scroll_by(opilio_step_plan *out, int32_t pixels) {
+  scroll(out, EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_SCROLL_TARGET_BY)->val.by = pixels;
+}
+
+void opilio_scroll_to_element(opilio_step_plan *out, opilio_text selector) {
+  scroll(out, EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_SCROLL_TARGET_ELEMENT)->val.element = opilio_owned(selector);
+}
+
+void opilio_click(opilio_step_plan *out, opilio_click_options click) {
+  action *added = add_action(out, EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_ACTION_CLICK);
+  added->val.click.selector = opilio_owned(click.selector);
+  added->val.click.text.is_some = click.text.len != 0;
+  if (click.text.len) added->val.click.text.val = opilio_owned(click.text);
+  added->val.click.at_most = click.at_most ? click.at_most : 1;
+  added->val.click.only_new = click.only_new;
+}
+
+void opilio_wait_for_selector(opilio_step_plan *out, opilio_text selector, uint64_t at_most) {
+  action *added = add_action(out, EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_ACTION_WAIT_FOR_SELECTOR);
+  added->val.wait_for_selector.selector = opilio_owned(selector);
+  added->val.wait_for_selector.at_most = at_most;
+}
+
+void opilio_wait_for_network(opilio_step_plan *out, uint64_t at_most) {
+  add_action(out, EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_ACTION_WAIT_FOR_NETWORK)->val.wait_for_network = at_most;
+}
+
+void opilio_pause(opilio_step_plan *out, uint64_t time) {
+  add_action(out, EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_ACTION_WAIT)->val.wait = time;
+}
+
+void opilio_evaluate(opilio_step_plan *out, opilio_text script) {
+  add_action(out, EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_ACTION_EVALUATE)->val.evaluate = opilio_owned(script);
+}
+
+void opilio_screenshot(opilio_step_plan *out) { add_action(out, EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_ACTION_SCREENSHOT); }
+
+void opilio_count_elements(opilio_step_plan *out, opilio_text selector) {
+  *ADDED(&out->answer->count, &out->count_room) = opilio_owned(selector);
+}
+
+void opilio_remember_for_step(opilio_step_plan *out, opilio_bytes memory) { out->answer->memory = opilio_owned_bytes(memory); }
+
+void opilio_finish_page(opilio_step_plan *out) { out->answer->finished = true; }

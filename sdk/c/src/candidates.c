@@ -1,4 +1,5 @@
-// Candidates: columns that come from the host whole, when a value of theirs is first looked at; or the one of a visit.
+// Candidates of a call, or the candidate of a visit. The host returns a column as a whole when a plugin first reads one of its
+// values.
 
 #include <string.h>
 
@@ -46,7 +47,7 @@ static opilio_text or_empty(plugin_option_string_t text) {
   return text.is_some ? opilio_borrowed(text.val) : OPILIO_TEXT("");
 }
 
-// All there is of a candidate.
+// Returns the whole record of a candidate.
 static opilio_plugin_types_candidate_t *whole(const opilio_candidate *candidate) {
   if (candidate->whole) return candidate->whole;
   opilio_plugin_types_candidate_t *found = opilio_memory(sizeof *found);
@@ -115,7 +116,7 @@ bool opilio_candidate_attribute(const opilio_candidate *candidate, const char *n
   return false;
 }
 
-// The candidate of a visit is looked up by itself, by its URI or its SURT form as the table's kind wants it.
+// Looks up the candidate of a visit, by its URI or its SURT form, depending on the kind of the table.
 static bool alone_in_table(const opilio_candidate *candidate, opilio_text table) {
   plugin_string_t name = opilio_lent(table);
   opilio_plugin_tables_kind_t kind = {0};

@@ -1,4 +1,4 @@
-// Documents, visits, queues and tables: the host's functions, in the SDK's types.
+// Documents, visits, queues, pages and tables: the host's functions with the SDK's types.
 
 #include <string.h>
 
@@ -281,6 +281,87 @@ uint8_t opilio_queue_base(opilio_queue queue) {
 
 uint64_t opilio_queue_now(opilio_queue queue) {
   return opilio_plugin_documents_method_queue_now(queue);
+}
+
+opilio_text opilio_page_uri(opilio_page page) {
+  plugin_string_t text;
+  opilio_plugin_documents_method_page_uri(page, &text);
+  return opilio_borrowed(text);
+}
+
+opilio_text opilio_page_title(opilio_page page) {
+  plugin_string_t text;
+  opilio_plugin_documents_method_page_title(page, &text);
+  return opilio_borrowed(text);
+}
+
+uint64_t opilio_page_elements(opilio_page page) {
+  return opilio_plugin_documents_method_page_elements(page);
+}
+
+uint64_t opilio_page_text_length(opilio_page page) {
+  return opilio_plugin_documents_method_page_text_length(page);
+}
+
+uint64_t opilio_page_scroll_height(opilio_page page) {
+  return opilio_plugin_documents_method_page_scroll_height(page);
+}
+
+uint64_t opilio_page_scroll_top(opilio_page page) {
+  return opilio_plugin_documents_method_page_scroll_top(page);
+}
+
+uint64_t opilio_page_window_height(opilio_page page) {
+  return opilio_plugin_documents_method_page_window_height(page);
+}
+
+bool opilio_page_count(opilio_page page, opilio_text selector, uint64_t *count) {
+  plugin_string_t lent = opilio_lent(selector);
+  return opilio_plugin_documents_method_page_count(page, &lent, count);
+}
+
+static opilio_text text_of_result(const opilio_plugin_documents_action_result_t *result) {
+  switch (result->tag) {
+    case OPILIO_PLUGIN_DOCUMENTS_ACTION_RESULT_VALUE: return opilio_borrowed(result->val.value);
+    case OPILIO_PLUGIN_DOCUMENTS_ACTION_RESULT_INVALID: return opilio_borrowed(result->val.invalid);
+    case OPILIO_PLUGIN_DOCUMENTS_ACTION_RESULT_EXCEPTION: return opilio_borrowed(result->val.exception);
+    case OPILIO_PLUGIN_DOCUMENTS_ACTION_RESULT_REFUSED: return opilio_borrowed(result->val.refused);
+    case OPILIO_PLUGIN_DOCUMENTS_ACTION_RESULT_OTHER: return opilio_borrowed(result->val.other);
+    default: return OPILIO_TEXT("");
+  }
+}
+
+size_t opilio_page_results(opilio_page page, const opilio_action_result **results) {
+  opilio_plugin_documents_list_action_result_t list;
+  opilio_plugin_documents_method_page_results(page, &list);
+  opilio_action_result *copied = opilio_memory(list.len * sizeof *copied);
+  for (size_t n = 0; n < list.len; n++) {
+    copied[n].kind = (opilio_result_kind)list.ptr[n].tag;
+    copied[n].clicked = copied[n].kind == OPILIO_RESULT_CLICKED ? list.ptr[n].val.clicked : 0;
+    copied[n].text = text_of_result(&list.ptr[n]);
+  }
+  *results = copied;
+  return list.len;
+}
+
+uint32_t opilio_page_requests_in_flight(opilio_page page) {
+  return opilio_plugin_documents_method_page_requests_in_flight(page);
+}
+
+uint64_t opilio_page_time_used(opilio_page page) {
+  return opilio_plugin_documents_method_page_time_used(page);
+}
+
+uint64_t opilio_page_time_left(opilio_page page) {
+  return opilio_plugin_documents_method_page_time_left(page);
+}
+
+uint32_t opilio_page_step(opilio_page page) {
+  return opilio_plugin_documents_method_page_step(page);
+}
+
+uint32_t opilio_page_steps_left(opilio_page page) {
+  return opilio_plugin_documents_method_page_steps_left(page);
 }
 
 bool opilio_table_find(opilio_text table, opilio_text key, opilio_row *row) {

@@ -1,4 +1,4 @@
-// What the host calls, in the terms of the plugin's functions. What it lends for a call is given back at the end of it.
+// The functions that the host calls. They call the plugin's functions and drop borrowed resources before they return.
 
 #include <string.h>
 
@@ -7,7 +7,7 @@
 static const opilio_plugin *current;
 static const void *configured;
 
-// The plugin that this component has become.
+// Returns the configured plugin.
 static const opilio_plugin *plugin(void) {
   if (!current) opilio_fail("called before it was configured");
   return current;
@@ -31,7 +31,7 @@ static void describe(const opilio_plugin *from, exports_opilio_plugin_setup_desc
   to->handles.uris = texts(from->uris);
   const bool is[] = {
       from->extract, from->judge_candidate || from->judge_document, from->strip, from->compare, from->evaluate,
-      from->rank_candidate || from->rank_queue, from->observe,
+      from->rank_candidate || from->rank_queue, from->observe, from->step,
   };
   size_t kinds = sizeof is / sizeof *is;
   to->kinds.ptr = opilio_memory(kinds * sizeof *to->kinds.ptr);
@@ -184,4 +184,14 @@ void exports_opilio_plugin_observer_report(plugin_list_u8_t *memory, exports_opi
   *ret = (exports_opilio_plugin_observer_list_report_file_t){0};
   opilio_reports out = {.answer = ret};
   if (plugin()->report) plugin()->report(configured, (opilio_bytes){memory->ptr, memory->len}, now, &out);
+}
+
+void exports_opilio_plugin_page_behavior_step(exports_opilio_plugin_page_behavior_borrow_page_t page,
+                                              exports_opilio_plugin_page_behavior_borrow_visit_t visit, plugin_list_u8_t *memory,
+                                              exports_opilio_plugin_page_behavior_step_plan_t *ret) {
+  *ret = (exports_opilio_plugin_page_behavior_step_plan_t){0};
+  opilio_step_plan out = {.answer = ret};
+  plugin()->step(configured, page, visit, (opilio_bytes){memory->ptr, memory->len}, &out);
+  opilio_plugin_documents_page_drop_borrow(page);
+  opilio_plugin_documents_visit_drop_borrow(visit);
 }

@@ -1,4 +1,4 @@
-// What the parts of the SDK share and plugins do not see.
+// Internal declarations of the SDK.
 #ifndef OPILIO_INNER_H
 #define OPILIO_INNER_H
 
@@ -13,7 +13,7 @@ struct opilio_json {
   bool boolean;
   double number;
   opilio_text text;
-  // Of lists and objects; names are those of an object's members.
+  // Items of lists and objects. An object has a name for each.
   opilio_json *items;
   opilio_text *names;
   size_t length;
@@ -46,7 +46,13 @@ struct opilio_reports {
   size_t room;
 };
 
-// Columns of the host, asked for when any candidate is first asked for its value.
+struct opilio_step_plan {
+  exports_opilio_plugin_page_behavior_step_plan_t *answer;
+  size_t actions_room;
+  size_t count_room;
+};
+
+// Columns of candidates.
 enum { URI, SURT, HOP_PATH, CONTEXT, VIA, VIA_SURT, SOURCE, ADDRESS, COLUMNS };
 
 typedef struct {
@@ -54,12 +60,12 @@ typedef struct {
   size_t length;
   opilio_text *columns[COLUMNS];
   const bool *seeds;
-  // Of the table that was asked about last.
+  // The table of the last look-up, and its result for each candidate.
   opilio_text table;
   const bool *in_table;
 } opilio_candidates;
 
-// One of those, or the one of a visit.
+// A candidate of a call, or the candidate of a visit (`whole`).
 struct opilio_candidate {
   opilio_candidates *all;
   size_t at;
@@ -68,13 +74,13 @@ struct opilio_candidate {
 
 opilio_candidates opilio_candidates_of(opilio_plugin_documents_borrow_candidates_t handle);
 
-// The answer's own copy, which the bindings free.
+// Copies for answers. The bindings free them.
 plugin_string_t opilio_owned(opilio_text text);
 plugin_list_u8_t opilio_owned_bytes(opilio_bytes bytes);
-// As the bindings have it, for as long as the call lasts.
+// Conversions between the types of the bindings and the SDK, without a copy.
 plugin_string_t opilio_lent(opilio_text text);
 opilio_text opilio_borrowed(plugin_string_t text);
-// Room for one more item in a list that grows.
+// Enlarges a list if it has no room for one more item.
 void opilio_grow(void **list, size_t length, size_t *room, size_t size);
 
 #endif

@@ -1,12 +1,11 @@
-// Settings as JSON. The host has checked them against the plugin's schema, so what is not there was not declared; a value
-// of another type reads as if it were not there.
+// Settings as JSON. The host has checked them against the plugin's schema. A value of another type counts as missing.
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "inner.h"
 
-// What is left to read. Settings nest as deep as their schema says; deeper than this is none of ours.
+// The rest of the text. JSON that is nested deeper than DEPTH_MAX is refused.
 typedef struct {
   const char *at;
   const char *end;
@@ -69,9 +68,9 @@ static bool hex4(reader *in, unsigned *code) {
   return true;
 }
 
-// The text behind its opening quotation mark.
+// Reads a text after its opening quotation mark.
 static bool text(reader *in, opilio_text *out) {
-  // No escape is shorter than what it stands for.
+  // The decoded text is never longer than the escaped text.
   char *start = opilio_memory((size_t)(in->end - in->at) + 1);
   char *to = start;
   while (in->at < in->end && *in->at != '"') {
@@ -105,7 +104,7 @@ static bool text(reader *in, opilio_text *out) {
 
 static bool value(reader *in, opilio_json *out);
 
-// Items up to the closing bracket, with names in an object.
+// Reads items up to the closing bracket. Those of an object have names.
 static bool items(reader *in, opilio_json *out, char closing) {
   size_t room = 0;
   if (eat(in, closing)) return true;
@@ -146,7 +145,7 @@ static bool value(reader *in, opilio_json *out) {
   } else if (word(in, "false")) {
     out->type = OPILIO_JSON_BOOLEAN;
   } else if (!word(in, "null")) {
-    // The number may be the last thing there is, so it is read from a copy that ends.
+    // The text is not terminated, so strtod reads a terminated copy.
     char digits[64] = "";
     size_t length = 0;
     while (in->at < in->end && length < sizeof digits - 1 && *in->at && strchr("+-.0123456789eE", *in->at)) {

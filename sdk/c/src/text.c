@@ -1,4 +1,4 @@
-// Texts, memory, log lines.
+// Texts, memory and log lines.
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ bool opilio_contains(opilio_text text, opilio_text part) {
 }
 
 void *opilio_memory(size_t size) {
-  // Of nothing, too, there is an address: lists without items have one.
+  // Empty lists need an address too.
   void *memory = calloc(1, size ? size : 1);
   if (!memory) {
     plugin_string_t message = opilio_lent(OPILIO_TEXT("out of memory"));

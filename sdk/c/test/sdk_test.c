@@ -1,4 +1,4 @@
-// Tests of the SDK, with any C compiler: settings, answers, and a plugin from describe to its answer.
+// Tests of the SDK, for any C compiler: settings, answers, and a plugin from its description to its answer.
 
 #include <assert.h>
 #include <stdio.h>
@@ -55,7 +55,7 @@ static void settings_are_read(void) {
   assert(opilio_json_length(list) == 4);
   assert(opilio_json_number(opilio_json_item(list, 1), 0) == -25);
   assert(opilio_json_boolean(opilio_json_item(list, 2), false));
-  // What is not there, or is of another type, is what one says.
+  // Missing values and values of another type have the given default.
   assert(opilio_json_number(opilio_json_item(list, 3), 7) == 7);
   assert(opilio_json_number(opilio_json_item(list, 4), 7) == 7);
   assert(opilio_json_length(opilio_json_member(json, "d")) == 0);
@@ -98,7 +98,7 @@ static void a_plugin_is_described_configured_and_asked(void) {
 static void cases_are_put_and_what_does_not_hold_is_counted(void) {
   opilio_test_result holding = opilio_test_cases("test/cases");
   assert(holding.cases == 4 && holding.failed == 0);
-  // What it says of them is on standard error: each is wrong in another way.
+  // The errors are on standard error. Each case is wrong in another way.
   opilio_test_result failing = opilio_test_cases("test/failing-cases");
   assert(failing.cases == 8 && failing.failed == 8);
 }

@@ -1,8 +1,8 @@
-// Answers as cases have them: JSON under the contract's names.
+// Answers as JSON with the contract's names, as in cases.
 
 #include "testing.h"
 
-// A list of what a generated list holds.
+// Returns a generated list as a JSON list.
 #define LIST(from, as)                                                                       \
   opilio_json list = opilio_json_empty(OPILIO_JSON_LIST);                                    \
   for (size_t n = 0; n < (from)->len; n++) opilio_json_add(&list, as(&(from)->ptr[n]));      \
@@ -12,7 +12,7 @@ static opilio_json text(plugin_string_t of) { return opilio_json_of_text(opilio_
 
 static opilio_json bytes(plugin_list_u8_t of) { return opilio_json_of_bytes((opilio_bytes){of.ptr, of.len}); }
 
-// A variant that holds a value.
+// A variant with a value.
 static opilio_json holding(const char *name, opilio_json value) {
   opilio_json made = opilio_json_empty(OPILIO_JSON_OBJECT);
   opilio_json_set(&made, name, value);
@@ -195,3 +195,60 @@ static opilio_json report(const exports_opilio_plugin_observer_report_file_t *of
 }
 
 opilio_json opilio_answer_reports(const exports_opilio_plugin_observer_list_report_file_t *reports) { LIST(reports, report); }
+
+static opilio_json scroll_target(const exports_opilio_plugin_page_behavior_scroll_target_t *of) {
+  switch (of->tag) {
+    case EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_SCROLL_TARGET_TOP: return opilio_json_of_text(OPILIO_TEXT("top"));
+    case EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_SCROLL_TARGET_BOTTOM: return opilio_json_of_text(OPILIO_TEXT("bottom"));
+    case EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_SCROLL_TARGET_TO: return holding("to", opilio_json_of_number(of->val.to));
+    case EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_SCROLL_TARGET_BY: return holding("by", opilio_json_of_number(of->val.by));
+    case EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_SCROLL_TARGET_ELEMENT: return holding("element", text(of->val.element));
+    default: return holding("other", text(of->val.other));
+  }
+}
+
+static opilio_json click(const exports_opilio_plugin_page_behavior_click_t *of) {
+  opilio_json made = opilio_json_empty(OPILIO_JSON_OBJECT);
+  opilio_json_set(&made, "selector", text(of->selector));
+  set_if(&made, "text", of->text);
+  opilio_json_set(&made, "at-most", opilio_json_of_number(of->at_most));
+  opilio_json_set(&made, "only-new", opilio_json_of_boolean(of->only_new));
+  return made;
+}
+
+static opilio_json selector_wait(const exports_opilio_plugin_page_behavior_selector_wait_t *of) {
+  opilio_json made = opilio_json_empty(OPILIO_JSON_OBJECT);
+  opilio_json_set(&made, "selector", text(of->selector));
+  opilio_json_set(&made, "at-most", opilio_json_of_number((double)of->at_most));
+  return made;
+}
+
+static opilio_json action(const exports_opilio_plugin_page_behavior_action_t *of) {
+  switch (of->tag) {
+    case EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_ACTION_SCROLL: return holding("scroll", scroll_target(&of->val.scroll));
+    case EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_ACTION_CLICK: return holding("click", click(&of->val.click));
+    case EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_ACTION_WAIT_FOR_SELECTOR:
+      return holding("wait-for-selector", selector_wait(&of->val.wait_for_selector));
+    case EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_ACTION_WAIT_FOR_NETWORK:
+      return holding("wait-for-network", opilio_json_of_number((double)of->val.wait_for_network));
+    case EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_ACTION_WAIT: return holding("wait", opilio_json_of_number((double)of->val.wait));
+    case EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_ACTION_EVALUATE: return holding("evaluate", text(of->val.evaluate));
+    case EXPORTS_OPILIO_PLUGIN_PAGE_BEHAVIOR_ACTION_SCREENSHOT: return opilio_json_of_text(OPILIO_TEXT("screenshot"));
+    default: return holding("other", text(of->val.other));
+  }
+}
+
+static opilio_json actions(const exports_opilio_plugin_page_behavior_list_action_t *of) { LIST(of, action); }
+
+static opilio_json selector(const plugin_string_t *of) { return text(*of); }
+
+static opilio_json selectors(const plugin_list_string_t *of) { LIST(of, selector); }
+
+opilio_json opilio_answer_plan(const exports_opilio_plugin_page_behavior_step_plan_t *of) {
+  opilio_json made = opilio_json_empty(OPILIO_JSON_OBJECT);
+  opilio_json_set(&made, "actions", actions(&of->actions));
+  opilio_json_set(&made, "count", selectors(&of->count));
+  opilio_json_set(&made, "memory", bytes(of->memory));
+  opilio_json_set(&made, "finished", opilio_json_of_boolean(of->finished));
+  return made;
+}

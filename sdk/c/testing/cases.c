@@ -1,7 +1,6 @@
-// Golden cases, natively: what plugins are asked and what they must answer, in the JSON files that `opilio plugin test` puts to
-// the component. The README of the Rust SDK has the format.
+// Runs cases natively. `opilio plugin test` runs the same JSON files on the component. docs/PLUGINS.md has the format.
 
-// For scandir, also where an author asks for strict C.
+// Declares scandir, even with -std=c11.
 #define _DEFAULT_SOURCE
 
 #include <dirent.h>
@@ -12,7 +11,7 @@
 
 #include "testing.h"
 
-// The case that is being asked, for what is said when a plugin gives up.
+// The id of the running case, for the message when a plugin aborts.
 static opilio_text current = {"", 0};
 
 static void gave_up(int number) {
@@ -43,9 +42,9 @@ static const opilio_json *member(const opilio_json *object, const char *name) { 
 
 static bool is_there(const opilio_json *json) { return json && json->type != OPILIO_JSON_NULL; }
 
-// ---- a question
+// ---- calls
 
-// The answer to a call, or why it cannot be had natively.
+// The answer to a call, or the reason why it has none.
 typedef struct {
   opilio_json answer;
   const char *problem;
@@ -55,7 +54,7 @@ static answered no(const char *problem) { return (answered){.problem = problem};
 
 static answered yes(opilio_json answer) { return (answered){.answer = answer}; }
 
-// A document's content may stand in a file beside the case.
+// Returns a document's handle. Its content may be in a file beside the case.
 static int32_t document(const opilio_json *facts, const char *folder) {
   opilio_json *made = opilio_memory(sizeof *made);
   *made = is_there(facts) ? *facts : opilio_json_empty(OPILIO_JSON_OBJECT);
@@ -77,14 +76,14 @@ static const char *unreadable(const opilio_json *facts) {
 }
 
 static uint8_t stage(const opilio_json *name) {
-  static const char *const stages[] = {"scope", "pre-fetch", "mid-fetch", "post-fetch", "extract", "archive", "plugin"};
+  static const char *const stages[] = {"scope", "pre-fetch", "mid-fetch", "post-fetch", "extract", "render", "archive", "plugin"};
   for (uint8_t n = 0; n < sizeof stages / sizeof *stages; n++) {
     if (opilio_is(opilio_json_text(name, OPILIO_TEXT("")), stages[n])) return n;
   }
   return EXPORTS_OPILIO_PLUGIN_FILTER_STAGE_OTHER;
 }
 
-// The component's generated part hands over answers in which stands what was in the memory before, and so do we.
+// Generated bindings pass uninitialised answers. Tests fill them, so that a plugin that leaves out a field is noticed.
 static void unset(void *answer, size_t size) { memset(answer, 0xA5, size); }
 
 static answered extract(const opilio_json *given, const char *folder) {
@@ -115,7 +114,17 @@ static answered observe(const opilio_json *given) {
   return yes(opilio_answer_observation(&ret));
 }
 
-// Puts a call to the plugin that this program has become.
+static answered step(const opilio_json *given, opilio_plugin_documents_borrow_visit_t visit) {
+  opilio_bytes before = opilio_json_bytes(member(given, "memory"));
+  plugin_list_u8_t memory = {(uint8_t *)before.ptr, before.len};
+  opilio_plugin_documents_borrow_page_t page = {opilio_test_handle(member(given, "page"))};
+  exports_opilio_plugin_page_behavior_step_plan_t ret;
+  unset(&ret, sizeof ret);
+  exports_opilio_plugin_page_behavior_step(page, visit, &memory, &ret);
+  return yes(opilio_answer_plan(&ret));
+}
+
+// Calls the configured plugin.
 static answered put(const opilio_plugin *plugin, opilio_text call, const opilio_json *given, const char *folder) {
   const opilio_json *page = member(given, "document");
   const char *problem = unreadable(page);
@@ -183,10 +192,11 @@ static answered put(const opilio_plugin *plugin, opilio_text call, const opilio_
     exports_opilio_plugin_observer_report(&memory, (uint64_t)opilio_json_number(member(given, "now"), 0), &ret);
     return yes(opilio_answer_reports(&ret));
   }
+  if (opilio_is(call, "step") && plugin->step) return step(given, visit);
   return no(opilio_format("%s has no function for the call %.*s", plugin->name, (int)call.len, call.ptr).ptr);
 }
 
-// Settings as the host hands them over: those left out have their defaults.
+// Returns the settings as the host passes them, with defaults for those that are missing.
 static opilio_json with_defaults(const opilio_json *given, const char *schema) {
   opilio_json made = opilio_json_empty(OPILIO_JSON_OBJECT);
   for (size_t n = 0; given && n < given->length; n++) {
@@ -234,7 +244,7 @@ static answered ask(const opilio_json *one, const char *folder) {
   return put(plugin, calls->names[0], &calls->items[0], folder);
 }
 
-// ---- what it must be
+// ---- comparison
 
 static bool is_default(opilio_text name, const opilio_json *value) {
   switch (value->type) {
@@ -246,7 +256,7 @@ static bool is_default(opilio_text name, const opilio_json *value) {
   }
 }
 
-// Without members at their defaults, which may be left out, and without reasons and problems that nobody expects.
+// Removes members at their defaults, and reasons and problems that the case does not expect.
 static opilio_json bare(const opilio_json *value, const opilio_json *expected) {
   if (value->type == OPILIO_JSON_LIST) {
     opilio_json made = opilio_json_empty(OPILIO_JSON_LIST);
@@ -333,7 +343,7 @@ opilio_test_result opilio_test_cases(const char *folder) {
   return result;
 }
 
-// A program of the plugin and the SDK alone puts the cases of a folder. Tests with a main of their own take its place.
+// The default program runs the cases of a folder. Tests may define a main of their own.
 __attribute__((weak)) int main(int length, char **arguments) {
   opilio_test_result result = opilio_test_cases(length > 1 ? arguments[1] : "cases");
   if (result.failed) return 1;

@@ -1,5 +1,5 @@
-// The host's side for tests without one: documents, visits, queues and candidates that answer what a test or a case says,
-// tables that a case names, a log on standard error.
+// A host for native tests: documents, visits, queues and candidates with the values of a case, its tables, and a log on
+// standard error. pages.c has pages.
 
 #include <ctype.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "testing.h"
 
-// A handle: what it answers, and what plugins have left with it.
+// A handle: the values of the case, and the values that the plugin set.
 typedef struct {
   const opilio_json *facts;
   opilio_json notes;
@@ -52,6 +52,8 @@ opilio_document opilio_test_open(opilio_test_document document) {
 static thing *of(int32_t handle) { return &things[handle - 1]; }
 
 static const opilio_json *fact(int32_t handle, const char *name) { return opilio_json_member(of(handle)->facts, name); }
+
+const opilio_json *opilio_test_fact(int32_t handle, const char *name) { return fact(handle, name); }
 
 static bool is_there(const opilio_json *json) { return json && json->type != OPILIO_JSON_NULL; }
 
@@ -293,7 +295,7 @@ void opilio_plugin_documents_method_document_read(opilio_plugin_documents_borrow
   *ret = (plugin_list_u8_t){(uint8_t *)all.ptr + from, (size_t)(left < length ? left : length)};
 }
 
-// The characters of windows-1252 from 0x80 to 0x9F, which is what pages in iso-8859-1 are read as (WHATWG Encoding Standard).
+// The characters of windows-1252 from 0x80 to 0x9F. Pages in iso-8859-1 are decoded as windows-1252 (WHATWG Encoding Standard).
 static const uint16_t windows_1252[32] = {
     0x20AC, 0x81,   0x201A, 0x192,  0x201E, 0x2026, 0x2020, 0x2021, 0x2C6, 0x2030, 0x160, 0x2039, 0x152, 0x8D, 0x17D, 0x8F,
     0x90,   0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014, 0x2DC, 0x2122, 0x161, 0x203A, 0x153, 0x9D, 0x17E, 0x178,
@@ -303,7 +305,7 @@ bool opilio_test_is_single_byte(opilio_text charset) {
   return without_case(charset, OPILIO_TEXT("iso-8859-1")) || without_case(charset, OPILIO_TEXT("windows-1252"));
 }
 
-// How many bytes the character at the beginning has; nought where it is none in UTF-8.
+// Returns the length in bytes of the first character, or 0 if it is invalid UTF-8.
 static size_t character(const uint8_t *at, size_t left) {
   size_t length = *at < 0x80 ? 1 : *at >= 0xC2 && *at < 0xE0 ? 2 : *at >= 0xE0 && *at < 0xF0 ? 3 : *at >= 0xF0 && *at < 0xF5 ? 4 : 0;
   if (length == 0 || length > left) return 0;
@@ -378,7 +380,7 @@ uint32_t opilio_plugin_documents_method_candidates_length(opilio_plugin_document
   return (uint32_t)opilio_json_length(of(self.__handle)->facts);
 }
 
-// One value of each, a line feed after it.
+// Returns one value of each candidate, each with a line feed.
 static void column(opilio_plugin_documents_borrow_candidates_t self, const char *name, plugin_string_t *ret) {
   const opilio_json *all = of(self.__handle)->facts;
   opilio_text lines = OPILIO_TEXT("");
@@ -533,7 +535,7 @@ bool opilio_plugin_documents_method_visit_note(opilio_plugin_documents_borrow_vi
   return noted(self.__handle, name, ret);
 }
 
-// Nothing is lent natively, so there is nothing to give back.
+// Native tests have no borrowed resources, so dropping has no effect.
 
 void opilio_plugin_documents_document_drop_borrow(opilio_plugin_documents_borrow_document_t handle) { (void)handle; }
 

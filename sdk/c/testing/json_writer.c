@@ -1,4 +1,4 @@
-// JSON that is put together, written and compared; reading is the SDK's.
+// Builds, writes and compares JSON. src/json.c reads it.
 
 #include <string.h>
 
@@ -19,7 +19,7 @@ opilio_json opilio_json_of_bytes(opilio_bytes bytes) {
 }
 
 void opilio_json_add(opilio_json *list, opilio_json item) {
-  // Lists double: where the length is a power of two, there is no more room.
+  // The room doubles, so a list is full if its length is a power of two.
   if ((list->length & (list->length - 1)) == 0) {
     opilio_json *items = opilio_memory((list->length ? 2 * list->length : 1) * sizeof *items);
     opilio_text *names = opilio_memory((list->length ? 2 * list->length : 1) * sizeof *names);

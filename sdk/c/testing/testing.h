@@ -1,4 +1,4 @@
-// What the parts of the tests' side share: JSON that is put together and written, the host's double, answers as JSON.
+// Internal declarations of native tests: building JSON, the test host, answers as JSON.
 #ifndef OPILIO_TESTING_H
 #define OPILIO_TESTING_H
 
@@ -18,18 +18,20 @@ void opilio_json_add(opilio_json *list, opilio_json item);
 void opilio_json_set(opilio_json *object, const char *name, opilio_json value);
 opilio_text opilio_json_written(const opilio_json *json);
 bool opilio_json_equal(const opilio_json *one, const opilio_json *other);
-// The bytes that a list of numbers stands for.
+// Converts a list of numbers to bytes.
 opilio_bytes opilio_json_bytes(const opilio_json *list);
 
 // ---- host.c
 
-// A document, visit, queue or list of candidates as a case describes it; the number is its handle.
+// Returns a handle for a document, visit, queue, page or list of candidates of a case.
 int32_t opilio_test_handle(const opilio_json *facts);
-// One of those, besides UTF-8, that documents are read in.
+// Returns a value of a handle; NULL if the case leaves it out.
+const opilio_json *opilio_test_fact(int32_t handle, const char *name);
+// Checks for a charset other than UTF-8 that native tests can decode.
 bool opilio_test_is_single_byte(opilio_text charset);
-// The tables that plugins find; NULL for none.
+// Sets the host tables; NULL for none.
 void opilio_test_tables(const opilio_json *tables);
-// An event that observers are told.
+// Returns an event for observers.
 exports_opilio_plugin_observer_finished_t opilio_test_event(const opilio_json *facts);
 
 // ---- answers_json.c
@@ -44,6 +46,7 @@ opilio_json opilio_answer_comparison(const exports_opilio_plugin_change_evaluato
 opilio_json opilio_answer_wait(const exports_opilio_plugin_wait_evaluator_wait_t *wait);
 opilio_json opilio_answer_ranks(const plugin_list_option_u8_t *ranks);
 opilio_json opilio_answer_observation(const exports_opilio_plugin_observer_observation_t *observation);
+opilio_json opilio_answer_plan(const exports_opilio_plugin_page_behavior_step_plan_t *plan);
 opilio_json opilio_answer_reports(const exports_opilio_plugin_observer_list_report_file_t *reports);
 
 #endif

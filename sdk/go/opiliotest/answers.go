@@ -7,7 +7,7 @@ import (
 	opilio "github.com/opilio/opilio/sdk/go"
 )
 
-// Answers as cases have them, under the contract's names.
+// An object of JSON. Answers use the contract's names, like cases.
 type object = map[string]any
 
 func list[T any](from []T, as func(T) any) []any {
@@ -18,7 +18,7 @@ func list[T any](from []T, as func(T) any) []any {
 	return made
 }
 
-// Bytes are a list of numbers, which Go would write as base64.
+// numbers returns bytes as a list of numbers. Go would write them as base64.
 func numbers(from []byte) any {
 	if from == nil {
 		return nil
@@ -54,7 +54,7 @@ func linkJSON(of opilio.Link) any {
 	return object{"uri": of.URI, "hop": hops[of.Hop], "context": of.Context, "base": of.Base, "details": details}
 }
 
-// In the order in which a component looks for the content.
+// The order is that of content in exports_wasip1.go.
 func fragmentJSON(of opilio.Fragment) any {
 	content := object{"text": of.Text}
 	switch {
@@ -116,3 +116,40 @@ func observationJSON(of opilio.Observation) any {
 }
 
 func reportJSON(of opilio.Report) any { return object{"file": of.File, "content": of.Content} }
+
+func planJSON(of opilio.StepPlan) any {
+	return object{
+		"actions": list(of.Actions, actionJSON), "count": list(of.Count, func(one string) any { return one }),
+		"memory": numbers(of.Memory), "finished": of.Finished,
+	}
+}
+
+func actionJSON(of opilio.Action) any {
+	switch of := of.(type) {
+	case opilio.ScrollToTop:
+		return object{"scroll": "top"}
+	case opilio.ScrollToBottom:
+		return object{"scroll": "bottom"}
+	case opilio.ScrollTo:
+		return object{"scroll": object{"to": uint32(of)}}
+	case opilio.ScrollBy:
+		return object{"scroll": object{"by": int32(of)}}
+	case opilio.ScrollToElement:
+		return object{"scroll": object{"element": string(of)}}
+	case opilio.Click:
+		return object{"click": object{
+			"selector": of.Selector, "text": of.Text, "at-most": max(of.AtMost, 1), "only-new": of.OnlyNew,
+		}}
+	case opilio.WaitForSelector:
+		return object{"wait-for-selector": object{"selector": of.Selector, "at-most": of.AtMost.Milliseconds()}}
+	case opilio.WaitForNetwork:
+		return object{"wait-for-network": time.Duration(of).Milliseconds()}
+	case opilio.Pause:
+		return object{"wait": time.Duration(of).Milliseconds()}
+	case opilio.Evaluate:
+		return object{"evaluate": string(of)}
+	case opilio.Screenshot:
+		return "screenshot"
+	}
+	panic("an action of a step is nil")
+}

@@ -15,7 +15,7 @@ import (
 	opilio "github.com/opilio/opilio/sdk/go"
 )
 
-// A case of a file, which is a list of them; the README of the Rust SDK has the format.
+// A case of a file. docs/PLUGINS.md has the format.
 type goldenCase struct {
 	ID       string                      `json:"id"`
 	Plugin   string                      `json:"plugin"`
@@ -37,11 +37,12 @@ type arguments struct {
 	Last       octets           `json:"last"`
 	Memory     octets           `json:"memory"`
 	Events     []eventFacts     `json:"events"`
+	Page       pageFacts        `json:"page"`
 	Now        uint64           `json:"now"`
 }
 
-// CheckCases puts the cases of a folder to the exported plugins, natively, each as a test of its own. They are those that
-// `opilio plugin test` puts to the component. Every plugin must have one.
+// CheckCases runs the cases of a folder on the exported plugins, each as a test of its own. `opilio plugin test` runs the
+// same cases on the component. Every plugin must have a case.
 func CheckCases(t *testing.T, folder string) {
 	t.Helper()
 	cases, err := readCases(folder)
@@ -99,14 +100,14 @@ func readCases(folder string) ([]goldenCase, error) {
 	return all, nil
 }
 
-// A name that is misspelt would otherwise be a fact that is not given.
+// strictly refuses unknown names. A misspelt name would otherwise count as left out.
 func strictly(text []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	return decoder.Decode(into)
 }
 
-// The answer, as JSON has it.
+// ask returns the plugin's answer as JSON.
 func (c goldenCase) ask(folder string) (any, error) {
 	var call string
 	var given arguments
@@ -153,7 +154,7 @@ func (c goldenCase) configured() (any, []opilio.Fault, error) {
 	return nil, nil, fmt.Errorf("no plugin with the name %s; was its Export called?", c.Plugin)
 }
 
-// A call with its arguments, and the folder that files of documents lie in.
+// A call with its arguments, and the folder with the files of documents.
 type question struct {
 	call   string
 	given  arguments
@@ -189,7 +190,7 @@ func (q question) put(plugin any) (any, error) {
 	case "judge-candidates":
 		plugin, judges := plugin.(opilio.CandidateFilter)
 		return list(given.Candidates, func(facts candidateFacts) any {
-			// Filters of documents alone pass, as in a component.
+			// A filter that judges only documents passes, as in a component.
 			if !judges {
 				return rulingJSON(opilio.Pass())
 			}
@@ -271,11 +272,17 @@ func (q question) put(plugin any) (any, error) {
 			return []any{}, nil
 		}
 		return list(plugin.Report(given.Memory, instant(given.Now)), reportJSON), nil
+	case "step":
+		plugin, is := plugin.(opilio.PageBehavior)
+		if !is {
+			return wrong("Step")
+		}
+		return planJSON(plugin.Step(given.Page.made(), given.Visit.made(), given.Memory)), nil
 	}
 	return nil, fmt.Errorf("unknown call: %s", q.call)
 }
 
-// What differs, with both sides.
+// differs returns an error with the expected and the actual answer if they differ.
 func differs(expected, answer any) error {
 	text, err := json.Marshal(answer)
 	if err != nil {
@@ -295,7 +302,7 @@ func differs(expected, answer any) error {
 	return fmt.Errorf("expected %s\nanswered %s", wanted, text)
 }
 
-// Without fields at their defaults, which may be left out, and without reasons and problems that nobody expects.
+// bare removes fields at their defaults, and reasons and problems that the case does not expect.
 func bare(value, expected any) any {
 	switch value := value.(type) {
 	case []any:
@@ -345,7 +352,7 @@ func isDefault(name string, field any) bool {
 }
 
 func stage(name string) opilio.Stage {
-	names := []string{"scope", "pre-fetch", "mid-fetch", "post-fetch", "extract", "archive", "plugin"}
+	names := []string{"scope", "pre-fetch", "mid-fetch", "post-fetch", "extract", "render", "archive", "plugin"}
 	for at, known := range names {
 		if strings.EqualFold(name, known) {
 			return opilio.Stage(at)

@@ -12,8 +12,8 @@ import (
 	opilio "github.com/opilio/opilio/sdk/go"
 )
 
-// The plugin that the Rust SDK tests its kinds with: a document is the same while its first line is; what its URI's table
-// says comes first; what has been seen is counted.
+// The test plugin of the Rust SDK. It compares the first lines of documents, takes ranks from a table, counts events, and plans
+// every action on a page.
 type headline struct{}
 
 func (*headline) Compare(document opilio.Document, visit opilio.Visit, last []byte) opilio.Comparison {
@@ -64,6 +64,39 @@ func (*headline) Report(memory []byte, now time.Time) []opilio.Report {
 	return []opilio.Report{{File: "seen.txt", Content: fmt.Sprintf("%d by %d", seen(memory), now.UnixMilli())}}
 }
 
+func (*headline) Step(page opilio.Page, visit opilio.Visit, memory []byte) opilio.StepPlan {
+	if page.Step() == 0 {
+		return opilio.StepPlan{
+			Actions: []opilio.Action{
+				opilio.ScrollToTop{}, opilio.ScrollToBottom{}, opilio.ScrollTo(7), opilio.ScrollBy(-7), opilio.ScrollToElement("#a"),
+				opilio.Click{Selector: "b"}, opilio.Click{Selector: "c", Text: "more", AtMost: 5, OnlyNew: true},
+				opilio.WaitForSelector{Selector: ".d", AtMost: time.Second}, opilio.WaitForNetwork(2 * time.Second),
+				opilio.Pause(3 * time.Millisecond), opilio.Evaluate("return 1"), opilio.Screenshot{},
+			},
+			Count: []string{"h1", "h2"}, Memory: []byte{1},
+		}
+	}
+	count := func(selector string) string {
+		if count, is := page.Count(selector); is {
+			return fmt.Sprint(count)
+		}
+		return "none"
+	}
+	facts := []string{
+		page.URI(), page.Title(), fmt.Sprint(page.Elements()), fmt.Sprint(page.ScrollTop()),
+		fmt.Sprint(page.TimeLeft().Milliseconds()), fmt.Sprint(page.StepsLeft()), count("h1"), count("h2"),
+	}
+	clicked := seen(memory)
+	for _, one := range page.Results() {
+		clicked += byte(one.Clicked)
+		if one.Kind == opilio.ResultValue || one.Kind == opilio.ResultException {
+			facts = append(facts, one.Text)
+		}
+	}
+	text := strings.Join(append(facts, visit.Candidate().URI()), " ")
+	return opilio.StepPlan{Actions: []opilio.Action{opilio.Evaluate(text)}, Memory: []byte{clicked}, Finished: true}
+}
+
 func seen(memory []byte) byte {
 	if len(memory) == 0 {
 		return 0
@@ -71,7 +104,7 @@ func seen(memory []byte) byte {
 	return memory[0]
 }
 
-// Of the other kinds: what it is told, it answers with.
+// A plugin of the other kinds. It answers with its arguments.
 type echo struct{ settings }
 
 type settings struct {
@@ -125,7 +158,7 @@ func init() {
 	})
 }
 
-// A folder of cases: those of the Rust SDK's kinds, and some more.
+// folderWith returns a folder with the cases of the Rust SDK's test plugin and the given cases.
 func folderWith(t *testing.T, cases string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -187,6 +220,7 @@ func TestACaseThatDoesNotHoldIsSaid(t *testing.T) {
 	check(`{"id": "x", "plugin": "echo", "call": {"judge-candidates": {"stage": "scope", "candidates": [{"uri": "x:"}]}},
 		"expected": [{"verdict": "reject", "reason": "why"}]}`, `"reason":"why"`)
 	check(`{"id": "x", "plugin": "echo", "call": {"evaluate": {"visit": {"lst-wait": 7}}}, "expected": null}`, `unknown field "lst-wait"`)
+	check(`{"id": "x", "plugin": "headline", "call": {"step": {"page": {"results": ["don"]}}}, "expected": null}`, `"don" is not a result of an action`)
 	check(`{"id": "x", "plugin": "nobody", "call": {"configure": {}}, "expected": []}`, "no plugin with the name nobody")
 	check(`{"id": "x", "plugin": "echo", "call": {"compare": {}}, "expected": null}`, "does not implement Compare")
 	check(`{"id": "x", "plugin": "echo", "settings": {"word": 1}, "call": {"evaluate": {"visit": {}}}, "expected": null}`, "the plugin rejects its settings")

@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	opilio "github.com/opilio/opilio/sdk/go"
 )
 
-// Bytes as cases have them: a list of numbers, where Go would expect base64.
+// Bytes in a case: a list of numbers. Go would expect base64.
 type octets []byte
 
 func (o *octets) UnmarshalJSON(text []byte) error {
@@ -44,7 +45,7 @@ type keptFacts struct {
 	Site map[string]kept `json:"site"`
 }
 
-// What a document of a case is; every fact may be left out.
+// A document of a case. Every field may be left out.
 type documentFacts struct {
 	URI       *string   `json:"uri"`
 	Base      string    `json:"base"`
@@ -99,7 +100,7 @@ func (f documentFacts) made(folder string) (*Document, error) {
 	return document, nil
 }
 
-// The characters of windows-1252 from 0x80 to 0x9F, which is what pages in iso-8859-1 are read as (WHATWG Encoding Standard).
+// The characters of windows-1252 from 0x80 to 0x9F. Pages in iso-8859-1 are decoded as windows-1252 (WHATWG Encoding Standard).
 const windows1252 = "€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ"
 
 func decode(content []byte, charset string) (string, error) {
@@ -154,7 +155,7 @@ func (f candidateFacts) made() Candidate {
 	return candidate
 }
 
-// What a visit of a case is. Times and durations are milliseconds.
+// A visit of a case. Times and durations are milliseconds.
 type visitFacts struct {
 	Candidate candidateFacts `json:"candidate"`
 	Now       uint64         `json:"now"`
@@ -219,7 +220,69 @@ func (f visitFacts) made() *Visit {
 	return visit
 }
 
-// A queue of a case; it is an opilio.Queue as it stands.
+// A page in a browser of a case.
+type pageFacts struct {
+	URI              *string           `json:"uri"`
+	Title            string            `json:"title"`
+	Elements         uint64            `json:"elements"`
+	TextLength       uint64            `json:"text-length"`
+	ScrollHeight     uint64            `json:"scroll-height"`
+	ScrollTop        uint64            `json:"scroll-top"`
+	WindowHeight     *uint64           `json:"window-height"`
+	Counts           map[string]uint64 `json:"counts"`
+	Results          []resultFacts     `json:"results"`
+	RequestsInFlight uint32            `json:"requests-in-flight"`
+	TimeUsed         uint64            `json:"time-used"`
+	TimeLeft         *uint64           `json:"time-left"`
+	Step             uint32            `json:"step"`
+	StepsLeft        *uint32           `json:"steps-left"`
+}
+
+func (f pageFacts) made() *BrowserPage {
+	page := NewBrowserPage(or(f.URI, "http://example.com/"))
+	page.PageTitle, page.ElementCount, page.TextUnits = f.Title, f.Elements, f.TextLength
+	page.Height, page.Top, page.Window = f.ScrollHeight, f.ScrollTop, or(f.WindowHeight, page.Window)
+	page.Counts, page.Requests, page.Number = f.Counts, f.RequestsInFlight, f.Step
+	page.Used, page.StepsToCome = milliseconds(f.TimeUsed), or(f.StepsLeft, page.StepsToCome)
+	if f.TimeLeft != nil {
+		page.Left = milliseconds(*f.TimeLeft)
+	}
+	for _, one := range f.Results {
+		page.ActionResults = append(page.ActionResults, opilio.ActionResult(one))
+	}
+	return page
+}
+
+// A result of an action in a case: a name, or a name with a value.
+type resultFacts opilio.ActionResult
+
+func (r *resultFacts) UnmarshalJSON(text []byte) error {
+	names := []string{"done", "clicked", "value", "no-element", "not-idle", "invalid", "exception", "refused", "other"}
+	var name string
+	values := map[string]json.RawMessage{}
+	if json.Unmarshal(text, &name) != nil {
+		if err := json.Unmarshal(text, &values); err != nil || len(values) != 1 {
+			return fmt.Errorf("%s is not a result of an action", text)
+		}
+		for name = range values {
+		}
+	}
+	kind := slices.Index(names, name)
+	if kind < 0 {
+		return fmt.Errorf("%q is not a result of an action; write one of %s", name, strings.Join(names, ", "))
+	}
+	r.Kind = opilio.ResultKind(kind)
+	value, is := values[name]
+	switch {
+	case !is:
+		return nil
+	case r.Kind == opilio.ResultClicked:
+		return json.Unmarshal(value, &r.Clicked)
+	}
+	return json.Unmarshal(value, &r.Text)
+}
+
+// A queue of a case. It implements opilio.Queue.
 type queueFacts struct {
 	Title     string `json:"name"`
 	Waiting   uint64 `json:"queued"`

@@ -1,5 +1,4 @@
-// Package opiliotest has documents, candidates and visits to call plugins with in tests, without a host, and CheckCases for
-// the golden cases of a plugin.
+// Package opiliotest has documents, candidates, visits and pages for native tests of plugins, and CheckCases for their cases.
 package opiliotest
 
 import (
@@ -9,7 +8,8 @@ import (
 	opilio "github.com/opilio/opilio/sdk/go"
 )
 
-// Document is a response with this content. What plugins set is in Notes, Annotations, Attributes and SiteValues afterwards.
+// Document is a response with this content. After a call, Notes, Annotations, Attributes and SiteValues have the values that
+// the plugin set.
 type Document struct {
 	DocumentURI, DocumentBase string
 	HTTPStatus                int
@@ -18,14 +18,14 @@ type Document struct {
 	Encoding                  string
 	FragmentContext           string
 	Content                   string
-	// Decoded is its text, where that is not the content read as UTF-8.
+	// Decoded is the text. Empty: the content decoded as UTF-8.
 	Decoded                string
 	Notes                  map[string]string
 	Annotations            []string
 	Attributes, SiteValues map[string]opilio.Kept
 }
 
-// Page is an HTML page.
+// Page returns an HTML page.
 func Page(uri, content string) *Document {
 	return &Document{DocumentURI: uri, HTTPStatus: 200, Type: "text/html", Encoding: "utf-8", Content: content}
 }
@@ -103,12 +103,12 @@ func (d *Document) SetSiteValue(name, value string) {
 	d.SiteValues = with(d.SiteValues, name, opilio.Kept{Value: value})
 }
 
-// Candidate is a URI that was found.
+// Candidate is a link.
 type Candidate struct {
 	Found, Surt, Path, Where, From, FromSurt, Seeds, IP string
 	IsSeed                                              bool
 	Named                                               []opilio.NamedValue
-	// Tables are those in which it has a row.
+	// Tables are the host tables that have a row for it.
 	Tables []string
 }
 
@@ -132,7 +132,7 @@ func (c Candidate) IsInTable(table string) bool {
 	return false
 }
 
-// Visit is a URI's standing; the zero value is a first visit, before the fetch.
+// Visit is the state of a URI. The zero value is a first visit before the fetch.
 type Visit struct {
 	Of                     Candidate
 	At                     time.Time
@@ -186,6 +186,40 @@ func (v *Visit) Attribute(name string) (opilio.Kept, bool) {
 func (v *Visit) SiteValue(name string) (opilio.Kept, bool) {
 	value, is := v.SiteValues[name]
 	return value, is
+}
+
+// BrowserPage is a page in a browser. NewBrowserPage has useful defaults.
+type BrowserPage struct {
+	PageURI, PageTitle            string
+	ElementCount, TextUnits       uint64
+	Height, Top, Window           uint64
+	Counts                        map[string]uint64
+	ActionResults                 []opilio.ActionResult
+	Requests, Number, StepsToCome uint32
+	Used, Left                    time.Duration
+}
+
+// NewBrowserPage returns an empty page in a window of 800 pixels, with a minute and 50 steps left.
+func NewBrowserPage(uri string) *BrowserPage {
+	return &BrowserPage{PageURI: uri, Window: 800, StepsToCome: 50, Left: time.Minute}
+}
+
+func (p *BrowserPage) URI() string                    { return p.PageURI }
+func (p *BrowserPage) Title() string                  { return p.PageTitle }
+func (p *BrowserPage) Elements() uint64               { return p.ElementCount }
+func (p *BrowserPage) TextLength() uint64             { return p.TextUnits }
+func (p *BrowserPage) ScrollHeight() uint64           { return p.Height }
+func (p *BrowserPage) ScrollTop() uint64              { return p.Top }
+func (p *BrowserPage) WindowHeight() uint64           { return p.Window }
+func (p *BrowserPage) Results() []opilio.ActionResult { return p.ActionResults }
+func (p *BrowserPage) RequestsInFlight() uint32       { return p.Requests }
+func (p *BrowserPage) TimeUsed() time.Duration        { return p.Used }
+func (p *BrowserPage) TimeLeft() time.Duration        { return p.Left }
+func (p *BrowserPage) Step() uint32                   { return p.Number }
+func (p *BrowserPage) StepsLeft() uint32              { return p.StepsToCome }
+func (p *BrowserPage) Count(selector string) (uint64, bool) {
+	count, is := p.Counts[selector]
+	return count, is
 }
 
 func with[T any](values map[string]T, name string, value T) map[string]T {

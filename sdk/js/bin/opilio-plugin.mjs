@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // `opilio-plugin build [DIR] [--out FILE]` makes a component, `opilio-plugin test [DIR]` runs the cases natively.
-// Exits with 0, 1 where the project is at fault, 2 where a tool is missing; either is said on standard error.
+// Exit codes: 0, 1 for an error in the project, 2 for a missing tool. Messages go to standard error.
 
 import { basename, resolve } from "node:path";
 import { parseArgs } from "node:util";

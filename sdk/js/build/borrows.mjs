@@ -1,17 +1,17 @@
-// Gives back what a call has borrowed, before the call ends.
+// Drops borrowed resources before a call ends.
 //
-// The contract lends plugins documents, visits, candidates and queues for a call, and a component must have dropped them
-// when the call returns. componentize-qjs 0.4.5 (and those before it) drops them a moment later, in the function that
-// clears up after the call, and the host refuses every answer. So the module between engine and contract is changed: each
-// export that borrows becomes a function that calls the old one and then drops what was lent, and clearing up becomes a
-// function that does nothing, since what it would free goes with the instance when the call is over. What another version
-// makes may drop in time by itself, and dropping twice is a fault: whoever raises the version looks whether this is still
-// needed. Where the functions are not found that are expected, nothing is made.
+// Calls lend documents, visits, candidates, queues and pages to the plugin. A component must drop them before the call
+// returns. componentize-qjs up to 0.4.5 drops them later, in the function that cleans up after the call, and the host
+// refuses every answer. This module therefore changes the core module of a component:
+// - each export with borrowed parameters becomes a function that calls the old one and then drops the resources;
+// - the function that cleans up becomes empty. The memory that it would free is discarded with the instance.
+// A later version may drop in time by itself, and a second drop is an error. Check that whenever you raise the version. If an
+// expected function is missing, the build fails.
 
-/** The version whose components this mends. */
+/** The version whose components are repaired. */
 export const MENDED = "0.4.5";
 
-/** Which parameters of the core function are borrowed handles; for one that may be none, which says whether it is. */
+/** Borrowed parameters of each core function. `where` is the parameter that says whether an optional one is present. */
 export const BORROWS = {
   "filter#judge-candidates": [{ at: 3, resource: "candidates" }],
   "filter#judge-document": [{ at: 3, resource: "document" }, { at: 4, resource: "visit" }],
@@ -20,15 +20,16 @@ export const BORROWS = {
   "wait-evaluator#evaluate": [{ at: 0, resource: "visit" }],
   "precedence#rank-candidates": [{ at: 0, resource: "candidates" }, { at: 2, resource: "document", where: 1 }],
   "precedence#rank-queue": [{ at: 0, resource: "queue" }],
+  "page-behavior#step": [{ at: 0, resource: "page" }, { at: 1, resource: "visit" }],
 };
 
-/** Sections of a component that hold a core module, and another component. */
+/** Sections of a component: core module, and inner component. */
 const CORE_MODULE = 1;
 const COMPONENT = 4;
 /** Sections of a core module. */
 const [TYPES, IMPORTS, FUNCTIONS, EXPORTS, CODE] = [1, 2, 3, 7, 10];
 
-/** The component of a plugin of these kinds, giving back in time. */
+/** Returns the repaired component of a plugin of these kinds. */
 export function giveBack(component, kinds) {
   const mended = new Set();
   const made = inner(Buffer.from(component), mended);
@@ -45,7 +46,7 @@ function inner(component, mended) {
   });
 }
 
-/** A module or component with each section as `change` makes it. */
+/** Returns a module or component with each section changed by `change`. */
 function written(binary, change) {
   const parts = [binary.subarray(0, 8)];
   for (const [id, content] of sections(binary)) {
@@ -104,7 +105,7 @@ function patched(module, mended) {
 
 const [END, CALL, LOCAL_GET, LOCAL_SET, IF, NO_RESULT] = [0x0b, 0x10, 0x20, 0x21, 0x04, 0x40];
 
-/** The body of a function that calls another of its type, drops, and returns what the other did. */
+/** Returns the body of a function that calls another of its type, drops resources, and returns the other's results. */
 function callAndDrop(index, params, results, drops) {
   const get = (local) => [LOCAL_GET, ...leb(local)];
   const kept = results.map((_, at) => params.length + at);
@@ -122,7 +123,7 @@ function callAndDrop(index, params, results, drops) {
   ];
 }
 
-/** `[id, content]` of each section. */
+/** Returns `[id, content]` of each section. */
 function sections(binary) {
   const found = [];
   for (let at = 8; at < binary.length; ) {
@@ -133,7 +134,7 @@ function sections(binary) {
   return found;
 }
 
-/** Reads a section from its beginning. */
+/** Reader of a section. */
 class Bytes {
   constructor(content) {
     this.content = content;
@@ -169,7 +170,7 @@ const functionTypes = (section) =>
     return { params: values(), results: values() };
   });
 
-/** The functions among a module's imports, whose indexes come before those of its own. */
+/** Returns the imported functions of a module. Their indexes come before those of its own functions. */
 function imports(section) {
   const limits = (bytes) => {
     const flags = bytes.number();
@@ -191,7 +192,7 @@ function imports(section) {
   }).filter(Boolean);
 }
 
-/** An unsigned LEB128 number, and where it ends. */
+/** Reads an unsigned LEB128 number. Returns it with its end. */
 function number(bytes, at) {
   let value = 0;
   for (let shift = 0; ; shift += 7) {

@@ -1,4 +1,4 @@
-// From a plugin's folder to a component: types, bundle, world, engine.
+// Builds a component from a plugin's folder: checks types, makes a bundle and a world, and runs the engine's toolchain.
 
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,7 +10,7 @@ import { ENGINES, MissingTool, missing, needs, project, tool, toolPackage } from
 import { checkTypes, typeTools } from "./types.mjs";
 import { writeWorld } from "./world.mjs";
 
-/** Builds the plugin in `folder`; the component goes to `out`, or else to NAME.wasm beside its package.json. */
+/** Builds the plugin in `folder`. Writes `out`, or else NAME.wasm beside its package.json. */
 export async function build(folder, out) {
   const plugin = project(folder);
   needs(["esbuild", ...ENGINES[plugin.engine], ...typeTools(plugin)], plugin);

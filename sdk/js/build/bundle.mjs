@@ -1,4 +1,4 @@
-// From a plugin's files to the one module that an engine takes.
+// Bundles a plugin's files into one module for the engine.
 
 import { SourceMap } from "node:module";
 import { join, relative } from "node:path";
@@ -7,7 +7,7 @@ import { MissingTool, ProjectFault, SDK, tool } from "./project.mjs";
 
 const source = (file) => JSON.stringify(join(SDK, "src", file));
 
-/** Bundles a module that imports the plugin; `esbuild` says what is wrong with the files. */
+/** Bundles a module that imports the plugin. esbuild prints errors in the files. */
 export async function bundle(project, contents, platform) {
   const esbuild = await tool("esbuild", project);
   try {
@@ -39,7 +39,7 @@ export async function bundle(project, contents, platform) {
 /** Runs a bundle in this process. */
 export const run = ({ code }) => import(`data:text/javascript;base64,${Buffer.from(code).toString("base64")}`);
 
-/** The plugins as they describe themselves. */
+/** Returns the descriptions of the plugins. */
 export async function describe(project) {
   const contents = `
     import plugins from ${JSON.stringify(project.entry)};
@@ -55,7 +55,7 @@ export async function describe(project) {
   return described;
 }
 
-/** The module that exports these interfaces of the contract, by their names in camelCase. */
+/** Returns the module that exports these interfaces of the contract. Their names are in camelCase. */
 export async function componentModule(project, interfaces, contract) {
   const u64 = project.engine === "quickjs" ? "(number) => number" : "BigInt";
   const imported = (name) =>
@@ -72,14 +72,14 @@ export async function componentModule(project, interfaces, contract) {
     const exported = component(plugins, host, { version: ${JSON.stringify(project.version)}, place });
     ${interfaces.map((name) => `export const ${name} = exported.${name};`).join("\n")}`;
   const { code, map } = await bundle(project, contents, "neutral");
-  // At the end, so that no line moves.
+  // At the end, so that line numbers stay the same.
   return `${anonymous(code)}\nconst OPILIO_PLACES = ${JSON.stringify(places(code, map, project.folder))};\n`;
 }
 
-/** Without the comments that say where files stood on this machine, which nobody else needs to know. */
+/** Removes comments with paths of this machine. */
 const anonymous = (code) => code.replace(/^\/\/ \S+$/gm, "//");
 
-/** Runs of lines that follow each other in the bundle as in their file. */
+/** Returns runs of lines that are consecutive in the bundle and in their file. */
 function places(code, map, folder) {
   const sourceMap = new SourceMap(map);
   const files = map.sources.map((file) => {

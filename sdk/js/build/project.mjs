@@ -1,4 +1,4 @@
-// A plugin's folder: its package.json, and where its tools are.
+// A plugin's folder: its package.json, and its tools.
 
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -8,7 +8,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 /** The SDK's own folder. */
 export const SDK = dirname(dirname(fileURLToPath(import.meta.url)));
 
-/** The versions that were tried. A newer one may make larger or broken components, so each is named exactly. */
+/** Tested versions. Newer ones may make larger or broken components, so each is exact. */
 const PINNED = {
   esbuild: "0.25.12",
   typescript: "5.9.3",
@@ -17,10 +17,10 @@ const PINNED = {
   "@bytecodealliance/jco": "1.34.0",
 };
 
-/** The project does not build; the message says why. */
+/** An error in the project. */
 export class ProjectFault extends Error {}
 
-/** A tool is not installed; the message says which, and how to get it. */
+/** A missing tool. The message has the command that installs it. */
 export class MissingTool extends Error {}
 
 /** Reads a plugin's folder. */
@@ -43,24 +43,24 @@ export function project(folder) {
   return { folder, entry, engine, name: facts.name.split("/").at(-1), version: facts.version ?? "0.0.0" };
 }
 
-/** The folder of a package: the project's own, or one that all projects share; none where it is not installed. */
+/** Returns the folder of a package, in the project or shared by all projects. Undefined: it is not installed. */
 function home(name, folder) {
   // Set by `opilio plugin build`.
   const shared = process.env.OPILIO_TOOLCHAINS;
   const places = [folder, SDK, ...(shared ? [join(shared, "js")] : [])];
-  // What only `import` may load, `resolve` does not find, but for its folder.
+  // `resolve` does not find packages for `import` only, so only the folders come from it.
   const folders = places.flatMap((place) => createRequire(join(place, "package.json")).resolve.paths(name));
   return folders.map((one) => join(one, name)).find((one) => existsSync(join(one, "package.json")));
 }
 
-/** A package's folder and its package.json. */
+/** Returns a package's folder and its package.json. */
 export function toolPackage(name, { folder }) {
   const found = home(name, folder);
   if (!found) throw new MissingTool(missing([name], folder));
   return { home: found, facts: JSON.parse(readFileSync(join(found, "package.json"), "utf8")) };
 }
 
-/** What a package exports. */
+/** Imports a package. */
 export async function tool(name, project) {
   const { home, facts } = toolPackage(name, project);
   const root = facts.exports?.["."] ?? facts.exports ?? facts.main;
@@ -68,23 +68,23 @@ export async function tool(name, project) {
   return await import(pathToFileURL(join(home, entry.default ?? entry)));
 }
 
-/** Makes sure that all of these are there, so that whoever lacks several is told of all at once. */
+/** Throws an error that names all missing tools at once. */
 export function needs(names, { folder }) {
   const lacking = names.filter((name) => !home(name, folder));
   if (lacking.length > 0) throw new MissingTool(missing(lacking, folder));
 }
 
-/** What to do about tools that are not there. */
+/** Returns the message about missing tools. */
 export function missing(names, folder) {
   const said = names.map((name) => `${name} ${PINNED[name]}`).join(", ");
   const packages = names.map((name) => `${name}@${PINNED[name]}`).join(" ");
   return `${said} ${names.length > 1 ? "are" : "is"} not installed: npm install --prefix ${inShell(folder)} --save-dev --save-exact ${packages}`;
 }
 
-/** A path as it is written in a command: in quotes where a shell would otherwise take it apart. */
+/** Returns a path for a shell command, in quotes if needed. */
 const inShell = (path) => (/^[\w@+:,./\\~-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);
 
-/** What builds with an engine; componentize-js lacks a package where it may choose its jco itself. */
+/** Tools of each engine. componentize-js needs jco, but does not depend on a working version of it. */
 export const ENGINES = {
   quickjs: ["componentize-qjs"],
   starlingmonkey: ["@bytecodealliance/componentize-js", "@bytecodealliance/jco"],

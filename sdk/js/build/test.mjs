@@ -1,4 +1,4 @@
-// The cases of a plugin's folder, natively: the same bundle as the component's, asked through the tests' doubles.
+// Runs the cases of a plugin's folder natively, on the same bundle as that of the component.
 
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { bundle, run } from "./bundle.mjs";
 import { needs, project, ProjectFault, SDK } from "./project.mjs";
 import { checkTypes, typeTools } from "./types.mjs";
 
-/** Runs them; says how many there are. */
+/** Runs the cases and returns their number. */
 export async function test(folder) {
   const plugin = project(folder);
   needs(["esbuild", ...typeTools(plugin)], plugin);

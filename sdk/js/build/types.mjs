@@ -1,4 +1,4 @@
-// A project with a tsconfig.json is checked against the SDK's types before anything is made of it.
+// Checks a project with a tsconfig.json against the SDK's types.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -7,19 +7,19 @@ import { missing, MissingTool, ProjectFault, SDK, tool } from "./project.mjs";
 
 const config = ({ folder }) => join(folder, "tsconfig.json");
 
-/** What the check needs. */
+/** Tools for the check. */
 export const typeTools = (project) => (existsSync(config(project)) ? ["typescript"] : []);
 
 export async function checkTypes(project) {
   const file = config(project);
   if (!existsSync(file)) return;
   const { default: ts } = await tool("typescript", project);
-  // TypeScript 7 is another program, without this interface.
+  // TypeScript 7 does not have this API.
   if (!ts?.createProgram) throw new MissingTool(missing(["typescript"], project.folder));
   const read = ts.readConfigFile(file, ts.sys.readFile);
   const parsed = ts.parseJsonConfigFileContent(read.config ?? {}, ts.sys, project.folder, {
     noEmit: true,
-    // Also where nothing has been installed.
+    // So that the SDK need not be installed.
     paths: {
       "@opilio/plugin": [join(SDK, "src/index.d.ts")],
       "@opilio/plugin/testing": [join(SDK, "src/testing.d.ts")],

@@ -1,11 +1,11 @@
-// The contract, and the world of a component that exports some of its kinds.
+// Writes the contract, and the world of a component with some of its kinds.
 
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { ProjectFault, SDK } from "./project.mjs";
 
-/** A world of these kinds, beside the contract. Says the contract's version. */
+/** Writes a world of these kinds and the contract. Returns the contract's version. */
 export function writeWorld(folder, kinds) {
   const contract = join(SDK, "wit");
   if (!existsSync(contract)) throw new ProjectFault(`the contract is missing: ${SDK} has no folder wit/`);

@@ -1,17 +1,17 @@
-// Short ways to write what plugins answer.
+// Short ways to write rulings, and the error of digest strippers.
 
-/** Yes, and why. */
+/** Makes a ruling that accepts. */
 export const accept = (reason = "") => ({ verdict: "accept", reason });
-/** No, and why. */
+/** Makes a ruling that rejects. */
 export const reject = (reason = "") => ({ verdict: "reject", reason });
-/** No opinion. */
+/** Makes a ruling without an opinion. */
 export const pass = () => ({ verdict: "pass", reason: "" });
-/** At mid-fetch alone: the headers say that nothing has changed. */
+/** Makes a ruling for stage mid-fetch: the headers show that nothing has changed. */
 export const unchanged = (reason = "") => ({ verdict: "unchanged", reason });
-/** At post-fetch alone: no success; fetch it again after so many milliseconds. */
+/** Makes a ruling for stage post-fetch: the URI is fetched again after so many milliseconds. */
 export const retry = (wait, reason = "") => ({ verdict: { retry: wait }, reason });
 
-/** Thrown by `strip`: nothing can be said about this document. */
+/** The reason why a document cannot be stripped, thrown by `strip`. */
 export class StripProblem extends Error {
   /** @param problem a text, or `{ "too-large": bytes }` */
   constructor(problem) {

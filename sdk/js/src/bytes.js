@@ -1,13 +1,13 @@
-// Text and bytes. The engine has no TextEncoder; the contract counts in bytes of UTF-8, strings count in UTF-16.
+// Text and bytes. The engine has no TextEncoder. The contract counts bytes of UTF-8, strings count units of UTF-16.
 
-/** How many bytes the character that begins at `index` takes in UTF-8, and how many units of the string. */
+/** Returns the length of the character at `index` in bytes of UTF-8, and in units of the string. */
 function widthAt(text, index) {
   const code = text.codePointAt(index);
   if (code > 0xffff) return [4, 2];
   return [code < 0x80 ? 1 : code < 0x800 ? 2 : 3, 1];
 }
 
-/** The UTF-8 of a text; half a surrogate pair becomes U+FFFD. */
+/** Returns the UTF-8 of a text. Half a surrogate pair becomes U+FFFD. */
 export function encode(text) {
   const bytes = [];
   for (const character of text) {
@@ -21,25 +21,25 @@ export function encode(text) {
   return Uint8Array.from(bytes);
 }
 
-/** The text of UTF-8 that `encode` made. Throws on bytes that are no UTF-8. */
+/** Returns the text of UTF-8. Throws an error for invalid UTF-8. */
 export function decode(bytes) {
-  // Percent-decoding is the one decoder that every engine has.
+  // Every engine has percent-decoding.
   let escaped = "";
   for (const byte of bytes) escaped += "%" + byte.toString(16).padStart(2, "0");
   return decodeURIComponent(escaped);
 }
 
-/** One character for each byte, U+0000 to U+00FF, so that a regular expression's indexes are offsets of bytes. */
+/** Returns one character for each byte, U+0000 to U+00FF, so that indexes of matches are byte offsets. */
 export function latin1(bytes) {
   let text = "";
-  // An engine takes so many arguments and no more.
+  // Engines limit the number of arguments.
   for (let at = 0; at < bytes.length; at += 8192) text += String.fromCharCode(...bytes.subarray(at, at + 8192));
   return text;
 }
 
 /**
- * From an index of the string to the offset in its UTF-8, for fragments that stand in a document's text. Asked in
- * ascending order it reads the text once.
+ * Returns a function from an index of the string to the offset in its UTF-8, for fragments in a document's text. With
+ * ascending indexes it reads the text once.
  */
 export function bytesAt(text) {
   let known = 0;

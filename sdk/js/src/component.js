@@ -1,20 +1,20 @@
-// The component's side of every interface: one plugin, configured, asked by the host through the bindings or by a test
-// through its doubles. The module that the build writes hands the results to the engine.
+// The exports of a component: they call the configured plugin and convert its answers. The host calls them through the
+// bindings, and native tests call them with the handles of double.js. The module that the build writes exports them.
 
 import { StripProblem } from "./answers.js";
 import * as contract from "./contract.js";
 import { connect, error } from "./host.js";
 import { describe } from "./plugin.js";
 import { filled, SettingsFault } from "./settings.js";
-import { Candidates, Document, Queue, Visit } from "./views.js";
+import { Candidates, Document, Page, Queue, Visit } from "./views.js";
 import { plain, use64BitNumbers } from "./wire.js";
 
 /**
- * The exports of a component of these plugins.
+ * Returns the exports of a component of these plugins.
  *
- * @param exported what the plugin's module exports by default
- * @param host the contract's imports: `log`, `counters`, `tables`, and `u64`, what 64-bit numbers are to the engine
- * @param package the package's `version`, and `place`, which puts the author's lines into a stack
+ * @param exported the default export of the plugin's module
+ * @param host the contract's imports: `log`, `counters`, `tables`, and `u64`, which makes the engine's 64-bit numbers
+ * @param package the package's `version`, and `place`, which maps a stack to the author's lines
  */
 export function component(exported, host, { version = "0.0.0", place = (stack) => stack } = {}) {
   const plugins = [exported].flat().map((plugin) => ({ version, ...plugin }));
@@ -22,7 +22,7 @@ export function component(exported, host, { version = "0.0.0", place = (stack) =
   use64BitNumbers(host.u64 ?? ((number) => number));
   let configured;
 
-  /** Calls the plugin. What it throws is said to the operator, since the engine says it less well, and then ends the call. */
+  /** Calls the plugin. An exception is logged, because the engine's message has less detail, and then ends the call. */
   const asked = (name, work) => {
     if (!configured) throw new Error("called before `configure`");
     try {
@@ -71,7 +71,7 @@ export function component(exported, host, { version = "0.0.0", place = (stack) =
             : each(handle, (candidate) => plugin.judgeCandidate?.(candidate, plain(stage), state));
           return Array.from(answers, (answer, index) => contract.ruling(answer, `ruling ${index}`));
         }),
-      // Unless it looks at documents, a filter judges a response as the candidate it came from.
+      // Without judgeDocument, a filter judges a response by its candidate.
       judgeDocument: (stage, handle, visit) =>
         asked("judgeDocument", (plugin, state) => {
           const view = new Visit(visit);
@@ -122,19 +122,24 @@ export function component(exported, host, { version = "0.0.0", place = (stack) =
     observer: {
       observe: (memory, events) =>
         asked("observe", (plugin, state) => {
-          // Without `observe` there is nothing to remember.
+          // Without `observe` the memory stays as it is.
           const answer = plugin.observe ? plugin.observe(memory, plain(events), state) : { memory };
           return contract.observation(answer ?? { memory }, "observation");
         }),
       report: (memory, now) =>
         asked("report", (plugin, state) => contract.reports(plugin.report?.(memory, Number(now), state) ?? [], "reports")),
     },
+    pageBehavior: {
+      step: (page, visit, memory) =>
+        asked("step", (plugin, state) =>
+          contract.stepPlan(plugin.step(new Page(page), new Visit(visit), memory, state), "")),
+    },
   };
 }
 
 const faults = (fault) => contract.settingsFaults(fault.faults, "faults");
 
-/** What was thrown, with where. */
+/** Describes an exception, with its place. */
 function told(problem, place) {
   if (!(problem instanceof Error)) return `thrown: ${String(problem)}`;
   const message = `${problem.name}: ${problem.message}`;

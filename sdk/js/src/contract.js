@@ -1,6 +1,6 @@
-// The records that plugins answer with, as `wit/` has them: what each field is, and what it is where it is left out.
+// The records in answers of plugins, as in `wit/`: the type of each field, and its default.
 
-import { bytes, cases, list, optional, record, text, precedence, u32, u64, variant, flag } from "./wire.js";
+import { bytes, cases, list, optional, record, text, precedence, s32, u32, u64, variant, flag } from "./wire.js";
 
 const namedValue = record({ name: text, value: text });
 const span = record({ offset: u64, length: u64 });
@@ -31,7 +31,7 @@ const extractionRecord = record({
   finished: [flag, false],
   problem: optional(text),
 });
-/** Links alone are an extraction, too, and so is nothing. */
+/** Lowers an extraction. A list of links is an extraction, and so is no value. */
 export function extraction(value, at) {
   if (value === undefined) return extractionRecord({}, at);
   return extractionRecord(Symbol.iterator in Object(value) ? { links: value } : value, at);
@@ -39,7 +39,7 @@ export function extraction(value, at) {
 
 const verdict = variant({ accept: null, reject: null, pass: null, unchanged: null, retry: u64, other: text });
 const rulingRecord = record({ verdict, reason: [text, ""] });
-/** Nothing is no opinion. */
+/** Lowers a ruling. No value passes. */
 export const ruling = (value, at) => rulingRecord(value ?? { verdict: "pass" }, at);
 
 export const spans = list(span);
@@ -53,15 +53,37 @@ const comparisonRecord = record({
 export const comparison = (value, at) => comparisonRecord(value ?? {}, at);
 
 const waitRecord = record({ nextVisit: u64, askAgain: optional(u64) });
-/** A number is the wait alone; nothing leaves the answer to the next evaluator. */
+/** Lowers a wait. A number is the wait until the next visit. No value leaves the answer to the next evaluator. */
 export const wait = optional((value, at) => waitRecord(typeof value === "number" ? { nextVisit: value } : value, at));
 
-/** From 1, the highest; nothing leaves it to the next. */
+/** Lowers a precedence from 1, the highest, to 255. No value leaves the answer to the next plugin. */
 export const rank = optional(precedence);
 
 const line = record({ file: text, text });
 export const observation = record({ memory: [bytes, []], lines: [list(line), []] });
 export const reports = list(record({ file: text, content: text }));
+
+const scrollTarget = variant({ top: null, bottom: null, to: u32, by: s32, element: text });
+const action = variant({
+  scroll: scrollTarget,
+  click: record({ selector: text, text: optional(text), atMost: [u32, 1], onlyNew: [flag, false] }),
+  "wait-for-selector": record({ selector: text, atMost: u64 }),
+  "wait-for-network": u64,
+  wait: u64,
+  evaluate: text,
+  screenshot: null,
+});
+const planRecord = record({
+  actions: [list(action), []],
+  count: [list(text), []],
+  memory: [bytes, []],
+  finished: [flag, false],
+});
+/** Lowers a step plan. A list of actions is the last step. No value is a last step without actions. */
+export function stepPlan(value, at) {
+  if (value === undefined || value === null) return planRecord({ finished: true }, at);
+  return planRecord(Symbol.iterator in Object(value) ? { actions: value, finished: true } : value, at);
+}
 
 const named = (names) => variant({ ...Object.fromEntries(names.map((name) => [name, null])), other: text });
 export const descriptions = list(
@@ -71,6 +93,7 @@ export const descriptions = list(
     summary: text,
     kinds: list(named([
       "extractor", "filter", "digest-stripper", "change-evaluator", "wait-evaluator", "precedence", "observer",
+      "page-behavior",
     ])),
     handles: record({ mediaTypes: list(text), uris: list(text) }),
     settingsSchema: text,

@@ -1,15 +1,15 @@
-// Natively there is no host: handles that answer what a test or a case says, with the contract's methods, so that views
-// and conversions are those of a component. Facts have the contract's names in camelCase.
+// Handles for native tests, which have no host. They have the contract's methods and return the facts of a test or case, so
+// that views and conversions are those of a component. Facts have the contract's names in camelCase.
 
 const wire = (value) => value ?? undefined;
 const enumerated = (name, known) => (known.includes(name) ? { tag: name } : { tag: "other", val: name });
 
-/** Methods that answer a fact of the same name. */
+/** Returns methods that return the fact of the same name. */
 const answers = (facts, names) => Object.fromEntries(names.map((name) => [name, () => wire(facts[name])]));
 
 function keeping(kept = {}) {
   const values = { uri: { ...kept.uri }, site: { ...kept.site } };
-  // Only the host knows which version the description declares.
+  // The host would set the version of the description.
   const set = (of) => (name, value) => {
     if (value === "") delete of[name];
     else of[name] = { version: 0, value };
@@ -25,7 +25,7 @@ function keeping(kept = {}) {
 
 const noted = (notes = []) => new Map(notes.map(({ name, value }) => [name, value]));
 
-/** A handle of the resource `document`. `annotations`, `notes` and `kept` tell a test what a plugin left. */
+/** A handle of the resource `document`. Tests read the plugin's `annotations`, `notes` and `kept` values. */
 export function documentHandle(given = {}) {
   const facts = {
     uri: "http://example.com/",
@@ -104,11 +104,26 @@ export function queueHandle(given = {}) {
   return answers(facts, ["name", "queued", "succeeded", "failed", "bytes", "best", "base", "now"]);
 }
 
-/** A stage as the host hands it over. */
-export const stage = (name) =>
-  enumerated(name, ["scope", "pre-fetch", "mid-fetch", "post-fetch", "extract", "archive", "plugin"]);
+/** A handle of the resource `page`. `counts` has numbers of elements by selector. */
+export function pageHandle(given = {}) {
+  const facts = {
+    uri: "http://example.com/", title: "", elements: 0, textLength: 0, scrollHeight: 0, scrollTop: 0, windowHeight: 800,
+    results: [], requestsInFlight: 0, timeUsed: 0, timeLeft: 60_000, step: 0, stepsLeft: 50, ...given,
+  };
+  return {
+    ...answers(facts, [
+      "uri", "title", "elements", "textLength", "scrollHeight", "scrollTop", "windowHeight", "results",
+      "requestsInFlight", "timeUsed", "timeLeft", "step", "stepsLeft",
+    ]),
+    count: (selector) => wire(facts.counts?.[selector]),
+  };
+}
 
-/** The contract's imports: what was logged and counted can be looked at, and `tables` filled. */
+/** Returns a stage as the host passes it. */
+export const stage = (name) =>
+  enumerated(name, ["scope", "pre-fetch", "mid-fetch", "post-fetch", "extract", "render", "archive", "plugin"]);
+
+/** The contract's imports. Tests read `logged` and `counted`, and set tables in `rows`. */
 export function doubleHost() {
   const host = { logged: [], counted: {}, rows: {} };
   const find = (name, key) => {

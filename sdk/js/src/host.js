@@ -1,5 +1,5 @@
-// What the host gives besides arguments: lines for the operator, counters, tables. In a component these are the
-// contract's imports; natively nothing is there until `testing.js` connects its doubles.
+// Functions of the host: log lines, counters, tables. A component uses the contract's imports. Native tests use those that
+// `testing.js` connects.
 
 import { u64 } from "./wire.js";
 
@@ -9,28 +9,28 @@ let imports = {
   tables: { kindOf: () => undefined, find: () => undefined, findCandidates: () => [] },
 };
 
-/** Puts the contract's imports, or a test's, in their place. */
+/** Sets the imports to use. */
 export function connect(host) {
   imports = host;
 }
 
 const write = (level) => (message) => imports.log.write(level, String(message));
 
-/** For the plugin's author. */
+/** Writes a log line for the plugin's author. */
 export const debug = write("debug");
-/** Worth knowing. */
+/** Writes a log line of general interest. */
 export const info = write("info");
-/** Worth looking at. */
+/** Writes a log line about something unusual. */
 export const warn = write("warn");
-/** Something could not be done. */
+/** Writes a log line about an error. */
 export const error = write("error");
 
-/** Adds to the plugin's counter of that name. */
+/** Adds to the plugin's counter of this name. */
 export function count(name, n = 1) {
   imports.counters.count(name, u64(n, "n"));
 }
 
-/** A list that the host holds; empty where the profile names no such table. */
+/** Returns a table of the host. If the profile has no table of this name, look-ups find nothing. */
 export function table(name) {
   return {
     get kind() {

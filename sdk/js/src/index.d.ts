@@ -10,20 +10,22 @@
 /// <reference path="../types/contract/opilio-plugin-change-evaluator.d.ts" />
 /// <reference path="../types/contract/opilio-plugin-wait-evaluator.d.ts" />
 /// <reference path="../types/contract/opilio-plugin-observer.d.ts" />
+/// <reference path="../types/contract/opilio-plugin-page-behavior.d.ts" />
 /// <reference path="../types/contract/opilio-plugin-tables.d.ts" />
 
-import type * as change from "opilio:plugin/change-evaluator@0.2.0";
-import type * as documents from "opilio:plugin/documents@0.2.0";
-import type * as stripper from "opilio:plugin/digest-stripper@0.2.0";
-import type * as extractor from "opilio:plugin/extractor@0.2.0";
-import type * as filter from "opilio:plugin/filter@0.2.0";
-import type * as observer from "opilio:plugin/observer@0.2.0";
-import type * as setup from "opilio:plugin/setup@0.2.0";
-import type * as tables from "opilio:plugin/tables@0.2.0";
-import type * as wire from "opilio:plugin/types@0.2.0";
-import type * as waiting from "opilio:plugin/wait-evaluator@0.2.0";
+import type * as change from "opilio:plugin/change-evaluator@0.3.0";
+import type * as documents from "opilio:plugin/documents@0.3.0";
+import type * as stripper from "opilio:plugin/digest-stripper@0.3.0";
+import type * as extractor from "opilio:plugin/extractor@0.3.0";
+import type * as filter from "opilio:plugin/filter@0.3.0";
+import type * as observer from "opilio:plugin/observer@0.3.0";
+import type * as setup from "opilio:plugin/setup@0.3.0";
+import type * as tables from "opilio:plugin/tables@0.3.0";
+import type * as behavior from "opilio:plugin/page-behavior@0.3.0";
+import type * as wire from "opilio:plugin/types@0.3.0";
+import type * as waiting from "opilio:plugin/wait-evaluator@0.3.0";
 
-/** A value of the contract as plugins read it. */
+/** A value of the contract in the form that plugins read. */
 export type Plain<T> = T extends bigint
   ? number
   : T extends Uint8Array
@@ -40,7 +42,7 @@ export type Plain<T> = T extends bigint
               ? { [K in keyof T]: Plain<T[K]> }
               : T;
 
-/** A record as plugins write it: these fields must be there, the others have defaults. */
+/** A record in the form that plugins write. These fields are required, the others have defaults. */
 type Written<T, Required extends keyof T> = Pick<Plain<T>, Required & keyof Plain<T>> & Partial<Plain<T>>;
 
 export type Instant = number;
@@ -61,35 +63,53 @@ export type Keep = Plain<setup.Keep>;
 export type Row = Plain<tables.Row>;
 export type TableKind = Plain<tables.Kind>;
 
-/** What few links have. */
+/** Details that few links have. */
 export interface LinkDetails {
   submission?: Written<wire.Submission, "method"> | undefined;
   dates?: DateSignal | undefined;
   attributes?: NamedValue[] | undefined;
 }
-/** A reference found in a document, as written. The hop is `link` unless said otherwise. */
+/** A reference in a document, as written. The default of the hop is `link`. */
 export type Link = Omit<Written<wire.Link, "uri">, "details"> & { details?: LinkDetails | undefined };
 export type Fragment = Written<wire.Fragment, "mediaType" | "content">;
-/** What one document gave. */
+/** The results for one document. */
 export type Extraction = Omit<Partial<Plain<extractor.Extraction>>, "links" | "fragments"> & {
   links?: Iterable<Link>;
   fragments?: Iterable<Fragment>;
 };
 export type Verdict = Plain<filter.Verdict>;
-/** In a stack the last ruling that is not `pass` decides. */
+/** A verdict with its reason. In a stack the last verdict other than `pass` decides. */
 export type Ruling = Written<filter.Ruling, "verdict">;
 export type Comparison = Partial<Plain<change.Comparison>>;
 export type Wait = Written<waiting.Wait, "nextVisit">;
 export type Line = Plain<observer.Line>;
 export type Report = Plain<observer.ReportFile>;
-/** Left out, the memory is empty from then on. */
+/** The answer of an observer. Without `memory` the next call gets an empty one. */
 export type Observation = { memory?: Uint8Array | number[]; lines?: Iterable<Line> };
 
-/** The properties of a resource: what its methods answer without being asked anything. */
+/** The result of an action on a page. */
+export type ActionResult = Plain<documents.ActionResult>;
+/** A position to scroll the window to. */
+export type ScrollTarget = Plain<Exclude<behavior.ScrollTarget, { tag: "other" }>>;
+/** An action on a page. The functions `scroll`, `click` and so on make actions. */
+export type Action =
+  | { scroll: ScrollTarget }
+  | { click: Written<behavior.Click, "selector"> }
+  | Plain<Exclude<behavior.Action, { tag: "other" } | { tag: "scroll" } | { tag: "click" }>>;
+/** The answer of a step. Without `memory` the next step gets an empty one. Without `finished` there is a next step. */
+export interface StepPlan {
+  actions?: Iterable<Action>;
+  /** CSS selectors for `page.count` at the next step. */
+  count?: Iterable<string>;
+  memory?: Uint8Array | number[];
+  finished?: boolean;
+}
+
+/** The properties of a resource: its methods without arguments. */
 type Facts<R, Names extends keyof R> = {
   readonly [K in Names]: R[K] extends () => infer T ? Plain<T> : never;
 };
-/** Methods as the contract has them. */
+/** Methods of a resource. */
 type Methods<R, Names extends keyof R> = {
   [K in Names]: R[K] extends (...args: infer A) => infer T ? (...args: Extract<Plain<A>, any[]>) => Plain<T> : never;
 };
@@ -104,11 +124,11 @@ export interface Document
     Methods<documents.Document, "header" | "read" | "text" | "setNote" | "annotate" | Keeping> {
   /** The whole content, transfer and content codings removed. */
   content(): Uint8Array;
-  /** The whole content with one character for each byte: indexes are offsets of bytes. */
+  /** The whole content with one character for each byte, so that indexes are byte offsets. */
   latin1(): string;
 }
 
-/** The URI's standing in the crawl at this visit. */
+/** The facts about a URI at this visit. */
 export interface Visit
   extends Facts<
       documents.Visit,
@@ -116,36 +136,45 @@ export interface Visit
       | "outlinks" | "inlinks" | "signals" | "neighbourhood"
     >,
     Methods<documents.Visit, "validator" | "measure" | Keeping> {
-  /** What was asked for, as filters saw it at discovery. */
+  /** The candidate as filters saw it at discovery. */
   readonly candidate: Candidate;
 }
 
-/** A queue that is to be ranked. */
+/** A queue to rank. */
 export interface Queue
   extends Facts<documents.Queue, "name" | "queued" | "succeeded" | "failed" | "bytes" | "best" | "base" | "now"> {}
 
-/** A URI that may become part of the crawl, or has. What is not read of it costs nothing. */
+/** A page in a browser, as it was just before the call. Lengths are CSS pixels, times are milliseconds. */
+export interface Page
+  extends Facts<
+      documents.Page,
+      | "uri" | "title" | "elements" | "textLength" | "scrollHeight" | "scrollTop" | "windowHeight" | "results"
+      | "requestsInFlight" | "timeUsed" | "timeLeft" | "step" | "stepsLeft"
+    >,
+    Methods<documents.Page, "count"> {}
+
+/** A URI that the crawl has found. Values are copied when they are read. */
 export type Candidate = Readonly<Plain<wire.Candidate>> & {
-  /** It has a row in this table: by its SURT form in a table of SURT prefixes, by its URI in others. */
+  /** Looks it up in a table: its SURT form in a table of SURT prefixes, its URI in others. */
   isInTable(name: string): boolean;
 };
 
-/** Candidates that are asked about together, in the order found. */
+/** The candidates of a call, in the order found. */
 export interface Candidates extends Iterable<Candidate> {
   readonly length: number;
-  /** Which of them have a row in a table. */
+  /** True for each candidate that has a row in the table. */
   inTable(name: string): boolean[];
 }
 
-/** What may be said of a setting besides its type, default and description. */
+/** Further properties of a setting. */
 export interface About {
-  /** May differ for parts of a crawl. */
+  /** Overrides may change it. */
   overridable?: boolean;
-  /** For those who know why. */
+  /** Few operators need it. */
   expert?: boolean;
-  /** How the operator is told of a value that does not fit. */
+  /** The effect of a value outside the schema. */
   level?: "info" | "warning" | "error";
-  /** It names a table, which the profile must have. */
+  /** It is the name of a table. The profile must have the table. */
   table?: boolean;
   /** Any keyword of JSON Schema, such as `minimum` or `pattern`. */
   [keyword: string]: unknown;
@@ -157,17 +186,17 @@ export interface Setting<T> {
 }
 type Make<T> = (fallback?: T, description?: string, about?: About) => Setting<T>;
 
-/** A text. Without a default the profile must give it. */
+/** A text. Without a default it is required in the profile. */
 export const text: Make<string>;
-/** Yes or no. */
+/** True or false. */
 export const flag: Make<boolean>;
 /** A whole number. */
 export const integer: Make<number>;
 /** Any number. */
 export const number: Make<number>;
-/** Several of one sort. */
+/** A list of values of one type. */
 export function list<T>(items: Setting<T>, fallback?: T[], description?: string, about?: About): Setting<T[]>;
-/** Values of one sort by name. */
+/** Values of one type by name. */
 export function map<T>(
   values: Setting<T>,
   fallback?: Record<string, T>,
@@ -182,12 +211,12 @@ export function choice<const T extends string>(
   about?: About,
 ): Setting<T>;
 
-/** Settings by name, as `configure` gets them. */
+/** Values of settings by name. */
 export type Values<S> = { [K in keyof S]: S[K] extends Setting<infer T> ? T : never };
 
-/** Thrown by `configure`: what is wrong with a setting. */
+/** An error in a setting, thrown by `configure`. */
 export class SettingsFault extends Error {
-  /** @param pointer JSON Pointer such as `/patterns/0` @param problem a lower-case fragment that says what would be right */
+  /** @param pointer JSON Pointer such as `/patterns/0` @param problem the error and the remedy: a lower-case fragment */
   constructor(pointer: string, problem: string);
   /** Several at once. */
   static all(faults: SettingsFault[]): SettingsFault;
@@ -196,51 +225,56 @@ export class SettingsFault extends Error {
 type None = undefined | void | null;
 
 /**
- * A plugin. Its kinds are those of the functions that it has, each of which gets as its last argument what `configure`
- * returned, or else the settings.
+ * A plugin. Its functions determine its kinds. The last argument of each is the result of `configure`, or without it the
+ * settings.
  */
 export interface Definition<S, State> {
   /** Lower-case words joined by hyphens. */
   name: string;
-  /** Semantic version; that of the package unless given. */
+  /** Semantic version. Default: the version of the package. */
   version?: string;
-  /** One sentence for the operator. */
+  /** One sentence for operators. */
   summary: string;
-  /** What it wants to be called for; anything, unless given. */
+  /** The documents that it is called for. Default: all. */
   handles?: { mediaTypes?: string[]; uris?: string[] };
   settings?: S;
   /** Values that it keeps with URIs and sites. */
   keeps?: Keep[];
   attributes?: NamedValue[];
-  /** Called once, before any other; throws `SettingsFault`. What it returns must not change in calls: nothing does. */
+  /** Called once, before all other functions. Throws `SettingsFault`. Changes that calls make to its result are lost. */
   configure?(settings: Values<S>): State;
 
-  /** Extractor: links alone, or whatever else the document gave. */
+  /** Extractor: returns links, or links with further results. */
   extract?(document: Document, state: State): Iterable<Link> | Extraction | None;
-  /** Filter: rules on one candidate, and on responses unless there is `judgeDocument`. Nothing is no opinion. */
+  /** Filter: judges one candidate, and responses if there is no `judgeDocument`. No value passes. */
   judgeCandidate?(candidate: Candidate, stage: Stage, state: State): Ruling | None;
-  /** Filter: rules on all outlinks of a page at once, in their order. */
+  /** Filter: judges all outlinks of a page, in their order. */
   judgeCandidates?(candidates: Candidates, stage: Stage, state: State): Iterable<Ruling | None>;
-  /** Filter: rules on a response. */
+  /** Filter: judges a response. */
   judgeDocument?(document: Document, visit: Visit, stage: Stage, state: State): Ruling | None;
-  /** Digest stripper: spans of bytes that do not count; throws `StripProblem`. */
+  /** Digest stripper: returns spans of bytes that do not count. Throws `StripProblem`. */
   strip?(document: Document, state: State): Iterable<Span>;
   /** Change evaluator: `last` is the fingerprint of the last archived version. */
   compare?(document: Document, visit: Visit, last: Uint8Array | undefined, state: State): Comparison | None;
-  /** Wait evaluator: milliseconds, or a wait; nothing leaves the answer to the next one. */
+  /** Wait evaluator: returns milliseconds, or a wait. No value leaves the answer to the next evaluator. */
   evaluate?(visit: Visit, state: State): Duration | Wait | None;
-  /** Precedence: 1 is the highest, 255 the lowest; nothing leaves the answer to the next plugin. */
+  /** Precedence: returns 1, the highest, to 255. No value leaves the answer to the next plugin. */
   rankCandidate?(candidate: Candidate, document: Document | undefined, state: State): number | None;
-  /** Precedence: all outlinks of a page at once, in their order. */
+  /** Precedence: ranks all outlinks of a page, in their order. */
   rankCandidates?(candidates: Candidates, document: Document | undefined, state: State): Iterable<number | None>;
   rankQueue?(queue: Queue, state: State): number | None;
-  /** Observer: `memory` is that of the last observation. Nothing leaves it as it was. */
+  /** Observer: `memory` is that of the last observation. No value leaves it as it is. */
   observe?(memory: Uint8Array, events: Finished[], state: State): Observation | None;
-  /** Observer: what has been seen so far. */
+  /** Observer: reports on the results so far. */
   report?(memory: Uint8Array, now: Instant, state: State): Iterable<Report>;
+  /**
+   * Page behaviour: plans the next actions on a page. A list of actions is the last step; no value is a last step without
+   * actions. `memory` is that of the last step.
+   */
+  step?(page: Page, visit: Visit, memory: Uint8Array, state: State): Iterable<Action> | StepPlan | None;
 }
 
-/** A plugin. A module's default export is one, or a list of them. */
+/** A plugin. The default export of a module is one plugin or a list. */
 export interface Plugin {
   readonly name: string;
 }
@@ -248,34 +282,49 @@ export function plugin<S extends Record<string, Setting<any>> = {}, State = Valu
   definition: Definition<S, State>,
 ): Plugin & Definition<S, State>;
 
-/** Yes, and why. */
+/** Makes a ruling that accepts. */
 export function accept(reason?: string): Ruling;
-/** No, and why. */
+/** Makes a ruling that rejects. */
 export function reject(reason?: string): Ruling;
-/** No opinion. */
+/** Makes a ruling without an opinion. */
 export function pass(): Ruling;
-/** At mid-fetch alone: the headers say that nothing has changed. */
+/** Makes a ruling for stage mid-fetch: the headers show that nothing has changed. */
 export function unchanged(reason?: string): Ruling;
-/** At post-fetch alone: no success; fetch it again after so many milliseconds. */
+/** Makes a ruling for stage post-fetch: the URI is fetched again after so many milliseconds. */
 export function retry(wait: Duration, reason?: string): Ruling;
-/** Thrown by `strip`. */
+/** The reason why a document cannot be stripped, thrown by `strip`. */
 export class StripProblem extends Error {
   constructor(problem: Plain<stripper.StripProblem>);
 }
+
+/** Scrolls the window. Default: to the end of the page. */
+export function scroll(target?: ScrollTarget): Action;
+/** Clicks visible elements that match a CSS selector: one, unless `atMost` is larger. */
+export function click(selector: string, options?: Partial<Omit<Plain<behavior.Click>, "selector">>): Action;
+/** Waits until an element matches a CSS selector, at most so many milliseconds. Default: 5000. */
+export function waitForSelector(selector: string, atMost?: Duration): Action;
+/** Waits until the page has no requests in flight, at most so many milliseconds. Default: 5000. */
+export function waitForNetwork(atMost?: Duration): Action;
+/** Waits so many milliseconds. */
+export function pause(time: Duration): Action;
+/** Runs the body of an async function in the page. The result is `value` with the returned value as JSON. */
+export function evaluate(script: string): Action;
+/** Takes a picture of the window. */
+export function screenshot(): Action;
 
 /** The UTF-8 of a text. */
 export function encode(text: string): Uint8Array;
 /** The text of UTF-8. */
 export function decode(bytes: Uint8Array): string;
-/** From an index of the string to the offset in its UTF-8, for fragments that stand in a document's text. */
+/** Converts an index of the string to the offset in its UTF-8, for fragments in a document's text. */
 export function bytesAt(text: string): (index: number) => number;
 
-/** Lines for the operator, kept with the URI that is being worked on. */
+/** Writes a log line. The host logs it with the URI of the call. */
 export function debug(message: unknown): void;
 export function info(message: unknown): void;
 export function warn(message: unknown): void;
 export function error(message: unknown): void;
-/** Adds to the plugin's counter of that name (lower-case words joined by hyphens). */
+/** Adds to the plugin's counter of this name (lower-case words joined by hyphens). */
 export function count(name: string, n?: number): void;
-/** A list that the host holds; empty where the profile names no such table. */
+/** A table of the host. If the profile has no table of this name, look-ups find nothing. */
 export function table(name: string): { readonly kind: TableKind | undefined; find(key: string): Row | undefined };

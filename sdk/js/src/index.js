@@ -1,5 +1,6 @@
-// What a plugin's file imports: `import { plugin, text, reject } from "@opilio/plugin"`.
+// The exports of the package: `import { plugin, text, reject } from "@opilio/plugin"`.
 
+export { click, evaluate, pause, screenshot, scroll, waitForNetwork, waitForSelector } from "./actions.js";
 export { accept, pass, reject, retry, StripProblem, unchanged } from "./answers.js";
 export { bytesAt, decode, encode } from "./bytes.js";
 export { count, debug, error, info, table, warn } from "./host.js";

@@ -1,10 +1,10 @@
-// From lines of the bundle that the engine runs to lines of the files that the author wrote.
+// Maps lines of the bundle to lines of the author's files.
 
 /**
- * A stack with the author's places alone: frames of the SDK and of the engine say nothing to him.
+ * Returns a stack with the author's files and lines, without frames of the SDK and the engine.
  *
- * @param runs `[line of the bundle, file, line of the file]`, ascending, each good up to the next; `file` is an index
- * @param files their names; null: the SDK's
+ * @param runs `[line of the bundle, index of the file, line of the file]`, ascending. Each applies up to the next
+ * @param files names of the files; null for files of the SDK
  */
 export function placed(stack, { runs, files }) {
   const frames = stack.split("\n").flatMap((frame) => {

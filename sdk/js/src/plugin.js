@@ -1,8 +1,8 @@
-// Who a plugin is: what `plugin({…})` is given, checked, and as the contract describes it.
+// The definition of a plugin, as `plugin({…})` gets it: checks, and the description of the contract.
 
 import { schemaOf } from "./settings.js";
 
-/** The kinds, and the functions of which a plugin of that kind has one or more. */
+/** The kinds, each with its functions. A plugin with one of them is of that kind. */
 export const KINDS = {
   extractor: ["extract"],
   filter: ["judgeCandidate", "judgeCandidates", "judgeDocument"],
@@ -11,14 +11,15 @@ export const KINDS = {
   "wait-evaluator": ["evaluate"],
   precedence: ["rankCandidate", "rankCandidates", "rankQueue"],
   observer: ["observe", "report"],
+  "page-behavior": ["step"],
 };
 const FACTS = ["name", "version", "summary", "handles", "settings", "keeps", "attributes", "configure"];
 
-/** What the plugin can do, by the functions it has. */
+/** The kinds of a plugin, from its functions. */
 export const kindsOf = (plugin) =>
   Object.keys(KINDS).filter((kind) => KINDS[kind].some((name) => name in plugin));
 
-/** A plugin. A module's default export is one, or a list of them. */
+/** Makes a plugin. The default export of a module is one plugin or a list. */
 export function plugin(definition) {
   const known = [...FACTS, ...Object.values(KINDS).flat()];
   const unknown = Object.keys(definition).filter((name) => !known.includes(name));
@@ -32,7 +33,7 @@ export function plugin(definition) {
   return definition;
 }
 
-/** What `setup.describe` says of it, in plain values. */
+/** Returns the plugin's part of the answer of `setup.describe`, in plain values. */
 export function describe({ name, version = "0.0.0", summary, handles = {}, settings = {}, keeps = [], attributes = [], ...rest }) {
   return {
     name,

@@ -1,6 +1,6 @@
-// What a profile may set: each setting is a piece of JSON Schema with a default, and what operators read about it.
+// Settings in the profile. Each is a JSON Schema with a default and a description for operators.
 
-/** Thrown by `configure`: what is wrong with a setting, and what would be right. */
+/** An error in a setting, thrown by `configure`. */
 export class SettingsFault extends Error {
   /**
    * @param pointer JSON Pointer such as `/patterns/0`; empty for the whole
@@ -11,7 +11,7 @@ export class SettingsFault extends Error {
     this.faults = [{ pointer, problem }];
   }
 
-  /** Several at once. */
+  /** Joins several errors. */
   static all(faults) {
     const several = new SettingsFault("", faults.map((fault) => fault.message).join("; "));
     several.faults = faults.flatMap((fault) => fault.faults);
@@ -32,20 +32,20 @@ const setting = (type) => (fallback, description, { overridable, expert, level, 
 
 /** A text. */
 export const text = setting({ type: "string" });
-/** Yes or no. */
+/** True or false. */
 export const flag = setting({ type: "boolean" });
 /** A whole number. */
 export const integer = setting({ type: "integer" });
 /** Any number. */
 export const number = setting({ type: "number" });
-/** Several of one sort. */
+/** A list of values of one type. */
 export const list = (items, ...rest) => setting({ type: "array", items })(...rest);
-/** Values of one sort by name. */
+/** Values of one type by name. */
 export const map = (values, ...rest) => setting({ type: "object", additionalProperties: values })(...rest);
 /** One of these texts. */
 export const choice = (texts, ...rest) => setting({ type: "string", enum: texts })(...rest);
 
-/** The schema of settings by name; those without a default must be given. */
+/** Returns the schema of settings by name. Settings without a default are required. */
 export function schemaOf(settings) {
   const required = Object.keys(settings).filter((name) => !("default" in settings[name]));
   return {
@@ -57,7 +57,7 @@ export function schemaOf(settings) {
   };
 }
 
-/** What was given, and the defaults of what was not. The host has checked it against the schema; tests have not. */
+/** Returns the given settings with defaults for missing ones. Tests may give settings that do not match the schema. */
 export function filled(settings, given) {
   const unknown = Object.keys(given).filter((name) => !(name in settings));
   if (unknown.length > 0) {

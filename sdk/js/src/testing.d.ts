@@ -1,10 +1,10 @@
-// The types of `@opilio/plugin/testing`. Facts have the contract's names in camelCase, and each may be left out.
+// The types of `@opilio/plugin/testing`. Facts have the contract's names in camelCase. Each may be left out.
 
 import type {
-  Candidate, Candidates, Definition, Document, Header, KeptValue, NamedValue, Plugin, Queue, Setting, Visit,
+  Candidate, Candidates, Definition, Document, Header, KeptValue, NamedValue, Page, Plugin, Queue, Setting, Visit,
 } from "./index.js";
 
-/** What a plugin has kept, by name. */
+/** Kept values of a plugin, by name. */
 export interface Kept {
   uri?: Record<string, KeptValue>;
   site?: Record<string, KeptValue>;
@@ -33,25 +33,28 @@ export type VisitFacts = Partial<
   kept?: Kept;
 };
 
-/** `handle` tells what the plugin left: `annotations`, `notes` and what is `kept`. */
+/** Makes a document. Its `handle` has the plugin's `annotations`, `notes` and `kept` values. */
 export function document(
   facts?: DocumentFacts,
 ): Document & { handle: { annotations: string[]; notes: Map<string, string>; kept: Required<Kept> } };
 export function visit(facts?: VisitFacts): Visit & { handle: { kept: Required<Kept> } };
 export function queue(facts?: Partial<Queue>): Queue;
+/** `counts` has numbers of elements by selector, for `count`. */
+export type PageFacts = Partial<Omit<Page, "count">> & { counts?: Record<string, number> };
+export function page(facts?: PageFacts): Page;
 export function candidates(list: CandidateFacts[]): Candidates;
 
-/** What the plugin gets as its last argument, for these settings. Throws what `configure` throws. */
+/** Returns the last argument of the plugin's functions for these settings. Exceptions of `configure` pass through. */
 export function configured<S extends Record<string, Setting<any>>, State>(
   plugin: Definition<S, State>,
   settings?: Record<string, unknown>,
 ): State;
 
-/** Puts a host in place for direct calls: what plugins log and count there, and the tables they find. */
+/** Installs a test host for direct calls, with these tables. It collects log lines and counters. */
 export function host(tables?: Record<string, { kind: string; rows: { key: string; value?: string }[] }>): {
   logged: { level: string; message: string }[];
   counted: Record<string, number>;
 };
 
-/** Runs every case of a folder; throws with all that differ, and says how many there are. */
+/** Runs the cases of a folder and returns their number. Throws an error with all that fail. */
 export function checkCases(plugins: Plugin | Plugin[], folder: string): number;

@@ -1,29 +1,30 @@
-// Plugins natively, under `node --test`: documents and visits to call them with, and the cases of a folder, the same that
-// `opilio plugin test` puts to the component. Cases are JSON under the contract's names; `sdk/rust/README.md` has the format.
+// Native tests of plugins, for example with `node --test`: documents, visits and pages to call them with, and the cases of a
+// folder. `opilio plugin test` runs the same cases on the component. docs/PLUGINS.md has their format.
 
 import { deepStrictEqual } from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { component } from "./component.js";
-import { candidatesHandle, documentHandle, doubleHost, queueHandle, stage, visitHandle } from "./double.js";
+import { candidatesHandle, documentHandle, doubleHost, pageHandle, queueHandle, stage, visitHandle } from "./double.js";
 import { connect } from "./host.js";
 import { filled } from "./settings.js";
-import { Candidates, Document, Queue, Visit } from "./views.js";
+import { Candidates, Document, Page, Queue, Visit } from "./views.js";
 import { plain } from "./wire.js";
 
 export const document = (facts) => new Document(documentHandle(facts));
 export const visit = (facts) => new Visit(visitHandle(facts));
 export const queue = (facts) => new Queue(queueHandle(facts));
+export const page = (facts) => new Page(pageHandle(facts));
 export const candidates = (list) => new Candidates(candidatesHandle(list));
 
-/** What the plugin gets as its last argument, for these settings. Throws what `configure` throws. */
+/** Returns the last argument of the plugin's functions for these settings. Exceptions of `configure` pass through. */
 export function configured(plugin, settings = {}) {
   const values = filled(plugin.settings ?? {}, settings);
   return plugin.configure ? plugin.configure(values) : values;
 }
 
-/** Puts a host in place for direct calls of a plugin: what it logs and counts, and the tables it finds. */
+/** Installs a test host for direct calls of a plugin, with these tables. It collects log lines and counters. */
 export function host(tables = {}) {
   const host = doubleHost();
   host.rows = tables;
@@ -31,7 +32,7 @@ export function host(tables = {}) {
   return host;
 }
 
-/** Runs every case of a folder; throws with all that differ, and says how many there are. Every plugin must have a case. */
+/** Runs the cases of a folder and returns their number. Throws an error with all that fail. Every plugin must have a case. */
 export function checkCases(plugins, folder) {
   const cases = readCases(folder);
   const faults = cases.flatMap((one) => {
@@ -63,7 +64,7 @@ function readCases(folder) {
   return cases;
 }
 
-/** The answer to a case, as JSON under the contract's names. */
+/** Returns the answer to a case, as JSON with the contract's names. */
 function ask(plugins, { plugin, settings = {}, tables = {}, call }, folder) {
   const [name, given] = Object.entries(call)[0];
   const args = camel(given);
@@ -100,6 +101,8 @@ function ask(plugins, { plugin, settings = {}, tables = {}, call }, folder) {
     "rank-queue": () => exports.precedence.rankQueue(queueHandle(args.queue)),
     observe: () => exports.observer.observe(Uint8Array.from(args.memory ?? []), args.events.map(finished)),
     report: () => exports.observer.report(Uint8Array.from(args.memory ?? []), args.now ?? 0),
+    step: () =>
+      exports.pageBehavior.step(pageHandle(args.page), visitHandle(args.visit), Uint8Array.from(args.memory ?? [])),
   };
   if (!answers[name]) throw new Error(`unknown call: ${name}`);
   return kebab(plain(answers[name]()));
@@ -113,7 +116,7 @@ function withFile(facts = {}, folder) {
   return facts.file ? { ...facts, bytes: readFileSync(join(folder, facts.file)) } : facts;
 }
 
-/** What differs, with both sides. Reasons and problems count only where they are expected. */
+/** Describes a difference, with both sides. Reasons and problems are compared only if the case expects them. */
 function differs({ id, call, expected }, answer) {
   const shown = [without(expected, expected), without(answer, expected)].map(bare);
   try {
@@ -131,7 +134,7 @@ function without(answer, expected) {
   return Object.fromEntries(Object.entries(answer).filter(([name]) => !free.includes(name)));
 }
 
-/** Fields at their defaults may be left out. */
+/** Removes fields at their defaults, which cases may leave out. */
 function bare(value) {
   if (value === undefined) return null;
   if (Array.isArray(value)) return value.map(bare);
@@ -154,13 +157,13 @@ const renamed = (rename) => {
 const kebab = renamed((name) => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`));
 const camelNames = renamed((name) => name.replace(/-([a-z])/g, (_, letter) => letter.toUpperCase()));
 
-/** Arguments in camelCase, but for names that are values: those of what was kept and of measures. */
+/** Returns arguments in camelCase. Names of kept values and measures, and selectors, stay as they are. */
 function camel(args) {
   const values = camelNames(args);
   for (const [name, facts] of Object.entries(args)) {
     const of = name === "documents" ? facts.map((one, index) => [one, values.documents[index]]) : [[facts, values[name]]];
     for (const [given, made] of of) {
-      for (const verbatim of ["kept", "measures"]) if (given?.[verbatim]) made[verbatim] = given[verbatim];
+      for (const verbatim of ["kept", "measures", "counts"]) if (given?.[verbatim]) made[verbatim] = given[verbatim];
     }
   }
   return values;

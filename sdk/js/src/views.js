@@ -1,14 +1,14 @@
-// What plugins are asked about, as they read it: facts are properties, what costs a copy of the content is a method.
-// Each view stands before a handle of the contract, the host's or a test's.
+// The arguments of plugins. Facts are properties. Methods copy content or have arguments of their own. Each view has a
+// handle of the contract, from the host or from a test.
 
 import { latin1 } from "./bytes.js";
 import { table } from "./host.js";
 import { plain, u64 } from "./wire.js";
 
-/** Largest single read of `content`; bounds one call's copy. */
+/** Largest read of `content` in one call of the host. */
 const READ_BYTES_MAX = 8 * 1024 * 1024;
 
-/** Properties that ask the handle when they are read. */
+/** Defines properties that call the handle when they are read. */
 function facts(view, names) {
   for (const name of names) {
     Object.defineProperty(view.prototype, name, {
@@ -77,7 +77,7 @@ export class Document extends Keeping {
 }
 facts(Document, ["uri", "base", "status", "headers", "mediaType", "charset", "fragment", "length"]);
 
-/** The URI's standing in the crawl. */
+/** The state of a URI in the crawl. */
 export class Visit extends Keeping {
   get candidate() {
     return new WholeCandidate(plain(this.handle.candidate()));
@@ -94,7 +94,7 @@ facts(Visit, [
   "inlinks", "signals", "neighbourhood",
 ]);
 
-/** A queue that is to be ranked. */
+/** A queue to rank. */
 export class Queue {
   constructor(handle) {
     this.handle = handle;
@@ -102,7 +102,21 @@ export class Queue {
 }
 facts(Queue, ["name", "queued", "succeeded", "failed", "bytes", "best", "base", "now"]);
 
-/** All candidates of a call, in the order found. */
+/** A page in a browser, as it was just before the call. */
+export class Page {
+  constructor(handle) {
+    this.handle = handle;
+  }
+  count(selector) {
+    return plain(this.handle.count(selector));
+  }
+}
+facts(Page, [
+  "uri", "title", "elements", "textLength", "scrollHeight", "scrollTop", "windowHeight", "results", "requestsInFlight",
+  "timeUsed", "timeLeft", "step", "stepsLeft",
+]);
+
+/** The candidates of a call, in the order found. */
 export class Candidates {
   #columns = {};
 
@@ -113,22 +127,22 @@ export class Candidates {
   *[Symbol.iterator]() {
     for (let index = 0; index < this.length; index++) yield new Candidate(this, index);
   }
-  /** Which of them have a row in a table. */
+  /** Returns true for each candidate that has a row in the table. */
   inTable(name) {
     return (this.#columns[`table ${name}`] ??= table(name).findCandidates(this.handle));
   }
-  /** A column comes from the host when the first of its values is looked at. */
+  /** Returns a column. The host returns it when its first value is read. */
   column(name) {
     return (this.#columns[name] ??= this.#column(name));
   }
   #column(name) {
     const column = this.handle[name]();
-    // A text has a line for each candidate.
+    // A column of texts is one text with a line for each candidate.
     return typeof column === "string" ? column.split("\n") : column;
   }
 }
 
-/** One of several candidates. */
+/** A candidate of a call. */
 class Candidate {
   constructor(all, index) {
     this.all = all;
@@ -161,7 +175,7 @@ for (const [name, column] of Object.entries(OPTIONAL_TEXTS)) {
   });
 }
 
-/** The candidate of a visit, which the host hands over whole. */
+/** The candidate of a visit. The host returns it as a whole. */
 class WholeCandidate {
   constructor(facts) {
     Object.assign(this, facts);

@@ -1,8 +1,8 @@
-// Between the values that plugins write and those of the bindings: variants are `"name"` or `{ name: value }` here and
-// `{ tag, val }` there, what is none is undefined, and 64-bit numbers are what the engine wants. What a plugin answers
-// is checked on the way, so that a wrong type is said with its place.
+// Conversion between the values of plugins and those of the bindings. Variants are `"name"` or `{ name: value }` for plugins
+// and `{ tag, val }` for bindings. A missing value is undefined. 64-bit numbers have the type that the engine needs. Answers
+// of plugins are checked, so that an error names the place of a wrong type.
 
-/** What the host handed over, in plain values. */
+/** Converts a value of the host to a plain value. */
 export function plain(value) {
   if (typeof value === "bigint") return Number(value);
   if (value === null) return undefined;
@@ -43,13 +43,14 @@ export function flag(value, at) {
 }
 
 const whole = (max, lower, min = 0) => (value, at) => {
-  const wanted = min > 0 ? `a whole number from ${min} to ${max}` : `a whole number up to ${max}`;
+  const wanted = min === 0 ? `a whole number up to ${max}` : `a whole number from ${min} to ${max}`;
   if (!Number.isInteger(value) || value < min || value > max) throw wrong(value, at, wanted);
   return lower(value);
 };
 export const u8 = whole(255, (number) => number);
 export const precedence = whole(255, (number) => number, 1);
 export const u32 = whole(2 ** 32 - 1, (number) => number);
+export const s32 = whole(2 ** 31 - 1, (number) => number, -(2 ** 31));
 export const u64 = whole(Number.MAX_SAFE_INTEGER, (number) => lowerU64(number));
 
 export function bytes(value, at) {
@@ -66,7 +67,7 @@ export const list = (lower) => (value, at) => {
   return Array.from(value, (item, index) => lower(item, `${at}[${index}]`));
 };
 
-/** `fields`: how each is lowered; one with a default is `[lower, default]`. */
+/** Lowers a record. `fields` has a function for each field, or `[function, default]`. */
 export const record = (fields) => (value, at) => {
   if (typeof value !== "object" || value === null || Array.isArray(value)) throw wrong(value, at, "an object");
   const unknown = Object.keys(value).find((name) => !(name in fields));
@@ -79,7 +80,10 @@ export const record = (fields) => (value, at) => {
   );
 };
 
-/** `cases`: null for a case without a value. A name that is not among them is `other`, where there is such a case. */
+/**
+ * Lowers a variant. `cases` has a function for each case, or null for cases without a value. If there is a case `other`,
+ * unknown names become that.
+ */
 export const variant = (cases) => (value, at) => {
   const [tag, payload] =
     typeof value === "object" && value !== null ? (Object.entries(value)[0] ?? [undefined]) : [value];

@@ -1,4 +1,4 @@
-// What is changed in the modules of componentize-qjs, on a module made here: run, and asked what it dropped and when.
+// Tests of the changes to modules of componentize-qjs. A small module is changed and run; the test records its calls.
 
 import assert from "node:assert/strict";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -18,10 +18,10 @@ const section = (id, items) => {
 const [FUNCTION, I32] = [0x60, 0x7f];
 const RESULT = 42;
 
-/** A component around a module that exports a function of the contract with so many parameters, and what clears up after it. */
+/** Returns a component with a module that exports a function of the contract with so many parameters, and its clean-up function. */
 function component(name, params, resources) {
   const drops = resources.map((resource) => [...text("host"), ...text(`[resource-drop]${resource}`), 0, 0]);
-  // Where the function stands among those of the module: behind the imports.
+  // Indexes of functions begin with the imports.
   const [call, after] = [1 + drops.length, 2 + drops.length];
   const module = [
     ...Buffer.from("\0asm\x01\0\0\0"),
@@ -36,7 +36,7 @@ function component(name, params, resources) {
       [...text(`opilio:plugin/${name}`), 0, call],
       [...text(`cabi_post_opilio:plugin/${name}`), 0, after],
     ]),
-    // It says that it is called and answers; clearing up traps.
+    // The function reports its call and returns. The clean-up function traps.
     ...section(10, [[6, 0, 0x10, drops.length, 0x41, RESULT, 0x0b], [3, 0, 0x00, 0x0b]]),
   ];
   return Uint8Array.from([...Buffer.from("\0asm\x0d\0\x01\0"), 1, ...leb(module.length), ...module]);
@@ -44,10 +44,10 @@ function component(name, params, resources) {
 
 const leb = (value) => (value < 128 ? [value] : [(value % 128) | 0x80, ...leb(Math.floor(value / 128))]);
 
-/** What happens when the mended function is called, in a plugin of these kinds. */
+/** Calls the repaired function in a plugin of these kinds, and returns the recorded calls. */
 function happens(name, parameters, resources, kinds = [name.split("@")[0]]) {
   const mended = giveBack(component(name, parameters.length, resources), kinds);
-  // Behind the component's beginning, and the number and the length of its only section.
+  // The module follows the component's header, and the id and length of its only section.
   const module = mended.subarray(mended.indexOf("\0asm\x01", 8, "latin1"));
   const said = [];
   const host = { called: () => said.push("called") };
@@ -59,21 +59,22 @@ function happens(name, parameters, resources, kinds = [name.split("@")[0]]) {
 }
 
 test("what was lent is dropped behind the call and before its end, and nothing clears up later", () => {
-  const at = "@0.2.0#";
+  const at = "@0.3.0#";
   assert.deepEqual(happens(`digest-stripper${at}strip`, [7], ["document"]), ["called", "document 7"]);
   assert.deepEqual(happens(`change-evaluator${at}compare`, [7, 8, 0, 0, 0], ["visit", "document"]), ["called", "document 7", "visit 8"]);
   assert.deepEqual(happens(`wait-evaluator${at}evaluate`, [8], ["visit"]), ["called", "visit 8"]);
+  assert.deepEqual(happens(`page-behavior${at}step`, [7, 8, 0, 0], ["visit", "page"]), ["called", "page 7", "visit 8"]);
 });
 
 test("what may be none is dropped where it is there", () => {
   const rank = (candidates, is, document) =>
-    happens("precedence@0.2.0#rank-candidates", [candidates, is, document], ["candidates", "document"], []);
+    happens("precedence@0.3.0#rank-candidates", [candidates, is, document], ["candidates", "document"], []);
   assert.deepEqual(rank(5, 1, 6), ["called", "candidates 5", "document 6"]);
   assert.deepEqual(rank(5, 0, 6), ["called", "candidates 5"]);
 });
 
 test("where a function of the plugin's kinds is not found, nothing is made", () => {
-  const made = component("precedence@0.2.0#rank-candidates", 3, ["candidates", "document"]);
+  const made = component("precedence@0.3.0#rank-candidates", 3, ["candidates", "document"]);
   assert.throws(() => giveBack(made, ["precedence"]), /has made no precedence#rank-queue where/);
   assert.throws(() => giveBack(made, ["filter"]), /has made no filter#judge-candidates, no filter#judge-document where/);
   assert.doesNotThrow(() => giveBack(made, ["extractor"]));
@@ -84,7 +85,7 @@ test("every function that the contract lends something is known, with its parame
   const found = {};
   for (const [, kind, body] of wit.matchAll(/^interface ([a-z-]+) \{$(.*?)^\}$/gms)) {
     for (const [, name, parameters] of body.matchAll(/^ {4}([a-z-]+): func\((.*)\)(?: ->.*)?;$/gm)) {
-      // As the canonical ABI passes them: a stage is its number, and pointer and length of another's name.
+      // In the canonical ABI a stage has three parameters: its number, and pointer and length of the text of `other`.
       let at = 0;
       const borrows = [];
       for (const [, optional, resource, type] of parameters.matchAll(/: (?:(option<)?borrow<([a-z]+)>>?|(.+?))(?:, (?=[a-z]+:)|$)/g)) {

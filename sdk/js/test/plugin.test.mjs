@@ -1,11 +1,14 @@
-// The layer, natively: kinds, settings, what is said of mistakes.
+// Native tests of the SDK: kinds, settings, answers, and messages about errors.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { bytesAt, choice, decode, encode, flag, integer, list, map, plugin, SettingsFault, text } from "../src/index.js";
+import {
+  bytesAt, choice, click, decode, encode, evaluate, flag, integer, list, map, pause, plugin, screenshot, scroll, SettingsFault, text,
+  waitForNetwork, waitForSelector,
+} from "../src/index.js";
 import { component } from "../src/component.js";
-import { documentHandle, doubleHost, queueHandle } from "../src/double.js";
+import { documentHandle, doubleHost, pageHandle, queueHandle, visitHandle } from "../src/double.js";
 import { describe } from "../src/plugin.js";
 import { filled } from "../src/settings.js";
 import { placed } from "../src/places.js";
@@ -108,6 +111,60 @@ test("ranks go from 1 to 255", () => {
   assert.deepEqual([1, 255, undefined].map(ranked), [1, 255, undefined]);
   for (const rank of [0, 256, 1.5]) {
     assert.throws(() => ranked(rank), { name: "TypeError", message: `rank must be a whole number from 1 to 255, not number ${rank}` });
+  }
+});
+
+const planned = (step, page = {}, memory = []) => {
+  const made = component(plugin({ name: "x", summary: "X.", step }), doubleHost());
+  made.setup.configure("x", "{}");
+  return made.pageBehavior.step(pageHandle(page), visitHandle({}), Uint8Array.from(memory));
+};
+
+test("actions of a page behaviour have the contract's form", () => {
+  const actions = [
+    scroll(), scroll({ by: -300 }), scroll({ element: "#end" }), click("a"),
+    click("button", { text: "more", atMost: 5, onlyNew: true }), waitForSelector(".new", 100), waitForNetwork(), pause(7),
+    evaluate("return 1"), screenshot(),
+  ];
+  const count = ["button"];
+  const { actions: lowered, ...rest } = planned(() => ({ actions, count, memory: [1] }));
+  assert.deepEqual(lowered, [
+    { tag: "scroll", val: { tag: "bottom" } },
+    { tag: "scroll", val: { tag: "by", val: -300 } },
+    { tag: "scroll", val: { tag: "element", val: "#end" } },
+    { tag: "click", val: { selector: "a", text: undefined, atMost: 1, onlyNew: false } },
+    { tag: "click", val: { selector: "button", text: "more", atMost: 5, onlyNew: true } },
+    { tag: "wait-for-selector", val: { selector: ".new", atMost: 100 } },
+    { tag: "wait-for-network", val: 5000 },
+    { tag: "wait", val: 7 },
+    { tag: "evaluate", val: "return 1" },
+    { tag: "screenshot" },
+  ]);
+  assert.deepEqual(rest, { count, memory: Uint8Array.of(1), finished: false });
+});
+
+test("a list of actions is the last step, and so is no value", () => {
+  const last = planned(function* () {
+    yield click("a");
+  });
+  assert.deepEqual([last.actions.length, last.finished], [1, true]);
+  assert.deepEqual(planned(() => undefined), { actions: [], count: [], memory: new Uint8Array(), finished: true });
+});
+
+test("a page behaviour reads the page and its own memory", () => {
+  const read = (page, visit, memory) => ({ memory: encode(`${page.uri} ${page.count("a")} ${page.count("b")} ${page.step} ${memory[0]}`) });
+  const page = { uri: "http://a/", counts: { a: 3 }, step: 2 };
+  assert.equal(decode(planned(read, page, [9]).memory), "http://a/ 3 undefined 2 9");
+});
+
+test("an unknown action is an error with its place", () => {
+  for (const [action, message] of [
+    [{ clik: {} }, "actions[0] must be one of scroll, click, wait-for-selector, wait-for-network, wait, evaluate, screenshot, not object {\"clik\":{}}"],
+    [{ scroll: "botom" }, "actions[0].scroll must be one of top, bottom, to, by, element, not string \"botom\""],
+    [{ scroll: { by: 0.5 } }, "actions[0].scroll.by must be a whole number from -2147483648 to 2147483647, not number 0.5"],
+    [click(3), "actions[0].click.selector must be a text, not number 3"],
+  ]) {
+    assert.throws(() => planned(() => [action]), { name: "TypeError", message });
   }
 });
 

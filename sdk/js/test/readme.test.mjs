@@ -1,4 +1,4 @@
-// The plugin in the README, held to the case of the same plugin in the Rust SDK's README.
+// Runs the case of the Rust SDK's README on the same plugin in this README.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// The types, by the compiler that authors use.
+// Tests of the types with the TypeScript compiler.
 
 import { dirname, join } from "node:path";
 import { test } from "node:test";

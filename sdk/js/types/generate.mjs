@@ -1,5 +1,5 @@
-// The contract's types, from `wit/` by jco: `npm run types` writes them, `npm run types -- --check` says whether they are
-// still those of the contract. `jco` is the SDK's own (`npm install` in its folder) or the checkout's.
+// Generates the contract's types from `wit/` with jco. `npm run types` writes them, `npm run types -- --check` compares them.
+// jco is installed in the SDK's folder (`npm install`) or in the shared toolchains (OPILIO_TOOLCHAINS).
 
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -14,7 +14,7 @@ import { KINDS } from "../src/plugin.js";
 const target = join(dirname(fileURLToPath(import.meta.url)), "contract");
 const scratch = mkdtempSync(join(tmpdir(), "opilio-types-"));
 writeWorld(scratch, Object.keys(KINDS));
-// A media type of stars would end the comments that jco makes of the contract's.
+// The media type `*/*` would end a comment.
 for (const file of readdirSync(join(scratch, "deps/plugin"))) {
   const path = join(scratch, "deps/plugin", file);
   writeFileSync(path, readFileSync(path, "utf8").replaceAll("*/", "*\\/"));
@@ -24,7 +24,7 @@ const { home, facts } = toolPackage("@bytecodealliance/jco", { folder: SDK });
 execFileSync(process.execPath, [join(home, facts.bin.jco), "guest-types", scratch, "-n", "component", "-o", made, "-q"]);
 const folder = join(made, "interfaces");
 const files = readdirSync(folder).sort();
-// Plugins only borrow, so nothing is theirs to dispose of.
+// Plugins only borrow resources, so they never dispose of them.
 const content = (file) =>
   readFileSync(file, "utf8")
     .replace(/ implements (Partial<)?Disposable>?/g, "")

@@ -1,8 +1,7 @@
-"""Write Opilio plugins in Python: a settings dataclass, a class or two, one list of plugins.
+"""The SDK for Opilio plugins in Python. A plugin is a class with a dataclass of settings, in the list `plugins`.
 
-`Plugin` says who a plugin is; `Extractor`, `Filter`, `DigestStripper`, `ChangeEvaluator`, `WaitEvaluator`, `Precedence`
-and `Observer` are what it can do. The same module runs natively: `opilio_plugin.testing` has documents and visits to call
-plugins with, and runs cases written in JSON.
+The kinds are base classes: `Extractor`, `Filter`, `DigestStripper`, `ChangeEvaluator`, `WaitEvaluator`, `Precedence`,
+`Observer` and `PageBehavior`. For native tests, `opilio_plugin.testing` has documents, visits and pages, and runs cases.
 """
 
 from .host import count, debug, error, info, table, warn
@@ -12,15 +11,20 @@ from .plugin import (
     Extractor,
     Filter,
     Observer,
+    PageBehavior,
     Plugin,
     Precedence,
     WaitEvaluator,
 )
 from .records import (
+    Action,
+    ActionResult,
     BytesAt,
     Candidate,
+    Click,
     Comparison,
     DateSignal,
+    Evaluate,
     Extraction,
     Finished,
     Fragment,
@@ -34,18 +38,27 @@ from .records import (
     Neighbourhood,
     Observation,
     PastVisit,
+    Pause,
     Report,
     Retry,
     Row,
     Ruling,
+    Screenshot,
+    Scroll,
+    ScrollBy,
+    ScrollTo,
+    ScrollToElement,
     Signal,
     Span,
+    StepPlan,
     StripProblem,
     Submission,
     TextAt,
     Wait,
+    WaitForNetwork,
+    WaitForSelector,
 )
 from .settings import SettingsFault, SettingsFaults, setting
-from .views import Candidates, Document, Queue, Visit
+from .views import Candidates, Document, Page, Queue, Visit
 
 __all__ = [name for name in dir() if not name.startswith("_")]

@@ -1,5 +1,5 @@
-"""`python3 -m opilio_plugin build [DIR] [--out FILE]` makes a component, `… test [DIR]` runs the cases natively. Exits
-with 0, 1 where the project is at fault, 2 where a tool is missing; either is said on standard error."""
+"""`python3 -m opilio_plugin build [DIR] [--out FILE]` makes a component, `… test [DIR]` runs the cases natively. Exit codes:
+0, 1 for an error in the project, 2 for a missing tool. Messages go to standard error."""
 
 import argparse
 import sys

@@ -1,5 +1,5 @@
-"""From a plugin's folder to a component: its pyproject.toml, the world of its kinds, componentize-py. A project of sources alone is
-put into a snapshot of the interpreter that an earlier build has made."""
+"""Builds a component from a plugin's folder with componentize-py. If the project has only Python sources, they are written into a
+snapshot of the interpreter from an earlier build."""
 
 import hashlib
 import importlib
@@ -19,22 +19,22 @@ from typing import Any
 from . import late
 from .snapshots import cached, is_standard, standard_modules
 
-#: The package's folder.
+#: The folder of this package.
 PACKAGE = Path(__file__).parent
-#: Names the folder of the tools that all projects share; set by `opilio plugin build`.
+#: Environment variable with the folder of shared tools. `opilio plugin build` sets it.
 TOOLCHAINS = "OPILIO_TOOLCHAINS"
-#: The version that was tried.
+#: Tested version.
 PINNED = "componentize-py==0.25.1"
-#: Where a project keeps what it needs of others: `pip install --target vendor …`, pure Python alone.
+#: Folder of a project for packages (`pip install --target vendor …`). They must be pure Python.
 VENDOR = "vendor"
 
 
 class ProjectFault(Exception):
-    """The project does not build; the message says why."""
+    """An error in the project."""
 
 
 class MissingTool(Exception):
-    """A tool is not installed; the message says which, and how to get it."""
+    """A missing tool. The message has the command that installs it."""
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Project:
 
     @classmethod
     def read(cls, folder: Path) -> "Project":
-        """What its pyproject.toml says."""
+        """Reads a folder's pyproject.toml."""
         file = folder / "pyproject.toml"
         if not file.is_file():
             raise ProjectFault(f"{folder} is no plugin of Python: it has no pyproject.toml")
@@ -63,7 +63,7 @@ class Project:
         return cls(folder, project["name"], project.get("version", "0.0.0"))
 
     def plugins(self) -> list[Any]:
-        """The list `plugins` of its plugin.py, loaded natively."""
+        """Loads plugin.py natively and returns its list `plugins`."""
         sys.path[:0] = [str(self.folder), str(self.folder / VENDOR)]
         try:
             module = importlib.import_module("plugin")
@@ -81,11 +81,11 @@ class Project:
 
 
 def build(folder: Path, out: Path | None) -> list[str]:
-    """Builds the plugin in `folder`, to `out` or NAME.wasm beside its pyproject.toml. Says which plugins are in it."""
+    """Builds the plugin in `folder`. Writes `out`, or NAME.wasm beside its pyproject.toml. Returns the names of its plugins."""
     project = Project.read(folder)
     before = set(sys.modules)
     plugins = project.plugins()
-    # What is imported by a name that the sources compute.
+    # Modules that are imported by a computed name.
     loaded = [name for name in set(sys.modules) - before if is_standard(name)]
     tool = componentize_py(folder)
     kinds = sorted({kind for plugin in plugins for kind in plugin.describe(project.version).kinds})
@@ -103,7 +103,7 @@ def build(folder: Path, out: Path | None) -> list[str]:
     return [plugin.name for plugin in plugins]
 
 
-#: The module that the toolchain looks into, where the sources are part of the snapshot.
+#: The main module of a component whose sources are part of the snapshot.
 _OF_FILES = """\
 from opilio_plugin.component import Component
 from plugin import plugins
@@ -111,7 +111,7 @@ from plugin import plugins
 component = Component(plugins, {version!r})
 """
 
-#: The same, where they come later. Modules that this interpreter does not have are not needed on this system.
+#: The main module of a component whose sources are written later. Modules that the interpreter lacks are skipped.
 _OF_SNAPSHOT = """\
 from importlib import import_module
 
@@ -128,7 +128,7 @@ component = Component.of(Late(place({size})))
 
 
 def _sources(folder: Path) -> dict[str, str] | None:
-    """The project's files, by their paths. None where some are not sources: those must be there when a module is loaded."""
+    """Returns the project's sources by their paths. None if it has other files, which must exist when a module is loaded."""
     found = [(entry, entry.name) for entry in sorted(folder.iterdir()) if _is_part(entry)]
     if (folder / VENDOR).is_dir():
         found += [(entry, entry.name) for entry in sorted((folder / VENDOR).iterdir())]
@@ -146,13 +146,13 @@ def _sources(folder: Path) -> dict[str, str] | None:
 
 
 def _is_part(entry: Path) -> bool:
-    """Whether it belongs to the plugin: a folder's virtual environment and cases do not."""
+    """Checks whether an entry of the folder is a module or package of the plugin."""
     return entry.suffix == ".py" or (entry / "__init__.py").is_file()
 
 
 def _put_into_snapshot(tool: Path, kinds: list[str], packed: bytes, modules: list[str], out: Path) -> None:
-    """Writes the component: the sources in a snapshot of the interpreter, which later builds use again."""
-    # Large steps, so that a project that grows seldom needs another snapshot.
+    """Writes the component: a cached snapshot of the interpreter with the sources."""
+    # Large steps, so that a growing project seldom needs another snapshot.
     size = 1 << max(16, len(packed).bit_length())
     sdk = [*sorted(PACKAGE.glob("*.py")), *sorted((PACKAGE / "wit").glob("*.wit"))]
     digests = [f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}" for path in sdk]
@@ -166,7 +166,7 @@ def _put_into_snapshot(tool: Path, kinds: list[str], packed: bytes, modules: lis
 
 
 def _componentize(tool: Path, kinds: list[str], main: str, parts: list[Path], vendor: Path | None, out: Path) -> None:
-    """Runs the toolchain on the SDK, some files and the module that makes the component."""
+    """Runs the toolchain on the SDK, some files and the main module."""
     with tempfile.TemporaryDirectory(prefix="opilio-plugin-") as scratch:
         made = Path(scratch)
         write_world(made / "wit", kinds)
@@ -187,7 +187,7 @@ def _componentize(tool: Path, kinds: list[str], main: str, parts: list[Path], ve
         run = subprocess.run(
             [*command, "-p", staged, "-o", component],
             cwd=made,
-            # Hashes of texts would otherwise differ from build to build.
+            # Hashes of texts must be the same in all builds.
             env={**os.environ, "PYTHONHASHSEED": "0"},
             stdout=sys.stderr,
         )
@@ -204,7 +204,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def componentize_py(folder: Path) -> Path:
-    """The toolchain: the project's own, that of the environment in use, the shared one, or one in `PATH`."""
+    """Returns the toolchain: from the project, the virtual environment in use, the shared folder, or `PATH`."""
     shared = Path(os.environ.get(TOOLCHAINS) or folder / "toolchains") / "python"
     places = [folder / ".venv/bin", Path(sys.executable).parent, shared / "bin"]
     found = [place / "componentize-py" for place in places if (place / "componentize-py").is_file()]
@@ -220,7 +220,7 @@ def componentize_py(folder: Path) -> Path:
 
 
 def write_world(folder: Path, kinds: list[str]) -> None:
-    """A world of these kinds, beside the contract."""
+    """Writes a world of these kinds and the contract."""
     contract = PACKAGE / "wit"
     if not contract.is_dir():
         raise ProjectFault(f"the contract is missing: {PACKAGE} has no folder wit")

@@ -1,5 +1,5 @@
-"""The component's side of every interface: one plugin, configured, asked by the host through the bindings or by a test
-through its doubles. The module that the build writes gives the results to the toolchain."""
+"""The exports of a component: they call the configured plugin and convert its answers. The host calls them through the
+bindings, and native tests call them with the handles of `double`. The module that the build writes exports them."""
 
 import traceback
 from collections.abc import Callable, Iterable
@@ -10,16 +10,29 @@ from typing import Any, NoReturn, Protocol
 
 from . import host
 from .plugin import Plugin
-from .records import Comparison, Description, Extraction, Finished, Observation, Report, Ruling, Span, Wait, links
+from .records import (
+    Comparison,
+    Description,
+    Extraction,
+    Finished,
+    Observation,
+    Report,
+    Ruling,
+    Span,
+    StepPlan,
+    Wait,
+    links,
+    step_plan,
+)
 from .settings import SettingsFault, SettingsFaults, filled
-from .views import Candidates, Document, Queue, Visit
+from .views import Candidates, Document, Page, Queue, Visit
 from .wire import Variant, WrongType, bindings, case_name, lowering, raising
 
 _STRIP_PROBLEM = Variant("StripProblem", ("too-large", "other"))
 
 
 class Refused(Exception):
-    """An error that the contract provides for, as the bindings have it."""
+    """An error of the contract, as a value of the bindings."""
 
     def __init__(self, value: Any):
         super().__init__("refused")
@@ -43,7 +56,7 @@ class _Given:
 
 
 class Component:
-    """A component of these plugins. Answers are the bindings' values."""
+    """A component of these plugins. Answers are values of the bindings."""
 
     def __init__(self, plugins: list[type[Plugin]], version: str = "0.0.0"):
         self.project: Project = _Given(plugins, version)
@@ -51,7 +64,7 @@ class Component:
 
     @classmethod
     def of(cls, project: "Project") -> "Component":
-        """The component of a project, whose plugins need not be loaded yet."""
+        """Returns the component of a project, whose plugins may be loaded later."""
         component = cls([])
         component.project = project
         return component
@@ -63,7 +76,7 @@ class Component:
 
     @property
     def version(self) -> str:
-        """The version of plugins that have none of their own."""
+        """The version of plugins without a version of their own."""
         return self.project.version
 
     def describe(self) -> list[Any]:
@@ -167,8 +180,15 @@ class Component:
         at = raising(datetime)(now)
         return self._asked("report", lambda plugin: _LOWER_REPORTS(plugin.report(memory, at)))
 
+    def step(self, page: Any, visit: Any, memory: bytes) -> Any:
+        """`page-behavior.step`."""
+        return self._asked(
+            "step",
+            lambda plugin: _LOWER_STEP_PLAN(step_plan(plugin.step(Page(page), Visit(visit), memory))),
+        )
+
     def _asked(self, call: str, work: Callable[[Any], Any]) -> Any:
-        """Calls the plugin. What it raises is said to the operator, and then ends the call."""
+        """Calls the plugin. An exception is logged, and then ends the call."""
         if self.configured is None:
             raise RuntimeError("called before `configure`")
         try:
@@ -189,6 +209,7 @@ _LOWER_COMPARISON = lowering(Comparison)
 _LOWER_WAIT = lowering(Wait | None)
 _LOWER_OBSERVATION = lowering(Observation)
 _LOWER_REPORTS = lowering(list[Report])
+_LOWER_STEP_PLAN = lowering(StepPlan)
 
 
 def _refuse(faults: Iterable[Any]) -> NoReturn:
@@ -207,7 +228,7 @@ def _rank(rank: int | None) -> int | None:
 
 
 def _told(problem: BaseException) -> str:
-    """What was raised, with where: frames of the SDK say nothing to an author."""
+    """Describes an exception with its place. Frames of the SDK are left out."""
     sdk = PurePath(__file__).parent
     frames = [frame for frame in traceback.extract_tb(problem.__traceback__) if PurePath(frame.filename).parent != sdk]
     places = [f"    at {frame.name} ({PurePath(frame.filename).name}:{frame.lineno})" for frame in reversed(frames)]

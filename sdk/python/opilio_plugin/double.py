@@ -1,5 +1,5 @@
-"""Natively there is no host: handles that answer what a test or a case says, and bindings whose values are JSON under the
-contract's names. Facts are dicts as cases have them."""
+"""Handles for native tests, which have no host, with the facts of a test or case; and bindings whose values are JSON with the
+contract's names. Facts are dicts, as in cases."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +21,7 @@ class Json(wire.Bindings):
 
 
 def _record(facts: dict[str, Any], **defaults: Any) -> SimpleNamespace:
-    """Facts as the bindings' records have them."""
+    """Returns facts as a record of the bindings."""
     return SimpleNamespace(**defaults | {name.replace("-", "_"): _value(value) for name, value in facts.items()})
 
 
@@ -32,7 +32,7 @@ def _value(value: Any) -> Any:
 
 
 class _Answers:
-    """Methods that answer the fact of their name, or its default."""
+    """Methods that return the fact of their name, or its default."""
 
     def __init__(self, facts: dict[str, Any], **defaults: Any):
         self.facts = {name.replace("-", "_"): value for name, value in facts.items()}
@@ -67,14 +67,14 @@ class _Answers:
         return None if kept is None else _record(kept)
 
     def _keep(self, place: str, name: str, value: str) -> None:
-        # Only the host knows which version the description declares.
+        # The host would set the version of the description.
         self.kept[place][name] = {"version": 0, "value": value}
         if not value:
             del self.kept[place][name]
 
 
 class DocumentHandle(_Answers):
-    """The resource `document`. `annotations`, `notes` and `kept` tell a test what a plugin left."""
+    """The resource `document`. Tests read the plugin's `annotations`, `notes` and `kept` values."""
 
     def __init__(self, facts: dict[str, Any]):
         uri = facts.get("uri", "http://example.com/")
@@ -112,13 +112,13 @@ class DocumentHandle(_Answers):
 
 
 def candidate(facts: dict[str, Any]) -> SimpleNamespace:
-    """A candidate of the bindings."""
+    """Returns a candidate of the bindings."""
     defaults = {name: getattr(Candidate(""), name) for name in Candidate.__slots__}
     return _record(facts, **defaults)
 
 
 def finished(facts: dict[str, Any]) -> SimpleNamespace:
-    """An event of the bindings."""
+    """Returns an event of the bindings."""
     defaults = {name: getattr(Finished(wire.EPOCH, ""), name) for name in Finished.__slots__}
     return _record(facts, **defaults | {"at": 0})
 
@@ -170,6 +170,33 @@ class QueueHandle(_Answers):
         super().__init__(facts, name="", queued=0, succeeded=0, failed=0, bytes=0, best=None, base=0, now=0)
 
 
+class PageHandle(_Answers):
+    """The resource `page`. `counts` has numbers of elements by selector."""
+
+    def __init__(self, facts: dict[str, Any]):
+        super().__init__(
+            facts,
+            uri="http://example.com/",
+            title="",
+            elements=0,
+            text_length=0,
+            scroll_height=0,
+            scroll_top=0,
+            window_height=800,
+            requests_in_flight=0,
+            time_used=0,
+            time_left=60_000,
+            step=0,
+            steps_left=50,
+        )
+
+    def count(self, selector: str) -> int | None:
+        return self.facts.get("counts", {}).get(selector)
+
+    def results(self) -> list[Any]:
+        return self.facts.get("results", [])
+
+
 class CandidatesHandle:
     """The resource `candidates`."""
 
@@ -193,7 +220,7 @@ class CandidatesHandle:
 
 
 class Host:
-    """The contract's imports: what was logged and counted can be looked at, and `tables` filled."""
+    """The contract's imports. Tests read `logged` and `counted`, and set `tables`."""
 
     def __init__(self, tables: dict[str, Any] | None = None):
         self.tables = tables or {}

@@ -1,4 +1,4 @@
-"""The bindings of a component, which the toolchain generates into `wit_world` when it is built."""
+"""The bindings of a component. The toolchain generates them into `wit_world` during the build."""
 
 from importlib import import_module
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from . import host, wire
 from .component import Component, Refused
 
-#: The contract's interfaces and their functions, as Python calls them.
+#: The contract's interfaces and their functions, with their names in Python.
 EXPORTS = {
     "Setup": ("describe", "configure"),
     "Extractor": ("extract",),
@@ -16,11 +16,12 @@ EXPORTS = {
     "WaitEvaluator": ("evaluate",),
     "Precedence": ("rank_candidates", "rank_queue"),
     "Observer": ("observe", "report"),
+    "PageBehavior": ("step",),
 }
 
 
 class Generated(wire.Bindings):
-    """Classes by their names, from whichever of the generated modules has them."""
+    """Finds classes by their names in the generated modules."""
 
     def __init__(self, interfaces: list[str]):
         self.modules = [import_module(f"wit_world.exports.{name}") for name in interfaces]
@@ -59,7 +60,7 @@ class Imports:
 
 
 def exports(component: Component, interfaces: list[str]) -> dict[str, type]:
-    """The classes that the toolchain looks for, one for each interface."""
+    """Returns the classes that the toolchain expects, one for each interface."""
     err = import_module("componentize_py_types").Err
     wire.connect(Generated(interfaces))
     host.connect(Imports())

@@ -1,5 +1,5 @@
-"""What the host gives besides arguments: lines for the operator, counters, tables. In a component these are the contract's
-imports; natively those of a test (`testing.host`)."""
+"""Functions of the host: log lines, counters, tables. A component uses the contract's imports. Native tests use those of
+`testing.host`."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from .wire import case_name, raising
 
 
 class NoHost:
-    """Where nobody listens."""
+    """The default without a host."""
 
     def write(self, level: str, message: str) -> None:
         """`log.write`."""
@@ -31,53 +31,53 @@ host: Any = NoHost()
 
 
 def connect(given: Any) -> None:
-    """Puts the contract's imports, or a test's, in their place."""
+    """Sets the imports to use."""
     global host
     host = given
 
 
 def debug(message: object) -> None:
-    """For the plugin's author."""
+    """Writes a log line for the plugin's author."""
     host.write("debug", str(message))
 
 
 def info(message: object) -> None:
-    """Worth knowing."""
+    """Writes a log line of general interest."""
     host.write("info", str(message))
 
 
 def warn(message: object) -> None:
-    """Worth looking at."""
+    """Writes a log line about something unusual."""
     host.write("warn", str(message))
 
 
 def error(message: object) -> None:
-    """Something could not be done."""
+    """Writes a log line about an error."""
     host.write("error", str(message))
 
 
 def count(name: str, n: int = 1) -> None:
-    """Adds to the plugin's counter of that name: lower-case words joined by hyphens."""
+    """Adds to the plugin's counter of this name: lower-case words joined by hyphens."""
     host.count(name, n)
 
 
 class Table:
-    """A list that the host holds and keeps current; within one call it does not change."""
+    """A table of the host. It does not change during a call."""
 
     def __init__(self, name: str):
         self.name = name
 
     @property
     def kind(self) -> str | None:
-        """What sort it is, such as `surt-prefixes`; None where the profile names no such table."""
+        """The kind, such as `surt-prefixes`; None if the profile has no table of this name."""
         kind = host.kind_of(self.name)
         return None if kind is None else case_name(kind)
 
     def find(self, key: str) -> Row | None:
-        """The row for a key."""
+        """Returns the row for a key."""
         return raising(Row | None)(host.find(self.name, key))
 
 
 def table(name: str) -> Table:
-    """The table of this name. While a plugin is configured there are none."""
+    """Returns the table of this name. There are no tables while a plugin is configured."""
     return Table(name)

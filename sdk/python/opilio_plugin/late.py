@@ -1,5 +1,5 @@
-"""Sources that are written into a component after its snapshot was taken. Most of the time of a build goes into the interpreter,
-which is the same for all plugins: one snapshot serves every plugin that imports the same modules of the standard library."""
+"""Sources that are written into a component after its snapshot was made. Most of a build's time goes into the interpreter. One
+snapshot of it serves all plugins that import the same modules of the standard library."""
 
 import json
 import sys
@@ -8,11 +8,11 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-#: Stands before the place for the sources. It is computed, so that it is nowhere else in the snapshot.
+#: Marks the place for the sources. It is computed, so that it occurs only once in the snapshot.
 MARK = bytes(n * 37 % 251 + 1 for n in range(32))
-#: Fills the place. Runs of zeros would not be in the component.
+#: Fills the place. A component does not contain runs of zeros.
 FILLER = b"\xa5"
-#: Bytes of the length of the sources, which stands before them.
+#: Number of bytes of the length, which precedes the sources.
 LENGTH_BYTES = 4
 
 
@@ -21,17 +21,17 @@ class NoPlace(Exception):
 
 
 def place(size: int) -> bytes:
-    """A place for sources of this many bytes."""
+    """Returns a place for sources of this many bytes."""
     return MARK + FILLER * (LENGTH_BYTES + size)
 
 
 def packed(version: str, sources: dict[str, str]) -> bytes:
-    """The sources of a project, by the paths of their files."""
+    """Returns the packed sources of a project."""
     return json.dumps({"version": version, "sources": sources}).encode()
 
 
 def put(component: bytes, sources: bytes) -> bytes:
-    """The component with the packed sources in their place."""
+    """Returns the component with the packed sources in their place."""
     at = component.find(place(len(sources)))
     if at < 0:
         raise NoPlace(f"there is no place for {len(sources)} bytes of sources in the component")
@@ -41,7 +41,7 @@ def put(component: bytes, sources: bytes) -> bytes:
 
 
 class Late:
-    """The project whose sources stand in the place. They are loaded when the plugins are first asked for."""
+    """A project whose sources are in the place. They are loaded when the plugins are first needed."""
 
     def __init__(self, place: bytes):
         self._place = place
@@ -74,7 +74,7 @@ class _Sources:
         self.sources = sources
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """The module, if a file of the project holds it."""
+        """Returns the module if the project has a file for it."""
         stem = name.replace(".", "/")
         for file, is_package in ((f"{stem}/__init__.py", True), (f"{stem}.py", False)):
             if file in self.sources:
@@ -84,10 +84,10 @@ class _Sources:
         return None
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """As usual."""
+        """Uses the default."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Runs the file."""
+        """Runs the module's file."""
         assert module.__spec__ is not None and module.__spec__.origin is not None
         file = module.__spec__.origin
         exec(compile(self.sources[file], file, "exec"), module.__dict__)

@@ -1,4 +1,4 @@
-"""What an author writes: who a plugin is, and what it does."""
+"""Base classes of plugins: the description of a plugin, and the functions of each kind."""
 
 import json
 from abc import ABC, abstractmethod
@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 from .records import (
+    Action,
     Candidate,
     Comparison,
     Description,
@@ -20,39 +21,40 @@ from .records import (
     Report,
     Ruling,
     Span,
+    StepPlan,
     Wait,
 )
 from .settings import schema_of
-from .views import Candidates, Document, Queue, Visit
+from .views import Candidates, Document, Page, Queue, Visit
 
 
 class Plugin(ABC):
-    """Who a plugin is, and its settings. An instance is the configured plugin; nothing that a call changes in it stays."""
+    """A plugin with its description and settings. An instance is configured. Changes that a call makes to it are lost."""
 
     #: Lower-case words joined by hyphens, such as `repeating-path`.
     name: ClassVar[str]
-    #: One sentence for the operator.
+    #: One sentence for operators.
     summary: ClassVar[str]
-    #: Semantic version; None: that of the package.
+    #: Semantic version. None: the version of the package.
     version: ClassVar[str | None] = None
-    #: Media types that it wants to be called for, such as `text/*`; empty: any.
+    #: Media types that the plugin is called for, such as `text/*`. Empty: any.
     media_types: ClassVar[Sequence[str]] = ()
-    #: Regular expressions (RE2 syntax), one of which the URI must match somewhere; empty: any.
+    #: Regular expressions (RE2 syntax). One of them must match somewhere in the URI. Empty: any URI.
     uris: ClassVar[Sequence[str]] = ()
-    #: Values that it keeps with URIs and sites from visit to visit.
+    #: Values that the plugin keeps with URIs and sites.
     keeps: ClassVar[Sequence[Keep]] = ()
-    #: Anything more for the description.
+    #: Further facts for the description.
     attributes: ClassVar[Sequence[NamedValue]] = ()
-    #: A dataclass of what the profile may set; None: nothing.
+    #: A dataclass of settings. None: the plugin has no settings.
     Settings: ClassVar[type | None] = None
 
     def __init__(self, settings: Any):
-        """Called once, before any other call; raises `SettingsFault` where settings do not fit."""
+        """Called once, before all other calls. Raises `SettingsFault` for invalid settings."""
         self.settings = settings
 
     @classmethod
     def describe(cls, package_version: str) -> Description:
-        """Who it is, as the contract has it."""
+        """Returns the description of the plugin."""
         for name in ("name", "summary"):
             if not isinstance(getattr(cls, name, None), str):
                 raise TypeError(f"{cls.__name__} needs a {name}, which is a str")
@@ -79,54 +81,54 @@ class Extractor(Plugin):
 
     @abstractmethod
     def extract(self, document: Document) -> Extraction | Iterable[Link] | None:
-        """What one document, or one fragment, gives."""
+        """Extracts from one document or fragment."""
 
 
 class Filter(Plugin):
-    """Says yes or no. None is no opinion."""
+    """Answers yes or no. None passes."""
 
     def judge_candidate(self, candidate: Candidate, stage: str) -> Ruling | None:
-        """Rules on one candidate, at the stages scope, pre-fetch and plugin."""
+        """Judges one candidate, at the stages scope, pre-fetch and plugin."""
         return None
 
     def judge_candidates(self, candidates: Candidates, stage: str) -> Iterable[Ruling | None]:
-        """Rules on all outlinks of a page, in their order."""
+        """Judges all outlinks of a page, in their order."""
         return [self.judge_candidate(candidate, stage) for candidate in candidates]
 
     def judge_document(self, document: Document, visit: Visit, stage: str) -> Ruling | None:
-        """Rules on a response; unless overridden, as on the candidate that it came from."""
+        """Judges a response. The default judges its candidate."""
         return self.judge_candidate(visit.candidate, stage)
 
 
 class DigestStripper(Plugin):
-    """Says which parts of a document do not count as content when it is compared with its last version."""
+    """Names the parts of a document that do not count when it is compared with its last version."""
 
     @abstractmethod
     def strip(self, document: Document) -> Iterable[Span]:
-        """Spans of the document's bytes, in any order; overlaps count once. Raises `StripProblem`."""
+        """Returns spans of the document's bytes, in any order. Overlapping bytes count once. Raises `StripProblem`."""
 
 
 class ChangeEvaluator(Plugin):
-    """Says whether a document differs from its last archived version, where the bytes do."""
+    """Compares a document with its last archived version if the bytes differ."""
 
     @abstractmethod
     def compare(self, document: Document, visit: Visit, last: bytes | None) -> Comparison | None:
-        """`last` is the fingerprint that this plugin made of that version."""
+        """Compares. `last` is the fingerprint that this plugin made of that version."""
 
 
 class WaitEvaluator(Plugin):
-    """Says how long to wait before the next visit."""
+    """Chooses the time until the next visit."""
 
     @abstractmethod
     def evaluate(self, visit: Visit) -> timedelta | Wait | None:
-        """None leaves the answer to the next evaluator of the stack."""
+        """Returns the wait. None leaves the answer to the next evaluator of the stack."""
 
 
 class Precedence(Plugin):
-    """Says what comes first: 1 is the highest, 255 the lowest; None leaves it to the next plugin, and at last to the profile."""
+    """Ranks URIs and queues from 1, the highest, to 255. None leaves the answer to the next plugin, or else to the profile."""
 
     def rank_candidate(self, candidate: Candidate, document: Document | None) -> int | None:
-        """Ranks one candidate. The document is the page that it was found on; None for a seed."""
+        """Ranks one candidate. The document is the page that contains it; None for a seed."""
         return None
 
     def rank_candidates(self, candidates: Candidates, document: Document | None) -> Iterable[int | None]:
@@ -139,18 +141,28 @@ class Precedence(Plugin):
 
 
 class Observer(Plugin):
-    """Watches what becomes of URIs. It decides nothing."""
+    """Receives the results of visits. It decides nothing."""
 
     @abstractmethod
     def observe(self, memory: bytes, events: list[Finished]) -> Observation:
-        """`memory` is that of the last observation; empty at the first."""
+        """Observes a batch. `memory` is that of the last observation; empty at the first."""
 
     def report(self, memory: bytes, now: datetime) -> Iterable[Report]:
-        """Reports on what has been seen so far."""
+        """Returns reports on the results so far."""
         return []
 
 
-#: The kinds, as the contract calls them.
+class PageBehavior(Plugin):
+    """Operates a page in a browser before its content is taken: scrolls, clicks, waits."""
+
+    @abstractmethod
+    def step(self, page: Page, visit: Visit, memory: bytes) -> StepPlan | Iterable[Action] | None:
+        """Plans the next actions. Actions alone are the last step. None is a last step without actions.
+
+        `memory` is that of the last step on this page; empty at the first."""
+
+
+#: The kinds, by their names in the contract.
 KINDS: dict[str, type[Plugin]] = {
     "extractor": Extractor,
     "filter": Filter,
@@ -159,4 +171,5 @@ KINDS: dict[str, type[Plugin]] = {
     "wait-evaluator": WaitEvaluator,
     "precedence": Precedence,
     "observer": Observer,
+    "page-behavior": PageBehavior,
 }

@@ -1,12 +1,13 @@
-"""The contract's records as plugins read and write them: what may be left out has a default, instants are `datetime`s,
-durations `timedelta`s, and a variant is its name. `wire.py` turns them into those of the bindings and back."""
+"""The contract's records in the form that plugins read and write. Optional fields have defaults, instants are `datetime`s,
+durations are `timedelta`s, and variants are names. `wire.py` converts them to records of the bindings and back."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Annotated
+from typing import Annotated, Any
 
-from .wire import Variant
+from .wire import Signed, Variant
 
 Hop = Annotated[
     str,
@@ -21,7 +22,7 @@ ContentState = Annotated[str, Variant("ContentState", ("new", "changed", "unchan
 
 @dataclass(slots=True)
 class NamedValue:
-    """A value under a name: lower-case words joined by hyphens. A name given twice means both values."""
+    """A value with a name: lower-case words joined by hyphens. A name can occur several times, with all its values."""
 
     name: str
     value: str
@@ -37,20 +38,20 @@ class Header:
 
 @dataclass(slots=True)
 class Span:
-    """Bytes from `offset` up to `offset + length`, end excluded."""
+    """Bytes from `offset` to `offset + length`, without the latter."""
 
     offset: int
     length: int
 
     @classmethod
     def between(cls, start: int, end: int) -> "Span":
-        """As slices and matches have it."""
+        """Returns the span of a slice or a match."""
         return cls(start, end - start)
 
 
 @dataclass(slots=True)
 class DateSignal:
-    """What the page itself says about when a linked resource appeared or changed."""
+    """Dates that the document gives for a linked resource."""
 
     published: datetime | None = None
     modified: datetime | None = None
@@ -58,7 +59,7 @@ class DateSignal:
 
 @dataclass(slots=True)
 class Submission:
-    """A form submission that a `submit` link stands for."""
+    """The form submission of a `submit` link."""
 
     method: str
     content_type: str = ""
@@ -67,7 +68,7 @@ class Submission:
 
 @dataclass(slots=True)
 class LinkDetails:
-    """What few links have."""
+    """Details that few links have."""
 
     submission: Submission | None = None
     dates: DateSignal | None = None
@@ -76,7 +77,7 @@ class LinkDetails:
 
 @dataclass(slots=True)
 class Link:
-    """A reference found in a document, as written: the host resolves it. `context` says where it stood (`a/@href`)."""
+    """A reference in a document, as written. The host resolves it. `context` is its position (`a/@href`)."""
 
     uri: str
     hop: Hop = "link"
@@ -107,7 +108,7 @@ FragmentContent = Annotated[
 
 @dataclass(slots=True)
 class Fragment:
-    """A part of a document that has a media type of its own."""
+    """A part of a document with a media type of its own."""
 
     media_type: str
     content: FragmentContent
@@ -117,7 +118,7 @@ class Fragment:
 
 @dataclass(slots=True)
 class Extraction:
-    """What one document gave. An extractor may return links alone."""
+    """The results for one document. An extractor may return links alone."""
 
     links: list[Link] = field(default_factory=list)
     fragments: list[Fragment] = field(default_factory=list)
@@ -128,7 +129,7 @@ class Extraction:
 
 @dataclass(slots=True)
 class Candidate:
-    """A URI that may become part of the crawl, or has."""
+    """A URI that the crawl has found."""
 
     uri: str
     surt: str = ""
@@ -142,7 +143,7 @@ class Candidate:
     attributes: list[NamedValue] = field(default_factory=list)
 
     def is_in_table(self, name: str) -> bool:
-        """By its SURT form in a table of SURT prefixes, by its URI in others."""
+        """Looks it up in a table: its SURT form in a table of SURT prefixes, its URI in others."""
         from .host import table
 
         rows = table(name)
@@ -151,7 +152,7 @@ class Candidate:
 
 @dataclass(slots=True)
 class PastVisit:
-    """One visit of the past."""
+    """An earlier visit."""
 
     at: datetime
     status: int = 0
@@ -161,7 +162,7 @@ class PastVisit:
 
 @dataclass(slots=True)
 class KeptValue:
-    """A value that the plugin has kept, and the version of its form that was declared then."""
+    """A kept value, and the version of its form."""
 
     version: int
     value: str
@@ -169,7 +170,7 @@ class KeptValue:
 
 @dataclass(slots=True)
 class Signal:
-    """News of a document that came from elsewhere than a visit to it."""
+    """News about a document from another source than a visit to it."""
 
     at: datetime
     source: str = ""
@@ -178,7 +179,7 @@ class Signal:
 
 @dataclass(slots=True)
 class Neighbourhood:
-    """What is known of the documents around this one."""
+    """Sums about the documents that share a property with this one."""
 
     shares: str
     documents: int = 0
@@ -197,7 +198,7 @@ class Row:
 
 @dataclass(slots=True)
 class Retry:
-    """At post-fetch alone: no success; fetch it again after this time."""
+    """A verdict for stage post-fetch: the URI is fetched again after this time."""
 
     wait: timedelta
 
@@ -210,34 +211,34 @@ Verdict = Annotated[
 
 @dataclass(slots=True)
 class Ruling:
-    """Yes or no, and why. In a stack the last ruling that is not `pass` decides."""
+    """A verdict with its reason. In a stack the last verdict other than `pass` decides."""
 
     verdict: Verdict
     reason: str = ""
 
     @classmethod
     def accept(cls, reason: str = "") -> "Ruling":
-        """Yes."""
+        """Returns a ruling that accepts."""
         return cls("accept", reason)
 
     @classmethod
     def reject(cls, reason: str = "") -> "Ruling":
-        """No."""
+        """Returns a ruling that rejects."""
         return cls("reject", reason)
 
     @classmethod
     def unchanged(cls, reason: str = "") -> "Ruling":
-        """At mid-fetch alone: the headers say that nothing has changed."""
+        """Returns a ruling for stage mid-fetch: the headers show that nothing has changed."""
         return cls("unchanged", reason)
 
     @classmethod
     def retry(cls, wait: timedelta, reason: str = "") -> "Ruling":
-        """At post-fetch alone: no success; fetch it again after this time."""
+        """Returns a ruling for stage post-fetch: the URI is fetched again after this time."""
         return cls(Retry(wait), reason)
 
 
 class StripProblem(Exception):
-    """Raised by `strip`: nothing can be said. Of a document that is too large, its `size` says how large."""
+    """The reason why a document cannot be stripped, raised by `strip`. `size` is for documents that are too large."""
 
     def __init__(self, problem: str = "", *, size: int | None = None):
         super().__init__(problem or f"too large: {size} bytes")
@@ -246,7 +247,7 @@ class StripProblem(Exception):
 
 @dataclass(slots=True)
 class Wait:
-    """How long to wait before the next visit. An evaluator may return a `timedelta` alone."""
+    """The time until the next visit. An evaluator may return a `timedelta` alone."""
 
     next_visit: timedelta
     ask_again: timedelta | None = None
@@ -254,7 +255,7 @@ class Wait:
 
 @dataclass(slots=True)
 class Comparison:
-    """Whether a document differs: `changed`, `unchanged`, or None, which leaves it to the next evaluator."""
+    """The result of a comparison: `changed`, `unchanged`, or None, which leaves the answer to the next evaluator."""
 
     difference: Annotated[str, Variant("Difference", ("changed", "unchanged"), enum=True)] | None = None
     fingerprint: bytes | None = None
@@ -263,7 +264,7 @@ class Comparison:
 
 @dataclass(slots=True)
 class Finished:
-    """A URI whose visit is completed, or has failed for good."""
+    """A URI whose visit succeeded, or failed for good."""
 
     at: datetime
     uri: str
@@ -283,7 +284,7 @@ class Finished:
 
 @dataclass(slots=True)
 class Line:
-    """A line for one of the observer's own files."""
+    """A line for one of the observer's files."""
 
     file: str
     text: str
@@ -291,7 +292,7 @@ class Line:
 
 @dataclass(slots=True)
 class Observation:
-    """What the host is to hand over with the next batch, and lines for the observer's files."""
+    """Data for the next batch, and lines for the observer's files."""
 
     memory: bytes = b""
     lines: list[Line] = field(default_factory=list)
@@ -299,10 +300,140 @@ class Observation:
 
 @dataclass(slots=True)
 class Report:
-    """A report, whole: it replaces the one of before."""
+    """A report. It replaces the previous report of this name."""
 
     file: str
     content: str
+
+
+@dataclass(slots=True)
+class ScrollTo:
+    """So many CSS pixels from the beginning of the page."""
+
+    pixels: int
+
+
+@dataclass(slots=True)
+class ScrollBy:
+    """So many CSS pixels further; negative: back."""
+
+    pixels: Signed
+
+
+@dataclass(slots=True)
+class ScrollToElement:
+    """The first element that matches a CSS selector."""
+
+    selector: str
+
+
+@dataclass(slots=True)
+class Scroll:
+    """Scrolls the window to `top`, `bottom`, or a position."""
+
+    target: Annotated[
+        str | ScrollTo | ScrollBy | ScrollToElement,
+        Variant(
+            "ScrollTarget", ("top", "bottom"), payloads={"to": ScrollTo, "by": ScrollBy, "element": ScrollToElement}
+        ),
+    ] = "bottom"
+
+
+@dataclass(slots=True)
+class Click:
+    """Clicks visible elements that match a CSS selector, in document order.
+
+    `text` is a regular expression (JavaScript syntax, case ignored) for the element's text or label. `only_new` leaves out
+    elements that an earlier action clicked."""
+
+    selector: str
+    text: str | None = None
+    at_most: int = 1
+    only_new: bool = False
+
+
+@dataclass(slots=True)
+class WaitForSelector:
+    """Waits until an element matches a CSS selector, at most for this time."""
+
+    selector: str
+    at_most: timedelta = timedelta(seconds=5)
+
+
+@dataclass(slots=True)
+class WaitForNetwork:
+    """Waits until the page has no requests in flight, at most for this time."""
+
+    at_most: timedelta = timedelta(seconds=5)
+
+
+@dataclass(slots=True)
+class Pause:
+    """Waits for this time."""
+
+    time: timedelta
+
+
+@dataclass(slots=True)
+class Evaluate:
+    """Runs the body of an async function in the page. The result is `value` with the returned value as JSON."""
+
+    script: str
+
+
+@dataclass(slots=True)
+class Screenshot:
+    """Takes a picture of the window."""
+
+
+Action = Annotated[
+    Scroll | Click | WaitForSelector | WaitForNetwork | Pause | Evaluate | Screenshot,
+    Variant(
+        "Action",
+        payloads={
+            "scroll": Scroll,
+            "click": Click,
+            "wait-for-selector": WaitForSelector,
+            "wait-for-network": WaitForNetwork,
+            "wait": Pause,
+            "evaluate": Evaluate,
+            "screenshot": Screenshot,
+        },
+    ),
+]
+
+
+@dataclass(slots=True)
+class StepPlan:
+    """The answer of a step. Unless it is `finished`, there is a next step, which gets `memory`.
+
+    `count` has CSS selectors for `page.count` at the next step."""
+
+    actions: list[Action] = field(default_factory=list)
+    count: list[str] = field(default_factory=list)
+    memory: bytes = b""
+    finished: bool = False
+
+
+@dataclass(slots=True)
+class ActionResult:
+    """The result of an action.
+
+    `name` is `done`, `clicked`, `value`, `no-element`, `not-idle`, `invalid`, `exception` or `refused`. `detail` is the
+    number of clicked elements, the JSON of `value`, or the text of an error."""
+
+    name: str
+    detail: int | str | None = None
+
+    @property
+    def clicked(self) -> int:
+        """Number of clicked elements."""
+        return self.detail if self.name == "clicked" and isinstance(self.detail, int) else 0
+
+    @property
+    def value(self) -> Any:
+        """The value that a script returned; None for other results."""
+        return json.loads(self.detail) if self.name == "value" and isinstance(self.detail, str) else None
 
 
 @dataclass(slots=True)
@@ -316,7 +447,7 @@ class Keep:
 
 @dataclass(slots=True)
 class Handles:
-    """What a plugin wants to be called for; empty: anything."""
+    """The documents that a plugin is called for. Empty: any."""
 
     media_types: list[str] = field(default_factory=list)
     uris: list[str] = field(default_factory=list)
@@ -324,7 +455,7 @@ class Handles:
 
 @dataclass(slots=True)
 class Description:
-    """Who a plugin is, as the contract has it."""
+    """The description of a plugin."""
 
     name: str
     version: str
@@ -342,6 +473,7 @@ class Description:
                     "wait-evaluator",
                     "precedence",
                     "observer",
+                    "page-behavior",
                 ),
                 other=True,
             ),
@@ -353,10 +485,15 @@ class Description:
     attributes: list[NamedValue]
 
 
-#: What the bindings call records that have another name here.
-NAMES = {Report: "ReportFile"}
+#: Names of records in the bindings, if they differ.
+NAMES = {Report: "ReportFile", WaitForSelector: "SelectorWait"}
 
 
 def links(answer: "Extraction | Iterable[Link] | None") -> Extraction:
-    """Links alone are an extraction, too, and so is nothing."""
+    """Returns the extraction. A list of links is one, and so is None."""
     return answer if isinstance(answer, Extraction) else Extraction(list(answer or ()))
+
+
+def step_plan(answer: "StepPlan | Iterable[Action] | None") -> StepPlan:
+    """Returns the plan. Actions alone are the last step, and so is None."""
+    return answer if isinstance(answer, StepPlan) else StepPlan(list(answer or ()), finished=True)

@@ -1,4 +1,4 @@
-"""What a profile may set: a dataclass, whose annotations, defaults and descriptions become the JSON Schema."""
+"""Settings in the profile: a dataclass. Its annotations, defaults and descriptions become the JSON Schema."""
 
 import json
 from dataclasses import MISSING, Field, field, fields, is_dataclass
@@ -7,7 +7,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 
 class SettingsFault(Exception):
-    """Raised by a plugin's `__init__`: what is wrong at a JSON Pointer such as `/patterns/0`, and what would be right."""
+    """An error in a setting, raised by a plugin's `__init__`, with a JSON Pointer such as `/patterns/0`."""
 
     def __init__(self, pointer: str, problem: str):
         super().__init__(f"{pointer}: {problem}")
@@ -15,11 +15,11 @@ class SettingsFault(Exception):
 
 
 class SettingsFaults(ExceptionGroup):
-    """Several at once: `raise SettingsFaults.of(faults)`."""
+    """Several errors: `raise SettingsFaults.of(faults)`."""
 
     @classmethod
     def of(cls, faults: list[SettingsFault]) -> "SettingsFaults":
-        """All of these."""
+        """Joins errors."""
         return cls("settings", faults)
 
 
@@ -33,7 +33,7 @@ def setting(
     table: bool = False,
     **schema: Any,
 ) -> Any:
-    """A setting. The description is what operators read; `schema` are more keywords of JSON Schema, such as `minimum`.
+    """Declares a setting. Operators read the description. `schema` has more keywords of JSON Schema, such as `minimum`.
 
     `overridable`: may differ for parts of a crawl. `expert`: for those who know why. `level`: how the operator is told of
     a value that does not fit. `table`: it names a table, which the profile must have.
@@ -60,7 +60,7 @@ def _default(one: Field[Any]) -> Any:
 
 
 def schema_of(settings: type | None) -> dict[str, Any]:
-    """The schema of a settings dataclass; without one there is nothing to set."""
+    """Returns the schema of a settings dataclass. None: no settings."""
     schema: dict[str, Any] = {"type": "object", "additionalProperties": False, "properties": {}}
     required = []
     hints = get_type_hints(settings) if settings else {}
@@ -95,7 +95,7 @@ def _schema(hint: Any, place: str) -> dict[str, Any]:
 
 
 def filled(settings: type | None, given: str) -> Any:
-    """The settings of this JSON object. The host has checked it against the schema; tests have not."""
+    """Returns the settings of a JSON object. Tests may give settings that do not match the schema."""
     values = json.loads(given)
     if settings is not None:
         return _made(settings, values, "")

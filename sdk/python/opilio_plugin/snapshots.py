@@ -1,4 +1,4 @@
-"""Snapshots of the interpreter, which the user's cache keeps from build to build."""
+"""Snapshots of the interpreter in the user's cache."""
 
 import ast
 import hashlib
@@ -7,12 +7,12 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-#: Most snapshots in the cache. Each has 20 MB; the one that was not used for the longest time goes.
+#: Most snapshots in the cache. Each has 20 MB. The least recently used one is removed.
 KEPT = 8
 
 
 def cached(key: Iterable[str], make: Callable[[Path], None]) -> Path:
-    """The snapshot of this key. `make` writes a new one to a path."""
+    """Returns the snapshot of this key. `make` writes a new one to a path."""
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "opilio/python"
     digest = hashlib.sha256("\n".join(key).encode()).hexdigest()
     file = folder / f"{digest[:32]}.wasm"
@@ -33,7 +33,7 @@ def cached(key: Iterable[str], make: Callable[[Path], None]) -> Path:
 
 
 def standard_modules(sources: Iterable[str]) -> list[str]:
-    """The modules of the standard library that these sources import anywhere."""
+    """Returns the modules of the standard library that these sources import."""
     names: set[str] = set()
     for source in sources:
         for node in ast.walk(ast.parse(source)):
@@ -41,11 +41,11 @@ def standard_modules(sources: Iterable[str]) -> list[str]:
                 names.update(alias.name for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 names.add(node.module)
-                # What is imported may be a module, too.
+                # An imported name may be a module.
                 names.update(f"{node.module}.{alias.name}" for alias in node.names if alias.name != "*")
     return sorted(filter(is_standard, names))
 
 
 def is_standard(name: str) -> bool:
-    """Whether a module is a public one of the standard library."""
+    """Checks whether a module is public and part of the standard library."""
     return not name.startswith("_") and name.split(".")[0] in sys.stdlib_module_names

@@ -1,5 +1,5 @@
-"""Plugins natively: documents and visits to call them with, and the cases of a folder, the same that `opilio plugin test`
-puts to the component. Facts have the contract's names; `sdk/rust/README.md` has the format of cases."""
+"""Native tests of plugins: documents, visits and pages to call them with, and the cases of a folder. `opilio plugin test` runs the
+same cases on the component. Facts have the contract's names. docs/PLUGINS.md has the format of cases."""
 
 import json
 from pathlib import Path
@@ -8,10 +8,10 @@ from typing import Any
 from . import host as imports
 from . import wire
 from .component import Component, Refused
-from .double import CandidatesHandle, DocumentHandle, Host, Json, QueueHandle, VisitHandle, finished
+from .double import CandidatesHandle, DocumentHandle, Host, Json, PageHandle, QueueHandle, VisitHandle, finished
 from .plugin import Plugin
 from .settings import filled
-from .views import Candidates, Document, Queue, Visit
+from .views import Candidates, Document, Page, Queue, Visit
 
 
 def _facts(given: dict[str, Any]) -> dict[str, Any]:
@@ -19,39 +19,46 @@ def _facts(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def document(text: str = "", **facts: Any) -> Document:
-    """A document: `document("<p>", uri="http://example.com/", media_type="text/html")`. Its `handle` tells what was left."""
+    """Returns a document: `document("<p>", uri="http://example.com/", media_type="text/html")`.
+
+    Its `handle` has the values that the plugin set."""
     return Document(DocumentHandle({"text": text, **_facts(facts)}))
 
 
 def visit(**facts: Any) -> Visit:
-    """A visit. Times and durations are milliseconds."""
+    """Returns a visit. Times and durations are milliseconds."""
     return Visit(VisitHandle(_facts(facts)))
 
 
 def queue(**facts: Any) -> Queue:
-    """A queue."""
+    """Returns a queue."""
     return Queue(QueueHandle(_facts(facts)))
 
 
+def page(**facts: Any) -> Page:
+    """Returns a page in a browser: `page(step=1, counts={"a.next": 1}, results=["done", {"clicked": 2}])`."""
+    return Page(PageHandle(_facts(facts)))
+
+
 def candidates(*facts: dict[str, Any]) -> Candidates:
-    """Candidates."""
+    """Returns candidates."""
     return Candidates(CandidatesHandle([_facts(one) for one in facts]))
 
 
 def configured(plugin: type[Plugin], **settings: Any) -> Any:
-    """The plugin with these settings. Raises what its `__init__` raises."""
+    """Returns the plugin with these settings. Exceptions of its `__init__` pass through."""
     return plugin(filled(plugin.Settings, json.dumps(_facts(settings))))
 
 
 def host(**tables: Any) -> Host:
-    """Puts a host in place for direct calls of a plugin: what it logs and counts, and the tables it finds."""
+    """Installs a test host for direct calls of a plugin, with these tables. It collects log lines and counters."""
     made = Host(tables)
     imports.connect(made)
     return made
 
 
 def check_cases(plugins: list[type[Plugin]], folder: str | Path) -> int:
-    """Runs every case of a folder, and raises with all that differ. Says how many there are; every plugin must have one."""
+    """Runs the cases of a folder and returns their number. Raises an error with all that fail. Every plugin must have a case."""
     cases = _read(Path(folder))
     faults = []
     for case in cases:
@@ -84,7 +91,7 @@ def _read(folder: Path) -> list[dict[str, Any]]:
 
 
 def _ask(plugins: list[type[Plugin]], case: dict[str, Any], folder: Path) -> Any:
-    """The answer to a case, as JSON under the contract's names."""
+    """Returns the answer to a case, as JSON with the contract's names."""
     [(call, given)] = case["call"].items()
     made = host()
     wire.connect(Json())
@@ -129,6 +136,9 @@ def _ask(plugins: list[type[Plugin]], case: dict[str, Any], folder: Path) -> Any
             answer = component.observe(memory, [finished(event) for event in given["events"]])
         case "report":
             answer = component.report(memory, given.get("now", 0))
+        case "step":
+            in_browser = PageHandle(given.get("page") or {})
+            answer = component.step(in_browser, VisitHandle(given.get("visit") or {}), memory)
         case _:
             raise ValueError(f"unknown call: {call}")
     return _json(answer)
@@ -149,7 +159,7 @@ def _json(value: Any) -> Any:
 
 
 def _bare(value: Any, expected: Any) -> Any:
-    """Without fields at their defaults, which may be left out, and without reasons and problems that nobody expects."""
+    """Removes fields at their defaults, and reasons and problems that the case does not expect."""
     if isinstance(value, list):
         expected = expected if isinstance(expected, list) else []
         return [_bare(item, expected[at] if at < len(expected) else None) for at, item in enumerate(value)]

@@ -1,15 +1,15 @@
-"""What plugins are asked about, as they read it: facts are properties, what costs a copy of the content is a method. Each
-view stands before a handle of the contract, the host's or a test's."""
+"""The arguments of plugins. Facts are properties. Methods copy content or have arguments of their own. Each view has a handle
+of the contract, from the host or from a test."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
 from . import host
-from .records import Candidate, ContentState, Header, KeptValue, Neighbourhood, PastVisit, Signal
-from .wire import raising
+from .records import ActionResult, Candidate, ContentState, Header, KeptValue, Neighbourhood, PastVisit, Signal
+from .wire import case_of, raising
 
-#: Largest single read of `content`; bounds one call's copy.
+#: Largest read of `content` in one call of the host.
 READ_BYTES_MAX = 8 * 1024 * 1024
 
 
@@ -25,59 +25,59 @@ class _Keeping:
         self.handle = handle
 
     def attribute(self, name: str) -> KeptValue | None:
-        """What this plugin last kept with the URI under a name that its description declares."""
+        """Returns the value that this plugin last kept with the URI. Its description declares the name."""
         return raising(KeptValue | None)(self.handle.attribute(name))
 
     def set_attribute(self, name: str, value: str) -> None:
-        """Keeps a value with the URI; an empty one removes it."""
+        """Keeps a value with the URI. An empty value removes it."""
         self.handle.set_attribute(name, value)
 
     def site_value(self, name: str) -> KeptValue | None:
-        """What this plugin last kept for the site."""
+        """Returns the value that this plugin last kept for the site."""
         return raising(KeptValue | None)(self.handle.site_value(name))
 
     def set_site_value(self, name: str, value: str) -> None:
-        """Keeps a value for the site; an empty one removes it."""
+        """Keeps a value for the site. An empty value removes it."""
         self.handle.set_site_value(name, value)
 
     def note(self, name: str) -> str | None:
-        """A note that a plugin of this visit left."""
+        """Returns a note of a plugin of this visit."""
         return self.handle.note(name)
 
 
 class Document(_Keeping):
     """A response, or a fragment of one."""
 
-    uri: str = _fact("uri", str, "The URI it was fetched from.")
-    base: str = _fact("base", str, "What its relative references resolve against.")
+    uri: str = _fact("uri", str, "The URI from which it was fetched.")
+    base: str = _fact("base", str, "The base of relative references.")
     status: int = _fact("status", int, "HTTP status, or a code of the glossary.")
     headers: list[Header] = _fact("headers", list[Header], "Every header in the order received.")
     media_type: str = _fact("media_type", str, "Media type, lower-case, without parameters.")
-    charset: str | None = _fact("charset", str | None, "Encoding label as `text` used it.")
-    fragment: str | None = _fact("fragment", str | None, "Where a fragment stood; None for a whole document.")
+    charset: str | None = _fact("charset", str | None, "Label of the encoding that `text` used.")
+    fragment: str | None = _fact("fragment", str | None, "Position of a fragment in its document; None for a whole document.")
     length: int = _fact("length", int, "Content length in bytes.")
 
     def header(self, name: str) -> list[str]:
-        """All values of one header, in order; the name is compared without case."""
+        """Returns all values of one header, in the order received. Case of the name is ignored."""
         return self.handle.header(name)
 
     def read(self, offset: int, length: int) -> bytes:
-        """Content from `offset`, at most `length` bytes; shorter at the end, empty past it."""
+        """Returns at most `length` bytes from `offset`: fewer at the end of the content, none past it."""
         return bytes(self.handle.read(offset, length))
 
     def content(self) -> bytes:
-        """The whole content, transfer and content codings removed."""
+        """Returns the whole content, without transfer and content codings."""
         length = self.length
         if length <= READ_BYTES_MAX:
             return self.read(0, length)
         return b"".join(self.read(offset, READ_BYTES_MAX) for offset in range(0, length, READ_BYTES_MAX))
 
     def text(self) -> str:
-        """The whole content as text; what cannot be decoded reads U+FFFD."""
+        """Returns the whole content as text. Invalid bytes become U+FFFD."""
         return self.handle.text()
 
     def set_note(self, name: str, value: str) -> None:
-        """Leaves a note for later plugins of this visit, and for the metadata record."""
+        """Leaves a note for later plugins of this visit and for the metadata record."""
         self.handle.set_note(name, value)
 
     def annotate(self, annotation: str) -> None:
@@ -86,55 +86,85 @@ class Document(_Keeping):
 
 
 class Visit(_Keeping):
-    """The URI's standing in the crawl at this visit."""
+    """The facts about a URI at this visit."""
 
     now: datetime = _fact("now", datetime, "The time of this visit. Plugins have no other clock.")
     status: int = _fact("status", int, "Fetch status of this visit; 0 before the fetch.")
     media_type: str = _fact("media_type", str, "Media type of this visit's response.")
     state: str = _fact("state", ContentState, "State of the content: new, changed, unchanged or unknown.")
     size: int | None = _fact("size", int | None, "Size of the content.")
-    last_wait: timedelta | None = _fact("last_wait", timedelta | None, "The wait that led to this visit.")
-    overdue: timedelta = _fact("overdue", timedelta, "How long past its due time this visit began.")
-    visits: int = _fact("visits", int, "Completed visits, this one included once fetched.")
-    versions: int = _fact("versions", int, "Versions seen.")
+    last_wait: timedelta | None = _fact("last_wait", timedelta | None, "The wait before this visit.")
+    overdue: timedelta = _fact("overdue", timedelta, "Time from the due time to the beginning of this visit.")
+    visits: int = _fact("visits", int, "Number of completed visits, with this one after its fetch.")
+    versions: int = _fact("versions", int, "Number of versions.")
     history: list[PastVisit] = _fact("history", list[PastVisit], "Earlier visits, newest first.")
-    outlinks: int = _fact("outlinks", int, "Links found on the document when it was last extracted.")
-    inlinks: int = _fact("inlinks", int, "Times the document has been found linked.")
+    outlinks: int = _fact("outlinks", int, "Number of links in the document at its last extraction.")
+    inlinks: int = _fact("inlinks", int, "Number of pages of other registrable domains that embed the document.")
     signals: list[Signal] = _fact("signals", list[Signal], "News since the last visit, newest first.")
-    neighbourhood: list[Neighbourhood] = _fact("neighbourhood", list[Neighbourhood], "The documents around it.")
+    neighbourhood: list[Neighbourhood] = _fact("neighbourhood", list[Neighbourhood], "Sums about related documents.")
 
     @property
     def candidate(self) -> Candidate:
-        """What was asked for, as filters saw it at discovery."""
+        """The candidate as filters saw it at discovery."""
         return raising(Candidate)(self.handle.candidate())
 
     def validator(self, name: str) -> str | None:
-        """Header of the last archived version that the host keeps: `etag`, `last-modified`."""
+        """Returns a header of the last archived version: `etag` or `last-modified`."""
         return self.handle.validator(name)
 
     def measure(self, name: str) -> float | None:
-        """A value that the host computes for whole queues or crawls."""
+        """Returns a value that the host computes for whole queues or crawls."""
         return self.handle.measure(name)
 
 
 class Queue:
-    """A queue that is to be ranked."""
+    """A queue to rank."""
 
     def __init__(self, handle: Any):
         self.handle = handle
 
     name: str = _fact("name", str, "Its name, such as `org,example,www,`.")
-    queued: int = _fact("queued", int, "URIs that wait in it.")
-    succeeded: int = _fact("succeeded", int, "Completed fetches that were successes.")
-    failed: int = _fact("failed", int, "Completed fetches that failed.")
+    queued: int = _fact("queued", int, "Number of URIs that wait in it.")
+    succeeded: int = _fact("succeeded", int, "Number of successful fetches.")
+    failed: int = _fact("failed", int, "Number of failed fetches.")
     bytes: int = _fact("bytes", int, "Bytes fetched.")
     best: int | None = _fact("best", int | None, "Precedence of its best waiting URI.")
-    base: int = _fact("base", int, "The precedence that the profile gives it.")
-    now: datetime = _fact("now", datetime, "The time at which this is asked.")
+    base: int = _fact("base", int, "Its precedence in the profile.")
+    now: datetime = _fact("now", datetime, "The time of this call.")
+
+
+class Page:
+    """A page in a browser, as it was just before the call. Lengths are CSS pixels."""
+
+    def __init__(self, handle: Any):
+        self.handle = handle
+
+    uri: str = _fact("uri", str, "The URI in the browser, with changes by scripts.")
+    title: str = _fact("title", str, "Title of the document.")
+    elements: int = _fact("elements", int, "Number of elements.")
+    text_length: int = _fact("text_length", int, "Length of the visible text in UTF-16 code units.")
+    scroll_height: int = _fact("scroll_height", int, "Height of the document.")
+    scroll_top: int = _fact("scroll_top", int, "Height of the part above the window.")
+    window_height: int = _fact("window_height", int, "Height of the window.")
+    requests_in_flight: int = _fact("requests_in_flight", int, "Number of requests in flight.")
+    time_used: timedelta = _fact("time_used", timedelta, "Time since the page was opened.")
+    time_left: timedelta = _fact("time_left", timedelta, "Time until the host ends the behaviours.")
+    step: int = _fact("step", int, "Number of this step; 0 is the one after loading.")
+    steps_left: int = _fact("steps_left", int, "Number of steps that may follow this one.")
+
+    def count(self, selector: str) -> int | None:
+        """Returns the number of elements that match a selector of the last plan's `count`. None if the selector is invalid, and if
+        the last plan did not name it."""
+        return self.handle.count(selector)
+
+    @property
+    def results(self) -> list[ActionResult]:
+        """Results of the last step's actions, in the same order; empty at the first step."""
+        return [ActionResult(*case_of(result)) for result in self.handle.results()]
 
 
 class Candidates:
-    """All candidates of a call, in the order found. A column comes from the host when a value of it is first read."""
+    """The candidates of a call, in the order found. The host returns a column when its first value is read."""
 
     def __init__(self, handle: Any):
         self.handle = handle
@@ -147,17 +177,17 @@ class Candidates:
         return (_View(self, index) for index in range(len(self)))
 
     def in_table(self, name: str) -> list[bool]:
-        """Which of them have a row in a table."""
+        """Returns True for each candidate that has a row in the table."""
         key = f"table {name}"
         if key not in self._columns:
             self._columns[key] = host.host.find_candidates(name, self.handle)
         return self._columns[key]
 
     def column(self, name: str) -> list[Any]:
-        """A value of each, such as `uris`."""
+        """Returns a column, such as `uris`."""
         if name not in self._columns:
             column = getattr(self.handle, name)()
-            # A text has a line for each candidate.
+            # A column of texts is one text with a line for each candidate.
             self._columns[name] = column.split("\n") if isinstance(column, str) else column
         return self._columns[name]
 
@@ -167,7 +197,7 @@ def _column(name: str, *, optional: bool = False) -> Any:
 
 
 class _View:
-    """One of several candidates: reads as a `Candidate`."""
+    """A candidate of a call, with the attributes of a `Candidate`."""
 
     __slots__ = ("all", "index")
 

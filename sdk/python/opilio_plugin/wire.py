@@ -1,32 +1,35 @@
-"""Between the records that plugins write and those of the bindings. How each is turned follows from its annotations, once,
-when the module is loaded; what does not fit them is said with its place."""
+"""Conversion between the records of plugins and those of the bindings. It follows the annotations of the records. An error names
+the place of a value of another type."""
 
 from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, Callable, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Callable, NewType, Union, get_args, get_origin, get_type_hints
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-#: Later than any clock; what lies behind it is read as this.
+#: The last instant that a `datetime` has. Later ones become this.
 LAST_MS = (datetime.max.replace(tzinfo=UTC) - EPOCH) // timedelta(milliseconds=1)
+
+#: An int that may be negative.
+Signed = NewType("Signed", int)
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A variant of the contract: its name, the cases without a value, and those with one by their Python type."""
+    """A variant of the contract: its name, the cases without a value, and the Python types of those with a value."""
 
     name: str
     cases: tuple[str, ...] = ()
     payloads: dict[str, type] = field(default_factory=dict, hash=False)
-    #: What is not among the cases is the case `other`.
+    #: Other texts become the case `other`.
     other: bool = False
     enum: bool = False
 
 
 class WrongType(TypeError):
-    """What a plugin answered is not what the contract wants."""
+    """An answer of a plugin that does not match the contract."""
 
     def __init__(self, value: Any, wanted: str):
         got = "nothing" if value is None else f"{type(value).__name__} {value!r:.80}"
@@ -34,7 +37,7 @@ class WrongType(TypeError):
         self.place = ""
 
     def within(self, place: str) -> "WrongType":
-        """The same, seen from one step further out."""
+        """Returns the error with a longer place."""
         self.place = f"{place}{'.' if self.place and not self.place.startswith('[') else ''}{self.place}"
         return self
 
@@ -43,14 +46,14 @@ class WrongType(TypeError):
 
 
 class Bindings:
-    """How the bindings' values are made. In a component `guest.py` has them, natively `double.py`."""
+    """Makes values of the bindings. A component uses those of `guest.py`, native tests those of `double.py`."""
 
     def record(self, name: str, values: dict[str, Any]) -> Any:
-        """A record."""
+        """Makes a record."""
         raise NotImplementedError
 
     def case(self, variant: Variant, case: str, *value: Any) -> Any:
-        """A case of a variant, or a value of an enumeration."""
+        """Makes a case of a variant, or a value of an enumeration."""
         raise NotImplementedError
 
 
@@ -58,12 +61,12 @@ _bindings = Bindings()
 
 
 def bindings() -> Bindings:
-    """Those in use."""
+    """Returns the bindings in use."""
     return _bindings
 
 
 def connect(made: Bindings) -> None:
-    """Puts the bindings in their place."""
+    """Sets the bindings to use."""
     global _bindings
     _bindings = made
 
@@ -73,7 +76,7 @@ Turn = Callable[[Any], Any]
 
 @cache
 def lowering(hint: Any) -> Turn:
-    """From a value of this type to that of the bindings."""
+    """Returns the conversion from values of this type to those of the bindings."""
     if get_origin(hint) is Annotated:
         kind, variant = get_args(hint)
         return _lower_variant(variant)
@@ -90,12 +93,18 @@ def lowering(hint: Any) -> Turn:
 
 def _exactly(kind: type, wanted: str) -> Turn:
     def lower(value: Any) -> Any:
-        # True is an int, and an offset it is not.
+        # True is an int in Python, but not an offset.
         if not isinstance(value, kind) or (kind is int and (isinstance(value, bool) or value < 0)):
             raise WrongType(value, wanted)
         return value
 
     return lower
+
+
+def _signed(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise WrongType(value, "an int")
+    return value
 
 
 def _instant(value: Any) -> int:
@@ -119,6 +128,7 @@ def _bytes(value: Any) -> bytes:
 _SCALARS: dict[Any, Turn] = {
     str: _exactly(str, "a str"),
     int: _exactly(int, "an int that is not negative"),
+    Signed: _signed,
     bool: _exactly(bool, "True or False"),
     bytes: _bytes,
     datetime: _instant,
@@ -170,10 +180,7 @@ def _lower_variant(variant: Variant) -> Turn:
     def lower(value: Any) -> Any:
         for case, kind in variant.payloads.items():
             if isinstance(value, kind):
-                # A class of its own stands for its one field.
-                payload = value if not is_dataclass(kind) else getattr(value, fields(kind)[0].name)
-                hint = kind if not is_dataclass(kind) else _hints(kind)[fields(kind)[0].name]
-                return _bindings.case(variant, case, lowering(hint)(payload))
+                return _bindings.case(variant, case, *_payload(value, kind))
         if value in variant.cases:
             return _bindings.case(variant, value)
         if variant.other and isinstance(value, str):
@@ -183,9 +190,16 @@ def _lower_variant(variant: Variant) -> Turn:
     return lower
 
 
+def _payload(value: Any, kind: type) -> list[Any]:
+    """Returns the value of a case, if it has one. A class with one field stands for that field."""
+    if is_dataclass(kind) and len(fields(kind)) < 2:
+        return [lowering(_hints(kind)[one.name])(getattr(value, one.name)) for one in fields(kind)]
+    return [lowering(kind)(value)]
+
+
 @cache
 def raising(hint: Any) -> Turn:
-    """From a value of the bindings to one of this type."""
+    """Returns the conversion from values of the bindings to those of this type."""
     if get_origin(hint) is Annotated:
         return case_name
     inner = _optional(hint)
@@ -206,15 +220,30 @@ def raising(hint: Any) -> Turn:
     return lambda value: value
 
 
+def case_of(value: Any) -> tuple[str, Any]:
+    """Returns the name of a case in the contract, and its value. The case `other` has its text as name."""
+    if isinstance(value, dict):
+        [(name, payload)] = value.items()
+    elif isinstance(value, str):
+        name, payload = value, None
+    else:
+        name, payload = _name_of_class(value), getattr(value, "value", None)
+    return (payload, None) if name == "other" else (name, payload)
+
+
 def case_name(value: Any) -> str:
-    """The name of a case, as the contract writes it; of `other` that which it holds."""
+    """Returns the name of a case in the contract. The case `other` has its text as name."""
     if isinstance(value, str):
         return value
     if isinstance(value, Enum):
         return value.name.lower().replace("_", "-")
     if hasattr(value, "value"):
         return value.value
-    # The bindings call a case's class `Stage_PreFetch`.
+    return _name_of_class(value)
+
+
+def _name_of_class(value: Any) -> str:
+    # The class of a case has a name such as `Stage_PreFetch`.
     words = type(value).__name__.partition("_")[2]
     return "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in words).lstrip("-")
 
@@ -225,7 +254,7 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def _optional(hint: Any) -> Any:
-    """The type that this one or None is; None where it is not so."""
+    """Returns the other type of an optional one, or None for other types."""
     if get_origin(hint) in (Union, UnionType) and NoneType in get_args(hint):
         rest = [kind for kind in get_args(hint) if kind is not NoneType]
         return rest[0] if len(rest) == 1 else Union[tuple(rest)]

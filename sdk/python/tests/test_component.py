@@ -1,5 +1,5 @@
-"""A component, in the sandbox: the program `opilio` puts cases to it and shows what becomes of faults. It is the
-checkout's own, or the one that OPILIO names."""
+"""Tests of a component in the sandbox. The program `opilio` runs cases on it and shows its errors. OPILIO names the program; the
+default is that of the checkout."""
 
 import json
 import os
@@ -28,7 +28,7 @@ class Components(unittest.TestCase):
         cls.folder.cleanup()
 
     def run_plugin(self, name, pages, *more):
-        """Once for all pages, since the component has to be compiled for it."""
+        """Runs a plugin once for all pages, because each run compiles the component."""
         with tempfile.TemporaryDirectory() as folder:
             for page, text in pages.items():
                 (Path(folder) / f"{page}.html").write_text(text)
@@ -40,10 +40,10 @@ class Components(unittest.TestCase):
 
     def test_the_cases_of_the_rust_sdk_hold_natively_and_in_the_sandbox(self):
         headline = Project.read(GUESTS).plugins()[:1]
-        self.assertEqual(check_cases(headline, GUESTS / "cases"), 8)
+        self.assertEqual(check_cases(headline, GUESTS / "cases"), 10)
         command = [OPILIO, "plugin", "test", self.component, "--cases", GUESTS / "cases"]
         run = subprocess.run(command, capture_output=True, text=True)
-        self.assertIn("8 cases passed", run.stdout, run.stderr)
+        self.assertIn("10 cases passed", run.stdout, run.stderr)
 
     def test_nothing_moves_in_it_and_nothing_leads_out(self):
         said = self.run_plugin("inert", {"a": "<p>", "b": "<p>"}, "--json").stdout
@@ -85,7 +85,7 @@ class Components(unittest.TestCase):
 
 class Projects(unittest.TestCase):
     def check(self, files, message):
-        """In a process of its own, since each project has a module of the same name."""
+        """Builds in a process of its own, because all projects have a module of the same name."""
         with tempfile.TemporaryDirectory() as folder:
             for name, content in files.items():
                 (Path(folder) / name).write_text(content)

@@ -1,4 +1,4 @@
-"""Sources that are put into a snapshot, as far as no toolchain is needed."""
+"""Tests of sources in a snapshot, without a toolchain."""
 
 import sys
 import tempfile

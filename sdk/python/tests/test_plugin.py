@@ -1,4 +1,4 @@
-"""The layer, natively: kinds, settings, what is said of mistakes."""
+"""Native tests of the SDK: kinds, settings, answers, and messages about errors."""
 
 import json
 import unittest
@@ -7,33 +7,45 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from opilio_plugin import (
+    ActionResult,
     Candidate,
+    Click,
     Document,
+    Evaluate,
     Extraction,
     Extractor,
     Filter,
     Fragment,
     Link,
     Observer,
+    PageBehavior,
+    Pause,
     Precedence,
     Ruling,
+    Screenshot,
+    Scroll,
+    ScrollBy,
+    ScrollToElement,
     SettingsFault,
     SettingsFaults,
     Span,
+    StepPlan,
     StripProblem,
     TextAt,
     Wait,
     WaitEvaluator,
+    WaitForNetwork,
+    WaitForSelector,
     setting,
     table,
 )
 from opilio_plugin import DigestStripper, PastVisit
 from opilio_plugin import wire
 from opilio_plugin.component import Component, Refused
-from opilio_plugin.double import CandidatesHandle, DocumentHandle, Json, QueueHandle, VisitHandle
+from opilio_plugin.double import CandidatesHandle, DocumentHandle, Json, PageHandle, QueueHandle, VisitHandle
 from opilio_plugin.settings import filled, schema_of
 from opilio_plugin.views import READ_BYTES_MAX
-from opilio_plugin.testing import candidates, configured, document, host, visit
+from opilio_plugin.testing import candidates, configured, document, host, page, visit
 
 
 def extractor(work):
@@ -48,7 +60,7 @@ def extractor(work):
 
 
 def ask(plugin, call, *arguments, settings="{}"):
-    """The answer to a call as JSON has it."""
+    """Returns the answer to a call as JSON."""
     host()
     wire.connect(Json())
     component = Component([plugin], "2.0.0")
@@ -279,6 +291,80 @@ class Answers(unittest.TestCase):
         for rank in (0, 256, True, 1.5):
             with self.assertRaisesRegex(wire.WrongType, "must be a precedence from 1 to 255, or None, not"):
                 ranked(rank)
+
+
+class PageBehaviors(unittest.TestCase):
+    def planned(self, answer, page=None, memory=b""):
+        class X(PageBehavior):
+            name = "x"
+            summary = "X."
+
+            def step(self, page, visit, memory):
+                return answer(page, memory) if callable(answer) else answer
+
+        return ask(X, "step", PageHandle(page or {}), VisitHandle({}), memory)
+
+    def test_actions_have_the_form_of_the_contract(self):
+        actions = [
+            Scroll(),
+            Scroll(ScrollBy(-300)),
+            Scroll(ScrollToElement("#end")),
+            Click("a"),
+            Click("button", "more", at_most=5, only_new=True),
+            WaitForSelector(".new", timedelta(milliseconds=100)),
+            WaitForNetwork(),
+            Pause(timedelta(milliseconds=7)),
+            Evaluate("return 1"),
+            Screenshot(),
+        ]
+        plan = self.planned(StepPlan(actions, ["button"], b"\x01"))
+        self.assertEqual(
+            plan.pop("actions"),
+            [
+                {"scroll": "bottom"},
+                {"scroll": {"by": -300}},
+                {"scroll": {"element": "#end"}},
+                {"click": {"selector": "a", "text": None, "at-most": 1, "only-new": False}},
+                {"click": {"selector": "button", "text": "more", "at-most": 5, "only-new": True}},
+                {"wait-for-selector": {"selector": ".new", "at-most": 100}},
+                {"wait-for-network": 5000},
+                {"wait": 7},
+                {"evaluate": "return 1"},
+                "screenshot",
+            ],
+        )
+        self.assertEqual(plan, {"count": ["button"], "memory": b"\x01", "finished": False})
+
+    def test_actions_alone_are_the_last_step_and_so_is_none(self):
+        last = self.planned(lambda page, memory: (Click(word) for word in ("a", "b")))
+        self.assertEqual((len(last["actions"]), last["finished"]), (2, True))
+        self.assertEqual(self.planned(None), {"actions": [], "count": [], "memory": b"", "finished": True})
+
+    def test_a_page_is_read_with_its_results(self):
+        results = ["done", {"clicked": 3}, {"value": '{"a": [1]}'}, {"exception": "no"}, {"other": "later"}]
+        made = page(uri="http://a/", step=2, time_left=1500, counts={"a": 4}, results=results)
+        self.assertEqual((made.uri, made.step, made.time_left), ("http://a/", 2, timedelta(seconds=1.5)))
+        self.assertEqual((made.count("a"), made.count("b")), (4, None))
+        self.assertEqual([result.name for result in made.results], ["done", "clicked", "value", "exception", "later"])
+        self.assertEqual([result.clicked for result in made.results], [0, 3, 0, 0, 0])
+        self.assertEqual(made.results[2].value, {"a": [1]})
+        self.assertEqual(made.results[3], ActionResult("exception", "no"))
+
+    def test_memory_is_passed_on(self):
+        self.assertEqual(self.planned(lambda page, memory: StepPlan(memory=memory + b"2"), memory=b"1")["memory"], b"12")
+
+    def test_wrong_actions_are_named_with_their_place(self):
+        names = "scroll, click, wait-for-selector, wait-for-network, wait, evaluate, screenshot"
+        for answer, message in [
+            ([7], f"actions[0] must be one of {names}, not int 7"),
+            ([Scroll("botom")], "actions[0] must be one of top, bottom, to, by, element, not str 'botom'"),
+            ([Scroll(ScrollBy("1"))], "actions[0] must be an int, not str '1'"),
+            ([Click(3)], "actions[0].selector must be a str, not int 3"),
+            (StepPlan(memory="text"), "memory must be bytes, not str 'text'"),
+        ]:
+            with self.subTest(message), self.assertRaises(wire.WrongType) as wrong:
+                self.planned(answer)
+            self.assertEqual(str(wrong.exception), message)
 
 
 class Views(unittest.TestCase):

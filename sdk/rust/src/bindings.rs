@@ -20,11 +20,11 @@ pub mod common {
         inline: "
             package opilio:sdk;
             world common {
-                import opilio:plugin/types@0.2.0;
-                import opilio:plugin/documents@0.2.0;
-                import opilio:plugin/log@0.2.0;
-                import opilio:plugin/counters@0.2.0;
-                import opilio:plugin/tables@0.2.0;
+                import opilio:plugin/types@0.3.0;
+                import opilio:plugin/documents@0.3.0;
+                import opilio:plugin/log@0.3.0;
+                import opilio:plugin/counters@0.3.0;
+                import opilio:plugin/tables@0.3.0;
             }
         ",
         world: "opilio:sdk/common",
@@ -32,30 +32,31 @@ pub mod common {
         generate_unused_types: true,
         additional_derives: [PartialEq],
         additional_type_attributes: {
-            "opilio:plugin/types@0.2.0/named-value": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
-            "opilio:plugin/types@0.2.0/header": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
-            "opilio:plugin/types@0.2.0/span": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
-            "opilio:plugin/types@0.2.0/date-signal": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
-            "opilio:plugin/types@0.2.0/submission": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
-            "opilio:plugin/types@0.2.0/link-details": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
-            "opilio:plugin/types@0.2.0/link": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
-            "opilio:plugin/types@0.2.0/candidate": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
-            "opilio:plugin/types@0.2.0/past-visit": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
-            "opilio:plugin/types@0.2.0/signal": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
-            "opilio:plugin/types@0.2.0/kept-value": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
-            "opilio:plugin/tables@0.2.0/row": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
-            "opilio:plugin/tables@0.2.0/kind": [#[derive(serde::Deserialize, serde::Serialize)] #[serde(rename_all = "kebab-case")]],
-            "opilio:plugin/types@0.2.0/neighbourhood": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
-            "opilio:plugin/types@0.2.0/fragment": [#[derive(serde::Deserialize, serde::Serialize)] #[serde(deny_unknown_fields, rename_all = "kebab-case")]],
-            "opilio:plugin/types@0.2.0/hop": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(rename_all = "kebab-case")]],
-            "opilio:plugin/types@0.2.0/content-state": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(rename_all = "kebab-case")]],
-            "opilio:plugin/types@0.2.0/fragment-content": [#[derive(serde::Deserialize, serde::Serialize)] #[serde(rename_all = "kebab-case")]],
+            "opilio:plugin/types@0.3.0/named-value": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
+            "opilio:plugin/types@0.3.0/header": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
+            "opilio:plugin/types@0.3.0/span": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
+            "opilio:plugin/types@0.3.0/date-signal": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
+            "opilio:plugin/types@0.3.0/submission": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
+            "opilio:plugin/types@0.3.0/link-details": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
+            "opilio:plugin/types@0.3.0/link": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
+            "opilio:plugin/types@0.3.0/candidate": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
+            "opilio:plugin/types@0.3.0/past-visit": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
+            "opilio:plugin/types@0.3.0/signal": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
+            "opilio:plugin/types@0.3.0/kept-value": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
+            "opilio:plugin/tables@0.3.0/row": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
+            "opilio:plugin/tables@0.3.0/kind": [#[derive(serde::Deserialize, serde::Serialize)] #[serde(rename_all = "kebab-case")]],
+            "opilio:plugin/types@0.3.0/neighbourhood": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
+            "opilio:plugin/types@0.3.0/fragment": [#[derive(serde::Deserialize, serde::Serialize)] #[serde(deny_unknown_fields, rename_all = "kebab-case")]],
+            "opilio:plugin/types@0.3.0/hop": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(rename_all = "kebab-case")]],
+            "opilio:plugin/types@0.3.0/content-state": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(rename_all = "kebab-case")]],
+            "opilio:plugin/types@0.3.0/fragment-content": [#[derive(serde::Deserialize, serde::Serialize)] #[serde(rename_all = "kebab-case")]],
+            "opilio:plugin/documents@0.3.0/action-result": [#[derive(serde::Deserialize, serde::Serialize)] #[serde(rename_all = "kebab-case")]],
         },
         additional_member_attributes: {
-            "opilio:plugin/types@0.2.0/hop.link": [#[default]],
-            "opilio:plugin/types@0.2.0/content-state.unknown": [#[default]],
-            "opilio:plugin/types@0.2.0/fragment.context": [#[serde(default)]],
-            "opilio:plugin/types@0.2.0/fragment.base": [#[serde(default)]],
+            "opilio:plugin/types@0.3.0/hop.link": [#[default]],
+            "opilio:plugin/types@0.3.0/content-state.unknown": [#[default]],
+            "opilio:plugin/types@0.3.0/fragment.context": [#[serde(default)]],
+            "opilio:plugin/types@0.3.0/fragment.base": [#[serde(default)]],
         },
     });
 }
@@ -67,7 +68,7 @@ pub mod setup {
         inline: "
             package opilio:sdk;
             world setup {
-                export opilio:plugin/setup@0.2.0;
+                export opilio:plugin/setup@0.3.0;
             }
         ",
         world: "opilio:sdk/setup",
@@ -76,11 +77,11 @@ pub mod setup {
         generate_unused_types: true,
         additional_derives: [PartialEq],
         with: {
-            "opilio:plugin/types@0.2.0": crate::bindings::common::opilio::plugin::types,
+            "opilio:plugin/types@0.3.0": crate::bindings::common::opilio::plugin::types,
         },
         additional_type_attributes: {
-            "opilio:plugin/setup@0.2.0/handles": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
-            "opilio:plugin/setup@0.2.0/settings-fault": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
+            "opilio:plugin/setup@0.3.0/handles": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
+            "opilio:plugin/setup@0.3.0/settings-fault": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
         },
     });
 }
@@ -92,7 +93,7 @@ pub mod extractor {
         inline: "
             package opilio:sdk;
             world extractor {
-                export opilio:plugin/extractor@0.2.0;
+                export opilio:plugin/extractor@0.3.0;
             }
         ",
         world: "opilio:sdk/extractor",
@@ -101,11 +102,11 @@ pub mod extractor {
         generate_unused_types: true,
         additional_derives: [PartialEq],
         with: {
-            "opilio:plugin/types@0.2.0": crate::bindings::common::opilio::plugin::types,
-            "opilio:plugin/documents@0.2.0": crate::bindings::common::opilio::plugin::documents,
+            "opilio:plugin/types@0.3.0": crate::bindings::common::opilio::plugin::types,
+            "opilio:plugin/documents@0.3.0": crate::bindings::common::opilio::plugin::documents,
         },
         additional_type_attributes: {
-            "opilio:plugin/extractor@0.2.0/extraction": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
+            "opilio:plugin/extractor@0.3.0/extraction": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
         },
     });
 }
@@ -117,7 +118,7 @@ pub mod filter {
         inline: "
             package opilio:sdk;
             world filter {
-                export opilio:plugin/filter@0.2.0;
+                export opilio:plugin/filter@0.3.0;
             }
         ",
         world: "opilio:sdk/filter",
@@ -126,16 +127,16 @@ pub mod filter {
         generate_unused_types: true,
         additional_derives: [PartialEq],
         with: {
-            "opilio:plugin/types@0.2.0": crate::bindings::common::opilio::plugin::types,
-            "opilio:plugin/documents@0.2.0": crate::bindings::common::opilio::plugin::documents,
+            "opilio:plugin/types@0.3.0": crate::bindings::common::opilio::plugin::types,
+            "opilio:plugin/documents@0.3.0": crate::bindings::common::opilio::plugin::documents,
         },
         additional_type_attributes: {
-            "opilio:plugin/filter@0.2.0/stage": [#[derive(serde::Deserialize, serde::Serialize)] #[serde(rename_all = "kebab-case")]],
-            "opilio:plugin/filter@0.2.0/verdict": [#[derive(serde::Deserialize, serde::Serialize)] #[serde(rename_all = "kebab-case")]],
-            "opilio:plugin/filter@0.2.0/ruling": [#[derive(serde::Deserialize, serde::Serialize)] #[serde(deny_unknown_fields, rename_all = "kebab-case")]],
+            "opilio:plugin/filter@0.3.0/stage": [#[derive(serde::Deserialize, serde::Serialize)] #[serde(rename_all = "kebab-case")]],
+            "opilio:plugin/filter@0.3.0/verdict": [#[derive(serde::Deserialize, serde::Serialize)] #[serde(rename_all = "kebab-case")]],
+            "opilio:plugin/filter@0.3.0/ruling": [#[derive(serde::Deserialize, serde::Serialize)] #[serde(deny_unknown_fields, rename_all = "kebab-case")]],
         },
         additional_member_attributes: {
-            "opilio:plugin/filter@0.2.0/ruling.reason": [#[serde(default)]],
+            "opilio:plugin/filter@0.3.0/ruling.reason": [#[serde(default)]],
         },
     });
 }
@@ -147,7 +148,7 @@ pub mod digest_stripper {
         inline: "
             package opilio:sdk;
             world digest-stripper {
-                export opilio:plugin/digest-stripper@0.2.0;
+                export opilio:plugin/digest-stripper@0.3.0;
             }
         ",
         world: "opilio:sdk/digest-stripper",
@@ -156,11 +157,11 @@ pub mod digest_stripper {
         generate_unused_types: true,
         additional_derives: [PartialEq],
         with: {
-            "opilio:plugin/types@0.2.0": crate::bindings::common::opilio::plugin::types,
-            "opilio:plugin/documents@0.2.0": crate::bindings::common::opilio::plugin::documents,
+            "opilio:plugin/types@0.3.0": crate::bindings::common::opilio::plugin::types,
+            "opilio:plugin/documents@0.3.0": crate::bindings::common::opilio::plugin::documents,
         },
         additional_type_attributes: {
-            "opilio:plugin/digest-stripper@0.2.0/strip-problem": [#[derive(serde::Deserialize, serde::Serialize)] #[serde(rename_all = "kebab-case")]],
+            "opilio:plugin/digest-stripper@0.3.0/strip-problem": [#[derive(serde::Deserialize, serde::Serialize)] #[serde(rename_all = "kebab-case")]],
         },
     });
 }
@@ -172,7 +173,7 @@ pub mod wait_evaluator {
         inline: "
             package opilio:sdk;
             world wait-evaluator {
-                export opilio:plugin/wait-evaluator@0.2.0;
+                export opilio:plugin/wait-evaluator@0.3.0;
             }
         ",
         world: "opilio:sdk/wait-evaluator",
@@ -181,11 +182,11 @@ pub mod wait_evaluator {
         generate_unused_types: true,
         additional_derives: [PartialEq],
         with: {
-            "opilio:plugin/types@0.2.0": crate::bindings::common::opilio::plugin::types,
-            "opilio:plugin/documents@0.2.0": crate::bindings::common::opilio::plugin::documents,
+            "opilio:plugin/types@0.3.0": crate::bindings::common::opilio::plugin::types,
+            "opilio:plugin/documents@0.3.0": crate::bindings::common::opilio::plugin::documents,
         },
         additional_type_attributes: {
-            "opilio:plugin/wait-evaluator@0.2.0/wait": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
+            "opilio:plugin/wait-evaluator@0.3.0/wait": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
         },
     });
 }
@@ -197,7 +198,7 @@ pub mod change_evaluator {
         inline: "
             package opilio:sdk;
             world change-evaluator {
-                export opilio:plugin/change-evaluator@0.2.0;
+                export opilio:plugin/change-evaluator@0.3.0;
             }
         ",
         world: "opilio:sdk/change-evaluator",
@@ -206,12 +207,12 @@ pub mod change_evaluator {
         generate_unused_types: true,
         additional_derives: [PartialEq],
         with: {
-            "opilio:plugin/types@0.2.0": crate::bindings::common::opilio::plugin::types,
-            "opilio:plugin/documents@0.2.0": crate::bindings::common::opilio::plugin::documents,
+            "opilio:plugin/types@0.3.0": crate::bindings::common::opilio::plugin::types,
+            "opilio:plugin/documents@0.3.0": crate::bindings::common::opilio::plugin::documents,
         },
         additional_type_attributes: {
-            "opilio:plugin/change-evaluator@0.2.0/difference": [#[derive(serde::Deserialize, serde::Serialize)] #[serde(rename_all = "kebab-case")]],
-            "opilio:plugin/change-evaluator@0.2.0/comparison": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
+            "opilio:plugin/change-evaluator@0.3.0/difference": [#[derive(serde::Deserialize, serde::Serialize)] #[serde(rename_all = "kebab-case")]],
+            "opilio:plugin/change-evaluator@0.3.0/comparison": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
         },
     });
 }
@@ -223,7 +224,7 @@ pub mod precedence {
         inline: "
             package opilio:sdk;
             world precedence {
-                export opilio:plugin/precedence@0.2.0;
+                export opilio:plugin/precedence@0.3.0;
             }
         ",
         world: "opilio:sdk/precedence",
@@ -232,8 +233,8 @@ pub mod precedence {
         generate_unused_types: true,
         additional_derives: [PartialEq],
         with: {
-            "opilio:plugin/types@0.2.0": crate::bindings::common::opilio::plugin::types,
-            "opilio:plugin/documents@0.2.0": crate::bindings::common::opilio::plugin::documents,
+            "opilio:plugin/types@0.3.0": crate::bindings::common::opilio::plugin::types,
+            "opilio:plugin/documents@0.3.0": crate::bindings::common::opilio::plugin::documents,
         },
     });
 }
@@ -245,7 +246,7 @@ pub mod observer {
         inline: "
             package opilio:sdk;
             world observer {
-                export opilio:plugin/observer@0.2.0;
+                export opilio:plugin/observer@0.3.0;
             }
         ",
         world: "opilio:sdk/observer",
@@ -254,13 +255,42 @@ pub mod observer {
         generate_unused_types: true,
         additional_derives: [PartialEq],
         with: {
-            "opilio:plugin/types@0.2.0": crate::bindings::common::opilio::plugin::types,
+            "opilio:plugin/types@0.3.0": crate::bindings::common::opilio::plugin::types,
         },
         additional_type_attributes: {
-            "opilio:plugin/observer@0.2.0/finished": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
-            "opilio:plugin/observer@0.2.0/line": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
-            "opilio:plugin/observer@0.2.0/observation": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
-            "opilio:plugin/observer@0.2.0/report-file": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
+            "opilio:plugin/observer@0.3.0/finished": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
+            "opilio:plugin/observer@0.3.0/line": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
+            "opilio:plugin/observer@0.3.0/observation": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
+            "opilio:plugin/observer@0.3.0/report-file": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
+        },
+    });
+}
+
+/// The kind `page-behavior`.
+pub mod page_behavior {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        inline: "
+            package opilio:sdk;
+            world page-behavior {
+                export opilio:plugin/page-behavior@0.3.0;
+            }
+        ",
+        world: "opilio:sdk/page-behavior",
+        pub_export_macro: true,
+        runtime_path: "opilio_plugin::bindings::rt",
+        generate_unused_types: true,
+        additional_derives: [PartialEq],
+        with: {
+            "opilio:plugin/types@0.3.0": crate::bindings::common::opilio::plugin::types,
+            "opilio:plugin/documents@0.3.0": crate::bindings::common::opilio::plugin::documents,
+        },
+        additional_type_attributes: {
+            "opilio:plugin/page-behavior@0.3.0/scroll-target": [#[derive(serde::Deserialize, serde::Serialize)] #[serde(rename_all = "kebab-case")]],
+            "opilio:plugin/page-behavior@0.3.0/click": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
+            "opilio:plugin/page-behavior@0.3.0/selector-wait": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
+            "opilio:plugin/page-behavior@0.3.0/action": [#[derive(serde::Deserialize, serde::Serialize)] #[serde(rename_all = "kebab-case")]],
+            "opilio:plugin/page-behavior@0.3.0/step-plan": [#[derive(Default, serde::Deserialize, serde::Serialize)] #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]],
         },
     });
 }

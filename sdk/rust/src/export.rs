@@ -102,6 +102,9 @@ macro_rules! __add {
     ($plugins:ident, wait_evaluators, $plugin:ty) => {
         $plugins.wait_evaluator::<$plugin>()
     };
+    ($plugins:ident, page_behaviors, $plugin:ty) => {
+        $plugins.page_behavior::<$plugin>()
+    };
 }
 
 #[doc(hidden)]
@@ -128,6 +131,9 @@ macro_rules! __export_kind {
     (wait_evaluators) => {
         $crate::bindings::wait_evaluator::export!(OpilioComponent with_types_in $crate::bindings::wait_evaluator);
     };
+    (page_behaviors) => {
+        $crate::bindings::page_behavior::export!(OpilioComponent with_types_in $crate::bindings::page_behavior);
+    };
 }
 
 #[cfg(target_arch = "wasm32")]
@@ -135,13 +141,13 @@ mod component {
     use std::cell::OnceCell;
 
     use crate::bindings::{
-        change_evaluator, digest_stripper, extractor, filter, observer, precedence, setup,
-        wait_evaluator,
+        change_evaluator, digest_stripper, extractor, filter, observer, page_behavior, precedence,
+        setup, wait_evaluator,
     };
     use crate::{
         CandidatesHandle, Comparison, Component, Configured, Description, Document, Extraction,
-        Finished, Observation, Queue, Report, Ruling, SettingsFault, Span, Stage, StripProblem,
-        Visit, Wait,
+        Finished, Observation, Page, Queue, Report, Ruling, SettingsFault, Span, Stage, StepPlan,
+        StripProblem, Visit, Wait,
     };
 
     thread_local! {
@@ -242,6 +248,12 @@ mod component {
     impl<C: Component> wait_evaluator::exports::opilio::plugin::wait_evaluator::Guest for C {
         fn evaluate(visit: &Visit) -> Option<Wait> {
             configured(|plugin| plugin.evaluate(visit))
+        }
+    }
+
+    impl<C: Component> page_behavior::exports::opilio::plugin::page_behavior::Guest for C {
+        fn step(page: &Page, visit: &Visit, memory: Vec<u8>) -> StepPlan {
+            configured(|plugin| plugin.step(page, visit, &memory))
         }
     }
 }

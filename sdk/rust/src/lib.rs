@@ -1,7 +1,7 @@
 //! Write Opilio plugins in Rust: a settings struct, one or two traits, and an `export!` line.
 //!
 //! [`Plugin`] describes a plugin. [`Extractor`], [`Filter`], [`DigestStripper`], [`ChangeEvaluator`], [`WaitEvaluator`],
-//! [`Precedence`] and [`Observer`] are its kinds. [`export!`] makes a component of one or several plugins.
+//! [`Precedence`], [`Observer`] and [`PageBehavior`] are its kinds. [`export!`] makes a component of one or several plugins.
 //!
 //! The same crate runs natively: [`testing`] has documents and visits to call plugins with, and runs cases written in JSON.
 //! `README.md` beside this crate has a whole plugin.
@@ -14,6 +14,7 @@ mod document;
 mod export;
 mod faults;
 mod log;
+mod page;
 mod period;
 mod plugin;
 mod records;
@@ -28,6 +29,7 @@ mod native;
 pub use bindings::change_evaluator::exports::opilio::plugin::change_evaluator::{
     Comparison, Difference,
 };
+pub use bindings::common::opilio::plugin::documents::ActionResult;
 pub use bindings::common::opilio::plugin::types::{
     Candidate, ContentState, DateSignal, Fragment, FragmentContent, Header, Hop, KeptValue, Link,
     LinkDetails, NamedValue, Neighbourhood, PastVisit, Signal, Span, Submission,
@@ -38,6 +40,9 @@ pub use bindings::filter::exports::opilio::plugin::filter::{Ruling, Stage, Verdi
 pub use bindings::observer::exports::opilio::plugin::observer::{
     Finished, Line, Observation, ReportFile as Report,
 };
+pub use bindings::page_behavior::exports::opilio::plugin::page_behavior::{
+    Action, Click, ScrollTarget, SelectorWait, StepPlan,
+};
 pub use bindings::setup::exports::opilio::plugin::setup::{
     Description, Handles, Keep, Keeper, Kind, SettingsFault,
 };
@@ -47,12 +52,14 @@ pub use bindings::wait_evaluator::exports::opilio::plugin::wait_evaluator::Wait;
 #[doc(hidden)]
 pub use bindings::common::opilio::plugin::documents::Candidates as CandidatesHandle;
 #[cfg(target_arch = "wasm32")]
-pub use bindings::common::opilio::plugin::documents::{Document, Queue, Visit};
+pub use bindings::common::opilio::plugin::documents::{Document, Page, Queue, Visit};
 #[cfg(not(target_arch = "wasm32"))]
 #[doc(hidden)]
 pub use native::double::Candidates as CandidatesHandle;
 #[cfg(not(target_arch = "wasm32"))]
 pub use native::double::{Document, Queue, Visit};
+#[cfg(not(target_arch = "wasm32"))]
+pub use native::page::Page;
 #[cfg(not(target_arch = "wasm32"))]
 pub use native::testing;
 
@@ -61,9 +68,11 @@ pub use candidates::{CandidateView, Candidates};
 pub use export::{lines, lines_length};
 pub use faults::none_or;
 pub use log::{Level, count, debug, error, info, log, warn};
+pub use page::recall;
 pub use period::Period;
 pub use plugin::{
-    ChangeEvaluator, DigestStripper, Extractor, Filter, Observer, Plugin, Precedence, WaitEvaluator,
+    ChangeEvaluator, DigestStripper, Extractor, Filter, Observer, PageBehavior, Plugin, Precedence,
+    WaitEvaluator,
 };
 pub use registry::{Component, Configured, NoSettings, Plugins};
 pub use table::{Row, Table, TableKind, table};
@@ -75,12 +84,13 @@ pub use serde;
 /// Imports for a plugin's file: `use opilio_plugin::prelude::*;`.
 pub mod prelude {
     pub use crate::{
-        Candidate, CandidateView, Candidates, ChangeEvaluator, Comparison, ContentState,
-        DateSignal, Difference, DigestStripper, Document, Extraction, Extractor, Filter, Finished,
-        Fragment, FragmentContent, Handles, Header, Hop, Keep, KeptValue, Line, Link, LinkDetails,
-        NamedValue, Observation, Observer, Period, Plugin, Precedence, Queue, Report, Ruling,
-        SettingsFault, Span, Stage, StripProblem, Submission, Verdict, Visit, Wait, WaitEvaluator,
-        count, table,
+        Action, ActionResult, Candidate, CandidateView, Candidates, ChangeEvaluator, Click,
+        Comparison, ContentState, DateSignal, Difference, DigestStripper, Document, Extraction,
+        Extractor, Filter, Finished, Fragment, FragmentContent, Handles, Header, Hop, Keep,
+        KeptValue, Line, Link, LinkDetails, NamedValue, Observation, Observer, Page, PageBehavior,
+        Period, Plugin, Precedence, Queue, Report, Ruling, ScrollTarget, SelectorWait,
+        SettingsFault, Span, Stage, StepPlan, StripProblem, Submission, Verdict, Visit, Wait,
+        WaitEvaluator, count, recall, table,
     };
     pub use crate::{NoSettings, none_or};
     pub use schemars::JsonSchema;

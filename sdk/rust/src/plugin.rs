@@ -6,8 +6,8 @@ use serde::de::DeserializeOwned;
 use crate::candidates::with_candidate;
 use crate::{
     CandidateView, Candidates, Comparison, Document, Extraction, Finished, Handles, Keep,
-    NamedValue, Observation, Queue, Report, Ruling, SettingsFault, Span, Stage, StripProblem,
-    Visit, Wait,
+    NamedValue, Observation, Page, Queue, Report, Ruling, SettingsFault, Span, Stage, StepPlan,
+    StripProblem, Visit, Wait,
 };
 
 /// Description and settings of a plugin. The implementing type is the configured plugin.
@@ -146,4 +146,12 @@ pub trait Observer: Plugin {
         let _ = (memory, now);
         Vec::new()
     }
+}
+
+/// Operates a page in a browser, step by step, before its links, text and pictures are taken.
+pub trait PageBehavior: Plugin {
+    /// Plans the next actions. Each step runs in a fresh instance: `memory` is that of the last step on this page, empty at the
+    /// first. [`StepPlan::then`] and [`StepPlan::finish`] make plans; [`StepPlan::remember`] and [`recall`](crate::recall) turn
+    /// a value into memory and back.
+    fn step(&self, page: &Page, visit: &Visit, memory: &[u8]) -> StepPlan;
 }

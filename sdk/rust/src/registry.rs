@@ -8,9 +8,9 @@ use serde::Deserialize;
 
 use crate::{
     Candidates, CandidatesHandle, ChangeEvaluator, Comparison, Description, DigestStripper,
-    Document, Extraction, Extractor, Filter, Finished, Kind, Observation, Observer, Plugin,
-    Precedence, Queue, Report, Ruling, SettingsFault, Span, Stage, StripProblem, Visit, Wait,
-    WaitEvaluator,
+    Document, Extraction, Extractor, Filter, Finished, Kind, Observation, Observer, Page,
+    PageBehavior, Plugin, Precedence, Queue, Report, Ruling, SettingsFault, Span, Stage, StepPlan,
+    StripProblem, Visit, Wait, WaitEvaluator,
 };
 
 /// Settings of a plugin without settings.
@@ -51,6 +51,7 @@ struct Calls {
     rank_queue: Option<RankQueue>,
     observe: Option<Observe>,
     report: Option<MakeReport>,
+    step: Option<PlanStep>,
 }
 
 type Configure = fn(&str) -> Result<Box<dyn Any>, Vec<SettingsFault>>;
@@ -64,6 +65,7 @@ type RankCandidates = fn(&dyn Any, &Candidates<'_>, Option<&Document>) -> Vec<Op
 type RankQueue = fn(&dyn Any, &Queue) -> Option<u8>;
 type Observe = fn(&dyn Any, &[u8], &[Finished]) -> Observation;
 type MakeReport = fn(&dyn Any, &[u8], u64) -> Vec<Report>;
+type PlanStep = fn(&dyn Any, &Page, &Visit, &[u8]) -> StepPlan;
 
 impl Calls {
     fn kinds(&self) -> Vec<Kind> {
@@ -88,6 +90,9 @@ impl Calls {
         }
         if self.observe.is_some() {
             kinds.push(Kind::Observer);
+        }
+        if self.step.is_some() {
+            kinds.push(Kind::PageBehavior);
         }
         kinds
     }
@@ -165,6 +170,14 @@ impl Plugins {
     #[must_use]
     pub fn wait_evaluator<P: WaitEvaluator>(mut self) -> Self {
         self.calls::<P>().evaluate = Some(|plugin, visit| plugin_of::<P>(plugin).evaluate(visit));
+        self
+    }
+
+    /// Adds a page behaviour.
+    #[must_use]
+    pub fn page_behavior<P: PageBehavior>(mut self) -> Self {
+        self.calls::<P>().step =
+            Some(|plugin, page, visit, memory| plugin_of::<P>(plugin).step(page, visit, memory));
         self
     }
 
@@ -292,6 +305,12 @@ impl Configured {
     #[must_use]
     pub fn evaluate(&self, visit: &Visit) -> Option<Wait> {
         asked(self.calls.evaluate, "wait-evaluator")(&*self.plugin, visit)
+    }
+
+    /// `page-behavior.step`.
+    #[must_use]
+    pub fn step(&self, page: &Page, visit: &Visit, memory: &[u8]) -> StepPlan {
+        asked(self.calls.step, "page-behavior")(&*self.plugin, page, visit, memory)
     }
 }
 

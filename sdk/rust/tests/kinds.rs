@@ -1,4 +1,4 @@
-//! The kinds that contract 0.2.0 brought, tables and kept values, written and tested natively.
+//! Native tests of the kinds that contracts 0.2.0 and 0.3.0 added, of tables and kept values.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use opilio_plugin::testing::{
@@ -6,7 +6,7 @@ use opilio_plugin::testing::{
 };
 use opilio_plugin::{Kind, Plugins, TableKind, prelude::*};
 
-/// A document is the same while its first line is; what its URI's table says comes first; what has been seen is counted.
+/// Compares the first lines of documents, takes ranks from a table, counts events, and plans every action on a page.
 struct Headline;
 
 impl Plugin for Headline {
@@ -79,11 +79,77 @@ impl Observer for Headline {
     }
 }
 
+impl PageBehavior for Headline {
+    fn step(&self, page: &Page, visit: &Visit, memory: &[u8]) -> StepPlan {
+        if page.step() == 0 {
+            let plan = StepPlan {
+                memory: vec![1],
+                ..StepPlan::then(every_action())
+            };
+            return plan.count(["h1", "h2"]);
+        }
+        let mut clicked = 0;
+        let mut texts = Vec::new();
+        for result in page.results() {
+            match result {
+                ActionResult::Clicked(elements) => clicked += elements,
+                ActionResult::Value(text) | ActionResult::Exception(text) => texts.push(text),
+                _ => {}
+            }
+        }
+        let count = |selector| match page.count(selector) {
+            Some(count) => count.to_string(),
+            None => "none".to_owned(),
+        };
+        let facts = [
+            page.uri(),
+            page.title(),
+            page.elements().to_string(),
+            page.scroll_top().to_string(),
+            page.time_left().to_string(),
+            page.steps_left().to_string(),
+            count("h1"),
+            count("h2"),
+            texts.join(" "),
+            visit.candidate().uri,
+        ];
+        let seen = memory.first().copied().unwrap_or(0);
+        StepPlan {
+            actions: vec![Action::Evaluate(facts.join(" "))],
+            memory: vec![seen + u8::try_from(clicked).unwrap_or(u8::MAX)],
+            ..StepPlan::finish()
+        }
+    }
+}
+
+fn every_action() -> Vec<Action> {
+    vec![
+        Action::Scroll(ScrollTarget::Top),
+        Action::scroll_to_end(),
+        Action::Scroll(ScrollTarget::To(7)),
+        Action::Scroll(ScrollTarget::By(-7)),
+        Action::Scroll(ScrollTarget::Element("#a".to_owned())),
+        Action::click("b"),
+        Action::Click(Click {
+            selector: "c".to_owned(),
+            text: Some("more".to_owned()),
+            at_most: 5,
+            only_new: true,
+        }),
+        Action::wait_for(".d", 1000),
+        Action::WaitForNetwork(2000),
+        Action::Wait(3),
+        Action::Evaluate("return 1".to_owned()),
+        Action::Screenshot,
+    ]
+}
+
 fn plugins() -> Plugins {
     Plugins::new("1.0.0")
         .change_evaluator::<Headline>()
         .precedence::<Headline>()
         .observer::<Headline>()
+        .page_behavior::<Headline>()
 }
 
 #[test]
@@ -96,7 +162,12 @@ fn it_is_described_with_its_kinds_and_what_it_keeps() {
     let description = plugins().describe().remove(0);
     assert_eq!(
         description.kinds,
-        [Kind::ChangeEvaluator, Kind::Precedence, Kind::Observer]
+        [
+            Kind::ChangeEvaluator,
+            Kind::Precedence,
+            Kind::Observer,
+            Kind::PageBehavior
+        ]
     );
     let kept: Vec<_> = description.keeps.iter().map(|keep| &keep.name).collect();
     assert_eq!(kept, ["headline", "last-headline"]);

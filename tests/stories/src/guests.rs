@@ -61,6 +61,17 @@ pub fn wait_evaluator(misdeed: Misdeed) -> Vec<u8> {
     Guest::wait_evaluator(misdeed.body()).build()
 }
 
+/// A page behaviour that does this at its first step.
+pub fn page_behavior(misdeed: Misdeed) -> Vec<u8> {
+    Guest::page_behavior(misdeed.body()).build()
+}
+
+/// A page behaviour that scrolls to the top, again and again, and never finishes.
+pub fn restless_behavior() -> Vec<u8> {
+    let scroll = "(i32.store (i32.const 64) (i32.const 128)) (i32.store (i32.const 68) (i32.const 1)) (i32.const 64)";
+    Guest::page_behavior(scroll).build()
+}
+
 /// A filter that wants to ask servers on its own, which plugins may not.
 pub fn asks_for_the_network() -> Vec<u8> {
     let guest = Guest {
@@ -138,7 +149,7 @@ pub fn last_goes_first() -> Vec<u8> {
             (i32.const 8))))
         (local.get $name)";
     Guest {
-        imports: r#"(import "opilio:plugin/documents@0.2.0" "[method]queue.name"
+        imports: r#"(import "opilio:plugin/documents@0.3.0" "[method]queue.name"
             (func $queue-name (param i32 i32)))"#,
         ..Guest::precedence(links, queue)
     }
@@ -240,15 +251,15 @@ pub fn keeper() -> Vec<u8> {
             ..Described::default()
         }],
         imports: r#"
-            (import "opilio:plugin/documents@0.2.0" "[method]document.attribute"
+            (import "opilio:plugin/documents@0.3.0" "[method]document.attribute"
                 (func $attribute (param i32 i32 i32 i32)))
-            (import "opilio:plugin/documents@0.2.0" "[method]document.set-attribute"
+            (import "opilio:plugin/documents@0.3.0" "[method]document.set-attribute"
                 (func $set-attribute (param i32 i32 i32 i32 i32)))
-            (import "opilio:plugin/documents@0.2.0" "[method]document.site-value"
+            (import "opilio:plugin/documents@0.3.0" "[method]document.site-value"
                 (func $site-value (param i32 i32 i32 i32)))
-            (import "opilio:plugin/documents@0.2.0" "[method]document.set-site-value"
+            (import "opilio:plugin/documents@0.3.0" "[method]document.set-site-value"
                 (func $set-site-value (param i32 i32 i32 i32 i32)))
-            (import "opilio:plugin/documents@0.2.0" "[method]document.annotate"
+            (import "opilio:plugin/documents@0.3.0" "[method]document.annotate"
                 (func $annotate (param i32 i32 i32)))"#,
         ..Guest::document_filter(&body)
     }

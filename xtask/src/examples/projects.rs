@@ -17,7 +17,7 @@ use super::written::{block, shell};
 use super::{build_and_test, native};
 use crate::repository::root;
 
-const KINDS: [&str; 7] = [
+const KINDS: [&str; 8] = [
     "extractor",
     "filter",
     "digest-stripper",
@@ -25,6 +25,7 @@ const KINDS: [&str; 7] = [
     "wait-evaluator",
     "precedence",
     "observer",
+    "page-behavior",
 ];
 
 /// A language as `plugin new` knows it.
@@ -49,7 +50,8 @@ pub(super) const TEMPLATES: [Template; 7] = [
 /// The page for the templates' plugins.
 const PAGE: &str = "<p x-story=\"three.html\"> <a href=other.html>other</a>\n";
 
-/// Counters of each kind, for a template's plugin that finds its word.
+/// Counters of each kind, for a template's plugin that finds its word. Page behaviours need a browser: see
+/// `browser.rs`.
 const ANSWERS: [(&str, &str); 7] = [
     ("extractor", "links"),
     ("filter", "reject"),

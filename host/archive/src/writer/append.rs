@@ -33,8 +33,13 @@ pub(super) fn append(
             // ARC cannot store this record.
             continue;
         }
+        // ARC files have no requests.
+        let exchange = match config.format {
+            ArchiveFormat::Warc => capture,
+            ArchiveFormat::Arc => &[],
+        };
         if config.index
-            && let Some(mut entry) = cdxj::written(record)
+            && let Some(mut entry) = cdxj::written(record, exchange)
         {
             if entry.capture.digest.is_none() && record.kind == RecordKind::Resource {
                 entry.capture.digest = digest.map(|digest| digest.to_string());

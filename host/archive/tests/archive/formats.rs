@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use opilio_archive::{
-    Algorithm, ArchiveFormat, CdxjEntry, Compression, CrawlDocument, Digest, NameTemplate, Packing,
-    PluginInForce, Reader, Record, RefersTo, RevisitProfile, WarcInfo, Writer, WriterConfig,
-    Writers, archives, captures, check, index, index_path,
+    Algorithm, ArchiveFormat, BODY_UNINDEXED, CdxjEntry, Compression, CrawlDocument, Digest,
+    NameTemplate, Packing, PluginInForce, Reader, Record, RefersTo, RevisitProfile, WarcInfo,
+    Writer, WriterConfig, Writers, archives, captures, check, index, index_path,
 };
 use proptest::prelude::*;
 
@@ -325,6 +325,71 @@ fn the_index_written_along_is_that_of_the_file() {
         // SURT keys of hosts sort before those of look-ups: `dns:example.com`.
         assert!(lines[2].starts_with("com,example)/z 20060919172024 {\"url\":\"http://example.com/z\",\"mime\":\"warc/revisit\",\"status\":\"200\""), "{written}");
     }
+}
+
+#[test]
+fn a_response_to_a_post_is_found_by_what_was_posted() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = WriterConfig {
+        index: true,
+        ..config(directory.path(), Compression::Gzip(6))
+    };
+    let asked = |number: u128, of: u128, body: &str| {
+        let length = body.len();
+        let request = format!(
+            "POST /{of} HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
+        let uri = format!("http://example.com/{of}");
+        Record {
+            concurrent_to: vec![id(of)],
+            ..Record::request(id(number), now(), uri, request.into_bytes().into())
+        }
+    };
+    let secret = Record {
+        extra: vec![(BODY_UNINDEXED.to_owned(), "login".to_owned())],
+        ..asked(14, 3, "{\"password\":\"x\"}")
+    };
+    // A request stands behind its response, or before it; one that belongs to no response stands alone.
+    let captures = [
+        vec![response(1, b"one"), asked(11, 1, "{\"b\":2,\"a\":[1,1]}")],
+        vec![asked(12, 2, "{\"a\":1}"), response(2, b"two")],
+        vec![asked(13, 9, "{\"a\":1}"), response(3, b"three"), secret],
+    ];
+    let (mut writer, _) = open(config);
+    for capture in &captures {
+        writer.write(capture, now()).unwrap();
+    }
+    let file = writer.close().unwrap().unwrap();
+    let written = fs::read_to_string(index_path(&file)).unwrap();
+    let read = index(&file).unwrap();
+    let lines: Vec<String> = read.iter().map(|entry| format!("{entry}\n")).collect();
+    assert_eq!(written, lines.concat());
+    let found: Vec<_> = read
+        .iter()
+        .map(|it| {
+            (
+                &*it.key,
+                it.capture.method.as_deref(),
+                it.capture.request_body.as_deref(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (
+                "com,example)/1?__wb_method=post&a=1&a.2_=1&b=2",
+                Some("POST"),
+                Some("b=2&a=1&a.2_=1")
+            ),
+            (
+                "com,example)/2?__wb_method=post&a=1",
+                Some("POST"),
+                Some("a=1")
+            ),
+            ("com,example)/3", None, None),
+        ]
+    );
 }
 
 #[test]

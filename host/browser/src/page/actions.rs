@@ -14,6 +14,9 @@ use crate::error::{PageCut, PageError};
 /// Longest result of a script, in characters of JSON.
 const SCRIPT_RESULT_CHARS_MAX: usize = 1024 * 1024;
 
+/// Time for which one frame is asked for an element, before the next one is.
+const SELECTOR_WAIT_OF_FRAME: Duration = Duration::from_millis(250);
+
 /// A page as it is now.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PageView {
@@ -29,12 +32,16 @@ pub struct PageView {
     pub scroll_height: u64,
     /// Pixels above the visible part.
     pub scroll_top: u64,
+    /// Height of the window in CSS pixels.
+    pub window_height: u64,
     /// Elements that match each selector, in all frames; `None`: the selector is invalid.
     pub counts: Vec<Option<u64>>,
     /// Requests in flight.
     pub requests_in_flight: usize,
     /// Time since the page was opened.
     pub time_used: Duration,
+    /// Time until the page is cut.
+    pub time_left: Duration,
     /// Actions that were carried out.
     pub steps: u32,
 }
@@ -44,12 +51,18 @@ pub struct PageView {
 pub enum PageAction {
     /// Scrolls the window.
     Scroll(ScrollTarget),
-    /// Clicks the first element that matches a selector, in the first frame that has one.
+    /// Clicks visible elements, those of the page's own frame first.
     Click {
         /// CSS selector.
         selector: String,
+        /// Regular expression with the flags `iu`, which must match in an element's text, label or value.
+        text: Option<String>,
+        /// Maximum number of elements.
+        at_most: u32,
+        /// Whether elements are left out that an earlier action clicked.
+        only_new: bool,
     },
-    /// Waits until an element matches, in the page's own frame.
+    /// Waits until an element matches, in any frame.
     WaitForSelector {
         /// CSS selector.
         selector: String,
@@ -61,6 +74,8 @@ pub enum PageAction {
         /// Longest wait.
         time_max: Duration,
     },
+    /// Waits.
+    Wait(Duration),
     /// Runs a script among the page's own: the body of an async function, whose result is returned as JSON. It may take
     /// three quarters of `command_time_max`.
     Evaluate {
@@ -72,14 +87,18 @@ pub enum PageAction {
 }
 
 /// A place to scroll to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScrollTarget {
     /// The beginning of the document.
     Top,
     /// The end of the document as it is now.
     Bottom,
+    /// So many CSS pixels from the beginning.
+    To(u32),
     /// So many CSS pixels further; negative: back.
     By(i32),
+    /// The first element that matches a selector, in the page's own frame.
+    Element(String),
 }
 
 /// The result of an action.
@@ -87,10 +106,12 @@ pub enum ScrollTarget {
 pub enum ActionResult {
     /// It is done.
     Done,
+    /// So many elements were clicked; at least one.
+    Clicked(u32),
     /// No element matches the selector, or none did in time.
     NoElement,
-    /// The selector is invalid.
-    InvalidSelector,
+    /// The selector or regular expression is invalid, for this reason.
+    Invalid(String),
     /// The network did not become idle in time.
     NotIdle,
     /// The script's result as JSON.
@@ -126,6 +147,8 @@ impl PageSession {
             counts: vec![Some(0); selectors.len()],
             requests_in_flight: self.requests_in_flight(),
             time_used: self.opened.elapsed(),
+            time_left: self.time_left(),
+            window_height: u64::from(self.settings.viewport.height),
             steps: self.steps,
             ..PageView::default()
         };
@@ -158,12 +181,21 @@ impl PageSession {
         }
         self.steps += 1;
         match action {
-            PageAction::Scroll(target) => self.scroll(*target).await,
-            PageAction::Click { selector } => self.click(selector).await,
+            PageAction::Scroll(target) => self.scroll(target).await,
+            PageAction::Click {
+                selector,
+                text,
+                at_most,
+                only_new,
+            } => {
+                let arguments = [json!(selector), json!(text), json!(only_new)];
+                self.click(arguments, *at_most).await
+            }
             PageAction::WaitForSelector { selector, time_max } => {
                 self.wait_for_selector(selector, *time_max).await
             }
             PageAction::WaitForNetwork { time_max } => self.wait_for_network(*time_max).await,
+            PageAction::Wait(time) => self.wait_for(*time).await,
             PageAction::Evaluate { script } => self.evaluate(script).await,
             PageAction::Screenshot(area) => {
                 Ok(ActionResult::Picture(self.take_picture(*area).await?))
@@ -171,28 +203,50 @@ impl PageSession {
         }
     }
 
-    async fn scroll(&mut self, target: ScrollTarget) -> Result<ActionResult, PageError> {
-        let (name, pixels) = match target {
-            ScrollTarget::Top => ("top", 0),
-            ScrollTarget::Bottom => ("bottom", 0),
-            ScrollTarget::By(pixels) => ("by", pixels),
+    async fn scroll(&mut self, target: &ScrollTarget) -> Result<ActionResult, PageError> {
+        let arguments = match target {
+            ScrollTarget::Top => [json!("to"), json!(0)],
+            ScrollTarget::Bottom => [json!("bottom"), json!(0)],
+            ScrollTarget::To(pixels) => [json!("to"), json!(pixels)],
+            ScrollTarget::By(pixels) => [json!("by"), json!(pixels)],
+            ScrollTarget::Element(selector) => [json!("element"), json!(selector)],
         };
         let frame = self.main_frame().await?;
-        let arguments = [json!(name), json!(pixels)];
-        self.run(&frame, scripts::SCROLL, &arguments).await?;
-        Ok(ActionResult::Done)
+        let scrolled = self.run(&frame, scripts::SCROLL, &arguments).await?;
+        let scrolled = scrolled.unwrap_or_default();
+        Ok(match (scrolled["invalid"].as_str(), scrolled.as_str()) {
+            (Some(problem), _) => ActionResult::Invalid(problem.to_owned()),
+            (None, Some("missing")) => ActionResult::NoElement,
+            (None, _) => ActionResult::Done,
+        })
     }
 
-    async fn click(&mut self, selector: &str) -> Result<ActionResult, PageError> {
+    /// Clicks elements of all frames, as many as `at_most` in all.
+    async fn click(
+        &mut self,
+        [selector, text, only_new]: [Value; 3],
+        at_most: u32,
+    ) -> Result<ActionResult, PageError> {
+        let mut clicked = 0;
         for frame in self.frames().await? {
-            let clicked = self.run(&frame, scripts::CLICK, &[json!(selector)]).await?;
-            match clicked.as_ref().and_then(Value::as_str) {
-                Some("clicked") => return Ok(ActionResult::Done),
-                Some("invalid") => return Ok(ActionResult::InvalidSelector),
-                _ => {}
+            let left = json!(at_most - clicked);
+            let arguments = [selector.clone(), text.clone(), only_new.clone(), left];
+            // Without a result, the frame was replaced in the meantime.
+            let done = self.run(&frame, scripts::CLICK, &arguments).await?;
+            let done = done.unwrap_or_default();
+            if let Some(problem) = done["invalid"].as_str() {
+                return Ok(ActionResult::Invalid(problem.to_owned()));
+            }
+            let more = done["clicked"].as_u64().unwrap_or(0);
+            clicked += u32::try_from(more).unwrap_or(0).min(at_most - clicked);
+            if clicked >= at_most {
+                break;
             }
         }
-        Ok(ActionResult::NoElement)
+        Ok(match clicked {
+            0 => ActionResult::NoElement,
+            _ => ActionResult::Clicked(clicked),
+        })
     }
 
     async fn wait_for_selector(
@@ -200,28 +254,48 @@ impl PageSession {
         selector: &str,
         time_max: Duration,
     ) -> Result<ActionResult, PageError> {
-        let end = Instant::now() + time_max;
+        let end = self.end_of(time_max);
         loop {
-            let frame = self.main_frame().await?;
-            let left = end.saturating_duration_since(Instant::now());
-            let part = left.min(self.settings.command_time_max / 2);
-            let part = u64::try_from(part.as_millis()).unwrap_or(u64::MAX);
-            let arguments = [json!(selector), json!(part)];
-            let waited = self.run(&frame, scripts::WAIT, &arguments).await?;
-            match waited.as_ref().and_then(Value::as_str) {
-                Some("found") => return Ok(ActionResult::Done),
-                Some("invalid") => return Ok(ActionResult::InvalidSelector),
-                // Without a result, the page was replaced in the meantime.
-                _ if Instant::now() >= end => return Ok(ActionResult::NoElement),
-                _ => {}
+            // Elements of frames appear without a sign in the page's own frame, so all are asked, each for a short time.
+            for frame in self.frames().await? {
+                let left = end.saturating_duration_since(Instant::now());
+                let part = left.min(SELECTOR_WAIT_OF_FRAME);
+                let part = u64::try_from(part.as_millis()).unwrap_or(u64::MAX);
+                let arguments = [json!(selector), json!(part)];
+                let waited = self.run(&frame, scripts::WAIT, &arguments).await?;
+                // Without a result, the frame was replaced in the meantime.
+                let waited = waited.unwrap_or_default();
+                if let Some(problem) = waited["invalid"].as_str() {
+                    return Ok(ActionResult::Invalid(problem.to_owned()));
+                }
+                if waited.as_str() == Some("found") {
+                    return Ok(ActionResult::Done);
+                }
+            }
+            if Instant::now() >= end {
+                return Ok(ActionResult::NoElement);
             }
         }
+    }
+
+    async fn wait_for(&mut self, time: Duration) -> Result<ActionResult, PageError> {
+        let end = self.end_of(time);
+        match self.wait(std::future::pending::<()>(), end).await {
+            Err(PageError::Cut(PageCut::Time)) if end < self.deadline => Ok(ActionResult::Done),
+            waited => waited.map(|()| ActionResult::Done),
+        }
+    }
+
+    /// The end of a wait that begins now; at most the end of the page's time.
+    fn end_of(&self, time: Duration) -> Instant {
+        let end = Instant::now().checked_add(time);
+        end.unwrap_or(self.deadline).min(self.deadline)
     }
 
     async fn wait_for_network(&mut self, time_max: Duration) -> Result<ActionResult, PageError> {
         let traffic = self.traffic.clone();
         let idle_time = self.settings.idle_time;
-        let end = (Instant::now() + time_max).min(self.deadline);
+        let end = self.end_of(time_max);
         match self.wait(traffic.idle(idle_time), end).await {
             Ok(()) => Ok(ActionResult::Done),
             Err(PageError::Cut(PageCut::Time)) if end < self.deadline => Ok(ActionResult::NotIdle),

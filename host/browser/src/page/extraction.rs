@@ -103,6 +103,20 @@ impl PageSession {
         Ok(content)
     }
 
+    /// The document of the page's own frame as HTML, to be compared with that of another visit: with open shadow roots, and
+    /// without scripts, styles and what they change all the time. Blanks count once. `None`: it has more than
+    /// [`document_characters_max`](crate::BrowserSettings::document_characters_max), or its script failed.
+    ///
+    /// # Errors
+    /// The page does not answer any longer, or the browser failed.
+    pub async fn document(&mut self) -> Result<Option<String>, PageError> {
+        self.begin_extraction();
+        let frame = self.main_frame().await?;
+        let max = json!(self.settings.document_characters_max);
+        let document = self.run(&frame, scripts::DOCUMENT, &[max]).await?;
+        Ok(document.and_then(|it| it.as_str().map(str::to_owned)))
+    }
+
     /// Takes a picture, in the time for extraction.
     ///
     /// # Errors

@@ -21,13 +21,16 @@ pub(super) const VIEW: &str = include_str!("scripts/view.js");
 /// Links and text of a frame. Arguments: most links, longest link, most characters of text.
 pub(super) const EXTRACT: &str = include_str!("scripts/extract.js");
 
-/// Clicks the first element. Arguments: a selector.
+/// The document of a frame as HTML. Arguments: most characters.
+pub(super) const DOCUMENT: &str = include_str!("scripts/document.js");
+
+/// Clicks elements. Arguments: a selector, a regular expression or null, whether only new ones are clicked, most elements.
 pub(super) const CLICK: &str = include_str!("scripts/click.js");
 
 /// Waits for an element. Arguments: a selector, milliseconds.
 pub(super) const WAIT: &str = include_str!("scripts/wait.js");
 
-/// Scrolls. Arguments: `top`, `bottom` or `by`, and pixels.
+/// Scrolls. Arguments: `to`, `by` or `bottom`, and pixels; or `element` and a selector.
 pub(super) const SCROLL: &str = include_str!("scripts/scroll.js");
 
 /// A frame of the page, in which scripts can run.

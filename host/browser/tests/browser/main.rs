@@ -1,6 +1,7 @@
 //! Pages in a real Chromium, served on loopback through a fetcher.
 
 mod chromium;
+mod documents;
 mod executables;
 mod limits;
 mod network;

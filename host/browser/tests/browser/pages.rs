@@ -14,6 +14,16 @@ const WAIT: PageAction = PageAction::WaitForNetwork {
     time_max: Duration::from_secs(120),
 };
 
+/// Clicks new elements.
+fn click(selector: &str, text: Option<&str>, at_most: u32) -> PageAction {
+    PageAction::Click {
+        selector: selector.to_owned(),
+        text: text.map(str::to_owned),
+        at_most,
+        only_new: true,
+    }
+}
+
 fn evaluate(script: &str) -> PageAction {
     PageAction::Evaluate {
         script: script.to_owned(),
@@ -181,11 +191,9 @@ async fn links_of_frames_and_shadow_roots_are_found_and_buttons_in_them_clicked(
     for text in ["own", "in the shadow", "same", "other"] {
         assert!(content.text.contains(text), "{}", content.text);
     }
-    let click = |selector: &str| PageAction::Click {
-        selector: selector.to_owned(),
-    };
+    let click = |selector: &str| click(selector, None, 1);
     let clicked = page.act(&click("button")).await.expect("it clicks");
-    assert_eq!(clicked, ActionResult::Done);
+    assert_eq!(clicked, ActionResult::Clicked(1));
     page.act(&WAIT).await.expect("it waits");
     assert!(
         site.uris()
@@ -194,7 +202,62 @@ async fn links_of_frames_and_shadow_roots_are_found_and_buttons_in_them_clicked(
     let missing = page.act(&click("video")).await.expect("it looks");
     assert_eq!(missing, ActionResult::NoElement);
     let invalid = page.act(&click("a:::b")).await.expect("it looks");
-    assert_eq!(invalid, ActionResult::InvalidSelector);
+    assert!(matches!(invalid, ActionResult::Invalid(_)), "{invalid:?}");
+    page.close().await;
+    test.close().await;
+}
+
+#[tokio::test]
+async fn clicks_reach_visible_elements_with_these_words_and_new_ones_once() {
+    let Some(test) = TestPool::with(|_| {}).await else {
+        return;
+    };
+    let site = Site::serve(|_| {
+        html(
+            "<button>Load more (20)</button> <button aria-label='Load MORE comments'>+</button>
+            <input type=button value='Load more pictures'> <button style='visibility: hidden'>Load more</button>
+            <button hidden>Load more</button> <button>Delete</button><ol></ol>
+            <script>
+            addEventListener('click', (event) => {
+                const it = document.createElement('li');
+                it.textContent = event.target.textContent || event.target.value;
+                document.querySelector('ol').append(it);
+                event.target.insertAdjacentHTML('afterend', '<button>Load more of it</button>');
+            });
+            </script>",
+        )
+    })
+    .await;
+    let mut page = PageSession::open(&test.pool, site)
+        .await
+        .expect("a browser");
+    page.load("https://site.test/").await.expect("a page");
+    let words = Some("^load more");
+    let buttons = "button, input";
+    for (at_most, expected) in [
+        (2, ActionResult::Clicked(2)),
+        // The third one, and the two that the first clicks have added.
+        (100, ActionResult::Clicked(3)),
+        (0, ActionResult::NoElement),
+    ] {
+        let clicked = page.act(&click(buttons, words, at_most)).await;
+        assert_eq!(clicked.expect("it clicks"), expected, "{at_most}");
+    }
+    let invalid = page.act(&click(buttons, Some("("), 1)).await;
+    let invalid = invalid.expect("it looks");
+    assert!(matches!(invalid, ActionResult::Invalid(_)), "{invalid:?}");
+    let list = "return [...document.querySelectorAll('li')].map((it) => it.textContent)";
+    let clicked = page.act(&evaluate(list)).await.expect("a list");
+    let clicked = format!("{clicked:?}");
+    assert!(clicked.contains("Load more (20)"), "{clicked}");
+    assert!(!clicked.contains("Delete"), "{clicked}");
+    let view = page.view(&[]).await.expect("a view");
+    assert_eq!(view.window_height, 800);
+    let time = view.time_left + view.time_used;
+    assert!(
+        time.abs_diff(Duration::from_secs(600)).as_millis() < 100,
+        "{time:?}"
+    );
     page.close().await;
     test.close().await;
 }

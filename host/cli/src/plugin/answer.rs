@@ -5,8 +5,8 @@ use std::time::Duration;
 use opilio_crawl::sample::{ExtractionResult, RefusedLink};
 use opilio_profile::format_duration;
 use opilio_sandbox::{
-    Candidates, Comparison, Difference, Document, Fragment, FragmentContent, NamedValue, Ruling,
-    Span, Verdict, Wait,
+    CallResult, Candidates, Comparison, Difference, Document, Fragment, FragmentContent,
+    NamedValue, Ruling, Span, StepPlan, Verdict, Wait,
 };
 use serde_json::{Value, json};
 
@@ -213,4 +213,30 @@ pub(super) fn of_comparison(comparison: &Comparison) -> Item {
         cells,
         json: json!({"difference": verdict, "reason": comparison.reason, "fingerprint_bytes": fingerprint}),
     }
+}
+
+/// The plan of a page behaviour: its actions, and its end.
+pub(super) fn of_plan(plan: &StepPlan) -> Vec<Item> {
+    let written = CallResult::step_plan(plan).short();
+    let actions = written["actions"].as_array().cloned().unwrap_or_default();
+    let mut items: Vec<Item> = actions
+        .into_iter()
+        .map(|action| Item {
+            what: "actions",
+            cells: match action.as_object().and_then(|fields| fields.iter().next()) {
+                Some((name, Value::String(argument))) => vec![name.clone(), argument.clone()],
+                Some((name, argument)) => vec![name.clone(), argument.to_string()],
+                None => vec![action.as_str().unwrap_or_default().to_owned()],
+            },
+            json: action,
+        })
+        .collect();
+    if plan.finished {
+        items.push(Item {
+            what: "finished",
+            cells: vec!["finished".to_owned()],
+            json: json!("finished"),
+        });
+    }
+    items
 }

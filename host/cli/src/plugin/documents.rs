@@ -39,7 +39,7 @@ pub(super) struct MaterialArgs {
     status: u16,
     /// Fetch from this machine and from private networks, too.
     #[arg(long)]
-    private: bool,
+    pub(super) private: bool,
 }
 
 /// One document, and its time.

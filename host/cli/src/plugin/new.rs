@@ -34,9 +34,12 @@ const CRATES: [&str; 8] = [
     "test",
 ];
 /// Types that the template uses besides its own.
-const TYPES: [&str; 36] = [
+const TYPES: [&str; 42] = [
+    "Action",
+    "ActionResult",
     "CandidateView",
     "ChangeEvaluator",
+    "Click",
     "Comparison",
     "Default",
     "Deserialize",
@@ -54,6 +57,8 @@ const TYPES: [&str; 36] = [
     "Observation",
     "Observer",
     "Option",
+    "Page",
+    "PageBehavior",
     "Plugin",
     "Precedence",
     "Report",
@@ -65,6 +70,7 @@ const TYPES: [&str; 36] = [
     "Some",
     "Span",
     "Stage",
+    "StepPlan",
     "String",
     "StripProblem",
     "Vec",
@@ -292,6 +298,13 @@ fn case(name: &str, kind: KindName) -> Value {
             }]}}),
             json!({"memory": [b'1']}),
         ),
+        KindName::PageBehavior => (
+            json!({"step": {"page": {"uri": uri}}}),
+            json!({"actions": [
+                {"click": {"selector": "[x-story]", "at-most": 1, "only-new": true}},
+                {"wait-for-network": 5_000},
+            ]}),
+        ),
     };
     json!({
         "id": format!("{}-{}", name, kind.word()),
@@ -311,6 +324,7 @@ fn stage(kind: KindName) -> Stage {
         KindName::WaitEvaluator => Stage::Wait,
         KindName::Precedence => Stage::Precedence,
         KindName::Observer => Stage::Observe,
+        KindName::PageBehavior => Stage::Behave,
     }
 }
 

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
 use super::documents::{MaterialArgs, Reading, each};
+use super::page::{self, PageArgs};
 use super::trial::{Outcome, Prepared, QuestionArgs, Trial};
 use super::workbench::{Workbench, settings};
 use super::{count, note, say, table};
@@ -19,14 +20,18 @@ use crate::{exit, terminal};
 #[command(after_help = "\
 Extractors: each line has the letter of the hop (L link, E embed, X speculative, R redirect, I inferred, M manifest, S
 submit), the resolved link, and its context. Filters at the stages scope and pre-fetch, and precedence plugins, judge the links
-that the shipped extractors find in the document. Several captures of one URI in an archive count as successive visits.")]
+that the shipped extractors find in the document. Several captures of one URI in an archive count as successive visits.
+Page behaviours: with --page the command opens a page in Chromium, and prints each step with its view of the page, its actions and
+their results. Otherwise it prints the first step on a page without content.")]
 pub(super) struct RunArgs {
     /// Plugin to run.
     #[arg(value_name = "PLUGIN")]
     pub(super) plugin: String,
     /// File, - for standard input, URL to fetch, WARC file, or folder.
-    #[arg(value_name = "FILE|-|URL|WARC|DIR")]
-    pub(super) what: String,
+    #[arg(value_name = "FILE|-|URL|WARC|DIR", required_unless_present = "page")]
+    pub(super) what: Option<String>,
+    #[command(flatten)]
+    pub(super) page: PageArgs,
     #[command(flatten)]
     pub(super) material: MaterialArgs,
     /// Settings of the plugin: a JSON object, or @FILE.
@@ -61,12 +66,16 @@ pub(super) fn run(args: &RunArgs, runtime: &Handle) -> Result<u8> {
         &settings(args.settings.as_deref())?,
         args.question.limits(),
     )?;
+    if let Some(url) = &args.page.page {
+        return page::run(url, args, &plugin, runtime);
+    }
     let extractors = || workbench.extractors();
     let mut trial = Trial::new(plugin, &args.question, args.fragments, extractors)?;
     let mut totals = Totals::default();
     let handles = &trial.plugin.description().handles.media_types;
-    let material_args = args.material.with_type_of_input(&args.what, handles);
-    let reading = each(&args.what, &material_args, runtime, &mut |material| {
+    let what = args.what.as_deref().unwrap_or_default();
+    let material_args = args.material.with_type_of_input(what, handles);
+    let reading = each(what, &material_args, runtime, &mut |material| {
         if !trial.handles(&material.sample) {
             totals.passed_over += 1;
             return Ok(());
@@ -83,7 +92,7 @@ pub(super) fn run(args: &RunArgs, runtime: &Handle) -> Result<u8> {
     show(args, None, &last)?;
     if reading.documents == 0 {
         let damage = reading.as_text();
-        note(&format!("no documents in {}{damage}", args.what));
+        note(&format!("no documents in {what}{damage}"));
     } else if totals.asked == 0 {
         let handles = &trial.plugin.description().handles;
         let types = handles.media_types.join(", ");

@@ -9,20 +9,26 @@ use jiff::Timestamp;
 use opilio_crawl::sample::{ContentState, SampleResponse, SampleVisit, SampleVisits};
 use opilio_profile::parse_duration;
 use opilio_sandbox::{
-    Candidates, Comparison, Document, Extraction, Fault, Finished, Kind, Limits, Plugin, Ruling,
-    Span, Stage, StripProblem, Visit, Wait,
+    Candidates, Comparison, Document, Extraction, Fault, Finished, Kind, Limits, LoadedPage,
+    Plugin, Ruling, Span, Stage, StepPlan, StripProblem, Visit, Wait,
 };
 use opilio_uri::{HopPath, Uri};
 use serde_json::json;
 
 use super::answer::{
-    Item, of_comparison, of_fragment, of_links, of_ranks, of_ruling, of_rulings, of_span, of_wait,
+    Item, of_comparison, of_fragment, of_links, of_plan, of_ranks, of_ruling, of_rulings, of_span,
+    of_wait,
 };
 use super::documents::Material;
 use super::workbench::limits;
 
 /// Most events that an observer receives at once.
 const EVENTS_MAX: usize = 256;
+/// Window, time and steps of a page that no browser has loaded.
+const WINDOW_HEIGHT: u64 = 800;
+const PAGE_TIME: Duration = Duration::from_secs(90);
+const PAGE_STEPS: u32 = 99;
+
 /// The kind of a plugin, as a command line has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
 pub(super) enum KindName {
@@ -40,12 +46,15 @@ pub(super) enum KindName {
     Precedence,
     /// Reports on finished URIs.
     Observer,
+    /// Operates pages in a browser.
+    PageBehavior,
 }
 
 impl KindName {
     /// All kinds, in the order of a document's stages.
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::Filter,
+        Self::PageBehavior,
         Self::DigestStripper,
         Self::ChangeEvaluator,
         Self::Extractor,
@@ -64,6 +73,7 @@ impl KindName {
             Kind::WaitEvaluator => Self::WaitEvaluator,
             Kind::Precedence => Self::Precedence,
             Kind::Observer => Self::Observer,
+            Kind::PageBehavior => Self::PageBehavior,
             Kind::Other(_) => return None,
         })
     }
@@ -84,6 +94,7 @@ impl KindName {
             Self::WaitEvaluator => "wait-evaluator",
             Self::Precedence => "precedence",
             Self::Observer => "observer",
+            Self::PageBehavior => "page-behavior",
         }
     }
 }
@@ -101,6 +112,8 @@ pub(super) enum StageName {
     PostFetch,
     /// The filter decides whether links are extracted from the document.
     Extract,
+    /// The filter decides whether a browser renders the document.
+    Render,
     /// The filter decides whether the document is archived.
     Archive,
 }
@@ -113,6 +126,7 @@ impl StageName {
             Self::MidFetch => Stage::MidFetch,
             Self::PostFetch => Stage::PostFetch,
             Self::Extract => Stage::Extract,
+            Self::Render => Stage::Render,
             Self::Archive => Stage::Archive,
         }
     }
@@ -138,7 +152,7 @@ pub(super) struct QuestionArgs {
     time: Option<Duration>,
 }
 
-fn duration(written: &str) -> Result<Duration, String> {
+pub(super) fn duration(written: &str) -> Result<Duration, String> {
     parse_duration(written).map_err(|_| "write a duration such as 500ms or 2s".to_owned())
 }
 
@@ -166,6 +180,17 @@ pub(super) struct Trial {
     visits: SampleVisits,
     memory: Vec<u8>,
     events: Vec<Finished>,
+}
+
+/// A document as a page that no browser has loaded.
+fn unseen(document: &Document) -> LoadedPage {
+    LoadedPage {
+        uri: document.uri().to_owned(),
+        window_height: WINDOW_HEIGHT,
+        time_left: PAGE_TIME,
+        steps_left: PAGE_STEPS,
+        ..LoadedPage::default()
+    }
 }
 
 /// All questions about one document.
@@ -197,6 +222,7 @@ pub(super) enum Reply {
     Compared(Comparison),
     Wait(Option<Wait>),
     Ranks(Vec<Option<u8>>),
+    Planned(StepPlan),
     Observed,
 }
 
@@ -324,6 +350,7 @@ impl Trial {
             KindName::Precedence => {
                 Reply::Ranks(plugin.rank_candidates(candidates, Some(document))?)
             }
+            KindName::PageBehavior => Reply::Planned(plugin.step(&unseen(document), visit, &[])?),
             KindName::Observer => {
                 let event = prepared.visit.event();
                 plugin.observe(&self.memory, &[event])?;
@@ -394,6 +421,11 @@ impl Trial {
             Reply::Compared(comparison) => vec![of_comparison(&comparison)],
             Reply::Wait(wait) => wait.iter().map(of_wait).collect(),
             Reply::Ranks(ranks) => of_ranks(&prepared.candidates, ranks),
+            Reply::Planned(plan) => {
+                remarks
+                    .push("first step, without a browser; use --page URL for all steps".to_owned());
+                of_plan(&plan)
+            }
             Reply::Observed => Vec::new(),
         });
         let mut left = left(&question.document);

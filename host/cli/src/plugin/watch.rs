@@ -15,6 +15,7 @@ use tokio::runtime::Handle;
 use super::build::{self, BuildArgs};
 use super::diff::{self, DiffArgs};
 use super::documents::MaterialArgs;
+use super::page::PageArgs;
 use super::replace::{self, ReplaceArgs};
 use super::run::{self, RunArgs};
 use super::sources::{self, FileStates};
@@ -233,7 +234,8 @@ impl Watch<'_> {
             None => run::run(
                 &RunArgs {
                     plugin: new,
-                    what: document.to_owned(),
+                    what: Some(document.to_owned()),
+                    page: PageArgs::default(),
                     material: args.material.clone(),
                     settings: args.settings.clone(),
                     question: args.question.clone(),

@@ -2,14 +2,15 @@
 
 mod title;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use opilio_archive::wacz::{Page, is_page, pages_header};
+use jiff::Timestamp;
+use opilio_archive::wacz::{LoadState, PackagePage, RenderedPage, is_page, pages_header};
 use opilio_archive::{Fields, ReadError, Reader, StoredRecord, WARC_FIELDS};
 
 use super::row::Row;
@@ -23,7 +24,8 @@ const METADATA_BYTES_MAX: usize = 16 << 20;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Pages are HTML documents with status 200. Each has a line with id, url, ts and title; seeds, and the targets of their
-redirects, have `\"seed\":true`. The format is that of pages/pages.jsonl in WACZ files (json-pages-1.0). Files that end in
+redirects, have `\"seed\":true`. Pages that a browser rendered have `\"rendered\":true`, and the loadState of Browsertrix: 2,
+or 3 if their text is archived. The format is that of pages/pages.jsonl in WACZ files (json-pages-1.0). Files that end in
 .open are left out, because a crawl is writing them.")]
 pub(super) struct PagesArgs {
     /// Archives: files, directories of archives, or jobs.
@@ -48,7 +50,7 @@ pub(super) fn run(args: &PagesArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-fn write(pages: &[Page], mut out: impl Write) -> Result<()> {
+fn write(pages: &[PackagePage], mut out: impl Write) -> Result<()> {
     writeln!(out, "{}", pages_header("pages", "Pages"))?;
     for page in pages {
         writeln!(out, "{page}")?;
@@ -57,9 +59,10 @@ fn write(pages: &[Page], mut out: impl Write) -> Result<()> {
 }
 
 /// Returns the pages of archives, each with its capture, and which of them are seeds.
-pub(crate) fn of(files: &[PathBuf]) -> Result<Vec<Page>> {
+pub(crate) fn of(files: &[PathBuf]) -> Result<Vec<PackagePage>> {
     let mut pages = Vec::new();
     let mut seeds = HashSet::new();
+    let mut rendered: HashMap<(String, String), LoadState> = HashMap::new();
     for file in files {
         let mut reader = Reader::open(file)?;
         while let Some(mut record) = reader.next_record().map_err(|e| unreadable(file, e))? {
@@ -73,6 +76,15 @@ pub(crate) fn of(files: &[PathBuf]) -> Result<Vec<Page>> {
                         seeds.insert(about);
                     }
                 }
+                "resource" => {
+                    let headers = record.headers();
+                    let about = headers.target_uri().and_then(LoadState::of_record);
+                    if let Some(((uri, state), date)) = about.zip(headers.date()) {
+                        let known = rendered.entry((uri.to_owned(), written(date)));
+                        let known = known.or_insert(state);
+                        *known = state.max(*known);
+                    }
+                }
                 _ => {}
             }
             record.finish().map_err(|e| unreadable(file, e))?;
@@ -80,6 +92,12 @@ pub(crate) fn of(files: &[PathBuf]) -> Result<Vec<Page>> {
     }
     for page in &mut pages {
         page.seed = page.id.as_ref().is_some_and(|id| seeds.contains(id));
+        // Records about a page have its date.
+        let state = rendered.get(&(page.url.clone(), page.ts.clone()));
+        page.rendered = state.map(|state| RenderedPage {
+            rendered: true,
+            load_state: *state,
+        });
     }
     Ok(pages)
 }
@@ -92,7 +110,7 @@ fn unreadable(file: &Path, problem: ReadError) -> anyhow::Error {
 }
 
 /// Returns the page of a response; none if the response is not a page.
-fn page(record: &mut StoredRecord<'_>) -> Result<Option<Page>> {
+fn page(record: &mut StoredRecord<'_>) -> Result<Option<PackagePage>> {
     let (row, start) = Row::with_start(record)?;
     if !is_page(row.status, row.media_type.as_deref()) {
         return Ok(None);
@@ -103,14 +121,20 @@ fn page(record: &mut StoredRecord<'_>) -> Result<Option<Page>> {
     let (Some(id), Some(url), Some(date)) = (id, url, headers.date()) else {
         return Ok(None);
     };
-    Ok(Some(Page {
+    Ok(Some(PackagePage {
         id: Some(id),
         url,
-        ts: format!("{date:.3}"),
+        ts: written(date),
         title: title::of(record, &start, row.content_type.as_deref())
             .context("cannot read a page")?,
         seed: false,
+        rendered: None,
     }))
+}
+
+/// Writes a time as lists of pages have it.
+fn written(date: Timestamp) -> String {
+    format!("{date:.3}")
 }
 
 /// Whether a metadata record describes a seed, or a URI that redirects led to from a seed.

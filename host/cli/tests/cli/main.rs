@@ -7,6 +7,7 @@ mod actions;
 #[cfg(unix)]
 mod attacks;
 mod bad_input;
+mod behaviors;
 #[cfg(unix)]
 mod certificates;
 #[cfg(unix)]
@@ -62,6 +63,8 @@ mod shared_crawl;
 mod shares;
 mod simulate;
 mod simulate_fit;
+#[cfg(unix)]
+mod takeover;
 #[cfg(unix)]
 mod traces;
 #[cfg(unix)]

@@ -24,7 +24,7 @@ fn who_a_plugin_is_can_be_seen() {
     let ended = home.run(&["plugin", "inspect", "hops"]).code(0);
     for said in [
         "builtin:hops\n",
-        "  contract  0.2.0\n",
+        "  contract  0.3.0\n",
         "  kinds        filter\n",
         "from a snapshot",
         "  max                   whole number from 0            20       overridable  Most hops of any type from the seed",
@@ -459,6 +459,7 @@ fn a_new_plugin_of_every_kind_builds_and_holds_its_cases() {
         "wait-evaluator",
         "precedence",
         "observer",
+        "page-behavior",
     ];
     let mut new = vec!["plugin", "new", "--lang", "rust", "every-kind"];
     for kind in kinds {
@@ -479,7 +480,7 @@ fn a_new_plugin_of_every_kind_builds_and_holds_its_cases() {
     let built = built.code(0);
     assert!(built.out.contains("with every-kind\n"), "{}", built.out);
     let ended = home.run(&["plugin", "test", "every-kind"]).code(0);
-    assert_eq!(ended.out, "8 cases passed\n");
+    assert_eq!(ended.out, "9 cases passed\n");
     home.run(&["plugin", "check", "every-kind"]).code(0);
     home.file("page.html", "<p x-story='a'> <p x-story=\"three.html\">");
     let run = [

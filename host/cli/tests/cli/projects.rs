@@ -69,7 +69,7 @@ fn a_new_project_names_nothing_outside_its_folder() {
         home.run(&[&new[..], &[language]].concat()).code(0);
         let folder = home.path().join(language);
         let version = fs::read_to_string(folder.join("opilio-sdk/VERSION")).unwrap();
-        assert_eq!(version, "0.2.0\n", "{language}");
+        assert_eq!(version, "0.3.0\n", "{language}");
         for file in [
             ".editorconfig",
             ".vscode/tasks.json",
@@ -99,13 +99,13 @@ fn an_old_sdk_of_a_project_is_noted_and_replaced() {
     assert!(
         built
             .err
-            .contains("opilio-sdk has version 0.1.0, this program carries 0.2.0"),
+            .contains("opilio-sdk has version 0.1.0, this program carries 0.3.0"),
         "{built:?}"
     );
     let replaced = home.run(&["plugin", "sdk", "css"]).code(0);
     assert_eq!(
         replaced.out,
-        "css/opilio-sdk: version 0.2.0 in place of 0.1.0\n"
+        "css/opilio-sdk: version 0.3.0 in place of 0.1.0\n"
     );
     let built = home.run(&["plugin", "build", "css"]).code(0);
     assert!(!built.err.contains("note"), "{built:?}");

@@ -118,7 +118,7 @@ async fn an_operator_replaces_a_plugin_of_a_running_crawl() {
     let refused = replace(&["pages", "other.txt"]).code(1);
     assert!(refused.err.contains("not replaced: "), "{refused:?}");
     assert!(
-        refused.err.contains("no WebAssembly component"),
+        refused.err.contains("not a WebAssembly component"),
         "{refused:?}"
     );
     let refused = replace(&["pages", "new.wasm", "--settings", "{"]).code(2);

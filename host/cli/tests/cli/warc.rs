@@ -431,3 +431,30 @@ fn a_package_has_archive_index_pages_and_digests() {
     let again = home.run(&["package", "a.warc", "-o", "a.wacz"]).code(1);
     assert!(again.err.contains("a.wacz exists"), "{}", again.err);
 }
+
+#[test]
+fn pages_that_a_browser_rendered_are_marked() {
+    let home = Home::new();
+    let page = |number: u32, path: &str| {
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html";
+        response(number, &format!("http://a.example/{path}"), head, "page")
+    };
+    // Records about a page have its date, which follows from the number here.
+    let about = |number: u32, uri: &str| record("resource", number, uri, "", "{}");
+    let archive = [
+        about(1, "urn:pageinfo:http://a.example/shown"),
+        page(1, "shown"),
+        about(2, "urn:text:http://a.example/read"),
+        about(2, "urn:pageinfo:http://a.example/read"),
+        page(2, "read"),
+        page(3, "read"),
+    ];
+    home.file("a.warc", archive.concat());
+    let pages = objects(&home.run(&["warc", "pages", "a.warc"]).code(0));
+    let marks: Vec<_> = pages[1..]
+        .iter()
+        .map(|page| (page["rendered"].as_bool(), page["loadState"].as_u64()))
+        .collect();
+    let expected = [(Some(true), Some(2)), (Some(true), Some(3)), (None, None)];
+    assert_eq!(marks, expected, "{pages:?}");
+}

@@ -8,6 +8,7 @@ mod jobs;
 mod membership;
 #[path = "../../examples/control_plane/network.rs"]
 mod network;
+mod parts;
 mod proxy;
 mod replicas;
 mod rest;

@@ -29,15 +29,15 @@ async fn a_job_is_finished_when_all_nodes_rest_and_no_link_waits() {
     let at_work = |nodes: &[&str]| {
         JobProgress::NodesAtWork(nodes.iter().map(|node| (*node).to_owned()).collect())
     };
-    a.set_rest(true).await.unwrap();
+    a.set_rest(true, 0).await.unwrap();
     assert_eq!(
         progress().await,
         at_work(&["b"]),
         "b has never said anything"
     );
-    b.set_rest(false).await.unwrap();
+    b.set_rest(false, 0).await.unwrap();
     assert_eq!(progress().await, at_work(&["b"]));
-    b.set_rest(true).await.unwrap();
+    b.set_rest(true, 0).await.unwrap();
     assert_eq!(progress().await, JobProgress::Finished);
 
     let to_b = server.config("a").partitions.partition(1).unwrap();
@@ -51,10 +51,10 @@ async fn a_job_is_finished_when_all_nodes_rest_and_no_link_waits() {
     assert_eq!(progress().await, JobProgress::LinksWait(1));
     let mut reader = LinkReader::open(&b, to_b).await.unwrap();
     let delivery = reader.next().await.unwrap();
-    b.set_rest(false).await.unwrap();
+    b.set_rest(false, 0).await.unwrap();
     reader.acknowledge(delivery.sequence).await.unwrap();
     assert_eq!(progress().await, at_work(&["b"]));
-    b.set_rest(true).await.unwrap();
+    b.set_rest(true, 0).await.unwrap();
     assert_eq!(progress().await, JobProgress::Finished);
 }
 

@@ -9,7 +9,7 @@ import { Table } from "../table.js";
 
 const EVERY = 5000;
 /** As a URI comes by them. */
-const STAGES = "scope precedence pre-fetch mid-fetch post-fetch digest change pre-extract extract last-resort archive wait observe".split(" ");
+const STAGES = "scope precedence pre-fetch mid-fetch post-fetch render digest change pre-extract extract last-resort archive behave wait observe".split(" ");
 
 /** Opens the page. */
 export async function open(page) {

@@ -16,7 +16,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use jiff::Timestamp;
-use opilio_archive::wacz::{Page as ArchivedPage, pages_header};
+use opilio_archive::wacz::{PackagePage as ArchivedPage, pages_header};
 use opilio_archive::{CdxjEntry, MergedIndex, is_archive};
 use opilio_control::is_reachable;
 use opilio_crawl::{HandedOver, handed_over, only_in_store};

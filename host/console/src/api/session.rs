@@ -58,7 +58,10 @@ pub(crate) async fn sign_in(
     if !daemon.config.authentication {
         return Err(Problem::conflict("this daemon requires no sign-in"));
     }
-    let (cookie, caller) = daemon.access.sign_in(&token, from.0).map_err(Problem::from)?;
+    let (cookie, caller) = daemon
+        .access
+        .sign_in(&token, from.0)
+        .map_err(Problem::from)?;
     let session = Session {
         authenticated: true,
         required: true,

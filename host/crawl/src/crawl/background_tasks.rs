@@ -62,7 +62,8 @@ pub(super) fn start(crawl: &Crawl, ended: &watch::Receiver<()>) -> Vec<JoinHandl
         spawn(write_reports(context(), job(), ended())),
     ];
     if crawl.context.membership.is_some() {
-        tasks.push(spawn(links_between_nodes::keep(context(), ended())));
+        let stop = crawl.stop.clone();
+        tasks.push(spawn(links_between_nodes::keep(context(), stop, ended())));
     }
     if let Some(interval) = crawl.context.profile.archive.fsync {
         let interval = interval.max(SYNC_INTERVAL_MIN);

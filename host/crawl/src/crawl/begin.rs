@@ -100,15 +100,20 @@ impl Plan {
         let profile = Arc::new(profile);
         let membership = membership.map(Arc::new);
         if let Some(membership) = &membership {
-            let written = membership.nodes().write(job.directory());
+            let written = membership.part().write(job.directory());
             written.map_err(|source| io_error(job.directory(), source))?;
         }
         let config = FrontierConfig {
-            part: membership.as_ref().map(|it| it.nodes().part(&profile)),
+            part: membership.as_ref().map(|it| it.part().queues(&profile)),
             ..policy::frontier_config(&profile)
         };
         let mut frontier = Frontier::open(&job.state(), config)?;
         keep_identity(&mut frontier, &profile)?;
+        let epoch = membership.as_ref().map_or(0, |it| it.part().epoch);
+        if epoch > 1 && frontier.statistics().discovered == 0 {
+            // The node before may have fetched from any server.
+            frontier.wait_everywhere(Timestamp::now())?;
+        }
         let baseline = frontier.statistics();
         // A record that cannot be read must not stop the crawl.
         let before = ProcessRecord::read(job.directory()).ok().flatten();
@@ -142,7 +147,7 @@ impl Plan {
         })?;
         let config = archive::writer_config(&profile, job.directory())?;
         archive::complete_indexes(&config);
-        let handovers = handover::open(&profile, job.directory())?;
+        let handovers = handover::open(&profile, job.directory(), membership.as_ref())?;
         let elsewhere = only_in_store(job.directory());
         let elsewhere = elsewhere.map_err(|source| io_error(job.directory(), source))?;
         writers.count_elsewhere(elsewhere.iter().map(|file| file.size).sum());
@@ -243,7 +248,7 @@ impl Plan {
         let left_open = crawl.repaired.iter().flat_map(RepairedFile::files).cloned();
         crawl.complete_log(reconcile::suspects(before.as_ref(), left_open, &config)?);
         crawl.load_cookies()?;
-        crawl.schedule_lost(&crawl.repaired)?;
+        crawl.context.schedule_lost(&crawl.repaired)?;
         crawl.schedule_seeds()?;
         Ok(crawl)
     }

@@ -134,7 +134,7 @@ impl Crawl {
         if let Some(problem) = left {
             halt(with_remedy(&problem));
         }
-        if let Err(problem) = self.schedule_lost(&made_good) {
+        if let Err(problem) = self.context.schedule_lost(&made_good) {
             halt(with_remedy(&problem));
         }
         self.complete(&end);

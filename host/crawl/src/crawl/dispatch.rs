@@ -50,7 +50,7 @@ impl Crawl {
                 break end;
             }
             let membership = self.context.membership.as_deref();
-            let holds = self.live.holds() || membership.is_some_and(|it| !it.may_issue());
+            let holds = self.live.holds() || membership.is_some_and(|it| !it.has_part());
             paused = paused.then(holds, at_work.is_empty(), &self.log);
             let are_busy = workers.are_busy() || at_work.len() >= capacity;
             let is_at_share = !are_busy && at_work.len() >= throttle.connections_max();

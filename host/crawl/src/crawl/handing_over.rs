@@ -66,6 +66,7 @@ pub(crate) async fn hand_over(
                 }
                 tokio::select! {
                     () = tokio::time::sleep(LOOK) => {}
+                    () = handover.added() => {}
                     _ = ended.changed() => {}
                 }
             }
@@ -89,6 +90,8 @@ pub(crate) async fn finish(
         handover.add(finished.clone());
         match end {
             End::Terminated => task.abort(),
+            // Its part belongs to another node.
+            _ if !handover.is_allowed() => task.abort(),
             _ => finish_one(handover, context, task).await,
         }
         let totals_of = handover.totals();

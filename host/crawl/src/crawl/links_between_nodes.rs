@@ -1,8 +1,9 @@
 //! Links between the nodes that share a job. Links to other parts are in the frontier's outbox; they go to the nodes of those parts
 //! over NATS JetStream, and theirs come here.
 //!
-//! - A link leaves the outbox when NATS has stored it, and leaves NATS when the frontier that it leads to has it. Nothing is lost by a
-//!   death at any moment; a link may come twice, which changes nothing.
+//! - A link leaves the outbox when NATS has stored it, and leaves NATS when the frontier that it leads to has it. Where parts can be
+//!   taken over, it leaves NATS when a published snapshot of that frontier has it. Nothing is lost by a death at any moment; a link may
+//!   come twice, which changes nothing.
 //! - The crawl ends when every node is at rest and no link waits (`host/cluster/src/rest.rs`).
 
 use std::sync::Arc;
@@ -21,6 +22,8 @@ use tokio::sync::watch;
 use crate::context::CrawlContext;
 use crate::error::Halt;
 use crate::membership::JobMembership;
+use crate::stop::Stop;
+use opilio_job::End;
 
 /// Entries of the outbox that are read at a time.
 const OUTBOX_READ: usize = 1_000;
@@ -31,9 +34,6 @@ const PERIOD: Duration = Duration::from_millis(250);
 /// Pause between two looks at the state of the other nodes, and after NATS has failed.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Time for leaving. After it the session ends by itself.
-const LEAVE_TIME_MAX: Duration = Duration::from_secs(5);
-
 /// Interval of the note about nodes that the crawl waits for.
 const NOTE_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -43,12 +43,13 @@ impl CrawlContext {
     pub(crate) fn has_own(&self, candidate: &Candidate) -> bool {
         self.membership
             .as_ref()
-            .is_none_or(|membership| membership.subject_of(candidate) == membership.own_subject())
+            .is_none_or(|membership| membership.subject_of(candidate) == membership.inbox())
     }
 }
 
-/// Sends and takes links, and finds the end of the crawl, until the crawl ends here. Then the process leaves the job.
-pub(super) async fn keep(context: Arc<CrawlContext>, mut ended: watch::Receiver<()>) {
+/// Sends and takes links, and finds the end of the crawl, until the crawl ends here. Then the process leaves the job. If its part can
+/// be taken over, it leaves later: nobody may have the part before its last snapshot is published.
+pub(super) async fn keep(context: Arc<CrawlContext>, stop: Stop, mut ended: watch::Receiver<()>) {
     let Some(membership) = context.membership.clone() else {
         return;
     };
@@ -57,25 +58,53 @@ pub(super) async fn keep(context: Arc<CrawlContext>, mut ended: watch::Receiver<
         () = take_links(&context, &membership) => {}
         () = find_end(&context, &membership) => {}
         () = wake(&context, &membership) => {}
+        () = until_taken_over(&context, &membership, &stop) => {}
         // Resolves when the sender is dropped.
         _ = ended.changed() => {}
     }
-    membership.member.leave().await;
-    let mut status = membership.member.status();
-    let left = status.wait_for(|status| status.availability == Availability::Outside);
-    if tokio::time::timeout(LEAVE_TIME_MAX, left).await.is_err() {
-        tracing::warn!("NATS does not answer: the node leaves the job when its session ends");
+    if !membership.part().can_move() {
+        membership.leave().await;
+    }
+}
+
+/// Waits until another node has got the part of this process, and ends the crawl.
+async fn until_taken_over(context: &CrawlContext, membership: &JobMembership, stop: &Stop) {
+    let mut failing = false;
+    loop {
+        match membership.confirm().await {
+            Err(problem @ ClusterError::PartTaken { .. }) => {
+                let why = opilio_stacks::chain(&problem);
+                context.job_log.crawl("cluster", &why);
+                stop.end(End::Halted(why));
+                // Fetches that have not begun never will.
+                stop.cut();
+                return;
+            }
+            confirmed => {
+                if confirmed.is_ok() && failing {
+                    context.live.nudge();
+                }
+                let what = "the node of this part is unknown";
+                note_failure(what, &mut failing, confirmed.map_err(LinkError::from));
+            }
+        }
+        tokio::time::sleep(PAUSE).await;
     }
 }
 
 /// Sends the outbox, for ever.
 async fn send_links(context: &CrawlContext, membership: &JobMembership) {
-    let sender = LinkSender::new(&membership.job);
-    let own = membership.own_subject();
+    let sender = LinkSender::new(membership.job());
+    let own = membership.inbox();
     let began = Instant::now();
     let (mut read, mut removed) = (0, 0);
     let mut failing = false;
     loop {
+        if !membership.has_part() {
+            // It is not known who has the part.
+            tokio::time::sleep(PERIOD).await;
+            continue;
+        }
         let sent = async {
             read = collect(context, membership, &sender, own, read, began.elapsed())?;
             match membership.is_at_rest() {
@@ -128,20 +157,27 @@ fn collect(
 
 /// Schedules the links that arrive, for ever.
 async fn take_links(context: &CrawlContext, membership: &JobMembership) {
-    let own = membership.own_subject();
+    let own = membership.inbox();
+    let can_move = membership.part().can_move();
     let mut failing = false;
     loop {
         let taken = async {
-            let mut reader = LinkReader::open(&membership.job, own).await?;
+            let mut reader = LinkReader::open(membership.job(), own).await?;
             loop {
                 let delivery = reader.next().await?;
+                if can_move && delivery.sequence <= membership.taken() {
+                    // Messages stay until a snapshot covers them, and are read again after an outage of NATS.
+                    continue;
+                }
                 // Held until NATS has forgotten the links: the cluster must not take this node for one at rest meanwhile.
                 let mut known_rest = membership.known_rest.lock().await;
                 membership.tell(&mut known_rest, false).await?;
                 schedule(context, &delivery).await?;
-                membership.deliver();
+                membership.deliver(delivery.sequence);
                 context.live.nudge();
-                reader.acknowledge(delivery.sequence).await?;
+                if !can_move {
+                    reader.acknowledge(delivery.sequence).await?;
+                }
             }
         };
         let taken: Result<(), LinkError> = taken.await;
@@ -212,13 +248,20 @@ async fn look_around(
     membership: &JobMembership,
 ) -> Result<Option<JobProgress>, LinkError> {
     let mut known_rest = membership.known_rest.lock().await;
+    if !membership.has_part() {
+        return Ok(None);
+    }
     // At rest nothing is in process, so that the outbox only gets shorter.
-    let is_at_rest = membership.is_at_rest() && context.frontier().outbox(0, 1)?.is_empty();
+    let mut is_at_rest = membership.is_at_rest() && context.frontier().outbox(0, 1)?.is_empty();
+    if membership.part().can_move() {
+        // The job may end with this word, and this machine die: all that it captured must be in the store.
+        is_at_rest &= membership.is_published(context.frontier().changes());
+    }
     membership.tell(&mut known_rest, is_at_rest).await?;
     drop(known_rest);
     match is_at_rest {
         true => Ok(Some(
-            membership.job.progress(&membership.nodes().nodes).await?,
+            membership.job().progress(&membership.part().parts).await?,
         )),
         false => Ok(None),
     }

@@ -9,15 +9,15 @@ use opilio_frontier::{Candidate, Frontier, UriRecord, WarcLocation};
 use opilio_profile::Profile;
 use opilio_uri::Uri;
 
-use super::Crawl;
 use super::seeds::SEED_BATCH;
+use crate::context::CrawlContext;
 use crate::error::CrawlError;
 use opilio_visit::policy;
 
-impl Crawl {
+impl CrawlContext {
     /// Schedules lost captures again. After a power failure the end of an open WARC file may be lost although its URIs were
     /// finished.
-    pub(super) fn schedule_lost(&self, repaired: &[RepairedFile]) -> Result<(), CrawlError> {
+    pub(crate) fn schedule_lost(&self, repaired: &[RepairedFile]) -> Result<(), CrawlError> {
         let kept = |repaired: &RepairedFile| {
             let file = repaired.file.as_ref();
             file.and_then(|file| std::fs::metadata(file).ok())
@@ -33,16 +33,16 @@ impl Crawl {
         if cut.is_empty() {
             return Ok(());
         }
-        if let Some(duplicates) = &self.context.outputs.duplicates {
+        if let Some(duplicates) = &self.outputs.duplicates {
             duplicates.forget(&cut)?;
         }
-        let records = self.context.frontier().records("");
+        let records = self.frontier().records("");
         let mut lost = Vec::new();
         for record in records {
             let record = record?;
             let gone = |at: &WarcLocation| cut.get(&at.file).is_some_and(|kept| at.offset >= *kept);
             if record.archived.as_ref().is_some_and(gone) {
-                lost.extend(fetched_again(&self.context.profile, &record));
+                lost.extend(fetched_again(&self.profile, &record));
             }
         }
         if !lost.is_empty() {
@@ -52,7 +52,7 @@ impl Crawl {
             );
         }
         for batch in lost.chunks(SEED_BATCH) {
-            fetch_again(&mut self.context.frontier(), batch.to_vec())?;
+            fetch_again(&mut self.frontier(), batch.to_vec())?;
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use super::Plan;
 use super::order::{Order, other_profile, written};
 use super::seeds::seed_lines;
 use crate::error::{CrawlError, io_error};
-use crate::job_nodes::JobNodes;
+use crate::job_part::JobPart;
 use crate::load::{load, sources};
 use crate::membership::JobMembership;
 use opilio_job::directory;
@@ -98,30 +98,50 @@ impl Plan {
     /// Joins the nodes that share the job. The crawl then has a part of the sites.
     ///
     /// # Errors
-    /// The job has other nodes, or as [`JobMembership::join`].
-    pub async fn join(self, config: ClusterConfig, nodes: JobNodes) -> Result<Plan, CrawlError> {
-        let known = JobNodes::read(&self.directory);
+    /// The job has another part or other nodes, or as [`JobMembership::join`].
+    pub async fn join(self, config: ClusterConfig, part: JobPart) -> Result<Plan, CrawlError> {
+        let known = JobPart::read(&self.directory);
         let known = known.map_err(|source| io_error(&self.directory, source))?;
         let is_made = directory::is_job(&self.directory);
         let membership = match known {
-            Some(known) if is_made && known.is_same(&nodes) => {
-                JobMembership::resume(config, nodes, &self.profile).await?
+            Some(known) if is_made && known.is_same(&part) => {
+                let part = JobPart {
+                    config: part.config,
+                    ..known
+                };
+                JobMembership::resume(config, part, &self.profile).await?
             }
             known if is_made => {
                 return Err(CrawlError::OtherNodes {
                     job: self.directory,
-                    nodes: known.map_or("none".to_owned(), |known| known.nodes.join(", ")),
+                    nodes: known.map_or("none".to_owned(), |known| known.parts.join(", ")),
                 });
             }
             _ => {
-                let seeds = seed_lines(&self.profile.seeds);
-                JobMembership::join(config, nodes, &self.profile, &seeds).await?
+                let seeds = self.seed_lines();
+                JobMembership::join(config, part, &self.profile, &seeds).await?
             }
         };
-        Ok(Plan {
+        Ok(self.with_membership(membership))
+    }
+
+    /// Sets the membership in a job that several nodes share.
+    #[must_use]
+    pub fn with_membership(self, membership: JobMembership) -> Plan {
+        Plan {
             membership: Some(membership),
             ..self
-        })
+        }
+    }
+
+    /// Returns all seeds, as lines.
+    pub fn seed_lines(&self) -> Vec<String> {
+        seed_lines(&self.profile.seeds)
+    }
+
+    /// Returns the folder against which relative paths of the profile are resolved.
+    pub fn base(&self) -> &Path {
+        &self.base
     }
 
     /// Returns the directory where the job is or will be.

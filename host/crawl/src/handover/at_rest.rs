@@ -64,7 +64,7 @@ pub async fn hand_over_job(
     say: &mut dyn FnMut(HandoverStep),
 ) -> Result<Vec<HandoverTotals>, CrawlError> {
     let mut totals = Vec::new();
-    for handover in super::open(profile, job)? {
+    for handover in super::open(profile, job, None)? {
         let tell = |_: &Path, result| {
             say(match result {
                 Ok(done) => HandoverStep::Done(done),

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use opilio_fetch::{Exchange, FetchFailure, HeadVerdict, Request, ResponseHead};
 use opilio_uri::Uri;
 use opilio_visit::plugin_view::PluginMemory;
-use opilio_visit::{CaptureForm, MidFetch, Permit, judge_head, redirect_of, renders};
+use opilio_visit::{CaptureForm, MidFetch, Permit, judge_head, redirect_of};
 use tracing::Instrument as _;
 
 use super::CrawlVisit;
@@ -103,12 +103,7 @@ impl CrawlVisit<'_> {
         authorization: Option<String>,
     ) -> Request {
         let context = self.context;
-        let mut decided = self.pipeline.request_headers(uri, permit);
-        if renders(&self.pipeline.settings) {
-            // A page may show something else although its document is unchanged: it must come with its body.
-            decided.if_none_match = None;
-            decided.if_modified_since = None;
-        }
+        let decided = self.pipeline.request_headers(uri, permit);
         let mut headers = decided.more;
         if let Some(cookies) = self.cookies_for(uri) {
             headers.push(("Cookie".to_owned(), cookies));
@@ -133,11 +128,26 @@ impl CrawlVisit<'_> {
         }
     }
 
+    /// Waits until this process has its part of a shared job. Without it, no request may be sent: a process that was stopped for a
+    /// long time has been replaced.
+    pub(super) async fn until_allowed(&self) -> Result<(), Halt> {
+        let Some(membership) = &self.context.membership else {
+            return Ok(());
+        };
+        if membership.has_part() {
+            return Ok(());
+        }
+        let cut = self.context.network.fetchers.base().cut();
+        let allowed = cut.unless_made(membership.until_has_part()).await;
+        allowed.ok_or(Halt::Stopped)
+    }
+
     async fn exchange(
         &self,
         request: Request,
         memory: &PluginMemory,
     ) -> Result<(Exchange, MidFetch), Halt> {
+        self.until_allowed().await?;
         let uri = &self.pipeline.issue.uri;
         let is_own = request.uri == *uri;
         // The first is the one that is tried first.

@@ -30,9 +30,9 @@ const OWN_HEADERS: [HeaderName; 4] = [
 ];
 
 /// A request, with its body.
-pub(super) struct PageRequest {
-    pub(super) method: Method,
-    pub(super) uri: Uri,
+pub(crate) struct PageRequest {
+    pub(crate) method: Method,
+    pub(crate) uri: Uri,
     headers: HeaderMap,
     body: Bytes,
 }
@@ -52,7 +52,7 @@ pub(super) fn is_archived(method: &Method) -> bool {
 
 impl PageRequest {
     /// Reads a request of the browser.
-    pub(super) async fn read(
+    pub(crate) async fn read(
         request: http::Request<PageBody>,
     ) -> Result<PageRequest, FetchRejection> {
         let (parts, body) = request.into_parts();
@@ -73,6 +73,24 @@ impl PageRequest {
             && self.uri.scheme() == page.scheme()
             && self.uri.host() == page.host()
             && self.uri.port_or_default() == page.port_or_default()
+    }
+
+    /// The request for the server. `decided` has its URI and its addresses, and headers that the browser does not have.
+    pub(crate) fn for_server(&self, decided: Request) -> Request {
+        Request {
+            method: Some(self.method.clone()),
+            headers: self.headers(decided.headers),
+            body: self.body(),
+            tap: None,
+            // The browser decides about it, and its cache is empty.
+            referer: None,
+            if_none_match: None,
+            if_modified_since: None,
+            login: None,
+            received: ExchangeProgress::default(),
+            addresses: decided.addresses,
+            uri: decided.uri,
+        }
     }
 
     /// The headers for the server: those of the browser, and those of `decided` that it does not have.
@@ -173,22 +191,13 @@ impl CrawlVisit<'_> {
         permit: &Permit,
         sender: &ResponseSender,
     ) -> Result<Option<Exchange>, Halt> {
+        self.until_allowed().await?;
         let network = &self.context.network;
         let uri = &self.pipeline.issue.uri;
         let decided = self.request(uri, permit, network.credentials.authorization(uri));
         let asked = Request {
-            method: Some(request.method.clone()),
-            headers: request.headers(decided.headers),
-            body: request.body(),
             tap: Some(PayloadTap::new(sender.payload.clone())),
-            // The browser decides about it, and its cache is empty.
-            referer: None,
-            if_none_match: None,
-            if_modified_since: None,
-            login: None,
-            received: ExchangeProgress::default(),
-            addresses: decided.addresses,
-            uri: decided.uri,
+            ..request.for_server(decided)
         };
         let fetcher = network.fetchers.of(&self.pipeline.settings.fetch);
         let fetcher = fetcher.map_err(|problem| Halt::Fetcher(opilio_stacks::chain(&problem)))?;
@@ -218,7 +227,7 @@ async fn collect(mut body: PageBody) -> Result<Bytes, FetchRejection> {
 }
 
 /// The response of an exchange that is over.
-pub(super) fn plain_response(
+pub(crate) fn plain_response(
     exchange: &Exchange,
 ) -> Result<http::Response<PageBody>, FetchRejection> {
     let Some(head) = &exchange.head else {

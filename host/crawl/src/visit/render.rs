@@ -1,5 +1,5 @@
-//! Rendering of a page that has been fetched: a browser loads it, its requests are archived, and its links, text and pictures
-//! are taken. Whatever fails, the plain capture of the page stays.
+//! Rendering of a page that has been fetched: a browser loads it, its requests are archived, and its document, links, text and
+//! pictures are taken. Whatever fails, the plain capture of the page stays.
 
 use std::sync::Arc;
 
@@ -12,11 +12,14 @@ use opilio_browser::{
 use opilio_profile::ArchiveFormat;
 use opilio_uri::{Hop, Uri};
 use opilio_visit::extraction::FoundLink;
-use opilio_visit::{PageToRender, Rendering};
+use opilio_visit::{PageToRender, RenderResult, Rendering};
 
 use super::CrawlVisit;
+use super::behave::{BehaveError, Behaved};
 use super::page_requests::{PageNetwork, PageRequests};
+use crate::behavior_steps::BehaviorRun;
 use crate::error::Halt;
+use crate::lanes::LanePanic;
 use crate::records;
 use opilio_job::alerts::{AlertKind, Severity};
 
@@ -26,7 +29,9 @@ const TRIES_MAX: u32 = 2;
 /// A page as a browser showed it.
 struct Shown {
     load: LoadResult,
+    behaved: Behaved,
     content: PageContent,
+    document: Option<String>,
     view: Option<Bytes>,
     thumbnail: Option<Bytes>,
     report: PageReport,
@@ -38,6 +43,8 @@ enum NotShown {
     Browser(BrowserError),
     /// The page reached a limit at once.
     Cut(PageCut),
+    /// A lane panicked under a behaviour.
+    Lane(LanePanic),
 }
 
 impl CrawlVisit<'_> {
@@ -56,20 +63,32 @@ impl CrawlVisit<'_> {
             ..Rendering::default()
         };
         match shown.ok_or(Halt::Stopped)? {
-            Ok(shown) => {
+            Ok(mut shown) => {
                 self.context.clear(AlertKind::Browser, "");
                 rendering.annotations.push(shown.annotation());
+                let runs = shown.behaved.runs.iter();
+                rendering
+                    .annotations
+                    .extend(runs.map(BehaviorRun::annotation));
+                self.context.failures(&shown.behaved.failures)?;
                 rendering.links = shown.links();
+                rendering.document = shown.document_to_compare();
                 // ARC files have no records about pages.
-                if page.is_archived && shown.has_document() && !self.writes_arc() {
-                    self.archive_shown(page, &shown).await?;
+                if shown.has_document() && !self.writes_arc() {
+                    rendering.records = self.records_about(page, &shown);
+                }
+                if !shown.has_document() {
+                    rendering.result = RenderResult::NotShown;
                 }
             }
             Err(NotShown::Cut(cut)) => {
+                rendering.result = RenderResult::NotShown;
                 let cut = cut_name(cut);
                 rendering.annotations.push(format!("notRendered:{cut}"));
             }
+            Err(NotShown::Lane(panic)) => return Err(panic.into()),
             Err(NotShown::Browser(error)) => {
+                rendering.result = RenderResult::NotShown;
                 let problem = opilio_stacks::chain(&error);
                 let words = format!("pages are archived without rendering: {problem}");
                 self.context
@@ -111,14 +130,56 @@ impl CrawlVisit<'_> {
         let network = Arc::new(PageNetwork(Arc::downgrade(requests)));
         let session = PageSession::open(pool, network).await;
         let mut session = session.map_err(NotShown::Browser)?;
-        let seen = look(&mut session, self.uri(), page.settings.browser.screenshots).await;
+        let seen = self.look(&mut session, page).await;
         let report = session.close().await;
         match seen {
             Ok(seen) => Ok(Shown { report, ..seen }),
-            Err(PageError::Cut(cut)) => Err(NotShown::Cut(report.cut.unwrap_or(cut))),
-            Err(PageError::Browser(error)) => Err(NotShown::Browser(error)),
-            Err(_) => Err(NotShown::Browser(BrowserError::Closed)),
+            Err(BehaveError::Page(PageError::Cut(cut))) => {
+                Err(NotShown::Cut(report.cut.unwrap_or(cut)))
+            }
+            Err(BehaveError::Page(PageError::Browser(error))) => Err(NotShown::Browser(error)),
+            Err(BehaveError::Page(_)) => Err(NotShown::Browser(BrowserError::Closed)),
+            Err(BehaveError::Lane(panic)) => Err(NotShown::Lane(panic)),
         }
+    }
+
+    /// Loads the page, has behaviours operate it, and takes what it shows. The report is that of a page that has just been
+    /// opened.
+    async fn look(
+        &self,
+        session: &mut PageSession,
+        page: PageToRender<'_>,
+    ) -> Result<Shown, BehaveError> {
+        let load = match session.load(self.uri()).await {
+            // It shows what it has.
+            Err(PageError::Cut(PageCut::Time)) => LoadResult::NotIdle,
+            load => load?,
+        };
+        let mut shown = Shown {
+            load,
+            behaved: Behaved::default(),
+            content: PageContent::default(),
+            document: None,
+            view: None,
+            thumbnail: None,
+            report: PageReport::default(),
+        };
+        if !shown.has_document() {
+            return Ok(shown);
+        }
+        shown.behaved = self.behave(session, page).await?;
+        shown.content = session.extract().await?;
+        shown.document = unless_refused(session.document().await)?.flatten();
+        if page.settings.browser.screenshots {
+            // A page that cannot be drawn has links and text even so.
+            shown.view = match shown.behaved.picture.take() {
+                Some(picture) => Some(picture),
+                None => unless_refused(session.screenshot(ScreenshotArea::View).await)?,
+            };
+            let thumbnail = session.screenshot(ScreenshotArea::Thumbnail).await;
+            shown.thumbnail = unless_refused(thumbnail)?;
+        }
+        Ok(shown)
     }
 
     /// Whether the archive has ARC files.
@@ -130,11 +191,12 @@ impl CrawlVisit<'_> {
         self.pipeline.issue.uri.as_str()
     }
 
-    /// Archives what the page showed, as Browsertrix does: `urn:pageinfo:` and, by the settings, pictures and text.
-    async fn archive_shown(&self, page: PageToRender<'_>, shown: &Shown) -> Result<(), Halt> {
+    /// Returns records of what the page showed, as Browsertrix writes them: `urn:pageinfo:` and, by the settings, pictures and
+    /// text.
+    fn records_about(&self, page: PageToRender<'_>, shown: &Shown) -> Vec<Record> {
         let (uri, date) = (self.uri(), records::date_of(page.exchange));
         let id = RecordId::random().0.to_string();
-        let facts = records::page_info(uri, date, &id, &shown.report);
+        let facts = records::page_info(uri, date, &id, &shown.report, &shown.behaved.runs);
         let mut parts = vec![("pageinfo", "application/json", Bytes::from(facts))];
         parts.extend(shown.view.clone().map(|view| ("view", "image/png", view)));
         let thumbnail = shown.thumbnail.clone();
@@ -158,46 +220,16 @@ impl CrawlVisit<'_> {
                 )
             })
             .collect();
-        let records = records::in_passing(records, &self.pipeline.issue.uri);
-        self.context.archive(records).await?;
-        Ok(())
+        records::in_passing(records, &self.pipeline.issue.uri)
     }
 }
 
-/// Loads the page, and takes what it shows. The report is that of a page that has just been opened.
-async fn look(session: &mut PageSession, uri: &str, screenshots: bool) -> Result<Shown, PageError> {
-    let load = match session.load(uri).await {
-        // It shows what it has.
-        Err(PageError::Cut(PageCut::Time)) => LoadResult::NotIdle,
-        load => load?,
-    };
-    let mut shown = Shown {
-        load,
-        content: PageContent::default(),
-        view: None,
-        thumbnail: None,
-        report: PageReport::default(),
-    };
-    if !shown.has_document() {
-        return Ok(shown);
-    }
-    shown.content = session.extract().await?;
-    if screenshots {
-        // A page that cannot be drawn has links and text even so.
-        shown.view = picture(session, ScreenshotArea::View).await?;
-        shown.thumbnail = picture(session, ScreenshotArea::Thumbnail).await?;
-    }
-    Ok(shown)
-}
-
-async fn picture(
-    session: &mut PageSession,
-    area: ScreenshotArea,
-) -> Result<Option<Bytes>, PageError> {
-    match session.screenshot(area).await {
-        Ok(picture) => Ok(Some(picture)),
+/// A part of a page that can be missing.
+fn unless_refused<T>(part: Result<T, PageError>) -> Result<Option<T>, PageError> {
+    match part {
+        Ok(part) => Ok(Some(part)),
         Err(PageError::Browser(BrowserError::Refused { message, .. })) => {
-            tracing::debug!(message, "no picture of a page");
+            tracing::debug!(message, "a part of a page is missing");
             Ok(None)
         }
         Err(PageError::Cut(_)) => Ok(None),
@@ -209,6 +241,12 @@ impl Shown {
     /// Whether there is a page to look at.
     fn has_document(&self) -> bool {
         matches!(self.load, LoadResult::Idle | LoadResult::NotIdle)
+    }
+
+    /// The document, if the page came to its end. A page that was cut shows a part of itself, another one at each visit.
+    fn document_to_compare(&mut self) -> Option<Bytes> {
+        let is_whole = matches!(self.report.cut, None | Some(PageCut::Steps));
+        self.document.take().filter(|_| is_whole).map(Bytes::from)
     }
 
     fn annotation(&self) -> String {

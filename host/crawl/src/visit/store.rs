@@ -25,6 +25,7 @@ impl CrawlVisit<'_> {
         };
         capture.annotate(&self.pipeline, &keep);
         let record = &issue.record;
+        let login = self.context.network.logins.part_of(&issue.uri);
         let about = About {
             payload: Some(payload),
             via: record.via.as_deref(),
@@ -35,6 +36,7 @@ impl CrawlVisit<'_> {
             decisions: capture.decisions,
             notes: capture.memory.notes.all().into_iter().collect(),
             links: &capture.reading.extracted.links,
+            is_body_secret: login.is_some(),
         };
         let records = records::of_exchange(&issue.uri, exchange, &keep, &about);
         let location = self.context.archive(records).await?.into_iter().next();

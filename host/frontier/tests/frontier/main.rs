@@ -15,3 +15,4 @@ mod queues;
 mod revisiting;
 mod site;
 mod stories;
+mod takeover;

@@ -13,7 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::lock::lock;
-use super::{ADDED_SEEDS, JobError, REDIRECTED_SEEDS, REMOVED_SEEDS, names};
+use super::{ADDED_SEEDS, JobError, REDIRECTED_SEEDS, REMOVED_SEEDS, SHARED, names};
 use crate::symlinks::stays_inside;
 use crate::text_file::write_text;
 use opilio_stacks::components;
@@ -105,7 +105,7 @@ fn refuse_full(job: &Path) -> Result<(), JobError> {
     let has = |name: &str| all.iter().any(|it| it == name);
     let is_ours = |name: &OsString| {
         let parts = FOLDERS.iter().chain(&FILES);
-        let mut ours = parts.chain(&[LOCK, GROWING, known_stacks::FILE]);
+        let mut ours = parts.chain(&[LOCK, GROWING, SHARED, known_stacks::FILE]);
         ours.any(|ours| *ours == *name)
     };
     let is_cut_short = !has(DESCRIPTION) && has(GROWING) && all.iter().all(is_ours);

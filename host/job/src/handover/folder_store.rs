@@ -43,6 +43,12 @@ impl FolderStore {
         read.map_err(|panic| FileStoreError::Store(panic.to_string()))?
     }
 
+    /// Returns the place of a path in the folder.
+    pub(super) fn place_of(&self, path: &Path) -> Result<PathBuf, FileStoreError> {
+        self.ensure_folder()?;
+        Ok(self.folder.join(path))
+    }
+
     /// The folder itself is not created: the share may not be mounted.
     fn ensure_folder(&self) -> Result<(), FileStoreError> {
         match self.folder.is_dir() {

@@ -52,19 +52,21 @@ const RETRY: RetryConfig = RetryConfig {
 
 /// Store for the files of one job.
 pub struct FileStore {
-    place: Place,
+    pub(super) place: Place,
     /// URL of the store.
     url: String,
     job: PathBuf,
+    /// Folder of the job in the store.
+    folder: String,
 }
 
-enum Place {
+pub(super) enum Place {
     Folder(FolderStore),
     Bucket(Bucket),
 }
 
-struct Bucket {
-    store: Box<dyn ObjectStore>,
+pub(super) struct Bucket {
+    pub(super) store: Box<dyn ObjectStore>,
     /// Beginning of all keys; may be empty.
     prefix: String,
     reads_back: bool,
@@ -135,6 +137,18 @@ impl FileStore {
     /// # Errors
     /// A key is missing, or the settings are not usable.
     pub fn open(settings: &ArchiveStore, job: &Path) -> Result<FileStore, FileStoreError> {
+        FileStore::open_as(settings, job, &name_of(job))
+    }
+
+    /// Opens the store for a job whose files have this folder there, such as `news/a-1`, in place of one with the job's name.
+    ///
+    /// # Errors
+    /// As [`FileStore::open`].
+    pub fn open_as(
+        settings: &ArchiveStore,
+        job: &Path,
+        folder: &str,
+    ) -> Result<FileStore, FileStoreError> {
         let place = match &settings.place {
             StorePlace::Folder(folder) => Place::Folder(FolderStore::new(folder)),
             StorePlace::Bucket(bucket) => Place::Bucket(Bucket {
@@ -147,6 +161,7 @@ impl FileStore {
             place,
             url: settings.place.url(),
             job: job.to_owned(),
+            folder: folder.to_owned(),
         })
     }
 
@@ -157,9 +172,12 @@ impl FileStore {
 
     /// Returns the URL of a file's copy.
     pub fn url_of(&self, file: &Path) -> String {
-        let job = name_of(&self.job);
-        let path = path_in_store(&self.job, file);
-        format!("{}/{job}/{}", self.url, path.display())
+        self.object_url(&self.path_of(file))
+    }
+
+    /// Returns the path of a file's copy in the store.
+    fn path_of(&self, file: &Path) -> PathBuf {
+        Path::new(&self.folder).join(path_in_store(&self.job, file))
     }
 
     /// Stores a file, verifies the copy, and enters it in the record. A copy that is in the store already is only verified.
@@ -177,7 +195,7 @@ impl FileStore {
         let at = Timestamp::now();
         let sums = self.checksums(file).await?;
         // The path in the folder, or the end of the key.
-        let path = Path::new(&name_of(&self.job)).join(path_in_store(&self.job, file));
+        let path = self.path_of(file);
         let url = self.url_of(file);
         let there = self.stored(&path).await?;
         // Under this name the store may have the log of another job, of another machine or of earlier.
@@ -215,7 +233,7 @@ impl FileStore {
         Ok(stored)
     }
 
-    async fn checksums(&self, file: &Path) -> Result<Checksums, FileStoreError> {
+    pub(super) async fn checksums(&self, file: &Path) -> Result<Checksums, FileStoreError> {
         let path = file.to_owned();
         let sums = tokio::task::spawn_blocking(move || Checksums::of(&path)).await;
         let sums = sums.map_err(|panic| FileStoreError::Store(panic.to_string()))?;
@@ -223,7 +241,7 @@ impl FileStore {
     }
 
     /// Returns the copy of a file, if there is one.
-    async fn stored(&self, path: &Path) -> Result<Option<Stored>, FileStoreError> {
+    pub(super) async fn stored(&self, path: &Path) -> Result<Option<Stored>, FileStoreError> {
         match &self.place {
             Place::Folder(folder) => folder.read(path).await,
             Place::Bucket(bucket) => bucket.stored(path).await,
@@ -232,7 +250,7 @@ impl FileStore {
 }
 
 impl Bucket {
-    fn key(&self, path: &Path) -> Result<ObjectPath, FileStoreError> {
+    pub(super) fn key(&self, path: &Path) -> Result<ObjectPath, FileStoreError> {
         let path = path.display();
         let key = match self.prefix.is_empty() {
             true => ObjectPath::parse(path.to_string()),
@@ -280,7 +298,7 @@ impl Bucket {
         }))
     }
 
-    async fn upload(
+    pub(super) async fn upload(
         &self,
         file: &Path,
         path: &Path,
@@ -350,7 +368,11 @@ impl std::fmt::Display for Stored {
 }
 
 /// Compares the copy of a file with its checksums.
-fn verify(found: Option<Stored>, sums: &Checksums, url: &str) -> Result<(), FileStoreError> {
+pub(super) fn verify(
+    found: Option<Stored>,
+    sums: &Checksums,
+    url: &str,
+) -> Result<(), FileStoreError> {
     let found = match found {
         Some(copy) if copy.is_copy_of(sums) => return Ok(()),
         Some(other) => other.to_string(),
@@ -436,7 +458,7 @@ pub(super) fn unreadable(file: &Path, source: io::Error) -> FileStoreError {
 }
 
 /// The answer of a store on one line.
-fn failure(problem: &object_store::Error) -> FileStoreError {
+pub(super) fn failure(problem: &object_store::Error) -> FileStoreError {
     let words = problem.to_string();
     let words: Vec<&str> = words.split_whitespace().collect();
     let mut words = words.join(" ").trim_end_matches(':').to_owned();

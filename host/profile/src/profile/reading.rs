@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Profile, ProfileContext, fnv};
+use serde_json::Value;
+
+use super::{Profile, ProfileContext, first_rendering, fnv};
 use crate::builtin_profiles;
 use crate::check::{Check, nearest, quote};
 use crate::credentials;
@@ -104,8 +106,13 @@ impl Profile {
         let (document, syntax) = layers.document();
         let Layers { below, own, .. } = layers;
         let (file, base) = (own.file.as_str(), own.base.as_path());
-        let (written, faults) = written(&document, syntax.clone())?;
+        let (mut written, faults) = written(&document, syntax.clone())?;
         let faults = plugins::missing_components(faults, &given.builtins);
+        if first_rendering(&document.value).is_none() && !edits_behaviors(&document.value) {
+            let plugins = &written.plugins;
+            let stacks = &mut written.stacks;
+            stacks.leave_out_shipped_for_pages(plugins, &given.builtins);
+        }
         let mut check = Check::new(&document, faults);
 
         let name = written
@@ -235,6 +242,13 @@ impl Profile {
         profile.notices = faults;
         Ok(profile)
     }
+}
+
+/// Whether an override names page behaviours. Their names must then be in the stack, rendered or not.
+fn edits_behaviors(values: &Value) -> bool {
+    let overrides = values.get("override").and_then(Value::as_array);
+    let mut overrides = overrides.into_iter().flatten();
+    overrides.any(|it| it.pointer("/stacks/behave").is_some())
 }
 
 /// The document as its type. All invalid parts are removed and reported.

@@ -89,6 +89,10 @@ fn an_archive_that_cannot_be_is_refused() {
         "[archive.store]\nretry-min = \"1h\"",
         "shorter than retry-min",
     );
+    check(
+        "[checkpoint]\npublish-every = \"10m\"",
+        "published in archive.store, which has no url",
+    );
     check("[archive]\nmore-directories = [\"\"]", "not a folder");
     check(
         "[archive.duplicates]\nacross-uris = true\nhistory = [\"none.cdxj\"]",

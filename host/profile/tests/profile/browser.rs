@@ -22,6 +22,29 @@ fn a_profile_renders_by_itself_or_by_an_override() {
 }
 
 #[test]
+fn shipped_behaviours_are_in_the_stack_if_pages_are_rendered() {
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        let profile = profile(text);
+        assert_eq!(profile.settings().stacks.behave, expected, "{text}");
+        for name in ["consent", "autoplay", "autoscroll"] {
+            let is_loaded = profile.plugins.contains_key(name);
+            assert_eq!(is_loaded, expected.contains(&name), "{name}: {text}");
+        }
+    }
+    let all = ["consent", "autoplay", "autoscroll"];
+    check("", &[]);
+    check("browser.render = \"always\"\n", &all);
+    let of_site = "[[override]]\nmatch.host = [\"a.org\"]\nbrowser.render = \"always\"\n";
+    check(of_site, &all);
+    check("stacks.behave = [\"consent\"]\n", &[]);
+    let table = "stacks.behave = [\"autoplay\", \"consent\"]\n[plugins.consent]\ncomponent = \"builtin:consent\"\n";
+    check(table, &["consent"]);
+    let faults = faults_of("stacks.behave = [\"consnt\"]\n").to_string();
+    assert!(faults.contains("consent"), "{faults}");
+}
+
+#[test]
 fn the_loading_of_a_page_is_not_longer_than_the_page() {
     let faults = faults_of("browser.load-time = \"100s\"\n").to_string();
     assert!(faults.contains("page-time"), "{faults}");

@@ -15,12 +15,15 @@ mod settings;
 use opilio_profile::{Diagnostics, Profile, ProfileContext};
 
 /// Plugins that stand for those that ship. Names alone matter here: nothing is loaded.
-const BUILTINS: [&str; 44] = [
+const BUILTINS: [&str; 50] = [
     "accept",
     "adaptive",
+    "autoplay",
+    "autoscroll",
     "bot-walls",
     "broad",
     "calendar-trap",
+    "consent",
     "css",
     "domain",
     "feed",
@@ -36,9 +39,11 @@ const BUILTINS: [&str; 44] = [
     "json",
     "keyword-precedence",
     "link-precedence",
+    "load-more",
     "manifest",
     "marked-sections",
     "media",
+    "needs-browser",
     "office",
     "path-depth",
     "pdf",
@@ -51,6 +56,7 @@ const BUILTINS: [&str; 44] = [
     "scheme",
     "seed",
     "session-trap",
+    "site-specific",
     "sitemap",
     "soft-404",
     "surt-scope",

@@ -9,8 +9,9 @@ use serde_json::{Map, Value, json};
 use super::call::Call;
 use crate::visit::millis;
 use crate::{
-    Comparison, Difference as ContentDifference, Extraction, Fragment, FragmentContent, Hop, Link,
-    LinkDetails, Observation, Report, Ruling, SettingsFault, Span, StripProblem, Verdict, Wait,
+    BehaviorAction, Comparison, Difference as ContentDifference, Extraction, Fragment,
+    FragmentContent, Hop, Link, LinkDetails, Observation, Report, Ruling, ScrollPosition,
+    SettingsFault, Span, StepPlan, StripProblem, Verdict, Wait,
 };
 
 /// Longest answer that is written on one line of a case file, in bytes.
@@ -109,6 +110,16 @@ impl CallResult {
     pub fn reports(answers: &[Report]) -> Self {
         let report = |report: &Report| json!({"file": report.file, "content": report.content});
         Self(answers.iter().map(report).collect())
+    }
+
+    /// The answer to `step`.
+    pub fn step_plan(answer: &StepPlan) -> Self {
+        Self(json!({
+            "actions": answer.actions.iter().map(of_action).collect::<Value>(),
+            "count": answer.count,
+            "memory": answer.memory,
+            "finished": answer.finished,
+        }))
     }
 
     /// The answer to `configure`.
@@ -248,6 +259,34 @@ fn of_fragment(fragment: &Fragment) -> Value {
     })
 }
 
+fn of_action(action: &BehaviorAction) -> Value {
+    match action {
+        BehaviorAction::Scroll(position) => json!({"scroll": match position {
+            ScrollPosition::Top => json!("top"),
+            ScrollPosition::Bottom => json!("bottom"),
+            ScrollPosition::To(pixels) => json!({"to": pixels}),
+            ScrollPosition::By(pixels) => json!({"by": pixels}),
+            ScrollPosition::Element(selector) => json!({"element": selector}),
+            ScrollPosition::Other(name) => json!({"other": name}),
+        }}),
+        BehaviorAction::Click(click) => json!({"click": {
+            "selector": click.selector,
+            "text": click.text,
+            "at-most": click.at_most,
+            "only-new": click.only_new,
+        }}),
+        BehaviorAction::WaitForSelector(wait) => json!({"wait-for-selector": {
+            "selector": wait.selector,
+            "at-most": wait.at_most,
+        }}),
+        BehaviorAction::WaitForNetwork(time) => json!({"wait-for-network": time}),
+        BehaviorAction::Wait(time) => json!({"wait": time}),
+        BehaviorAction::Evaluate(script) => json!({"evaluate": script}),
+        BehaviorAction::Screenshot => json!("screenshot"),
+        BehaviorAction::Other(name) => json!({"other": name}),
+    }
+}
+
 fn of_span(span: &Span) -> Value {
     json!({"offset": span.offset, "length": span.length})
 }
@@ -294,7 +333,7 @@ fn forgive(expected: &Value, answer: &mut Value, field: &str) {
 }
 
 /// Variants with a value. They are kept even if the value is empty.
-const VARIANTS: [&str; 9] = [
+const VARIANTS: [&str; 18] = [
     "ok",
     "error",
     "other",
@@ -304,6 +343,15 @@ const VARIANTS: [&str; 9] = [
     "text-at",
     "text",
     "bytes",
+    "scroll",
+    "click",
+    "wait-for-selector",
+    "wait-for-network",
+    "wait",
+    "evaluate",
+    "to",
+    "by",
+    "element",
 ];
 
 /// Removes fields that have their defaults from records, so that omitting and writing them means the same.

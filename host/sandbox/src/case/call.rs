@@ -13,15 +13,16 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::answer::CallResult;
+use super::page::PageFacts;
 use crate::visit::{instant, millis};
 use crate::{
     Candidate, Candidates, ContentState, Document, DocumentParts, Fault, Finished, Header,
-    KeptValue, KeptValues, NamedValue, Neighbourhood, Notes, PastVisit, Plugin, Queue,
+    KeptValue, KeptValues, LoadedPage, NamedValue, Neighbourhood, Notes, PastVisit, Plugin, Queue,
     SharedKeptValues, Signal, Stage, TableProblem, Visit,
 };
 
 /// The URI of a document without one.
-const SOME_URI: &str = "http://example.com/";
+pub(super) const SOME_URI: &str = "http://example.com/";
 /// The media type of a document without one.
 const SOME_TYPE: &str = "application/octet-stream";
 
@@ -105,6 +106,18 @@ pub enum Call {
         /// The time of the call.
         #[serde(default)]
         now: u64,
+    },
+    /// `page-behavior.step`. The answer is a plan.
+    Step {
+        /// The page.
+        #[serde(default)]
+        page: Box<PageFacts>,
+        /// Its visit.
+        #[serde(default)]
+        visit: Box<VisitFacts>,
+        /// Memory of the last step.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        memory: Vec<u8>,
     },
 }
 
@@ -214,6 +227,11 @@ impl Plugin {
                 CallResult::observation(&self.observe(memory, &events)?)
             }
             Call::Report { memory, now } => CallResult::reports(&self.report(memory, at(*now)?)?),
+            Call::Step {
+                page,
+                visit,
+                memory,
+            } => CallResult::step_plan(&self.step(&page.page(), &visit.visit(own)?, memory)?),
         })
     }
 }
@@ -332,6 +350,15 @@ impl Call {
         }
     }
 
+    /// A call of [`Plugin::step`].
+    pub fn step(plugin: &Plugin, page: &LoadedPage, visit: &Visit, memory: &[u8]) -> Self {
+        Self::Step {
+            page: Box::new(PageFacts::of(page)),
+            visit: Box::new(VisitFacts::of(visit, plugin.instance())),
+            memory: memory.to_vec(),
+        }
+    }
+
     /// Its name in the contract.
     pub fn name(&self) -> &'static str {
         match self {
@@ -346,6 +373,7 @@ impl Call {
             Self::RankQueue { .. } => "rank-queue",
             Self::Observe { .. } => "observe",
             Self::Report { .. } => "report",
+            Self::Step { .. } => "step",
         }
     }
 
@@ -365,7 +393,7 @@ impl Call {
             Self::JudgeDocument { document, .. }
             | Self::Strip { document }
             | Self::Compare { document, .. } => Some(&document.uri),
-            Self::Evaluate { visit } => Some(&visit.candidate.uri),
+            Self::Evaluate { visit } | Self::Step { visit, .. } => Some(&visit.candidate.uri),
             Self::RankQueue { queue } => Some(&queue.name),
             Self::Observe { events, .. } => events.first().map(|event| event.uri.as_str()),
         }
@@ -410,6 +438,8 @@ pub enum StageName {
     PostFetch,
     /// Decides whether links are extracted.
     Extract,
+    /// Decides whether a browser renders it.
+    Render,
     /// Decides whether it is archived.
     Archive,
     /// Decides whether the guarded plugin is called.
@@ -424,6 +454,7 @@ impl From<StageName> for Stage {
             StageName::MidFetch => Self::MidFetch,
             StageName::PostFetch => Self::PostFetch,
             StageName::Extract => Self::Extract,
+            StageName::Render => Self::Render,
             StageName::Archive => Self::Archive,
             StageName::Plugin => Self::Plugin,
         }
@@ -438,6 +469,7 @@ impl From<&Stage> for StageName {
             Stage::MidFetch => Self::MidFetch,
             Stage::PostFetch => Self::PostFetch,
             Stage::Extract => Self::Extract,
+            Stage::Render => Self::Render,
             Stage::Archive => Self::Archive,
             // The host calls filters at no other stage.
             Stage::Plugin | Stage::Other(_) => Self::Plugin,

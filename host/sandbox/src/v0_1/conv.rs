@@ -83,6 +83,7 @@ impl From<&today_filter::Stage> for filter::Stage {
             today_filter::Stage::MidFetch => Self::MidFetch,
             today_filter::Stage::PostFetch => Self::PostFetch,
             today_filter::Stage::Extract => Self::Extract,
+            today_filter::Stage::Render => Self::Other("render".to_owned()),
             today_filter::Stage::Archive => Self::Archive,
             today_filter::Stage::Plugin => Self::Plugin,
             today_filter::Stage::Other(name) => Self::Other(name.clone()),

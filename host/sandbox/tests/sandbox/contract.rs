@@ -9,18 +9,21 @@ use serde_json::json;
 
 use crate::support::{config_of, engine};
 
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/contract/0.1.0")
+fn folder(contract: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests/contract")
+        .join(contract)
 }
 
 /// Asks a component every case beside it, and says which it did not answer as it did then.
-fn faults_of(name: &str) -> Vec<String> {
-    let bytes = std::fs::read(folder().join(name).with_extension("wasm")).unwrap();
+fn faults_of(contract: &str, name: &str) -> Vec<String> {
+    let folder = folder(contract);
+    let bytes = std::fs::read(folder.join(name).with_extension("wasm")).unwrap();
     let component = engine().load(&bytes, name).unwrap();
     let mut examiner = Examiner::new(&component);
     let mut asked = BTreeSet::new();
     let mut faults = Vec::new();
-    for file in CaseFile::read_all(&folder().join(name)).unwrap() {
+    for file in CaseFile::read_all(&folder.join(name)).unwrap() {
         for case in file.cases {
             if let Err(problem) = examiner.check(&case) {
                 faults.push(format!("{name}, case {}: {problem}", case.id));
@@ -36,10 +39,12 @@ fn faults_of(name: &str) -> Vec<String> {
     faults
 }
 
-#[test]
-fn components_of_contract_0_1_0_answer_as_they_did() {
-    let lanes = ["adaptive", "http-links", "scope"]
-        .map(|name| spawn_lane(name, move || faults_of(name)).unwrap());
+#[track_caller]
+fn check(contract: &'static str, names: &'static [&'static str]) {
+    let lanes: Vec<_> = names
+        .iter()
+        .map(|name| spawn_lane(name, move || faults_of(contract, name)).unwrap())
+        .collect();
     let faults: Vec<String> = lanes
         .into_iter()
         .flat_map(|lane| lane.join().unwrap())
@@ -48,13 +53,25 @@ fn components_of_contract_0_1_0_answer_as_they_did() {
 }
 
 #[test]
+fn components_of_contract_0_1_0_answer_as_they_did() {
+    check("0.1.0", &["adaptive", "http-links", "scope"]);
+}
+
+#[test]
+fn components_of_contract_0_2_0_answer_as_they_did() {
+    check("0.2.0", &["http-links", "revisit", "scope"]);
+}
+
+#[test]
 fn a_plugin_says_which_contract_it_was_made_for() {
-    let bytes = std::fs::read(folder().join("adaptive.wasm")).unwrap();
-    let component = engine().load(&bytes, "adaptive").unwrap();
-    let settings = json!({});
-    let plugin = component
-        .configure(config_of("adaptive", settings, Limits::default()))
-        .unwrap();
-    assert_eq!(plugin.contract(), "0.1.0");
-    assert!(plugin.snapshotted(), "{:?}", plugin.start());
+    for (contract, name) in [("0.1.0", "adaptive"), ("0.2.0", "revisit")] {
+        let path = folder(contract).join(name).with_extension("wasm");
+        let component = engine().load(&std::fs::read(path).unwrap(), name).unwrap();
+        let settings = json!({});
+        let plugin = component
+            .configure(config_of("adaptive", settings, Limits::default()))
+            .unwrap();
+        assert_eq!(plugin.contract(), contract);
+        assert!(plugin.snapshotted(), "{:?}", plugin.start());
+    }
 }

@@ -114,7 +114,7 @@ fn a_trap_tells_what_was_logged_before_it() {
     let mut guest = Guest::filter("");
     let [at, length] = guest.data.text("about to fall\u{7}");
     let guest = Guest {
-        imports: r#"(import "opilio:plugin/log@0.2.0" "write" (func $write (param i32 i32 i32)))"#,
+        imports: r#"(import "opilio:plugin/log@0.3.0" "write" (func $write (param i32 i32 i32)))"#,
         data: guest.data,
         ..Guest::filter(&format!(
             "(call $write (i32.const 2) (i32.const {at}) (i32.const {length})) (unreachable)"
@@ -133,7 +133,7 @@ fn a_trap_is_told_in_the_guests_own_words_where_it_has_said_some() {
     let mut guest = Guest::filter("");
     let [at, length] = guest.data.text("panicked at src/lib.rs:3:1:\nno title");
     let guest = Guest {
-        imports: r#"(import "opilio:plugin/log@0.2.0" "write" (func $write (param i32 i32 i32)))"#,
+        imports: r#"(import "opilio:plugin/log@0.3.0" "write" (func $write (param i32 i32 i32)))"#,
         data: guest.data,
         ..Guest::filter(&format!(
             "(call $write (i32.const 3) (i32.const {at}) (i32.const {length})) (unreachable)"
@@ -149,7 +149,7 @@ fn a_trap_is_told_in_the_guests_own_words_where_it_has_said_some() {
 #[test]
 fn a_handle_of_nothing_is_a_trap() {
     let guest = Guest {
-        imports: r#"(import "opilio:plugin/documents@0.2.0" "[method]document.status" (func $status (param i32) (result i32)))"#,
+        imports: r#"(import "opilio:plugin/documents@0.3.0" "[method]document.status" (func $status (param i32) (result i32)))"#,
         ..Guest::filter("(call $status (i32.const 99))")
     };
     check(guest, FaultKind::Trap, "handle");

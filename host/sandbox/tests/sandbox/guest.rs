@@ -72,6 +72,7 @@ pub(crate) const CHANGE: u32 = 3;
 pub(crate) const WAIT: u32 = 4;
 pub(crate) const PRECEDENCE: u32 = 5;
 pub(crate) const OBSERVER: u32 = 6;
+pub(crate) const PAGE_BEHAVIOR: u32 = 7;
 
 impl Default for Described {
     fn default() -> Self {
@@ -146,7 +147,7 @@ impl Guest {
                 ..Described::default()
             }],
             functions: format!(
-                r#"(func (export "opilio:plugin/extractor@0.2.0#extract") (param i32 i32) (result i32) {extract})"#
+                r#"(func (export "opilio:plugin/extractor@0.3.0#extract") (param i32 i32) (result i32) {extract})"#
             ),
             ..Self::default()
         }
@@ -162,7 +163,7 @@ impl Guest {
             }],
             functions: format!(
                 r#"(func $strip (param i32) (result i32) {strip})
-                (func (export "opilio:plugin/digest-stripper@0.2.0#strip") (param i32) (result i32)
+                (func (export "opilio:plugin/digest-stripper@0.3.0#strip") (param i32) (result i32)
                     (call $strip (local.get 0)) (call $drop-document (local.get 0)))"#
             ),
             ..Self::default()
@@ -179,7 +180,7 @@ impl Guest {
             }],
             functions: format!(
                 r#"(func $evaluate (param i32) (result i32) {evaluate})
-                (func (export "opilio:plugin/wait-evaluator@0.2.0#evaluate") (param i32) (result i32)
+                (func (export "opilio:plugin/wait-evaluator@0.3.0#evaluate") (param i32) (result i32)
                     (call $evaluate (local.get 0)) (call $drop-visit (local.get 0)))"#
             ),
             ..Self::default()
@@ -196,7 +197,7 @@ impl Guest {
             }],
             functions: format!(
                 r#"(func $compare (param i32 i32 i32 i32 i32) (result i32) {compare})
-                (func (export "opilio:plugin/change-evaluator@0.2.0#compare")
+                (func (export "opilio:plugin/change-evaluator@0.3.0#compare")
                     (param i32 i32 i32 i32 i32) (result i32)
                     (call $compare
                         (local.get 0) (local.get 1) (local.get 2) (local.get 3) (local.get 4))
@@ -217,13 +218,13 @@ impl Guest {
             }],
             functions: format!(
                 r#"(func $rank-candidates (param i32 i32 i32 i32) (result i32) {candidates})
-                (func (export "opilio:plugin/precedence@0.2.0#rank-candidates") (param i32 i32 i32) (result i32)
+                (func (export "opilio:plugin/precedence@0.3.0#rank-candidates") (param i32 i32 i32) (result i32)
                     (call $rank-candidates
                         (local.get 0) (local.get 1) (local.get 2) (call $candidates-length (local.get 0)))
                     (call $drop-candidates (local.get 0))
                     (if (local.get 1) (then (call $drop-document (local.get 2)))))
                 (func $rank-queue (param i32) (result i32) {queue})
-                (func (export "opilio:plugin/precedence@0.2.0#rank-queue") (param i32) (result i32)
+                (func (export "opilio:plugin/precedence@0.3.0#rank-queue") (param i32) (result i32)
                     (call $rank-queue (local.get 0)) (call $drop-queue (local.get 0)))"#
             ),
             ..Self::default()
@@ -240,10 +241,29 @@ impl Guest {
                 ..Described::default()
             }],
             functions: format!(
-                r#"(func (export "opilio:plugin/observer@0.2.0#observe") (param i32 i32 i32 i32) (result i32)
+                r#"(func (export "opilio:plugin/observer@0.3.0#observe") (param i32 i32 i32 i32) (result i32)
                     {observe})
-                (func (export "opilio:plugin/observer@0.2.0#report") (param i32 i32 i64) (result i32)
+                (func (export "opilio:plugin/observer@0.3.0#report") (param i32 i32 i64) (result i32)
                     {report})"#
+            ),
+            ..Self::default()
+        }
+    }
+
+    /// A page behaviour, with the handles of page and visit in locals 0 and 1, and the memory in 2 and 3.
+    pub(crate) fn page_behavior(step: &str) -> Self {
+        Self {
+            world: "page-behavior-plugin",
+            described: vec![Described {
+                kinds: &[PAGE_BEHAVIOR],
+                ..Described::default()
+            }],
+            imports: r#"(import "opilio:plugin/documents@0.3.0" "[resource-drop]page" (func $drop-page (param i32)))"#,
+            functions: format!(
+                r#"(func $step (param i32 i32 i32 i32) (result i32) {step})
+                (func (export "opilio:plugin/page-behavior@0.3.0#step") (param i32 i32 i32 i32) (result i32)
+                    (call $step (local.get 0) (local.get 1) (local.get 2) (local.get 3))
+                    (call $drop-page (local.get 0)) (call $drop-visit (local.get 1)))"#
             ),
             ..Self::default()
         }
@@ -278,6 +298,20 @@ impl Guest {
         self.build_for(&resolve, package)
     }
 
+    /// The component, made for a published version of the contract. `more` is one more file of it.
+    pub(crate) fn build_published(self, version: &str, more: &str) -> Vec<u8> {
+        let directory = tempfile::tempdir().unwrap();
+        let published = contract_directory().join("published").join(version);
+        for file in std::fs::read_dir(published).unwrap() {
+            let file = file.unwrap();
+            std::fs::copy(file.path(), directory.path().join(file.file_name())).unwrap();
+        }
+        std::fs::write(directory.path().join("more.wit"), more).unwrap();
+        let mut resolve = Resolve::default();
+        let (package, _) = resolve.push_dir(directory.path()).unwrap();
+        self.build_for(&resolve, package)
+    }
+
     fn build_for(self, resolve: &Resolve, package: wit_parser::PackageId) -> Vec<u8> {
         let world = resolve.select_world(&[package], Some(self.world)).unwrap();
         let version = resolve.packages[package]
@@ -305,11 +339,11 @@ impl Guest {
         let wat = format!(
             r#"(module
                 {imports}
-                (import "opilio:plugin/documents@0.2.0" "[resource-drop]document" (func $drop-document (param i32)))
-                (import "opilio:plugin/documents@0.2.0" "[resource-drop]visit" (func $drop-visit (param i32)))
-                (import "opilio:plugin/documents@0.2.0" "[resource-drop]candidates" (func $drop-candidates (param i32)))
-                (import "opilio:plugin/documents@0.2.0" "[resource-drop]queue" (func $drop-queue (param i32)))
-                (import "opilio:plugin/documents@0.2.0" "[method]candidates.length" (func $candidates-length (param i32) (result i32)))
+                (import "opilio:plugin/documents@0.3.0" "[resource-drop]document" (func $drop-document (param i32)))
+                (import "opilio:plugin/documents@0.3.0" "[resource-drop]visit" (func $drop-visit (param i32)))
+                (import "opilio:plugin/documents@0.3.0" "[resource-drop]candidates" (func $drop-candidates (param i32)))
+                (import "opilio:plugin/documents@0.3.0" "[resource-drop]queue" (func $drop-queue (param i32)))
+                (import "opilio:plugin/documents@0.3.0" "[method]candidates.length" (func $candidates-length (param i32) (result i32)))
                 (memory (export "memory") 1)
                 (global $free (mut i32) (i32.const {HEAP}))
                 (func $realloc (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
@@ -337,8 +371,8 @@ impl Guest {
                         (local.set $i (i32.add (local.get $i) (i32.const 1)))
                         (br $next)))
                     (local.get $answer))
-                (func (export "opilio:plugin/setup@0.2.0#describe") (result i32) {describe})
-                (func (export "opilio:plugin/setup@0.2.0#configure") (param i32 i32 i32 i32) (result i32) {configure})
+                (func (export "opilio:plugin/setup@0.3.0#describe") (result i32) {describe})
+                (func (export "opilio:plugin/setup@0.3.0#configure") (param i32 i32 i32 i32) (result i32) {configure})
                 {functions}
                 {fields}
                 (data (i32.const {DATA}) "{data}"))"#,
@@ -348,7 +382,7 @@ impl Guest {
             fields = self.fields,
             data = self.data.escaped(),
         );
-        wat::parse_str(wat.replace("@0.2.0", &format!("@{version}"))).unwrap()
+        wat::parse_str(wat.replace("@0.3.0", &format!("@{version}"))).unwrap()
     }
 
     fn lay_out_description(&mut self) -> u32 {
@@ -388,14 +422,14 @@ fn filter_functions(candidates: &str, document: &str) -> String {
     format!(
         r#"(func $judge-candidates (param i32 i32 i32 i32 i32) (result i32)
                 {candidates})
-            (func (export "opilio:plugin/filter@0.2.0#judge-candidates") (param i32 i32 i32 i32) (result i32)
+            (func (export "opilio:plugin/filter@0.3.0#judge-candidates") (param i32 i32 i32 i32) (result i32)
                 (call $judge-candidates
                     (local.get 0) (local.get 1) (local.get 2) (local.get 3)
                     (call $candidates-length (local.get 3)))
                 (call $drop-candidates (local.get 3)))
             (func $judge-document (param i32 i32 i32 i32 i32) (result i32)
                 {document})
-            (func (export "opilio:plugin/filter@0.2.0#judge-document") (param i32 i32 i32 i32 i32) (result i32)
+            (func (export "opilio:plugin/filter@0.3.0#judge-document") (param i32 i32 i32 i32 i32) (result i32)
                 (call $judge-document
                     (local.get 0) (local.get 1) (local.get 2) (local.get 3) (local.get 4))
                 (call $drop-document (local.get 3))

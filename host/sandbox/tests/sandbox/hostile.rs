@@ -104,13 +104,13 @@ fn finished() -> Finished {
 }
 
 const DOCUMENTS: &str = r#"
-    (import "opilio:plugin/documents@0.2.0" "[method]document.length" (func $length (param i32) (result i64)))
-    (import "opilio:plugin/documents@0.2.0" "[method]document.set-note" (func $set-note (param i32 i32 i32 i32 i32)))
-    (import "opilio:plugin/documents@0.2.0" "[method]document.annotate" (func $annotate (param i32 i32 i32)))
-    (import "opilio:plugin/documents@0.2.0" "[method]document.set-attribute" (func $set-attribute (param i32 i32 i32 i32 i32)))
-    (import "opilio:plugin/documents@0.2.0" "[method]queue.queued" (func $queued (param i32) (result i64)))
-    (import "opilio:plugin/log@0.2.0" "write" (func $write (param i32 i32 i32)))
-    (import "opilio:plugin/counters@0.2.0" "count" (func $count (param i32 i32 i64)))"#;
+    (import "opilio:plugin/documents@0.3.0" "[method]document.length" (func $length (param i32) (result i64)))
+    (import "opilio:plugin/documents@0.3.0" "[method]document.set-note" (func $set-note (param i32 i32 i32 i32 i32)))
+    (import "opilio:plugin/documents@0.3.0" "[method]document.annotate" (func $annotate (param i32 i32 i32)))
+    (import "opilio:plugin/documents@0.3.0" "[method]document.set-attribute" (func $set-attribute (param i32 i32 i32 i32 i32)))
+    (import "opilio:plugin/documents@0.3.0" "[method]queue.queued" (func $queued (param i32) (result i64)))
+    (import "opilio:plugin/log@0.3.0" "write" (func $write (param i32 i32 i32)))
+    (import "opilio:plugin/counters@0.3.0" "count" (func $count (param i32 i32 i64)))"#;
 
 fn with_imports(guest: Guest) -> Guest {
     Guest {

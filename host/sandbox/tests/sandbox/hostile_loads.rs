@@ -96,7 +96,7 @@ fn check_refused(bytes: Vec<u8>, expected: &str) {
 
 #[test]
 fn each_sort_of_wrong_file_is_refused_in_a_sentence_that_says_what_to_do() {
-    let module = Guest::filter("(i32.const 0)").module("0.2.0");
+    let module = Guest::filter("(i32.const 0)").module("0.3.0");
     check_refused(
         module,
         "is a core module, not a component: make one of it with `wasm-tools component new`",
@@ -112,7 +112,7 @@ fn each_sort_of_wrong_file_is_refused_in_a_sentence_that_says_what_to_do() {
         "is not a plugin: it does not export opilio:plugin/setup",
     );
     let of = |version: &str| {
-        let edit = |file: &str| file.replace("@0.2.0", &format!("@{version}"));
+        let edit = |file: &str| file.replace("@0.3.0", &format!("@{version}"));
         Guest::filter("(i32.const 0)").build_with_contract(edit, "")
     };
     check_refused(of("0.9.0"), "0.9.0");

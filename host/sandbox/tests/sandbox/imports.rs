@@ -9,18 +9,18 @@ use crate::guest::Guest;
 use crate::support::{candidates, config, document, limits, load, plugin, visit};
 
 const DOCUMENTS: &str = r#"
-    (import "opilio:plugin/documents@0.2.0" "[method]document.length" (func $length (param i32) (result i64)))
-    (import "opilio:plugin/documents@0.2.0" "[method]document.read" (func $read (param i32 i64 i32 i32)))
-    (import "opilio:plugin/documents@0.2.0" "[method]document.text" (func $text (param i32 i32)))
-    (import "opilio:plugin/documents@0.2.0" "[method]document.header" (func $header (param i32 i32 i32 i32)))
-    (import "opilio:plugin/documents@0.2.0" "[method]document.charset" (func $charset (param i32 i32)))
-    (import "opilio:plugin/documents@0.2.0" "[method]document.set-note" (func $set-note (param i32 i32 i32 i32 i32)))
-    (import "opilio:plugin/documents@0.2.0" "[method]document.annotate" (func $annotate (param i32 i32 i32)))
-    (import "opilio:plugin/documents@0.2.0" "[method]visit.now" (func $now (param i32) (result i64)))"#;
+    (import "opilio:plugin/documents@0.3.0" "[method]document.length" (func $length (param i32) (result i64)))
+    (import "opilio:plugin/documents@0.3.0" "[method]document.read" (func $read (param i32 i64 i32 i32)))
+    (import "opilio:plugin/documents@0.3.0" "[method]document.text" (func $text (param i32 i32)))
+    (import "opilio:plugin/documents@0.3.0" "[method]document.header" (func $header (param i32 i32 i32 i32)))
+    (import "opilio:plugin/documents@0.3.0" "[method]document.charset" (func $charset (param i32 i32)))
+    (import "opilio:plugin/documents@0.3.0" "[method]document.set-note" (func $set-note (param i32 i32 i32 i32 i32)))
+    (import "opilio:plugin/documents@0.3.0" "[method]document.annotate" (func $annotate (param i32 i32 i32)))
+    (import "opilio:plugin/documents@0.3.0" "[method]visit.now" (func $now (param i32) (result i64)))"#;
 
 const LOG_AND_COUNTERS: &str = r#"
-    (import "opilio:plugin/log@0.2.0" "write" (func $write (param i32 i32 i32)))
-    (import "opilio:plugin/counters@0.2.0" "count" (func $count (param i32 i32 i64)))"#;
+    (import "opilio:plugin/log@0.3.0" "write" (func $write (param i32 i32 i32)))
+    (import "opilio:plugin/counters@0.3.0" "count" (func $count (param i32 i32 i64)))"#;
 
 /// Reason of a document filter, which `read` leaves as address and length at 80.
 #[track_caller]

@@ -2,23 +2,25 @@
 //! before; and the plugins that ship, asked the same again after a thousand other questions.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
 use opilio_sandbox::{
-    Candidates, ContentState, Document, DocumentParts, Finished, Kind, Limits, Notes, Plugin,
-    Queue, SharedKeptValues, Stage, Start, spawn_lane,
+    Candidates, ContentState, Document, DocumentParts, Finished, Kind, Limits, LoadedPage, Notes,
+    Plugin, Queue, SharedKeptValues, Stage, Start, spawn_lane,
 };
 use serde_json::{Value, json};
 
 use crate::builtin::components;
 use crate::guest::{
-    CHANGE, Described, EXTRACTOR, FILTER, Guest, OBSERVER, PRECEDENCE, STRIPPER, WAIT,
+    CHANGE, Described, EXTRACTOR, FILTER, Guest, OBSERVER, PAGE_BEHAVIOR, PRECEDENCE, STRIPPER,
+    WAIT,
 };
 use crate::support::{URI, candidate, config, config_of, engine, limits, visit};
 
 /// A world of every kind; interfaces may be exported together.
-const WORLD: &str = "package opilio:plugin@0.2.0;
+const WORLD: &str = "package opilio:plugin@0.3.0;
     world every-kind {
         include extractor-plugin;
         include filter-plugin;
@@ -27,6 +29,7 @@ const WORLD: &str = "package opilio:plugin@0.2.0;
         include wait-evaluator-plugin;
         include precedence-plugin;
         include observer-plugin;
+        include page-behavior-plugin;
     }";
 
 /// Counts `fresh` where nothing is to be seen of an earlier call, and leaves its mark wherever a guest can: in memory,
@@ -57,6 +60,27 @@ const REMEMBER: &str = r#"
     (data (i32.const 520) "fresh")"#;
 
 fn remembering() -> Guest {
+    let mut guest = remembering_0_2();
+    let behavior = Guest::page_behavior("(call $remember) (i32.const 64)");
+    guest.functions += &behavior.functions;
+    guest.described[0].kinds = &[
+        EXTRACTOR,
+        FILTER,
+        STRIPPER,
+        CHANGE,
+        WAIT,
+        PRECEDENCE,
+        OBSERVER,
+        PAGE_BEHAVIOR,
+    ];
+    guest.imports = r#"
+        (import "opilio:plugin/counters@0.3.0" "count" (func $count (param i32 i32 i64)))
+        (import "opilio:plugin/documents@0.3.0" "[resource-drop]page" (func $drop-page (param i32)))"#;
+    guest
+}
+
+/// The same with the kinds of contract 0.2.0.
+fn remembering_0_2() -> Guest {
     let all = [
         Guest::extractor(
             "(call $remember) (i32.store (i32.const 64) (i32.const 128)) (i32.store (i32.const 68) (i32.const 1))
@@ -84,7 +108,7 @@ fn remembering() -> Guest {
             ],
             ..Described::default()
         }],
-        imports: r#"(import "opilio:plugin/counters@0.2.0" "count" (func $count (param i32 i32 i64)))"#,
+        imports: r#"(import "opilio:plugin/counters@0.3.0" "count" (func $count (param i32 i32 i64)))"#,
         functions: all.map(|guest| guest.functions).concat(),
         fields: REMEMBER.to_owned(),
         ..Guest::default()
@@ -93,6 +117,12 @@ fn remembering() -> Guest {
 
 /// Asks everything that a plugin can be asked.
 fn ask_all(plugin: &Plugin) {
+    ask_all_of_0_2(plugin);
+    plugin.step(&loaded_page(), &visit(), &[]).unwrap();
+}
+
+/// Asks everything that a plugin of contract 0.2.0 can be asked.
+fn ask_all_of_0_2(plugin: &Plugin) {
     let document = page(URI, "text/html", "<p>");
     let candidates = [candidate(URI)].into_iter().collect::<Candidates>();
     let now = Timestamp::UNIX_EPOCH;
@@ -119,6 +149,17 @@ fn queue() -> Queue {
         best: None,
         base: 1,
         now: Timestamp::UNIX_EPOCH,
+    }
+}
+
+fn loaded_page() -> LoadedPage {
+    LoadedPage {
+        uri: URI.to_owned(),
+        scroll_height: 5_000,
+        window_height: 800,
+        time_left: Duration::from_secs(60),
+        steps_left: 50,
+        ..LoadedPage::default()
     }
 }
 
@@ -162,8 +203,8 @@ fn check_forgets(plugin: &Plugin) {
         ask_all(plugin);
     }
     let statistics = plugin.statistics();
-    assert_eq!((statistics.calls, statistics.faults_all()), (900, 0));
-    assert_eq!(statistics.counters["fresh"], 900);
+    assert_eq!((statistics.calls, statistics.faults_all()), (1000, 0));
+    assert_eq!(statistics.counters["fresh"], 1000);
 }
 
 #[test]
@@ -174,6 +215,23 @@ fn no_kind_of_call_sees_what_another_left() {
     let plugin = component.configure(config(json!({}), limits())).unwrap();
     assert!(matches!(plugin.start(), Start::EachCall { .. }));
     check_forgets(&plugin);
+}
+
+#[test]
+fn every_kind_of_contract_0_2_0_is_called() {
+    let world = WORLD
+        .replace("@0.3.0", "@0.2.0")
+        .replace("include page-behavior-plugin;", "");
+    let component = remembering_0_2().build_published("0.2.0", &world);
+    let component = engine().load(&component, "guest").unwrap();
+    let plugin = component.configure(config(json!({}), limits())).unwrap();
+    assert_eq!(plugin.contract(), "0.2.0");
+    ask_all_of_0_2(&plugin);
+    let statistics = plugin.statistics();
+    assert_eq!((statistics.calls, statistics.faults_all()), (9, 0));
+    assert_eq!(statistics.counters["fresh"], 9);
+    let fault = plugin.step(&loaded_page(), &visit(), &[]).unwrap_err();
+    assert_eq!(fault.message, "its component does not export page-behavior");
 }
 
 #[test]
@@ -188,7 +246,7 @@ fn a_mark_that_was_left_would_be_seen() {
     let component = engine().load(&component, "guest").unwrap();
     let plugin = component.configure(config(json!({}), limits())).unwrap();
     ask_all(&plugin);
-    assert_eq!(plugin.statistics().counters["fresh"], 9);
+    assert_eq!(plugin.statistics().counters["fresh"], 10);
 }
 
 #[test]
@@ -241,6 +299,7 @@ fn answers(plugin: &Plugin, page: &str) -> String {
         Kind::WaitEvaluator => format!("{:?}", plugin.evaluate(&visit())),
         Kind::Precedence => format!("{:?}", plugin.rank_candidates(&candidates, Some(&document))),
         Kind::Observer => format!("{:?}", plugin.observe(&[], &[finished()])),
+        Kind::PageBehavior => format!("{:?}", plugin.step(&loaded_page(), &visit(), &[])),
         Kind::Other(_) => String::new(),
     };
     plugin.description().kinds.iter().map(answer).collect()

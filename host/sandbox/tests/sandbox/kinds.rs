@@ -1,5 +1,5 @@
-//! New kinds of contract 0.2.0: change evaluators, precedence and observers are asked and answer; candidates are read by
-//! column, tables looked up, values kept.
+//! Kinds of contract 0.2.0 and 0.3.0: change evaluators, precedence, observers and page behaviours are asked and answer;
+//! candidates are read by column, tables looked up, values kept.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,9 +7,9 @@ use std::sync::{Arc, Barrier, Mutex};
 
 use jiff::Timestamp;
 use opilio_sandbox::{
-    Candidate, Candidates, ContentState, Difference, Engine, EngineConfig, Finished, KeptChange,
-    KeptValue, KeptValues, Limits, Line, Observation, Plugin, PluginConfig, Queue, Report,
-    SharedKeptValues, Stage, Table, Tables, Visit,
+    BehaviorAction, Candidate, Candidates, ContentState, Difference, Engine, EngineConfig,
+    FaultKind, Finished, KeptChange, KeptValue, KeptValues, Limits, Line, LoadedPage, Observation,
+    Plugin, PluginConfig, Queue, Report, SharedKeptValues, Stage, StepPlan, Table, Tables, Visit,
 };
 
 use crate::guest::{Data, Described, FILTER, Guest};
@@ -69,7 +69,7 @@ fn precedences_stand_beside_their_candidates_and_queues_are_ranked() {
         (i32.const 64)";
     let queue_body = "(call $best (local.get 0) (i32.const 72)) (i32.const 72)";
     let plugin = plugin(Guest {
-        imports: r#"(import "opilio:plugin/documents@0.2.0" "[method]queue.best" (func $best (param i32 i32)))"#,
+        imports: r#"(import "opilio:plugin/documents@0.3.0" "[method]queue.best" (func $best (param i32 i32)))"#,
         ..Guest::precedence(candidates_body, queue_body)
     });
     let page = document("");
@@ -181,6 +181,61 @@ fn an_observer_is_handed_its_memory_again() {
     assert_eq!(plugin.statistics().calls, 3);
 }
 
+const PAGES: &str = r#"
+    (import "opilio:plugin/documents@0.3.0" "[resource-drop]page" (func $drop-page (param i32)))
+    (import "opilio:plugin/documents@0.3.0" "[method]page.title" (func $title (param i32 i32)))
+    (import "opilio:plugin/documents@0.3.0" "[method]page.step" (func $number (param i32) (result i32)))"#;
+
+#[test]
+fn a_behaviour_plans_by_what_it_sees_of_the_page_and_remembers() {
+    // Evaluates the title of the page, remembers what it was handed without its first byte, and finishes at step 1.
+    let guest = Guest {
+        imports: PAGES,
+        ..Guest::page_behavior(
+            "(i32.store (i32.const 64) (i32.const 128)) (i32.store (i32.const 68) (i32.const 1))
+            (i32.store8 (i32.const 128) (i32.const 5)) (call $title (local.get 0) (i32.const 136))
+            (if (local.get 3) (then
+                (i32.store (i32.const 80) (i32.add (local.get 2) (i32.const 1)))
+                (i32.store (i32.const 84) (i32.sub (local.get 3) (i32.const 1)))))
+            (i32.store8 (i32.const 88) (call $number (local.get 0)))
+            (i32.const 64)",
+        )
+    };
+    let plugin = plugin(guest);
+    let page = |step: u32| LoadedPage {
+        title: format!("title {step}"),
+        step,
+        ..LoadedPage::default()
+    };
+    let plan = |step: u32, memory: &[u8]| plugin.step(&page(step), &visit(), memory).unwrap();
+    let expected = |script: &str, memory: &[u8], finished: bool| StepPlan {
+        actions: vec![BehaviorAction::Evaluate(script.to_owned())],
+        count: Vec::new(),
+        memory: memory.to_vec(),
+        finished,
+    };
+    assert_eq!(plan(0, b""), expected("title 0", b"", false));
+    assert_eq!(plan(1, b"abc"), expected("title 1", b"bc", true));
+    let outputs = plugin.statistics().outputs;
+    assert_eq!(outputs, BTreeMap::from([("actions", 2), ("finished", 1)]));
+}
+
+#[test]
+fn a_plan_without_measure_is_too_much_output() {
+    let many = Guest::page_behavior(
+        "(i32.store (i32.const 72) (i32.const 8192)) (i32.store (i32.const 76) (i32.const 101)) (i32.const 64)",
+    );
+    let page = LoadedPage::default();
+    let fault = plugin(many).step(&page, &visit(), b"").unwrap_err();
+    assert_eq!(
+        (fault.kind, &*fault.message),
+        (
+            FaultKind::Output,
+            "answered 101 selectors to count; 100 are allowed"
+        )
+    );
+}
+
 /// The reasons of a filter that passes on everything, the first of them being what `read` leaves as address and length at
 /// 80, with line feeds as `|` and bytes 0 and 1 as digits, since a reason holds no control characters.
 fn reading(imports: &'static str, data: Data, read: &str) -> Guest {
@@ -216,7 +271,7 @@ fn candidates_are_read_by_column() {
     #[track_caller]
     fn check(column: &str, expected: &str) {
         let import = format!(
-            r#"(import "opilio:plugin/documents@0.2.0" "[method]candidates.{column}" (func $column (param i32 i32)))"#
+            r#"(import "opilio:plugin/documents@0.3.0" "[method]candidates.{column}" (func $column (param i32 i32)))"#
         );
         let guest = reading(
             Box::leak(import.into_boxed_str()),
@@ -253,7 +308,7 @@ fn candidates_are_read_by_column() {
 #[test]
 fn a_candidate_past_the_end_is_a_trap_that_says_so() {
     let guest = reading(
-        r#"(import "opilio:plugin/documents@0.2.0" "[method]candidates.get" (func $get (param i32 i32 i32)))"#,
+        r#"(import "opilio:plugin/documents@0.3.0" "[method]candidates.get" (func $get (param i32 i32 i32)))"#,
         Data::default(),
         "(call $get (local.get 3) (i32.const 2) (i32.const 128))
         (i32.store (i32.const 80) (i32.load (i32.const 128))) (i32.store (i32.const 84) (i32.load (i32.const 132)))",
@@ -273,8 +328,8 @@ fn a_candidate_past_the_end_is_a_trap_that_says_so() {
 }
 
 const TABLES: &str = r#"
-    (import "opilio:plugin/tables@0.2.0" "find" (func $find (param i32 i32 i32 i32 i32)))
-    (import "opilio:plugin/tables@0.2.0" "find-candidates" (func $find-candidates (param i32 i32 i32 i32)))"#;
+    (import "opilio:plugin/tables@0.3.0" "find" (func $find (param i32 i32 i32 i32 i32)))
+    (import "opilio:plugin/tables@0.3.0" "find-candidates" (func $find-candidates (param i32 i32 i32 i32)))"#;
 
 fn with_tables(guest: Guest, tables: &Tables) -> Plugin {
     let config = PluginConfig {
@@ -362,8 +417,8 @@ fn values_are_kept_under_the_name_that_the_profile_gives_the_plugin() {
     );
     let guest = Guest {
         imports: r#"
-            (import "opilio:plugin/documents@0.2.0" "[method]document.attribute" (func $attribute (param i32 i32 i32 i32)))
-            (import "opilio:plugin/documents@0.2.0" "[method]document.set-attribute"
+            (import "opilio:plugin/documents@0.3.0" "[method]document.attribute" (func $attribute (param i32 i32 i32 i32)))
+            (import "opilio:plugin/documents@0.3.0" "[method]document.set-attribute"
                 (func $set-attribute (param i32 i32 i32 i32 i32)))"#,
         described: vec![Described {
             kinds: &[FILTER],
@@ -443,7 +498,7 @@ fn no_more_calls_of_a_plugin_are_under_way_than_it_may_have() {
         (call $rulings (local.get 4) (i32.const 2))",
     );
     let guest = Guest {
-        imports: r#"(import "opilio:plugin/log@0.2.0" "write" (func $write (param i32 i32 i32)))"#,
+        imports: r#"(import "opilio:plugin/log@0.3.0" "write" (func $write (param i32 i32 i32)))"#,
         data,
         ..Guest::filter(&body)
     };

@@ -58,7 +58,7 @@ fn a_component_tells_what_it_holds() {
 #[test]
 fn a_core_module_is_refused() {
     check_refused(
-        &Guest::filter("(i32.const 0)").module("0.2.0"),
+        &Guest::filter("(i32.const 0)").module("0.3.0"),
         "is a core module, not a component",
     );
 }
@@ -101,73 +101,79 @@ fn a_component_that_is_too_large_is_refused_unread() {
 fn an_interface_of_a_later_contract_is_refused_by_name() {
     let guest = Guest {
         world: "with-clock",
-        imports: r#"(import "opilio:plugin/clock@0.2.0" "count" (func $count (result i64)))"#,
+        imports: r#"(import "opilio:plugin/clock@0.3.0" "count" (func $count (result i64)))"#,
         ..Guest::filter("(drop (call $count)) (i32.const 0)")
     };
-    let clock = "package opilio:plugin@0.2.0;
+    let clock = "package opilio:plugin@0.3.0;
         interface clock { count: func() -> u64; }
         world with-clock { include filter-plugin; import clock; }";
     let component = guest.build_with_contract(str::to_owned, clock);
-    check_refused(&component, "`opilio:plugin/clock@0.2.0`");
+    check_refused(&component, "`opilio:plugin/clock@0.3.0`");
     check_refused(&component, "a newer version of opilio may have it");
 }
 
 #[test]
 fn a_function_that_an_interface_does_not_have_is_refused_by_name() {
     let guest = Guest {
-        imports: r#"(import "opilio:plugin/log@0.2.0" "flush" (func $flush))"#,
+        imports: r#"(import "opilio:plugin/log@0.3.0" "flush" (func $flush))"#,
         ..Guest::filter("(call $flush) (i32.const 0)")
     };
     let edit = |file: &str| file.replace("interface log {", "interface log { flush: func();");
     check_refused(
         &guest.build_with_contract(edit, ""),
-        "asks for `flush` of `opilio:plugin/log@0.2.0`, which plugins are not given",
+        "asks for `flush` of `opilio:plugin/log@0.3.0`, which plugins are not given",
     );
 }
 
 #[test]
 fn a_plugin_for_another_contract_is_refused_with_both_versions() {
     let component = Guest::filter("(i32.const 0)")
-        .build_with_contract(|file| file.replace("@0.2.0", "@0.3.0"), "");
+        .build_with_contract(|file| file.replace("@0.3.0", "@0.4.0"), "");
     check_refused(
         &component,
-        "made for contract 0.3.0, this version of opilio speaks 0.2.0 and 0.1.0",
+        "made for contract 0.4.0, this version of opilio speaks 0.3.0, 0.2.0 and 0.1.0",
     );
     check_refused(
         &wat::parse_str(
-            r#"(component (instance $nothing) (export "opilio:plugin/setup@0.3.0" (instance $nothing)))"#,
+            r#"(component (instance $nothing) (export "opilio:plugin/setup@0.4.0" (instance $nothing)))"#,
         )
         .unwrap(),
-        "made for contract 0.3.0, this version of opilio speaks 0.2.0 and 0.1.0",
+        "made for contract 0.4.0, this version of opilio speaks 0.3.0, 0.2.0 and 0.1.0",
     );
 }
 
 #[test]
 fn what_came_with_a_later_contract_is_refused_with_the_version_to_build_for() {
-    let as_0_1 = |file: &str| file.replace("@0.2.0", "@0.1.0");
+    let as_0_1 = |file: &str| file.replace("@0.3.0", "@0.1.0");
     check_refused(
         &Guest::filter("(i32.const 0)").build_with_contract(as_0_1, ""),
         "asks for `candidates` of `opilio:plugin/documents@0.1.0`, which plugins are not given: \
-         contract 0.1.0 never had it, build for 0.2.0",
+         contract 0.1.0 never had it, build for 0.3.0",
     );
     let guest = Guest {
-        imports: r#"(import "opilio:plugin/tables@0.2.0" "kind-of" (func $kind-of (param i32 i32 i32)))"#,
+        imports: r#"(import "opilio:plugin/tables@0.3.0" "kind-of" (func $kind-of (param i32 i32 i32)))"#,
         ..Guest::filter("(call $kind-of (i32.const 0) (i32.const 0) (i32.const 0)) (i32.const 0)")
     };
     check_refused(
         &guest.build_with_contract(as_0_1, ""),
         "asks for `opilio:plugin/tables@0.1.0`, which plugins are not given: \
-         contract 0.1.0 never had it, build for 0.2.0",
+         contract 0.1.0 never had it, build for 0.3.0",
+    );
+    let as_0_2 = |file: &str| file.replace("@0.3.0", "@0.2.0");
+    check_refused(
+        &Guest::page_behavior("(i32.const 64)").build_with_contract(as_0_2, ""),
+        "asks for `page` of `opilio:plugin/documents@0.2.0`, which plugins are not given: \
+         contract 0.2.0 never had it, build for 0.3.0",
     );
 }
 
 #[test]
 fn a_plugin_for_another_patch_of_the_contract_is_taken() {
     let guest = Guest {
-        imports: r#"(import "opilio:plugin/counters@0.2.0" "count" (func $count (param i32 i32 i64)))"#,
+        imports: r#"(import "opilio:plugin/counters@0.3.0" "count" (func $count (param i32 i32 i64)))"#,
         ..Guest::filter("(call $count (i32.const 0) (i32.const 0) (i64.const 1)) (i32.const 0)")
     };
-    let edit = |file: &str| file.replace("@0.2.0", "@0.2.7");
+    let edit = |file: &str| file.replace("@0.3.0", "@0.3.7");
     let component = engine()
         .load(&guest.build_with_contract(edit, ""), "x")
         .unwrap();
@@ -183,8 +189,8 @@ fn a_component_that_is_no_plugin_is_refused() {
 fn an_interface_with_other_types_is_refused() {
     let guest = Guest {
         functions: r#"
-            (func (export "opilio:plugin/filter@0.2.0#judge-candidates") (param i32) (result i32) (i32.const 0))
-            (func (export "opilio:plugin/filter@0.2.0#judge-document") (param i32 i32) (result i32) (i32.const 0))"#
+            (func (export "opilio:plugin/filter@0.3.0#judge-candidates") (param i32) (result i32) (i32.const 0))
+            (func (export "opilio:plugin/filter@0.3.0#judge-document") (param i32 i32) (result i32) (i32.const 0))"#
             .to_owned(),
         ..Guest::default()
     };

@@ -218,15 +218,16 @@ fn links(dice: &mut Dice) -> (Stage, Candidates) {
     (stage, links)
 }
 
-/// Filters of today's contract ask for what they need of links, those of 0.1.0 are handed all of it.
+/// Filters ask for what they need of links since 0.2.0; those of 0.1.0 are handed all of it.
 #[test]
 fn rulings_on_links_that_are_remembered_are_those_that_a_call_would_have_given() {
     let engines = engines();
     let builtin = opilio_builtin::all().find(|builtin| builtin.name == "scope");
     let today = builtin.unwrap().component.to_vec();
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/contract/0.1.0");
-    let once = std::fs::read(format!("{folder}/scope.wasm")).unwrap();
-    for (contract, bytes) in [("0.2.0", today), ("0.1.0", once)] {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/contract");
+    let [before, once] = ["0.2.0", "0.1.0"]
+        .map(|version| std::fs::read(format!("{folder}/{version}/scope.wasm")).unwrap());
+    for (contract, bytes) in [("0.3.0", today), ("0.2.0", before), ("0.1.0", once)] {
         let [remembers, calls_anew] = engines
             .each_ref()
             .map(|engine| engine.load(&bytes, contract).unwrap());

@@ -11,7 +11,7 @@ use crate::guest::Guest;
 use crate::support::{config, document, document_of, limits, load, visit};
 
 const READ: &str = r#"
-    (import "opilio:plugin/documents@0.2.0" "[method]document.read" (func $read (param i32 i64 i32 i32)))"#;
+    (import "opilio:plugin/documents@0.3.0" "[method]document.read" (func $read (param i32 i64 i32 i32)))"#;
 
 /// Answers with what stands in the document: its bytes are the memory at which the answer is.
 fn parroting(guest: fn(&str) -> Guest, handle: &str) -> Plugin {

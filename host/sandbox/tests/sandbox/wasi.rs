@@ -8,7 +8,7 @@ use crate::guest::{Data, Guest};
 use crate::support::{candidates, config, engine, limits};
 
 /// As much of WASI as the guests ask for.
-const WIT: &str = "package opilio:plugin@0.2.0;
+const WIT: &str = "package opilio:plugin@0.3.0;
     world with-wasi {
         include filter-plugin;
         import wasi:cli/environment@0.2.0;
@@ -117,7 +117,7 @@ const WIT: &str = "package opilio:plugin@0.2.0;
     }";
 
 const IMPORTS: &str = r#"
-    (import "opilio:plugin/counters@0.2.0" "count" (func $count (param i32 i32 i64)))
+    (import "opilio:plugin/counters@0.3.0" "count" (func $count (param i32 i32 i64)))
     (import "wasi:cli/environment@0.2.0" "get-environment" (func $environment (param i32)))
     (import "wasi:cli/environment@0.2.0" "get-arguments" (func $arguments (param i32)))
     (import "wasi:cli/environment@0.2.0" "initial-cwd" (func $cwd (param i32)))
@@ -469,7 +469,7 @@ fn wasi_that_leads_outside_is_refused_by_name() {
     #[track_caller]
     fn check(interface: &str, packages: &str, expected: &str) {
         let wit = format!(
-            "package opilio:plugin@0.2.0;
+            "package opilio:plugin@0.3.0;
             world with-wasi {{ include filter-plugin; import {interface}; }} {packages}"
         );
         let import = format!(r#"(import "{interface}" "f" (func $f))"#);

@@ -2,5 +2,5 @@
 
 package wit
 
-// Unpin has nothing to let go where there is no host.
+// Unpin has no effect without a host.
 func Unpin() {}

@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// gcBegins is how much memory is used before any is collected. A call has its memory for itself and leaves it to the
-// host, so most never collect; those that need much still fit the host's 64 MiB.
+// gcBegins is the size at which garbage collection begins. Most calls never reach it, and the host discards their memory.
+// Calls that need more still fit into the host's limit of 64 MiB.
 const gcBegins = 40 << 20
 
 func init() {
@@ -15,13 +15,13 @@ func init() {
 	debug.SetMemoryLimit(gcBegins)
 }
 
-// What the host has written and nobody refers to yet.
+// Pins memory that the host has written until the bindings refer to it.
 var incoming runtime.Pinner
 
-// Unpin is called once the bindings refer to what came in.
+// Unpin is called when the bindings refer to the incoming values.
 func Unpin() { incoming.Unpin() }
 
-// The host asks for memory for what it hands over; it never gives any back or wants more of the same.
+// The host allocates memory for the values that it passes. It never frees or enlarges an allocation.
 //
 //go:wasmexport cabi_realloc
 func cabiRealloc(_ unsafe.Pointer, _, align, size uintptr) unsafe.Pointer {

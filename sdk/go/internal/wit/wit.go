@@ -1,4 +1,4 @@
-// Package wit is what the generated bindings stand on: options and results, handles, memory that the host may write to.
+// Package wit is the runtime of the generated bindings: options, results, handles, and memory for the host to write to.
 package wit
 
 import (
@@ -23,7 +23,7 @@ func Some[T any](value T) Option[T] { return Option[T]{OptionSome, value} }
 
 func (o Option[T]) Tag() uint8 { return o.tag }
 
-// Some is the value; asking for one that is missing is a fault.
+// Some returns the value. It panics if the value is missing.
 func (o Option[T]) Some() T {
 	if o.tag != OptionSome {
 		panic("no value")
@@ -31,7 +31,7 @@ func (o Option[T]) Some() T {
 	return o.value
 }
 
-// Get is the value, and whether there is one.
+// Get returns the value, and true if there is one.
 func (o Option[T]) Get() (T, bool) { return o.value, o.tag == OptionSome }
 
 const (
@@ -39,10 +39,10 @@ const (
 	ResultErr
 )
 
-// Unit is no value.
+// Unit is the type without a value.
 type Unit = struct{}
 
-// Result is a value or what is wrong.
+// Result is a value or an error.
 type Result[T, E any] struct {
 	tag uint8
 	ok  T
@@ -59,12 +59,12 @@ func (r Result[T, E]) Ok() T { return r.ok }
 
 func (r Result[T, E]) Err() E { return r.err }
 
-// Handle is a resource of the host's.
+// Handle is a resource of the host.
 type Handle struct{ value int32 }
 
 func MakeHandle(value int32) *Handle { return &Handle{value} }
 
-// Use is the handle, which must not have been given away.
+// Use returns the handle. It panics if the handle was given away.
 func (h *Handle) Use() int32 {
 	if h.value == 0 {
 		panic("a document, visit or queue is used after it was given back")
@@ -72,14 +72,14 @@ func (h *Handle) Use() int32 {
 	return h.value
 }
 
-// Take gives the handle away.
+// Take returns the handle and gives it away.
 func (h *Handle) Take() int32 {
 	value := h.Use()
 	h.value = 0
 	return value
 }
 
-// TakeOrNil gives the handle away if it is still there.
+// TakeOrNil is like Take, but returns 0 if the handle was given away already.
 func (h *Handle) TakeOrNil() int32 {
 	value := h.value
 	h.value = 0
@@ -88,7 +88,7 @@ func (h *Handle) TakeOrNil() int32 {
 
 func (h *Handle) Set(value int32) { h.value = value }
 
-// Allocate is memory that stays where it is until the pinner lets it go. The element's type makes the alignment.
+// Allocate returns memory that does not move until the pinner releases it. The element type determines the alignment.
 func Allocate(pinner *runtime.Pinner, size, align uintptr) unsafe.Pointer {
 	if size == 0 {
 		return nil

@@ -1,7 +1,9 @@
-// What the compiler must take, and what it must refuse: it checks this file, nobody runs it.
+// Code that the compiler must accept, and code that it must refuse. It is checked and not run.
 
-import { choice, flag, integer, list, map, plugin, reject, retry, text, type Hop } from "@opilio/plugin";
-import { candidates, configured, document, host, visit } from "@opilio/plugin/testing";
+import {
+  choice, click, decode, encode, flag, integer, list, map, plugin, reject, retry, scroll, text, type Hop,
+} from "@opilio/plugin";
+import { candidates, configured, document, host, page as pageInBrowser, visit } from "@opilio/plugin/testing";
 
 const every = plugin({
   name: "every",
@@ -28,11 +30,21 @@ const every = plugin({
   rankQueue: (queue) => queue.best,
   observe: (memory, events) => ({ memory, lines: events.map(({ uri }) => ({ file: "uris.txt", text: uri })) }),
   report: (memory, now) => [{ file: "now.txt", content: `${memory.length} ${now}` }],
+  step(page, { candidate }, memory, { most }) {
+    const more = page.count("button.more") ?? 0;
+    const clicked = page.results.reduce((sum, result) => (typeof result === "object" && "clicked" in result ? sum + result.clicked : sum), 0);
+    if (page.step > most || page.stepsLeft === 0 || candidate.seed) return [scroll("top"), "screenshot"];
+    if (clicked + more > 0 && decode(memory) !== "done") {
+      return { actions: [click("button.more", { atMost: more, onlyNew: true }), { scroll: { by: -3 } }], count: ["button.more"], memory: encode("done") };
+    }
+    return undefined;
+  },
 });
 
 const { most } = configured(every, { most: 4 });
 every.rankCandidate?.([...candidates([{ uri: "a" }])][0]!, document({ text: "a" }), { pattern: /a/, most });
 every.evaluate?.(visit({ lastWait: 3 }), { pattern: /a/, most });
+every.step?.(pageInBrowser({ counts: { a: 1 }, results: ["done"] }), visit(), new Uint8Array(), { pattern: /a/, most });
 const seen: Record<string, number> = host().counted;
 const hop: Hop = "of a later contract";
 export { hop, seen };
@@ -47,5 +59,9 @@ plugin({ name: "x", summary: "X.", extract: (page) => [{ uri: page.uri() }] });
 integer("3");
 // @ts-expect-error there is no such difference
 plugin({ name: "x", summary: "X.", compare: () => ({ difference: "new" }) });
+// @ts-expect-error there is no such action
+plugin({ name: "x", summary: "X.", step: () => [{ clik: { selector: "a" } }] });
+// @ts-expect-error there is no such scroll target
+scroll("middle");
 // @ts-expect-error not one of the texts
 choice(["fast", "well"], "badly");

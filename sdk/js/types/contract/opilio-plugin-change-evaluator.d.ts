@@ -1,35 +1,39 @@
 /// <reference path="./opilio-plugin-documents.d.ts" />
-declare module 'opilio:plugin/change-evaluator@0.2.0' {
+declare module 'opilio:plugin/change-evaluator@0.3.0' {
   /**
-   * `last` is the fingerprint of the last archived version; none at the first visit, and where another plugin or
-   * other settings made it.
+   * Compares the document with the last archived version. `last` is the fingerprint of that version. It is none at the
+   * first visit, and if another plugin or other settings made it.
    */
   export function compare(document: Document, visit: Visit, last: Uint8Array | undefined): Comparison;
-  export type Document = import('opilio:plugin/documents@0.2.0').Document;
-  export type Visit = import('opilio:plugin/documents@0.2.0').Visit;
+  export type Document = import('opilio:plugin/documents@0.3.0').Document;
+  export type Visit = import('opilio:plugin/documents@0.3.0').Visit;
   /**
+   * The result of a comparison.
    * # Variants
    * 
    * ## `"changed"`
    * 
-   * A new version.
+   * The document is a new version.
    * ## `"unchanged"`
    * 
-   * Different bytes, and all the same no new version.
+   * The bytes differ, but the document is not a new version.
    */
   export type Difference = 'changed' | 'unchanged';
+  /**
+   * A result, and what the plugin remembers of the document.
+   */
   export interface Comparison {
     /**
-     * None leaves the answer to the next evaluator, and where all do so the document has changed.
+     * None leaves the answer to the next evaluator. If all evaluators do so, the document has changed.
      */
     difference?: Difference,
     /**
-     * What the host is to keep of this version, should it be archived, and hand over at the next visit: at most
-     * 4 KiB by default, more is a fault.
+     * Data that the host keeps if it archives this version, and passes to `compare` at the next visit. 4 KiB at most by
+     * default; more is a plugin error.
      */
     fingerprint?: Uint8Array,
     /**
-     * Why, for the log, such as `98 % alike`; may be empty.
+     * The reason for the log, such as `98 % alike`. May be empty.
      */
     reason: string,
   }

@@ -1,18 +1,20 @@
 /// <reference path="./opilio-plugin-documents.d.ts" />
 /// <reference path="./opilio-plugin-types.d.ts" />
-declare module 'opilio:plugin/digest-stripper@0.2.0' {
+declare module 'opilio:plugin/digest-stripper@0.3.0' {
   /**
-   * Spans of the document's bytes, in any order; overlaps count once. Each is replaced by one blank before digesting.
+   * Returns spans of the document's bytes, in any order. Overlapping bytes count once. The host replaces each span by one
+   * blank and computes the digest of the result.
    */
   export function strip(document: Document): Array<Span>;
-  export type Document = import('opilio:plugin/documents@0.2.0').Document;
-  export type Span = import('opilio:plugin/types@0.2.0').Span;
+  export type Document = import('opilio:plugin/documents@0.3.0').Document;
+  export type Span = import('opilio:plugin/types@0.3.0').Span;
   /**
-   * Why nothing can be said. The content state becomes unknown.
+   * The reason why a document cannot be stripped. The payload digest decides then: the same bytes are unchanged, other
+   * bytes count as changed.
    */
   export type StripProblem = StripProblemTooLarge | StripProblemOther;
   /**
-   * Larger than the plugin's setting allows.
+   * The document has more bytes than the plugin's settings allow. The value is that limit.
    */
   export interface StripProblemTooLarge {
     tag: 'too-large',

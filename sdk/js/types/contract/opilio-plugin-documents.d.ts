@@ -1,15 +1,79 @@
 /// <reference path="./opilio-plugin-types.d.ts" />
-declare module 'opilio:plugin/documents@0.2.0' {
-  export type Candidate = import('opilio:plugin/types@0.2.0').Candidate;
-  export type ContentState = import('opilio:plugin/types@0.2.0').ContentState;
-  export type Duration = import('opilio:plugin/types@0.2.0').Duration;
-  export type Header = import('opilio:plugin/types@0.2.0').Header;
-  export type Instant = import('opilio:plugin/types@0.2.0').Instant;
-  export type KeptValue = import('opilio:plugin/types@0.2.0').KeptValue;
-  export type NamedValue = import('opilio:plugin/types@0.2.0').NamedValue;
-  export type Neighbourhood = import('opilio:plugin/types@0.2.0').Neighbourhood;
-  export type PastVisit = import('opilio:plugin/types@0.2.0').PastVisit;
-  export type Signal = import('opilio:plugin/types@0.2.0').Signal;
+declare module 'opilio:plugin/documents@0.3.0' {
+  export type Candidate = import('opilio:plugin/types@0.3.0').Candidate;
+  export type ContentState = import('opilio:plugin/types@0.3.0').ContentState;
+  export type Duration = import('opilio:plugin/types@0.3.0').Duration;
+  export type Header = import('opilio:plugin/types@0.3.0').Header;
+  export type Instant = import('opilio:plugin/types@0.3.0').Instant;
+  export type KeptValue = import('opilio:plugin/types@0.3.0').KeptValue;
+  export type NamedValue = import('opilio:plugin/types@0.3.0').NamedValue;
+  export type Neighbourhood = import('opilio:plugin/types@0.3.0').Neighbourhood;
+  export type PastVisit = import('opilio:plugin/types@0.3.0').PastVisit;
+  export type Signal = import('opilio:plugin/types@0.3.0').Signal;
+  /**
+   * The result of an action on a page.
+   */
+  export type ActionResult = ActionResultDone | ActionResultClicked | ActionResultValue | ActionResultNoElement | ActionResultNotIdle | ActionResultInvalid | ActionResultException | ActionResultRefused | ActionResultOther;
+  /**
+   * The action was carried out.
+   */
+  export interface ActionResultDone {
+    tag: 'done',
+  }
+  /**
+   * So many elements were clicked.
+   */
+  export interface ActionResultClicked {
+    tag: 'clicked',
+    val: number,
+  }
+  /**
+   * The result of a script as JSON, up to 1 MiB. It comes from the page, so it can be anything.
+   */
+  export interface ActionResultValue {
+    tag: 'value',
+    val: string,
+  }
+  /**
+   * No element matches, or none matched in time.
+   */
+  export interface ActionResultNoElement {
+    tag: 'no-element',
+  }
+  /**
+   * The network did not become idle in time.
+   */
+  export interface ActionResultNotIdle {
+    tag: 'not-idle',
+  }
+  /**
+   * A selector or regular expression is invalid. The text names the error.
+   */
+  export interface ActionResultInvalid {
+    tag: 'invalid',
+    val: string,
+  }
+  /**
+   * The script threw this exception, or took too long.
+   */
+  export interface ActionResultException {
+    tag: 'exception',
+    val: string,
+  }
+  /**
+   * The host did not carry out the action, for this reason.
+   */
+  export interface ActionResultRefused {
+    tag: 'refused',
+    val: string,
+  }
+  /**
+   * A result of a later contract version.
+   */
+  export interface ActionResultOther {
+    tag: 'other',
+    val: string,
+  }
   
   export class Candidates {
     /**
@@ -17,28 +81,28 @@ declare module 'opilio:plugin/documents@0.2.0' {
      */
     private constructor();
     /**
-    * How many there are; at least one.
+    * Number of candidates; at least one.
     */
     length(): number;
     /**
-    * Normalised URIs, as they would be fetched.
+    * Normalised URIs.
     */
     uris(): string;
     /**
-    * SURT forms, as scope prefixes are compared with: `http://(org,example,www,)/path`; https reads http.
+    * SURT forms, as compared with scope prefixes: `http://(org,example,www,)/path`. `https` is written `http`.
     */
     surts(): string;
     /**
-    * Hop paths from the seed, the hop that found the candidate included; empty for seeds. Longer than 50 hops
-    * they read `N+` and the last 50.
+    * Hop paths from the seed, with the hop to the candidate itself; empty for seeds. A path of more than 50 hops is
+    * written as `N+` and its last 50 hops, N being the number of the others.
     */
     hopPaths(): string;
     /**
-    * Where on the page they were found, such as `a/@href`; empty for seeds.
+    * Positions on the page, such as `a/@href`; empty for seeds.
     */
     contexts(): string;
     /**
-    * Pages they were found on; empty for seeds. Outlinks of one page all have the same.
+    * URIs of the pages that contain them; empty for seeds. All outlinks of a page have the same.
     */
     vias(): string;
     /**
@@ -46,19 +110,19 @@ declare module 'opilio:plugin/documents@0.2.0' {
     */
     viaSurts(): string;
     /**
-    * Seeds they descend from; empty where the profile does not keep that.
+    * Seeds from which they were found; empty if the profile does not keep sources.
     */
     sources(): string;
     /**
-    * Which of them are seeds, or redirects from one that the profile counts as seeds.
+    * True for seeds, and for redirects from seeds if the profile counts them as seeds.
     */
     seeds(): Array<boolean>;
     /**
-    * The servers' addresses; empty where they are not known at this stage.
+    * IP addresses of the servers; empty if not known at this stage.
     */
     addresses(): string;
     /**
-    * All there is of one, the first being 0. Traps past the end.
+    * One candidate with all its fields. The first has index 0. An index past the end is a trap.
     */
     get(index: number): Candidate;
   }
@@ -69,83 +133,147 @@ declare module 'opilio:plugin/documents@0.2.0' {
      */
     private constructor();
     /**
-    * The URI it was fetched from. For a fragment: that of the document it stands in.
+    * The URI from which it was fetched. A fragment has the URI of its document.
     */
     uri(): string;
     /**
-    * What its relative references resolve against: the URI, until an extractor reports another.
+    * The base of relative references: the URI, until an extractor reports another.
     */
     base(): string;
     /**
-    * HTTP status, or a code of the glossary.
+    * Fetch status: an HTTP status, or a negative code of the glossary.
     */
     status(): number;
     /**
-    * Every header in the order received; empty for a fragment.
+    * All headers in the order received; empty for a fragment.
     */
     headers(): Array<Header>;
     /**
-    * All values of one header, in order; the name is compared without case.
+    * All values of one header, in the order received. Case of the name is ignored.
     */
     header(name: string): Array<string>;
     /**
-    * Media type, lower-case, without parameters; `application/octet-stream` where the server sent none.
+    * Media type, lower-case, without parameters; `application/octet-stream` if the server sent none.
     */
     mediaType(): string;
     /**
-    * Encoding label as `text` used it, such as `utf-8` or `windows-1252`; none for what is not text.
+    * Label of the encoding that `text` used, such as `utf-8` or `windows-1252`; none for binary content.
     */
     charset(): string | undefined;
     /**
-    * Where a fragment stood, such as `script`; none for a whole document.
+    * Position of a fragment in its document, such as `script`; none for a whole document.
     */
     fragment(): string | undefined;
     /**
-    * Content length, transfer and content codings removed. At most what the profile lets plugins see.
+    * Length of the content in bytes, without transfer and content codings. The profile limits how much plugins see.
     */
     length(): bigint;
     /**
-    * Content from `offset`, at most `length` bytes; shorter at the end, empty past it.
+    * At most `length` bytes of the content from `offset`: fewer at the end of the content, none past it.
     */
     read(offset: bigint, length: number): Uint8Array;
     /**
-    * The whole content as text, decoded by the host; what cannot be decoded reads U+FFFD.
+    * The whole content as text. The host decodes it; invalid bytes become U+FFFD.
     */
     text(): string;
     /**
-    * A note that an earlier plugin of this visit left.
+    * A note of an earlier plugin of this visit.
     */
     note(name: string): string | undefined;
     /**
-    * Leaves a note for later plugins of this visit, and for the metadata record. The last value holds.
-    * Notes past the limit (64 of 4 KiB by default) are dropped and counted.
+    * Leaves a note for later plugins of this visit and for the metadata record. A later value replaces an earlier one.
+    * The host drops and counts notes past the limit (64 notes, 4 KiB each, by default).
     */
     setNote(name: string, value: string): void;
     /**
-    * Adds an annotation to the document's line in the crawl log, such as `botblock:cloudflare`.
-    * Blanks and commas become underscores.
+    * Adds an annotation to the document's line in the crawl log, such as `botblock:cloudflare`. Blanks and commas become
+    * underscores. If it begins with a word of the crawl, such as `unchanged`, the host puts the plugin's name in front.
     */
     annotate(annotation: string): void;
     /**
-    * What this plugin last kept with the URI under a name that its description declares (`keeps`), at this visit
-    * or an earlier one; none where nothing was kept. Other plugins have values of their own under the same name.
+    * The value that this plugin last kept with the URI under a name of its description (`keeps`), at this visit or an
+    * earlier one; none if it kept no value. Each plugin has values of its own.
     */
     attribute(name: string): KeptValue | undefined;
     /**
-    * Keeps a value with the URI for later visits, with the version that the description declares; an empty one
-    * removes it. It counts once the visit is completed. A name that is not declared, or a value past the limit
-    * (1 KiB by default), is dropped and counted.
+    * Keeps a value with the URI for later visits, with the version in the description. An empty value removes it. The
+    * value is stored when the visit is completed. The host drops and counts values under undeclared names and values
+    * past the limit (1 KiB by default).
     */
     setAttribute(name: string, value: string): void;
     /**
-    * What this plugin last kept for the site: the host (and port) of the URI.
+    * The value that this plugin last kept for the site: the host and port of the URI.
     */
     siteValue(name: string): KeptValue | undefined;
     /**
-    * Keeps a value for the site, under the same terms (4 KiB by default). Where several visits to a site are
-    * under way at once, the last to be completed stands.
+    * Keeps a value for the site, under the same terms (4 KiB by default). Of several visits to a site at once, the one
+    * that is completed last determines the value.
     */
     setSiteValue(name: string, value: string): void;
+  }
+  
+  export class Page {
+    /**
+     * This type does not have a public constructor.
+     */
+    private constructor();
+    /**
+    * The URI in the browser, with changes by scripts. It may have a fragment.
+    */
+    uri(): string;
+    /**
+    * Title of the document; empty if it has none.
+    */
+    title(): string;
+    /**
+    * Number of elements.
+    */
+    elements(): bigint;
+    /**
+    * Length of the visible text in UTF-16 code units.
+    */
+    textLength(): bigint;
+    /**
+    * Height of the document.
+    */
+    scrollHeight(): bigint;
+    /**
+    * Height of the part above the window.
+    */
+    scrollTop(): bigint;
+    /**
+    * Height of the window.
+    */
+    windowHeight(): bigint;
+    /**
+    * Number of elements that match a selector of the last step's `count`. None if the selector is invalid, and if the
+    * last step did not name it. At the first step all are none.
+    */
+    count(selector: string): bigint | undefined;
+    /**
+    * Results of the last step's actions, in the same order; empty at the first step.
+    */
+    results(): Array<ActionResult>;
+    /**
+    * Number of requests in flight.
+    */
+    requestsInFlight(): number;
+    /**
+    * Time since the page was opened.
+    */
+    timeUsed(): Duration;
+    /**
+    * Time until the host ends the behaviours and takes the page as it is.
+    */
+    timeLeft(): Duration;
+    /**
+    * Number of this step; 0 is the one after loading. Each behaviour has steps of its own.
+    */
+    step(): number;
+    /**
+    * Number of steps that may follow this one. At 0 the actions of this step are the last.
+    */
+    stepsLeft(): number;
   }
   
   export class Queue {
@@ -158,15 +286,15 @@ declare module 'opilio:plugin/documents@0.2.0' {
     */
     name(): string;
     /**
-    * URIs that wait in it.
+    * Number of URIs that wait in it.
     */
     queued(): bigint;
     /**
-    * Completed fetches that were successes; a revisit is not a new one.
+    * Number of successful fetches. Revisits are not counted again.
     */
     succeeded(): bigint;
     /**
-    * Completed fetches that failed.
+    * Number of failed fetches.
     */
     failed(): bigint;
     /**
@@ -174,15 +302,15 @@ declare module 'opilio:plugin/documents@0.2.0' {
     */
     bytes(): bigint;
     /**
-    * Precedence of its best waiting URI; none where none waits.
+    * Precedence of its best waiting URI; none if no URI waits.
     */
     best(): number | undefined;
     /**
-    * The precedence that the profile gives it.
+    * Its precedence in the profile.
     */
     base(): number;
     /**
-    * The time at which this is asked.
+    * The time of this call. Plugins have no other clock.
     */
     now(): Instant;
   }
@@ -193,7 +321,7 @@ declare module 'opilio:plugin/documents@0.2.0' {
      */
     private constructor();
     /**
-    * What was asked for, as filters saw it at discovery.
+    * The candidate as filters saw it at discovery.
     */
     candidate(): Candidate;
     /**
@@ -209,43 +337,44 @@ declare module 'opilio:plugin/documents@0.2.0' {
     */
     mediaType(): string;
     /**
-    * State of the content; `unknown` before it has been judged.
+    * State of the content; `unknown` before the comparison.
     */
     state(): ContentState;
     /**
-    * Size of the content; none before the fetch or where no body was fetched.
+    * Size of the content in bytes; none before the fetch, and if no body was fetched.
     */
     size(): bigint | undefined;
     /**
-    * The wait that led to this visit; none at the first.
+    * The wait before this visit; none at the first.
     */
     lastWait(): Duration | undefined;
     /**
-    * How long past its due time this visit began.
+    * Time from the due time to the beginning of this visit.
     */
     overdue(): Duration;
     /**
-    * Completed visits, this one included once fetched.
+    * Number of completed visits, with this one after its fetch.
     */
     visits(): bigint;
     /**
-    * Versions seen, this one included once it is new or changed.
+    * Number of versions, with this one if it is new or changed.
     */
     versions(): bigint;
     /**
-    * Earlier visits, newest first; as many as the profile keeps.
+    * Earlier visits, newest first. The profile limits their number.
     */
     history(): Array<PastVisit>;
     /**
-    * Header of the last archived version that the host keeps: `etag`, `last-modified`.
+    * A header of the last archived version: `etag` or `last-modified`. The host keeps no others.
     */
     validator(name: string): string | undefined;
     /**
-    * Links found on the document when it was last extracted.
+    * Number of links in the document at its last extraction.
     */
     outlinks(): bigint;
     /**
-    * Times the document has been found linked, as far as the crawl counts.
+    * Number of pages of other registrable domains that embed the document, if the profile has `revisit.fade-after`.
+    * Otherwise 0. Ordinary links are not counted.
     */
     inlinks(): bigint;
     /**
@@ -253,11 +382,11 @@ declare module 'opilio:plugin/documents@0.2.0' {
     */
     signals(): Array<Signal>;
     /**
-    * What is known of the documents around it.
+    * Sums about related documents.
     */
     neighbourhood(): Array<Neighbourhood>;
     /**
-    * Values the host computes for whole queues or crawls, under their names; none where it keeps no such value.
+    * A value that the host computes for whole queues or crawls; none if it has no value of this name.
     * `budget-price`: the marginal value of a visit (lambda) by which budgeted evaluators share a visit budget.
     */
     measure(name: string): number | undefined;
@@ -278,7 +407,7 @@ declare module 'opilio:plugin/documents@0.2.0' {
     */
     setSiteValue(name: string, value: string): void;
     /**
-    * A note that a plugin of this visit left.
+    * A note of a plugin of this visit.
     */
     note(name: string): string | undefined;
   }

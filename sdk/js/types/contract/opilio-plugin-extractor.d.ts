@@ -1,32 +1,36 @@
 /// <reference path="./opilio-plugin-documents.d.ts" />
 /// <reference path="./opilio-plugin-types.d.ts" />
-declare module 'opilio:plugin/extractor@0.2.0' {
+declare module 'opilio:plugin/extractor@0.3.0' {
   /**
-   * Documents of one type: one whole document, or all fragments of that type in a page. Answers stand in the same order.
+   * Extracts from documents of one type: one whole document, or all fragments of that type in a page. Returns one
+   * extraction for each document, in the same order.
    */
   export function extract(documents: Array<Document>): Array<Extraction>;
-  export type Document = import('opilio:plugin/documents@0.2.0').Document;
-  export type Fragment = import('opilio:plugin/types@0.2.0').Fragment;
-  export type Link = import('opilio:plugin/types@0.2.0').Link;
+  export type Document = import('opilio:plugin/documents@0.3.0').Document;
+  export type Fragment = import('opilio:plugin/types@0.3.0').Fragment;
+  export type Link = import('opilio:plugin/types@0.3.0').Link;
   /**
-   * What one document gave.
+   * The results for one document.
    */
   export interface Extraction {
     /**
-     * In document order. At most 6,000 by default are used.
+     * Links in document order. The host uses 6,000 by default; it drops and counts the rest.
      */
     links: Array<Link>,
+    /**
+     * Parts with a media type of their own. The host uses 6,000 by default; it drops and counts the rest.
+     */
     fragments: Array<Fragment>,
     /**
-     * The document's base for this and later extractors, where it declares one: a URI reference.
+     * The base that the document declares, for this and later extractors: a URI reference.
      */
     base?: string,
     /**
-     * The document has been understood: extractors that the profile lists as last resort stay out.
+     * Skips the extractors that the profile lists as last resort.
      */
     finished: boolean,
     /**
-     * What could not be read, for the log. What was found all the same is used.
+     * Description of a part that could not be read, for the log. The host still uses the other results.
      */
     problem?: string,
   }

@@ -1,23 +1,23 @@
 /// <reference path="./opilio-plugin-documents.d.ts" />
 /// <reference path="./opilio-plugin-types.d.ts" />
-declare module 'opilio:plugin/filter@0.2.0' {
+declare module 'opilio:plugin/filter@0.3.0' {
   /**
-   * Rules on candidates, all outlinks of a page in one call. Stages scope, pre-fetch, and plugin where it guards one
-   * that is asked about candidates. Answers stand in the same order.
+   * Rules on candidates: all outlinks of a page in one call. Called at stages scope and pre-fetch, and at stage plugin if
+   * the guarded plugin is called about candidates. Returns one ruling for each candidate, in the same order.
    */
   export function judgeCandidates(stage: Stage, candidates: Candidates): Array<Ruling>;
   /**
-   * Rules on a response. At mid-fetch the document has headers and no content.
+   * Rules on a response, at the other stages. At mid-fetch the document has headers and no content.
    */
   export function judgeDocument(stage: Stage, document: Document, visit: Visit): Ruling;
-  export type Candidates = import('opilio:plugin/documents@0.2.0').Candidates;
-  export type Document = import('opilio:plugin/documents@0.2.0').Document;
-  export type Visit = import('opilio:plugin/documents@0.2.0').Visit;
-  export type Duration = import('opilio:plugin/types@0.2.0').Duration;
+  export type Candidates = import('opilio:plugin/documents@0.3.0').Candidates;
+  export type Document = import('opilio:plugin/documents@0.3.0').Document;
+  export type Visit = import('opilio:plugin/documents@0.3.0').Visit;
+  export type Duration = import('opilio:plugin/types@0.3.0').Duration;
   /**
-   * Where on a URI's way the question is put.
+   * The question that a filter answers.
    */
-  export type Stage = StageScope | StagePreFetch | StageMidFetch | StagePostFetch | StageExtract | StageArchive | StagePlugin | StageOther;
+  export type Stage = StageScope | StagePreFetch | StageMidFetch | StagePostFetch | StageExtract | StageRender | StageArchive | StagePlugin | StageOther;
   /**
    * Does a found URI belong to the crawl?
    */
@@ -25,45 +25,58 @@ declare module 'opilio:plugin/filter@0.2.0' {
     tag: 'scope',
   }
   /**
-   * May it be fetched now?
+   * May the URI be fetched now?
    */
   export interface StagePreFetch {
     tag: 'pre-fetch',
   }
   /**
-   * Headers have come: shall the body?
+   * The response headers have arrived: shall the body be fetched?
    */
   export interface StageMidFetch {
     tag: 'mid-fetch',
   }
   /**
-   * The response is complete.
+   * The response is complete: was the fetch a success?
    */
   export interface StagePostFetch {
     tag: 'post-fetch',
   }
   /**
-   * Shall links be extracted from it?
+   * Shall links be extracted from the document?
    */
   export interface StageExtract {
     tag: 'extract',
   }
   /**
-   * Shall it be archived?
+   * Shall a browser render the page? Asked about pages that have been fetched, with their content. Without a verdict
+   * the profile decides.
+   */
+  export interface StageRender {
+    tag: 'render',
+  }
+  /**
+   * Shall the document be archived?
    */
   export interface StageArchive {
     tag: 'archive',
   }
   /**
-   * May the plugin that this filter guards see it?
+   * May the plugin that this filter guards see the document or the candidates?
    */
   export interface StagePlugin {
     tag: 'plugin',
   }
+  /**
+   * A question of a later contract version. Answer `pass`.
+   */
   export interface StageOther {
     tag: 'other',
     val: string,
   }
+  /**
+   * The answer of a filter.
+   */
   export type Verdict = VerdictAccept | VerdictReject | VerdictPass | VerdictUnchanged | VerdictRetry | VerdictOther;
   export interface VerdictAccept {
     tag: 'accept',
@@ -72,35 +85,38 @@ declare module 'opilio:plugin/filter@0.2.0' {
     tag: 'reject',
   }
   /**
-   * No opinion: what was decided before stands.
+   * No opinion. Earlier answers stand.
    */
   export interface VerdictPass {
     tag: 'pass',
   }
   /**
-   * Mid-fetch alone: the headers say that nothing has changed; the body is not fetched.
+   * Stage mid-fetch only: the headers show that nothing has changed. The body is not fetched.
    */
   export interface VerdictUnchanged {
     tag: 'unchanged',
   }
   /**
-   * Post-fetch alone: not a success; fetch it again after this time.
+   * Stage post-fetch only: the fetch was not a success. The URI is fetched again after this time.
    */
   export interface VerdictRetry {
     tag: 'retry',
     val: Duration,
   }
+  /**
+   * A verdict of a later contract version. Counts as `pass`.
+   */
   export interface VerdictOther {
     tag: 'other',
     val: string,
   }
   /**
-   * In a stack the last ruling that is not `pass` decides.
+   * A verdict with its reason. In a stack the last verdict other than `pass` decides.
    */
   export interface Ruling {
     verdict: Verdict,
     /**
-     * Why, for `explain` and the scope log, such as `more than 20 hops`; may be empty.
+     * The reason for `explain` and the scope log, such as `more than 20 hops`. May be empty.
      */
     reason: string,
   }

@@ -1,4 +1,7 @@
-declare module 'opilio:plugin/log@0.2.0' {
+declare module 'opilio:plugin/log@0.3.0' {
+  /**
+   * Writes a message.
+   */
   export function write(level: Level, message: string): void;
   /**
    * # Variants

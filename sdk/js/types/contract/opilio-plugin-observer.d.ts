@@ -1,38 +1,38 @@
 /// <reference path="./opilio-plugin-types.d.ts" />
-declare module 'opilio:plugin/observer@0.2.0' {
+declare module 'opilio:plugin/observer@0.3.0' {
   /**
-   * Batches in the order finished. Every event comes once, but for those of the last seconds before a crash, which may
-   * come again or not at all. `memory` is that of the last observation; empty at the first.
+   * Receives a batch of results, in the order in which visits finished. Each result arrives once. Results of the last
+   * seconds before a crash may arrive twice or not at all. `memory` is that of the last observation; empty at the first.
    */
   export function observe(memory: Uint8Array, events: Array<Finished>): Observation;
   /**
-   * Reports on what has been seen so far; asked when an operator wants to see one, and at the end.
+   * Returns reports on the results so far. The host asks for them when an operator opens them, and at the end of the crawl.
    */
   export function report(memory: Uint8Array, now: Instant): Array<ReportFile>;
-  export type ContentState = import('opilio:plugin/types@0.2.0').ContentState;
-  export type Duration = import('opilio:plugin/types@0.2.0').Duration;
-  export type Instant = import('opilio:plugin/types@0.2.0').Instant;
-  export type NamedValue = import('opilio:plugin/types@0.2.0').NamedValue;
+  export type ContentState = import('opilio:plugin/types@0.3.0').ContentState;
+  export type Duration = import('opilio:plugin/types@0.3.0').Duration;
+  export type Instant = import('opilio:plugin/types@0.3.0').Instant;
+  export type NamedValue = import('opilio:plugin/types@0.3.0').NamedValue;
   /**
-   * A URI whose visit is completed, or has failed for good.
+   * The result of a visit that is completed or has failed for good.
    */
   export interface Finished {
     /**
-     * When the visit began.
+     * Beginning of the visit.
      */
     at: Instant,
     uri: string,
     /**
-     * Fetch status: HTTP status or a negative code of the glossary.
+     * Fetch status: an HTTP status, or a negative code of the glossary.
      */
     status: number,
     mediaType: string,
     /**
-     * Size of the content; none where no body was fetched.
+     * Size of the content in bytes; none if no body was fetched.
      */
     size?: bigint,
     /**
-     * How long the exchange took; none where there was none.
+     * Duration of the exchange; none if there was no exchange.
      */
     took?: Duration,
     state: ContentState,
@@ -41,12 +41,12 @@ declare module 'opilio:plugin/observer@0.2.0' {
     source?: string,
     queue: string,
     /**
-     * Payload digest, such as `sha1:…`; none where there was no payload.
+     * Payload digest, such as `sha1:…`; none if there was no payload.
      */
     digest?: string,
     annotations: Array<string>,
     /**
-     * Notes of the visit, and whatever later versions add.
+     * Notes of the visit, and facts of later contract versions.
      */
     attributes: Array<NamedValue>,
   }
@@ -55,27 +55,30 @@ declare module 'opilio:plugin/observer@0.2.0' {
    */
   export interface Line {
     /**
-     * The file: lower-case words joined by hyphens, with an ending of up to 8 letters, such as `titles.csv`.
+     * File name: lower-case words joined by hyphens, with an extension of up to 8 letters, such as `titles.csv`.
      */
     file: string,
     text: string,
   }
+  /**
+   * The answer to a batch.
+   */
   export interface Observation {
     /**
-     * What the host is to hand over with the next batch: at most 1 MiB by default, more is a fault.
+     * Data that the host passes to the next call. 1 MiB at most by default; more is a plugin error.
      */
     memory: Uint8Array,
     /**
-     * Appended to the observer's files in the job's folder, a line feed after each.
+     * Lines that the host appends to the observer's files in the job's directory, each with a line feed.
      */
     lines: Array<Line>,
   }
   /**
-   * A report, whole.
+   * A whole report.
    */
   export interface ReportFile {
     /**
-     * As `line.file`; it replaces the report of before.
+     * File name as in `line.file`. The report replaces the earlier one of this name.
      */
     file: string,
     content: string,

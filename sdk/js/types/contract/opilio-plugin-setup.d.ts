@@ -1,19 +1,21 @@
 /// <reference path="./opilio-plugin-types.d.ts" />
-declare module 'opilio:plugin/setup@0.2.0' {
+declare module 'opilio:plugin/setup@0.3.0' {
   /**
-   * The plugins of this component. Called at load, before `configure`; must not depend on anything.
+   * Returns the plugins of this component. The host calls it when it loads the component, before `configure`. The answer
+   * must always be the same.
    */
   export function describe(): Array<Description>;
   /**
-   * Becomes the plugin `name` with these settings (a JSON object, defaults filled in). Called once; the host keeps
-   * the memory as it is then and starts every later call from it.
+   * Turns this instance into the plugin `name` with these settings: a JSON object that matches the schema, with defaults
+   * filled in. The host calls it once, keeps a copy of the memory, and starts every later call from that copy.
+   * An error refuses the profile and names each wrong setting.
    */
   export function configure(name: string, settings: string): void;
-  export type NamedValue = import('opilio:plugin/types@0.2.0').NamedValue;
+  export type NamedValue = import('opilio:plugin/types@0.3.0').NamedValue;
   /**
-   * What a plugin can do: the interfaces of this package that it exports.
+   * A kind of plugin. Each kind has an interface of this package, which the component exports.
    */
-  export type Kind = KindExtractor | KindFilter | KindDigestStripper | KindChangeEvaluator | KindWaitEvaluator | KindPrecedence | KindObserver | KindOther;
+  export type Kind = KindExtractor | KindFilter | KindDigestStripper | KindChangeEvaluator | KindWaitEvaluator | KindPrecedence | KindObserver | KindPageBehavior | KindOther;
   export interface KindExtractor {
     tag: 'extractor',
   }
@@ -35,45 +37,54 @@ declare module 'opilio:plugin/setup@0.2.0' {
   export interface KindObserver {
     tag: 'observer',
   }
+  export interface KindPageBehavior {
+    tag: 'page-behavior',
+  }
+  /**
+   * A kind of a later contract version. The host does not load such a plugin.
+   */
   export interface KindOther {
     tag: 'other',
     val: string,
   }
   /**
-   * What a plugin wants to be called for. The host does not call it for anything else.
+   * The documents that a plugin is called for. The host does not call it for others.
    */
   export interface Handles {
     /**
-     * Media types such as `text/html`, `text/*`, `*\/*`, `*+json`, and of fragments. Empty: any.
+     * Media types, those of fragments included: `text/html`, `text/*`, `*\/*`, `*+json`. Empty: any.
      */
     mediaTypes: Array<string>,
     /**
-     * Regular expressions (RE2 syntax), one of which the URI must match somewhere. Empty: any.
+     * Regular expressions (RE2 syntax). One of them must match somewhere in the URI. Empty: any URI.
      */
     uris: Array<string>,
   }
   /**
-   * Where a plugin keeps a value.
+   * The owner of a kept value.
    */
   export type Keeper = KeeperUri | KeeperSite | KeeperOther;
   /**
-   * With the URI, from visit to visit.
+   * The URI. The value stays from visit to visit.
    */
   export interface KeeperUri {
     tag: 'uri',
   }
   /**
-   * With the site: a host and port.
+   * The site: a host and port.
    */
   export interface KeeperSite {
     tag: 'site',
   }
+  /**
+   * An owner of a later contract version. The value is not kept.
+   */
   export interface KeeperOther {
     tag: 'other',
     val: string,
   }
   /**
-   * A value that a plugin keeps. Only declared ones are kept.
+   * A value that a plugin keeps. The host keeps declared values only.
    */
   export interface Keep {
     /**
@@ -82,12 +93,13 @@ declare module 'opilio:plugin/setup@0.2.0' {
     name: string,
     keeper: Keeper,
     /**
-     * Version of the value's form; it comes back with the value, so that a new version of the plugin can tell.
+     * Version of the value's form. The host returns it with the value, so that a new version of the plugin can read
+     * values of an old one.
      */
     version: number,
   }
   /**
-   * One plugin of a component. A component may hold several; the profile names them `component#name`.
+   * One plugin of a component. A component may contain several. The profile names them `component#name`.
    */
   export interface Description {
     /**
@@ -105,27 +117,27 @@ declare module 'opilio:plugin/setup@0.2.0' {
     kinds: Array<Kind>,
     handles: Handles,
     /**
-     * JSON Schema (2020-12) of the settings; an object with `additionalProperties: false`. The host checks
-     * the profile against it and fills in its defaults. Properties may carry `x-opilio-level`
-     * (`info`, `warning`, `error`), `x-opilio-expert` and `x-opilio-overridable` (booleans).
+     * JSON Schema (2020-12) of the settings: an object with `additionalProperties: false`. The host checks the profile
+     * against it and fills in its defaults. Properties may have `x-opilio-level` (`info`, `warning`, `error`),
+     * `x-opilio-expert` and `x-opilio-overridable` (booleans).
      */
     settingsSchema: string,
     keeps: Array<Keep>,
     /**
-     * Anything more that later versions know how to read.
+     * Further facts, for later contract versions. The host ignores names that it does not know.
      */
     attributes: Array<NamedValue>,
   }
   /**
-   * One fault of the settings.
+   * An error in the settings.
    */
   export interface SettingsFault {
     /**
-     * JSON Pointer to the setting (RFC 6901), such as `/patterns/0`; empty for the whole.
+     * JSON Pointer to the setting (RFC 6901), such as `/patterns/0`. Empty: the settings as a whole.
      */
     pointer: string,
     /**
-     * What is wrong and what would be right: a fragment, lower-case, no full stop.
+     * The error and the remedy: a lower-case fragment without a full stop.
      */
     problem: string,
   }

@@ -1,52 +1,58 @@
 /// <reference path="./opilio-plugin-documents.d.ts" />
-declare module 'opilio:plugin/tables@0.2.0' {
+declare module 'opilio:plugin/tables@0.3.0' {
   /**
-   * What sort of table this is; none where the profile names no such table, and then every look-up finds nothing.
+   * The kind of a table; none if the profile has no table of this name. Look-ups in such a table find nothing.
    */
   export function kindOf(table: string): Kind | undefined;
   /**
-   * The row for a key.
+   * Finds the row for a key.
    */
   export function find(table: string, key: string): Row | undefined;
   /**
-   * Which of the candidates have a row: by their SURT forms in `surt-prefixes`, by their URIs in the other kinds.
-   * Costs no copy of the candidates.
+   * Returns true for each candidate that has a row, in the same order. Keys are the SURT forms for kind `surt-prefixes`,
+   * and the URIs for other kinds. The candidates are not copied to the plugin.
    */
   export function findCandidates(table: string, candidates: Candidates): Array<boolean>;
-  export type Candidates = import('opilio:plugin/documents@0.2.0').Candidates;
+  export type Candidates = import('opilio:plugin/documents@0.3.0').Candidates;
+  /**
+   * A kind of table.
+   */
   export type Kind = KindSurtPrefixes | KindRegexes | KindKeyValues | KindOther;
   /**
-   * SURT prefixes. A key is a SURT form; the longest prefix that it begins with is the row.
+   * SURT prefixes. A key is a SURT form. It finds the row of its longest prefix.
    */
   export interface KindSurtPrefixes {
     tag: 'surt-prefixes',
   }
   /**
-   * Regular expressions (RE2 syntax). A key is any text; the first expression that matches somewhere is the row.
+   * Regular expressions (RE2 syntax). A key is any text. It finds the first row whose expression matches somewhere.
    */
   export interface KindRegexes {
     tag: 'regexes',
   }
   /**
-   * Keys with values. The row is the one whose key equals the key looked up.
+   * Keys with values. A key finds the row with the same key.
    */
   export interface KindKeyValues {
     tag: 'key-values',
   }
+  /**
+   * A kind of a later contract version.
+   */
   export interface KindOther {
     tag: 'other',
     val: string,
   }
   /**
-   * A row that was found.
+   * A row of a table.
    */
   export interface Row {
     /**
-     * The prefix, expression or key, as its table has it.
+     * The prefix, expression or key.
      */
     key: string,
     /**
-     * What stands beside it; empty where nothing does.
+     * The value of the row; empty if it has none.
      */
     value: string,
   }

@@ -1,4 +1,4 @@
-declare module 'opilio:plugin/types@0.2.0' {
+declare module 'opilio:plugin/types@0.3.0' {
   /**
    * Milliseconds since 1970-01-01T00:00:00Z.
    */
@@ -8,95 +8,96 @@ declare module 'opilio:plugin/types@0.2.0' {
    */
   export type Duration = bigint;
   /**
-   * A value under a name. Names are lower-case words joined by hyphens; a name given twice means both values.
+   * A value with a name. Names are lower-case words joined by hyphens. A name can occur several times, with all its values.
    */
   export interface NamedValue {
     name: string,
     value: string,
   }
   /**
-   * One header field, as received: the name in the server's own case, the value without surrounding blanks.
-   * Bytes outside ASCII in a value are read as ISO-8859-1, so nothing is lost.
+   * One header field as received: the name in the server's case, the value without outer blanks. Bytes outside ASCII are
+   * read as ISO-8859-1, so that no byte is lost.
    */
   export interface Header {
     name: string,
     value: string,
   }
   /**
-   * Bytes from `offset` up to `offset + length`, end excluded.
+   * Bytes from `offset` to `offset + length`, without the latter.
    */
   export interface Span {
     offset: bigint,
     length: bigint,
   }
   /**
-   * How a URI was found: one letter of the hop path (glossary, "Discovery path").
+   * The type of a link: one letter of the hop path (glossary, "Discovery path").
    */
   export type Hop = HopLink | HopEmbed | HopSpeculative | HopRedirect | HopPrerequisite | HopInferred | HopManifest | HopSubmit | HopOther;
   /**
-   * L: a link a reader follows, `<a href>`.
+   * L: a link that a reader follows, such as `<a href>`.
    */
   export interface HopLink {
     tag: 'link',
   }
   /**
-   * E: needed to render the page, `<img src>`.
+   * E: a requisite of the page, such as `<img src>`.
    */
   export interface HopEmbed {
     tag: 'embed',
   }
   /**
-   * X: looks like a URI in script or text, may be none.
+   * X: text that looks like a URI, in a script or elsewhere.
    */
   export interface HopSpeculative {
     tag: 'speculative',
   }
   /**
-   * R: the server sent us on.
+   * R: a redirect of the server.
    */
   export interface HopRedirect {
     tag: 'redirect',
   }
   /**
-   * P: needed before another URI may be fetched: DNS, robots.txt, a login.
+   * P: a prerequisite of another URI: DNS, robots.txt or a login.
    */
   export interface HopPrerequisite {
     tag: 'prerequisite',
   }
   /**
-   * I: not in the material; deduced by convention, such as `/favicon.ico`.
+   * I: deduced by convention and not in the document, such as `/favicon.ico`.
    */
   export interface HopInferred {
     tag: 'inferred',
   }
   /**
-   * M: named by a list made for crawlers, such as a sitemap.
+   * M: an entry of a list for crawlers, such as a sitemap.
    */
   export interface HopManifest {
     tag: 'manifest',
   }
   /**
-   * S: what submitting a form would ask for.
+   * S: the address of a submitted form.
    */
   export interface HopSubmit {
     tag: 'submit',
   }
   /**
-   * A hop type of a later contract version. Treated as speculative.
+   * A type of a later contract version. Counts as speculative.
    */
   export interface HopOther {
     tag: 'other',
     val: string,
   }
   /**
-   * What the page itself says about when a linked resource appeared or changed (a feed item, a sitemap's lastmod).
+   * Dates that the document gives for a linked resource, such as those of a feed item or `lastmod` of a sitemap.
    */
   export interface DateSignal {
     published?: Instant,
     modified?: Instant,
   }
   /**
-   * A form submission that a `submit` link stands for.
+   * The form submission of a `submit` link. The host requests submissions by GET only; for others it writes a line into
+   * `uri-errors.log`.
    */
   export interface Submission {
     /**
@@ -110,38 +111,37 @@ declare module 'opilio:plugin/types@0.2.0' {
     body: Uint8Array,
   }
   /**
-   * What few links have.
+   * Details that few links have.
    */
   export interface LinkDetails {
     submission?: Submission,
     dates?: DateSignal,
     /**
-     * Anything else worth knowing, such as `rel` = `nofollow`. Filters see these.
+     * Further facts, such as `rel` = `nofollow`. Filters see them.
      */
     attributes: Array<NamedValue>,
   }
   /**
-   * A reference found in a document. The host resolves it, normalises it, and reports it in the
-   * uri-errors log if it is none; a plugin need not do either.
+   * A reference in a document. The host resolves and normalises it. Invalid references go to `uri-errors.log`.
    */
   export interface Link {
     /**
-     * The reference as written, entities and escapes of the format undone; absolute or relative.
+     * The reference as written, absolute or relative, with entities and escapes of the format decoded.
      */
     uri: string,
     hop: Hop,
     /**
-     * Where it stood, such as `a/@href` or `css/url`. At most 200 bytes are kept.
+     * Its position, such as `a/@href` or `css/url`. The host keeps 200 bytes at most.
      */
     context: string,
     /**
-     * What to resolve it against instead of the document's base.
+     * The base to resolve it against, if it is not that of the document.
      */
     base?: string,
     details?: LinkDetails,
   }
   /**
-   * Where the content of a fragment is.
+   * The content of a fragment.
    */
   export type FragmentContent = FragmentContentBytesAt | FragmentContentTextAt | FragmentContentText | FragmentContentBytes;
   /**
@@ -159,22 +159,22 @@ declare module 'opilio:plugin/types@0.2.0' {
     val: Span,
   }
   /**
-   * The fragment itself, where it had to be unescaped or put together.
+   * The text itself, if it had to be decoded or joined.
    */
   export interface FragmentContentText {
     tag: 'text',
     val: string,
   }
   /**
-   * The fragment itself, where it is not text.
+   * The bytes themselves, if they are not text.
    */
   export interface FragmentContentBytes {
     tag: 'bytes',
     val: Uint8Array,
   }
   /**
-   * A part of a document that has a media type of its own: an inline script, a style attribute, JSON-LD.
-   * The host hands it to the extractors that handle that type.
+   * A part of a document with a media type of its own: an inline script, a style attribute, JSON-LD. The host calls the
+   * extractors of that type for it.
    */
   export interface Fragment {
     /**
@@ -183,32 +183,33 @@ declare module 'opilio:plugin/types@0.2.0' {
     mediaType: string,
     content: FragmentContent,
     /**
-     * Where it stood, such as `script` or `@style`.
+     * Its position, such as `script` or `@style`.
      */
     context: string,
     /**
-     * The base of links in it, where it is not the document's.
+     * The base of links in it, if it is not that of the document.
      */
     base?: string,
   }
   /**
-   * A URI that may become part of the crawl, or has.
+   * A URI that the crawl has found, with the facts of its discovery.
    */
   export interface Candidate {
     /**
-     * Normalised URI, as it would be fetched.
+     * Normalised URI.
      */
     uri: string,
     /**
-     * Its SURT form, as scope prefixes are compared with: `http://(org,example,www,)/path`; https reads http.
+     * SURT form, as compared with scope prefixes: `http://(org,example,www,)/path`. `https` is written `http`.
      */
     surt: string,
     /**
-     * Hop path from the seed, this hop included; empty for a seed. Longer than 50 hops it reads `N+` and the last 50.
+     * Hop path from the seed, with the hop to this URI; empty for a seed. A path of more than 50 hops is written as
+     * `N+` and its last 50 hops, N being the number of the others.
      */
     hopPath: string,
     /**
-     * The page it was found on; none for a seed.
+     * The page that contains it; none for a seed.
      */
     via?: string,
     /**
@@ -216,28 +217,28 @@ declare module 'opilio:plugin/types@0.2.0' {
      */
     viaSurt?: string,
     /**
-     * Where on the page it was found, such as `a/@href`; empty for a seed.
+     * Its position on the page, such as `a/@href`; empty for a seed.
      */
     context: string,
     /**
-     * It is a seed, or a redirect from one that the profile counts as a seed.
+     * True for a seed, and for a redirect from a seed if the profile counts it as a seed.
      */
     seed: boolean,
     /**
-     * The seed it descends from, where the profile keeps that.
+     * The seed from which it was found, if the profile keeps sources.
      */
     source?: string,
     /**
-     * The server's address, where it is known at this stage.
+     * The server's IP address, if known at this stage.
      */
     address?: string,
     /**
-     * Attributes of the link, and whatever later versions add.
+     * Attributes of the link, and facts of later contract versions.
      */
     attributes: Array<NamedValue>,
   }
   /**
-   * The state of a document's content against the last archived version.
+   * The state of a document's content, compared with the last archived version.
    * # Variants
    * 
    * ## `"new"`
@@ -245,60 +246,60 @@ declare module 'opilio:plugin/types@0.2.0' {
    * First visit.
    * ## `"changed"`
    * 
-   * Differs from the last archived version.
+   * The content differs from the last archived version.
    * ## `"unchanged"`
    * 
-   * The same, by digest, change evaluator or the server's word (304).
+   * The content is the same, according to the digest, a change evaluator or the server (304).
    * ## `"unknown"`
    * 
-   * Nothing to compare with: no digest, or strippers have changed since.
+   * A comparison is not possible: there is no digest, or strippers have changed since.
    */
   export type ContentState = 'new' | 'changed' | 'unchanged' | 'unknown';
   /**
-   * One visit of the past.
+   * An earlier visit.
    */
   export interface PastVisit {
     at: Instant,
     /**
-     * Fetch status: HTTP status or a negative code of the glossary.
+     * Fetch status: an HTTP status, or a negative code of the glossary.
      */
     status: number,
     state: ContentState,
     /**
-     * Size of the content; none where no body was fetched.
+     * Size of the content in bytes; none if no body was fetched.
      */
     size?: bigint,
   }
   /**
-   * A value that a plugin has kept with a URI or a site.
+   * A value that a plugin kept with a URI or for a site.
    */
   export interface KeptValue {
     /**
-     * The version of the value's form, as the plugin that kept it declared it then.
+     * Version of the value's form, from the plugin's description at that time.
      */
     version: number,
     value: string,
   }
   /**
-   * News of a document that came from elsewhere than a visit to it.
+   * News about a document from another source than a visit to it.
    */
   export interface Signal {
     at: Instant,
     /**
-     * Where from: `feed`, `sitemap`, or a name of a later version.
+     * The source: `feed`, `sitemap`, or a name of a later contract version.
      */
     source: string,
     /**
-     * The date of change that it claimed.
+     * The date of change in the source.
      */
     modified?: Instant,
   }
   /**
-   * What is known of the documents around this one.
+   * Sums about the documents that share a property with this one.
    */
   export interface Neighbourhood {
     /**
-     * What they share: `host`, `path-prefix`, `media-type`, or a name of a later version.
+     * The property: `host`, `path-prefix`, `media-type`, or a name of a later contract version.
      */
     shares: string,
     documents: bigint,

@@ -1,19 +1,23 @@
 /// <reference path="./opilio-plugin-documents.d.ts" />
 /// <reference path="./opilio-plugin-types.d.ts" />
-declare module 'opilio:plugin/wait-evaluator@0.2.0' {
+declare module 'opilio:plugin/wait-evaluator@0.3.0' {
   /**
-   * None leaves the answer to the next evaluator of the stack.
+   * Returns the wait; none leaves it to the next evaluator of the stack.
    */
   export function evaluate(visit: Visit): Wait | undefined;
-  export type Visit = import('opilio:plugin/documents@0.2.0').Visit;
-  export type Duration = import('opilio:plugin/types@0.2.0').Duration;
+  export type Visit = import('opilio:plugin/documents@0.3.0').Visit;
+  export type Duration = import('opilio:plugin/types@0.3.0').Duration;
+  /**
+   * A proposed wait.
+   */
   export interface Wait {
     /**
-     * From now until the next visit. The host keeps it within the profile's limits.
+     * Time from now until the next visit. The host keeps it within the profile's limits.
      */
     nextVisit: Duration,
     /**
-     * Ask again at this earlier time, without a visit, should circumstances change by then.
+     * Time from now until a reconsideration: the host calls the evaluator again then, without a visit, because facts
+     * may have changed. It must be shorter than `next-visit`.
      */
     askAgain?: Duration,
   }

@@ -1,4 +1,4 @@
-"""A file of its own, so that tracebacks name two."""
+"""A second file for tracebacks."""
 
 
 def deep(uri: str) -> None:

@@ -1,4 +1,4 @@
-"""Does what the page says, all of it wrong."""
+"""Makes the error that the page names."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,28 +1,41 @@
-"""The plugin that the Rust SDK tests its kinds with, and its cases: a document is the same while its first line is; what
-its URI's table says comes first; what has been seen is counted."""
+"""The test plugin of the Rust SDK, with its cases. It compares the first lines of documents, takes ranks from a table, counts events,
+and plans every action on a page."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from opilio_plugin import (
     Candidate,
     ChangeEvaluator,
+    Click,
     Comparison,
     Document,
+    Evaluate,
     Finished,
     Keep,
     Line,
     Observation,
     Observer,
+    Page,
+    PageBehavior,
+    Pause,
     Precedence,
     Queue,
     Report,
+    Screenshot,
+    Scroll,
+    ScrollBy,
+    ScrollTo,
+    ScrollToElement,
+    StepPlan,
     Visit,
+    WaitForNetwork,
+    WaitForSelector,
     table,
 )
 from opilio_plugin.wire import EPOCH
 
 
-class Headline(ChangeEvaluator, Precedence, Observer):
+class Headline(ChangeEvaluator, Precedence, Observer, PageBehavior):
     name = "headline"
     summary = "For tests."
     keeps = [Keep("headline", "uri", 2), Keep("last-headline", "site", 1)]
@@ -56,6 +69,31 @@ class Headline(ChangeEvaluator, Precedence, Observer):
     def report(self, memory: bytes, now: datetime) -> list[Report]:
         milliseconds = int((now - EPOCH).total_seconds() * 1000)
         return [Report("seen.txt", f"{memory[0]} by {milliseconds}")]
+
+    def step(self, page: Page, visit: Visit, memory: bytes) -> StepPlan:
+        if page.step == 0:
+            actions = [
+                Scroll("top"),
+                Scroll(),
+                Scroll(ScrollTo(7)),
+                Scroll(ScrollBy(-7)),
+                Scroll(ScrollToElement("#a")),
+                Click("b"),
+                Click("c", "more", at_most=5, only_new=True),
+                WaitForSelector(".d", timedelta(seconds=1)),
+                WaitForNetwork(timedelta(seconds=2)),
+                Pause(timedelta(milliseconds=3)),
+                Evaluate("return 1"),
+                Screenshot(),
+            ]
+            return StepPlan(actions, ["h1", "h2"], bytes([1]))
+        time_left = page.time_left // timedelta(milliseconds=1)
+        counts = ["none" if count is None else count for count in map(page.count, ("h1", "h2"))]
+        texts = [result.detail for result in page.results if result.name in ("value", "exception")]
+        facts = [page.uri, page.title, page.elements, page.scroll_top, time_left, page.steps_left, *counts, *texts]
+        text = " ".join(map(str, [*facts, visit.candidate.uri]))
+        clicked = sum(result.clicked for result in page.results)
+        return StepPlan([Evaluate(text)], memory=bytes([memory[0] + clicked]), finished=True)
 
 
 plugins = [Headline]

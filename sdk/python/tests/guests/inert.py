@@ -1,4 +1,4 @@
-"""Looks for a way out, and says what it found."""
+"""Looks for a way out of the sandbox and reports what it found."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""One component for all tests, since each takes a while to make and to load."""
+"""One component for all tests, because each takes time to build and to load."""
 
 import faulty
 import headline

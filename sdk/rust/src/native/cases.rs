@@ -10,10 +10,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::double::{self, DocumentFacts, QueueFacts, TableFacts, VisitFacts};
+use super::page::PageFacts;
 use crate::{
     Candidate, CandidatesHandle, Comparison, Configured, Difference, Document, Extraction,
-    Finished, Observation, Plugins, Report, Ruling, SettingsFault, Span, Stage, StripProblem,
-    Verdict, Visit, Wait,
+    Finished, Observation, Page, Plugins, Report, Ruling, SettingsFault, Span, Stage, StepPlan,
+    StripProblem, Verdict, Visit, Wait,
 };
 
 /// A case. A file has a list of them.
@@ -124,6 +125,18 @@ pub enum Call {
         /// The visit.
         visit: Box<VisitFacts>,
     },
+    /// `page-behavior.step`: expects a plan.
+    Step {
+        /// The page.
+        #[serde(default)]
+        page: Box<PageFacts>,
+        /// Its visit.
+        #[serde(default)]
+        visit: Box<VisitFacts>,
+        /// The memory of the last step.
+        #[serde(default)]
+        memory: Vec<u8>,
+    },
 }
 
 /// The result of `strip` as JSON.
@@ -228,6 +241,7 @@ impl Case {
             Call::RankQueue { .. } => self.compare_as::<Option<u8>, Option<u8>>(answer),
             Call::Observe { .. } => self.compare_as::<Observation, Observation>(answer),
             Call::Report { .. } => self.compare_as::<Vec<Report>, Vec<Report>>(answer),
+            Call::Step { .. } => self.compare_as::<StepPlan, StepPlan>(answer),
         }
     }
 
@@ -304,6 +318,15 @@ impl Call {
             Self::RankQueue { queue } => json(&plugin.rank_queue(&(**queue).clone().into())),
             Self::Observe { memory, events } => json(&plugin.observe(memory, events)),
             Self::Report { memory, now } => json(&plugin.report(memory, *now)),
+            Self::Step {
+                page,
+                visit,
+                memory,
+            } => {
+                let page = Page::from((**page).clone());
+                let visit = Visit::from((**visit).clone());
+                json(&plugin.step(&page, &visit, memory))
+            }
         }
     }
 
@@ -319,7 +342,8 @@ impl Call {
             | Self::Evaluate { .. }
             | Self::RankQueue { .. }
             | Self::Observe { .. }
-            | Self::Report { .. } => Vec::new(),
+            | Self::Report { .. }
+            | Self::Step { .. } => Vec::new(),
         }
     }
 }

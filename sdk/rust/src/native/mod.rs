@@ -3,4 +3,5 @@
 
 pub(crate) mod cases;
 pub(crate) mod double;
+pub(crate) mod page;
 pub mod testing;

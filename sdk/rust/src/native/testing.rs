@@ -1,4 +1,4 @@
-//! Tests of plugins without a host: documents, visits, candidates and queues to call them with, tables, and captured log lines
+//! Tests of plugins without a host: documents, visits, candidates, queues and pages to call them with, tables, and captured log lines
 //! and counters. Only for native builds.
 
 use std::collections::BTreeMap;
@@ -6,7 +6,10 @@ use std::collections::BTreeMap;
 pub use super::cases::{Call, Case, check_cases, read_cases};
 use super::double;
 pub use super::double::{DocumentFacts, KeptFacts, QueueFacts, TableFacts, VisitFacts};
-use crate::{Candidate, CandidatesHandle, Document, Header, Level, Queue, Row, TableKind, Visit};
+pub use super::page::PageFacts;
+use crate::{
+    Candidate, CandidatesHandle, Document, Header, Level, Page, Queue, Row, TableKind, Visit,
+};
 
 /// Starts a document from `uri`; [`text`](DocumentDraft::text) or [`bytes`](DocumentDraft::bytes) completes it:
 /// `document("http://example.com/").media_type("text/html").text("<p>…")`.
@@ -98,6 +101,12 @@ pub fn candidates(list: Vec<Candidate>) -> CandidatesHandle {
 /// A queue with these values.
 #[must_use]
 pub fn queue(facts: QueueFacts) -> Queue {
+    facts.into()
+}
+
+/// A page in a browser with these values: `page(PageFacts { scroll_height: 2_000, ..Default::default() })`.
+#[must_use]
+pub fn page(facts: PageFacts) -> Page {
     facts.into()
 }
 

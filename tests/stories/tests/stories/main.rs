@@ -4,6 +4,7 @@
 
 mod alerts;
 mod archiving;
+mod behaviors;
 mod changes;
 mod content;
 mod cookies;
@@ -32,6 +33,7 @@ mod ranks;
 mod record;
 mod redirects;
 mod rendered;
+mod rendered_again;
 mod repeatable;
 mod replace;
 mod reports;

@@ -38,7 +38,7 @@ const PICTURE: &[u8] =
     \x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;";
 
 /// A crawl that renders its pages; `None` where there is no Chromium.
-fn rendering() -> Option<Story> {
+pub(crate) fn rendering() -> Option<Story> {
     let is_root = std::fs::metadata("/proc/self").is_ok_and(|it| it.uid() == 0);
     let sandbox = format!("[browser]\nrender = 'always'\nsandbox = {}\n", !is_root);
     let has_chromium = std::env::var_os("PATH").is_some_and(|path| {
@@ -52,7 +52,8 @@ fn rendering() -> Option<Story> {
         }
         return None;
     }
-    Some(crawl().profile(&sandbox))
+    // Behaviours have stories of their own.
+    Some(crawl().profile(&sandbox).profile("stacks.behave = []"))
 }
 
 #[tokio::test]

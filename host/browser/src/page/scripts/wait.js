@@ -3,10 +3,10 @@ async (selector, milliseconds) => {
   for (;;) {
     try {
       if (roots().some((root) => select(root, selector).length > 0)) return "found";
-    } catch {
-      return "invalid";
+    } catch (problem) {
+      return { invalid: wellFormed(problem.message) };
     }
     if (performance.now() >= end) return "missing";
-    await new Promise((go) => setTimeout(go, 100));
+    await new Promise((go) => setTimeout(go, 50));
   }
 }

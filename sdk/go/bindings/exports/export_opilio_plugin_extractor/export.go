@@ -1,4 +1,4 @@
-// Package export_opilio_plugin_extractor has what the generated bindings call; package opilio sets it.
+// Package export_opilio_plugin_extractor has the functions that the generated bindings call. Package opilio sets them.
 package export_opilio_plugin_extractor
 
 import (

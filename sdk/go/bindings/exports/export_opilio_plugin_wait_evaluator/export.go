@@ -1,4 +1,4 @@
-// Package export_opilio_plugin_wait_evaluator has what the generated bindings call; package opilio sets it.
+// Package export_opilio_plugin_wait_evaluator has the functions that the generated bindings call. Package opilio sets them.
 package export_opilio_plugin_wait_evaluator
 
 import (

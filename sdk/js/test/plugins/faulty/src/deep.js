@@ -1,4 +1,4 @@
-// A file of its own, so that stacks name two.
+// A second file for stacks.
 
 export function deep(uri) {
   throw new RangeError(`nothing is good about ${uri}`);

@@ -1,4 +1,4 @@
-// Does what its setting says, all of it wrong.
+// Makes the error that its setting names.
 
 import { flag, plugin, text } from "@opilio/plugin";
 import { deep } from "./deep.js";

@@ -1,7 +1,9 @@
-// The plugin that the Rust SDK tests its kinds with, and its cases: a document is the same while its first line is; what
-// its URI's table says comes first; what has been seen is counted.
+// The test plugin of the Rust SDK, with its cases. It compares the first lines of documents, takes ranks from a table, counts
+// events, and plans every action on a page.
 
-import { decode, encode, plugin, table } from "@opilio/plugin";
+import {
+  click, decode, encode, evaluate, pause, plugin, screenshot, scroll, table, waitForNetwork, waitForSelector,
+} from "@opilio/plugin";
 
 export default plugin({
   name: "headline",
@@ -34,4 +36,22 @@ export default plugin({
     lines: events.map((event) => ({ file: "uris.txt", text: event.uri })),
   }),
   report: ([seen = 0], now) => [{ file: "seen.txt", content: `${seen} by ${now}` }],
+
+  step(page, visit, [seen = 0]) {
+    if (page.step === 0) {
+      const actions = [
+        scroll("top"), scroll(), scroll({ to: 7 }), scroll({ by: -7 }), scroll({ element: "#a" }), click("b"),
+        click("c", { text: "more", atMost: 5, onlyNew: true }), waitForSelector(".d", 1000), waitForNetwork(2000), pause(3),
+        evaluate("return 1"), screenshot(),
+      ];
+      return { actions, count: ["h1", "h2"], memory: [1] };
+    }
+    const texts = page.results.map((result) => result.value ?? result.exception).filter(Boolean);
+    const clicked = page.results.reduce((sum, result) => sum + (result.clicked ?? 0), 0);
+    const facts = [
+      page.uri, page.title, page.elements, page.scrollTop, page.timeLeft, page.stepsLeft, page.count("h1"),
+      page.count("h2") ?? "none", ...texts, visit.candidate.uri,
+    ];
+    return { actions: [evaluate(facts.join(" "))], memory: [seen + clicked], finished: true };
+  },
 });

@@ -1,4 +1,4 @@
-// Looks for a way out, and says what it found.
+// Looks for a way out of the sandbox and reports what it found.
 
 import { flag, plugin } from "@opilio/plugin";
 
@@ -7,7 +7,7 @@ const OUTSIDE = [
   "Worker", "setTimeout", "WebAssembly", "scriptArgs", "environment", "__dirname", "FileReader", "EventSource",
 ];
 
-/** What comes of something that leads out, where an engine has a name for it. */
+/** Tries something that would lead out of the sandbox. */
 function tried(work) {
   try {
     const came = work();

@@ -1,0 +1,374 @@
+//! Parts of a shared crawl on the way from one machine to another, over a real `nats-server` and a folder as archive store.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use opilio_stories::{captures, html, until};
+use opilio_test_nats::NatsServer;
+use opilio_test_web::{Gate, Reply, SeenRequest, Web};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::command::{Home, Running};
+use crate::serve::Daemon;
+
+/// Enough that each of two parts has some.
+const SITES: usize = 8;
+
+/// Pages that the first page of a site names.
+const PAGES: usize = 5;
+
+/// Number of the page that is held back until the gate is open.
+const HELD: usize = 3;
+
+/// Delay between two requests to a site.
+const DELAY: Duration = Duration::from_millis(300);
+
+/// A web, a NATS server and a store that the machines share.
+struct World {
+    nats: NatsServer,
+    web: Web,
+    gate: Gate,
+    store: TempDir,
+}
+
+/// A machine.
+struct Machine {
+    home: Home,
+}
+
+fn host(site: usize) -> String {
+    format!("www.site{site}.localhost")
+}
+
+/// Sites whose first pages name own pages, and a page of the next site that nothing else names.
+fn page(site: usize, seen: &SeenRequest) -> Reply {
+    let host_and_port = seen.headers["host"].to_str().unwrap();
+    let port = host_and_port.rsplit(':').next().unwrap();
+    let next = host((site + 1) % SITES);
+    match seen.target.as_str() {
+        "/" => {
+            let own = (0..PAGES).map(|n| format!("<a href='/{n}.html'>{n}</a>"));
+            let own: String = own.collect();
+            html(&format!(
+                "{own}<a href='http://{next}:{port}/from-{site}.html'>next</a>"
+            ))
+        }
+        _ => html("text"),
+    }
+}
+
+impl World {
+    async fn new() -> Option<World> {
+        let nats = NatsServer::start()?;
+        let gate = Gate::closed();
+        let mut web = Web::builder();
+        for site in 0..SITES {
+            web.site(&host(site))
+                .page("/robots.txt", Reply::status(404))
+                .page(&format!("/{HELD}.html"), html("held").behind(&gate))
+                .rest(move |seen| page(site, seen));
+        }
+        Some(World {
+            nats,
+            web: web.serve().await.unwrap(),
+            gate,
+            store: tempfile::tempdir().unwrap(),
+        })
+    }
+
+    fn machine(&self, node: &str) -> Machine {
+        let home = Home::new();
+        home.file(
+            "opilio.toml",
+            format!(
+                "[cluster]\nservers = [\"127.0.0.1:{}\"]\nnode = \"{node}\"\npartitions = 16\ntime-to-live = \"2s\"\ntake-over-after = \"1s\"\n",
+                self.nats.port
+            ),
+        );
+        let seeds: Vec<String> = (0..SITES)
+            .map(|site| self.web.url(&host(site), "/"))
+            .collect();
+        let delay = DELAY.as_millis();
+        home.file(
+            "p.toml",
+            format!(
+                "name = 'shared'\nseeds = {seeds:?}\n\
+                 politeness = {{ delay-factor = 0.0, min-delay = \"{delay}ms\", max-delay = \"{delay}ms\" }}\n\
+                 fetch = {{ allow-addresses = [\"loopback\"], response-timeout = \"10m\" }}\n\
+                 alerts.disk-warn = \"none\"\nalerts.disk-pause = \"none\"\n\
+                 checkpoint.publish-every = \"1s\"\narchive.store.url = \"file://{}\"\n",
+                self.store.path().display()
+            ),
+        );
+        Machine { home }
+    }
+
+    /// Sites whose held page was asked for.
+    fn held(&self) -> usize {
+        let held = format!("/{HELD}.html");
+        let requests = self.web.requests();
+        let hosts = requests.iter().filter(|seen| seen.target == held);
+        let hosts: BTreeSet<_> = hosts.map(|seen| &seen.host).collect();
+        hosts.len()
+    }
+
+    /// Number of requests for each page.
+    fn requests(&self) -> BTreeMap<String, usize> {
+        let mut counts = BTreeMap::new();
+        for seen in self.web.requests() {
+            if seen.target != "/robots.txt" {
+                *counts
+                    .entry(self.web.url(&seen.host, &seen.target))
+                    .or_default() += 1;
+            }
+        }
+        counts
+    }
+
+    /// Number of captures of each page that the store has.
+    fn stored(&self) -> BTreeMap<String, usize> {
+        let mut pages = BTreeMap::new();
+        for part in std::fs::read_dir(self.store.path().join("news")).unwrap() {
+            for capture in captures(&part.unwrap().path()) {
+                let is_page =
+                    capture.uri.starts_with("http") && !capture.uri.ends_with("robots.txt");
+                if is_page && ["response", "revisit"].contains(&&*capture.kind) {
+                    *pages.entry(capture.uri).or_default() += 1;
+                }
+            }
+        }
+        pages
+    }
+
+    /// Asserts that the store has each page of the reference crawl, and those that were not held when a part was taken over once.
+    #[track_caller]
+    fn has_every_page_once(&self) {
+        let stored = self.stored();
+        let pages = |site: usize| {
+            let own = (0..PAGES).map(|n| format!("/{n}.html"));
+            let before = (site + SITES - 1) % SITES;
+            let others = ["/".to_owned(), format!("/from-{before}.html")];
+            own.chain(others).map(move |target| (site, target))
+        };
+        let expected = (0..SITES).flat_map(pages);
+        let expected: BTreeSet<String> = expected
+            .map(|(site, target)| self.web.url(&host(site), &target))
+            .collect();
+        assert_eq!(stored.keys().cloned().collect::<BTreeSet<_>>(), expected);
+        assert!(stored.values().all(|count| *count == 1), "{stored:?}");
+        for (uri, count) in self.requests() {
+            let most = if uri.ends_with(&format!("/{HELD}.html")) {
+                2
+            } else {
+                1
+            };
+            assert!(count <= most, "{uri} was fetched {count} times");
+        }
+    }
+
+    /// Asserts that the requests to each site came with the delay between them.
+    #[track_caller]
+    fn was_polite(&self) {
+        let mut last: BTreeMap<String, Instant> = BTreeMap::new();
+        let mut requests = self.web.requests();
+        requests.sort_by_key(|seen| seen.came);
+        for seen in requests {
+            if let Some(before) = last.insert(seen.host.clone(), seen.came) {
+                let rest = seen.came - before;
+                assert!(rest >= DELAY, "{} came after {rest:?}", seen.target);
+            }
+        }
+    }
+}
+
+impl Machine {
+    fn job(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    fn arguments<'s>(job: &'s str, more: &[&'s str]) -> Vec<&'s str> {
+        let fixed = [
+            "crawl",
+            "p.toml",
+            "--job",
+            job,
+            "--cluster-job",
+            "news",
+            "--nodes",
+            "a,b",
+        ];
+        fixed.iter().chain(more).copied().collect()
+    }
+
+    fn crawl(&self, job: &str, more: &[&str]) -> Running {
+        self.home.start(&Self::arguments(job, more))
+    }
+
+    /// The parts as `opilio node parts` shows them.
+    #[track_caller]
+    fn parts(&self) -> BTreeMap<String, Value> {
+        let ended = self.home.run(&["node", "parts", "news", "--json"]).code(0);
+        let parts = ended.out.lines().map(|line| {
+            let part: Value = serde_json::from_str(line).unwrap();
+            (part["name"].as_str().unwrap().to_owned(), part)
+        });
+        parts.collect()
+    }
+
+    /// Waits until a snapshot of a part has all that was captured before, and returns its time.
+    async fn until_saved(&self, job: &str, part: &str) -> String {
+        let before = Timestamp::now();
+        // A change that the newest snapshot cannot have: otherwise there might be no other.
+        let listed = self
+            .home
+            .run(&["frontier", "queues", job, "--json"])
+            .code(0);
+        let first: Value = serde_json::from_str(listed.out.lines().next().unwrap()).unwrap();
+        let queue = first["queue"].as_str().unwrap();
+        self.home.run(&["frontier", "freeze", job, queue]).code(0);
+        self.home.run(&["frontier", "thaw", job, queue]).code(0);
+        let mut made = String::new();
+        until("a snapshot is published", || {
+            let parts = self.parts();
+            let at = parts[part]["snapshot"]["made"].as_str().unwrap_or_default();
+            at.clone_into(&mut made);
+            at.parse::<Timestamp>().is_ok_and(|at| at > before)
+        })
+        .await;
+        made
+    }
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => files.extend(self::files(&path)),
+            false => files.push(path),
+        }
+    }
+    files.sort();
+    files
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_part_of_a_lost_machine_is_taken_over_and_no_page_is_missing() {
+    let Some(world) = World::new().await else {
+        return;
+    };
+    let (one, two) = (world.machine("a"), world.machine("b"));
+    let mut a = one.crawl("job", &[]);
+    let mut b = two.crawl("job", &[]);
+    until("all sites are held", || world.held() == SITES).await;
+    one.until_saved("job", "a").await;
+    a.signal("KILL");
+    a.wait();
+    std::fs::remove_dir_all(one.job("job")).unwrap();
+
+    // Nobody begins the part anew by mistake.
+    let ended = one.home.run(&Machine::arguments("job", &[])).code(1);
+    assert!(ended.err.contains("has begun part \"a\""), "{ended:?}");
+    assert!(!one.job("job").exists());
+    let mut taken = two.crawl("taken", &["--take-over", "a"]);
+    until("it goes on there", || two.job("taken/job.json").exists()).await;
+    world.gate.open();
+    assert_eq!((taken.wait(), b.wait()), (0, 0));
+    world.has_every_page_once();
+    world.was_polite();
+    let parts = two.parts();
+    for part in ["a", "b"] {
+        let part = &parts[part];
+        assert_eq!(part["node"], "b", "{part}");
+        assert_eq!(
+            (&part["state"], &part["inbox"]),
+            (&"stopped".into(), &0.into())
+        );
+    }
+    // The snapshots before are gone.
+    let news = world.store.path().join("news");
+    assert_eq!(
+        files(&news.join("a-1/snapshots")),
+        [""; 0].map(PathBuf::from)
+    );
+    let manifests = files(&news.join("a-2/snapshots"));
+    let manifests = manifests.iter().filter(|it| it.ends_with("manifest.json"));
+    assert_eq!(manifests.count(), 1);
+    // It does not go back to an earlier state.
+    let saved = ["job", "checkpoint", "taken", "--to", "saved"];
+    two.home.run(&saved).code(0);
+    let back = ["job", "restore", "saved", "taken", "--in-place", "--yes"];
+    let ended = two.home.run(&back).code(1);
+    assert!(ended.err.contains("--take-over a"), "{ended:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_whose_part_was_taken_over_fetches_and_writes_nothing() {
+    let Some(world) = World::new().await else {
+        return;
+    };
+    let (one, two) = (world.machine("a"), world.machine("b"));
+    let parts = ["--parts", "3"];
+    let mut a = one.crawl("job", &parts);
+    let mut b = two.crawl("job", &parts);
+    until("the crawl is known", || !world.requests().is_empty()).await;
+    // A part that no node has begun.
+    let mut third = two.crawl("third", &[&parts[..], &["--take-over", "part-1"]].concat());
+    until("all sites are held", || world.held() == SITES).await;
+    one.until_saved("job", "a").await;
+    opilio_test_nats::signal_process(a.child.id(), "-STOP");
+    let mut taken = two.crawl("taken", &[&parts[..], &["--take-over", "a"]].concat());
+    until("it goes on there", || two.job("taken/job.json").exists()).await;
+    world.gate.open();
+    assert_eq!((taken.wait(), b.wait(), third.wait()), (0, 0, 0));
+    let news = world.store.path().join("news");
+    let (requests, stored) = (world.web.requests().len(), files(&news));
+    let parts = two.parts();
+
+    opilio_test_nats::signal_process(a.child.id(), "-CONT");
+    assert_eq!(a.wait(), 1);
+    let log = std::fs::read_to_string(one.job("job/logs/job.log")).unwrap();
+    assert!(log.contains("belongs to node \"b\" since epoch 2"), "{log}");
+    assert_eq!(world.web.requests().len(), requests);
+    assert_eq!(files(&news), stored);
+    assert_eq!(two.parts(), parts);
+    world.has_every_page_once();
+    world.was_polite();
+    let ended = one.home.run(&["crawl", "job"]).code(1);
+    assert!(ended.err.contains("belongs to node \"b\""), "{ended:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_part_of_a_drained_node_moves_by_itself_without_a_second_fetch() {
+    let Some(world) = World::new().await else {
+        return;
+    };
+    let (one, two) = (world.machine("a"), world.machine("b"));
+    // The job is made, and left to the daemon.
+    let mut a = one.crawl("jobs/news", &["--paused"]);
+    let stop = ["job", "stop", "jobs/news"];
+    until("it is there", || one.home.run(&stop).code == 0).await;
+    assert_eq!(a.wait(), 0);
+    let mut b = two.crawl("jobs/news", &[]);
+    let daemons = [&one, &two].map(|machine| Daemon::start(&machine.home, &["--no-auth"]));
+    one.home.run(&["job", "start", "jobs/news"]).code(0);
+    until("all sites are held", || world.held() == SITES).await;
+
+    one.home.run(&["node", "drain", "a"]).code(0);
+    until("it stops", || daemons[0].state("news") == "ending").await;
+    world.gate.open();
+    until("it goes on there", || {
+        two.job("jobs/news-a/job.json").exists() && daemons[1].state("news-a") == "finished"
+    })
+    .await;
+    assert_eq!(b.wait(), 0);
+    assert_eq!(daemons[0].state("news"), "stopped");
+    assert_eq!(two.parts()["a"]["node"], "b");
+    let twice = world.requests().into_iter().find(|(_, count)| *count > 1);
+    assert_eq!(twice, None);
+    world.has_every_page_once();
+    world.was_polite();
+}

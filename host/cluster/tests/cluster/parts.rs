@@ -1,0 +1,116 @@
+//! Parts of a job that other nodes can take over.
+
+use std::time::Duration;
+
+use opilio_cluster::{
+    Cluster, ClusterConnection, ClusterError, ClusterJob, JobProgress, JobStorage, LinkReader,
+    LinkSender, LinkSource, MemberScope, OwnPart, PublishedSnapshot,
+};
+
+use crate::server::{NatsServer, ServerMembers as _};
+
+/// The job as the process of part `a` on a machine sees it.
+async fn job(server: &NatsServer) -> ClusterJob {
+    let connection = ClusterConnection::open(server.config("a")).await.unwrap();
+    let scope = MemberScope::FixedJob("news".to_owned());
+    let cluster = Cluster::open(connection, &scope).await.unwrap();
+    ClusterJob::create_or_open(&cluster, "news", &[], JobStorage::default())
+        .await
+        .unwrap()
+}
+
+fn snapshot(number: u64) -> PublishedSnapshot {
+    PublishedSnapshot {
+        number,
+        manifest: format!("news/a-1/snapshots/{number}/manifest.json"),
+        bytes: 10,
+        sha256: "00".to_owned(),
+        covered: 7,
+        uris: 3,
+        made_ms: 0,
+    }
+}
+
+#[track_caller]
+fn is_taken<T: std::fmt::Debug>(result: Result<T, ClusterError>, by: &str) {
+    match result {
+        Err(ClusterError::PartTaken { node, epoch: 2, .. }) => assert_eq!(node, by),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn whoever_had_a_part_before_writes_nothing_about_it() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let (dead, next) = (job(&server).await, job(&server).await);
+    let of = |epoch| OwnPart { name: "a", epoch };
+    assert_eq!(dead.part("a").await.unwrap(), None);
+    assert_eq!(dead.claim_part("a", 0, "one").await.unwrap(), 1);
+    let mut removed = Vec::new();
+    for (number, replaced) in [(1, &[][..]), (2, &[1]), (3, &[1, 2]), (4, &[3])] {
+        let published = dead.publish_snapshot(of(1), snapshot(number), &removed);
+        let replaced = replaced.iter().map(|number| snapshot(*number).manifest);
+        let replaced: Vec<String> = replaced.collect();
+        assert_eq!(published.await.unwrap(), replaced);
+        // The process removes none after the first, and both after the third.
+        removed = if number == 3 { replaced } else { Vec::new() };
+    }
+    dead.set_rest(true, 1).await.unwrap();
+
+    // A takeover keeps the snapshot.
+    assert_eq!(next.claim_part("a", 1, "two").await.unwrap(), 2);
+    next.set_rest(false, 2).await.unwrap();
+    is_taken(dead.claim_part("a", 1, "one").await, "two");
+    is_taken(dead.check_part(of(1)).await, "two");
+    let published = dead.publish_snapshot(of(1), snapshot(5), &[]).await;
+    is_taken(published, "two");
+    is_taken(dead.set_rest(true, 1).await, "two");
+    let parts = ["a".to_owned()];
+    assert_eq!(
+        next.progress(&parts).await.unwrap(),
+        JobProgress::NodesAtWork(parts.to_vec())
+    );
+    next.check_part(of(2)).await.unwrap();
+    let record = next.part("a").await.unwrap().unwrap();
+    assert_eq!((&*record.node, record.epoch), ("two", 2));
+    assert_eq!(record.snapshot, Some(snapshot(4)));
+    assert_eq!(record.replaced, [snapshot(3).manifest]);
+}
+
+#[tokio::test]
+async fn an_inbox_is_read_again_until_it_is_acknowledged() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let job = job(&server).await;
+    let partitions = server.config("a").partitions;
+    let inboxes = [1, 2].map(|number| partitions.partition(number).unwrap());
+    let sender = LinkSender::new(&job);
+    let send = async |inbox, link: &str| {
+        let source = LinkSource {
+            partition: inbox,
+            log_index: 1,
+        };
+        sender.add(inbox, link.into(), source, Duration::ZERO);
+        sender.send_all().await.unwrap();
+    };
+    assert_eq!(job.inbox_messages(inboxes[0]).await.unwrap(), 0);
+    send(inboxes[0], "one").await;
+    send(inboxes[0], "two").await;
+    send(inboxes[1], "other").await;
+    let first = async || {
+        let mut reader = LinkReader::open(&job, inboxes[0]).await.unwrap();
+        reader.next().await.unwrap()
+    };
+    let one = first().await;
+    assert_eq!(first().await, one);
+    assert_eq!(job.inbox_messages(inboxes[0]).await.unwrap(), 2);
+    job.acknowledge_links(inboxes[0], one.sequence)
+        .await
+        .unwrap();
+    assert_eq!(first().await.links, [b"two"]);
+    assert_eq!(job.inbox_messages(inboxes[0]).await.unwrap(), 1);
+    assert_eq!(job.inbox_messages(inboxes[1]).await.unwrap(), 1);
+}

@@ -1,0 +1,355 @@
+//! Parts of shared crawls that move by themselves: this daemon takes over parts of nodes that are gone or drained, and gives its own
+//! parts up when it is drained. `opilio_control::take_over_beside` makes the job; the supervisor begins its process.
+//!
+//! Nothing here needs to be agreed between daemons. Two of them that want one part join the crawl under its name, and only one can.
+//! Each part has an order of nodes, so that usually the first of them comes first: the others wait longer.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::{SignedDuration, Timestamp};
+use opilio_cluster::{Availability, ClusterError};
+use opilio_control::{Command, ListedPart, PartState, chain, listed_parts, take_over_beside};
+use opilio_crawl::JobPart;
+
+use crate::daemon::Daemon;
+use crate::node::{ClusterNode, ListedNode, NodeState};
+use crate::orders::Orders;
+use crate::overview::{JobState, KnownJob};
+use crate::process::Alive;
+
+/// Shortest and longest pause between two looks at the parts.
+const LOOK_MIN: Duration = Duration::from_millis(500);
+const LOOK_MAX: Duration = Duration::from_secs(30);
+
+/// The daemon's user name in orders and logs of jobs.
+const DAEMON: &str = "daemon";
+
+/// A part that no process works on.
+type Orphan = (String, String);
+
+/// A directory of this daemon that has a part of a shared crawl.
+struct OwnPart {
+    name: String,
+    directory: PathBuf,
+    part: JobPart,
+}
+
+/// Moves parts until the daemon ends. It does nothing without `take-over-after` in `[cluster]`.
+pub(crate) async fn keep(daemon: Arc<Daemon>) {
+    let cluster = daemon.config.cluster.as_ref();
+    let Some(after) = cluster.and_then(|cluster| cluster.take_over_after) else {
+        return;
+    };
+    let Some(node) = daemon.node.as_ref() else {
+        return;
+    };
+    let mut closing = daemon.closing.subscribe();
+    let mut seen = HashMap::new();
+    let mut failing: Option<String> = None;
+    loop {
+        let pause = (after / 5).clamp(LOOK_MIN, LOOK_MAX);
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            _ = closing.wait_for(|closing| *closing) => return,
+        }
+        let own = own_parts(&daemon);
+        if node.is_drained() {
+            give_up_parts(&daemon, &own).await;
+            continue;
+        }
+        let can_work = matches!(
+            node.status().availability,
+            Availability::Working | Availability::Slow
+        );
+        if !can_work || !has_place(&daemon) {
+            continue;
+        }
+        let looked = look(&daemon, node, &own, after, &mut seen).await;
+        let problem = looked.err();
+        if let Some(problem) = problem.as_ref().filter(|it| failing.as_ref() != Some(*it)) {
+            tracing::warn!(node = node.name(), "parts are not taken over: {problem}");
+        }
+        failing = problem;
+    }
+}
+
+/// The directories of this daemon with parts that can be taken over.
+fn own_parts(daemon: &Daemon) -> Vec<OwnPart> {
+    let jobs = daemon.jobs.borrow().clone();
+    // A job that has finished was the last word of its whole crawl.
+    let unfinished = jobs
+        .iter()
+        .filter(|(_, known)| known.overview.state != JobState::Finished);
+    let own = unfinished.filter_map(|(name, known)| {
+        let part = JobPart::read(&known.directory).ok().flatten()?;
+        part.can_move().then(|| OwnPart {
+            name: name.clone(),
+            directory: known.directory.clone(),
+            part,
+        })
+    });
+    own.collect()
+}
+
+/// Whether another crawl could begin.
+fn has_place(daemon: &Daemon) -> bool {
+    let is_busy = |known: &&KnownJob| {
+        known.alive != Alive::No || known.orders.as_ref().is_some_and(|orders| orders.crawl)
+    };
+    daemon.jobs.borrow().values().filter(is_busy).count() < daemon.config.limits.jobs
+}
+
+/// Stops the crawls of a drained node whose parts others can take over. Each publishes a last snapshot before it leaves.
+async fn give_up_parts(daemon: &Daemon, own: &[OwnPart]) {
+    for OwnPart {
+        name, directory, ..
+    } in own
+    {
+        let jobs = daemon.jobs.borrow().clone();
+        let Some(known) = jobs.get(name) else {
+            continue;
+        };
+        let is_wanted = known.orders.as_ref().is_some_and(|orders| orders.crawl);
+        if !is_wanted || known.alive != Alive::Yes {
+            continue;
+        }
+        // First, so that the job is not restarted if it dies while it stops.
+        daemon.order(name, |orders| orders.crawl = false);
+        let asked = daemon
+            .commands
+            .ask(directory.clone(), DAEMON, Command::Stop);
+        match asked.await {
+            Ok(_) => tracing::info!(
+                job = name,
+                "stopped, because this node is drained; another node takes its part over"
+            ),
+            Err(problem) => {
+                tracing::warn!(job = name, "{}", problem.detail());
+                daemon.order(name, |orders| orders.crawl = true);
+            }
+        }
+    }
+}
+
+/// Looks for a part to take over, and takes over at most one.
+async fn look(
+    daemon: &Daemon,
+    node: &ClusterNode,
+    own: &[OwnPart],
+    after: Duration,
+    seen: &mut HashMap<Orphan, Instant>,
+) -> Result<(), String> {
+    let told = |problem: ClusterError| chain(&problem);
+    let nodes = ListedNode::all(node.cluster()).await.map_err(told)?;
+    // Of each crawl one directory is enough.
+    let crawls: BTreeMap<&str, &OwnPart> = own.iter().map(|it| (&*it.part.job, it)).collect();
+    let mut orphans = BTreeSet::new();
+    let mut chosen = None;
+    let mut problems = Vec::new();
+    for (crawl, other) in crawls {
+        let parts = match listed_parts(node.cluster().connection(), crawl).await {
+            Ok(parts) => parts,
+            Err(problem) => {
+                problems.push(told(problem));
+                continue;
+            }
+        };
+        if is_finished(&parts) {
+            continue;
+        }
+        for part in &parts {
+            if !is_orphan(part, &nodes, after, Timestamp::now()) {
+                continue;
+            }
+            let orphan = (crawl.to_owned(), part.name.clone());
+            let since = *seen.entry(orphan.clone()).or_insert_with(Instant::now);
+            orphans.insert(orphan);
+            let rank = rank(crawl, &part.name, node.name(), &nodes);
+            if chosen.is_none() && since.elapsed() >= after * rank {
+                chosen = Some((other, part.name.clone()));
+            }
+        }
+    }
+    seen.retain(|orphan, _| orphans.contains(orphan));
+    if let Some((other, part)) = chosen {
+        take_over(daemon, node, other, &part).await?;
+    }
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(problems.join("; ")),
+    }
+}
+
+async fn take_over(
+    daemon: &Daemon,
+    node: &ClusterNode,
+    other: &OwnPart,
+    part: &str,
+) -> Result<(), String> {
+    let crawl = &other.part.job;
+    let (name, directory) = free_name(daemon, crawl, part);
+    tracing::info!(job = name, "takes over part {part:?} of crawl {crawl:?}");
+    let taken = take_over_beside(&other.directory, &directory, node.settings().clone(), part);
+    let taken = taken.await;
+    taken.map_err(|problem| format!("part {part:?} of crawl {crawl:?}: {}", chain(&problem)))?;
+    daemon.order(&name, |orders| *orders = Orders::new(true, DAEMON));
+    Ok(())
+}
+
+/// A name for the job of a part, and its directory, which does not exist.
+fn free_name(daemon: &Daemon, crawl: &str, part: &str) -> (String, PathBuf) {
+    let names = (1..).map(|number| match number {
+        1 => format!("{crawl}-{part}"),
+        _ => format!("{crawl}-{part}-{number}"),
+    });
+    let mut places = names.map(|name| (name.clone(), daemon.folder.path().join(name)));
+    let free = places.find(|(_, directory)| directory.symlink_metadata().is_err());
+    // The numbers do not end.
+    free.unwrap_or_default()
+}
+
+/// Whether all parts have nothing left to do, so that nobody needs to work on those of nodes that are gone.
+fn is_finished(parts: &[ListedPart]) -> bool {
+    parts.iter().all(|part| part.is_at_rest && part.inbox == 0)
+}
+
+/// Whether nobody works on a part, and nobody is about to.
+fn is_orphan(part: &ListedPart, nodes: &[ListedNode], after: Duration, now: Timestamp) -> bool {
+    let node = part.node.as_ref();
+    let node = node.and_then(|name| nodes.iter().find(|node| node.name == *name));
+    let is_drained = node.is_some_and(|node| node.is_drained);
+    match part.state {
+        PartState::Running => false,
+        // Its node's daemon begins it again, unless the node is gone too.
+        PartState::Gone => {
+            let is_gone = node.is_some_and(|node| {
+                let silent = SignedDuration::try_from(after).unwrap_or(SignedDuration::MAX);
+                node.state == NodeState::Gone && node.renewed.duration_until(now) >= silent
+            });
+            is_gone || is_drained
+        }
+        // Otherwise an operator has stopped it.
+        PartState::Stopped => is_drained,
+        // A part with the name of a node waits for that node.
+        PartState::New => {
+            part.name.starts_with("part-") && nodes.iter().all(|node| node.name != part.name)
+        }
+    }
+}
+
+/// The place of a node among those that could take a part over, by rendezvous hashing: the first waits no longer.
+fn rank(crawl: &str, part: &str, own: &str, nodes: &[ListedNode]) -> u32 {
+    let weight = |node: &str| {
+        // Nodes of different versions may disagree. That costs at most an attempt.
+        let mut hasher = DefaultHasher::new();
+        (crawl, part, node).hash(&mut hasher);
+        hasher.finish()
+    };
+    let can_take = |node: &&ListedNode| node.state == NodeState::Live && !node.is_drained;
+    let before = nodes
+        .iter()
+        .filter(can_take)
+        .filter(|node| weight(&node.name) > weight(own));
+    u32::try_from(before.count()).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(1_000_000 + second).unwrap()
+    }
+
+    fn node(name: &str, state: NodeState, is_drained: bool) -> ListedNode {
+        ListedNode {
+            name: name.to_owned(),
+            state,
+            is_drained,
+            is_leader: false,
+            version: String::new(),
+            since: at(0),
+            renewed: at(0),
+            clock_skew_ms: 0,
+        }
+    }
+
+    fn part(name: &str, node: Option<&str>, state: PartState) -> ListedPart {
+        ListedPart {
+            name: name.to_owned(),
+            node: node.map(str::to_owned),
+            state,
+            is_at_rest: false,
+            snapshot: None,
+            inbox: 0,
+        }
+    }
+
+    #[track_caller]
+    fn check(part: &ListedPart, node: ListedNode, expected: bool) {
+        let found = is_orphan(part, &[node], Duration::from_secs(60), at(100));
+        assert_eq!(found, expected, "{part:?}");
+    }
+
+    #[test]
+    fn parts_of_nodes_that_are_gone_for_long_or_drained_are_taken_over() {
+        let of_a = |state| part("a", Some("a"), state);
+        let gone = node("a", NodeState::Gone, false);
+        check(&of_a(PartState::Gone), gone.clone(), true);
+        let lately = ListedNode {
+            renewed: at(50),
+            ..gone.clone()
+        };
+        check(&of_a(PartState::Gone), lately, false);
+        // Its daemon begins the process again.
+        check(
+            &of_a(PartState::Gone),
+            node("a", NodeState::Live, false),
+            false,
+        );
+        check(&of_a(PartState::Running), gone.clone(), false);
+        // An operator has stopped it, or the drained daemon.
+        check(&of_a(PartState::Stopped), gone.clone(), false);
+        check(
+            &of_a(PartState::Stopped),
+            node("a", NodeState::Live, true),
+            true,
+        );
+        // It waits for its node, or has none.
+        check(&part("a", None, PartState::New), gone.clone(), false);
+        check(&part("part-1", None, PartState::New), gone, true);
+        let named_so = node("part-1", NodeState::Live, false);
+        check(&part("part-1", None, PartState::New), named_so, false);
+    }
+
+    #[test]
+    fn each_node_that_can_take_a_part_has_another_rank() {
+        let names = ["a", "b", "c", "d"];
+        let mut nodes: Vec<_> = names.map(|name| node(name, NodeState::Live, false)).into();
+        nodes[2].is_drained = true;
+        nodes[3].state = NodeState::Gone;
+        let mut firsts = BTreeSet::new();
+        for number in 0..20 {
+            let name = format!("part-{number}");
+            let mut ranks = ["a", "b"].map(|own| (rank("news", &name, own, &nodes), own));
+            ranks.sort_unstable();
+            assert_eq!((ranks[0].0, ranks[1].0), (0, 1));
+            firsts.insert(ranks[0].1);
+        }
+        assert_eq!(firsts.len(), 2);
+    }
+
+    #[test]
+    fn a_crawl_is_finished_when_all_parts_rest_with_empty_inboxes() {
+        let mut parts = vec![part("a", Some("a"), PartState::Gone); 2];
+        assert!(!is_finished(&parts));
+        parts.iter_mut().for_each(|part| part.is_at_rest = true);
+        assert!(is_finished(&parts));
+        parts[0].inbox = 1;
+        assert!(!is_finished(&parts));
+    }
+}

@@ -1,0 +1,111 @@
+//! The parts of a shared crawl as operators see them.
+
+use jiff::Timestamp;
+use opilio_cluster::control::SessionState;
+use opilio_cluster::{Cluster, ClusterConnection, ClusterError, ClusterJob, MemberScope};
+use opilio_crawl::{PARTS_FILE, inbox_of_part};
+use serde::Serialize;
+
+/// A part of a shared crawl.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ListedPart {
+    /// Its name.
+    pub name: String,
+    /// The node that has it. Not set if no node has begun it.
+    pub node: Option<String>,
+    /// Its state.
+    pub state: PartState,
+    /// Whether it had nothing left to do when it last said so.
+    pub is_at_rest: bool,
+    /// Its newest snapshot. Not set if there is none.
+    pub snapshot: Option<ListedSnapshot>,
+    /// Messages with links that no snapshot covers.
+    pub inbox: u64,
+}
+
+/// A snapshot of a part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ListedSnapshot {
+    /// Time of the saved state.
+    pub made: Timestamp,
+    /// Known URIs.
+    pub uris: u64,
+    /// Path of its manifest in the archive store.
+    pub manifest: String,
+}
+
+/// State of a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PartState {
+    /// No process has begun it.
+    New,
+    /// A process works on it, or no other process has noticed its silence yet.
+    Running,
+    /// Its process was silent for longer than the time to live.
+    Gone,
+    /// Its process has ended in good order.
+    Stopped,
+}
+
+impl PartState {
+    /// Returns the name of the state.
+    pub fn name(self) -> &'static str {
+        match self {
+            PartState::New => "new",
+            PartState::Running => "running",
+            PartState::Gone => "gone",
+            PartState::Stopped => "stopped",
+        }
+    }
+}
+
+/// Lists the parts of a shared crawl, in their order.
+///
+/// # Errors
+/// The cluster has no such crawl, or NATS fails.
+pub async fn listed_parts(
+    connection: &ClusterConnection,
+    job: &str,
+) -> Result<Vec<ListedPart>, ClusterError> {
+    let scope = MemberScope::FixedJob(job.to_owned());
+    let members = Cluster::find(connection.clone(), &scope).await?;
+    let unknown = || ClusterError::UnknownJob {
+        job: job.to_owned(),
+    };
+    let members = members.ok_or_else(unknown)?;
+    let job = ClusterJob::open(&members, job).await?;
+    let sessions = members.nodes().await?;
+    let names = job.read_file(PARTS_FILE).await?;
+    let names = String::from_utf8_lossy(&names).into_owned();
+    let mut parts = Vec::new();
+    for (name, number) in names.lines().zip(0..) {
+        let record = job.part(name).await?;
+        let session = sessions.iter().find(|session| session.name == name);
+        let snapshot = record.as_ref().and_then(|record| record.snapshot.clone());
+        parts.push(ListedPart {
+            name: name.to_owned(),
+            // Without takeover a part has the name of its node.
+            node: match (record, session) {
+                (Some(record), _) => Some(record.node),
+                (None, session) => session.map(|session| session.name.clone()),
+            },
+            state: match session.map(|session| session.state) {
+                None => PartState::New,
+                Some(SessionState::Live) => PartState::Running,
+                Some(SessionState::Expired) => PartState::Gone,
+                Some(SessionState::Left) => PartState::Stopped,
+            },
+            is_at_rest: job.is_at_rest(name).await?,
+            snapshot: snapshot.map(|snapshot| ListedSnapshot {
+                made: Timestamp::from_millisecond(snapshot.made_ms).unwrap_or_default(),
+                uris: snapshot.uris,
+                manifest: snapshot.manifest,
+            }),
+            inbox: job
+                .inbox_messages(inbox_of_part(members.config().partitions, number))
+                .await?,
+        });
+    }
+    Ok(parts)
+}

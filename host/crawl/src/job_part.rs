@@ -1,0 +1,240 @@
+//! The part of a shared job that a directory has. The nodes of a job share its sites: each site belongs to a part, and each part is
+//! crawled by one process. All parts together are the crawl. The job's directory has its part in `cluster.json`, so that every process
+//! of the job works on the same one.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use opilio_cluster::OwnPart;
+use opilio_cluster::partition::{Partition, PartitionCount};
+use opilio_frontier::CrawlPart;
+use opilio_job::directory::SHARED as FILE;
+use opilio_profile::Profile;
+use opilio_uri::Uri;
+use serde::{Deserialize, Serialize};
+
+/// The part of a shared job that a directory has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobPart {
+    /// Name of the job in the cluster.
+    pub job: String,
+    /// Names of all parts. Most have the name of the node that begins them.
+    #[serde(alias = "nodes")]
+    pub parts: Vec<String>,
+    /// Name of this part.
+    #[serde(alias = "node")]
+    pub part: String,
+    /// Number of partitions of the cluster. A site belongs to a partition, and the partitions are dealt out to the parts in turn.
+    pub partitions: PartitionCount,
+    /// The daemon's configuration, whose `[cluster]` names the servers. An absolute path.
+    pub config: PathBuf,
+    /// Number of this directory among those that have had the part; 0 if other nodes cannot take the parts of the job over.
+    #[serde(default)]
+    pub epoch: u64,
+}
+
+/// Names of the parts of a job that these nodes begin. Parts beyond the nodes, up to `count`, get names of their own.
+#[must_use]
+pub fn part_names(nodes: impl IntoIterator<Item = String>, count: usize) -> Vec<String> {
+    let nodes: BTreeSet<String> = nodes.into_iter().collect();
+    let further = (1..).map(|number| format!("part-{number}"));
+    let further = further.filter(|name| !nodes.contains(name));
+    let further = further.take(count.saturating_sub(nodes.len()));
+    let further: Vec<String> = further.collect();
+    nodes.into_iter().chain(further).collect()
+}
+
+impl JobPart {
+    /// The part of a job's directory; `None` if the job runs on one machine.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is damaged.
+    pub fn read(job: &Path) -> io::Result<Option<JobPart>> {
+        match fs::read(job.join(FILE)) {
+            Ok(json) => serde_json::from_slice(&json)
+                .map_err(io::Error::other)
+                .map(Some),
+            Err(problem) if problem.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(problem) => Err(problem),
+        }
+    }
+
+    /// Whether other nodes can take the parts of the job over.
+    #[must_use]
+    pub fn can_move(&self) -> bool {
+        self.epoch > 0
+    }
+
+    /// Folder of this directory's files in the job's archive store, if the parts can be taken over. No other directory has it.
+    #[must_use]
+    pub fn store_folder(&self) -> Option<String> {
+        let folder = || format!("{}/{}-{}", self.job, self.part, self.epoch);
+        self.can_move().then(folder)
+    }
+
+    /// The part and its epoch, for records in the cluster.
+    #[must_use]
+    pub fn own(&self) -> OwnPart<'_> {
+        OwnPart {
+            name: &self.part,
+            epoch: self.epoch,
+        }
+    }
+
+    /// Writes the file into the job's directory.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write(&self, job: &Path) -> io::Result<()> {
+        let draft = job.join("cluster.draft");
+        fs::write(&draft, serde_json::to_vec_pretty(self)?)?;
+        fs::rename(draft, job.join(FILE))
+    }
+
+    /// Whether this is the same part of the same job. The epoch may differ.
+    pub(crate) fn is_same(&self, other: &JobPart) -> bool {
+        let facts = |it: &JobPart| {
+            (
+                it.job.clone(),
+                it.parts.clone(),
+                it.part.clone(),
+                it.partitions,
+            )
+        };
+        facts(self) == facts(other)
+    }
+
+    /// The number of the part that has a queue with a URI of it.
+    pub(crate) fn owner(&self, profile: &ForcedQueues, queue: &str, uri: &Uri) -> u16 {
+        let site = || uri.registrable_domain().or_else(|| uri.host());
+        // A queue that the operator forces has sites of its own choice, and one politeness.
+        let unit = match profile.0.contains(queue) {
+            true => queue,
+            false => site().unwrap_or_else(|| uri.scheme()),
+        };
+        // There are at most as many parts as partitions.
+        self.partitions.partition_of(unit).number() % self.parts.len().max(1) as u16
+    }
+
+    /// The number of this part.
+    pub(crate) fn number(&self) -> u16 {
+        let place = self.parts.iter().position(|part| *part == self.part);
+        place.unwrap_or(0) as u16
+    }
+
+    /// The subject of the links to the part with this number.
+    pub(crate) fn inbox(&self, number: u16) -> Partition {
+        inbox_of_part(self.partitions, number)
+    }
+
+    /// The queues of this part, for the frontier.
+    #[must_use]
+    pub fn queues(&self, profile: &Profile) -> CrawlPart {
+        let (part, forced, own) = (self.clone(), ForcedQueues::of(profile), self.number());
+        CrawlPart::new(move |queue, uri| part.owner(&forced, queue, uri) == own)
+    }
+}
+
+/// The subject of the links to the part with this number, if a cluster has so many partitions.
+#[must_use]
+pub fn inbox_of_part(partitions: PartitionCount, number: u16) -> Partition {
+    // There are at most as many parts as partitions.
+    partitions
+        .partition(number)
+        .unwrap_or_else(|| partitions.partition_of(""))
+}
+
+/// Names of the queues that overrides force. They are part of a job's identity, and never change.
+pub(crate) struct ForcedQueues(BTreeSet<String>);
+
+impl ForcedQueues {
+    pub(crate) fn of(profile: &Profile) -> ForcedQueues {
+        ForcedQueues(profile.forced_queues().map(str::to_owned).collect())
+    }
+}
+
+/// The queues of the crawl that a job's directory has; `None`: all of them.
+///
+/// # Errors
+/// As [`JobPart::read`].
+pub fn queues_of_job(job: &Path, profile: &Profile) -> io::Result<Option<CrawlPart>> {
+    Ok(JobPart::read(job)?.map(|part| part.queues(profile)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part_of(count: usize) -> JobPart {
+        let nodes = (0..count).map(|number| format!("n{number}"));
+        JobPart {
+            job: "news".to_owned(),
+            parts: part_names(nodes, 0),
+            part: "n0".to_owned(),
+            partitions: PartitionCount::default(),
+            config: "/etc/opilio.toml".into(),
+            epoch: 0,
+        }
+    }
+
+    fn owner(part: &JobPart, queue: &str, uri: &str) -> u16 {
+        let forced = ForcedQueues(["hoster".to_owned()].into());
+        part.owner(&forced, queue, &Uri::parse(uri).unwrap())
+    }
+
+    #[test]
+    fn a_site_has_one_part_whatever_its_hosts_ports_and_queues() {
+        let part = part_of(7);
+        let one = owner(&part, "org,example,", "http://example.org/");
+        for (queue, uri) in [
+            ("org,example,www,", "https://www.example.org/a"),
+            ("org,example,#8080", "http://example.org:8080/"),
+            ("192.0.2.1", "http://a.b.example.org/"),
+        ] {
+            assert_eq!(owner(&part, queue, uri), one, "{uri}");
+        }
+        let forced = |uri| owner(&part, "hoster", uri);
+        assert_eq!(forced("http://example.org/"), forced("http://example.net/"));
+    }
+
+    #[test]
+    fn sites_are_spread_over_all_parts() {
+        let part = part_of(3);
+        let owners = (0..300).map(|n| owner(&part, "", &format!("http://site{n}.org/")));
+        let mut counts = [0; 3];
+        owners.for_each(|owner| counts[usize::from(owner)] += 1);
+        assert!(counts.iter().all(|count| *count > 70), "{counts:?}");
+    }
+
+    #[test]
+    fn the_part_is_kept_in_the_job() {
+        let job = tempfile::tempdir().unwrap();
+        assert_eq!(JobPart::read(job.path()).unwrap(), None);
+        let part = JobPart {
+            epoch: 2,
+            ..part_of(2)
+        };
+        part.write(job.path()).unwrap();
+        assert_eq!(JobPart::read(job.path()).unwrap(), Some(part.clone()));
+        assert_eq!(part.store_folder().as_deref(), Some("news/n0-2"));
+
+        // As earlier versions wrote it.
+        let old = r#"{"job": "news", "nodes": ["n0", "n1"], "node": "n0", "partitions": 1024, "config": "/etc/opilio.toml"}"#;
+        fs::write(job.path().join(FILE), old).unwrap();
+        assert_eq!(JobPart::read(job.path()).unwrap(), Some(part_of(2)));
+        assert_eq!(part_of(2).store_folder(), None);
+    }
+
+    #[test]
+    fn there_may_be_more_parts_than_nodes() {
+        let names = |nodes: &[&str], count| {
+            let nodes = nodes.iter().map(|node| (*node).to_owned());
+            part_names(nodes, count).join(" ")
+        };
+        assert_eq!(names(&["b", "a"], 0), "a b");
+        assert_eq!(names(&["b", "a"], 4), "a b part-1 part-2");
+        assert_eq!(names(&["part-1"], 3), "part-1 part-2 part-3");
+    }
+}

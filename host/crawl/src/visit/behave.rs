@@ -1,0 +1,101 @@
+//! Page behaviours: plugins that operate a loaded page, step by step, before its links, text and pictures are taken.
+//!
+//! A behaviour runs on a plugin lane, its actions in the browser. It costs no more than its steps: when it fails or reaches a limit,
+//! the next one follows, and the page is taken as it is.
+
+use bytes::Bytes;
+use opilio_browser::{PageCut, PageError, PageSession};
+use opilio_stacks::Staged;
+use opilio_stacks::breaker::Failure;
+use opilio_visit::PageToRender;
+
+use super::CrawlVisit;
+use crate::behavior_steps::{BehaviorEnd, BehaviorRun, BehaviorSteps};
+use crate::lanes::LanePanic;
+
+/// The results of all behaviours of a page.
+#[derive(Default)]
+pub(super) struct Behaved {
+    /// The behaviours that were called, in order.
+    pub runs: Vec<BehaviorRun>,
+    /// Calls that failed.
+    pub failures: Vec<Failure>,
+    /// The last picture that a behaviour took.
+    pub picture: Option<Bytes>,
+}
+
+/// The reason why behaviours end with their page.
+pub(super) enum BehaveError {
+    /// The page or its browser is gone.
+    Page(PageError),
+    /// A lane panicked.
+    Lane(LanePanic),
+}
+
+impl From<PageError> for BehaveError {
+    fn from(error: PageError) -> BehaveError {
+        BehaveError::Page(error)
+    }
+}
+
+impl CrawlVisit<'_> {
+    /// Has the behaviours operate the page, one after the other.
+    pub(super) async fn behave(
+        &self,
+        session: &mut PageSession,
+        page: PageToRender<'_>,
+    ) -> Result<Behaved, BehaveError> {
+        let mut behaved = Behaved::default();
+        let browser = &page.settings.browser;
+        for staged in page.behaviors {
+            let mut steps = BehaviorSteps::new(browser.page_steps, browser.screenshots);
+            let ended = self.operate(session, staged, page, &mut steps).await;
+            behaved.picture = steps.take_picture().or(behaved.picture);
+            let run = |end| BehaviorRun {
+                name: staged.name.to_string(),
+                version: staged.plugin.version().to_owned(),
+                steps: steps.steps(),
+                end,
+            };
+            match ended {
+                Ok(None) if steps.has_finished() => behaved.runs.push(run(BehaviorEnd::Finished)),
+                Ok(None) if !steps.may_continue() => behaved.runs.push(run(BehaviorEnd::Steps)),
+                // Its breaker is open, so it was left out.
+                Ok(None) if steps.steps() == 0 => {}
+                Ok(None) => behaved.runs.push(run(BehaviorEnd::Fault)),
+                Ok(Some(failure)) => {
+                    behaved.runs.push(run(BehaviorEnd::Fault));
+                    behaved.failures.push(failure);
+                }
+                Err(BehaveError::Page(PageError::Cut(PageCut::Time | PageCut::Steps))) => {
+                    behaved.runs.push(run(BehaviorEnd::Page));
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(behaved)
+    }
+
+    /// Has one behaviour operate the page to its end. Returns the call that failed.
+    async fn operate(
+        &self,
+        session: &mut PageSession,
+        staged: &Staged,
+        page: PageToRender<'_>,
+        steps: &mut BehaviorSteps,
+    ) -> Result<Option<Failure>, BehaveError> {
+        while steps.may_continue() {
+            let seen = steps.look(session).await?;
+            let (staged, visit) = (staged.clone(), page.visit.clone());
+            let memory = steps.memory().to_vec();
+            let step = move |_| staged.step(&seen, &visit, &memory);
+            let planned = self.context.lanes.document(self.site(), 0, step).await;
+            match planned.map_err(BehaveError::Lane)? {
+                Ok(plan) => steps.carry_out(session, plan).await?,
+                Err(unanswered) => return Ok(unanswered.failure()),
+            }
+        }
+        Ok(None)
+    }
+}

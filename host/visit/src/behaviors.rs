@@ -1,0 +1,32 @@
+//! The behaviours that are called on a rendered page. The driver, which has the browser, calls them.
+
+use opilio_sandbox::Visit;
+use opilio_stacks::Staged;
+
+use crate::driver::{Driver, Lane};
+use crate::reading::Reading;
+
+/// Returns the behaviours of a stack that want to be called on the page and that their guards let see it.
+pub(crate) async fn behaviors<D: Driver>(
+    driver: &D,
+    stack: &[Staged],
+    reading: &mut Reading,
+    visit: &Visit,
+) -> Result<Vec<Staged>, D::Error> {
+    let document = &reading.document;
+    let handles = |staged: &&Staged| staged.plugin.handles(document.media_type(), document.uri());
+    let mut behaviors: Vec<Staged> = stack.iter().filter(handles).cloned().collect();
+    if behaviors.iter().all(|staged| staged.guards.is_empty()) {
+        return Ok(behaviors);
+    }
+    let (document, visit) = (document.clone(), visit.clone());
+    let guards = std::mem::take(&mut reading.guards);
+    let admit = move || {
+        behaviors.retain(|staged| guards.admit(staged, &document, &visit));
+        (behaviors, guards)
+    };
+    let (behaviors, guards) = driver.run(Lane::Document, admit).await?;
+    reading.guards = guards;
+    driver.failed(&reading.guards.take_failures())?;
+    Ok(behaviors)
+}

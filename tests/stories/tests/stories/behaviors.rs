@@ -1,0 +1,161 @@
+//! Page behaviours in Chromium: content that appears only after scrolling, clicking or dismissing a banner is captured, and a
+//! behaviour costs no more than its steps.
+
+use opilio_stories::{FinishedCrawl, Misdeed, asked, html, page_behavior, restless_behavior, site};
+use opilio_test_web::Reply;
+
+use crate::rendered::rendering;
+
+const WWW: &str = "www.story.localhost";
+
+/// Loads parts as long as its end is in sight, up to four. Addresses are written so that only the page itself knows them.
+const ENDLESS: &str = "<div style='height: 3000px'>first</div><p id=end>end</p><script>
+    const end = document.querySelector('#end');
+    let part = 0;
+    new IntersectionObserver(async (seen) => {
+        if (part >= 4 || !seen.some((it) => it.isIntersecting)) return;
+        const number = await (await fetch(atob('L3BhcnQv') + ++part)).text();
+        end.insertAdjacentHTML('beforebegin',
+            `<div style='height: 2000px'><a href='${atob('L2l0ZW0v')}${number}'>Item ${number}</a></div>`);
+    }).observe(end);
+    </script>";
+
+/// A banner of OneTrust over a list that loads more in two clicks.
+const LIST: &str = "<div id=onetrust-banner-sdk style='position: fixed; inset: 0; background: white'>
+    <button id=onetrust-accept-btn-handler onclick='answer(\"accepted\")'>Accept</button>
+    <button id=onetrust-reject-all-handler onclick='answer(\"rejected\")'>Reject</button></div>
+    <ol></ol><button onclick=more()>Load more (6)</button> <button onclick='answer(\"deleted\")'>Delete</button>
+    <script>
+    let parts = 0;
+    function answer(word) {
+        fetch('/' + word);
+        document.querySelector('#onetrust-banner-sdk').remove();
+    }
+    async function more() {
+        if (++parts == 2) document.querySelector('button').remove();
+        const number = await (await fetch(atob('L3BhcnQv') + parts)).text();
+        document.querySelector('ol').insertAdjacentHTML('beforeend', `<li><a href='${atob('L2l0ZW0v')}${number}'>Item</a>`);
+    }
+    </script>";
+
+/// The annotation of a behaviour on the page.
+fn behaved<'t>(told: &'t FinishedCrawl, uri: &str, name: &str) -> Option<&'t str> {
+    let of_name = format!("behaved:{name}:");
+    let annotations = told.sole(uri).annotations.iter();
+    annotations
+        .map(String::as_str)
+        .find(|it| it.starts_with(&of_name))
+}
+
+async fn web(page: &'static str) -> opilio_test_web::Web {
+    let mut web = site(WWW).page("/", html(page));
+    for number in 1..=4 {
+        web = web
+            .page(
+                &format!("/part/{number}"),
+                Reply::ok("text/plain", number.to_string()),
+            )
+            .page(&format!("/item/{number}"), Reply::ok("text/plain", "item"));
+    }
+    web.page("/rejected", Reply::ok("text/plain", ""))
+        .serve()
+        .await
+}
+
+#[tokio::test]
+async fn a_page_that_grows_with_scrolling_is_captured_whole_with_autoscroll_only() {
+    let Some(story) = rendering() else { return };
+    let web = web(ENDLESS).await;
+    let url = |target: &str| web.url(WWW, target);
+    let told = story.seed(url("/")).run().await.finished();
+    assert_eq!(behaved(&told, &url("/"), "autoscroll"), None);
+    assert!(told.of(&url("/part/1")).is_empty());
+
+    let Some(story) = rendering() else { return };
+    let told = story
+        .profile("stacks.behave = ['autoscroll']")
+        .seed(url("/"))
+        .run()
+        .await
+        .finished();
+    let steps = behaved(&told, &url("/"), "autoscroll").unwrap();
+    assert!(!steps.ends_with(":steps"), "{steps}");
+    for number in 1..=4 {
+        told.record("response", &url(&format!("/part/{number}")));
+        let item = told.sole(&url(&format!("/item/{number}")));
+        assert_eq!((item.status, &*item.hops), (200, "L"), "{item:?}");
+    }
+    let info = told.record("resource", &format!("urn:pageinfo:{}", url("/")));
+    let info: serde_json::Value = serde_json::from_slice(&info.block).unwrap();
+    let run = &info["behaviors"][0];
+    assert_eq!(
+        (&run["name"], &run["end"]),
+        (&"autoscroll".into(), &"finished".into())
+    );
+    assert!(run["steps"].as_u64().unwrap() >= 4, "{run}");
+}
+
+#[tokio::test]
+async fn a_banner_is_dismissed_and_more_is_loaded_by_clicks() {
+    let Some(story) = rendering() else { return };
+    let web = web(LIST).await;
+    let url = |target: &str| web.url(WWW, target);
+    let told = story
+        .profile("stacks.behave = ['consent', 'load-more']\nbrowser.screenshots = false")
+        .seed(url("/"))
+        .run()
+        .await
+        .finished();
+    for name in ["consent", "load-more"] {
+        let steps = behaved(&told, &url("/"), name);
+        assert!(steps.is_some_and(|it| !it.contains(":fault")), "{steps:?}");
+    }
+    let requests = asked(&web);
+    for (target, times) in [
+        ("/rejected", 1),
+        ("/accepted", 0),
+        ("/deleted", 0),
+        ("/part/1", 1),
+        ("/part/2", 1),
+        ("/item/2", 1),
+    ] {
+        let target = format!("{WWW} {target}");
+        let found = requests.iter().filter(|it| **it == target).count();
+        assert_eq!(found, times, "{target}: {requests:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_behaviour_that_never_finishes_or_fails_costs_its_steps_and_not_the_page() {
+    let Some(story) = rendering() else { return };
+    let web = web(ENDLESS).await;
+    let url = |target: &str| web.url(WWW, target);
+    let told = story
+        .plugin("restless", &restless_behavior())
+        .plugin("faulty", &page_behavior(Misdeed::Traps))
+        .profile("stacks.behave = ['restless', 'faulty', 'autoscroll']\nbrowser.page-steps = 3")
+        .seed(url("/"))
+        .run()
+        .await
+        .finished();
+    let page = told.sole(&url("/"));
+    for annotation in [
+        "rendered",
+        "behaved:restless:3:steps",
+        "behaved:faulty:0:fault",
+    ] {
+        assert!(
+            page.annotations.contains(&annotation.to_owned()),
+            "{page:?}"
+        );
+    }
+    assert!(
+        behaved(&told, &url("/"), "autoscroll").is_some(),
+        "{page:?}"
+    );
+    told.record("response", &url("/"));
+    told.record("response", &url("/part/1"));
+    let view = told.record("resource", &format!("urn:view:{}", url("/")));
+    assert!(view.block.starts_with(b"\x89PNG"));
+    assert!(told.log_file("runtime-errors.log").contains("faulty"));
+}

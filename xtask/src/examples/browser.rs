@@ -1,0 +1,127 @@
+//! A crawl in which the example page behaviours operate pages in Chromium.
+
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+use opilio_test_web::{Reply, Web};
+
+use super::crawl::{Crawl, asked};
+use super::steps::Steps;
+use crate::repository::root;
+
+/// With this variable, a machine without Chromium is an error. CI sets it.
+const REQUIRED: &str = "OPILIO_TEST_CHROMIUM";
+
+/// A part that a button loads, with another button in it, and a link that shows only then.
+const COLLAPSED: &str = r#"<button id="outer">Read more</button><script>
+    outer.onclick = () => {
+        outer.remove();
+        document.body.insertAdjacentHTML("beforeend", '<details><summary>Sources</summary></details>');
+        const details = document.querySelector("details");
+        details.ontoggle = () => details.insertAdjacentHTML("beforeend", "<a href=" + "/sources>a page</a>");
+    };
+    </script><a href="/items/7">a book</a>"#;
+
+/// A book of three pages.
+const BOOK: &str = r##"<p class="item-cover"><a class="open-viewer" href="#">read</a></p><script>
+    let number = 0;
+    const turn = () => {
+        number += 1;
+        const last = number === 3 ? "disabled" : "";
+        const image = "/images/" + number + ".gif";
+        document.querySelector(".viewer").innerHTML =
+            '<img class="page" width="9" height="9" src="' + image + '"><button class="next" ' + last + '>next</button>';
+        document.querySelector(".next").onclick = turn;
+    };
+    document.querySelector(".open-viewer").onclick = () => {
+        document.body.insertAdjacentHTML("beforeend", '<div class="viewer"></div>');
+        turn();
+    };
+    </script>"##;
+
+/// The behaviours: their names in the profile, and their projects.
+const BEHAVIORS: [(&str, &str); 2] = [
+    ("more", "javascript/read-more"),
+    ("turner", "python/page-turner"),
+];
+
+/// Adds the crawl.
+pub(super) fn crawl(steps: &mut Steps, opilio: &Path, home: &Path) {
+    let crawl = Crawl {
+        opilio: opilio.to_owned(),
+        folder: home.join("crawls").join("browser"),
+    };
+    steps.add("crawls", "page behaviours in a browser", move || {
+        if has_chromium() || std::env::var_os(REQUIRED).is_some() {
+            behave(&crawl)?;
+        }
+        Ok(())
+    });
+}
+
+fn has_chromium() -> bool {
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    std::env::var_os("PATH").is_some_and(|path| {
+        std::env::split_paths(&path)
+            .any(|folder| names.iter().any(|name| folder.join(name).is_file()))
+    })
+}
+
+fn behave(crawl: &Crawl) -> Result<()> {
+    const SITE: &str = "browser.localhost";
+    let images = ["/images/1.gif", "/images/2.gif", "/images/3.gif"];
+    let mut web = Web::builder();
+    let site = web.site(SITE);
+    site.page("/", Reply::html(COLLAPSED));
+    site.page("/items/7", Reply::html(BOOK));
+    site.page("/sources", Reply::html("found"));
+    for image in images {
+        site.page(image, Reply::ok("image/gif", "GIF89a"));
+    }
+    let runtime = tokio::runtime::Runtime::new()?;
+    let web = runtime.block_on(web.serve())?;
+
+    // Chromium's own sandbox needs another user than root.
+    let sandbox = !is_root();
+    let mut lines = format!(
+        "strategy = \"snapshot\"\nbrowser.render = \"always\"\nbrowser.sandbox = {sandbox}\n\
+         stacks.behave = {:?}\n",
+        BEHAVIORS.map(|(name, _)| name)
+    );
+    for (name, project) in BEHAVIORS {
+        let folder = root().join("plugins/examples").join(project);
+        let file = folder
+            .join(folder.file_name().unwrap_or_default())
+            .with_extension("wasm");
+        lines += &format!("plugins.{name}.component = {file:?}\n");
+    }
+    let told = crawl.run(&[web.url(SITE, "/")], &lines)?;
+    told.ended_with(0)?;
+    for (name, _) in BEHAVIORS {
+        let figures = told.figures(name)?;
+        ensure!(
+            figures["calls"].as_u64() > Some(1) && figures["faults"] == serde_json::json!({}),
+            "{name} was not called for several steps, or failed: {figures}"
+        );
+    }
+    let asked = asked(&web);
+    for path in images.into_iter().chain(["/sources"]) {
+        ensure!(
+            asked.iter().any(|one| one == path),
+            "{path} was not requested, so a behaviour did not operate its page: {asked:?}\n{}",
+            told.said
+        );
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
+}
+
+#[cfg(not(unix))]
+fn is_root() -> bool {
+    false
+}
