@@ -57,7 +57,7 @@ Exit codes: 0 saved, 2 the profile has errors and was not saved.")]
     Copy(store::CopyArgs),
     /// Compare two profiles, two versions, or the profile of a job with its newest version. Prints a unified diff.
     #[command(after_help = "\
-Exit codes: 0 no differences, 1 differences.")]
+Exit codes: 0 no differences, 1 differences, 2 there is no such profile, version or job.")]
     Compare(store::CompareArgs),
     /// List the versions of a profile with their authors and reasons.
     History(store::HistoryArgs),

@@ -230,10 +230,31 @@ pub(super) fn copy(args: &CopyArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// Compares two texts.
+/// Compares two texts. What cannot be compared is an error of the command line: exit code 1 says that there are differences.
+#[expect(
+    clippy::print_stderr,
+    reason = "errors are for the person at the terminal"
+)]
 pub(super) fn compare(args: &CompareArgs) -> Result<u8> {
+    let (from, to) = match compared(args) {
+        Ok(texts) => texts,
+        Err(problem) => {
+            eprintln!("opilio: {}", terminal::line(&format!("{problem:#}")));
+            return Ok(exit::USAGE);
+        }
+    };
+    let diff = profile_difference((&from.0, &from.1), (&to.0, &to.1));
+    terminal::out!("{}", terminal::lines(&diff));
+    Ok(match diff.is_empty() {
+        true => exit::OK,
+        false => exit::FAILED,
+    })
+}
+
+/// The two texts to compare, each with its name.
+fn compared(args: &CompareArgs) -> Result<((String, String), (String, String))> {
     let store = store(&args.at)?;
-    let (from, to) = match (&args.job, &args.from) {
+    Ok(match (&args.job, &args.from) {
         (Some(job), other) => {
             let file = job.join("profile.toml");
             let own = fs::read_to_string(&file)
@@ -253,12 +274,6 @@ pub(super) fn compare(args: &CompareArgs) -> Result<u8> {
             (text(&store, from)?, text(&store, to)?)
         }
         (None, None) => bail!("pass a profile, or --job JOB"),
-    };
-    let diff = profile_difference((&from.0, &from.1), (&to.0, &to.1));
-    terminal::out!("{}", terminal::lines(&diff));
-    Ok(match diff.is_empty() {
-        true => exit::OK,
-        false => exit::FAILED,
     })
 }
 

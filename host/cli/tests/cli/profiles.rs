@@ -62,6 +62,12 @@ fn profiles_are_saved_compared_copied_and_deleted_on_the_command_line() {
         "--- site@1\n+++ site@2\n@@ -1 +1 @@\n-workers = 2\n+workers = 3\n"
     );
     home.run(&["profile", "compare", "site", "site@2"]).code(0);
+    // Not 1, which means a difference.
+    let missing = home.run(&["profile", "compare", "site@9"]).code(2).err;
+    assert!(
+        missing.contains("site@9") || missing.contains("version 9"),
+        "{missing}"
+    );
     home.run(&["profile", "copy", "site@1", "other"]).code(0);
     let shown = home.run(&["profile", "show", "other"]).code(0).out;
     assert_eq!(shown, "workers = 2\n");
