@@ -11,8 +11,8 @@ use serde_json::json;
 
 use super::perform::{PART_PAUSE, Say, listened};
 use super::{
-    CommandResponse, ControlError, ErrorKind, JobAdmin, LastRefusal, ListedUri, QueueSort,
-    QueueState, UriSelection, WhyAnswer,
+    CommandResponse, ControlError, CrawlState, ErrorKind, JobAdmin, LastRefusal, ListedUri,
+    QueueSort, QueueState, UriSelection, WhyAnswer,
 };
 use opilio_job::transfer::{queue_as_json, uri_as_json};
 use opilio_stacks::{KnownStack, KnownStacks};
@@ -242,6 +242,12 @@ impl JobAdmin<'_> {
         if let Some(reason) = reason {
             answer.is_ready = Some(reason.is_ready);
             answer.in_process = Some(reason.in_process);
+            let is_paused = self
+                .running
+                .is_some_and(|it| it.live.standing() != CrawlState::Running);
+            if is_paused && !reason.in_process {
+                answer.sentence += "; the job is paused, so nothing is fetched until it is resumed";
+            }
             answer.queue = reason.queue.map(queue_as_json);
             self.name_plugins(&reason.record, &mut answer)?;
             answer.uri = Some(uri_as_json(reason.record));

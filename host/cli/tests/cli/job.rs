@@ -224,6 +224,11 @@ async fn a_terminal_that_is_gone_ends_a_crawl_in_good_order_unless_it_was_begun_
     let mut command = home.opilio_after("trap '' HUP", &crawl);
     let mut outlives = command.stdout(Stdio::null()).spawn().unwrap();
     until("it is paused", || state(&home).as_deref() == Some("paused")).await;
+    let why = home.run(&["frontier", "why", "job", &seed]).code(0).out;
+    assert!(
+        why.contains("; the job is paused, so nothing is fetched"),
+        "{why}"
+    );
     hang_up(outlives.id());
     home.run(&["job", "resume", "job"]).code(0);
     assert!(outlives.wait().unwrap().success());
