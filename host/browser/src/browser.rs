@@ -147,7 +147,7 @@ impl Browser {
         }
     }
 
-    /// Whether it answers at all.
+    /// Returns `true` if it answers at all.
     pub(crate) async fn answers(&self) -> bool {
         let answer = self.devtools.call(None, "Browser.getVersion", json!({}));
         matches!(tokio::time::timeout(PING_TIME_MAX, answer).await, Ok(Ok(_)))

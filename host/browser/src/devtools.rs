@@ -159,7 +159,7 @@ impl DevTools {
         let _ = closed.wait_for(|closed| *closed).await;
     }
 
-    /// Whether the browser has closed the pipe.
+    /// Returns `true` if the browser has closed the pipe.
     pub(crate) fn is_closed(&self) -> bool {
         *self.closed.borrow()
     }

@@ -152,7 +152,7 @@ impl CommandLine<'_> {
     }
 }
 
-/// Whether shared memory has to be files in the profile. They do not count as memory of the page then.
+/// Returns `true` if shared memory has to be files in the profile. They do not count as memory of the page then.
 fn is_shared_memory_small() -> bool {
     let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
     shared_memory_kilobytes(&mounts).is_some_and(|size| size < SHARED_MEMORY_KILOBYTES_MIN)

@@ -57,7 +57,7 @@ pub struct PageSession {
     steps: u32,
     /// The limit that ended the page's own time. Extraction is still possible.
     reached: Option<PageCut>,
-    /// Whether the browser can have another page.
+    /// `true` if the browser can have another page.
     is_usable: bool,
 }
 
@@ -482,8 +482,8 @@ impl Parts {
     }
 }
 
-/// Whether an error of the browser is about the recording proxy or its certificates, not about the site: those of the site
-/// are checked by the fetcher.
+/// Returns `true` if an error of the browser is about the recording proxy or its certificates, not about the site: those of the
+/// site are checked by the fetcher.
 fn is_proxy_problem(error: &str) -> bool {
     let about_proxy = [
         "net::ERR_CERT_",

@@ -8,8 +8,8 @@ use std::time::Duration;
 pub struct BrowserSettings {
     /// Path of Chromium. `None`: the first of [`EXECUTABLES`](crate::EXECUTABLES) in `PATH`.
     pub executable: Option<PathBuf>,
-    /// Whether Chromium isolates its renderers with its own sandbox. Off only where the machine allows no sandbox and
-    /// something else isolates the crawl, such as a container.
+    /// `true` if Chromium isolates its renderers with its own sandbox. Off only where the machine allows no sandbox and something
+    /// else isolates the crawl, such as a container.
     pub sandbox: bool,
     /// Browser processes, each with one page at a time. More pages wait.
     pub processes: usize,

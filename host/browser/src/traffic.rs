@@ -77,7 +77,7 @@ struct State {
 pub(crate) struct InFlight {
     shared: Arc<Shared>,
     index: usize,
-    /// Whether an idle network must wait for it.
+    /// `true` if an idle network must wait for it.
     counts: bool,
     is_ended: bool,
 }

@@ -27,7 +27,7 @@ pub(crate) struct BucketEntry {
     pub(crate) revision: u64,
     /// The wall clock of NATS when it stored the entry, in milliseconds since 1970.
     pub(crate) stored_ms: i64,
-    /// Whether no other entry that was there when the watch began is still to come.
+    /// `true` if no other entry that was there when the watch began is still to come.
     pub(crate) is_current: bool,
 }
 

@@ -37,7 +37,7 @@ pub struct ClusterConnection {
 /// State of the link to NATS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkState {
-    /// Whether a server is connected.
+    /// `true` if a server is connected.
     pub is_up: bool,
     /// Number of interruptions so far.
     pub interruptions: u64,

@@ -274,7 +274,7 @@ pub enum ClusterError {
 }
 
 impl ClusterError {
-    /// Whether the same request may succeed later, without anybody's doing.
+    /// Returns `true` if the same request may succeed later, without anybody's doing.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         matches!(
@@ -344,13 +344,13 @@ pub(crate) fn jetstream_code(error: &(dyn StdError + 'static)) -> Option<u64> {
     None
 }
 
-/// Whether an error says that the last sequence is another one. Servers answer 10071 when they look into the store, and 10164
-/// when a write of the same subject is under way (2.12 and later), which `async-nats` 0.51 does not know.
+/// Returns `true` if an error says that the last sequence is another one. Servers answer 10071 when they look into the store, and
+/// 10164 when a write of the same subject is under way (2.12 and later), which `async-nats` 0.51 does not know.
 pub(crate) fn is_wrong_sequence(error: &(dyn StdError + 'static)) -> bool {
     matches!(jetstream_code(error), Some(10_071 | 10_164))
 }
 
-/// Whether a limit of storage is reached: of memory, account, server or stream.
+/// Returns `true` if a limit of storage is reached: of memory, account, server or stream.
 fn is_full(code: u64, error: &(dyn StdError + 'static)) -> bool {
     let says = |text: &str| error.to_string().contains(text);
     match code {

@@ -83,8 +83,8 @@ impl LeaseGuard {
         self.epoch
     }
 
-    /// Whether the partition still belongs to this node, as far as it knows. During an outage of NATS the lease may have lapsed
-    /// and hold again afterwards.
+    /// Returns `true` if the partition still belongs to this node, as far as it knows. During an outage of NATS the lease may have
+    /// lapsed and hold again afterwards.
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.is_held.load(Ordering::Acquire)

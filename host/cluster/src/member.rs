@@ -74,9 +74,9 @@ pub enum MemberEvent {
 pub struct MemberStatus {
     /// Whether the node can work.
     pub availability: Availability,
-    /// Whether it leads.
+    /// `true` if it leads.
     pub is_leading: bool,
-    /// Whether an operator drains it.
+    /// `true` if an operator drains it.
     pub is_drained: bool,
     /// Partitions that it owns, with their epochs.
     pub partitions: BTreeMap<Partition, u64>,

@@ -73,9 +73,9 @@ pub struct NodeOverview {
     pub name: String,
     /// State of its session. `Live` until another node has noticed its silence.
     pub state: SessionState,
-    /// Whether it is drained: it gives up its partitions and gets none.
+    /// `true` if it is drained: it gives up its partitions and gets none.
     pub is_drained: bool,
-    /// Whether it leads.
+    /// `true` if it leads.
     pub is_leader: bool,
     /// Version of its program.
     pub version: String,

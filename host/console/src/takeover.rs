@@ -95,7 +95,7 @@ fn own_parts(daemon: &Daemon) -> Vec<OwnPart> {
     own.collect()
 }
 
-/// Whether another crawl could begin.
+/// Returns `true` if another crawl could begin.
 fn has_place(daemon: &Daemon) -> bool {
     let is_busy = |known: &&KnownJob| {
         known.alive != Alive::No || known.orders.as_ref().is_some_and(|orders| orders.crawl)
@@ -212,12 +212,12 @@ fn free_name(daemon: &Daemon, crawl: &str, part: &str) -> (String, PathBuf) {
     free.unwrap_or_default()
 }
 
-/// Whether all parts have nothing left to do, so that nobody needs to work on those of nodes that are gone.
+/// Returns `true` if all parts have nothing left to do, so that nobody needs to work on those of nodes that are gone.
 fn is_finished(parts: &[ListedPart]) -> bool {
     parts.iter().all(|part| part.is_at_rest && part.inbox == 0)
 }
 
-/// Whether nobody works on a part, and nobody is about to.
+/// Returns `true` if nobody works on a part, and nobody is about to.
 fn is_orphan(part: &ListedPart, nodes: &[ListedNode], after: Duration, now: Timestamp) -> bool {
     let node = part.node.as_ref();
     let node = node.and_then(|name| nodes.iter().find(|node| node.name == *name));

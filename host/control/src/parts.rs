@@ -15,7 +15,7 @@ pub struct ListedPart {
     pub node: Option<String>,
     /// Its state.
     pub state: PartState,
-    /// Whether it had nothing left to do when it last said so.
+    /// `true` if it had nothing left to do when it last said so.
     pub is_at_rest: bool,
     /// Its newest snapshot. Not set if there is none.
     pub snapshot: Option<ListedSnapshot>,

@@ -18,7 +18,7 @@ pub(crate) struct BehaviorSteps {
     /// The last plan, without its actions once they are carried out.
     plan: StepPlan,
     results: Vec<BehaviorResult>,
-    /// Whether pictures are archived.
+    /// `true` if pictures are archived.
     takes_pictures: bool,
     /// The last picture that the behaviour took.
     picture: Option<Bytes>,
@@ -71,12 +71,12 @@ impl BehaviorSteps {
         self.steps
     }
 
-    /// Whether the behaviour has finished.
+    /// Returns `true` if the behaviour has finished.
     pub(crate) fn has_finished(&self) -> bool {
         self.plan.finished
     }
 
-    /// Whether there may be a next step.
+    /// Returns `true` if there may be a next step.
     pub(crate) fn may_continue(&self) -> bool {
         !self.plan.finished && self.steps < self.steps_max
     }

@@ -238,7 +238,7 @@ impl Handover {
         }
     }
 
-    /// Whether this process may hand files over. Only the one that has its part writes to the store of a shared job.
+    /// Returns `true` if this process may hand files over. Only the one that has its part writes to the store of a shared job.
     pub(crate) fn is_allowed(&self) -> bool {
         self.right.as_ref().is_none_or(|it| it.has_part())
     }

@@ -61,7 +61,7 @@ impl JobPart {
         }
     }
 
-    /// Whether other nodes can take the parts of the job over.
+    /// Returns `true` if other nodes can take the parts of the job over.
     #[must_use]
     pub fn can_move(&self) -> bool {
         self.epoch > 0
@@ -93,7 +93,7 @@ impl JobPart {
         fs::rename(draft, job.join(FILE))
     }
 
-    /// Whether this is the same part of the same job. The epoch may differ.
+    /// Returns `true` if this is the same part of the same job. The epoch may differ.
     pub(crate) fn is_same(&self, other: &JobPart) -> bool {
         let facts = |it: &JobPart| {
             (

@@ -197,7 +197,7 @@ impl JobMembership {
         &self.job
     }
 
-    /// Whether the process has the part now: it may issue URIs, send links, and write to the store.
+    /// Returns `true` if the process has the part now: it may issue URIs, send links, and write to the store.
     #[must_use]
     pub fn has_part(&self) -> bool {
         self.member.time_left().is_some() && self.is_confirmed()
@@ -259,7 +259,7 @@ impl JobMembership {
         self.rested.store(0, Ordering::Release);
     }
 
-    /// Whether all nodes have finished.
+    /// Returns `true` if all nodes have finished.
     pub(crate) fn is_finished(&self) -> bool {
         self.is_finished.load(Ordering::Acquire)
     }
@@ -292,8 +292,8 @@ impl JobMembership {
         *self.lock_published()
     }
 
-    /// Whether a published snapshot has all changes of the frontier, of which there are so many, and covers the inbox as far as it was
-    /// read.
+    /// Returns `true` if a published snapshot has all changes of the frontier, of which there are so many, and covers the inbox as
+    /// far as it was read.
     #[must_use]
     pub fn is_published(&self, changes: u64) -> bool {
         let covered = self.taken();
@@ -306,7 +306,7 @@ impl JobMembership {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the dispatcher has found nothing left since the last delivery.
+    /// Returns `true` if the dispatcher has found nothing left since the last delivery.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
         self.rested.load(Ordering::Acquire) == self.delivered() + 1

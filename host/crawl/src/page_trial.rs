@@ -33,9 +33,9 @@ pub struct PageTrialSettings {
     pub user_agent: String,
     /// Path of Chromium; `None`: it is looked for in `PATH`.
     pub chromium: Option<PathBuf>,
-    /// Whether Chromium isolates pages with its own sandbox.
+    /// `true` if Chromium isolates pages with its own sandbox.
     pub sandbox: bool,
-    /// Whether this machine and private networks may be accessed.
+    /// `true` if this machine and private networks may be accessed.
     pub private: bool,
     /// Time for the page.
     pub page_time: Duration,
@@ -192,7 +192,7 @@ impl PageTrial {
         })))
     }
 
-    /// Whether the behaviour has finished.
+    /// Returns `true` if the behaviour has finished.
     pub fn has_finished(&self) -> bool {
         self.steps.has_finished()
     }

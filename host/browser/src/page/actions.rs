@@ -59,7 +59,7 @@ pub enum PageAction {
         text: Option<String>,
         /// Maximum number of elements.
         at_most: u32,
-        /// Whether elements are left out that an earlier action clicked.
+        /// `true` if elements are left out that an earlier action clicked.
         only_new: bool,
     },
     /// Waits until an element matches, in any frame.

@@ -36,7 +36,7 @@ pub struct PageContent {
     pub links_dropped: u64,
     /// Visible text, of the page's own frame first.
     pub text: String,
-    /// Whether the text was cut at the limit.
+    /// `true` if the text was cut at the limit.
     pub is_text_cut: bool,
 }
 

@@ -37,7 +37,7 @@ pub(crate) struct Observation {
     pub session: String,
     /// The URI of the document that is shown.
     pub uri: String,
-    /// Whether its load event has come.
+    /// `true` if its load event has come.
     pub is_loaded: bool,
     /// The reason why the page has ended by itself.
     pub cut: Option<PageCut>,
@@ -308,7 +308,7 @@ mod tests {
         }
     }
 
-    /// Whether a document may load.
+    /// Returns `true` if a document may load.
     fn loads(page: &mut Observation, frame: &str, uri: &str, is_redirect: bool) -> bool {
         let redirected = is_redirect.then_some("N");
         let params = json!({"requestId": "R", "frameId": frame, "request": {"url": uri},

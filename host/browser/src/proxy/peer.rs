@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt as _;
 
 use tokio::net::TcpStream;
 
-/// Whether the other end belongs to the user of this process. A connection that is not listed has ended.
+/// Returns `true` if the other end belongs to the user of this process. A connection that is not listed has ended.
 pub(super) fn is_own_user(peer: SocketAddr, stream: &TcpStream) -> bool {
     let (Ok(SocketAddr::V4(local)), SocketAddr::V4(peer)) = (stream.local_addr(), peer) else {
         return false;

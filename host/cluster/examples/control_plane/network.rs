@@ -86,7 +86,7 @@ pub(crate) struct Network {
     /// Time to load and to stop a partition.
     pub(crate) load_time: Duration,
     outage_until: Duration,
-    /// Whether a partition's record is handed only to nodes that it concerns. All others ignore it; the messages count.
+    /// `true` if a partition's record is handed only to nodes that it concerns. All others ignore it; the messages count.
     pub(crate) skips_bystanders: bool,
     pub(crate) events: Vec<(Duration, usize, ControlEvent)>,
     names: Vec<(String, usize)>,

@@ -39,7 +39,7 @@ impl Liveness {
         }
     }
 
-    /// Whether no renewal has been seen for longer than `limit`.
+    /// Returns `true` if no renewal has been seen for longer than `limit`.
     pub(super) fn is_silent(&self, node: &str, limit: Duration, now: Duration) -> bool {
         self.seen
             .get(node)

@@ -164,8 +164,8 @@ impl NodeMachine {
         }
     }
 
-    /// Whether this node needs to observe the key of a node: its own and the leader's always, all others if it leads. So the
-    /// renewals of a thousand nodes go to one reader, and not to a thousand.
+    /// Returns `true` if this node needs to observe the key of a node: its own and the leader's always, all others if it leads. So
+    /// the renewals of a thousand nodes go to one reader, and not to a thousand.
     #[must_use]
     pub fn observes(&self, node: &str) -> bool {
         self.is_leading
@@ -228,13 +228,13 @@ impl NodeMachine {
             .map(|(partition, holding)| (*partition, holding.epoch))
     }
 
-    /// Whether an operator drains this node.
+    /// Returns `true` if an operator drains this node.
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.view.is_drained(&self.name)
     }
 
-    /// Whether this node leads.
+    /// Returns `true` if this node leads.
     #[must_use]
     pub fn is_leading(&self) -> bool {
         self.is_leading

@@ -47,7 +47,7 @@ impl View {
         }
     }
 
-    /// Whether this session of a node is live.
+    /// Returns `true` if this session of a node is live.
     pub(super) fn is_live(&self, node: &str, session: &str) -> bool {
         self.nodes
             .get(node)

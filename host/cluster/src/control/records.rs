@@ -91,7 +91,7 @@ pub struct PartitionRecord {
     /// The node that holds the lease; its session decides whether the lease is valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<LeaseOwner>,
-    /// Whether the owner has loaded the partition.
+    /// `true` if the owner has loaded the partition.
     #[serde(default)]
     pub ready: bool,
     /// The node that is to own it next, by the leader's decision.

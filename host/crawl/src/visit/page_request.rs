@@ -45,7 +45,8 @@ pub(super) struct ResponseSender {
 
 type HeadSender = oneshot::Sender<Result<ResponseHead, FetchRejection>>;
 
-/// Whether exchanges with this method are archived. The others have no content, and replay would take them for the content.
+/// Returns `true` if exchanges with this method are archived. The others have no content, and replay would take them for the
+/// content.
 pub(super) fn is_archived(method: &Method) -> bool {
     !matches!(*method, Method::HEAD | Method::OPTIONS)
 }
@@ -66,8 +67,8 @@ impl PageRequest {
         })
     }
 
-    /// Whether it asks for the document of this page. Browsers may write a URI in another way than the crawl does, and go to
-    /// `https` by themselves.
+    /// Returns `true` if it asks for the document of this page. Browsers may write a URI in another way than the crawl does, and go
+    /// to `https` by themselves.
     pub(super) fn is_for(&self, page: &Uri) -> bool {
         self.method == Method::GET
             && self.uri.scheme() == page.scheme()

@@ -45,7 +45,7 @@ pub(super) struct PageRequests {
     record: UriRecord,
     /// The response of the plain fetch.
     plain: Arc<Exchange>,
-    /// Whether the browser has yet to get it.
+    /// `true` if the browser has yet to get it.
     is_plain_wanted: AtomicBool,
     requests_per_server: usize,
     servers: Mutex<HashMap<String, Arc<PageServer>>>,

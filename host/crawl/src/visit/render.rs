@@ -182,7 +182,7 @@ impl CrawlVisit<'_> {
         Ok(shown)
     }
 
-    /// Whether the archive has ARC files.
+    /// Returns `true` if the archive has ARC files.
     pub(super) fn writes_arc(&self) -> bool {
         self.pipeline.profile.archive.format == ArchiveFormat::Arc
     }
@@ -238,7 +238,7 @@ fn unless_refused<T>(part: Result<T, PageError>) -> Result<Option<T>, PageError>
 }
 
 impl Shown {
-    /// Whether there is a page to look at.
+    /// Returns `true` if there is a page to look at.
     fn has_document(&self) -> bool {
         matches!(self.load, LoadResult::Idle | LoadResult::NotIdle)
     }
@@ -302,7 +302,7 @@ impl Shown {
     }
 }
 
-/// Whether another browser may succeed.
+/// Returns `true` if another browser may succeed.
 fn may_pass(error: &BrowserError) -> bool {
     matches!(
         error,
