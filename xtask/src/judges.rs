@@ -1,6 +1,6 @@
 //! `cargo xtask judges`: other people's tools judge what Opilio writes.
 //!
-//! Installs what it needs from package registries into `target/judges` (a Python environment, two documentation
+//! Installs what it needs from package registries into `target/judges` (Python environments, two documentation
 //! packages), crawls over a thousand pages that nobody here wrote, and has them counted and verified by an independent
 //! link walk (lxml) and an independent WARC reader (warcio). Has archives of a small web read, indexed, packed and replayed
 //! in a browser by everybody who reads archives. Pushes plugins to a registry (docker-registry) and pulls them
@@ -18,8 +18,12 @@ mod replay;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use clap::ValueEnum;
 use opilio_test_web::Web;
 use opilio_test_web::directory::Directory;
 
@@ -37,88 +41,111 @@ const LIMIT_REACHED: i32 = 4;
 /// Python packages of the judges; `warcio[all]` would bring what is not used here.
 const PYTHON_PACKAGES: [&str; 2] = ["warcio==1.8.1", "lxml==6.1.3"];
 
+/// Judges that work at the same time. They wait for servers, browsers and registries more than they compute.
+const AT_ONCE: usize = 2;
+
 /// Selection of judges.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// These alone [default: all].
     #[arg(value_name = "JUDGE")]
     only: Vec<Judge>,
+    /// Judge this binary instead of building one.
+    #[arg(long, value_name = "FILE")]
+    opilio: Option<PathBuf>,
 }
 
-/// The judges.
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+/// The judges, the longest first.
+#[derive(Clone, Copy, clap::ValueEnum)]
 enum Judge {
-    /// A crawl of pages that nobody here wrote: lxml and warcio.
-    RealInput,
-    /// The archive of the demo: warcio.
-    Demo,
-    /// Archives of a small web: warcio, jwarc, cdxj-indexer, py-wacz, and pywb with Chromium.
-    Replay,
-    /// Plugins in a registry: docker-registry and wkg.
-    Registry,
     /// The web console: Chromium by way of Playwright, and axe-core.
     Console,
+    /// Archives of a small web: warcio, jwarc, cdxj-indexer, py-wacz, and pywb with Chromium.
+    Replay,
     /// The daemon's API: schemathesis.
     Api,
-    /// The REST interface of Heritrix 3: hapy-heritrix and heritrix3-wrapper.
-    Heritrix,
+    /// A crawl of pages that nobody here wrote: lxml and warcio.
+    RealInput,
     /// Files of a job in S3: moto, boto3 and warcio.
     Handover,
+    /// Plugins in a registry: docker-registry and wkg.
+    Registry,
+    /// The REST interface of Heritrix 3: hapy-heritrix and heritrix3-wrapper.
+    Heritrix,
+    /// The archive of the demo: warcio.
+    Demo,
 }
 
-/// Runs the judges.
-#[expect(clippy::print_stdout, reason = "the result of the command")]
+/// Runs the judges: one in this process, several in processes of their own, whose output is printed when they end.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let wanted = |judge: Judge| options.only.is_empty() || options.only.contains(&judge);
-    let home = root().join("target/judges");
-    fs::create_dir_all(&home)?;
-    let opilio = build_opilio()?;
-    let mut judged = 0;
-    if wanted(Judge::RealInput) {
-        let documentation = documentation::packages()?;
-        let runtime = tokio::runtime::Runtime::new()?;
-        runtime.block_on(real_input(
-            &home,
-            &registries::python(&PYTHON_PACKAGES)?,
-            &documentation,
-            &opilio,
-        ))?;
-        judged += 1;
+    let opilio = match &options.opilio {
+        Some(binary) => binary.clone(),
+        None => build_opilio()?,
+    };
+    match options.only[..] {
+        [judge] => judge.run(&opilio),
+        [] => run_all(Judge::value_variants(), &opilio),
+        ref several => run_all(several, &opilio),
     }
-    if wanted(Judge::Demo) {
-        demo_web(&home, &registries::python(&PYTHON_PACKAGES)?, &opilio)?;
-        judged += 1;
-    }
-    if wanted(Judge::Replay) {
-        let runtime = tokio::runtime::Runtime::new()?;
-        runtime.block_on(replay::judge(&home, &opilio))?;
-        judged += 1;
-    }
-    if wanted(Judge::Registry) {
-        registry::judge(&home, &opilio)?;
-        judged += 1;
-    }
-    if wanted(Judge::Console) {
-        let runtime = tokio::runtime::Runtime::new()?;
-        runtime.block_on(console::judge(&home, &opilio))?;
-        judged += 1;
-    }
-    if wanted(Judge::Api) {
-        api::judge(&home, &opilio)?;
-        judged += 1;
-    }
-    if wanted(Judge::Heritrix) {
-        let runtime = tokio::runtime::Runtime::new()?;
-        runtime.block_on(heritrix::judge(&home, &opilio))?;
-        judged += 1;
-    }
-    if wanted(Judge::Handover) {
-        let runtime = tokio::runtime::Runtime::new()?;
-        runtime.block_on(handover::judge(&home, &opilio))?;
-        judged += 1;
-    }
-    println!("judges: {judged} passed, 0 failed");
+}
+
+#[expect(clippy::print_stdout, reason = "the result of the command")]
+fn run_all(judges: &[Judge], opilio: &Path) -> Result<()> {
+    let next = AtomicUsize::new(0);
+    let work = || -> Result<()> {
+        while let Some(judge) = judges.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let name = judge
+                .to_possible_value()
+                .context("a judge that the command line does not have")?;
+            let began = Instant::now();
+            let mut command = Command::new(std::env::current_exe()?);
+            command.args(["judges", name.get_name(), "--opilio"]);
+            let output = command.arg(opilio).output()?;
+            let (said, faults) = (
+                String::from_utf8_lossy(&output.stdout),
+                String::from_utf8_lossy(&output.stderr),
+            );
+            println!("{said}{faults}{}: {:.0?}", name.get_name(), began.elapsed());
+            ensure!(
+                output.status.success(),
+                "judge {} ended with {}",
+                name.get_name(),
+                output.status
+            );
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|worker| {
+            let panicked = |_| anyhow::anyhow!("a judge's thread panicked");
+            worker.join().map_err(panicked).flatten()
+        })
+    })?;
+    println!("judges: {} passed, 0 failed", judges.len());
     Ok(())
+}
+
+impl Judge {
+    fn run(self, opilio: &Path) -> Result<()> {
+        let home = root().join("target/judges");
+        fs::create_dir_all(&home)?;
+        let runtime = tokio::runtime::Runtime::new()?;
+        match self {
+            Judge::Console => runtime.block_on(console::judge(&home, opilio)),
+            Judge::Replay => runtime.block_on(replay::judge(&home, opilio)),
+            Judge::Api => api::judge(&home, opilio),
+            Judge::RealInput => {
+                let python = registries::python(&PYTHON_PACKAGES)?;
+                let documentation = documentation::packages()?;
+                runtime.block_on(real_input(&home, &python, &documentation, opilio))
+            }
+            Judge::Handover => runtime.block_on(handover::judge(&home, opilio)),
+            Judge::Registry => registry::judge(&home, opilio),
+            Judge::Heritrix => runtime.block_on(heritrix::judge(&home, opilio)),
+            Judge::Demo => demo_web(&home, &registries::python(&PYTHON_PACKAGES)?, opilio),
+        }
+    }
 }
 
 /// Crawls the documentation packages and compares with an independent walk of their links.

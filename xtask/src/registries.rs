@@ -10,9 +10,18 @@ use anyhow::Result;
 use crate::command::status;
 use crate::repository::root;
 
+/// The folder below `target/judges` of these packages. Judges that work at the same time with different packages do not
+/// change each other's.
+fn folder_of(kind: &str, packages: &[&str]) -> PathBuf {
+    root()
+        .join("target/judges")
+        .join(kind)
+        .join(packages.join("+").replace(['/', '<'], "-"))
+}
+
 /// A Python with these packages.
 pub(crate) fn python(packages: &[&str]) -> Result<PathBuf> {
-    let environment = root().join("target/judges/venv");
+    let environment = folder_of("python", packages);
     let python = environment.join("bin/python");
     if !python.exists() {
         status(
@@ -30,7 +39,7 @@ pub(crate) fn python(packages: &[&str]) -> Result<PathBuf> {
 
 /// A folder in which modules of Node find these packages.
 pub(crate) fn node(packages: &[&str]) -> Result<PathBuf> {
-    let folder = root().join("target/judges/node");
+    let folder = folder_of("node", packages);
     fs::create_dir_all(&folder)?;
     // Without it npm looks for one further up.
     fs::write(folder.join("package.json"), "{\"private\": true}")?;

@@ -23,6 +23,7 @@ pub fn check_plugins(
 ) -> Result<(), CrawlError> {
     let engine = Engine::new(EngineConfig {
         cache_dir: component_cache,
+        snapshots_later: true,
         ..EngineConfig::default()
     })?;
     load(&engine, profile, &[], &sources(Path::new("")), None).map(drop)
@@ -38,6 +39,7 @@ pub fn settings_schemas(
 ) -> Result<Vec<(String, serde_json::Value)>, CrawlError> {
     let engine = Engine::new(EngineConfig {
         cache_dir: component_cache,
+        snapshots_later: true,
         ..EngineConfig::default()
     })?;
     let (_, loaded) = load(&engine, profile, &[], &sources(Path::new("")), None)?;

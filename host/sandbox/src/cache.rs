@@ -2,7 +2,7 @@
 //! run: the directory must be writable by the operator alone. An entry that is not exactly as written is compiled again.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,11 +10,16 @@ use std::time::SystemTime;
 
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 /// Last bytes of an entry. The number is the version of its layout. The compiled component comes first, so that the file can be
 /// mapped into memory as it is.
-const MAGIC: &[u8; 16] = b"opilio compiled2";
-const DIGEST_BYTES: usize = 32;
+const MAGIC: &[u8; 16] = b"opilio compiled3";
+/// XXH3 of all before it. It finds damage; who could forge it can write to the directory.
+const DIGEST_BYTES: usize = 16;
+const LENGTH_BYTES: usize = 4;
+/// Bytes of an entry that are read at once.
+const READ_BYTES: usize = 256 << 10;
 /// Most bytes of all entries together when a cache is opened; the longest unused go first. Every list of seeds makes its own
 /// entries, because a scope filter is compiled with the prefixes of its seeds. Without the limit they would pile up for ever.
 const CACHE_BYTES_MAX: u64 = 512 << 20;
@@ -41,15 +46,56 @@ pub(crate) struct CachedEntry {
     pub(crate) refusal: Option<String>,
     /// The file.
     pub(crate) path: PathBuf,
-    /// Its content.
-    bytes: Vec<u8>,
-    compiled_length: usize,
+    compiled_bytes: u64,
 }
 
 impl CachedEntry {
-    /// The beginning of the file: the output of wasmtime's serialisation.
-    pub(crate) fn compiled(&self) -> &[u8] {
-        &self.bytes[..self.compiled_length]
+    /// Opens a file and checks it, without holding its content; `None` if it is not exactly as written.
+    fn open(path: &Path) -> io::Result<Option<Self>> {
+        let mut file = File::open(path)?;
+        let end = (DIGEST_BYTES + MAGIC.len()) as u64;
+        let Some(body) = file.metadata()?.len().checked_sub(end) else {
+            return Ok(None);
+        };
+        let mut digest = Xxh3::new();
+        let (mut reader, mut buffer) = ((&file).take(body), vec![0; READ_BYTES]);
+        loop {
+            match reader.read(&mut buffer)? {
+                0 => break,
+                length => digest.update(&buffer[..length]),
+            }
+        }
+        let mut written = Vec::new();
+        file.read_to_end(&mut written)?;
+        if written != [&digest.digest128().to_le_bytes()[..], MAGIC].concat() {
+            return Ok(None);
+        }
+        let Some(length_at) = body.checked_sub(LENGTH_BYTES as u64) else {
+            return Ok(None);
+        };
+        file.seek(SeekFrom::Start(length_at))?;
+        let mut length = [0; LENGTH_BYTES];
+        file.read_exact(&mut length)?;
+        let length = u64::from(u32::from_le_bytes(length));
+        let Some(compiled_bytes) = length_at.checked_sub(length) else {
+            return Ok(None);
+        };
+        file.seek(SeekFrom::Start(compiled_bytes))?;
+        let mut refusal = String::new();
+        file.take(length).read_to_string(&mut refusal)?;
+        Ok(Some(Self {
+            refusal: (!refusal.is_empty()).then_some(refusal),
+            path: path.to_owned(),
+            compiled_bytes,
+        }))
+    }
+
+    /// Reads the beginning of the file: the output of wasmtime's serialisation.
+    pub(crate) fn compiled(&self) -> io::Result<Vec<u8>> {
+        let mut compiled = Vec::new();
+        let file = File::open(&self.path)?;
+        file.take(self.compiled_bytes).read_to_end(&mut compiled)?;
+        Ok(compiled)
     }
 }
 
@@ -73,30 +119,24 @@ impl Cache {
     /// The entry under this key; `None` if there is no entry, or none that can be trusted.
     pub(crate) fn read(&self, key: &Key) -> Option<CachedEntry> {
         let path = self.path(key);
-        let bytes = match std::fs::read(&path) {
-            Ok(bytes) => bytes,
+        let entry = match CachedEntry::open(&path) {
+            Ok(entry) => entry,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
             Err(error) => {
                 tracing::warn!(path = %path.display(), %error, "compiled component cannot be read; compiling it anew");
                 return None;
             }
         };
-        let Some((compiled, refusal)) = Entry::split(&bytes) else {
+        if entry.is_none() {
             tracing::warn!(path = %path.display(), "compiled component is damaged; compiling it anew");
             return None;
-        };
+        }
         // `prune` takes the file's time as the time of its last use. If the time cannot be written, the entry only goes sooner.
         let _ = File::options()
             .append(true)
             .open(&path)
             .and_then(|file| file.set_modified(SystemTime::now()));
-        let compiled_length = compiled.len();
-        Some(CachedEntry {
-            refusal,
-            path,
-            bytes,
-            compiled_length,
-        })
+        entry
     }
 
     /// Writes an entry, whole or not at all. A failure only costs time at the next start.
@@ -147,26 +187,21 @@ fn prune(directory: &Path, bytes_max: u64) -> io::Result<()> {
 }
 
 impl Entry {
+    /// Reads [`to_bytes`](Self::to_bytes), if they are whole.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
-        let (compiled, refusal) = Self::split(bytes)?;
-        Some(Self {
-            refusal,
-            compiled: compiled.to_vec(),
-        })
-    }
-
-    /// The compiled component and the refusal, if the entry is whole.
-    fn split(bytes: &[u8]) -> Option<(&[u8], Option<String>)> {
         let bytes = bytes.strip_suffix(MAGIC)?;
         let (bytes, digest) = bytes.split_at_checked(bytes.len().checked_sub(DIGEST_BYTES)?)?;
-        if digest != Sha256::digest(bytes).as_slice() {
+        if digest != xxh3_128(bytes).to_le_bytes() {
             return None;
         }
-        let (bytes, length) = bytes.split_last_chunk::<4>()?;
+        let (bytes, length) = bytes.split_last_chunk::<LENGTH_BYTES>()?;
         let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
         let (compiled, refusal) = bytes.split_at_checked(bytes.len().checked_sub(length)?)?;
         let refusal = String::from_utf8(refusal.to_vec()).ok()?;
-        Some((compiled, (!refusal.is_empty()).then_some(refusal)))
+        Some(Self {
+            refusal: (!refusal.is_empty()).then_some(refusal),
+            compiled: compiled.to_vec(),
+        })
     }
 
     /// The compiled component, the refusal and its length, the digest of all that, and the magic number.
@@ -177,8 +212,7 @@ impl Entry {
         bytes.extend(&self.compiled);
         bytes.extend(refusal.as_bytes());
         bytes.extend((refusal.len() as u32).to_le_bytes());
-        let digest = Sha256::digest(&bytes);
-        bytes.extend(digest.as_slice());
+        bytes.extend(xxh3_128(&bytes).to_le_bytes());
         bytes.extend(MAGIC);
         bytes
     }
@@ -238,7 +272,7 @@ mod tests {
             cache.write(&one, &entry);
             let read = cache.read(&one).unwrap();
             assert_eq!(read.refusal, entry.refusal);
-            assert_eq!(read.compiled(), entry.compiled);
+            assert_eq!(read.compiled().unwrap(), entry.compiled);
             let bytes = std::fs::read(read.path).unwrap();
             assert!(bytes.starts_with(&entry.compiled));
             assert_eq!(Entry::parse(&bytes), Some(entry));
@@ -248,6 +282,15 @@ mod tests {
 
     #[test]
     fn an_entry_with_any_byte_changed_or_missing_is_not_trusted() {
+        let directory = tempfile::tempdir().unwrap();
+        let cache = Cache::open(directory.path()).unwrap();
+        let key = Key::of(&["a"]);
+        let is_trusted = |bytes: &[u8]| {
+            std::fs::write(cache.path(&key), bytes).unwrap();
+            let is_read = cache.read(&key).is_some();
+            assert_eq!(Entry::parse(bytes).is_some(), is_read);
+            is_read
+        };
         let whole = Entry {
             refusal: Some("why".to_owned()),
             compiled: vec![1, 2, 3],
@@ -256,10 +299,10 @@ mod tests {
         for at in 0..whole.len() {
             let mut changed = whole.clone();
             changed[at] ^= 1;
-            assert_eq!(Entry::parse(&changed), None, "byte {at} changed");
-            assert_eq!(Entry::parse(&whole[..at]), None, "cut at byte {at}");
-            assert_eq!(Entry::parse(&whole[at + 1..]), None, "begins at byte {at}");
+            assert!(!is_trusted(&changed), "byte {at} changed");
+            assert!(!is_trusted(&whole[..at]), "cut at byte {at}");
+            assert!(!is_trusted(&whole[at + 1..]), "begins at byte {at}");
         }
-        assert!(Entry::parse(&whole).is_some());
+        assert!(is_trusted(&whole));
     }
 }

@@ -210,11 +210,18 @@ impl Component {
         &self.0.plugins
     }
 
-    /// Makes a plugin of it. `configure` is called once, and its memory after that call is compiled and cached.
+    /// Makes a plugin of it. `configure` is called once, and its memory after that call is compiled and cached: at once, or
+    /// while the plugin is called already ([`EngineConfig::snapshots_later`](crate::EngineConfig::snapshots_later)).
     ///
     /// A component that cannot be snapshotted works as well: `configure` then runs in every fresh instance.
     pub fn configure(&self, config: PluginConfig) -> Result<Plugin, ConfigureError> {
-        configure::snapshotted(&self.0, config)
+        configure::snapshotted(&self.0, config, self.0.shared.snapshots.as_ref())
+    }
+
+    /// Makes a plugin of it, as [`configure`](Self::configure), but compiles its snapshot at once, whatever the engine does
+    /// with others.
+    pub fn configure_with_snapshot(&self, config: PluginConfig) -> Result<Plugin, ConfigureError> {
+        configure::snapshotted(&self.0, config, None)
     }
 
     /// Makes a plugin that runs `configure` in every instance before the call. Nothing is compiled or kept, so that many variants
@@ -277,9 +284,19 @@ pub(crate) fn compiled(
         return Ok(known);
     }
     report_preparation(Preparation::Compiling(origin));
-    let entry = shared.compiler.run(&shared.engine, task, bytes);
+    let compiled = compile(shared, key, task, bytes);
     report_preparation(Preparation::Compiled);
-    let entry = entry?;
+    compiled
+}
+
+/// Compiles a component and caches it.
+pub(crate) fn compile(
+    shared: &Shared,
+    key: &Key,
+    task: Task,
+    bytes: &[u8],
+) -> Result<(wasmtime::component::Component, Option<String>), Refusal> {
+    let entry = shared.compiler.run(&shared.engine, task, bytes)?;
     if let Some(cache) = &shared.cache {
         cache.write(key, &entry);
     }
@@ -309,7 +326,7 @@ pub(crate) fn cached(
     // Code cannot be run from a file system that is mounted with `noexec`, for example.
     // SAFETY: as above.
     let component = mapped.or_else(|_| unsafe {
-        wasmtime::component::Component::deserialize(&shared.engine, entry.compiled())
+        wasmtime::component::Component::deserialize(&shared.engine, entry.compiled()?)
     });
     match component {
         Ok(component) => Some((component, entry.refusal)),

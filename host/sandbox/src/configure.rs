@@ -8,13 +8,14 @@ use sha2::{Digest, Sha256};
 
 use crate::cache::Key;
 use crate::call::{CONFIGURE, Callee, Occasion, Problem, call};
-use crate::compiler::{Refusal, Task};
+use crate::compiler::Task;
 use crate::component::{Loaded, Program, cached, compiled};
 use crate::fault::Fault;
 use crate::limits::Limits;
 use crate::notes::one_line;
 use crate::plugin::{Plugin, Start};
 use crate::settings::canonical;
+use crate::snapshot_queue::{Awaited, SnapshotQueue};
 use crate::table::Tables;
 use crate::{Description, SettingsFault, snapshot};
 
@@ -131,9 +132,11 @@ pub(crate) struct Configuration {
     pub(crate) settings_sha256: String,
 }
 
+/// Makes a plugin whose calls start from a snapshot. With a queue the snapshot is compiled later.
 pub(crate) fn snapshotted(
     component: &Arc<Loaded>,
     config: PluginConfig,
+    queue: Option<&SnapshotQueue>,
 ) -> Result<Plugin, ConfigureError> {
     if let Some(refusal) = &component.refusal {
         return each_call(component, config, refusal.clone());
@@ -158,18 +161,30 @@ pub(crate) fn snapshotted(
         .and_then(|cache| cached(shared, cache, &key));
     let (compiled, was_cached) = match kept {
         Some((compiled, _)) => (compiled, true),
-        None => match first(component, &configuration, &key)? {
-            Ok(compiled) => (compiled, false),
-            Err(why) => {
-                let start = Start::EachCall { why };
-                return Ok(Plugin::new(
-                    component,
-                    configuration,
-                    component.program.clone(),
-                    start,
-                ));
+        None => {
+            let snapshot = snapshot_of(component, &configuration)?;
+            let each_call = |why| {
+                let (program, start) = (component.program.clone(), Start::EachCall { why });
+                Plugin::new(component, configuration.clone(), program, start)
+            };
+            let snapshot = match (snapshot, queue) {
+                (Err(why), _) => return Ok(each_call(why)),
+                (Ok(snapshot), None) => snapshot,
+                (Ok(snapshot), Some(queue)) => {
+                    let plugin = each_call("its snapshot is being compiled".to_owned());
+                    queue.push(Awaited {
+                        plugin: plugin.downgrade(),
+                        key,
+                        component: snapshot,
+                    });
+                    return Ok(plugin);
+                }
+            };
+            match compiled(shared, &key, Task::Compile, &snapshot, &component.origin) {
+                Ok((compiled, _)) => (compiled, false),
+                Err(refusal) => return Ok(each_call(refusal.problem())),
             }
-        },
+        }
     };
     let contract = component.program.exports.contract();
     let program = Program::new(shared, contract, &compiled).map_err(engine_problem)?;
@@ -181,13 +196,12 @@ pub(crate) fn snapshotted(
     ))
 }
 
-/// Configures an instance and compiles its snapshot. The inner error is the reason for which there is no snapshot.
-fn first(
+/// Configures an instance and takes its snapshot, a component. The inner error is the reason for which there is no snapshot.
+fn snapshot_of(
     component: &Loaded,
     configuration: &Configuration,
-    key: &Key,
-) -> Result<Result<wasmtime::component::Component, String>, ConfigureError> {
-    let snapshot = try_configure(component, configuration, |store, instance| {
+) -> Result<Result<Vec<u8>, String>, ConfigureError> {
+    try_configure(component, configuration, |store, instance| {
         if store.data().wasi.holds_handles() {
             return Err("it keeps a stream that it got while it was configured".to_owned());
         }
@@ -195,13 +209,7 @@ fn first(
         store.set_hostcall_fuel(SNAPSHOT_BYTES_MAX);
         let (context, _) = snapshot::instrument(&component.bytes)?;
         snapshot::take(&context, store, instance)
-    })?;
-    Ok(snapshot.and_then(|snapshot| {
-        let (shared, origin) = (&component.shared, &component.origin);
-        compiled(shared, key, Task::Compile, &snapshot, origin)
-            .map(|(component, _)| component)
-            .map_err(Refusal::problem)
-    }))
+    })
 }
 
 pub(crate) fn each_call(

@@ -23,6 +23,7 @@ use crate::imports;
 use crate::lane::WASM_STACK_BYTES_MAX;
 use crate::log_line::{LogSink, to_tracing};
 use crate::permits::Permits;
+use crate::snapshot_queue::SnapshotQueue;
 use crate::ticker::Ticker;
 use crate::{v0_1, v0_2};
 
@@ -58,6 +59,9 @@ pub struct EngineConfig {
     /// same documents again and again. It costs up to a hundred megabytes for each plugin and kind of question, and a look-up
     /// before each call. Default: no.
     pub remember: bool,
+    /// `true` if a plugin can be called before its snapshot is compiled: its calls run `configure` until then. It is for callers
+    /// that begin to work before a new machine has compiled everything. Default: no.
+    pub snapshots_later: bool,
     /// Sink of plugins' log lines.
     pub log_sink: LogSink,
 }
@@ -70,6 +74,7 @@ impl Default for EngineConfig {
             instances_max: 2 * processors + 8,
             memory_max: 1 << 30,
             remember: false,
+            snapshots_later: false,
             log_sink: to_tracing(),
         }
     }
@@ -82,6 +87,7 @@ impl fmt::Debug for EngineConfig {
             .field("instances_max", &self.instances_max)
             .field("memory_max", &self.memory_max)
             .field("remember", &self.remember)
+            .field("snapshots_later", &self.snapshots_later)
             .finish_non_exhaustive()
     }
 }
@@ -98,6 +104,9 @@ pub enum EngineError {
     /// The thread of the epoch clock cannot be started.
     #[error("cannot start the epoch clock's thread")]
     Ticker(#[source] io::Error),
+    /// The thread that compiles snapshots cannot be started.
+    #[error("cannot start the thread that compiles snapshots")]
+    Snapshots(#[source] io::Error),
     /// The directory for compiled components can neither be used nor made.
     #[error("cannot use the directory {} for compiled components", path.display())]
     Cache {
@@ -129,6 +138,8 @@ pub(crate) struct Shared {
     /// Memory of all instances now, in bytes.
     pub(crate) plugin_memory: Arc<AtomicUsize>,
     pub(crate) remembers: bool,
+    /// The snapshots to compile while their plugins are called; `None` compiles each before its plugin is called.
+    pub(crate) snapshots: Option<SnapshotQueue>,
     pub(crate) sink: LogSink,
     pub(crate) ticker: Ticker,
 }
@@ -170,6 +181,8 @@ impl Engine {
         engine.precompile_compatibility_hash().hash(&mut hasher);
         let compatibility = format!("{CACHE_GENERATION} {:016x}", hasher.finish());
         let ticker = Ticker::start(engine.clone()).map_err(EngineError::Ticker)?;
+        let snapshots = config.snapshots_later.then(SnapshotQueue::start);
+        let snapshots = snapshots.transpose().map_err(EngineError::Snapshots)?;
         Ok(Self(Arc::new(Shared {
             engine,
             linker,
@@ -180,6 +193,7 @@ impl Engine {
             memory_max: config.memory_max,
             plugin_memory: Arc::default(),
             remembers: config.remember,
+            snapshots,
             sink: config.log_sink,
             ticker,
         })))

@@ -55,6 +55,7 @@ mod queue;
 mod settings;
 mod settings_schema;
 mod snapshot;
+mod snapshot_queue;
 mod statistics;
 mod table;
 mod ticker;

@@ -2,7 +2,7 @@
 
 use std::hash::Hash;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -17,6 +17,7 @@ use crate::call::{CallState, Occasion, Problem, Used, call};
 use crate::candidates::Candidates;
 use crate::component::{Loaded, Program};
 use crate::configure::Configuration;
+use crate::contract::Contract;
 use crate::describe::Callable;
 use crate::document::Document;
 use crate::engine::Shared;
@@ -39,9 +40,14 @@ const PASS: &str = "pass";
 #[derive(Clone)]
 pub struct Plugin(Arc<Ready>);
 
+/// A plugin that may be gone.
+pub(crate) struct WeakPlugin(Weak<Ready>);
+
 struct Ready {
     shared: Arc<Shared>,
     program: Program,
+    /// The program that starts from a snapshot, where it was compiled after the plugin could be called.
+    snapshot: OnceLock<Program>,
     /// Permits for simultaneous calls, if their number is limited.
     permits: Option<Permits>,
     configuration: Configuration,
@@ -65,6 +71,18 @@ impl std::fmt::Debug for Plugin {
             .field("origin", &self.origin())
             .field("start", self.start())
             .finish_non_exhaustive()
+    }
+}
+
+impl WeakPlugin {
+    pub(crate) fn upgrade(&self) -> Option<Plugin> {
+        self.0.upgrade().map(Plugin)
+    }
+}
+
+impl std::fmt::Debug for WeakPlugin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("WeakPlugin")
     }
 }
 
@@ -122,6 +140,7 @@ impl Plugin {
         Self(Arc::new(Ready {
             shared: component.shared.clone(),
             program,
+            snapshot: OnceLock::new(),
             permits: (configuration.callee.limits.instances < usize::MAX)
                 .then(|| Permits::new(configuration.callee.limits.instances.max(1))),
             // The patterns were checked when the component was loaded.
@@ -169,7 +188,7 @@ impl Plugin {
 
     /// The contract version of its component.
     pub fn contract(&self) -> &str {
-        self.0.program.exports.contract().version()
+        self.contract_version().version()
     }
 
     /// Its settings as JSON, with sorted keys.
@@ -187,14 +206,36 @@ impl Plugin {
         &self.0.configuration.callee.limits
     }
 
-    /// The start of its calls.
+    /// The start of its calls. It changes if the snapshot is compiled later
+    /// ([`EngineConfig::snapshots_later`](crate::EngineConfig::snapshots_later)).
     pub fn start(&self) -> &Start {
-        &self.0.start
+        match self.0.snapshot.get() {
+            Some(_) => &Start::Snapshot { cached: false },
+            None => &self.0.start,
+        }
     }
 
     /// Returns `true` if calls start from a snapshot.
     pub fn snapshotted(&self) -> bool {
-        matches!(self.0.start, Start::Snapshot { .. })
+        matches!(self.start(), Start::Snapshot { .. })
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakPlugin {
+        WeakPlugin(Arc::downgrade(&self.0))
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.0.shared
+    }
+
+    pub(crate) fn contract_version(&self) -> Contract {
+        self.0.program.exports.contract()
+    }
+
+    /// Has the next calls start from the snapshot.
+    pub(crate) fn set_snapshot(&self, program: Program) {
+        // A second one would be the same.
+        let _ = self.0.snapshot.set(program);
     }
 
     /// Returns `true` if it is of this kind.
@@ -533,17 +574,21 @@ impl Plugin {
     ) -> (Result<R, Fault>, Used) {
         let Ready {
             shared,
-            program,
             configuration,
             ..
         } = &*self.0;
+        let (program, is_configured) = match (self.0.snapshot.get(), &self.0.start) {
+            (Some(snapshot), _) => (snapshot, true),
+            (None, Start::Snapshot { .. }) => (&self.0.program, true),
+            (None, Start::EachCall { .. }) => (&self.0.program, false),
+        };
         let occasion = Occasion {
             callee: configuration.callee.clone(),
             uri,
         };
         let _permit = self.0.permits.as_ref().map(Permits::acquire);
         let (answer, used) = call(shared, &program.instance, &occasion, |store, instance| {
-            if !self.snapshotted() {
+            if !is_configured {
                 self.configure(store, instance)?;
             }
             store.data_mut().wasi.begin_call();

@@ -48,7 +48,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
         let seed = |number| format!("http://{}:{}/0", generated_host(number), web.port);
         let seeds: Vec<String> = (0..hosts).map(seed).collect();
         empty(&folder)?;
-        let profile = opilio::profile(&seeds, "dns.hosts = { \"*.localhost\" = \"127.0.0.1\" }");
+        let profile = opilio::profile(&seeds, "");
         let profile = profile.replace("min-delay = \"0s\"", &format!("min-delay = \"{delay}\""));
         let profile = profile.replace("max-delay = \"0s\"", &format!("max-delay = \"{delay}\""));
         opilio::crawl(Command::new(&binary), &folder, &profile)

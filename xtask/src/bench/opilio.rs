@@ -102,6 +102,7 @@ politeness.delay-factor = 0.0
 politeness.min-delay = "0s"
 politeness.max-delay = "0s"
 fetch.allow-addresses = ["loopback"]
+dns.hosts = {{ "*.localhost" = "127.0.0.1" }}
 limits.time = "{}s"
 {more}
 "#,

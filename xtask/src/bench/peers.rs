@@ -18,14 +18,11 @@ use serde_json::{Value, json};
 use super::cost::{Cost, empty, median};
 use super::measured;
 use super::opilio;
-use super::web::{HOSTS, WebProcess};
+use super::web::{Documentation, WebProcess};
 use crate::{command, repository};
 
 /// Rounds of the bare client in one run. The clock of processor time has steps of 10 ms in some kernels.
 const CLIENT_ROUNDS: u64 = 10;
-
-/// Connections of the bare client: as many as there are hosts.
-const CLIENT_CONNECTIONS: usize = HOSTS.len();
 
 /// Options of `cargo xtask bench peers`.
 #[derive(clap::Args)]
@@ -45,6 +42,10 @@ pub(crate) struct Options {
     /// Run the programs on the first N processors only.
     #[arg(long, value_name = "N")]
     processors: Option<usize>,
+    /// Serve each documentation package under N host names: a host has one request at a time, so that few hosts leave
+    /// processors idle.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
+    copies: usize,
     /// TOML to put into Opilio's profile, before its tables.
     #[arg(long, value_name = "TOML", default_value = "")]
     profile: String,
@@ -78,8 +79,10 @@ pub(super) fn run(options: &Options) -> Result<()> {
         false => options.opilio.clone(),
     };
     let peers = peers(options, binaries);
-    let web = WebProcess::documentation(&[])?;
-    let seeds = web.documentation_seeds();
+    let web = WebProcess::documentation(&Documentation {
+        copies: options.copies,
+        validators: false,
+    })?;
 
     // Compiled components, files in memory. The first run of each program is not counted.
     let mut costs: Vec<Vec<Cost>> = vec![Vec::new(); peers.len()];
@@ -89,7 +92,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
             empty(&folder)?;
             let run = Run {
                 folder: &folder,
-                seeds: &seeds,
+                seeds: &web.seeds,
                 options,
             };
             let cost = peer
@@ -195,7 +198,7 @@ fn fetch(web: &WebProcess, crawled: &Path) -> Result<Cost> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["bench", "bare-client"]).arg(list);
     command.args(["--port", &web.port.to_string()]);
-    command.args(["--connections", &CLIENT_CONNECTIONS.to_string()]);
+    command.args(["--connections", &web.seeds.len().to_string()]);
     command.args(["--rounds", &CLIENT_ROUNDS.to_string()]);
     let measured = measured::run(&mut command)?.part(CLIENT_ROUNDS);
     let report: Value = serde_json::from_str(&measured.stdout).context("the client's report")?;

@@ -13,7 +13,7 @@ use anyhow::{Result, ensure};
 
 use super::cost::{Cost, empty, median};
 use super::opilio;
-use super::web::WebProcess;
+use super::web::{Documentation, WebProcess};
 use crate::{command, repository};
 
 /// Options of `cargo xtask bench revisits`.
@@ -44,27 +44,25 @@ pub(super) fn run(options: &Options) -> Result<()> {
         None => command::release("opilio")?,
     };
     let folder = repository::root().join("target/bench/revisits");
-    for (server, more, annotation) in [
-        (
-            "answers 304",
-            &["--validators"][..],
-            "duplicate:server-not-modified",
-        ),
-        ("sends the same bytes", &[], "duplicate:digest"),
+    for (server, validators, annotation) in [
+        ("answers 304", true, "duplicate:server-not-modified"),
+        ("sends the same bytes", false, "duplicate:digest"),
     ] {
-        let web = WebProcess::documentation(more)?;
-        let seeds = web.documentation_seeds();
+        let web = WebProcess::documentation(&Documentation {
+            copies: 1,
+            validators,
+        })?;
         let crawl = |wait: &str, documents: &str| -> Result<Cost> {
             empty(&folder)?;
             let more = format!(
                 "strategy = \"fixed\"\nrevisit.fixed-wait = \"{wait}\"\nlimits.documents = {documents}"
             );
-            let profile = opilio::profile(&seeds, &more);
+            let profile = opilio::profile(&web.seeds, &more);
             opilio::crawl(Command::new(&binary), &folder, &profile)
         };
         // A snapshot tells how many pages there are, and compiles components.
         empty(&folder)?;
-        let profile = opilio::profile(&seeds, "");
+        let profile = opilio::profile(&web.seeds, "");
         opilio::crawl(Command::new(&binary), &folder, &profile)?;
         let pages = opilio::urls(&folder)?.len() as u64;
         let (mut once, mut often) = (Vec::new(), Vec::new());

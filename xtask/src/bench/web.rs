@@ -11,8 +11,16 @@ use opilio_test_web::{Reply, Web};
 
 use crate::documentation;
 
-/// Host names that every resolver knows. Each serves one documentation package and has a queue of its own.
-pub(super) const HOSTS: [&str; 2] = ["localhost", "127.0.0.1"];
+/// Host names that every resolver knows, one for each documentation package.
+const HOSTS: [&str; 2] = ["localhost", "127.0.0.1"];
+
+/// What [`WebProcess::documentation`] serves.
+pub(super) struct Documentation {
+    /// Each package has so many host names, and each host a queue of its own.
+    pub(super) copies: usize,
+    /// ETags are sent, and 304 to a client that has the file.
+    pub(super) validators: bool,
+}
 
 /// Links on a generated page. The pages of a host are a tree, so that each is a few links from the first.
 const LINKS: u64 = 20;
@@ -89,17 +97,32 @@ pub(super) struct WebProcess {
     process: Child,
     /// The port of all its hosts.
     pub(super) port: u16,
+    /// The start page of each host of [`WebProcess::documentation`].
+    pub(super) seeds: Vec<String>,
 }
 
 impl WebProcess {
-    /// Serves the documentation packages under [`HOSTS`].
-    pub(super) fn documentation(more: &[&str]) -> Result<WebProcess> {
+    /// Serves the documentation packages of Debian.
+    pub(super) fn documentation(what: &Documentation) -> Result<WebProcess> {
         let packages = documentation::packages()?;
         let mut command = Command::new(std::env::current_exe()?);
-        command.args(["bench", "web"]).args(more);
-        command.args(HOSTS.iter().flat_map(|host| ["--host", host]));
-        command.args(packages.iter().map(|package| &package.root));
-        WebProcess::start(command)
+        command.args(["bench", "web"]);
+        if what.validators {
+            command.arg("--validators");
+        }
+        let mut hosts = Vec::new();
+        for number in 0..what.copies * packages.len() {
+            let host = HOSTS.get(number).copied().map(str::to_owned);
+            let host = host.unwrap_or_else(|| generated_host(number as u64));
+            command.args(["--host", &host]);
+            hosts.push(host);
+        }
+        let roots = packages.iter().map(|package| &package.root).cycle();
+        command.args(roots.take(hosts.len()));
+        let mut web = WebProcess::start(command)?;
+        let seed = |host| format!("http://{host}:{}/index.html", web.port);
+        web.seeds = hosts.iter().map(seed).collect();
+        Ok(web)
     }
 
     /// Serves generated pages under the names of [`generated_host`].
@@ -119,12 +142,11 @@ impl WebProcess {
         let stdout = process.stdout.take().context("the web has no output")?;
         BufReader::new(stdout).read_line(&mut port)?;
         let port = port.trim().parse().context("the web names no port")?;
-        Ok(WebProcess { process, port })
-    }
-
-    /// The start pages of the documentation packages.
-    pub(super) fn documentation_seeds(&self) -> [String; HOSTS.len()] {
-        HOSTS.map(|host| format!("http://{host}:{}/index.html", self.port))
+        Ok(WebProcess {
+            process,
+            port,
+            seeds: Vec::new(),
+        })
     }
 }
 

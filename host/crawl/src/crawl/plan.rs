@@ -60,6 +60,7 @@ pub fn plan(order: &Order) -> Result<Plan, CrawlError> {
     let prefixes = seed_prefixes(&profile, &directory::redirected_seeds(&directory))?;
     let engine = Engine::new(EngineConfig {
         cache_dir: order.component_cache.clone(),
+        snapshots_later: true,
         ..EngineConfig::default()
     })?;
     let list: Vec<String> = prefixes.iter().map(str::to_owned).collect();

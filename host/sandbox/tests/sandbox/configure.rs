@@ -1,6 +1,8 @@
 //! Settings, and what `configure` makes of them.
 
-use opilio_sandbox::{ConfigureError, FaultKind, Stage, Start};
+use std::time::{Duration, Instant};
+
+use opilio_sandbox::{ConfigureError, Engine, EngineConfig, FaultKind, Stage, Start};
 use serde_json::json;
 
 use crate::guest::{Described, Guest};
@@ -85,6 +87,35 @@ fn every_instance_has_what_configure_left() {
             );
         }
     }
+}
+
+#[test]
+fn a_plugin_is_called_before_its_snapshot_is_compiled() {
+    let engine = Engine::new(EngineConfig {
+        instances_max: 2,
+        snapshots_later: true,
+        ..EngineConfig::default()
+    });
+    let component = engine.unwrap().load(&remembering().build(), "guest");
+    let component = component.unwrap();
+    let settings = json!({"a": 1});
+    let plugin = component
+        .configure(config(settings.clone(), limits()))
+        .unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let is_snapshotted = plugin.snapshotted();
+        let rulings = plugin
+            .judge_candidates(Stage::Scope, &candidates(1))
+            .unwrap();
+        assert_eq!(rulings[0].reason, r#"{"a":1}"#);
+        if is_snapshotted {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{:?}", plugin.start());
+    }
+    let at_once = component.configure_with_snapshot(config(settings, limits()));
+    assert!(at_once.unwrap().snapshotted());
 }
 
 #[test]
