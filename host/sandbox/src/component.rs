@@ -210,18 +210,18 @@ impl Component {
         &self.0.plugins
     }
 
-    /// Makes a plugin of it. `configure` is called once, and its memory after that call is compiled and cached: at once, or
-    /// while the plugin is called already ([`EngineConfig::snapshots_later`](crate::EngineConfig::snapshots_later)).
+    /// Makes a plugin of it. `configure` is called once, and its memory after that call is compiled and cached: now, or when the
+    /// plugin has been called often ([`EngineConfig::snapshots_later`](crate::EngineConfig::snapshots_later)).
     ///
     /// A component that cannot be snapshotted works as well: `configure` then runs in every fresh instance.
     pub fn configure(&self, config: PluginConfig) -> Result<Plugin, ConfigureError> {
-        configure::snapshotted(&self.0, config, self.0.shared.snapshots.as_ref())
+        configure::snapshotted(&self.0, config, self.0.shared.snapshots.is_some())
     }
 
-    /// Makes a plugin of it, as [`configure`](Self::configure), but compiles its snapshot at once, whatever the engine does
+    /// Makes a plugin of it, as [`configure`](Self::configure), but compiles its snapshot now, whatever the engine does
     /// with others.
     pub fn configure_with_snapshot(&self, config: PluginConfig) -> Result<Plugin, ConfigureError> {
-        configure::snapshotted(&self.0, config, None)
+        configure::snapshotted(&self.0, config, false)
     }
 
     /// Makes a plugin that runs `configure` in every instance before the call. Nothing is compiled or kept, so that many variants

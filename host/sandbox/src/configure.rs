@@ -1,6 +1,7 @@
 //! Configuration: makes a plugin from a component and settings. It calls `configure` once, then takes a snapshot if possible.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use data_encoding::HEXLOWER;
 use serde_json::Value;
@@ -8,14 +9,13 @@ use sha2::{Digest, Sha256};
 
 use crate::cache::Key;
 use crate::call::{CONFIGURE, Callee, Occasion, Problem, call};
-use crate::compiler::Task;
-use crate::component::{Loaded, Program, cached, compiled};
+use crate::compiler::{Refusal, Task};
+use crate::component::{Loaded, Program, cached, compile};
 use crate::fault::Fault;
 use crate::limits::Limits;
 use crate::notes::one_line;
-use crate::plugin::{Plugin, Start};
+use crate::plugin::{Later, Plugin, Start};
 use crate::settings::canonical;
-use crate::snapshot_queue::{Awaited, SnapshotQueue};
 use crate::table::Tables;
 use crate::{Description, SettingsFault, snapshot};
 
@@ -23,6 +23,9 @@ use crate::{Description, SettingsFault, snapshot};
 const SNAPSHOT_BYTES_MAX: usize = 4 << 30;
 /// Most ticks for reading the state of a guest, which should take none.
 const SNAPSHOT_TICKS_MAX: u64 = 6_000;
+
+/// A plugin whose `configure` takes less can do without a snapshot for some calls.
+const CONFIGURE_TIME_SHORT: Duration = Duration::from_millis(5);
 
 /// Settings by which a component becomes a plugin.
 #[derive(Clone, Debug)]
@@ -132,11 +135,11 @@ pub(crate) struct Configuration {
     pub(crate) settings_sha256: String,
 }
 
-/// Makes a plugin whose calls start from a snapshot. With a queue the snapshot is compiled later.
+/// Makes a plugin whose calls start from a snapshot: from now on, or later.
 pub(crate) fn snapshotted(
     component: &Arc<Loaded>,
     config: PluginConfig,
-    queue: Option<&SnapshotQueue>,
+    is_later: bool,
 ) -> Result<Plugin, ConfigureError> {
     if let Some(refusal) = &component.refusal {
         return each_call(component, config, refusal.clone());
@@ -162,27 +165,22 @@ pub(crate) fn snapshotted(
     let (compiled, was_cached) = match kept {
         Some((compiled, _)) => (compiled, true),
         None => {
-            let snapshot = snapshot_of(component, &configuration)?;
-            let each_call = |why| {
-                let (program, start) = (component.program.clone(), Start::EachCall { why });
-                Plugin::new(component, configuration.clone(), program, start)
+            let each_call = |why, later| {
+                let program = component.program.clone();
+                let start = Start::EachCall { why };
+                Plugin::new(component, configuration.clone(), program, start, later)
             };
-            let snapshot = match (snapshot, queue) {
-                (Err(why), _) => return Ok(each_call(why)),
-                (Ok(snapshot), None) => snapshot,
-                (Ok(snapshot), Some(queue)) => {
-                    let plugin = each_call("its snapshot is being compiled".to_owned());
-                    queue.push(Awaited {
-                        plugin: plugin.downgrade(),
-                        key,
-                        component: snapshot,
-                    });
-                    return Ok(plugin);
+            if is_later {
+                let took = try_configure(component, &configuration, |_, took, _| took)?;
+                if took < CONFIGURE_TIME_SHORT {
+                    let why = "it has not been called often yet".to_owned();
+                    let component = component.clone();
+                    return Ok(each_call(why, Some(Later::new(component, key))));
                 }
-            };
-            match compiled(shared, &key, Task::Compile, &snapshot, &component.origin) {
-                Ok((compiled, _)) => (compiled, false),
-                Err(refusal) => return Ok(each_call(refusal.problem())),
+            }
+            match snapshot_of(component, &configuration, &key)? {
+                Ok(compiled) => (compiled, false),
+                Err(why) => return Ok(each_call(why, None)),
             }
         }
     };
@@ -193,15 +191,17 @@ pub(crate) fn snapshotted(
         configuration,
         program,
         Start::Snapshot { cached: was_cached },
+        None,
     ))
 }
 
-/// Configures an instance and takes its snapshot, a component. The inner error is the reason for which there is no snapshot.
-fn snapshot_of(
+/// Configures an instance and compiles its snapshot. The inner error is the reason for which there is no snapshot.
+pub(crate) fn snapshot_of(
     component: &Loaded,
     configuration: &Configuration,
-) -> Result<Result<Vec<u8>, String>, ConfigureError> {
-    try_configure(component, configuration, |store, instance| {
+    key: &Key,
+) -> Result<Result<wasmtime::component::Component, String>, ConfigureError> {
+    let snapshot = try_configure(component, configuration, |store, _, instance| {
         if store.data().wasi.holds_handles() {
             return Err("it keeps a stream that it got while it was configured".to_owned());
         }
@@ -209,7 +209,12 @@ fn snapshot_of(
         store.set_hostcall_fuel(SNAPSHOT_BYTES_MAX);
         let (context, _) = snapshot::instrument(&component.bytes)?;
         snapshot::take(&context, store, instance)
-    })
+    })?;
+    Ok(snapshot.and_then(|snapshot| {
+        compile(&component.shared, key, Task::Compile, &snapshot)
+            .map(|(component, _)| component)
+            .map_err(Refusal::problem)
+    }))
 }
 
 pub(crate) fn each_call(
@@ -218,12 +223,13 @@ pub(crate) fn each_call(
     why: String,
 ) -> Result<Plugin, ConfigureError> {
     let configuration = configuration(component, config)?;
-    try_configure(component, &configuration, |_, _| ())?;
+    try_configure(component, &configuration, |_, _, _| ())?;
     Ok(Plugin::new(
         component,
         configuration,
         component.program.clone(),
         Start::EachCall { why },
+        None,
     ))
 }
 
@@ -291,11 +297,15 @@ fn choose<'a>(
     }
 }
 
-/// Calls `configure` in a fresh instance, and `then` while the instance is alive.
+/// Calls `configure` in a fresh instance, and `then` while the instance is alive, with the time that `configure` took.
 fn try_configure<R>(
     component: &Loaded,
     configuration: &Configuration,
-    then: impl FnOnce(&mut wasmtime::Store<crate::call::CallState>, wasmtime::component::Instance) -> R,
+    then: impl FnOnce(
+        &mut wasmtime::Store<crate::call::CallState>,
+        Duration,
+        wasmtime::component::Instance,
+    ) -> R,
 ) -> Result<R, ConfigureError> {
     let Description { name, version, .. } = &configuration.description;
     let callee = &configuration.callee;
@@ -314,10 +324,12 @@ fn try_configure<R>(
         &occasion,
         |store, instance| {
             let settings = &configuration.settings;
+            let began = Instant::now();
             let configured = program
                 .exports
                 .configure(store, &instance, name, settings)?;
-            Ok::<_, Problem>(configured.map(|()| then(store, instance)))
+            let took = began.elapsed();
+            Ok::<_, Problem>(configured.map(|()| then(store, took, instance)))
         },
     );
     match answer {

@@ -59,8 +59,9 @@ pub struct EngineConfig {
     /// same documents again and again. It costs up to a hundred megabytes for each plugin and kind of question, and a look-up
     /// before each call. Default: no.
     pub remember: bool,
-    /// `true` if a plugin can be called before its snapshot is compiled: its calls run `configure` until then. It is for callers
-    /// that begin to work before a new machine has compiled everything. Default: no.
+    /// `true` if a plugin's snapshot is compiled in the background, when the plugin has been called some dozens of times. Until
+    /// then its calls run `configure`, unless that takes long. It is for callers that want to begin, and may have little to do.
+    /// Default: no.
     pub snapshots_later: bool,
     /// Sink of plugins' log lines.
     pub log_sink: LogSink,
@@ -138,7 +139,7 @@ pub(crate) struct Shared {
     /// Memory of all instances now, in bytes.
     pub(crate) plugin_memory: Arc<AtomicUsize>,
     pub(crate) remembers: bool,
-    /// The snapshots to compile while their plugins are called; `None` compiles each before its plugin is called.
+    /// Compiles snapshots in the background; `None` if each is compiled before its plugin is called.
     pub(crate) snapshots: Option<SnapshotQueue>,
     pub(crate) sink: LogSink,
     pub(crate) ticker: Ticker,

@@ -1,7 +1,7 @@
 //! A configured plugin: its description, and the calls to it.
 
 use std::hash::Hash;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use crate::answer_cache::{About, Answers, CachedAnswer, Remembered, Trace};
 use crate::answers::{
     check_aligned, checked, fitting, joined, kept_small, observed, ranked, reported,
 };
+use crate::cache::Key;
 use crate::call::{CallState, Occasion, Problem, Used, call};
 use crate::candidates::Candidates;
 use crate::component::{Loaded, Program};
-use crate::configure::Configuration;
-use crate::contract::Contract;
+use crate::configure::{Configuration, snapshot_of};
 use crate::describe::Callable;
 use crate::document::Document;
 use crate::engine::Shared;
@@ -33,6 +33,9 @@ use crate::{
     Report, Ruling, Span, Stage, StripProblem, Verdict,
 };
 
+/// Calls after which a plugin is worth a snapshot, which takes some tenths of a second of one core.
+const CALLS_WORTH_A_SNAPSHOT: u64 = 64;
+
 /// Name under which answers without an opinion are counted.
 const PASS: &str = "pass";
 
@@ -46,7 +49,9 @@ pub(crate) struct WeakPlugin(Weak<Ready>);
 struct Ready {
     shared: Arc<Shared>,
     program: Program,
-    /// The program that starts from a snapshot, where it was compiled after the plugin could be called.
+    /// What a snapshot is made from, if that is done when the plugin has been called often.
+    later: Option<Later>,
+    /// The program that starts from that snapshot.
     snapshot: OnceLock<Program>,
     /// Permits for simultaneous calls, if their number is limited.
     permits: Option<Permits>,
@@ -71,6 +76,24 @@ impl std::fmt::Debug for Plugin {
             .field("origin", &self.origin())
             .field("start", self.start())
             .finish_non_exhaustive()
+    }
+}
+
+/// What a later snapshot is made from.
+pub(crate) struct Later {
+    component: Arc<Loaded>,
+    key: Key,
+    /// Calls so far.
+    calls: AtomicU64,
+}
+
+impl Later {
+    pub(crate) fn new(component: Arc<Loaded>, key: Key) -> Self {
+        Self {
+            component,
+            key,
+            calls: AtomicU64::new(0),
+        }
     }
 }
 
@@ -135,11 +158,13 @@ impl Plugin {
         configuration: Configuration,
         program: Program,
         start: Start,
+        later: Option<Later>,
     ) -> Self {
         let handles = &configuration.description.handles;
         Self(Arc::new(Ready {
             shared: component.shared.clone(),
             program,
+            later,
             snapshot: OnceLock::new(),
             permits: (configuration.callee.limits.instances < usize::MAX)
                 .then(|| Permits::new(configuration.callee.limits.instances.max(1))),
@@ -188,7 +213,7 @@ impl Plugin {
 
     /// The contract version of its component.
     pub fn contract(&self) -> &str {
-        self.contract_version().version()
+        self.0.program.exports.contract().version()
     }
 
     /// Its settings as JSON, with sorted keys.
@@ -220,22 +245,37 @@ impl Plugin {
         matches!(self.start(), Start::Snapshot { .. })
     }
 
-    pub(crate) fn downgrade(&self) -> WeakPlugin {
-        WeakPlugin(Arc::downgrade(&self.0))
+    /// Counts a call without a snapshot, and has the snapshot compiled when it is worth that.
+    fn count_without_snapshot(&self) {
+        let (Some(later), Some(queue)) = (&self.0.later, &self.0.shared.snapshots) else {
+            return;
+        };
+        if later.calls.fetch_add(1, Ordering::Relaxed) + 1 == CALLS_WORTH_A_SNAPSHOT {
+            queue.push(WeakPlugin(Arc::downgrade(&self.0)));
+        }
     }
 
-    pub(crate) fn shared(&self) -> &Shared {
-        &self.0.shared
-    }
-
-    pub(crate) fn contract_version(&self) -> Contract {
-        self.0.program.exports.contract()
-    }
-
-    /// Has the next calls start from the snapshot.
-    pub(crate) fn set_snapshot(&self, program: Program) {
-        // A second one would be the same.
-        let _ = self.0.snapshot.set(program);
+    /// Compiles the later snapshot. The next calls start from it.
+    pub(crate) fn compile_snapshot(&self) {
+        let Some(Later { component, key, .. }) = &self.0.later else {
+            return;
+        };
+        let contract = self.0.program.exports.contract();
+        let program = snapshot_of(component, &self.0.configuration, key)
+            .map_err(|problem| problem.to_string())
+            .flatten()
+            .and_then(|compiled| {
+                let program = Program::new(&self.0.shared, contract, &compiled);
+                program.map_err(|problem| format!("{problem:#}"))
+            });
+        match program {
+            // Nobody else sets it.
+            Ok(program) => drop(self.0.snapshot.set(program)),
+            Err(problem) => tracing::warn!(
+                "plugin `{}` is configured anew for each call: {problem}",
+                self.instance()
+            ),
+        }
     }
 
     /// Returns `true` if it is of this kind.
@@ -580,7 +620,10 @@ impl Plugin {
         let (program, is_configured) = match (self.0.snapshot.get(), &self.0.start) {
             (Some(snapshot), _) => (snapshot, true),
             (None, Start::Snapshot { .. }) => (&self.0.program, true),
-            (None, Start::EachCall { .. }) => (&self.0.program, false),
+            (None, Start::EachCall { .. }) => {
+                self.count_without_snapshot();
+                (&self.0.program, false)
+            }
         };
         let occasion = Occasion {
             callee: configuration.callee.clone(),

@@ -90,7 +90,7 @@ fn every_instance_has_what_configure_left() {
 }
 
 #[test]
-fn a_plugin_is_called_before_its_snapshot_is_compiled() {
+fn a_snapshot_is_compiled_when_its_plugin_has_been_called_often() {
     let engine = Engine::new(EngineConfig {
         instances_max: 2,
         snapshots_later: true,
@@ -102,6 +102,7 @@ fn a_plugin_is_called_before_its_snapshot_is_compiled() {
     let plugin = component
         .configure(config(settings.clone(), limits()))
         .unwrap();
+    assert!(!plugin.snapshotted());
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
         let is_snapshotted = plugin.snapshotted();
