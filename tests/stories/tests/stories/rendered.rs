@@ -19,6 +19,8 @@ const APPLICATION: &str = "<div id=root></div><script>
         const items = await (await fetch('/api/items')).json();
         await fetch('/api/seen', {method: 'POST', body: JSON.stringify({seen: items.length})});
         await fetch('/private/x').catch(() => 0);
+        const socket = new WebSocket(`ws://${location.host}/live`);
+        await new Promise((go) => { socket.onopen = socket.onerror = go });
         const picture = document.createElement('img');
         picture.src = 'CDN/picture.png';
         await new Promise((go) => { picture.onload = picture.onerror = go; root.append(picture); });
@@ -173,6 +175,15 @@ async fn an_application_is_archived_with_its_requests_and_its_links_are_crawled(
     assert_eq!(info["urls"][url("/api/items")]["status"], 200);
     let posted = format!("{}?__wb_method=POST", url("/api/seen"));
     assert_eq!(info["urls"][posted]["mime"], "application/json");
+    // A WebSocket is refused. The page learns it, and so do readers of the archive.
+    assert!(
+        page.annotations.contains(&"webSocketsRefused:1".to_owned()),
+        "{page:?}"
+    );
+    let socket = &info["urls"][url("/live").replacen("http", "ws", 1)];
+    let refused = serde_json::json!({"status": 0, "type": "WebSocket", "error": "refused: WebSocket"});
+    assert_eq!(*socket, refused);
+    assert_eq!(times(&format!("{WWW} /live")), 0);
     let part = |kind: &str| told.record("resource", &format!("urn:{kind}:{}", url("/")));
     assert!(part("view").block.starts_with(b"\x89PNG"));
     assert!(part("thumbnail").block.starts_with(b"\xff\xd8\xff"));
