@@ -83,8 +83,8 @@ pub(super) fn run(options: &Options) -> Result<()> {
     let web = runtime.block_on(site(pages).serve())?;
     let seed = web.url(SITE, "/");
     println!(
-        "{pages} pages, {} of 10 of them applications; {} browsers",
-        APPLICATIONS_OF_TEN, options.processes
+        "{pages} pages, {APPLICATIONS_OF_TEN} of 10 of them applications; {} browsers",
+        options.processes
     );
     println!(
         "render  seconds  requests  rendered  answers for applications  pages/min  CPU s (own + browsers)  pages/min and core"
@@ -160,7 +160,10 @@ fn site(pages: usize) -> opilio_test_web::WebBuilder {
         "/style.css",
         Reply::ok("text/css", "body { font: 16px serif; margin: 2em }"),
     );
-    site.page("/site.js", Reply::ok("text/javascript", "document.body.dataset.ready = '1';"));
+    site.page(
+        "/site.js",
+        Reply::ok("text/javascript", "document.body.dataset.ready = '1';"),
+    );
     site.page("/app.js", Reply::ok("text/javascript", APPLICATION));
     site.page("/logo.svg", Reply::ok("image/svg+xml", LOGO));
     web
@@ -255,17 +258,26 @@ fn watch(binary: &Path, folder: &Path) -> Result<Watched> {
                 .flat_map(|it| all.of_group(*it))
                 .map(processes::memory)
                 .sum(),
-            left: entries(&job.join("browsers")) + entries(&job.join("scratch")) + entries(&temporary),
+            left: entries(&job.join("browsers"))
+                + entries(&job.join("scratch"))
+                + entries(&temporary),
         });
         thread::sleep(LOOK_INTERVAL);
     };
     let is_done = status.success() || status.code() == Some(LIMIT_REACHED);
-    ensure!(is_done, "the crawl in {} ended with {status}", folder.display());
+    ensure!(
+        is_done,
+        "the crawl in {} ended with {status}",
+        folder.display()
+    );
     let time = began.elapsed();
     let end = Instant::now() + END_TIME_MAX;
     let is_running = |all: &Processes| browsers.keys().any(|it| all.of_group(*it).next().is_some());
     while is_running(&Processes::now()) {
-        ensure!(Instant::now() < end, "the crawl has ended, and its browsers have not");
+        ensure!(
+            Instant::now() < end,
+            "the crawl has ended, and its browsers have not"
+        );
         thread::sleep(LOOK_INTERVAL);
     }
     let left = entries(&job.join("browsers")) + entries(&temporary);
@@ -313,7 +325,8 @@ fn parts(looks: &[Look]) -> Vec<Look> {
 }
 
 fn table(looks: &[Look]) -> String {
-    let mut text = "most until  opilio MB  descriptors  browser processes  browsers MB  files\n".to_owned();
+    let mut text =
+        "most until  opilio MB  descriptors  browser processes  browsers MB  files\n".to_owned();
     for part in parts(looks) {
         text += &format!(
             "{:>10} {:>10} {:>12} {:>18} {:>12} {:>6}\n",
@@ -339,8 +352,16 @@ fn judge(looks: &[Look], browsers: usize) -> Result<()> {
     let figures: [(&str, fn(&Look) -> u64, u64); 5] = [
         ("bytes of memory of opilio", |it| it.memory, 64 << 20),
         ("descriptors", |it| it.descriptors as u64, 32),
-        ("processes of browsers", |it| it.browser_processes as u64, of_a_browser),
-        ("bytes of memory of browsers", |it| it.browser_memory, 512 << 20),
+        (
+            "processes of browsers",
+            |it| it.browser_processes as u64,
+            of_a_browser,
+        ),
+        (
+            "bytes of memory of browsers",
+            |it| it.browser_memory,
+            512 << 20,
+        ),
         ("files", |it| it.left as u64, browsers as u64 + 8),
     ];
     for (name, figure, more) in figures {
@@ -351,7 +372,9 @@ fn judge(looks: &[Look], browsers: usize) -> Result<()> {
             "{name} grew from {before} in the first half of the pages to {after} in the second: a leak"
         );
     }
-    println!("nothing leaks: no figure of the second half is above that of the first by more than a busy moment explains");
+    println!(
+        "nothing leaks: no figure of the second half is above that of the first by more than a busy moment explains"
+    );
     Ok(())
 }
 

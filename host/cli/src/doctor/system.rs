@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use opilio_browser::{BrowserExecutable, BrowserSettings};
 use opilio_console::{ClusterFile, ConfigError, DaemonConfig, ListedNode, Tokens};
 use opilio_fetch::{AddressPolicy, Fetcher, HeadVerdict, NameServer, Request, Trust};
 use opilio_profile::Profile;

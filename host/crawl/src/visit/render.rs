@@ -285,7 +285,9 @@ impl Shown {
     /// The annotation of a page that wanted to open WebSockets, which are refused: it may show less than to its visitors.
     fn web_sockets(&self) -> Option<String> {
         let resources = self.report.resources.iter();
-        let refused = resources.filter(|it| records::is_web_socket(&it.uri)).count();
+        let refused = resources
+            .filter(|it| records::is_web_socket(&it.uri))
+            .count();
         (refused > 0).then(|| format!("webSocketsRefused:{refused}"))
     }
 

@@ -183,7 +183,8 @@ async fn an_application_is_archived_with_its_requests_and_its_links_are_crawled(
         "{page:?}"
     );
     let socket = &info["urls"][url("/live").replacen("http", "ws", 1)];
-    let refused = serde_json::json!({"status": 0, "type": "WebSocket", "error": "refused: WebSocket"});
+    let refused =
+        serde_json::json!({"status": 0, "type": "WebSocket", "error": "refused: WebSocket"});
     assert_eq!(*socket, refused);
     assert_eq!(times(&format!("{WWW} /live")), 0);
     let part = |kind: &str| told.record("resource", &format!("urn:{kind}:{}", url("/")));
@@ -270,7 +271,8 @@ fn chromium(story: &Story, version: &str, start: &str) -> String {
 
 #[tokio::test]
 async fn a_crawl_that_needs_a_browser_does_not_begin_without_one() {
-    let old = chromium(&crawl(), "90.0.1.2", "");
+    let home = crawl();
+    let old = chromium(&home, "90.0.1.2", "");
     for (executable, problem) in [
         ("/nonexistent/chromium", "is not a file"),
         (&*old, "version 90.0.1.2; install 120 or later"),
@@ -360,7 +362,10 @@ async fn a_page_whose_browser_crashes_is_tried_once_more_and_the_crawl_goes_on()
     };
     let (once, always) = (story.job(), story.job());
     let web = site(WWW)
-        .page("/", page("L29uY2U=", "<a href=/always>1</a> <a href=/next>2</a>"))
+        .page(
+            "/",
+            page("L29uY2U=", "<a href=/always>1</a> <a href=/next>2</a>"),
+        )
         .answer("/once", move |seen| {
             if seen.visit == 1 {
                 kill_browsers(&once);
@@ -387,7 +392,10 @@ async fn a_page_whose_browser_crashes_is_tried_once_more_and_the_crawl_goes_on()
         ("/next", "rendered"),
     ] {
         let page = told.sole(&web.url(WWW, target));
-        assert!(page.annotations.contains(&annotation.to_owned()), "{page:?}");
+        assert!(
+            page.annotations.contains(&annotation.to_owned()),
+            "{page:?}"
+        );
         told.record("response", &web.url(WWW, target));
     }
     let alerts = told.log_file("alerts.log");

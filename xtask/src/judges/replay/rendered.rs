@@ -97,7 +97,10 @@ fn pages() -> opilio_test_web::WebBuilder {
     site.page("/search", page("Search", SEARCH));
     site.answer("/api/search", |seen| {
         let question = String::from_utf8_lossy(&seen.body);
-        Reply::ok("text/plain", format!("Found by {}: {question}", seen.method))
+        Reply::ok(
+            "text/plain",
+            format!("Found by {}: {question}", seen.method),
+        )
     });
     site.page("/endless", page("Endless", ENDLESS));
     site.page("/more", page("More", MORE));

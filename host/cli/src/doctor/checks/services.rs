@@ -93,7 +93,9 @@ pub(super) fn chromium(chromium: &Chromium) -> Finding {
         ),
         (Err(problem), false) => ok(
             NAME,
-            format!("not needed by this profile, which renders no pages (browser.render): {problem}"),
+            format!(
+                "not needed by this profile, which renders no pages (browser.render): {problem}"
+            ),
         ),
     }
 }
