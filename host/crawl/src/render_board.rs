@@ -1,6 +1,6 @@
 //! The pages that browsers have at this moment, and counts of rendered pages. Consoles show them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 /// Pages that are shown. Further ones wait for a browser.
 const PAGES_MAX: usize = 100;
 
+/// Rendered pages that are remembered.
+const LAST_MAX: usize = 12;
+
 /// Browsers of a running crawl.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct BrowsersStatus {
@@ -16,6 +19,9 @@ pub struct BrowsersStatus {
     pub figures: RenderFigures,
     /// Pages that have a browser or wait for one, longest first; at most 100.
     pub pages: Vec<PageInBrowser>,
+    /// URIs of the pages that were rendered last and whose pictures are archived, newest first; at most 12.
+    #[serde(default)]
+    pub last: Vec<String>,
 }
 
 /// Counts of pages and requests of browsers.
@@ -83,6 +89,8 @@ struct Board {
     /// In the order in which they came.
     pages: BTreeMap<u64, PageInBrowser>,
     came: u64,
+    /// The newest first.
+    last: VecDeque<String>,
 }
 
 /// A page on the board. Dropping it removes the page.
@@ -120,12 +128,21 @@ impl RenderBoard {
         change(&mut self.lock().figures);
     }
 
+    /// The records about a rendered page are archived.
+    pub(crate) fn archived(&self, uri: &str) {
+        let last = &mut self.lock().last;
+        last.retain(|known| known != uri);
+        last.push_front(uri.to_owned());
+        last.truncate(LAST_MAX);
+    }
+
     /// The pages and counts; `None` if no page was to be rendered so far.
     pub(crate) fn status(&self) -> Option<BrowsersStatus> {
         let board = self.lock();
         (board.came > 0).then(|| BrowsersStatus {
             figures: board.figures,
             pages: board.pages.values().take(PAGES_MAX).cloned().collect(),
+            last: board.last.iter().cloned().collect(),
         })
     }
 
@@ -217,6 +234,13 @@ mod tests {
         drop((first, second));
         let status = board.status().unwrap();
         assert_eq!(status.pages, []);
+        for uri in ["http://a.org/", "http://b.org/", "http://a.org/"] {
+            board.archived(uri);
+        }
+        assert_eq!(
+            board.status().unwrap().last,
+            ["http://a.org/", "http://b.org/"]
+        );
         assert_eq!((status.figures.requests, status.figures.refused), (2, 1));
     }
 }

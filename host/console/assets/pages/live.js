@@ -7,6 +7,7 @@ import { h, put, say } from "../dom.js";
 import { Bars, Histogram, TimeChart } from "../charts.js";
 import { bytes, count, duration, percent, rate, short, when } from "../format.js";
 import { badge, heading, jobActions, link, place, read, readPlugins, uriLink } from "../job.js";
+import { failed } from "../notice.js";
 import { pictures } from "../pictures.js";
 import { follow } from "../stream.js";
 import { Table } from "../table.js";
@@ -16,7 +17,6 @@ const SHOWN = 10;
 // Rendered pages that are shown, and the lines of crawl.log among which they are looked for.
 const PICTURES = 12;
 const LINES = 60;
-const PICTURES_EVERY = 15000;
 const SPANS = [
   [300, "5 minutes"],
   [3600, "an hour"],
@@ -112,9 +112,8 @@ export async function open(page) {
   put(page.main, crumbs, head, why, tiles.element, spans, charts.element, observed, h("section", {}, flight.element), browsers.element, browsers.pictures, checkpoints.element);
   follow(`jobs/${encodeURIComponent(page.job)}/events`, { status: showStatus, back: readAgain }, page.signal);
   const timer = setInterval(() => document.hidden || readCharts(), EVERY);
-  const pictured = setInterval(() => document.hidden || !browsers.isAtWork || browsers.look(page), PICTURES_EVERY);
-  page.signal.addEventListener("abort", () => (clearInterval(timer), clearInterval(pictured)));
-  await Promise.all([readCharts(), browsers.look(page), checkpoints.again(), showObservers(page, observed)]);
+  page.signal.addEventListener("abort", () => clearInterval(timer));
+  await Promise.all([readCharts(), browsers.earlier(page).catch(failed), checkpoints.again(), showObservers(page, observed)]);
 }
 
 // What observers have reported, one link a report.
@@ -133,7 +132,7 @@ class Browsers {
   constructor(job) {
     this.job = job;
     this.isAtWork = false;
-    this.shown = "";
+    this.shown = "[]";
     this.figures = h("p.muted");
     this.table = new Table({
       caption: "Pages in browsers",
@@ -156,8 +155,9 @@ class Browsers {
     this.isAtWork = Boolean(browsers);
     this.element.hidden = !browsers;
     if (!browsers) return;
-    const { pages, figures } = browsers;
+    const { pages, figures, last } = browsers;
     this.table.show(pages);
+    this.showPictures(last);
     const crashes = figures.crashes === 1 ? "crash" : "crashes";
     say(
       this.figures,
@@ -166,20 +166,20 @@ class Browsers {
     );
   }
 
-  /** Looks for the pages that were rendered last. */
-  async look(page) {
-    const found = await read(page, "crawl-log", { grep: "rendered", media_type: "text/html", limit: LINES }).catch(() => ({ visits: [] }));
-    const rendered = found.visits.filter((visit) => visit.annotations.some((one) => /^rendered(:|$)/.test(one)));
-    const uris = [...new Set(rendered.map((visit) => visit.uri))].slice(0, PICTURES);
-    const now = JSON.stringify(rendered.map((visit) => visit.line));
+  /** Pages that an earlier process rendered last, as far as they are among the last lines of the log that mention such pages. */
+  async earlier(page) {
+    if (this.isAtWork) return;
+    const { visits } = await read(page, "crawl-log", { grep: "rendered", limit: LINES });
+    const rendered = visits.filter((visit) => visit.annotations.some((one) => /^rendered(:|$)/.test(one)));
+    this.showPictures([...new Set(rendered.map((visit) => visit.uri))].slice(0, PICTURES));
+  }
+
+  showPictures(uris) {
+    const now = JSON.stringify(uris);
     if (now === this.shown) return;
     this.shown = now;
     this.pictures.hidden = uris.length === 0;
-    put(
-      this.pictures,
-      h("h2", {}, "Rendered last"),
-      pictures(uris.map((uri) => ({ job: this.job, uri, caption: uriLink(this.job, uri) }))),
-    );
+    put(this.pictures, h("h2", {}, "Rendered last"), pictures(uris.map((uri) => ({ job: this.job, uri, caption: uriLink(this.job, uri) }))));
   }
 }
 
