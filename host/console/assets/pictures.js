@@ -3,15 +3,16 @@
 import { address, job as path } from "./api.js";
 import { h } from "./dom.js";
 
-/** A list of pictures: `{ job, uri, at, caption }`. Without `at`, the last picture of the page. */
+/** A list of pictures, each `{ job, uri, at, caption }`. */
 export function pictures(list) {
-  return h("ul.pictures", {}, list.map((one) => h("li", {}, picture(one))));
+  return h("ul.pictures", {}, list.map(picture));
 }
 
-function picture({ job, uri, at, caption }) {
+/** An entry of such a list. Without `at`, the last picture of the page. */
+export function picture({ job, uri, at, caption }) {
   const of = (kind) => address(path(job, "capture"), { uri: `urn:${kind}:${uri}`, at });
-  const image = h("img", { src: of("thumbnail"), alt: `Window of ${uri}`, loading: "lazy", width: 320, height: 200 });
+  const image = h("img", { src: of("thumbnail"), alt: `Window of ${uri}`, loading: "lazy" });
   const holder = h("a.picture", { href: of("view"), target: "_blank", rel: "noreferrer" }, image);
   image.addEventListener("error", () => holder.replaceWith(h("p.picture.muted", {}, "No picture archived")));
-  return h("figure", {}, holder, h("figcaption", {}, caption));
+  return h("li", {}, h("figure", {}, holder, h("figcaption", {}, caption)));
 }

@@ -8,7 +8,7 @@ import { Bars, Histogram, TimeChart } from "../charts.js";
 import { bytes, count, duration, percent, rate, short, when } from "../format.js";
 import { badge, heading, jobActions, link, place, read, readPlugins, uriLink } from "../job.js";
 import { failed } from "../notice.js";
-import { pictures } from "../pictures.js";
+import { picture } from "../pictures.js";
 import { follow } from "../stream.js";
 import { Table } from "../table.js";
 
@@ -132,7 +132,7 @@ class Browsers {
   constructor(job) {
     this.job = job;
     this.isAtWork = false;
-    this.shown = "[]";
+    this.shown = new Map();
     this.figures = h("p.muted");
     this.table = new Table({
       caption: "Pages in browsers",
@@ -142,13 +142,14 @@ class Browsers {
         { title: "In browsers", isHead: true, isWide: true, cell: (one) => uriLink(job, one.uri) },
         { title: "Activity", cell: (one) => (one.behavior ? `${one.behavior}, step ${count(one.step)}` : ACTIVITIES[one.activity]) },
         { title: "Since", cell: (one) => when(one.activity_since, { isShort: true }) },
-        { title: "In all", cell: (one) => when(one.since, { isShort: true }) },
+        { title: "Begun", cell: (one) => when(one.since, { isShort: true }) },
         { title: "Requests", isNumber: true, cell: (one) => count(one.requests) },
         { title: "Refused", isNumber: true, cell: (one) => count(one.refused) },
       ],
     });
     this.element = h("section", { hidden: true }, this.table.element, this.figures);
-    this.pictures = h("section.card", { hidden: true });
+    this.list = h("ul.pictures");
+    this.pictures = h("section.card", { hidden: true }, h("h2", {}, "Rendered last"), this.list);
   }
 
   show(browsers) {
@@ -174,12 +175,19 @@ class Browsers {
     this.showPictures([...new Set(rendered.map((visit) => visit.uri))].slice(0, PICTURES));
   }
 
+  // Pictures that are there stay, but for those of a page that was rendered again: it has come to the front.
   showPictures(uris) {
-    const now = JSON.stringify(uris);
-    if (now === this.shown) return;
-    this.shown = now;
+    const before = this.shown;
+    if (uris.join(" ") === [...before.keys()].join(" ")) return;
+    const places = [...before.keys()];
+    this.shown = new Map(
+      uris.map((uri, n) => {
+        const stays = before.has(uri) && n >= places.indexOf(uri);
+        return [uri, stays ? before.get(uri) : picture({ job: this.job, uri, caption: uriLink(this.job, uri) })];
+      }),
+    );
     this.pictures.hidden = uris.length === 0;
-    put(this.pictures, h("h2", {}, "Rendered last"), pictures(uris.map((uri) => ({ job: this.job, uri, caption: uriLink(this.job, uri) }))));
+    put(this.list, [...this.shown.values()]);
   }
 }
 
