@@ -50,7 +50,7 @@ pub(crate) struct Options {
     opilio: Option<PathBuf>,
 }
 
-/// What was seen of a crawl at one moment.
+/// Figures of a crawl at one moment.
 #[derive(Clone, Copy, Default)]
 struct Look {
     rendered: usize,
