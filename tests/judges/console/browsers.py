@@ -46,7 +46,7 @@ def look(page, screenshot, heading, options, faults, axe):
     page.get_by_role("heading", name=heading).scroll_into_view_if_needed()
     picture = page.locator(".pictures img").first
     expect(picture).to_be_visible()
-    page.wait_for_function("document.querySelector('.pictures img').naturalWidth > 0")
+    expect(picture).to_have_js_property("naturalWidth", 640)
     page.screenshot(path=screenshot, full_page=True)
     width = page.evaluate("document.documentElement.scrollWidth")
     if width > options["viewport"]["width"]:
