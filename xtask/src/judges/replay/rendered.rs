@@ -180,13 +180,17 @@ new IntersectionObserver(async (seen) => {
 </script>";
 
 /// Loads parts by clicks.
-const MORE: &str = r"<div id=parts></div><button onclick=more()>Load more</button><script>
+const MORE: &str = r"<div id=parts></div><button>Load more</button><script>
 let part = 0;
-async function more() {
+const button = document.querySelector('button');
+// pywb wraps scripts, so that attributes of handlers do not see their functions.
+button.onclick = async () => {
+    button.disabled = true;
     const text = await (await fetch(`/part/${++part}`)).text();
     document.querySelector('#parts').insertAdjacentHTML('beforeend', `<h2 class=part>${text}</h2>`);
-    if (part === 3) document.querySelector('button').remove();
-}
+    button.disabled = false;
+    if (part === 3) button.remove();
+};
 </script>";
 
 /// A picture in sight, one far below, and one that depends on the screen.
@@ -194,10 +198,10 @@ const LAZY: &str = r"<img id=near loading=lazy src=/red.svg>
 <img id=choice srcset='/green.svg 1x, /blue.svg 2x' alt=''>
 <div style='height: 6000px'></div><img id=far loading=lazy src='/blue.svg'>";
 
-/// A frame, a shadow root, and a page that goes on without the WebSocket that it wanted.
-const PARTS: &str = r"<iframe src=/frame width=400 height=80></iframe><div id=host></div><p id=socket>waits</p><script>
+/// A frame, a shadow root, and a WebSocket, which is refused. In pywb's replay it neither opens nor fails.
+const PARTS: &str = r"<iframe src=/frame width=400 height=80></iframe><div id=host></div><script>
 const shadow = document.querySelector('#host').attachShadow({mode: 'open'});
 shadow.innerHTML = '<style>b { color: rgb(180, 30, 30) }</style><b>In the shadow.</b>';
 const socket = new WebSocket('ws://' + location.host + '/live');
-socket.onerror = () => { document.querySelector('#socket').textContent = 'without a socket' };
+socket.onmessage = () => { document.body.textContent = 'not in the archive' };
 </script>";
