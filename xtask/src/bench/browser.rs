@@ -89,6 +89,11 @@ pub(super) fn run(options: &Options) -> Result<()> {
     println!(
         "render  seconds  requests  rendered  answers for applications  pages/min  CPU s (own + browsers)  pages/min and core"
     );
+    // Components are compiled before anything is measured.
+    empty(&folder)?;
+    let first = profile(&seed, "auto", options.processes) + "limits.documents = 1\n";
+    fs::write(folder.join("profile.toml"), first)?;
+    watch(&binary, &folder)?;
     let mut watched = None;
     for render in ["never", "auto", "always"] {
         empty(&folder)?;
