@@ -106,6 +106,12 @@ pub(super) fn run(options: &Options) -> Result<()> {
             .iter()
             .filter(|seen| seen.target.starts_with("/api/"))
             .count();
+        let applications = (0..pages).filter(|page| is_application(*page)).count();
+        ensure!(
+            render == "never" || answers >= applications,
+            "only {answers} of {applications} applications were rendered with {render:?}; see {}",
+            folder.display()
+        );
         let processor = crawl.own_time + crawl.browser_time;
         let a_minute = |time: Duration| 60.0 * pages as f64 / time.as_secs_f64();
         println!(
@@ -114,7 +120,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
             requests.len() - before,
             rendered(&folder.join("job")),
             answers,
-            (0..pages).filter(|page| is_application(*page)).count(),
+            applications,
             a_minute(crawl.time),
             processor.as_secs_f64(),
             crawl.own_time.as_secs_f64(),
