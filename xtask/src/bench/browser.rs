@@ -10,13 +10,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use opilio_test_web::{Reply, Web};
+use opilio_test_web::{Reply, Site, Web};
 
 use super::cost::empty;
 use super::processes::{self, Processes};
 use crate::{command, repository};
 
-const SITE: &str = "mixed.localhost";
+/// Hosts of the site. Of each, one page at a time is visited.
+const HOSTS: usize = 4;
 
 /// Pages of ten that are applications.
 const APPLICATIONS_OF_TEN: usize = 3;
@@ -81,7 +82,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
     let folder = repository::root().join("target/bench/browser");
     let runtime = tokio::runtime::Runtime::new()?;
     let web = runtime.block_on(site(pages).serve())?;
-    let seed = web.url(SITE, "/");
+    let seeds: Vec<String> = (0..HOSTS).map(|host| web.url(&name(host), "/")).collect();
     println!(
         "{pages} pages, {APPLICATIONS_OF_TEN} of 10 of them applications; {} browsers",
         options.processes
@@ -91,13 +92,13 @@ pub(super) fn run(options: &Options) -> Result<()> {
     );
     // Components are compiled before anything is measured.
     empty(&folder)?;
-    let first = profile(&seed, "auto", options.processes) + "limits.documents = 1\n";
+    let first = profile(&seeds, "auto", options.processes) + "limits.documents = 1\n";
     fs::write(folder.join("profile.toml"), first)?;
     watch(&binary, &folder)?;
     let mut watched = None;
     for render in ["never", "auto", "always"] {
         empty(&folder)?;
-        let profile = profile(&seed, render, options.processes);
+        let profile = profile(&seeds, render, options.processes);
         fs::write(folder.join("profile.toml"), profile)?;
         let before = web.requests().len();
         let crawl = watch(&binary, &folder)?;
@@ -138,19 +139,29 @@ fn is_application(page: usize) -> bool {
     page % 10 < APPLICATIONS_OF_TEN
 }
 
-/// A home page that links to lists, and lists that link to all pages.
+/// On each host, a home page that links to lists, and lists that link to its pages.
 fn site(pages: usize) -> opilio_test_web::WebBuilder {
     let mut web = Web::builder();
-    let site = web.site(SITE);
-    let lists = pages.div_ceil(LIST);
-    let home = links((0..lists).map(|list| format!("/list/{list}")));
-    site.page("/", page("Home", &home));
-    for list in 0..lists {
-        let of_list = list * LIST..pages.min((list + 1) * LIST);
-        let of_list = page("List", &links(of_list.map(target)));
-        site.page(&format!("/list/{list}"), of_list);
+    for host in 0..HOSTS {
+        let of_host: Vec<usize> = (host..pages).step_by(HOSTS).collect();
+        fill(web.site(&name(host)), &of_host);
     }
-    for number in 0..pages {
+    web
+}
+
+fn name(host: usize) -> String {
+    format!("mixed-{host}.localhost")
+}
+
+fn fill(site: &mut Site, pages: &[usize]) {
+    let lists = pages.chunks(LIST);
+    let home = links((0..lists.len()).map(|list| format!("/list/{list}")));
+    site.page("/", page("Home", &home));
+    for (list, of_list) in lists.enumerate() {
+        let of_list = links(of_list.iter().map(|number| target(*number)));
+        site.page(&format!("/list/{list}"), page("List", &of_list));
+    }
+    for &number in pages {
         let title = format!("Page {number}");
         let body = match is_application(number) {
             true => {
@@ -177,7 +188,6 @@ fn site(pages: usize) -> opilio_test_web::WebBuilder {
     );
     site.page("/app.js", Reply::ok("text/javascript", APPLICATION));
     site.page("/logo.svg", Reply::ok("image/svg+xml", LOGO));
-    web
 }
 
 fn links(targets: impl Iterator<Item = String>) -> String {
@@ -208,12 +218,12 @@ document.querySelector('#root').innerHTML =
 
 const LOGO: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"200\" height=\"60\"><rect width=\"200\" height=\"60\" fill=\"teal\"/></svg>";
 
-fn profile(seed: &str, render: &str, processes: usize) -> String {
+fn profile(seeds: &[String], render: &str, processes: usize) -> String {
     let sandbox = !command::is_root();
     format!(
         r#"name = "bench"
 strategy = "snapshot"
-seeds = ["{seed}"]
+seeds = {seeds:?}
 browser.render = "{render}"
 browser.processes = {processes}
 browser.sandbox = {sandbox}
