@@ -28,7 +28,7 @@ def run(browser, served, seed, axe, screenshots, **_):
         file.write(daemon.PROFILE + daemon.LOOPBACK + PROFILE)
     served.ask("POST", "jobs", {"name": JOB, "profile": "rendering", "seeds": [seed], "start": True})
     for screen, options in SCREENS.items():
-        with daemon.opened(browser, faults, expects=["status of 40[134]"], reduced_motion="reduce", **options) as page:
+        with daemon.opened(browser, faults, expects=["status of 40[1349]"], reduced_motion="reduce", **options) as page:
             served.sign_in(page)
             page.goto(served.of_job(job=JOB))
             # Pages come and go; the figures stay.
