@@ -3,11 +3,13 @@
 use anyhow::Result;
 
 mod bare_client;
+mod browser;
 mod cost;
 mod hosts;
 pub(crate) mod measured;
 mod opilio;
 mod peers;
+mod processes;
 mod revisits;
 mod web;
 
@@ -20,6 +22,8 @@ pub(crate) enum Bench {
     Revisits(revisits::Options),
     /// Crawl many hosts politely, and as many pages of two hosts without delays.
     Hosts(hosts::Options),
+    /// Crawl a site of articles and applications with a browser for no page, for those that need one, and for all; look for leaks.
+    Browser(browser::Options),
     /// The web of the benchmarks: prints its port, serves until its standard input ends.
     #[command(hide = true)]
     Web(web::Options),
@@ -34,6 +38,7 @@ pub(crate) fn run(bench: Bench) -> Result<()> {
         Bench::Peers(options) => peers::run(&options),
         Bench::Revisits(options) => revisits::run(&options),
         Bench::Hosts(options) => hosts::run(&options),
+        Bench::Browser(options) => browser::run(&options),
         Bench::Web(options) => web::run(&options),
         Bench::BareClient(options) => bare_client::run(&options),
     }

@@ -1,10 +1,13 @@
 //! `opilio demo` and `opilio selftest`: a crawl of the demo web, which is served until the crawl ends.
 
+use std::fs;
 use std::future;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use opilio_browser::{BrowserError, BrowserExecutable, BrowserSettings};
 use opilio_crawl::{End, Order, ProfileSource, Summary, is_job};
 use opilio_test_web::{Web, demo};
 
@@ -25,10 +28,17 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 /// Crawls the demo web and suggests further commands.
 pub(crate) async fn run(args: DemoArgs) -> Result<u8> {
     let quiet = args.display.quiet || args.display.json;
-    let profile = ProfileSource::Builtin("demo".to_owned());
+    let chromium = BrowserExecutable::find(&BrowserSettings::default()).await;
+    let profile = match &chromium {
+        Ok(_) => ProfileSource::Text {
+            file: "demo-browser.toml".to_owned(),
+            text: rendering(),
+        },
+        Err(_) => ProfileSource::Builtin("demo".to_owned()),
+    };
     let (code, _, done) = crawl(&args, profile, async |_| future::pending().await).await?;
     if let (false, Some(summary)) = (quiet, done) {
-        terminal::out!("{}", what_next(&summary));
+        terminal::out!("{}", what_next(&summary, chromium.err()));
     }
     Ok(code)
 }
@@ -104,17 +114,38 @@ fn temporary_job() -> PathBuf {
     std::env::temp_dir().join(format!("opilio-demo-{now}-{}", std::process::id()))
 }
 
-fn what_next(summary: &Summary) -> String {
+/// Profile of the demo where Chromium is installed: it renders the page that needs it. Behaviours have nothing to do there.
+fn rendering() -> String {
+    // Chromium's sandbox refuses root. The only page is our own.
+    let is_root = fs::metadata("/proc/self").is_ok_and(|it| it.uid() == 0);
+    let sandbox = !is_root;
+    format!(
+        "extends = \"demo\"\nbrowser.render = \"auto\"\nbrowser.sandbox = {sandbox}\nstacks.behave = []\n"
+    )
+}
+
+fn what_next(summary: &Summary, no_chromium: Option<BrowserError>) -> String {
     let job = summary.job.display();
     // The command as it was called, so that the lines can be pasted.
     let opilio = std::env::args()
         .next()
         .unwrap_or_else(|| "opilio".to_owned());
+    let rendered = match no_chromium {
+        None => format!(
+            "  grep rendered {job}/logs/crawl.log
+      prices.html is empty until its script has run: Chromium rendered it, and what it requested and links to was archived"
+        ),
+        Some(problem) => format!(
+            "  prices.html is empty until its script has run, and was archived without its prices
+      {problem}; then `{opilio} demo` renders it"
+        ),
+    };
     format!(
         "
 Next steps:
   less {job}/logs/crawl.log
       one line per visit: the news changes, the time of day in clock.html does not count
+{rendered}
   warcio index {job}/warcs/*.gz
       any WARC tool reads the archive
   {opilio} selftest

@@ -58,6 +58,7 @@ static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         "assets/schema.js" "schema.js" SCRIPT;
         "assets/checkpoints.js" "checkpoints.js" SCRIPT;
         "assets/job.js" "job.js" SCRIPT;
+        "assets/pictures.js" "pictures.js" SCRIPT;
         "assets/pages/admin.js" "pages/admin.js" SCRIPT;
         "assets/pages/alerts.js" "pages/alerts.js" SCRIPT;
         "assets/pages/compare.js" "pages/compare.js" SCRIPT;

@@ -14,6 +14,7 @@ use super::{
 use crate::explain_uri::ExplainedUri;
 use crate::hosts::{HostReport, HostTotals};
 use opilio_crawl::live::{CrawlState, FetchInFlight};
+use opilio_crawl::render_board::BrowsersStatus;
 use opilio_crawl::tables::TableReport;
 use opilio_job::alerts::Alert;
 use opilio_job::breakdown::Breakdown;
@@ -277,6 +278,9 @@ pub struct Status {
     pub visits: Option<VisitCounts>,
     /// URIs in process, longest first; at most 100.
     pub in_flight: Vec<FetchInFlight>,
+    /// Pages that browsers have now, and counts; not set if no page was to be rendered so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub browsers: Option<BrowsersStatus>,
     /// Active alerts, most severe first.
     #[serde(default)]
     pub alerts: Vec<Alert>,

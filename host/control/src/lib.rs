@@ -71,6 +71,7 @@ pub use handover::{HandoverAtRest, HandoverList, handover_list};
 pub use hosts::{HostReport, HostSelection, HostSort, HostTotals};
 pub use metrics::{Figures, metrics};
 pub use opilio_crawl::live::{CrawlState, FetchInFlight};
+pub use opilio_crawl::render_board::{BrowsersStatus, PageActivity, PageInBrowser, RenderFigures};
 pub use opilio_crawl::settings::Effect;
 pub use opilio_frontier::{Overdue, QueueState, Statistics, status_words};
 pub use opilio_job::history::{Change, Changed, OverrideAction};

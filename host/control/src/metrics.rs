@@ -362,6 +362,7 @@ mod tests {
             statistics: opilio_frontier::Statistics::default(),
             visits: None,
             in_flight: Vec::new(),
+            browsers: None,
             share: Share {
                 bytes_per_second: Some(1000),
                 connections: Some(6),

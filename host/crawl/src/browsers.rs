@@ -6,6 +6,7 @@ use opilio_browser::{BrowserError, BrowserExecutable, BrowserPool, BrowserSettin
 use opilio_profile::{Diagnostic, Profile};
 use tokio::sync::Mutex;
 
+use crate::render_board::RenderBoard;
 use crate::rendered_captures::RenderedCaptures;
 
 /// Name of the folder in a job that has the profiles of its browsers.
@@ -21,6 +22,8 @@ pub(crate) struct Browsers {
     pool: Mutex<Option<BrowserPool>>,
     /// Captures that their pages have brought.
     pub(crate) captures: RenderedCaptures,
+    /// Pages that are being rendered, and counts.
+    pub(crate) board: RenderBoard,
 }
 
 impl Browsers {
@@ -31,6 +34,7 @@ impl Browsers {
             folder: job.join(FOLDER),
             pool: Mutex::default(),
             captures: RenderedCaptures::default(),
+            board: RenderBoard::default(),
         }
     }
 

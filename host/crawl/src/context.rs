@@ -28,6 +28,7 @@ use crate::membership::JobMembership;
 use crate::observers::Observers;
 use crate::plugin_factory::PluginFactory;
 use crate::records;
+use crate::render_board::BrowsersStatus;
 use crate::servers::Servers;
 use crate::tables::TableKeeper;
 use opilio_job::alerts::{Alert, AlertBoard, AlertKind, Event, Notice, Notifier, Severity};
@@ -261,6 +262,11 @@ impl CrawlContext {
             .await
             // The state of the writer's file is unknown: the next start repairs it.
             .map_err(|panic| Halt::Worker(panic.to_string()))??)
+    }
+
+    /// The pages that browsers have now, and counts; `None` if no page was to be rendered so far.
+    pub fn browsers_status(&self) -> Option<BrowsersStatus> {
+        self.network.browsers.board.status()
     }
 
     /// Computes the digests of a payload that the profile asks for.

@@ -34,6 +34,7 @@ pub mod plugin_factory;
 mod progress_log;
 pub mod reconcile;
 mod records;
+pub mod render_board;
 mod rendered_captures;
 mod replace;
 pub mod sample;

@@ -227,7 +227,7 @@ pub(crate) fn page_info(
     for resource in &report.resources {
         let mut entry = serde_json::json!({
             "status": resource.status.unwrap_or(0),
-            "type": resource_type(resource.destination.as_deref()),
+            "type": resource_type(resource),
         });
         if let Some(media_type) = &resource.media_type {
             entry["mime"] = media_type.as_str().into();
@@ -256,9 +256,15 @@ pub(crate) fn page_info(
     info.to_string()
 }
 
+/// Returns `true` if this is the URI of a WebSocket.
+pub(crate) fn is_web_socket(uri: &str) -> bool {
+    uri.starts_with("ws:") || uri.starts_with("wss:")
+}
+
 /// Chromium's name for the use of a response, from that in `Sec-Fetch-Dest`.
-fn resource_type(destination: Option<&str>) -> &'static str {
-    match destination {
+fn resource_type(resource: &opilio_browser::PageResource) -> &'static str {
+    match resource.destination.as_deref() {
+        _ if is_web_socket(&resource.uri) => "WebSocket",
         Some("document" | "iframe" | "frame") => "Document",
         Some("style") => "Stylesheet",
         Some("image") => "Image",

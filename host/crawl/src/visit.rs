@@ -427,6 +427,8 @@ impl Driver for CrawlVisit<'_> {
     async fn store_about_page(&self, records: Vec<Record>) -> Result<(), Halt> {
         if !records.is_empty() {
             self.context.archive(records).await?;
+            let board = &self.context.network.browsers.board;
+            board.archived(self.pipeline.issue.uri.as_str());
         }
         Ok(())
     }

@@ -14,6 +14,7 @@ import traceback
 from playwright.sync_api import sync_playwright
 
 import actions
+import browsers
 import daemon
 import keyboard
 import looks
@@ -37,7 +38,7 @@ def main():
     try:
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-            for story in [actions, reading, keyboard, profiles, store, roles, looks, tabs, wide, many, outage]:
+            for story in [actions, reading, browsers, keyboard, profiles, store, roles, looks, tabs, wide, many, outage]:
                 name, began = story.__name__, time.monotonic()
                 try:
                     found = story.run(browser, served, seed=seed, axe=axe, screenshots=screenshots, store=bucket)

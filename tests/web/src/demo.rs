@@ -68,6 +68,8 @@ pub fn expected(web: &Web) -> Vec<(String, Expected)> {
         (WWW, "/paper.svg", Archived(200)),
         (WWW, "/app.js", Archived(200)),
         (WWW, "/data/stories.json", Archived(200)),
+        (WWW, "/prices.html", Archived(200)),
+        (WWW, "/prices.js", Archived(200)),
         (WWW, "/inline.png", Archived(200)),
         (WWW, "/striped.png", Archived(200)),
         (WWW, "/clock.html", Unchanged),
@@ -142,7 +144,7 @@ fn front(site: &mut Site) {
 <img src="{images}/press.png" srcset="{images}/press-2x.png 2x" alt="The press">
 <nav><a href="about.html">About</a> <a href=/clock.html>Time</a> <a href='/latin.html'>Latín</a>
 <a href="/café.html">Café</a> <a href="zipped.html">Zipped</a> <a href="chunked.html">Chunked</a>
-<a href="/moved">Moved</a> <a href="/round">Round</a> <a href="/missing.html">Missing</a>
+<a href="/prices.html">Prices</a> <a href="/moved">Moved</a> <a href="/round">Round</a> <a href="/missing.html">Missing</a>
 <a href="/gone.html">Gone</a> <a href="/broken.html">Broken</a> <a href="/private/secret.html">Secret</a>
 <a href="/calendar/1">Calendar</a> <a href="/loop/">Loop</a> <a href="{news}/">News</a>
 <a href="{elsewhere}/">Elsewhere</a> <a href="{images}/gallery.html">Gallery</a>
@@ -185,6 +187,25 @@ fn front(site: &mut Site) {
         "/data/stories.json",
         Reply::ok("application/json", r#"{"stories": 2}"#),
     );
+    // Nothing names the data and the page of a price but the script, once it runs.
+    site.page(
+        "/prices.html",
+        page(
+            "Prices",
+            "<div id=\"root\"></div><script type=\"module\" src=\"/prices.js\"></script>",
+        ),
+    );
+    site.page("/prices.js", Reply::ok("text/javascript", PRICES));
+    site.page(
+        "/data/prices.json",
+        Reply::ok("application/json", r#"{"barley": 7, "wheat": 9}"#),
+    );
+    for grain in ["barley", "wheat"] {
+        site.page(
+            &format!("/price/{grain}.html"),
+            page(grain, "<p>Found by a browser.</p>"),
+        );
+    }
     site.page("/inline.png", png(1));
     site.page("/striped.png", png(2));
     site.answer("/clock.html", |seen| {
@@ -328,6 +349,14 @@ fn zipped(body: &str) -> Reply {
         .unwrap_or_default();
     Reply::ok("text/html; charset=utf-8", bytes).with("content-encoding", "gzip")
 }
+
+/// The script of a page that is empty without it.
+const PRICES: &str = "const root = document.querySelector('#root');
+const data = await (await fetch(['', 'data', 'prices.json'].join('/'))).json();
+root.innerHTML = '<h1>Prices</h1>' + Object.entries(data)
+    .map(([grain, price]) => `<p><a href=${['', 'price', grain].join('/')}.html>${grain}</a>: ${price}</p>`)
+    .join('');
+";
 
 /// A picture of one grey pixel; different for each shade.
 fn png(shade: u8) -> Reply {

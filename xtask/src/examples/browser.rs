@@ -7,6 +7,7 @@ use opilio_test_web::{Reply, Web};
 
 use super::crawl::{Crawl, asked};
 use super::steps::Steps;
+use crate::command::is_root;
 use crate::repository::root;
 
 /// With this variable, a machine without Chromium is an error. CI sets it.
@@ -113,15 +114,4 @@ fn behave(crawl: &Crawl) -> Result<()> {
         );
     }
     Ok(())
-}
-
-#[cfg(unix)]
-fn is_root() -> bool {
-    use std::os::unix::fs::MetadataExt;
-    std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
-}
-
-#[cfg(not(unix))]
-fn is_root() -> bool {
-    false
 }

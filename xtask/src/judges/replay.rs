@@ -1,6 +1,7 @@
 //! Archives of a small web, judged by whoever reads archives: warcio, jwarc, cdxj-indexer, py-wacz, and pywb with
 //! Chromium, in which every page must look as the live one did.
 
+mod rendered;
 mod web;
 
 use std::fs;
@@ -124,6 +125,7 @@ pub(super) async fn judge(home: &Path, opilio: &Path) -> Result<()> {
             .arg(chromium)
             .arg(&home),
     )?;
+    rendered::judge(&home, opilio, &python, chromium).await?;
     println!(
         "replay: {captures} captures and {fuzzed} fuzzed URIs indexed alike; screenshots are in {}",
         home.display()

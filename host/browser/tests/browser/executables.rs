@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use opilio_browser::{BrowserError, BrowserPool, BrowserSettings, PageSession};
+use opilio_browser::{BrowserError, BrowserPool, BrowserSettings, PageError, PageSession};
 use tempfile::TempDir;
 
 use crate::chromium::{TestPool, settings};
@@ -102,6 +102,45 @@ async fn root_with_the_sandbox_on_is_told_the_remedy() {
         error.to_string().contains("user other than root"),
         "{error}"
     );
+    test.close().await;
+}
+
+#[tokio::test]
+async fn a_browser_that_refuses_the_certificates_of_the_proxy_is_named_with_its_remedy() {
+    let Some(test) = TestPool::with(|_| {}).await else {
+        return;
+    };
+    let chromium = test.pool.executable();
+    let folder = TempDir::new().expect("a folder");
+    // As a wrapper or a policy of the machine may do it.
+    let without = format!(
+        "for it in \"$@\"; do\n  shift\n  case $it in --ignore-certificate-errors-spki-list=*) ;; *) set -- \"$@\" \"$it\" ;; esac\n\
+         done\nexec {} \"$@\"",
+        chromium.path.display()
+    );
+    let version = format!("Chromium {}", chromium.version);
+    let settings = BrowserSettings {
+        executable: Some(script(folder.path(), &version, &without)),
+        ..settings()
+    };
+    let pool = BrowserPool::new(settings, folder.path().join("browsers")).await;
+    let pool = pool.expect("a browser");
+    let page = PageSession::open(&pool, Arc::new(NoNetwork)).await;
+    let mut page = page.expect("it starts");
+    let error = page.load("https://site.test/").await;
+    let Err(PageError::Browser(error)) = error else {
+        panic!("{error:?}");
+    };
+    assert!(
+        matches!(error, BrowserError::ProxyNotUsed { .. }),
+        "{error}"
+    );
+    assert!(
+        error.to_string().contains("/etc/chromium/policies"),
+        "{error}"
+    );
+    page.close().await;
+    pool.close().await;
     test.close().await;
 }
 

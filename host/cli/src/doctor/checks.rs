@@ -25,7 +25,7 @@ pub(super) fn all(environment: &Environment, needs: &Needs) -> Vec<Finding> {
         services::names(&environment.lookup),
         services::clock(&environment.clock),
         services::certificates(&environment.certificates),
-        services::chromium(environment.chromium.as_ref()),
+        services::chromium(&environment.chromium),
     ];
     findings.push(match &environment.daemon {
         Some(daemon) => daemon::configured(daemon),
@@ -100,7 +100,10 @@ mod tests {
                 roots: 140,
                 problems: Vec::new(),
             },
-            chromium: None,
+            chromium: Chromium {
+                is_needed: false,
+                found: Err("no Chromium found".to_owned()),
+            },
             daemon: Some(Daemon {
                 file: "/etc/opilio/opilio.toml".into(),
                 problem: None,
@@ -357,15 +360,11 @@ mod tests {
             Warning,
             "1 cannot be read: bad.pem",
         );
-        let broken = Chromium {
-            path: "/usr/bin/chromium".into(),
-            version: Err("exit status: 127".to_owned()),
-        };
         check(
-            |it| it.chromium = Some(broken),
+            |it| it.chromium.is_needed = true,
             "chromium",
-            Warning,
-            "does not run",
+            Error,
+            "no Chromium found",
         );
     }
 

@@ -19,7 +19,7 @@ pub(super) struct Environment {
     pub(super) lookup: Lookup,
     pub(super) clock: Clock,
     pub(super) certificates: Certificates,
-    pub(super) chromium: Option<Chromium>,
+    pub(super) chromium: Chromium,
     /// The daemon; `None`: it has no configuration file here.
     pub(super) daemon: Option<Daemon>,
     /// The cluster of the daemon's configuration, if it has one.
@@ -103,9 +103,10 @@ pub(super) struct Certificates {
 
 #[derive(Clone, Debug)]
 pub(super) struct Chromium {
-    pub(super) path: PathBuf,
-    /// Its version, or the reason why it does not run.
-    pub(super) version: Result<String, String>,
+    /// `true` if the profile renders pages.
+    pub(super) is_needed: bool,
+    /// Its version and path, or the reason why none can be used, with the remedy.
+    pub(super) found: Result<String, String>,
 }
 
 /// NATS, and the nodes that use it.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use opilio_browser::{BrowserExecutable, BrowserSettings};
 use opilio_console::{ClusterFile, ConfigError, DaemonConfig, ListedNode, Tokens};
 use opilio_fetch::{AddressPolicy, Fetcher, HeadVerdict, NameServer, Request, Trust};
 use opilio_profile::Profile;
@@ -19,9 +20,6 @@ use super::environment::{
 use super::linux;
 use crate::crawl::component_cache;
 use crate::node;
-
-/// Names of Chromium, in the order in which they are tried.
-const CHROMIUM: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 
 /// Longest time for one answer of a name server, the daemon, or another program.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -43,7 +41,7 @@ pub(super) async fn examine(
         lookup: look_up(profile, host).await,
         clock: clock(),
         certificates: certificates(),
-        chromium: chromium().await,
+        chromium: chromium(profile).await,
         daemon,
         cluster: match cluster {
             Some(cluster) => Some(nats(cluster).await),
@@ -217,20 +215,18 @@ fn certificates() -> Certificates {
     }
 }
 
-async fn chromium() -> Option<Chromium> {
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    let path = std::env::split_paths(&folders)
-        .flat_map(|folder| CHROMIUM.map(|name| folder.join(name)))
-        .find(|path| path.is_file())?;
-    let mut command = tokio::process::Command::new(&path);
-    command.arg("--version").kill_on_drop(true);
-    let version = match tokio::time::timeout(PATIENCE, command.output()).await {
-        Err(_) => Err(format!("no answer after {} s", PATIENCE.as_secs())),
-        Ok(Err(problem)) => Err(problem.to_string()),
-        Ok(Ok(output)) if !output.status.success() => Err(output.status.to_string()),
-        Ok(Ok(output)) => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
+async fn chromium(profile: &Profile) -> Chromium {
+    let settings = BrowserSettings {
+        executable: profile.settings().browser.executable.clone(),
+        ..BrowserSettings::default()
     };
-    Some(Chromium { path, version })
+    let found = BrowserExecutable::find(&settings).await;
+    Chromium {
+        is_needed: profile.renders_by().is_some(),
+        found: found
+            .map(|it| format!("{} ({})", it.version, it.path.display()))
+            .map_err(|problem| problem.to_string()),
+    }
 }
 
 /// Connects to the NATS of a cluster, and lists its nodes. Changes nothing.

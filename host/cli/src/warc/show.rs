@@ -115,7 +115,8 @@ impl Which {
         if text.bytes().all(|c| c.is_ascii_digit()) {
             return Ok(Which::Offset(row::offset(text)?));
         }
-        if bare(text).starts_with("urn:") {
+        // Records about a rendered page have its URI within their own, such as urn:view:http://example.org/.
+        if bare(text).starts_with("urn:") && !text.contains("://") {
             return Ok(Which::Id(bare(text).to_owned()));
         }
         // Only a suffix that looks like a date counts: user@host has an @ as well.
@@ -310,6 +311,10 @@ mod tests {
         check("1234", Which::Offset(1234));
         check("<urn:uuid:1>", Which::Id("urn:uuid:1".into()));
         check("http://a/", Which::Uri("http://a/".into(), None));
+        check(
+            "urn:view:http://a/@2026",
+            Which::Uri("urn:view:http://a/".into(), at("2026-01-01T00:00:00Z")),
+        );
         check("http://u@a/", Which::Uri("http://u@a/".into(), None));
         check(
             "http://u@a/@2026",

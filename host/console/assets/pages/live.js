@@ -7,11 +7,16 @@ import { h, put, say } from "../dom.js";
 import { Bars, Histogram, TimeChart } from "../charts.js";
 import { bytes, count, duration, percent, rate, short, when } from "../format.js";
 import { badge, heading, jobActions, link, place, read, readPlugins, uriLink } from "../job.js";
+import { failed } from "../notice.js";
+import { picture } from "../pictures.js";
 import { follow } from "../stream.js";
 import { Table } from "../table.js";
 
 const EVERY = 3000;
 const SHOWN = 10;
+// Rendered pages that are shown, and the lines of crawl.log among which they are looked for.
+const PICTURES = 12;
+const LINES = 60;
 const SPANS = [
   [300, "5 minutes"],
   [3600, "an hour"],
@@ -44,6 +49,7 @@ export async function open(page) {
       { title: "Since", cell: (fetch) => when(fetch.since, { isShort: true }) },
     ],
   });
+  const browsers = new Browsers(page.job);
   let lastState = "";
   const readAgain = () => (readStatus(), readCharts(), checkpoints.again());
   const checkpoints = new Checkpoints(page, readAgain);
@@ -60,6 +66,7 @@ export async function open(page) {
     why.hidden = !overview.ended_why;
     tiles.status(status);
     flight.show((status.in_flight ?? []).slice(0, 20));
+    browsers.show(status.browsers);
     const standing = overview.alerts;
     put(alerts, standing > 0 && h("p.badge.bad", {}, link(page.job, "alerts", {}, `${count(standing)} ${standing === 1 ? "alert" : "alerts"}`)));
   };
@@ -102,11 +109,11 @@ export async function open(page) {
   );
   const [crumbs, head] = heading(page, page.job, buttons);
   head.firstElementChild.after(state, alerts);
-  put(page.main, crumbs, head, why, tiles.element, spans, charts.element, observed, h("section", {}, flight.element), checkpoints.element);
+  put(page.main, crumbs, head, why, tiles.element, spans, charts.element, observed, h("section", {}, flight.element), browsers.element, browsers.pictures, checkpoints.element);
   follow(`jobs/${encodeURIComponent(page.job)}/events`, { status: showStatus, back: readAgain }, page.signal);
   const timer = setInterval(() => document.hidden || readCharts(), EVERY);
   page.signal.addEventListener("abort", () => clearInterval(timer));
-  await Promise.all([readCharts(), checkpoints.again(), showObservers(page, observed)]);
+  await Promise.all([readCharts(), browsers.earlier(page).catch(failed), checkpoints.again(), showObservers(page, observed)]);
 }
 
 // What observers have reported, one link a report.
@@ -116,6 +123,72 @@ async function showObservers(page, element) {
   const links = reports.map((report) => link(page.job, "reports", { kind: `${report.observer}/${report.file}` }, `${report.observer}: ${report.file}`));
   put(element, "Reports of observers: ", links.flatMap((one, n) => (n === 0 ? [one] : [", ", one])));
   element.hidden = false;
+}
+
+const ACTIVITIES = { waiting: "waits for a browser", loading: "loading", extraction: "taking links, text and pictures", archiving: "archiving its requests" };
+
+/** What browsers do now, and pages that they have shown. */
+class Browsers {
+  constructor(job) {
+    this.job = job;
+    this.isAtWork = false;
+    this.shown = new Map();
+    this.figures = h("p.muted");
+    this.table = new Table({
+      caption: "Pages in browsers",
+      empty: "No page in a browser.",
+      key: (one) => `${one.uri} ${one.since}`,
+      columns: [
+        { title: "In browsers", isHead: true, isWide: true, cell: (one) => uriLink(job, one.uri) },
+        { title: "Activity", cell: (one) => (one.behavior ? `${one.behavior}, step ${count(one.step)}` : ACTIVITIES[one.activity]) },
+        { title: "Since", cell: (one) => when(one.activity_since, { isShort: true }) },
+        { title: "Begun", cell: (one) => when(one.since, { isShort: true }) },
+        { title: "Requests", isNumber: true, cell: (one) => count(one.requests) },
+        { title: "Refused", isNumber: true, cell: (one) => count(one.refused) },
+      ],
+    });
+    this.element = h("section", { hidden: true }, this.table.element, this.figures);
+    this.list = h("ul.pictures");
+    this.pictures = h("section.card", { hidden: true }, h("h2", {}, "Rendered last"), this.list);
+  }
+
+  show(browsers) {
+    this.isAtWork = Boolean(browsers);
+    this.element.hidden = !browsers;
+    if (!browsers) return;
+    const { pages, figures, last } = browsers;
+    this.table.show(pages);
+    this.showPictures(last);
+    const crashes = figures.crashes === 1 ? "crash" : "crashes";
+    say(
+      this.figures,
+      `This process: ${count(figures.rendered)} pages rendered, ${count(figures.cut_by_time)} of them cut by time; ${count(figures.not_rendered)} not rendered; ` +
+        `${count(figures.crashes)} ${crashes}; ${count(figures.requests)} requests, ${count(figures.refused)} of them refused.`,
+    );
+  }
+
+  /** Pages that an earlier process rendered last, as far as they are among the last lines of the log that mention such pages. */
+  async earlier(page) {
+    if (this.isAtWork) return;
+    const { visits } = await read(page, "crawl-log", { grep: "rendered", limit: LINES });
+    const rendered = visits.filter((visit) => visit.annotations.some((one) => /^rendered(:|$)/.test(one)));
+    this.showPictures([...new Set(rendered.map((visit) => visit.uri))].slice(0, PICTURES));
+  }
+
+  // Pictures that are there stay, but for those of a page that was rendered again: it has come to the front.
+  showPictures(uris) {
+    const before = this.shown;
+    if (uris.join(" ") === [...before.keys()].join(" ")) return;
+    const places = [...before.keys()];
+    this.shown = new Map(
+      uris.map((uri, n) => {
+        const stays = before.has(uri) && n >= places.indexOf(uri);
+        return [uri, stays ? before.get(uri) : picture({ job: this.job, uri, caption: uriLink(this.job, uri) })];
+      }),
+    );
+    this.pictures.hidden = uris.length === 0;
+    put(this.list, [...this.shown.values()]);
+  }
 }
 
 /** The figures. */

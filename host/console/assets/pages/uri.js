@@ -5,10 +5,12 @@ import { h, id, put } from "../dom.js";
 import { bytes, count, duration, utc, when, words } from "../format.js";
 import { badge, chooser, heading, link, queueLink, read, region, uriLink } from "../job.js";
 import { ask, failed, field } from "../notice.js";
+import { pictures } from "../pictures.js";
 import { Table, facts } from "../table.js";
 
 const EVERY = 3000;
 const VERSIONS = 200;
+const PICTURES = 12;
 
 /** Opens the page. */
 export async function open(page) {
@@ -16,6 +18,7 @@ export async function open(page) {
   const buttons = h("div.actions");
   const body = h("div");
   const captured = h("div");
+  const pictured = h("div");
   let shown = "";
   // Under which URI logs have it.
   const standsFor = () => (shown && JSON.parse(shown).uri?.uri) || uri;
@@ -32,7 +35,10 @@ export async function open(page) {
     if (stands !== standing) put(buttons, actions(page, uri, why, () => load().catch(failed)));
     standing = stands;
     const version = JSON.stringify(why.uri?.archived);
-    if (version !== archived) put(captured, why.uri && capture(page, why.uri));
+    if (version !== archived) {
+      put(captured, why.uri && capture(page, why.uri));
+      versionsShown(page, standsFor()).then((section) => put(pictured, section), failed);
+    }
     archived = version;
     // Another visit may have been noted.
     if (logged) logged.again();
@@ -43,7 +49,7 @@ export async function open(page) {
   crumbs.append(" / ", link(page.job, "uris", {}, "URIs"));
   const explained = region("Scope, filters, waits and settings", () => explain(page, uri));
   logged = region("Log entries", () => mentions(page, standsFor()));
-  put(page.main, crumbs, head, body, logged.element, captured, explained.element);
+  put(page.main, crumbs, head, body, logged.element, pictured, captured, explained.element);
   const timer = setInterval(() => document.hidden || load().catch(() => undefined), EVERY);
   page.signal.addEventListener("abort", () => clearInterval(timer));
 }
@@ -225,6 +231,19 @@ function capture(page, uri) {
     elsewhere,
     which,
     holder,
+  );
+}
+
+// What a browser showed of the page, version by version.
+async function versionsShown(page, uri) {
+  const { captures } = await get(path(page.job, "captures"), { uri: `urn:thumbnail:${uri}`, limit: PICTURES }, page.signal);
+  if (captures.length === 0) return null;
+  return h(
+    "section.card",
+    {},
+    h("h2", {}, "In the browser"),
+    h("p.hint", {}, "The window after the page had loaded and behaviours had operated it. A picture leads to a larger one."),
+    pictures(captures.map(({ date }) => ({ job: page.job, uri, at: endOf(date), caption: when(date) }))),
   );
 }
 

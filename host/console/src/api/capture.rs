@@ -45,7 +45,8 @@ const CODINGS: [&str; 5] = ["gzip", "x-gzip", "deflate", "br", "zstd"];
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Wanted {
-    /// URI of the capture.
+    /// URI of the capture. `urn:thumbnail:URI`, `urn:view:URI`, `urn:text:URI` and `urn:pageinfo:URI` select what a browser showed
+    /// of a page, with the URI as the job knows it.
     #[param(format = "uri")]
     pub(super) uri: String,
     /// Time: selects the last capture at or before it. Not set: the last archived version.
@@ -58,7 +59,7 @@ pub(crate) struct Wanted {
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Listed {
-    /// URI of the captures.
+    /// URI of the captures, or `urn:thumbnail:URI` and the like for records about a rendered page.
     #[param(format = "uri")]
     uri: String,
     /// Start after this capture: the `after` of the previous page.
@@ -212,6 +213,13 @@ pub(super) async fn known(
     caller: &Caller,
     asked: String,
 ) -> Result<Known, Problem> {
+    // A record about a rendered page. The frontier does not know it.
+    if asked.starts_with("urn:") {
+        return Ok(Known {
+            uri: asked,
+            last: None,
+        });
+    }
     let uri = asked.clone();
     let why = daemon.one(job, caller, Command::Why { uri }, |answer| match answer {
         CommandResponse::Why(why) => Some(why.uri),

@@ -125,6 +125,7 @@ pub(crate) fn status_of(known: &KnownJob) -> JobStatus {
             .unwrap_or_default(),
         visits: None,
         in_flight: Vec::new(),
+        browsers: None,
         alerts: held(&known.directory),
         census: Default::default(),
         share: Default::default(),

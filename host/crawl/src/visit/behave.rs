@@ -12,6 +12,7 @@ use opilio_visit::PageToRender;
 use super::CrawlVisit;
 use crate::behavior_steps::{BehaviorEnd, BehaviorRun, BehaviorSteps};
 use crate::lanes::LanePanic;
+use crate::render_board::PageOnBoard;
 
 /// The results of all behaviours of a page.
 #[derive(Default)]
@@ -44,12 +45,14 @@ impl CrawlVisit<'_> {
         &self,
         session: &mut PageSession,
         page: PageToRender<'_>,
+        on_board: &PageOnBoard,
     ) -> Result<Behaved, BehaveError> {
         let mut behaved = Behaved::default();
         let browser = &page.settings.browser;
         for staged in page.behaviors {
             let mut steps = BehaviorSteps::new(browser.page_steps, browser.screenshots);
-            let ended = self.operate(session, staged, page, &mut steps).await;
+            let operating = self.operate(session, staged, page, &mut steps, on_board);
+            let ended = operating.await;
             behaved.picture = steps.take_picture().or(behaved.picture);
             let run = |end| BehaviorRun {
                 name: staged.name.to_string(),
@@ -84,8 +87,10 @@ impl CrawlVisit<'_> {
         staged: &Staged,
         page: PageToRender<'_>,
         steps: &mut BehaviorSteps,
+        on_board: &PageOnBoard,
     ) -> Result<Option<Failure>, BehaveError> {
         while steps.may_continue() {
+            on_board.step(&staged.name, steps.steps() + 1);
             let seen = steps.look(session).await?;
             let (staged, visit) = (staged.clone(), page.visit.clone());
             let memory = steps.memory().to_vec();

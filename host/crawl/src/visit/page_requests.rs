@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use jiff::Timestamp;
-use opilio_browser::{FetchFuture, FetchRejection, PageBody, PageFetcher};
+use opilio_browser::{FetchFuture, FetchRejection, OpenedWebSocket, PageBody, PageFetcher};
 use opilio_fetch::{Exchange, FetchFailure, ResponseHead};
 use opilio_frontier::{Issue, Outcome, Quota, RequestInPassing, TallyKind, UriRecord};
 use opilio_uri::{Hop, Uri};
@@ -26,6 +26,7 @@ use crate::context::CrawlContext;
 use crate::error::Halt;
 use crate::live::Flight;
 use crate::records::{self, About};
+use crate::render_board::PageOnBoard;
 
 /// Annotation of a line in `crawl.log` whose request a browser made.
 const BY_BROWSER: &str = "browser";
@@ -51,6 +52,8 @@ pub(super) struct PageRequests {
     servers: Mutex<HashMap<String, Arc<PageServer>>>,
     tasks: Mutex<JoinSet<Result<(), Halt>>>,
     archived: Mutex<HashSet<Uri>>,
+    /// The page as consoles show it.
+    pub(super) on_board: PageOnBoard,
 }
 
 /// The requests of a page to one server.
@@ -71,6 +74,15 @@ impl PageFetcher for PageNetwork {
             let page = page.ok_or_else(|| FetchRejection::refused("the page is closed"))?;
             page.answer(request).await
         })
+    }
+
+    /// Refuses it: archives have no record for it yet (decision 69).
+    fn open_web_socket(&self, _: http::Request<()>) -> FetchFuture<'_, OpenedWebSocket> {
+        if let Some(page) = self.0.upgrade() {
+            page.on_board.requested();
+            page.on_board.refused();
+        }
+        Box::pin(async { Err(FetchRejection::refused("WebSocket")) })
     }
 }
 
@@ -94,6 +106,7 @@ impl PageRequests {
             servers: Mutex::default(),
             tasks: Mutex::default(),
             archived: Mutex::default(),
+            on_board: visit.context.network.browsers.board.add(issue.uri.as_str()),
         }
     }
 
@@ -129,6 +142,7 @@ impl PageRequests {
         if is_first && request.is_for(&self.page) {
             return plain_response(&self.plain);
         }
+        self.on_board.requested();
         let (payload, body) = mpsc::channel(CHUNKS_MAX);
         let (sender, head) = ResponseSender::new(payload);
         let (ended, end) = oneshot::channel();
@@ -158,6 +172,7 @@ impl PageRequests {
         let permit = match self.admit(&visit, &server).await? {
             Ok(permit) => permit,
             Err(refused) => {
+                self.on_board.refused();
                 let why = opilio_frontier::status_words(refused.entry.status);
                 sender.reject(FetchRejection::refused(why));
                 return self.log_refusal(&visit, refused.entry);

@@ -21,6 +21,7 @@ use crate::behavior_steps::BehaviorRun;
 use crate::error::Halt;
 use crate::lanes::LanePanic;
 use crate::records;
+use crate::render_board::{PageActivity, PageOnBoard, RenderFigures};
 use opilio_job::alerts::{AlertKind, Severity};
 
 /// Browsers that try to render a page, one after the other: the second one only if the first fails.
@@ -57,15 +58,19 @@ impl CrawlVisit<'_> {
         let cut = network.fetchers.base().cut();
         let showing = Box::pin(self.show(page, &requests));
         let shown = self.flight.aside(cut.unless_made(showing)).await;
+        requests.on_board.begins(PageActivity::Archiving);
         let archived = requests.finish().await?;
         let mut rendering = Rendering {
             archived,
             ..Rendering::default()
         };
+        let board = &network.browsers.board;
         match shown.ok_or(Halt::Stopped)? {
             Ok(mut shown) => {
                 self.context.clear(AlertKind::Browser, "");
                 rendering.annotations.push(shown.annotation());
+                rendering.annotations.extend(shown.web_sockets());
+                board.count(|figures| shown.count_in(figures));
                 let runs = shown.behaved.runs.iter();
                 rendering
                     .annotations
@@ -83,12 +88,17 @@ impl CrawlVisit<'_> {
             }
             Err(NotShown::Cut(cut)) => {
                 rendering.result = RenderResult::NotShown;
+                board.count(|figures| {
+                    figures.not_rendered += 1;
+                    figures.crashes += 1;
+                });
                 let cut = cut_name(cut);
                 rendering.annotations.push(format!("notRendered:{cut}"));
             }
             Err(NotShown::Lane(panic)) => return Err(panic.into()),
             Err(NotShown::Browser(error)) => {
                 rendering.result = RenderResult::NotShown;
+                board.count(|figures| figures.not_rendered += 1);
                 let problem = opilio_stacks::chain(&error);
                 let words = format!("pages are archived without rendering: {problem}");
                 self.context
@@ -111,7 +121,15 @@ impl CrawlVisit<'_> {
         let mut tries = 1;
         loop {
             requests.begin();
-            match self.show_in(&pool, page, requests).await {
+            let shown = self.show_in(&pool, page, requests).await;
+            if let Err(NotShown::Browser(
+                BrowserError::Crashed { .. } | BrowserError::Hung { .. },
+            )) = shown
+            {
+                let board = &self.context.network.browsers.board;
+                board.count(|figures| figures.crashes += 1);
+            }
+            match shown {
                 Err(NotShown::Browser(error)) if tries < TRIES_MAX && may_pass(&error) => {
                     tracing::debug!(uri = self.uri(), %error, "another browser tries the page");
                     tries += 1;
@@ -127,10 +145,13 @@ impl CrawlVisit<'_> {
         page: PageToRender<'_>,
         requests: &Arc<PageRequests>,
     ) -> Result<Shown, NotShown> {
+        let on_board = &requests.on_board;
+        on_board.begins(PageActivity::Waiting);
         let network = Arc::new(PageNetwork(Arc::downgrade(requests)));
         let session = PageSession::open(pool, network).await;
         let mut session = session.map_err(NotShown::Browser)?;
-        let seen = self.look(&mut session, page).await;
+        on_board.begins(PageActivity::Loading);
+        let seen = self.look(&mut session, page, on_board).await;
         let report = session.close().await;
         match seen {
             Ok(seen) => Ok(Shown { report, ..seen }),
@@ -149,6 +170,7 @@ impl CrawlVisit<'_> {
         &self,
         session: &mut PageSession,
         page: PageToRender<'_>,
+        on_board: &PageOnBoard,
     ) -> Result<Shown, BehaveError> {
         let load = match session.load(self.uri()).await {
             // It shows what it has.
@@ -167,7 +189,8 @@ impl CrawlVisit<'_> {
         if !shown.has_document() {
             return Ok(shown);
         }
-        shown.behaved = self.behave(session, page).await?;
+        shown.behaved = self.behave(session, page, on_board).await?;
+        on_board.begins(PageActivity::Extraction);
         shown.content = session.extract().await?;
         shown.document = unless_refused(session.document().await)?.flatten();
         if page.settings.browser.screenshots {
@@ -259,6 +282,26 @@ impl Shown {
         }
     }
 
+    /// The annotation of a page that wanted to open WebSockets, which are refused: it may show less than to its visitors.
+    fn web_sockets(&self) -> Option<String> {
+        let resources = self.report.resources.iter();
+        let refused = resources
+            .filter(|it| records::is_web_socket(&it.uri))
+            .count();
+        (refused > 0).then(|| format!("webSocketsRefused:{refused}"))
+    }
+
+    fn count_in(&self, figures: &mut RenderFigures) {
+        match (self.has_document(), &self.load, self.report.cut) {
+            (false, ..) => figures.not_rendered += 1,
+            (true, LoadResult::Idle, None | Some(PageCut::Steps)) => figures.rendered += 1,
+            (true, ..) => {
+                figures.rendered += 1;
+                figures.cut_by_time += 1;
+            }
+        }
+    }
+
     /// Links of the page, and the URIs that it wanted to open, to download and to be replaced by.
     fn links(&self) -> Vec<FoundLink> {
         let of_document = self.content.links.iter().map(|link| {
@@ -321,6 +364,7 @@ fn error_name(error: &BrowserError) -> &'static str {
         BrowserError::DoesNotStart { .. } => "doesNotStart",
         BrowserError::Crashed { .. } => "crashed",
         BrowserError::Hung { .. } => "hung",
+        BrowserError::ProxyNotUsed { .. } => "proxyNotUsed",
         _ => "browserFailed",
     }
 }

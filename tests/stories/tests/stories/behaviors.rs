@@ -38,6 +38,31 @@ const LIST: &str = "<div id=onetrust-banner-sdk style='position: fixed; inset: 0
     }
     </script>";
 
+/// A sound that nothing requests before it is started, and replies behind a button, twice.
+const FORUM: &str = "<audio preload=none></audio><button class=replies>Replies</button><ol></ol><script>
+    document.querySelector('audio').src = atob('L3NvdW5kLndhdg==');
+    let part = 0;
+    document.querySelector('.replies').onclick = async () => {
+        const number = await (await fetch(atob('L3BhcnQv') + ++part)).text();
+        document.querySelector('ol').insertAdjacentHTML('beforeend', `<li><a href='${atob('L2l0ZW0v')}${number}'>Reply</a>`);
+        if (part == 2) document.querySelector('.replies').remove();
+    };
+    </script>";
+
+/// A second of silence: WAVE, 8 bits, 8,000 samples a second.
+fn sound() -> Vec<u8> {
+    let samples: u32 = 8000;
+    let mut file = b"RIFF".to_vec();
+    file.extend((36 + samples).to_le_bytes());
+    file.extend(b"WAVEfmt \x10\0\0\0\x01\0\x01\0");
+    file.extend(samples.to_le_bytes());
+    file.extend(samples.to_le_bytes());
+    file.extend(b"\x01\0\x08\0data");
+    file.extend(samples.to_le_bytes());
+    file.resize(44 + samples as usize, 128);
+    file
+}
+
 /// The annotation of a behaviour on the page.
 fn behaved<'t>(told: &'t FinishedCrawl, uri: &str, name: &str) -> Option<&'t str> {
     let of_name = format!("behaved:{name}:");
@@ -58,6 +83,7 @@ async fn web(page: &'static str) -> opilio_test_web::Web {
             .page(&format!("/item/{number}"), Reply::ok("text/plain", "item"));
     }
     web.page("/rejected", Reply::ok("text/plain", ""))
+        .page("/sound.wav", Reply::ok("audio/wav", sound()))
         .serve()
         .await
 }
@@ -123,6 +149,39 @@ async fn a_banner_is_dismissed_and_more_is_loaded_by_clicks() {
         let found = requests.iter().filter(|it| **it == target).count();
         assert_eq!(found, times, "{target}: {requests:?}");
     }
+}
+
+#[tokio::test]
+async fn media_are_started_and_a_site_has_actions_of_its_own() {
+    let Some(story) = rendering() else { return };
+    let web = web(FORUM).await;
+    let url = |target: &str| web.url(WWW, target);
+    let told = story
+        .profile(
+            "stacks.behave = ['autoplay', 'site-specific']\nbrowser.screenshots = false
+            [plugins.site-specific]
+            component = 'builtin:site-specific'
+            [[plugins.site-specific.settings.sites]]
+            uris = '/$'
+            repeat = 5
+            actions = [{ click = '.replies' }, { wait-for-network = '5s' }]",
+        )
+        .seed(url("/"))
+        .run()
+        .await
+        .finished();
+    for name in ["autoplay", "site-specific"] {
+        let steps = behaved(&told, &url("/"), name);
+        assert!(
+            steps.is_some_and(|it| it.matches(':').count() == 2),
+            "{name}: {steps:?}"
+        );
+    }
+    for target in ["/sound.wav", "/part/1", "/part/2"] {
+        told.record("response", &url(target));
+    }
+    assert_eq!(told.sole(&url("/item/2")).hops, "L");
+    assert!(told.of(&url("/part/3")).is_empty());
 }
 
 #[tokio::test]

@@ -1,6 +1,8 @@
 //! Pages that a browser renders: their requests are archived, and their links are crawled. The first stories need Chromium.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+use std::process::Command;
 
 use opilio_crawl::CrawlError;
 use opilio_stories::{Story, asked, crawl, html, site};
@@ -19,6 +21,8 @@ const APPLICATION: &str = "<div id=root></div><script>
         const items = await (await fetch('/api/items')).json();
         await fetch('/api/seen', {method: 'POST', body: JSON.stringify({seen: items.length})});
         await fetch('/private/x').catch(() => 0);
+        const socket = new WebSocket(`ws://${location.host}/live`);
+        await new Promise((go) => { socket.onopen = socket.onerror = go });
         const picture = document.createElement('img');
         picture.src = 'CDN/picture.png';
         await new Promise((go) => { picture.onload = picture.onerror = go; root.append(picture); });
@@ -173,6 +177,16 @@ async fn an_application_is_archived_with_its_requests_and_its_links_are_crawled(
     assert_eq!(info["urls"][url("/api/items")]["status"], 200);
     let posted = format!("{}?__wb_method=POST", url("/api/seen"));
     assert_eq!(info["urls"][posted]["mime"], "application/json");
+    // A WebSocket is refused. The page learns it, and so do readers of the archive.
+    assert!(
+        page.annotations.contains(&"webSocketsRefused:1".to_owned()),
+        "{page:?}"
+    );
+    let socket = &info["urls"][url("/live").replacen("http", "ws", 1)];
+    let refused =
+        serde_json::json!({"status": 0, "type": "WebSocket", "error": "refused: WebSocket"});
+    assert_eq!(*socket, refused);
+    assert_eq!(times(&format!("{WWW} /live")), 0);
     let part = |kind: &str| told.record("resource", &format!("urn:{kind}:{}", url("/")));
     assert!(part("view").block.starts_with(b"\x89PNG"));
     assert!(part("thumbnail").block.starts_with(b"\xff\xd8\xff"));
@@ -245,56 +259,146 @@ async fn an_override_renders_one_site_only() {
     told.record("resource", &format!("urn:text:{}", web.url(CDN, "/")));
 }
 
+/// A program that answers `--version` as this Chromium does, and does something else when it is started.
+fn chromium(story: &Story, version: &str, start: &str) -> String {
+    let text = format!(
+        "#!/bin/sh\n[ \"$1\" = --version ] && {{ echo Chromium {version}; exit 0; }}\n{start}\n"
+    );
+    let file = story.file("chromium", &text);
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    file.display().to_string()
+}
+
 #[tokio::test]
 async fn a_crawl_that_needs_a_browser_does_not_begin_without_one() {
-    let story = crawl()
-        .profile("[browser]\nrender = 'always'\nexecutable = '/nonexistent/chromium'\n")
-        .seed("http://www.story.localhost/");
-    let Err(CrawlError::Profile(faults)) = story.begin() else {
-        panic!("it begins");
-    };
-    let words = faults.to_string();
-    for expected in [
-        "browser.render",
-        "/nonexistent/chromium",
-        "browser.executable",
+    let home = crawl();
+    let old = chromium(&home, "90.0.1.2", "");
+    for (executable, problem) in [
+        ("/nonexistent/chromium", "is not a file"),
+        (&*old, "version 90.0.1.2; install 120 or later"),
     ] {
-        assert!(words.contains(expected), "{words}");
+        let story = crawl()
+            .profile(&format!(
+                "[browser]\nrender = 'always'\nexecutable = '{executable}'\n"
+            ))
+            .seed("http://www.story.localhost/");
+        let Err(CrawlError::Profile(faults)) = story.begin() else {
+            panic!("it begins");
+        };
+        let words = faults.to_string();
+        for expected in ["browser.render", executable, problem, "browser.executable"] {
+            assert!(words.contains(expected), "{words}");
+        }
+        assert!(!story.job().exists());
     }
-    assert!(!story.job().exists());
 }
 
 #[tokio::test]
 async fn a_browser_that_does_not_start_costs_the_rendering_and_nothing_else() {
+    for (start, annotation, words) in [
+        (
+            "echo error while loading shared libraries: libnss3.so >&2; exit 127",
+            "notRendered:doesNotStart",
+            "libnss3.so",
+        ),
+        (
+            "echo FATAL: No usable sandbox! >&2; exit 1",
+            "notRendered:sandboxRefused",
+            "sandbox = false",
+        ),
+    ] {
+        let web = site(WWW)
+            .page("/", html("<a href=/next>Next</a>"))
+            .page("/next", html("next"))
+            .serve()
+            .await;
+        let story = crawl().seed(web.url(WWW, "/"));
+        let executable = chromium(&story, "150.0.1.2", start);
+        let told = story
+            .profile(&format!(
+                "[browser]\nrender = 'always'\nexecutable = '{executable}'\n"
+            ))
+            .run()
+            .await
+            .finished();
+        for target in ["/", "/next"] {
+            let page = told.sole(&web.url(WWW, target));
+            assert!(page.notes(annotation), "{page:?}");
+            told.record("response", &web.url(WWW, target));
+        }
+        let alerts = told.log_file("alerts.log");
+        assert_eq!(
+            alerts.matches("raised warning browser").count(),
+            1,
+            "{alerts}"
+        );
+        assert!(alerts.contains(words), "{alerts}");
+        assert!(!told.job().join("browsers").exists());
+    }
+}
+
+/// Kills the browsers of a job.
+fn kill_browsers(job: &Path) {
+    let folder = job.join("browsers").display().to_string();
+    for process in std::fs::read_dir("/proc").unwrap().flatten() {
+        let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line);
+        if line.contains(&folder) && line.contains("--remote-debugging-pipe") {
+            let id = process.file_name();
+            // It may have ended by itself.
+            let _ = Command::new("kill").arg("-9").arg(id).status();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_page_whose_browser_crashes_is_tried_once_more_and_the_crawl_goes_on() {
+    let Some(story) = rendering() else { return };
+    // Addresses are written so that only the page itself knows them.
+    let page = |address: &str, more: &str| {
+        html(&format!(
+            "{more}<p>page</p><script>fetch(atob('{address}'))</script>"
+        ))
+    };
+    let (once, always) = (story.job(), story.job());
     let web = site(WWW)
-        .page("/", html("<a href=/next>Next</a>"))
+        .page(
+            "/",
+            page("L29uY2U=", "<a href=/always>1</a> <a href=/next>2</a>"),
+        )
+        .answer("/once", move |seen| {
+            if seen.visit == 1 {
+                kill_browsers(&once);
+            }
+            Reply::ok("text/plain", "once")
+        })
+        .page("/always", page("L2RpZQ==", ""))
+        .answer("/die", move |_| {
+            kill_browsers(&always);
+            Reply::ok("text/plain", "again")
+        })
         .page("/next", html("next"))
         .serve()
         .await;
-    let story = crawl().seed(web.url(WWW, "/"));
-    let broken = "#!/bin/sh\n[ \"$1\" = --version ] && { echo Chromium 150.0.1.2; exit 0; }\n\
-        echo error while loading shared libraries: libnss3.so >&2\nexit 127\n";
-    let file = story.file("chromium", broken);
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
     let told = story
-        .profile(&format!(
-            "[browser]\nrender = 'always'\nexecutable = '{}'\n",
-            file.display()
-        ))
+        .profile("browser.screenshots = false")
+        .seed(web.url(WWW, "/"))
         .run()
         .await
         .finished();
-    for target in ["/", "/next"] {
+    for (target, annotation) in [
+        ("/", "rendered"),
+        ("/always", "notRendered:crashed"),
+        ("/next", "rendered"),
+    ] {
         let page = told.sole(&web.url(WWW, target));
-        assert!(page.notes("notRendered:doesNotStart"), "{page:?}");
+        assert!(
+            page.annotations.contains(&annotation.to_owned()),
+            "{page:?}"
+        );
         told.record("response", &web.url(WWW, target));
     }
     let alerts = told.log_file("alerts.log");
-    assert_eq!(
-        alerts.matches("raised warning browser").count(),
-        1,
-        "{alerts}"
-    );
-    assert!(alerts.contains("libnss3.so"), "{alerts}");
+    assert!(alerts.contains("the browser crashed during"), "{alerts}");
     assert!(!told.job().join("browsers").exists());
 }

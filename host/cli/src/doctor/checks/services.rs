@@ -82,21 +82,20 @@ pub(super) fn certificates(certificates: &Certificates) -> Finding {
     }
 }
 
-pub(super) fn chromium(chromium: Option<&Chromium>) -> Finding {
+pub(super) fn chromium(chromium: &Chromium) -> Finding {
     const NAME: &str = "chromium";
-    match chromium {
-        None => ok(NAME, "not found; this version of Opilio does not use it"),
-        Some(Chromium {
-            path,
-            version: Ok(version),
-        }) => ok(NAME, format!("{version} ({})", path.display())),
-        Some(Chromium {
-            path,
-            version: Err(problem),
-        }) => warning(
+    match (&chromium.found, chromium.is_needed) {
+        (Ok(found), _) => ok(NAME, found),
+        (Err(problem), true) => error(
             NAME,
-            format!("{} does not run: {problem}", path.display()),
-            "install it again; this version of Opilio does not use it",
+            problem,
+            "install Chromium, set browser.executable, or set browser.render to \"never\"",
+        ),
+        (Err(problem), false) => ok(
+            NAME,
+            format!(
+                "not needed by this profile, which renders no pages (browser.render): {problem}"
+            ),
         ),
     }
 }

@@ -68,6 +68,19 @@ pub(super) fn status_lines(status: &Status) -> String {
     if status.in_flight.len() > IN_FLIGHT_SHOWN {
         lines += &line("", "and others; --json lists up to 100");
     }
+    if let Some(browsers) = &status.browsers {
+        let figures = &browsers.figures;
+        let rendered = format!(
+            "{} rendered, {} of them cut by time; {} not rendered; crashes: {}; {}, {} of them refused",
+            numbered(figures.rendered, "page"),
+            HumanCount(figures.cut_by_time),
+            HumanCount(figures.not_rendered),
+            HumanCount(figures.crashes),
+            numbered(figures.requests, "request"),
+            HumanCount(figures.refused),
+        );
+        lines += &line("browsers", &rendered);
+    }
     lines
 }
 

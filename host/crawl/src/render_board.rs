@@ -1,0 +1,246 @@
+//! The pages that browsers have at this moment, and counts of rendered pages. Consoles show them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// Pages that are shown. Further ones wait for a browser.
+const PAGES_MAX: usize = 100;
+
+/// Rendered pages that are remembered.
+const LAST_MAX: usize = 12;
+
+/// Browsers of a running crawl.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct BrowsersStatus {
+    /// Counts since the process began.
+    pub figures: RenderFigures,
+    /// Pages that have a browser or wait for one, longest first; at most 100.
+    pub pages: Vec<PageInBrowser>,
+    /// URIs of the pages that were rendered last and whose pictures are archived, newest first; at most 12.
+    #[serde(default)]
+    pub last: Vec<String>,
+}
+
+/// Counts of pages and requests of browsers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct RenderFigures {
+    /// Pages that a browser showed.
+    pub rendered: u64,
+    /// Of these, pages that were taken before they were idle, or that reached `browser.page-time`.
+    pub cut_by_time: u64,
+    /// Pages that were to be rendered and were not.
+    pub not_rendered: u64,
+    /// Crashes of browsers and of pages, including hangs and pages past the limit of memory.
+    pub crashes: u64,
+    /// Requests of pages, without that for the page itself.
+    pub requests: u64,
+    /// Of these, requests that were refused by scope, robots.txt, filters or quotas, and WebSockets.
+    pub refused: u64,
+}
+
+/// Page that has a browser or waits for one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct PageInBrowser {
+    /// The URI.
+    pub uri: String,
+    /// Time from which it has waited for a browser.
+    pub since: Timestamp,
+    /// Current activity.
+    pub activity: PageActivity,
+    /// Time at which the activity began; for a behaviour, at which it began its first step.
+    pub activity_since: Timestamp,
+    /// Name of the behaviour that operates it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub behavior: Option<String>,
+    /// Number of the behaviour's current step, from 1 on; 0 without a behaviour.
+    pub step: u32,
+    /// Requests so far, without that for the page itself.
+    pub requests: u64,
+    /// Of these, requests that were refused.
+    pub refused: u64,
+}
+
+/// Activity of a page that is being rendered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PageActivity {
+    /// It waits for a browser.
+    Waiting,
+    /// A browser loads it.
+    Loading,
+    /// A behaviour operates it.
+    Behavior,
+    /// Its links, text and pictures are taken.
+    Extraction,
+    /// The browser is done, and its requests are being archived.
+    Archiving,
+}
+
+/// The board of a crawl. Clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct RenderBoard(Arc<Mutex<Board>>);
+
+#[derive(Default)]
+struct Board {
+    figures: RenderFigures,
+    /// In the order in which they came.
+    pages: BTreeMap<u64, PageInBrowser>,
+    came: u64,
+    /// The newest first.
+    last: VecDeque<String>,
+}
+
+/// A page on the board. Dropping it removes the page.
+pub(crate) struct PageOnBoard {
+    board: RenderBoard,
+    number: u64,
+}
+
+impl RenderBoard {
+    /// Adds a page, which waits for a browser.
+    pub(crate) fn add(&self, uri: &str) -> PageOnBoard {
+        let now = Timestamp::now();
+        let mut board = self.lock();
+        board.came += 1;
+        let number = board.came;
+        let page = PageInBrowser {
+            uri: uri.to_owned(),
+            since: now,
+            activity: PageActivity::Waiting,
+            activity_since: now,
+            behavior: None,
+            step: 0,
+            requests: 0,
+            refused: 0,
+        };
+        board.pages.insert(number, page);
+        PageOnBoard {
+            board: self.clone(),
+            number,
+        }
+    }
+
+    /// Changes the counts.
+    pub(crate) fn count(&self, change: impl FnOnce(&mut RenderFigures)) {
+        change(&mut self.lock().figures);
+    }
+
+    /// The records about a rendered page are archived.
+    pub(crate) fn archived(&self, uri: &str) {
+        let last = &mut self.lock().last;
+        last.retain(|known| known != uri);
+        last.push_front(uri.to_owned());
+        last.truncate(LAST_MAX);
+    }
+
+    /// The pages and counts; `None` if no page was to be rendered so far.
+    pub(crate) fn status(&self) -> Option<BrowsersStatus> {
+        let board = self.lock();
+        (board.came > 0).then(|| BrowsersStatus {
+            figures: board.figures,
+            pages: board.pages.values().take(PAGES_MAX).cloned().collect(),
+            last: board.last.iter().cloned().collect(),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Board> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PageOnBoard {
+    /// The page begins with this activity.
+    pub(crate) fn begins(&self, activity: PageActivity) {
+        self.change(|page, _| {
+            page.activity = activity;
+            page.activity_since = Timestamp::now();
+            page.behavior = None;
+            page.step = 0;
+        });
+    }
+
+    /// A behaviour makes its next step, whose number begins with 1.
+    pub(crate) fn step(&self, behavior: &str, step: u32) {
+        if step == 1 {
+            self.begins(PageActivity::Behavior);
+        }
+        self.change(|page, _| {
+            page.behavior = Some(behavior.to_owned());
+            page.step = step;
+        });
+    }
+
+    /// The page has made a request.
+    pub(crate) fn requested(&self) {
+        self.change(|page, figures| {
+            page.requests += 1;
+            figures.requests += 1;
+        });
+    }
+
+    /// A request of the page has been refused.
+    pub(crate) fn refused(&self) {
+        self.change(|page, figures| {
+            page.refused += 1;
+            figures.refused += 1;
+        });
+    }
+
+    fn change(&self, change: impl FnOnce(&mut PageInBrowser, &mut RenderFigures)) {
+        let mut board = self.board.lock();
+        let Board { figures, pages, .. } = &mut *board;
+        if let Some(page) = pages.get_mut(&self.number) {
+            change(page, figures);
+        }
+    }
+}
+
+impl Drop for PageOnBoard {
+    fn drop(&mut self) {
+        self.board.lock().pages.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_on_the_board_until_it_is_done_and_counts_afterwards() {
+        let board = RenderBoard::default();
+        assert_eq!(board.status(), None);
+        let first = board.add("http://a.org/");
+        let second = board.add("http://b.org/");
+        second.begins(PageActivity::Loading);
+        second.requested();
+        second.requested();
+        second.refused();
+        second.step("autoscroll", 1);
+        second.step("autoscroll", 2);
+        let pages = board.status().unwrap().pages;
+        let uris: Vec<&str> = pages.iter().map(|page| page.uri.as_str()).collect();
+        assert_eq!(uris, ["http://a.org/", "http://b.org/"]);
+        assert_eq!(pages[0].activity, PageActivity::Waiting);
+        let page = &pages[1];
+        assert_eq!(page.activity, PageActivity::Behavior);
+        assert_eq!(page.behavior.as_deref(), Some("autoscroll"));
+        assert_eq!((page.step, page.requests, page.refused), (2, 2, 1));
+        second.begins(PageActivity::Extraction);
+        let page = &board.status().unwrap().pages[1];
+        assert_eq!((&page.behavior, page.step), (&None, 0));
+        drop((first, second));
+        let status = board.status().unwrap();
+        assert_eq!(status.pages, []);
+        for uri in ["http://a.org/", "http://b.org/", "http://a.org/"] {
+            board.archived(uri);
+        }
+        assert_eq!(
+            board.status().unwrap().last,
+            ["http://a.org/", "http://b.org/"]
+        );
+        assert_eq!((status.figures.requests, status.figures.refused), (2, 1));
+    }
+}

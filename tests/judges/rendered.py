@@ -1,0 +1,173 @@
+"""Replays pages that a browser rendered in a crawl: pywb serves the archive, Chromium shows it without any other network, and
+every page must look as it did in the crawl.
+
+usage: rendered.py WARCS INDEX WACZ ORIGIN CHROMIUM HOME
+
+WARCS is a directory of archives with `urn:view:` records, INDEX what pywb reads of them, WACZ a package of the same, ORIGIN what
+`xtask/src/judges/replay/rendered.rs` served (it is gone by now), CHROMIUM the browser of the crawl, HOME where collection and
+screenshots go. Prints a line for each fault; exits 1 where there was one.
+"""
+
+import base64
+import glob
+import json
+import os
+import sys
+import zipfile
+
+from playwright.sync_api import sync_playwright
+from warcio.archiveiterator import ArchiveIterator
+
+from replay import PATIENCE_S, read_index, serve_from, start
+
+# The window of the crawl, and switches that make pictures of pages alike.
+WINDOW = {"width": 1280, "height": 800}
+SWITCHES = ["--no-sandbox", "--disable-gpu", "--font-render-hinting=none", "--force-color-profile=srgb", "--hide-scrollbars"]
+
+# A pixel differs if a channel does by more than this (of 255); a page looks otherwise if more than this share of its pixels differ.
+CHANNEL_MAX = 24
+SHARE_MAX = 0.002
+
+# Each page, and what holds once it is as it was.
+PAGES = [
+    ("/", "document.links.length === 6"),
+    ("/app", "document.querySelectorAll('h2').length === 2 && document.querySelector('#old')?.textContent === 'By XMLHttpRequest.'"),
+    (
+        "/search",
+        """[...document.querySelectorAll('li')].map((it) => it.textContent).join('|') === [
+            'Found by POST: {"query":"apples","page":1}', 'Found by POST: {"query":"pears","page":2}',
+            'Found by POST: query=plums&page=3', 'Found by PUT: {"query":"quinces"}'].join('|')""",
+    ),
+    ("/endless", "document.querySelector('#end') !== null"),
+    ("/lazy", "document.querySelector('#near').complete && /green/.test(document.querySelector('#choice').currentSrc)"),
+    ("/parts", "document.querySelector('iframe').contentDocument?.querySelector('#inside')?.textContent === 'Written in a frame.'"
+     " && document.querySelector('#host').shadowRoot !== null"),
+    ("/more", "document.querySelector('button') !== null"),
+]
+
+# What readers of the archive do, and what they then find: parts that a behaviour had loaded in the crawl.
+DEEDS = {
+    "/endless": ("window.scrollTo(0, document.body.scrollHeight)", "document.querySelectorAll('.part').length === 4"),
+    "/lazy": ("window.scrollTo(0, document.body.scrollHeight)", "document.querySelector('#far').naturalWidth === 300"),
+    "/more": ("document.querySelector('button')?.click()", "document.querySelectorAll('.part').length === 3"),
+}
+
+# Pages whose picture was taken after a behaviour had changed what is in sight: compared after the same deed.
+CHANGED = {"/more"}
+
+# Share of pixels of two pictures that differ; 1 where their sizes do.
+DIFFERENCE = """async ([first, second, most]) => {
+    const pixels = async (data) => {
+        const image = new Image();
+        image.src = 'data:image/png;base64,' + data;
+        await image.decode();
+        const canvas = new OffscreenCanvas(image.width, image.height);
+        const context = canvas.getContext('2d');
+        context.drawImage(image, 0, 0);
+        return context.getImageData(0, 0, image.width, image.height);
+    };
+    const [a, b] = [await pixels(first), await pixels(second)];
+    if (a.width !== b.width || a.height !== b.height) return 1;
+    let differ = 0;
+    for (let at = 0; at < a.data.length; at += 4)
+        if ([0, 1, 2].some((n) => Math.abs(a.data[at + n] - b.data[at + n]) > most)) differ += 1;
+    return differ / (a.data.length / 4);
+}"""
+
+
+def main():
+    warcs, index, wacz, origin, chromium, home = sys.argv[1:]
+    served = serve_from(home, warcs, index)
+    views = read_views(warcs)
+    captured = read_index(index)
+    faults = packed(wacz, origin)
+    server, port = start(home)
+    worst = 0.0
+    try:
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=chromium, args=SWITCHES)
+            for path, holds in PAGES:
+                view, stamp = views.get(origin + path), [it["timestamp"] for it in captured[origin + path]]
+                if view is None or not stamp:
+                    faults.append(f"{path}: no capture or no picture in the archive")
+                    continue
+                replayed = f"http://127.0.0.1:{port}/judged/{stamp[-1]}/{origin}{path}"
+                found, share = look(browser, port, replayed, path, holds, view, home)
+                faults += found
+                worst = max(worst, share)
+            browser.close()
+    finally:
+        server.terminate()
+        server.wait()
+    for fault in faults:
+        print(fault)
+    print(f"{len(PAGES)} rendered pages of {served}, at most {worst:.2%} of their pixels differ, {len(faults)} faults")
+    sys.exit(1 if faults else 0)
+
+
+def look(browser, port, url, path, holds, view, home):
+    """Faults of a replayed page, and the share of its pixels that differ from the picture of the crawl."""
+    context = browser.new_context(viewport=WINDOW, service_workers="block")
+    # Nothing but the replay can be reached.
+    context.route(lambda target: not target.startswith(f"http://127.0.0.1:{port}/"), lambda route: route.abort())
+    page = context.new_page()
+    page.set_default_timeout(1000 * PATIENCE_S)
+    faults, share = [], 0.0
+    name = path.strip("/") or "home"
+    try:
+        page.goto(url, wait_until="load")
+        page.wait_for_function(holds)
+        deed, then = DEEDS.get(path, (None, None))
+        if path in CHANGED:
+            do(page, deed, then)
+        page.wait_for_load_state("networkidle")
+        picture = page.screenshot(path=os.path.join(home, f"{name}-replay.png"))
+        with open(os.path.join(home, f"{name}-crawl.png"), "wb") as file:
+            file.write(view)
+        both = [base64.b64encode(it).decode() for it in (view, picture)]
+        share = page.evaluate(DIFFERENCE, [*both, CHANNEL_MAX])
+        if share > SHARE_MAX:
+            faults.append(f"{path}: {share:.2%} of the pixels differ from the crawl; compare {name}-*.png in {home}")
+        if deed and path not in CHANGED:
+            do(page, deed, then)
+    except Exception as problem:
+        faults.append(f"{path}: {str(problem).splitlines()[0]}")
+    finally:
+        context.close()
+    return faults, share
+
+
+def do(page, deed, then):
+    """Does it again and again until the page is as it was in the crawl."""
+    page.wait_for_function(f"() => {{ if ({then}) return true; {deed}; return false; }}", polling=200)
+
+
+def read_views(warcs):
+    """Pictures by URI of the page."""
+    views = {}
+    for name in sorted(glob.glob(os.path.join(warcs, "*.warc.gz"))):
+        with open(name, "rb") as file:
+            for record in ArchiveIterator(file):
+                target = record.rec_headers.get_header("WARC-Target-URI") or ""
+                if target.startswith("urn:view:"):
+                    views[target.removeprefix("urn:view:")] = record.content_stream().read()
+    return views
+
+
+def packed(wacz, origin):
+    """Faults of the list of pages in a package."""
+    with zipfile.ZipFile(wacz) as package:
+        # Seeds are in the first list, other pages in the second.
+        lists = [package.read(f"pages/{name}.jsonl").decode().splitlines() for name in ("pages", "extraPages")]
+    pages = {page["url"]: page for lines in lists for page in map(json.loads, lines[1:])}
+    faults = []
+    for path, _ in PAGES:
+        page = pages.get(origin + path, {})
+        # Its text is archived, too.
+        if page.get("rendered") is not True or page.get("loadState") != 3:
+            faults.append(f"{path}: in the list of pages of the package as {page}")
+    return faults
+
+
+if __name__ == "__main__":
+    main()
