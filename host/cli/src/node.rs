@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
 use opilio_cluster::{Cluster, ClusterConnection, ClusterError, MemberScope};
-use opilio_console::{ClusterFile, ListedNode, NodeState};
-use opilio_control::{ListedPart, PartState, listed_parts};
+use opilio_console::{ListedNode, NodeState};
+use opilio_control::{ClusterFile, ListedPart, PartState, listed_parts};
 
 use crate::daemon_config::ConfigArgs;
 use crate::{exit, terminal};

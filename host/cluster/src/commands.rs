@@ -53,6 +53,17 @@ impl ClusterJob {
         Ok(stored.sequence)
     }
 
+    /// The place of the last command; 0 if there is none.
+    ///
+    /// # Errors
+    /// NATS fails.
+    pub async fn last_command(&self) -> Result<u64, ClusterError> {
+        let info = self.commands.get_info().await;
+        let info =
+            info.map_err(|error| ClusterError::of_request("a question for commands", error))?;
+        Ok(info.state.last_sequence)
+    }
+
     /// The place up to which each node has applied the commands.
     ///
     /// # Errors

@@ -518,6 +518,7 @@ fn status_of(directory: &Path) -> Option<Status> {
             pid: std::process::id(),
         },
         command: Command::Status,
+        only_here: true,
     };
     let mut found = None;
     let asked = carry_out(directory, &request, &mut |answer| {

@@ -121,7 +121,7 @@ async fn give_up_parts(daemon: &Daemon, own: &[OwnPart]) {
         daemon.order(name, |orders| orders.crawl = false);
         let asked = daemon
             .commands
-            .ask(directory.clone(), DAEMON, Command::Stop);
+            .ask_here(directory.clone(), DAEMON, Command::Stop);
         match asked.await {
             Ok(_) => tracing::info!(
                 job = name,

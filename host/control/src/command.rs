@@ -24,6 +24,9 @@ pub struct CommandRequest {
     pub by: Author,
     /// Command to carry out.
     pub command: Command,
+    /// `true` if the command acts on this directory alone, even if several nodes share the job.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_here: bool,
 }
 
 /// Sender of a command, as reported by the sender.
@@ -472,6 +475,27 @@ impl Command {
                     action: QueueAction::Unretire,
                     ..
                 }
+        )
+    }
+
+    /// Returns `true` if the command acts on all nodes that share a job. Other commands are about the URIs and files of one node.
+    pub(super) fn is_for_all_nodes(&self) -> bool {
+        matches!(
+            self,
+            Command::Pause
+                | Command::Resume
+                | Command::Stop
+                | Command::ReplacePlugin { .. }
+                | Command::Set {
+                    only_check: false,
+                    ..
+                }
+                | Command::ChangeOverride {
+                    only_check: false,
+                    ..
+                }
+                | Command::AddSeeds { .. }
+                | Command::RemoveSeed { .. }
         )
     }
 

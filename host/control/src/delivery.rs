@@ -10,7 +10,7 @@ use opilio_frontier::{Frontier, FrontierConfig, Inconsistency, SharedFrontier};
 use super::socket::Connection;
 use super::{
     CheckedStore, Command, CommandRequest, CommandResponse, ControlError, ErrorKind, JobAdmin,
-    JobLog,
+    JobCommands, JobLog,
 };
 use opilio_job::directory::JobError;
 use opilio_job::directory::{self, Copies, Job, is_job};
@@ -38,7 +38,13 @@ pub fn carry_out(
         return held.check(repair, request, say);
     }
     let opened = held.open_frontier()?;
-    opened.admin().perform(request, say);
+    let is_for_all = !request.only_here && request.command.is_for_all_nodes();
+    let commands = match is_for_all {
+        true => JobCommands::at_rest(job)?,
+        false => None,
+    };
+    let admin = opened.admin().sharing(commands.as_ref());
+    admin.perform(request, say);
     opened.frontier().persist()?;
     Ok(())
 }

@@ -60,6 +60,8 @@ pub struct Live {
 #[derive(Default)]
 struct State {
     is_pause_asked: bool,
+    /// `true` if an operator has paused a crawl that several nodes share, on all of them.
+    is_paused_everywhere: bool,
     /// `true` if the dispatcher has seen that it must issue nothing.
     holds: bool,
     /// `true` if every queue has the settings of the present profile.
@@ -139,6 +141,12 @@ pub enum Cancelled {
     NotInProcess,
 }
 
+impl State {
+    fn must_pause(&self) -> bool {
+        self.is_pause_asked || self.is_paused_everywhere
+    }
+}
+
 impl Drop for QueueCommandGuard {
     fn drop(&mut self) {
         self.0.state().hands -= 1;
@@ -199,7 +207,7 @@ impl Live {
     /// while a URI is being issued.
     pub(crate) fn holds(&self) -> bool {
         let mut state = self.state();
-        state.holds = state.is_pause_asked;
+        state.holds = state.must_pause();
         state.holds
     }
 
@@ -285,10 +293,16 @@ impl Live {
         changed
     }
 
+    /// Requests a pause of a crawl that several nodes share on all of them, or its end. A pause of this node alone stays as it is.
+    pub fn pause_everywhere(&self, is_paused: bool) {
+        self.state().is_paused_everywhere = is_paused;
+        self.nudge();
+    }
+
     /// Returns what the crawl is doing, in a word.
     pub fn standing(&self) -> CrawlState {
         let state = self.state();
-        match (state.is_pause_asked, state.holds) {
+        match (state.must_pause(), state.holds) {
             (false, _) => CrawlState::Running,
             (true, true) if state.in_flight.is_empty() => CrawlState::Paused,
             (true, _) => CrawlState::Pausing,
@@ -442,6 +456,22 @@ mod tests {
     use opilio_uri::{HopPath, Uri};
 
     use super::*;
+
+    #[test]
+    fn a_pause_of_all_nodes_and_one_of_this_node_end_one_by_one() {
+        let live = Live::default();
+        live.pause_everywhere(true);
+        live.pause(true);
+        assert!(live.holds());
+        live.pause_everywhere(false);
+        assert!(live.holds());
+        assert_eq!(live.standing(), CrawlState::Paused);
+        live.pause(false);
+        assert!(!live.holds());
+        live.pause_everywhere(true);
+        live.pause(false);
+        assert!(live.holds());
+    }
 
     #[test]
     fn a_crawl_is_not_over_while_or_after_somebody_may_have_queued_something() {

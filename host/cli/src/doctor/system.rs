@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use opilio_console::{ClusterFile, ConfigError, DaemonConfig, ListedNode, Tokens};
+use opilio_console::{ConfigError, DaemonConfig, ListedNode, Tokens};
+use opilio_control::ClusterFile;
 use opilio_fetch::{AddressPolicy, Fetcher, HeadVerdict, NameServer, Request, Trust};
 use opilio_profile::Profile;
 use opilio_uri::Uri;

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use opilio_stories::{captures, html, until};
 use opilio_test_nats::NatsServer;
-use opilio_test_web::{Reply, SeenRequest, Web};
+use opilio_test_web::{Gate, Reply, SeenRequest, Web};
+use serde_json::Value;
 
 use crate::command::{Home, Running};
 
@@ -23,11 +24,20 @@ fn host(site: usize) -> String {
 
 /// Sites whose first pages name own pages and a page of the next site, which nothing else names.
 async fn web() -> Web {
+    held_web(&[]).await
+}
+
+/// The same, with these pages of each site behind a gate.
+async fn held_web(held: &[(&str, &Gate)]) -> Web {
     let mut web = Web::builder();
     for site in 0..SITES {
-        web.site(&host(site))
-            .page("/robots.txt", Reply::status(404))
-            .rest(move |seen| page(site, seen));
+        let mut built = web
+            .site(&host(site))
+            .page("/robots.txt", Reply::status(404));
+        for (target, gate) in held {
+            built = built.page(target, html("held").behind(gate));
+        }
+        built.rest(move |seen| page(site, seen));
     }
     web.serve().await.unwrap()
 }
@@ -213,4 +223,130 @@ async fn a_node_that_is_killed_goes_on_and_no_page_is_missing() {
     let repeated = all.values().filter(|count| **count > 1).count();
     // Those in flight at a death: a queue has one.
     assert!(repeated <= 2 * SITES, "{all:?}");
+}
+
+/// Changes of a job, each with its kind.
+fn changes(home: &Home) -> Vec<String> {
+    let text = std::fs::read_to_string(home.job().join("history.jsonl")).unwrap_or_default();
+    let changes = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let kinds = changes.map(|change| {
+        let action = change["action"].as_str().unwrap_or_default();
+        format!("{} {action}", change["change"].as_str().unwrap())
+    });
+    kinds.collect()
+}
+
+fn json_file(home: &Home, name: &str) -> Value {
+    let text = std::fs::read_to_string(home.job().join(name)).unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+fn state(home: &Home) -> String {
+    let ended = home.run(&["job", "status", "job", "--json"]);
+    let status: Value = serde_json::from_str(&ended.out).unwrap_or_default();
+    status["state"].as_str().unwrap_or_default().to_owned()
+}
+
+/// The component of the HTML extractor that a job uses.
+fn html_component(home: &Home) -> String {
+    let plugins = json_file(home, "plugins.json").to_string();
+    let component = plugins.contains("changed.wasm");
+    if component { "changed" } else { "built in" }.to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn operators_commands_act_on_all_nodes_once_and_survive_restarts() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let gate = Gate::closed();
+    let web = held_web(&[("/4.html", &gate)]).await;
+    let (home_a, home_b) = (home(&server, &web, "a"), home(&server, &web, "b"));
+    let homes = [&home_a, &home_b];
+    let (mut a, mut b) = (crawl(&home_a), crawl(&home_b));
+    let is_held = |web: &Web| {
+        let held = web.requests();
+        held.iter().filter(|seen| seen.target == "/4.html").count()
+    };
+    until("all sites are held", || is_held(&web) == SITES).await;
+
+    // An override, given on one node; it has another number where a change was made before.
+    let own = ["job", "set", "job", "--host", &host(0), "retry.max-retries=3"];
+    home_a.run(&own).code(0);
+    until("both have it", || {
+        homes.map(|home| changes(home)) == [["override add"], ["override add"]]
+    })
+    .await;
+    let refused = home_a
+        .run(&["job", "set", "job", "workers='many'"])
+        .code(2);
+    assert!(refused.err.contains("nothing was changed"), "{refused:?}");
+
+    home_b.run(&["job", "pause", "job"]).code(0);
+    until("both pause", || {
+        homes.map(state).iter().all(|it| it.starts_with("paus"))
+    })
+    .await;
+
+    // One that does not run gets commands when it starts, and gives them all the same.
+    b.signal("KILL");
+    b.wait();
+    let mut component = opilio_builtin::find("html").unwrap().component.to_vec();
+    component.extend(b"\0\x08\x06remark!");
+    let file = home_a.file("changed.wasm", component);
+    let replace = ["plugin", "replace", "job", "html", "changed.wasm"];
+    home_a.run(&replace).code(0);
+    std::fs::remove_file(file).unwrap();
+    home_b
+        .run(&["job", "set", "job", "limits.outlinks=70"])
+        .code(0);
+    assert_eq!(html_component(&home_b), "changed");
+    until("the other one has it too", || {
+        changes(&home_a) == ["override add", "set "]
+    })
+    .await;
+    let mut b = crawl(&home_b);
+    until("it pauses from its start", || state(&home_b).starts_with("paus")).await;
+    assert_eq!(homes.map(html_component), ["changed", "changed"]);
+
+    let id = json_file(&home_b, "changes/overrides.json")[0]["id"].to_string();
+    home_b
+        .run(&["job", "unset", "job", "--override", &id])
+        .code(0);
+    let all = ["override add", "set ", "override remove"];
+    until("both have all changes", || {
+        homes.map(|home| changes(home)) == [all, all]
+    })
+    .await;
+
+    // A stop ends all; the pause is still there.
+    home_a.run(&["job", "stop", "job"]).code(0);
+    gate.open();
+    assert_eq!((a.wait(), b.wait()), (0, 0));
+    let requests = web.requests().len();
+    let (mut a, mut b) = (crawl(&home_a), crawl(&home_b));
+    until("both pause again", || {
+        homes.map(state).iter().all(|it| it.starts_with("paus"))
+    })
+    .await;
+    assert_eq!(web.requests().len(), requests);
+    home_b.run(&["job", "resume", "job"]).code(0);
+    assert_eq!((a.wait(), b.wait()), (0, 0));
+    assert_eq!(homes.map(|home| changes(home)), [all, all]);
+    let mut fetched = pages(&home_a.job());
+    fetched.extend(pages(&home_b.job()));
+    assert_eq!(
+        fetched.keys().cloned().collect::<BTreeSet<_>>(),
+        all_uris(&web)
+    );
+
+    // Without NATS, nothing is changed.
+    drop(server);
+    let refused = home_a
+        .run(&["job", "set", "job", "limits.outlinks=80"])
+        .code(1);
+    assert!(refused.err.contains("no NATS server answers"), "{refused:?}");
+    assert_eq!(changes(&home_a), all);
 }
