@@ -18,6 +18,7 @@ mod background_tasks;
 mod census;
 mod dispatch;
 mod handing_over;
+mod limit_shares;
 mod limits;
 mod links_between_nodes;
 mod observe;

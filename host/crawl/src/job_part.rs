@@ -118,6 +118,13 @@ impl JobPart {
         self.partitions.partition_of(unit).number() % self.parts.len().max(1) as u16
     }
 
+    /// This part's even share of a number for the whole crawl. The shares of all parts are the whole.
+    #[must_use]
+    pub fn even_share(&self, whole: u64) -> u64 {
+        let parts = self.parts.len().max(1) as u64;
+        whole / parts + u64::from(u64::from(self.number()) < whole % parts)
+    }
+
     /// The number of this part.
     pub(crate) fn number(&self) -> u16 {
         let place = self.parts.iter().position(|part| *part == self.part);
@@ -197,6 +204,19 @@ mod tests {
         }
         let forced = |uri| owner(&part, "hoster", uri);
         assert_eq!(forced("http://example.org/"), forced("http://example.net/"));
+    }
+
+    #[test]
+    fn even_shares_are_the_whole() {
+        let share = |part: &str, whole| {
+            let part = JobPart {
+                part: part.to_owned(),
+                ..part_of(3)
+            };
+            part.even_share(whole)
+        };
+        assert_eq!(["n0", "n1", "n2"].map(|part| share(part, 11)), [4, 4, 3]);
+        assert_eq!(["n0", "n1", "n2"].map(|part| share(part, 2)), [1, 1, 0]);
     }
 
     #[test]

@@ -38,6 +38,7 @@ mod rendered_captures;
 mod replace;
 pub mod sample;
 mod servers;
+mod shared_limits;
 pub mod settings;
 mod stop;
 pub mod tables;

@@ -350,3 +350,31 @@ async fn operators_commands_act_on_all_nodes_once_and_survive_restarts() {
     assert!(refused.err.contains("no NATS server answers"), "{refused:?}");
     assert_eq!(changes(&home_a), all);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_of_the_crawl_is_reached_exactly_by_all_nodes_together() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    const LIMIT: usize = 21;
+    let web = web().await;
+    let (home_a, home_b) = (home(&server, &web, "a"), home(&server, &web, "b"));
+    for home in [&home_a, &home_b] {
+        let profile = std::fs::read_to_string(home.path().join("p.toml")).unwrap();
+        home.file("p.toml", format!("{profile}limits.documents = {LIMIT}\n"));
+    }
+    let (mut a, mut b) = (crawl(&home_a), crawl(&home_b));
+    assert_eq!((a.wait(), b.wait()), (3, 3));
+    let fetched = |home: &Home| pages(&home.job()).values().sum::<usize>();
+    assert_eq!(fetched(&home_a) + fetched(&home_b), LIMIT);
+
+    // A higher limit is one for all nodes, too.
+    let more = ["job", "set", "job", "limits.documents='none'"];
+    home_b.run(&more).code(0);
+    let (mut a, mut b) = (crawl(&home_a), crawl(&home_b));
+    assert_eq!((a.wait(), b.wait()), (0, 0));
+    let mut all = pages(&home_a.job());
+    all.extend(pages(&home_b.job()));
+    assert_eq!(all.keys().cloned().collect::<BTreeSet<_>>(), all_uris(&web));
+    assert_eq!(all.values().sum::<usize>(), all.len());
+}
