@@ -244,7 +244,10 @@ mod tests {
         assert_eq!((account.open(), account.left()), (0, 80));
         // A larger document than it had room for.
         account.report("a", 130, 20);
-        assert_eq!((account.spent(), account.open(), account.left()), (130, 0, 0));
+        assert_eq!(
+            (account.spent(), account.open(), account.left()),
+            (130, 0, 0)
+        );
         // The part goes on elsewhere, from an earlier state.
         account.report("a", 90, 0);
         assert_eq!((account.spent(), account.taken("a")), (130, 130));

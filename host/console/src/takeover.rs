@@ -286,6 +286,10 @@ mod tests {
             is_at_rest: false,
             snapshot: None,
             inbox: 0,
+            commands: 0,
+            epoch: 0,
+            since: None,
+            figures: None,
         }
     }
 

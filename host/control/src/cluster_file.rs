@@ -226,7 +226,9 @@ mod tests {
         assert!(refused().contains("opilio.toml"));
         write("listen = \"127.0.0.1:1\"\n");
         assert!(refused().contains("section is missing"));
-        write(&format!("listen = \"127.0.0.1:1\"\n[cluster]\n{LEAST}credentials = \"a.creds\"\n"));
+        write(&format!(
+            "listen = \"127.0.0.1:1\"\n[cluster]\n{LEAST}credentials = \"a.creds\"\n"
+        ));
         let file = ClusterFile::read(&config).unwrap();
         assert_eq!(file.credentials, Some(dir.path().join("a.creds")));
     }

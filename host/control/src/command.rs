@@ -499,6 +499,17 @@ impl Command {
         )
     }
 
+    /// Returns the URI of a command that only the node with its site can carry out.
+    pub(super) fn uri_of_site(&self) -> Option<&str> {
+        match self {
+            Command::Why { uri }
+            | Command::Cancel { uri }
+            | Command::Force { uri }
+            | Command::UriPrecedence { uri, .. } => Some(uri),
+            _ => None,
+        }
+    }
+
     /// Returns the line for the job's log: the command as on the command line, in one line whatever it contains. `None` if it
     /// changes nothing. Shares are not logged either: the daemon changes them every few seconds, without a decision of an
     /// operator.

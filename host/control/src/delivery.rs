@@ -38,11 +38,7 @@ pub fn carry_out(
         return held.check(repair, request, say);
     }
     let opened = held.open_frontier()?;
-    let is_for_all = !request.only_here && request.command.is_for_all_nodes();
-    let commands = match is_for_all {
-        true => JobCommands::at_rest(job)?,
-        false => None,
-    };
+    let commands = JobCommands::at_rest(job, &opened.held.profile, request)?;
     let admin = opened.admin().sharing(commands.as_ref());
     admin.perform(request, say);
     opened.frontier().persist()?;

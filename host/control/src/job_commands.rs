@@ -22,6 +22,8 @@ use opilio_crawl::{JobMembership, JobPart};
 use opilio_job::changes::SHARED_COMMANDS;
 use opilio_job::overrides::{self, LiveOverride};
 use opilio_job::text_file::write_text;
+use opilio_profile::Profile;
+use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::watch;
@@ -96,14 +98,22 @@ impl JobCommands {
         }
     }
 
-    /// The commands of a job that no process runs, in this directory; `None` if the job runs on one machine.
+    /// The commands of a job that no process runs, in this directory; `None` if the command does not concern other nodes.
     ///
     /// # Errors
     /// The cluster has no such job, or NATS fails.
-    pub(crate) fn at_rest(directory: &Path) -> Result<Option<JobCommands>, ControlError> {
+    pub(crate) fn at_rest(
+        directory: &Path,
+        profile: &Profile,
+        request: &CommandRequest,
+    ) -> Result<Option<JobCommands>, ControlError> {
         let part = JobPart::read(directory);
         let part = part.map_err(|problem| ControlError::file(directory, &problem))?;
-        let Some(part) = part else {
+        let concerns_others = |part: &JobPart| {
+            let command = &request.command;
+            command.is_for_all_nodes() || other_part(part, profile, command).is_some()
+        };
+        let Some(part) = part.filter(|part| !request.only_here && concerns_others(part)) else {
             return Ok(None);
         };
         let config = ClusterFile::read(&part.config).and_then(|file| file.settings());
@@ -137,6 +147,66 @@ impl JobCommands {
             Err(problem) => {
                 runtime.shutdown_background();
                 Err(problem)
+            }
+        }
+    }
+
+    /// The part of this directory.
+    pub(super) fn part(&self) -> &JobPart {
+        &self.part
+    }
+
+    /// Has another part carry out a command. Its answers go to `say`.
+    pub(super) fn ask(&self, part: &str, request: &CommandRequest, say: Say<'_>) {
+        let question = CommandRequest {
+            by: of_other_node(&request.by, &self.part.part),
+            ..request.clone()
+        };
+        let asked = serde_json::to_vec(&question)
+            .map_err(|problem| ControlError::failure(&problem))
+            .and_then(|question| self.wait(self.job.ask_part(part, question)))
+            .and_then(|answers| {
+                serde_json::from_slice::<Vec<CommandResponse>>(&answers)
+                    .map_err(|problem| ControlError::failure(&problem))
+            });
+        match asked {
+            Ok(answers) => answers.into_iter().for_each(|answer| {
+                say(answer);
+            }),
+            Err(ControlError { fault, message }) => {
+                let message = format!(
+                    "the site of this URI belongs to part {part:?} of the crawl: {message}"
+                );
+                say(CommandResponse::Refused { fault, message });
+            }
+        }
+    }
+
+    /// Answers questions of other nodes about URIs of this part, until the crawl ends.
+    async fn answer(&self, running: &Running, mut ended: watch::Receiver<()>) {
+        while ended.has_changed().is_ok() {
+            let mut questions = match self.job.questions(&self.part.part).await {
+                Ok(questions) => questions,
+                Err(problem) => {
+                    tracing::warn!("{problem}");
+                    // Resolves when the sender is dropped.
+                    let _ = tokio::time::timeout(RETRY, ended.changed()).await;
+                    continue;
+                }
+            };
+            loop {
+                let question = tokio::select! {
+                    biased;
+                    _ = ended.changed() => return,
+                    question = questions.next() => question,
+                };
+                let Some(question) = question else { break };
+                let (request, running) = (question.bytes().to_vec(), running.clone());
+                let answers = tokio::task::spawn_blocking(move || answers(&request, &running));
+                match answers.await {
+                    Ok(answers) => question.answer(answers).await,
+                    Err(panic) => tracing::error!("a question of another node: {panic}"),
+                }
             }
         }
     }
@@ -246,7 +316,8 @@ impl JobCommands {
             command,
             component,
         };
-        let json = serde_json::to_vec(&logged).map_err(|problem| ControlError::failure(&problem))?;
+        let json =
+            serde_json::to_vec(&logged).map_err(|problem| ControlError::failure(&problem))?;
         self.wait(self.job.send_command(&json))
     }
 
@@ -295,10 +366,7 @@ impl JobCommands {
         }
         let by = match logged.part == self.part.part {
             true => logged.by,
-            false => Author {
-                user: format!("{}@{}", logged.by.user, logged.part),
-                pid: 0,
-            },
+            false => of_other_node(&logged.by, &logged.part),
         };
         match logged.command {
             command @ (Command::Pause | Command::Resume) => {
@@ -536,14 +604,21 @@ pub(crate) async fn begin(running: &Running) {
     }
 }
 
-/// Carries out commands of other nodes until the crawl ends.
-pub(crate) async fn keep(running: Running, mut ended: watch::Receiver<()>) {
+/// Carries out commands of other nodes, and answers their questions, until the crawl ends.
+pub(crate) async fn keep(running: Running, ended: watch::Receiver<()>) {
     let Some(commands) = running.commands.clone() else {
         return;
     };
+    tokio::join!(
+        follow(&commands, &running, ended.clone()),
+        commands.answer(&running, ended)
+    );
+}
+
+async fn follow(commands: &Arc<JobCommands>, running: &Running, mut ended: watch::Receiver<()>) {
     let mut known: Option<String> = None;
     while ended.has_changed().is_ok() {
-        match commands.follow(&running, &mut ended).await {
+        match commands.follow(running, &mut ended).await {
             Ok(()) | Err(NotNow::Ending) => return,
             Err(NotNow::Failed(problem)) => {
                 let words = problem.to_string();
@@ -575,8 +650,44 @@ pub(crate) fn end(running: &Running) {
     }
 }
 
+/// Returns the part that has the site of a command's URI, if it is another one.
+pub(super) fn other_part(own: &JobPart, profile: &Profile, command: &Command) -> Option<String> {
+    let uri = Uri::parse_seed(command.uri_of_site()?).ok()?;
+    let part = own.part_of(profile, &uri);
+    (part != own.part).then(|| part.to_owned())
+}
+
+/// Answers a question of another node.
+fn answers(request: &[u8], running: &Running) -> Vec<u8> {
+    let mut answers = Vec::new();
+    match serde_json::from_slice::<CommandRequest>(request) {
+        Ok(request) if request.command.uri_of_site().is_some() => {
+            let profile = running.context.current();
+            running
+                .admin(&profile)
+                .perform_here(&request, &mut |answer| {
+                    answers.push(answer);
+                    true
+                });
+        }
+        _ => answers.push(CommandResponse::Refused {
+            fault: ErrorKind::Request,
+            message: "invalid question: run the same version of Opilio on all nodes".to_owned(),
+        }),
+    }
+    serde_json::to_vec(&answers).unwrap_or_default()
+}
+
+/// The author of a command, as other parts see it.
+fn of_other_node(by: &Author, part: &str) -> Author {
+    Author {
+        user: format!("{}@{part}", by.user),
+        pid: 0,
+    }
+}
+
 /// The profile with all changes so far.
-fn current_profile(admin: &JobAdmin<'_>) -> Result<Arc<opilio_profile::Profile>, ControlError> {
+fn current_profile(admin: &JobAdmin<'_>) -> Result<Arc<Profile>, ControlError> {
     match admin.running {
         Some(running) => Ok(running.context.current()),
         None => Ok(Arc::new(profile(admin.job)?)),

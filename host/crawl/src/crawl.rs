@@ -22,6 +22,7 @@ mod limit_shares;
 mod limits;
 mod links_between_nodes;
 mod observe;
+mod part_figures;
 mod workers;
 
 // The crawl ends.

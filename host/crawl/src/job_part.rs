@@ -35,6 +35,38 @@ pub struct JobPart {
     pub epoch: u64,
 }
 
+/// Figures of a part, over all its processes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct PartFigures {
+    /// Number of queued URIs.
+    pub queued: u64,
+    /// Number of URIs in process.
+    pub in_process: u64,
+    /// Number of known URIs.
+    pub discovered: u64,
+    /// Number of responses of any status, without robots.txt and those that are retried.
+    pub fetched: u64,
+    /// Number of URIs that have succeeded, each once.
+    pub succeeded: u64,
+    /// Bytes of content.
+    pub bytes: u64,
+    /// `true` if the part is paused.
+    pub is_paused: bool,
+}
+
+impl PartFigures {
+    /// Adds the figures of another part. The sum is paused if all parts are.
+    pub fn add(&mut self, other: &PartFigures) {
+        self.queued += other.queued;
+        self.in_process += other.in_process;
+        self.discovered += other.discovered;
+        self.fetched += other.fetched;
+        self.succeeded += other.succeeded;
+        self.bytes += other.bytes;
+        self.is_paused &= other.is_paused;
+    }
+}
+
 /// Names of the parts of a job that these nodes begin. Parts beyond the nodes, up to `count`, get names of their own.
 #[must_use]
 pub fn part_names(nodes: impl IntoIterator<Item = String>, count: usize) -> Vec<String> {
@@ -116,6 +148,15 @@ impl JobPart {
         };
         // There are at most as many parts as partitions.
         self.partitions.partition_of(unit).number() % self.parts.len().max(1) as u16
+    }
+
+    /// The name of the part that has a URI.
+    #[must_use]
+    pub fn part_of(&self, profile: &Profile, uri: &Uri) -> &str {
+        let owner = self.owner(&ForcedQueues::of(profile), &profile.queue_name(uri), uri);
+        self.parts
+            .get(usize::from(owner))
+            .map_or(&self.part, |part| part)
     }
 
     /// This part's even share of a number for the whole crawl. The shares of all parts are the whole.

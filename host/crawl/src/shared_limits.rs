@@ -240,7 +240,10 @@ mod tests {
         let found = limits_of(&profile(
             "limits = { documents = 50, bytes = \"1MiB\" }\nquotas.crawl.fetched = 40\n",
         ));
-        let found: Vec<_> = found.iter().map(|it| (it.name, it.limit, &it.end)).collect();
+        let found: Vec<_> = found
+            .iter()
+            .map(|it| (it.name, it.limit, &it.end))
+            .collect();
         let expected = [
             (FETCHED, 40, &End::Quota("fetched")),
             (BYTES, 1 << 20, &End::ByteLimit),

@@ -273,15 +273,20 @@ async fn operators_commands_act_on_all_nodes_once_and_survive_restarts() {
     until("all sites are held", || is_held(&web) == SITES).await;
 
     // An override, given on one node; it has another number where a change was made before.
-    let own = ["job", "set", "job", "--host", &host(0), "retry.max-retries=3"];
+    let own = [
+        "job",
+        "set",
+        "job",
+        "--host",
+        &host(0),
+        "retry.max-retries=3",
+    ];
     home_a.run(&own).code(0);
     until("both have it", || {
         homes.map(|home| changes(home)) == [["override add"], ["override add"]]
     })
     .await;
-    let refused = home_a
-        .run(&["job", "set", "job", "workers='many'"])
-        .code(2);
+    let refused = home_a.run(&["job", "set", "job", "workers='many'"]).code(2);
     assert!(refused.err.contains("nothing was changed"), "{refused:?}");
 
     home_b.run(&["job", "pause", "job"]).code(0);
@@ -308,7 +313,10 @@ async fn operators_commands_act_on_all_nodes_once_and_survive_restarts() {
     })
     .await;
     let mut b = crawl(&home_b);
-    until("it pauses from its start", || state(&home_b).starts_with("paus")).await;
+    until("it pauses from its start", || {
+        state(&home_b).starts_with("paus")
+    })
+    .await;
     assert_eq!(homes.map(html_component), ["changed", "changed"]);
 
     let id = json_file(&home_b, "changes/overrides.json")[0]["id"].to_string();
@@ -347,7 +355,10 @@ async fn operators_commands_act_on_all_nodes_once_and_survive_restarts() {
     let refused = home_a
         .run(&["job", "set", "job", "limits.outlinks=80"])
         .code(1);
-    assert!(refused.err.contains("no NATS server answers"), "{refused:?}");
+    assert!(
+        refused.err.contains("no NATS server answers"),
+        "{refused:?}"
+    );
     assert_eq!(changes(&home_a), all);
 }
 
@@ -364,7 +375,7 @@ async fn a_limit_of_the_crawl_is_reached_exactly_by_all_nodes_together() {
         home.file("p.toml", format!("{profile}limits.documents = {LIMIT}\n"));
     }
     let (mut a, mut b) = (crawl(&home_a), crawl(&home_b));
-    assert_eq!((a.wait(), b.wait()), (3, 3));
+    assert_eq!((a.wait(), b.wait()), (4, 4));
     let fetched = |home: &Home| pages(&home.job()).values().sum::<usize>();
     assert_eq!(fetched(&home_a) + fetched(&home_b), LIMIT);
 
