@@ -8,8 +8,10 @@
 //! - Overrides have numbers of their own in each directory. In the log they have the place of the command that made them.
 //! - Components travel through the job's object store.
 
-use std::fs;
-use std::io;
+mod process;
+mod questions;
+mod state;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,15 +21,15 @@ use opilio_cluster::{
     MemberScope, StoredFile,
 };
 use opilio_crawl::{JobMembership, JobPart};
-use opilio_job::changes::SHARED_COMMANDS;
 use opilio_job::overrides::{self, LiveOverride};
-use opilio_job::text_file::write_text;
 use opilio_profile::Profile;
-use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::{Handle, Runtime};
-use tokio::sync::watch;
 
+pub(crate) use process::{begin, end, keep};
+pub(super) use questions::other_part;
+
+use self::state::CommandState;
 use super::admin::CommandOrigin;
 use super::delivery::profile;
 use super::perform::{Say, done};
@@ -38,9 +40,6 @@ use super::{
 
 /// Longest wait for one answer of NATS. A component of some megabytes takes a second.
 const NATS_TIME_MAX: Duration = Duration::from_secs(30);
-
-/// Pause after a failure of NATS, or of a command, for instance because the disk is full.
-const RETRY: Duration = Duration::from_secs(10);
 
 /// The commands of a shared job, as the directory of a part sees them.
 pub(crate) struct JobCommands {
@@ -64,18 +63,6 @@ struct LoggedCommand {
     /// The component that it names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     component: Option<StoredFile>,
-}
-
-/// The place of a directory in the log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-struct CommandState {
-    /// The last command that was carried out; 0 for none.
-    carried_out: u64,
-    /// `true` if the crawl is paused on all nodes.
-    is_paused: bool,
-    /// `true` from the start of a process until it has ended in good order.
-    is_running: bool,
 }
 
 /// The reason why a command stays in the log, and is carried out later.
@@ -154,61 +141,6 @@ impl JobCommands {
     /// The part of this directory.
     pub(super) fn part(&self) -> &JobPart {
         &self.part
-    }
-
-    /// Has another part carry out a command. Its answers go to `say`.
-    pub(super) fn ask(&self, part: &str, request: &CommandRequest, say: Say<'_>) {
-        let question = CommandRequest {
-            by: of_other_node(&request.by, &self.part.part),
-            ..request.clone()
-        };
-        let asked = serde_json::to_vec(&question)
-            .map_err(|problem| ControlError::failure(&problem))
-            .and_then(|question| self.wait(self.job.ask_part(part, question)))
-            .and_then(|answers| {
-                serde_json::from_slice::<Vec<CommandResponse>>(&answers)
-                    .map_err(|problem| ControlError::failure(&problem))
-            });
-        match asked {
-            Ok(answers) => answers.into_iter().for_each(|answer| {
-                say(answer);
-            }),
-            Err(ControlError { fault, message }) => {
-                let message = format!(
-                    "the site of this URI belongs to part {part:?} of the crawl: {message}"
-                );
-                say(CommandResponse::Refused { fault, message });
-            }
-        }
-    }
-
-    /// Answers questions of other nodes about URIs of this part, until the crawl ends.
-    async fn answer(&self, running: &Running, mut ended: watch::Receiver<()>) {
-        while ended.has_changed().is_ok() {
-            let mut questions = match self.job.questions(&self.part.part).await {
-                Ok(questions) => questions,
-                Err(problem) => {
-                    tracing::warn!("{problem}");
-                    // Resolves when the sender is dropped.
-                    let _ = tokio::time::timeout(RETRY, ended.changed()).await;
-                    continue;
-                }
-            };
-            loop {
-                let question = tokio::select! {
-                    biased;
-                    _ = ended.changed() => return,
-                    question = questions.next() => question,
-                };
-                let Some(question) = question else { break };
-                let (request, running) = (question.bytes().to_vec(), running.clone());
-                let answers = tokio::task::spawn_blocking(move || answers(&request, &running));
-                match answers.await {
-                    Ok(answers) => question.answer(answers).await,
-                    Err(panic) => tracing::error!("a question of another node: {panic}"),
-                }
-            }
-        }
     }
 
     /// Gives a command to all nodes, and carries it out here. The last answer is [`CommandResponse::End`] or
@@ -458,76 +390,6 @@ impl JobCommands {
         Ok(command)
     }
 
-    /// Carries out the commands that were given while no process ran the job here, before it fetches anything. A stop counts if the
-    /// last process of this directory died: it would have stopped.
-    fn begin(&self, running: &Running) -> Result<(), NotNow> {
-        let _turn = self.turn();
-        let mut state = self.state()?;
-        let has_died = std::mem::replace(&mut state.is_running, true);
-        state.write(&self.directory)?;
-        if state.is_paused {
-            running.live.pause_everywhere(true);
-            let words = "paused on all nodes; opilio job resume on any of them resumes the crawl";
-            running.log.crawl("cluster", words);
-        }
-        let last = self.wait(self.job.last_command())?;
-        if state.carried_out >= last {
-            return Ok(());
-        }
-        let mut reader = self.wait(CommandReader::open(&self.job, state.carried_out))?;
-        let profile = running.context.current();
-        let admin = running.admin(&profile);
-        while state.carried_out < last {
-            let next = self.wait(reader.next())?;
-            let is_stop = serde_json::from_slice::<LoggedCommand>(&next.command)
-                .is_ok_and(|logged| logged.command == Command::Stop);
-            if is_stop && !has_died {
-                state.carried_out = next.sequence;
-                state.write(&self.directory)?;
-                continue;
-            }
-            self.carry_out(&admin, &next, &mut state, &mut |_| true)?;
-        }
-        Ok(self.wait(reader.note_applied(last))?)
-    }
-
-    /// Carries out commands of other nodes as they come, until NATS fails.
-    async fn follow(
-        self: &Arc<Self>,
-        running: &Running,
-        ended: &mut watch::Receiver<()>,
-    ) -> Result<(), NotNow> {
-        let state = self.state()?;
-        let mut reader = CommandReader::open(&self.job, state.carried_out).await?;
-        loop {
-            let next = tokio::select! {
-                biased;
-                // Resolves when the sender is dropped.
-                _ = ended.changed() => return Ok(()),
-                next = reader.next() => next?,
-            };
-            let (commands, running, sequence) = (self.clone(), running.clone(), next.sequence);
-            let carried_out = tokio::task::spawn_blocking(move || {
-                let _turn = commands.turn();
-                let mut state = commands.state()?;
-                if state.carried_out >= next.sequence {
-                    return Ok(());
-                }
-                let profile = running.context.current();
-                let admin = running.admin(&profile);
-                commands.carry_out(&admin, &next, &mut state, &mut |_| true)
-            });
-            match carried_out.await {
-                Ok(carried_out) => carried_out?,
-                Err(panic) => {
-                    let why = format!("a command panicked: {panic}");
-                    return Err(ControlError::new(ErrorKind::Failure, why).into());
-                }
-            }
-            reader.note_applied(sequence).await?;
-        }
-    }
-
     fn state(&self) -> Result<CommandState, ControlError> {
         CommandState::read(&self.directory)
     }
@@ -553,26 +415,6 @@ impl Drop for JobCommands {
     }
 }
 
-impl CommandState {
-    fn read(job: &Path) -> Result<CommandState, ControlError> {
-        let path = job.join(SHARED_COMMANDS);
-        let failed = |problem| ControlError::file(&path, &problem);
-        match fs::read(&path) {
-            Ok(json) => serde_json::from_slice(&json)
-                .map_err(io::Error::other)
-                .map_err(failed),
-            Err(problem) if problem.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(problem) => Err(failed(problem)),
-        }
-    }
-
-    fn write(&self, job: &Path) -> Result<(), ControlError> {
-        let path = job.join(SHARED_COMMANDS);
-        let json = serde_json::to_vec(self).map_err(|problem| ControlError::failure(&problem))?;
-        write_text(&path, json).map_err(|problem| ControlError::file(&path, &problem))
-    }
-}
-
 impl From<ControlError> for NotNow {
     fn from(problem: ControlError) -> NotNow {
         NotNow::Failed(problem)
@@ -583,99 +425,6 @@ impl From<ClusterError> for NotNow {
     fn from(problem: ClusterError) -> NotNow {
         NotNow::Failed(ControlError::failure(&problem))
     }
-}
-
-/// Carries out the commands that were given while no process ran the job, before the crawl begins.
-pub(crate) async fn begin(running: &Running) {
-    let Some(commands) = running.commands.clone() else {
-        return;
-    };
-    let beginning = running.clone();
-    let begun = tokio::task::spawn_blocking(move || commands.begin(&beginning)).await;
-    match begun {
-        // Stopped by one of them.
-        Ok(Ok(()) | Err(NotNow::Ending)) => {}
-        Ok(Err(NotNow::Failed(problem))) => {
-            let words = format!("commands of other nodes are not carried out yet: {problem}");
-            tracing::warn!("{words}");
-            running.log.crawl("cluster", &words);
-        }
-        Err(panic) => tracing::error!("{panic}"),
-    }
-}
-
-/// Carries out commands of other nodes, and answers their questions, until the crawl ends.
-pub(crate) async fn keep(running: Running, ended: watch::Receiver<()>) {
-    let Some(commands) = running.commands.clone() else {
-        return;
-    };
-    tokio::join!(
-        follow(&commands, &running, ended.clone()),
-        commands.answer(&running, ended)
-    );
-}
-
-async fn follow(commands: &Arc<JobCommands>, running: &Running, mut ended: watch::Receiver<()>) {
-    let mut known: Option<String> = None;
-    while ended.has_changed().is_ok() {
-        match commands.follow(running, &mut ended).await {
-            Ok(()) | Err(NotNow::Ending) => return,
-            Err(NotNow::Failed(problem)) => {
-                let words = problem.to_string();
-                if known.as_ref() != Some(&words) {
-                    tracing::warn!("commands of other nodes are not carried out: {words}");
-                }
-                known = Some(words);
-            }
-        }
-        // Resolves when the sender is dropped.
-        let _ = tokio::time::timeout(RETRY, ended.changed()).await;
-    }
-}
-
-/// Notes that the process has ended in good order.
-pub(crate) fn end(running: &Running) {
-    if let Some(commands) = &running.commands {
-        let _turn = commands.turn();
-        let ended = commands.state().and_then(|state| {
-            let state = CommandState {
-                is_running: false,
-                ..state
-            };
-            state.write(&commands.directory)
-        });
-        if let Err(problem) = ended {
-            tracing::warn!("{problem}");
-        }
-    }
-}
-
-/// Returns the part that has the site of a command's URI, if it is another one.
-pub(super) fn other_part(own: &JobPart, profile: &Profile, command: &Command) -> Option<String> {
-    let uri = Uri::parse_seed(command.uri_of_site()?).ok()?;
-    let part = own.part_of(profile, &uri);
-    (part != own.part).then(|| part.to_owned())
-}
-
-/// Answers a question of another node.
-fn answers(request: &[u8], running: &Running) -> Vec<u8> {
-    let mut answers = Vec::new();
-    match serde_json::from_slice::<CommandRequest>(request) {
-        Ok(request) if request.command.uri_of_site().is_some() => {
-            let profile = running.context.current();
-            running
-                .admin(&profile)
-                .perform_here(&request, &mut |answer| {
-                    answers.push(answer);
-                    true
-                });
-        }
-        _ => answers.push(CommandResponse::Refused {
-            fault: ErrorKind::Request,
-            message: "invalid question: run the same version of Opilio on all nodes".to_owned(),
-        }),
-    }
-    serde_json::to_vec(&answers).unwrap_or_default()
 }
 
 /// The author of a command, as other parts see it.
@@ -760,23 +509,6 @@ fn not_given(problem: &ClusterError) -> ControlError {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_place_in_the_log_is_kept_and_damage_is_named() {
-        let job = tempfile::tempdir().unwrap();
-        let read = || CommandState::read(job.path());
-        assert_eq!(read().unwrap(), CommandState::default());
-        let state = CommandState {
-            carried_out: 7,
-            is_paused: true,
-            is_running: true,
-        };
-        state.write(job.path()).unwrap();
-        assert_eq!(read().unwrap(), state);
-        fs::write(job.path().join(SHARED_COMMANDS), "{").unwrap();
-        let problem = read().unwrap_err().to_string();
-        assert!(problem.contains("cluster-commands.json"), "{problem}");
-    }
 
     #[test]
     fn commands_in_the_log_are_read_again() {

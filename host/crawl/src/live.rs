@@ -141,12 +141,6 @@ pub enum Cancelled {
     NotInProcess,
 }
 
-impl State {
-    fn must_pause(&self) -> bool {
-        self.is_pause_asked || self.is_paused_everywhere
-    }
-}
-
 impl Drop for QueueCommandGuard {
     fn drop(&mut self) {
         self.0.state().hands -= 1;
@@ -207,7 +201,7 @@ impl Live {
     /// while a URI is being issued.
     pub(crate) fn holds(&self) -> bool {
         let mut state = self.state();
-        state.holds = state.must_pause();
+        state.holds = state.is_pause_asked || state.is_paused_everywhere;
         state.holds
     }
 
@@ -302,7 +296,7 @@ impl Live {
     /// Returns what the crawl is doing, in a word.
     pub fn standing(&self) -> CrawlState {
         let state = self.state();
-        match (state.must_pause(), state.holds) {
+        match (state.is_pause_asked || state.is_paused_everywhere, state.holds) {
             (false, _) => CrawlState::Running,
             (true, true) if state.in_flight.is_empty() => CrawlState::Paused,
             (true, _) => CrawlState::Pausing,
@@ -462,15 +456,9 @@ mod tests {
         let live = Live::default();
         live.pause_everywhere(true);
         live.pause(true);
-        assert!(live.holds());
         live.pause_everywhere(false);
-        assert!(live.holds());
-        assert_eq!(live.standing(), CrawlState::Paused);
-        live.pause(false);
-        assert!(!live.holds());
-        live.pause_everywhere(true);
-        live.pause(false);
-        assert!(live.holds());
+        assert!(live.holds() && live.standing() == CrawlState::Paused);
+        assert!(live.pause(false) && !live.holds());
     }
 
     #[test]
