@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use opilio_stacks::components;
 use opilio_stacks::known_stacks;
 
-use crate::changes::{ADDED_SEEDS, CHANGES, LAYERS, REDIRECTED_SEEDS, REMOVED_SEEDS, SHARED_COMMANDS};
+use crate::changes::{
+    ADDED_SEEDS, CHANGES, LAYERS, REDIRECTED_SEEDS, REMOVED_SEEDS, SHARED_COMMANDS,
+};
 use crate::history;
 
 /// Files that are read in a job's own folder, and quoted if they have errors. Other files there are never read.

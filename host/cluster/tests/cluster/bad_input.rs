@@ -228,10 +228,7 @@ async fn a_job_that_exists_and_one_that_does_not_are_named() {
         .unwrap_err()
         .to_string();
     assert!(error.contains("same version on all nodes"), "{error}");
-    let error = create("later", b"")
-        .await
-        .unwrap_err()
-        .to_string();
+    let error = create("later", b"").await.unwrap_err().to_string();
     assert!(error.contains("has a job \"later\" already"), "{error}");
     let error = create("a.b", b"").await.unwrap_err().to_string();
     assert!(error.contains("invalid name of a job \"a.b\""), "{error}");
