@@ -272,6 +272,17 @@ async fn operators_commands_act_on_all_nodes_once_and_survive_restarts() {
     };
     until("all sites are held", || is_held(&web) == SITES).await;
 
+    // A question about a URI goes to the node that has its site.
+    let uri = web.url(&host(0), "/");
+    let why = ["frontier", "why", "job", &uri, "--json"];
+    let answers = homes.map(|home| home.run(&why).code(0).out);
+    let part = |answer: &String| {
+        let (_, rest) = answer.split_once("\"part\":\"").unwrap();
+        rest.chars().next().unwrap()
+    };
+    assert_eq!(part(&answers[0]), part(&answers[1]), "{answers:?}");
+    assert!(answers.iter().all(|it| it.contains("\"visits\":1")));
+
     // An override, given on one node; it has another number where a change was made before.
     let own = [
         "job",
@@ -350,6 +361,11 @@ async fn operators_commands_act_on_all_nodes_once_and_survive_restarts() {
         all_uris(&web)
     );
 
+    // One of the two does not have the site, and the other one does not run.
+    let asked = homes.map(|home| home.run(&why));
+    let refused = asked.iter().find(|ended| ended.code != 0).unwrap();
+    assert!(refused.err.contains("does not answer"), "{refused:?}");
+
     // Without NATS, nothing is changed.
     drop(server);
     let refused = home_a
@@ -378,6 +394,19 @@ async fn a_limit_of_the_crawl_is_reached_exactly_by_all_nodes_together() {
     assert_eq!((a.wait(), b.wait()), (4, 4));
     let fetched = |home: &Home| pages(&home.job()).values().sum::<usize>();
     assert_eq!(fetched(&home_a) + fetched(&home_b), LIMIT);
+    let logged = |home: &Home| {
+        let log = std::fs::read_to_string(home.job().join("logs/crawl.log")).unwrap();
+        let lines = log.lines();
+        let status = |line: &&str| line.split_whitespace().nth(1) == Some("200");
+        lines.filter(status).count()
+    };
+    assert_eq!(logged(&home_a) + logged(&home_b), LIMIT);
+    let listed = home_a.run(&["node", "parts", "news", "--json"]).code(0).out;
+    let parts = listed
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let reported = parts.map(|part| part["figures"]["fetched"].as_u64().unwrap());
+    assert_eq!(reported.sum::<u64>(), LIMIT as u64);
 
     // A higher limit is one for all nodes, too.
     let more = ["job", "set", "job", "limits.documents='none'"];
