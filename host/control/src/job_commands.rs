@@ -26,7 +26,7 @@ use opilio_profile::Profile;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::{Handle, Runtime};
 
-pub(crate) use process::{begin, end, keep};
+pub(crate) use process::{begin, end, keep, tell_end};
 pub(super) use questions::other_part;
 
 use self::state::CommandState;
@@ -242,14 +242,25 @@ impl JobCommands {
             Command::Resume => drop(trial.pause(false, &mut |_| true)),
             _ => {}
         }
+        self.log(by.clone(), command, component)
+    }
+
+    /// Puts a command into the log. Returns its place there.
+    fn log(
+        &self,
+        by: Author,
+        command: Command,
+        component: Option<StoredFile>,
+    ) -> Result<u64, ControlError> {
+        let part = self.part.part.clone();
         let logged = LoggedCommand {
-            by: by.clone(),
-            part: self.part.part.clone(),
+            by,
+            part,
             command,
             component,
         };
-        let json =
-            serde_json::to_vec(&logged).map_err(|problem| ControlError::failure(&problem))?;
+        let json = serde_json::to_vec(&logged);
+        let json = json.map_err(|problem| ControlError::failure(&problem))?;
         self.wait(self.job.send_command(&json))
     }
 

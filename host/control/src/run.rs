@@ -31,6 +31,7 @@ pub async fn run(crawl: Crawl) -> Summary {
     let publisher = publisher(&running).map(|publisher| spawn(publisher.keep(ended)));
 
     let ended = crawl.crawl().await;
+    job_commands::tell_end(&running, ended.end()).await;
 
     if let Some(server) = server {
         server.close().await;

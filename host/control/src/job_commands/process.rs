@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use opilio_cluster::CommandReader;
+use opilio_job::End;
 use tokio::sync::watch;
 
 use super::state::CommandState;
 use super::{JobCommands, LoggedCommand, NotNow};
-use crate::{Command, ControlError, ErrorKind, Running};
+use crate::{Author, Command, ControlError, ErrorKind, Running};
 
 /// Pause after a failure of NATS, or of a command, for instance because the disk is full.
 const RETRY: Duration = Duration::from_secs(10);
@@ -131,6 +132,24 @@ async fn follow(commands: &Arc<JobCommands>, running: &Running, mut ended: watch
         }
         // Resolves when the sender is dropped.
         let _ = tokio::time::timeout(RETRY, ended.changed()).await;
+    }
+}
+
+/// Stops the other nodes if the crawl has ended here because its time is over.
+pub(crate) async fn tell_end(running: &Running, end: &End) {
+    if !matches!(end, End::TimeLimit | End::Quota("run-time")) {
+        return;
+    }
+    let Some(commands) = running.commands.clone() else {
+        return;
+    };
+    let by = Author {
+        user: "time-limit".to_owned(),
+        pid: 0,
+    };
+    let told = tokio::task::spawn_blocking(move || commands.log(by, Command::Stop, None));
+    if let Ok(Err(problem)) = told.await {
+        tracing::warn!("the other nodes do not know that the time of the crawl is over: {problem}");
     }
 }
 
