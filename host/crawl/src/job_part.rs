@@ -154,9 +154,8 @@ impl JobPart {
     #[must_use]
     pub fn part_of(&self, profile: &Profile, uri: &Uri) -> &str {
         let owner = self.owner(&ForcedQueues::of(profile), &profile.queue_name(uri), uri);
-        self.parts
-            .get(usize::from(owner))
-            .map_or(&self.part, |part| part)
+        let part = self.parts.get(usize::from(owner));
+        part.map_or(self.part.as_str(), String::as_str)
     }
 
     /// This part's even share of a number for the whole crawl. The shares of all parts are the whole.
