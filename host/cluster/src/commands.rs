@@ -83,6 +83,15 @@ impl ClusterJob {
         Ok(applied.collect())
     }
 
+    /// Notes that this node has applied all commands up to this place, for operators who wait for it.
+    ///
+    /// # Errors
+    /// NATS fails.
+    pub async fn note_applied(&self, sequence: u64) -> Result<(), ClusterError> {
+        let node = &self.cluster.config().node;
+        self.note(&format!("applied.{node}"), sequence).await
+    }
+
     /// Writes a number that only rises.
     async fn note(&self, key: &str, number: u64) -> Result<(), ClusterError> {
         for _ in 0..NOTES_MAX {
@@ -160,14 +169,5 @@ impl CommandReader {
             sequence,
             command: message.payload.to_vec(),
         })
-    }
-
-    /// Notes that this node has applied all commands up to this place, for operators who wait for it.
-    ///
-    /// # Errors
-    /// NATS fails.
-    pub async fn note_applied(&self, sequence: u64) -> Result<(), ClusterError> {
-        let node = &self.job.cluster.config().node;
-        self.job.note(&format!("applied.{node}"), sequence).await
     }
 }

@@ -35,7 +35,7 @@ use super::delivery::profile;
 use super::perform::{Say, done};
 use super::{
     Author, ClusterFile, Command, CommandRequest, CommandResponse, ControlError, ErrorKind,
-    JobAdmin, OverrideChange, Running,
+    JobAdmin, OverrideChange,
 };
 
 /// Longest wait for one answer of NATS. A component of some megabytes takes a second.
@@ -280,7 +280,7 @@ impl JobCommands {
                 false => self.carry_out(admin, &next, &mut state, &mut |_| true)?,
             }
         }
-        if let Err(problem) = self.wait(reader.note_applied(state.carried_out)) {
+        if let Err(problem) = self.wait(self.job.note_applied(state.carried_out)) {
             tracing::warn!("{problem}");
         }
         Ok(())

@@ -46,7 +46,7 @@ impl JobCommands {
             }
             self.carry_out(&admin, &next, &mut state, &mut |_| true)?;
         }
-        Ok(self.wait(reader.note_applied(last))?)
+        Ok(self.wait(self.job.note_applied(last))?)
     }
 
     /// Carries out commands of other nodes as they come, until NATS fails.
@@ -82,7 +82,7 @@ impl JobCommands {
                     return Err(ControlError::new(ErrorKind::Failure, why).into());
                 }
             }
-            reader.note_applied(sequence).await?;
+            self.job.note_applied(sequence).await?;
         }
     }
 }
