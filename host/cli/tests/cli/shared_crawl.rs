@@ -315,9 +315,7 @@ async fn operators_commands_act_on_all_nodes_once_and_survive_restarts() {
     let replace = ["plugin", "replace", "job", "html", "changed.wasm"];
     home_a.run(&replace).code(0);
     std::fs::remove_file(file).unwrap();
-    home_b
-        .run(&["job", "set", "job", "limits.outlinks=70"])
-        .code(0);
+    home_b.run(&["job", "set", "job", "workers=3"]).code(0);
     assert_eq!(html_component(&home_b), "changed");
     until("the other one has it too", || {
         changes(&home_a) == ["override add", "set "]
@@ -368,9 +366,7 @@ async fn operators_commands_act_on_all_nodes_once_and_survive_restarts() {
 
     // Without NATS, nothing is changed.
     drop(server);
-    let refused = home_a
-        .run(&["job", "set", "job", "limits.outlinks=80"])
-        .code(1);
+    let refused = home_a.run(&["job", "set", "job", "workers=4"]).code(1);
     assert!(
         refused.err.contains("no NATS server answers"),
         "{refused:?}"
