@@ -11,6 +11,7 @@ import io
 import json
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -149,6 +150,7 @@ def judge():
     wrong_key(s3, keys, proxy)
     outage(s3, keys, proxy)
     sudden_death(s3, keys, proxy)
+    lost_machine(s3, keys, proxy)
 
 
 def profile(name, proxy, size_max, store):
@@ -297,6 +299,57 @@ def sudden_death(s3, keys, proxy):
     expect(list((folder / "death/warcs").glob("*.warc.gz*")) == [], "local copies are left")
     all_pages(s3, "death")
     print(f"sudden death: {len(archives(s3, 'death'))} files stored after 2 deaths")
+
+
+def lost_machine(s3, keys, proxy):
+    """A part of a shared crawl goes on from its snapshot in S3 when its machine is lost; no page is missing."""
+    program = os.environ.get("OPILIO_NATS_SERVER") or shutil.which("nats-server")
+    if program is None:
+        print("lost machine: left out, because nats-server was not found")
+        return
+    port = free_port()
+    command = [program, "-js", "-a", "127.0.0.1", "-p", str(port), "-sd", str(folder / "nats")]
+    nats = subprocess.Popen(command, stderr=open(folder / "nats.log", "w"))
+    try:
+        until("NATS is ready", lambda: "Server is ready" in (folder / "nats.log").read_text())
+        profile("lost", proxy, "64KiB", '[checkpoint]\npublish-every = "1s"')
+        for node in ("a", "b"):
+            cluster = f'[cluster]\nservers = ["127.0.0.1:{port}"]\nnode = "{node}"\ntime-to-live = "2s"\n'
+            (folder / f"{node}-node.toml").write_text(cluster)
+
+        def crawl(node, job, *more):
+            shared = ["--cluster-job", "lost", "--nodes", "a", "--config", f"{node}-node.toml", *more]
+            command = [opilio, "crawl", "lost.toml", "--seed", seed, "--job", job, "--quiet", *shared]
+            return subprocess.Popen(command, cwd=folder, env=environment(keys))
+
+        def snapshots():
+            return [key for key in stored(s3, "lost") if key.endswith("/manifest.json")]
+
+        tell("hold")
+        lost = crawl("a", "lost")
+        until("a snapshot and its archive files are in S3", lambda: snapshots() and len(archives(s3, "lost")) >= 2)
+        lost.send_signal(signal.SIGKILL)
+        lost.wait()
+        shutil.rmtree(folder / "lost")
+        tell(f"open/{half}")
+        tell(f"open/{last}")
+        expect(crawl("b", "taken", "--take-over", "a").wait() == 0, "the crawl failed after the takeover")
+        captured = set()
+        for key in archives(s3, "lost"):
+            content = s3.get_object(Bucket=BUCKET, Key=f"crawls/lost/{key}")["Body"].read()
+            for record in ArchiveIterator(io.BytesIO(content), check_digests="raise"):
+                record.content_stream().read()
+                uri = record.rec_headers.get_header("WARC-Target-URI")
+                if record.rec_type == "response" and uri.startswith("http") and not uri.endswith("/robots.txt"):
+                    captured.add(uri)
+        expect(len(captured) == pages, f"{len(captured)} pages are stored after a takeover, not {pages}")
+        folders = {key.split("/")[0] for key in archives(s3, "lost")}
+        expect(folders == {"a-1", "a-2"}, f"archive files are in {folders}")
+        expect(len(snapshots()) == 1, f"snapshots that were replaced are left: {snapshots()}")
+        print(f"lost machine: went on from S3, {len(captured)} pages in {len(archives(s3, 'lost'))} files of two machines")
+    finally:
+        nats.terminate()
+        nats.wait()
 
 
 try:

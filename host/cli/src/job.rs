@@ -56,7 +56,7 @@ enum JobCommand {
     /// Resume a paused job.
     Resume(JobTarget),
     /// Stop a job, as the first Ctrl-C does. A job that waits to be started is not started.
-    Stop(JobTarget),
+    Stop(lifecycle::StopArgs),
     /// Save a copy of the job's state for `opilio job restore`. A running crawl continues.
     Checkpoint(CheckpointArgs),
     /// List the checkpoints of a job, newest first.
@@ -198,7 +198,7 @@ pub(crate) async fn run(args: JobArgs) -> Result<u8> {
         JobCommand::Status(target) => lifecycle::status(&target).await,
         JobCommand::Pause(target) => lifecycle::pause(&target),
         JobCommand::Resume(target) => lifecycle::resume(&target),
-        JobCommand::Stop(target) => lifecycle::stop(&target),
+        JobCommand::Stop(args) => lifecycle::stop(&args),
         JobCommand::Checkpoint(args) => {
             let to = args.to.as_deref().map(std::path::absolute).transpose()?;
             ask(&args.target, Command::Checkpoint { to })

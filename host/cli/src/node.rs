@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
+use indicatif::{BinaryBytes, HumanCount};
 use opilio_cluster::{Cluster, ClusterConnection, ClusterError, MemberScope};
-use opilio_console::{ClusterFile, ListedNode, NodeState};
-use opilio_control::{ListedPart, PartState, listed_parts};
+use opilio_console::{ListedNode, NodeState};
+use opilio_control::{ClusterFile, ListedPart, PartState, listed_parts, total_figures};
+use opilio_crawl::PartFigures;
 
 use crate::daemon_config::ConfigArgs;
 use crate::{exit, terminal};
@@ -200,18 +202,35 @@ fn list_parts(parts: &[ListedPart], as_json: bool) -> Result<()> {
             Some(snapshot) => format!("snapshot {:.0} with {} URIs", snapshot.made, snapshot.uris),
             None => "no snapshot".to_owned(),
         };
+        let is_paused = part.figures.is_some_and(|figures| figures.is_paused);
         terminal::outln!(
-            "{:<names$}  {:<nodes$}  {:<7}  {snapshot}  {} messages in the inbox",
+            "{:<names$}  {:<nodes$}  {:<7}  {}  {snapshot}  {} messages in the inbox{}",
             part.name,
             part.node.as_deref().unwrap_or("-"),
-            match (part.state, part.is_at_rest) {
-                (PartState::Running, true) => "at rest",
-                (state, _) => state.name(),
+            match part.state {
+                PartState::Running if part.is_at_rest => "at rest",
+                PartState::Running if is_paused => "paused",
+                state => state.name(),
             },
-            part.inbox
+            figures_words(&part.figures.unwrap_or_default()),
+            part.inbox,
+            match part.commands {
+                0 => String::new(),
+                behind => format!("  {behind} commands behind"),
+            }
         );
     }
+    terminal::outln!("all parts: {}", figures_words(&total_figures(parts)));
     Ok(())
+}
+
+fn figures_words(figures: &PartFigures) -> String {
+    format!(
+        "{} URIs queued, {} fetched, {}",
+        HumanCount(figures.queued),
+        HumanCount(figures.fetched),
+        BinaryBytes(figures.bytes)
+    )
 }
 
 fn notes(node: &ListedNode) -> Vec<String> {

@@ -94,6 +94,13 @@ impl Bucket {
         })
     }
 
+    /// Writes a key, whatever its last revision.
+    pub(crate) async fn put(&self, key: &str, value: Vec<u8>) -> Result<(), ClusterError> {
+        let put = self.store.put(key, value.into()).await;
+        put.map(drop)
+            .map_err(|error| ClusterError::of_request("a key", error))
+    }
+
     /// Deletes a key if its last revision is `expected`.
     pub(crate) async fn delete(&self, key: &str, expected: u64) -> Result<(), BucketError> {
         let deleted = self.store.delete_expect_revision(key, Some(expected)).await;

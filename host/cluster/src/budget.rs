@@ -90,7 +90,29 @@ impl BudgetAccount {
     /// Not spent, and taken by nobody.
     #[must_use]
     pub fn left(&self) -> u64 {
-        self.total - self.spent() - self.open()
+        let committed = self.spent().saturating_add(self.open());
+        self.total.saturating_sub(committed)
+    }
+
+    /// The sum that a holder has taken since it began.
+    #[must_use]
+    pub fn taken(&self, holder: &str) -> u64 {
+        self.holders.get(holder).map_or(0, |holder| holder.taken)
+    }
+
+    /// Notes that a holder has spent so much since it began, and keeps parts up to the sum `taken`; the rest of its parts is left
+    /// for others. If it has spent more than that, for instance the bytes of a document, it has taken that.
+    ///
+    /// This is for holders that are one process, which alone knows what it has taken: answers that were lost give nothing away.
+    pub fn report(&mut self, holder: &str, spent: u64, taken: u64) {
+        let account = self.holders.entry(holder.to_owned()).or_default();
+        account.spent = account.spent.max(spent);
+        account.taken = taken.max(account.spent);
+    }
+
+    /// Changes the budget to this total, or as near to it as what was spent and handed out allows.
+    pub fn approach_total(&mut self, total: u64) {
+        self.total = total.max(self.spent().saturating_add(self.open()));
     }
 
     /// Takes a part for a holder, such as a session, and returns all that it has taken since it began. `known` is this sum as the
@@ -102,7 +124,7 @@ impl BudgetAccount {
         let left = self.left();
         let fair = (left / (2 * nodes.max(1))).max(1);
         let part = wanted.min(fair).min(left);
-        let taken = self.holders.get(holder).map_or(0, |holder| holder.taken);
+        let taken = self.taken(holder);
         if taken > known || part == 0 {
             return taken;
         }
@@ -116,7 +138,7 @@ impl BudgetAccount {
     /// # Errors
     /// The holder has not taken so much.
     pub fn spend(&mut self, holder: &str, spent: u64) -> Result<(), BudgetError> {
-        let taken = self.holders.get(holder).map_or(0, |holder| holder.taken);
+        let taken = self.taken(holder);
         if spent > taken {
             let holder = holder.to_owned();
             return Err(BudgetError::Overspent {
@@ -209,6 +231,38 @@ mod tests {
         account.spend("a", 30).unwrap();
         account.spend("a", 30).unwrap();
         assert_eq!((account.spent(), account.open()), (30, 10));
+    }
+
+    #[test]
+    fn a_process_reports_what_it_keeps_and_the_rest_is_left_for_others() {
+        let mut account = BudgetAccount::new(100);
+        assert_eq!(account.take("a", 0, 1_000, 1), 50);
+        account.report("a", 20, 50);
+        assert_eq!((account.spent(), account.left()), (20, 50));
+        // It has nothing to do any more.
+        account.report("a", 20, 20);
+        assert_eq!((account.open(), account.left()), (0, 80));
+        // A larger document than it had room for.
+        account.report("a", 130, 20);
+        assert_eq!(
+            (account.spent(), account.open(), account.left()),
+            (130, 0, 0)
+        );
+        // The part goes on elsewhere, from an earlier state.
+        account.report("a", 90, 0);
+        assert_eq!((account.spent(), account.taken("a")), (130, 130));
+    }
+
+    #[test]
+    fn a_budget_shrinks_as_parts_come_back() {
+        let mut account = BudgetAccount::new(100);
+        account.take("a", 0, 1_000, 1);
+        account.report("a", 10, 50);
+        account.approach_total(30);
+        assert_eq!((account.total(), account.left()), (50, 0));
+        account.report("a", 10, 10);
+        account.approach_total(30);
+        assert_eq!((account.total(), account.left()), (30, 20));
     }
 
     #[test]

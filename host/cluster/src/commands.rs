@@ -53,6 +53,17 @@ impl ClusterJob {
         Ok(stored.sequence)
     }
 
+    /// The place of the last command; 0 if there is none.
+    ///
+    /// # Errors
+    /// NATS fails.
+    pub async fn last_command(&self) -> Result<u64, ClusterError> {
+        let info = self.commands.get_info().await;
+        let info =
+            info.map_err(|error| ClusterError::of_request("a question for commands", error))?;
+        Ok(info.state.last_sequence)
+    }
+
     /// The place up to which each node has applied the commands.
     ///
     /// # Errors
@@ -70,6 +81,15 @@ impl ClusterJob {
             Some((node.to_owned(), sequence))
         });
         Ok(applied.collect())
+    }
+
+    /// Notes that this node has applied all commands up to this place, for operators who wait for it.
+    ///
+    /// # Errors
+    /// NATS fails.
+    pub async fn note_applied(&self, sequence: u64) -> Result<(), ClusterError> {
+        let node = &self.cluster.config().node;
+        self.note(&format!("applied.{node}"), sequence).await
     }
 
     /// Writes a number that only rises.
@@ -149,14 +169,5 @@ impl CommandReader {
             sequence,
             command: message.payload.to_vec(),
         })
-    }
-
-    /// Notes that this node has applied all commands up to this place, for operators who wait for it.
-    ///
-    /// # Errors
-    /// NATS fails.
-    pub async fn note_applied(&self, sequence: u64) -> Result<(), ClusterError> {
-        let node = &self.job.cluster.config().node;
-        self.job.note(&format!("applied.{node}"), sequence).await
     }
 }

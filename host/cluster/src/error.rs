@@ -206,6 +206,14 @@ pub enum ClusterError {
         /// The node that has it.
         node: String,
     },
+    /// No process of the part answers.
+    #[error(
+        "the process of part {part:?} does not answer: start the job there, or take the part over; `opilio node parts` shows its node"
+    )]
+    PartSilent {
+        /// Name of the part.
+        part: String,
+    },
     /// JetStream lost acknowledged entries of a log.
     #[error(
         "the log of partition {partition} ends at entry {found}, but entry {expected} was acknowledged: save a snapshot"

@@ -272,6 +272,26 @@ impl ClusterJob {
                 self.name
             )));
         };
+        self.read_stored(file, stored).await
+    }
+
+    /// Stores a file that a command names.
+    ///
+    /// # Errors
+    /// The file is too large, or NATS fails.
+    pub async fn store_file(&self, content: &[u8]) -> Result<StoredFile, ClusterError> {
+        store_file(&files_store(&self.cluster).await?, content).await
+    }
+
+    /// Reads a stored file. `file` is its name in errors.
+    ///
+    /// # Errors
+    /// There is no such file, its content does not have the digest, or NATS fails.
+    pub async fn read_stored(
+        &self,
+        file: &str,
+        stored: &StoredFile,
+    ) -> Result<Vec<u8>, ClusterError> {
         let store = files_store(&self.cluster).await?;
         let damaged = || ClusterError::Damaged {
             name: file.to_owned(),

@@ -146,6 +146,24 @@ impl ClusterJob {
         })
     }
 
+    /// Publishes the figures of a part, as the crawl encodes them. Call it as its process.
+    ///
+    /// # Errors
+    /// NATS fails.
+    pub async fn publish_figures(&self, part: &str, figures: Vec<u8>) -> Result<(), ClusterError> {
+        self.state.put(&figures_key(part), figures).await
+    }
+
+    /// The last figures of a part; `None` if its process has published none.
+    ///
+    /// # Errors
+    /// NATS fails.
+    pub async fn figures(&self, part: &str) -> Result<Option<Vec<u8>>, ClusterError> {
+        let entry = self.state.read(&figures_key(part)).await?;
+        let value = entry.and_then(|entry| entry.value);
+        Ok(value.map(|value| value.to_vec()))
+    }
+
     /// Removes links into a part or partition up to this message from the stream.
     ///
     /// # Errors
@@ -221,6 +239,10 @@ fn taken(part: &str, record: Option<PartRecord>) -> ClusterError {
         node,
         epoch,
     }
+}
+
+fn figures_key(part: &str) -> String {
+    format!("figures.{part}")
 }
 
 fn part_key(part: &str) -> String {

@@ -22,6 +22,7 @@ pub(crate) mod mentions;
 pub(crate) mod nodes;
 pub(crate) mod overrides;
 pub(crate) mod package;
+pub(crate) mod parts;
 pub(crate) mod plugins;
 pub(crate) mod profile_check;
 pub(crate) mod profile_form;
@@ -94,6 +95,7 @@ pub(crate) fn router() -> (axum::Router<Arc<Daemon>>, OpenApi) {
         .routes(routes!(daemon::about))
         .routes(routes!(audit::list))
         .routes(routes!(nodes::list))
+        .routes(routes!(parts::list))
         .routes(routes!(nodes::show, nodes::remove))
         .routes(routes!(nodes::drain, nodes::undrain))
         .routes(routes!(session::show, session::sign_in, session::sign_out))

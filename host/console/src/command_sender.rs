@@ -39,12 +39,33 @@ impl CommandSender {
         }
     }
 
-    /// Runs a command and returns its answers without the last one.
+    /// Runs a command and returns its answers without the last one. If several nodes share the job, the command acts on all of
+    /// them.
     pub(crate) async fn ask(
         &self,
         job: PathBuf,
         user: &str,
         command: Command,
+    ) -> Result<Vec<CommandResponse>, Problem> {
+        self.send(job, user, command, false).await
+    }
+
+    /// Runs a command of the daemon, which acts on its own job alone.
+    pub(crate) async fn ask_here(
+        &self,
+        job: PathBuf,
+        user: &str,
+        command: Command,
+    ) -> Result<Vec<CommandResponse>, Problem> {
+        self.send(job, user, command, true).await
+    }
+
+    async fn send(
+        &self,
+        job: PathBuf,
+        user: &str,
+        command: Command,
+        only_here: bool,
     ) -> Result<Vec<CommandResponse>, Problem> {
         let permit = self.permit().await?;
         let turn = match is_reachable(&job) {
@@ -57,6 +78,7 @@ impl CommandSender {
                 pid: std::process::id(),
             },
             command,
+            only_here,
         };
         let gone = Arc::new(AtomicBool::new(false));
         let _gone = Gone(gone.clone());

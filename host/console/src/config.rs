@@ -9,12 +9,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use opilio_control::chain;
+use opilio_control::{ClusterFile, chain};
 use opilio_profile::{EventKind, EventStream, EventStreamFile, Webhook, WebhookFile};
 use serde::Deserialize;
 
 use crate::calendar::CalendarEntry;
-use crate::cluster_file::ClusterFile;
 use crate::folder::{self, JobsFolderError};
 use crate::profile_store::ProfileStore;
 use crate::window::Window;
@@ -258,14 +257,11 @@ impl DaemonConfig {
         if let Some(heritrix) = &mut config.heritrix {
             paths.push(&mut heritrix.password_file);
         }
-        paths.extend(
-            config
-                .cluster
-                .iter_mut()
-                .flat_map(|cluster| cluster.files()),
-        );
         for path in paths {
             *path = folder.join(&path);
+        }
+        if let Some(cluster) = &mut config.cluster {
+            cluster.resolve(folder);
         }
         let secrets = config.webhooks.values_mut();
         let secrets = secrets.filter_map(|webhook| webhook.secret.as_mut());

@@ -228,6 +228,7 @@ impl Folder {
             "course.json",
             "orders.json",
             "cluster.json",
+            "cluster-commands.json",
             "lock",
         ];
         for known in files {

@@ -12,12 +12,12 @@ use data_encoding::HEXLOWER;
 use http_auth::parse_challenges;
 use jiff::Timestamp;
 use md5::{Digest as _, Md5};
+use opilio_control::read_secret_file;
 use subtle::ConstantTimeEq as _;
 use uuid::Uuid;
 
 use crate::access::{Access, Caller, Refusal, Role};
 use crate::config::HeritrixFile;
-use crate::secret_file;
 
 /// Validity of a challenge. After it the client gets another one, without a new question for the password.
 const NONCE_SECONDS: i64 = 300;
@@ -59,7 +59,7 @@ pub(crate) enum NoAnswer {
 impl HeritrixAccount {
     /// Reads the password.
     pub(crate) fn open(file: &HeritrixFile) -> io::Result<HeritrixAccount> {
-        let password = secret_file::read(&file.password_file)?;
+        let password = read_secret_file(&file.password_file)?;
         Ok(HeritrixAccount {
             digest: md5(&format!("{}:{REALM}:{password}", file.user)),
             user: file.user.clone(),

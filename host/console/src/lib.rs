@@ -19,7 +19,6 @@ mod assets;
 mod audit;
 mod calendar;
 mod clock;
-mod cluster_file;
 mod command_sender;
 mod connections;
 mod daemon;
@@ -39,7 +38,6 @@ mod process;
 mod profile_store;
 mod reach;
 mod request_spans;
-mod secret_file;
 mod server;
 mod share;
 mod supervisor;
@@ -56,7 +54,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use opilio_cluster::ClusterError;
-use opilio_control::chain;
+use opilio_control::{ClusterFile, chain};
 use opilio_crawl::crawl_events::Events;
 use tokio::net::TcpListener;
 
@@ -65,7 +63,6 @@ pub use api::document;
 pub use api::pywb::{REPLAY_ADDRESS, REPLAY_FOLDER, program_in_path};
 pub use calendar::CalendarEntry;
 pub use clock::Clock;
-pub use cluster_file::{ClusterFile, ClusterTlsFiles};
 pub use config::{
     CommonLimits, ConfigError, DaemonConfig, HeritrixFile, Restart, TlsFiles, Traces,
 };

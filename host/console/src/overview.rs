@@ -14,7 +14,7 @@ use opilio_control::{
     Author, Command, CommandRequest, CommandResponse, CrawlState, Status, carry_out, chain,
 };
 use opilio_crawl::{
-    Alert, JobError, JobOrigin, ProcessEndKind, ProcessRecord, Share, kept_alerts, made,
+    Alert, JobError, JobOrigin, JobPart, ProcessEndKind, ProcessRecord, Share, kept_alerts, made,
 };
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
@@ -68,6 +68,8 @@ pub struct JobOverview {
     pub schedule: Option<String>,
     /// Number of times in a row that the process died.
     pub deaths: u32,
+    /// Name of the crawl in the cluster; not set if the job runs on this machine alone.
+    pub cluster_job: Option<String>,
     /// Share of the bandwidth and connections of all jobs; not set while the job does not crawl, or if nothing is divided.
     pub share: Option<Share>,
 }
@@ -154,8 +156,9 @@ struct Stamp {
 /// Contents of a job's files, with the times of their last writes.
 #[derive(Clone, Default)]
 struct JobFiles {
-    stamps: [Option<Stamp>; 4],
+    stamps: [Option<Stamp>; 5],
     made: Option<JobOrigin>,
+    part: Option<JobPart>,
     /// The error of each file.
     problems: [Option<String>; 3],
     course: Option<ProcessRecord>,
@@ -289,6 +292,7 @@ impl JobFiles {
             stamp("course.json"),
             stamp("orders.json"),
             stamp("alerts.json"),
+            stamp("cluster.json"),
         ];
         let is_old = |at: usize| {
             let may_change = stamps[at].is_some_and(|stamp| !stamp.is_settled);
@@ -323,6 +327,9 @@ impl JobFiles {
             // A damaged file starts again when the job resumes, and hides nothing else of the job.
             let kept = kept_alerts(directory).unwrap_or_default();
             self.alerts = open(&kept);
+        }
+        if is_old(4) {
+            self.part = JobPart::read(directory).ok().flatten();
         }
         self.stamps = stamps;
     }
@@ -383,6 +390,7 @@ impl JobFiles {
                 .map_or(self.alerts, |status| open(&status.alerts)),
             schedule,
             deaths: self.orders.as_ref().map_or(0, |orders| orders.deaths),
+            cluster_job: self.part.as_ref().map(|part| part.job.clone()),
             share: self
                 .status
                 .as_ref()
@@ -518,6 +526,7 @@ fn status_of(directory: &Path) -> Option<Status> {
             pid: std::process::id(),
         },
         command: Command::Status,
+        only_here: true,
     };
     let mut found = None;
     let asked = carry_out(directory, &request, &mut |answer| {

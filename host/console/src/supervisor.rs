@@ -331,7 +331,11 @@ impl Supervisor {
         let note = |what: &str, result: &str| note(name, known, what, result);
         let ask = async |command| {
             let directory = known.directory.clone();
-            let asked = self.daemon.commands.ask(directory, DAEMON, command).await;
+            let asked = self
+                .daemon
+                .commands
+                .ask_here(directory, DAEMON, command)
+                .await;
             asked.map_err(|problem| tracing::warn!(job = name, "{}", problem.detail()))
         };
         match step {

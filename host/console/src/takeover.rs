@@ -121,7 +121,7 @@ async fn give_up_parts(daemon: &Daemon, own: &[OwnPart]) {
         daemon.order(name, |orders| orders.crawl = false);
         let asked = daemon
             .commands
-            .ask(directory.clone(), DAEMON, Command::Stop);
+            .ask_here(directory.clone(), DAEMON, Command::Stop);
         match asked.await {
             Ok(_) => tracing::info!(
                 job = name,
@@ -286,6 +286,10 @@ mod tests {
             is_at_rest: false,
             snapshot: None,
             inbox: 0,
+            commands: 0,
+            epoch: 0,
+            since: None,
+            figures: None,
         }
     }
 

@@ -7,6 +7,7 @@ use opilio_frontier::{Frontier, SharedFrontier};
 use opilio_profile::Profile;
 use serde::{Deserialize, Serialize};
 
+use super::JobCommands;
 use opilio_crawl::Stop;
 use opilio_crawl::context::CrawlContext;
 use opilio_crawl::crawl::{Crawl, CrawlView};
@@ -22,7 +23,41 @@ pub(crate) struct JobAdmin<'a> {
     pub(super) log: &'a JobLog,
     /// Running crawl. None: only this process has the job, for the command alone.
     pub(super) running: Option<&'a Running>,
+    /// Commands that act on all nodes. None: the job runs on one machine, or the command acts on this directory alone.
+    pub(super) commands: Option<&'a JobCommands>,
+    pub(super) origin: CommandOrigin<'a>,
     frontier: &'a SharedFrontier,
+}
+
+/// The way on which a command has come to a job.
+#[derive(Clone, Copy, Default)]
+pub(super) enum CommandOrigin<'a> {
+    /// An operator has given it to this directory.
+    #[default]
+    Here,
+    /// It is checked before all nodes of a shared job get it, and changes nothing.
+    Trial,
+    /// It comes from the log of commands that the nodes share.
+    Log {
+        /// Its place in the log.
+        sequence: u64,
+        /// The component that it names.
+        component: Option<&'a [u8]>,
+    },
+}
+
+impl CommandOrigin<'_> {
+    pub(super) fn is_trial(self) -> bool {
+        matches!(self, CommandOrigin::Trial)
+    }
+
+    /// Returns the place in the log of commands that the nodes share.
+    pub(super) fn sequence(self) -> Option<u64> {
+        match self {
+            CommandOrigin::Log { sequence, .. } => Some(sequence),
+            CommandOrigin::Here | CommandOrigin::Trial => None,
+        }
+    }
 }
 
 /// Running crawl as commands see it.
@@ -34,13 +69,19 @@ pub(crate) struct Running {
     pub(crate) view: CrawlView,
     pub(crate) job: PathBuf,
     pub(crate) log: Arc<JobLog>,
+    /// Commands of a job that several nodes share.
+    pub(crate) commands: Option<Arc<JobCommands>>,
 }
 
 impl Running {
     /// Returns a crawl as commands see it.
     pub(super) fn of(crawl: &Crawl) -> Running {
         let context = crawl.context().clone();
+        let commands = context.membership.as_ref();
+        let commands =
+            commands.map(|membership| Arc::new(JobCommands::of(membership, &context.job)));
         Running {
+            commands,
             live: context.live.clone(),
             stop: crawl.stop(),
             view: crawl.view(),
@@ -57,6 +98,8 @@ impl Running {
             profile,
             log: &self.log,
             running: Some(self),
+            commands: self.commands.as_deref(),
+            origin: CommandOrigin::Here,
             frontier: &self.context.frontier,
         }
     }
@@ -75,7 +118,31 @@ impl<'a> JobAdmin<'a> {
             profile,
             log,
             running: None,
+            commands: None,
+            origin: CommandOrigin::Here,
             frontier,
+        }
+    }
+
+    /// Adds the commands that act on all nodes of a shared job.
+    pub(super) fn sharing(self, commands: Option<&'a JobCommands>) -> JobAdmin<'a> {
+        JobAdmin { commands, ..self }
+    }
+
+    /// Returns the same access for a command that has come on another way, with the profile as it is now.
+    pub(super) fn with<'b>(
+        &'b self,
+        profile: &'b Arc<Profile>,
+        origin: CommandOrigin<'b>,
+    ) -> JobAdmin<'b> {
+        JobAdmin {
+            job: self.job,
+            profile,
+            log: self.log,
+            running: self.running,
+            commands: None,
+            origin,
+            frontier: self.frontier,
         }
     }
 

@@ -300,6 +300,9 @@ pub struct Status {
 pub struct WhyAnswer {
     /// The URI, normalised.
     pub asked: String,
+    /// Part of the crawl that has the URI, if several nodes share the crawl.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<String>,
     /// Canonical form of the URI.
     pub canonical: String,
     /// `known`, `same-as`, `refused` or `unknown`.

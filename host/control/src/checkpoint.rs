@@ -35,7 +35,7 @@ pub(super) const DESCRIPTION: &str = "checkpoint.json";
 pub(super) const JOB_COPY: &str = "job.json.copy";
 
 /// Other copies of the job's files. A missing file is not copied.
-pub(super) const COPIES: [&str; 8] = [
+pub(super) const COPIES: [&str; 9] = [
     "profile.toml",
     "seeds.txt",
     directory::REDIRECTED_SEEDS,
@@ -44,6 +44,7 @@ pub(super) const COPIES: [&str; 8] = [
     changes::LAYERS,
     history::FILE,
     known_stacks::FILE,
+    changes::SHARED_COMMANDS,
 ];
 
 /// Checkpoint as described in its `checkpoint.json`.

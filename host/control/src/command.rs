@@ -24,6 +24,9 @@ pub struct CommandRequest {
     pub by: Author,
     /// Command to carry out.
     pub command: Command,
+    /// `true` if the command acts on this directory alone, even if several nodes share the job.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_here: bool,
 }
 
 /// Sender of a command, as reported by the sender.
@@ -473,6 +476,38 @@ impl Command {
                     ..
                 }
         )
+    }
+
+    /// Returns `true` if the command acts on all nodes that share a job. Other commands are about the URIs and files of one node.
+    pub(super) fn is_for_all_nodes(&self) -> bool {
+        matches!(
+            self,
+            Command::Pause
+                | Command::Resume
+                | Command::Stop
+                | Command::ReplacePlugin { .. }
+                | Command::Set {
+                    only_check: false,
+                    ..
+                }
+                | Command::ChangeOverride {
+                    only_check: false,
+                    ..
+                }
+                | Command::AddSeeds { .. }
+                | Command::RemoveSeed { .. }
+        )
+    }
+
+    /// Returns the URI of a command that only the node with its site can carry out.
+    pub(super) fn uri_of_site(&self) -> Option<&str> {
+        match self {
+            Command::Why { uri }
+            | Command::Cancel { uri }
+            | Command::Force { uri }
+            | Command::UriPrecedence { uri, .. } => Some(uri),
+            _ => None,
+        }
     }
 
     /// Returns the line for the job's log: the command as on the command line, in one line whatever it contains. `None` if it

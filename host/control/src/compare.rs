@@ -349,6 +349,7 @@ fn export(job: &Path, by: &Author, out: &SyncSender<Result<String, ControlError>
             format: ExportFormat::JsonLines,
             which: UriSelection::default(),
         },
+        only_here: true,
     };
     let reached = carry_out(job, &request, &mut |answer| match answer {
         CommandResponse::Text { text } => out.send(Ok(text)).is_ok(),

@@ -10,7 +10,7 @@ use opilio_frontier::{Frontier, FrontierConfig, Inconsistency, SharedFrontier};
 use super::socket::Connection;
 use super::{
     CheckedStore, Command, CommandRequest, CommandResponse, ControlError, ErrorKind, JobAdmin,
-    JobLog,
+    JobCommands, JobLog,
 };
 use opilio_job::directory::JobError;
 use opilio_job::directory::{self, Copies, Job, is_job};
@@ -38,7 +38,9 @@ pub fn carry_out(
         return held.check(repair, request, say);
     }
     let opened = held.open_frontier()?;
-    opened.admin().perform(request, say);
+    let commands = JobCommands::at_rest(job, &opened.held.profile, request)?;
+    let admin = opened.admin().sharing(commands.as_ref());
+    admin.perform(request, say);
     opened.frontier().persist()?;
     Ok(())
 }

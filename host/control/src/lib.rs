@@ -15,6 +15,7 @@ mod actions;
 mod admin;
 mod answer;
 mod checkpoint;
+mod cluster_file;
 mod command;
 mod compare;
 mod delivery;
@@ -22,6 +23,7 @@ mod explain;
 mod explain_uri;
 mod handover;
 mod hosts;
+mod job_commands;
 mod metrics;
 mod overrides;
 mod part_snapshots;
@@ -34,6 +36,7 @@ mod replace;
 mod report;
 mod restore;
 mod run;
+mod secret_file;
 mod seed;
 mod seeds;
 mod settings;
@@ -54,6 +57,7 @@ pub use answer::{
     ListedUri, SourceRead, Status, SweepResult, WhyAnswer,
 };
 pub use checkpoint::Checkpoint;
+pub use cluster_file::{ClusterFile, ClusterTlsFiles};
 pub use command::{
     Author, Command, CommandRequest, DoneElsewhere, ExportFormat, OverrideChange, QueueAction,
     QueueSort, UriSelection,
@@ -80,11 +84,12 @@ pub use opilio_job::{exposition, figures};
 pub use opilio_stacks::{KnownStack, StackedPlugin, chain};
 pub use overrides::{EditedOverrideText, ListedOverride, OverrideSetting};
 pub use part_snapshots::SnapshotError;
-pub use parts::{ListedPart, ListedSnapshot, PartState, listed_parts};
+pub use parts::{ListedPart, ListedSnapshot, PartState, listed_parts, total_figures};
 pub use perform::no_uri;
 pub use report::ReportKind;
 pub use restore::{KeptCheckpoint, checkpoint_named, checkpoints, go_back, restore};
 pub use run::run;
+pub use secret_file::read_secret_file;
 pub use seeds::SeedReport;
 pub use settings::{FaultFound, SettingChanged, SettingInForce, changing};
 pub use takeover::{take_over, take_over_beside};
@@ -94,6 +99,7 @@ pub use verify::{Discrepancy, DiscrepancyKind, VerificationTotals, verify};
 use action_lines::ActionLine;
 use admin::{JobAdmin, Running};
 use checkpoint::remove_unfinished;
+use job_commands::JobCommands;
 use opilio_job::job_log::JobLog;
 use report::write_all as write_reports;
 use socket::Server;

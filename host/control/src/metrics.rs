@@ -45,6 +45,7 @@ impl Figures {
             let request = CommandRequest {
                 by: by.clone(),
                 command,
+                only_here: true,
             };
             let mut refused = None;
             carry_out(job, &request, &mut |answer| {

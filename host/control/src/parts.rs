@@ -3,11 +3,12 @@
 use jiff::Timestamp;
 use opilio_cluster::control::SessionState;
 use opilio_cluster::{Cluster, ClusterConnection, ClusterError, ClusterJob, MemberScope};
-use opilio_crawl::{PARTS_FILE, inbox_of_part};
+use opilio_crawl::{PARTS_FILE, PartFigures, inbox_of_part};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// A part of a shared crawl.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ListedPart {
     /// Its name.
     pub name: String,
@@ -19,12 +20,20 @@ pub struct ListedPart {
     pub is_at_rest: bool,
     /// Its newest snapshot. Not set if there is none.
     pub snapshot: Option<ListedSnapshot>,
-    /// Messages with links that no snapshot covers.
+    /// Messages with links that the part has not taken, or that no snapshot covers.
     pub inbox: u64,
+    /// Commands of operators that it has not carried out.
+    pub commands: u64,
+    /// Number of directories that have had the part; 0 if it cannot be taken over.
+    pub epoch: u64,
+    /// Time at which the node got the part. Not set if it cannot be taken over.
+    pub since: Option<Timestamp>,
+    /// Its last figures. Not set if its process has published none.
+    pub figures: Option<PartFigures>,
 }
 
 /// A snapshot of a part.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ListedSnapshot {
     /// Time of the saved state.
     pub made: Timestamp,
@@ -35,7 +44,7 @@ pub struct ListedSnapshot {
 }
 
 /// State of a part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartState {
     /// No process has begun it.
@@ -46,6 +55,19 @@ pub enum PartState {
     Gone,
     /// Its process has ended in good order.
     Stopped,
+}
+
+/// Returns the sum of the figures of all parts.
+#[must_use]
+pub fn total_figures(parts: &[ListedPart]) -> PartFigures {
+    let mut total = PartFigures {
+        is_paused: parts.iter().any(|part| part.figures.is_some()),
+        ..PartFigures::default()
+    };
+    for figures in parts.iter().filter_map(|part| part.figures.as_ref()) {
+        total.add(figures);
+    }
+    total
 }
 
 impl PartState {
@@ -78,10 +100,18 @@ pub async fn listed_parts(
     let sessions = members.nodes().await?;
     let names = job.read_file(PARTS_FILE).await?;
     let names = String::from_utf8_lossy(&names).into_owned();
+    let last_command = job.last_command().await?;
+    let applied = job.applied_commands().await?;
     let mut parts = Vec::new();
     for (name, number) in names.lines().zip(0..) {
         let record = job.part(name).await?;
         let session = sessions.iter().find(|session| session.name == name);
+        let carried_out = applied.iter().find(|(part, _)| part == name);
+        let carried_out = carried_out.map_or(0, |(_, sequence)| *sequence);
+        let figures = job.figures(name).await?;
+        let (epoch, since) = record
+            .as_ref()
+            .map_or((0, None), |record| (record.epoch, Some(record.claimed_ms)));
         let snapshot = record.as_ref().and_then(|record| record.snapshot.clone());
         parts.push(ListedPart {
             name: name.to_owned(),
@@ -105,6 +135,10 @@ pub async fn listed_parts(
             inbox: job
                 .inbox_messages(inbox_of_part(members.config().partitions, number))
                 .await?,
+            commands: last_command.saturating_sub(carried_out),
+            epoch,
+            since: since.and_then(|at| Timestamp::from_millisecond(at).ok()),
+            figures: figures.and_then(|json| serde_json::from_slice(&json).ok()),
         });
     }
     Ok(parts)

@@ -8,6 +8,8 @@ use opilio_frontier::{
 };
 use opilio_uri::{HopPath, Uri, UriError};
 
+use super::admin::CommandOrigin;
+use super::job_commands::other_part;
 use super::settings::SetRequest;
 use super::{
     Author, Command, CommandRequest, CommandResponse, ControlError, CrawlState, ErrorKind,
@@ -33,9 +35,24 @@ pub(super) const PART_PAUSE: Duration = Duration::from_millis(1);
 pub(super) type Say<'s> = &'s mut dyn FnMut(CommandResponse) -> bool;
 
 impl JobAdmin<'_> {
-    /// Carries out a command. The last answer is [`CommandResponse::End`] or [`CommandResponse::Refused`].
+    /// Carries out a command: on all nodes if it is for all nodes of a shared job, or on the node with the site of its URI. The last
+    /// answer is [`CommandResponse::End`] or [`CommandResponse::Refused`].
     pub(super) fn perform(&self, request: &CommandRequest, say: Say<'_>) {
-        let CommandRequest { by, command } = request;
+        let Some(commands) = self.commands.filter(|_| !request.only_here) else {
+            return self.perform_here(request, say);
+        };
+        if request.command.is_for_all_nodes() {
+            return commands.give(self, request, say);
+        }
+        match other_part(commands.part(), self.profile, &request.command) {
+            Some(part) => commands.ask(&part, request, say),
+            None => self.perform_here(request, say),
+        }
+    }
+
+    /// Carries out a command on this directory.
+    pub(super) fn perform_here(&self, request: &CommandRequest, say: Say<'_>) {
+        let CommandRequest { by, command, .. } = request;
         // The log is held, so that the crawl's own line about the pause comes after the line of the command.
         let is_turn = matches!(command, Command::Pause | Command::Resume);
         let held = is_turn.then(|| self.log.hold());
@@ -48,7 +65,7 @@ impl JobAdmin<'_> {
         say(last);
     }
 
-    fn log_action(
+    pub(super) fn log_action(
         &self,
         held: Option<JobLogGuard<'_>>,
         by: &Author,
@@ -72,7 +89,7 @@ impl JobAdmin<'_> {
     }
 
     /// Carries out the command. Returns the result in one sentence for the job's log.
-    fn carry_out(
+    pub(super) fn carry_out(
         &self,
         by: &Author,
         command: &Command,
@@ -117,12 +134,15 @@ impl JobAdmin<'_> {
                 sha256,
                 settings,
             } => {
-                let request = JobAdmin::replacement_request(
+                let mut request = JobAdmin::replacement_request(
                     plugin,
                     component,
                     sha256.as_deref(),
                     settings.as_ref(),
                 )?;
+                if let CommandOrigin::Log { component, .. } = self.origin {
+                    request.bytes = component.map(<[u8]>::to_vec);
+                }
                 self.replace_plugin(&request, by, say)
             }
             Command::Queues {
@@ -274,7 +294,7 @@ impl JobAdmin<'_> {
         Ok(String::new())
     }
 
-    fn pause(&self, is_pause: bool, say: Say<'_>) -> Result<String, ControlError> {
+    pub(super) fn pause(&self, is_pause: bool, say: Say<'_>) -> Result<String, ControlError> {
         let nothing = match is_pause {
             true => "only a running job can be paused",
             false => "resume it with `opilio crawl JOB`",

@@ -14,6 +14,7 @@ use super::{
     CommandResponse, ControlError, CrawlState, ErrorKind, JobAdmin, LastRefusal, ListedUri,
     QueueSort, QueueState, UriSelection, WhyAnswer,
 };
+use opilio_crawl::JobPart;
 use opilio_job::transfer::{queue_as_json, uri_as_json};
 use opilio_stacks::{KnownStack, KnownStacks};
 use opilio_visit::reading::NOT_EXTRACTED;
@@ -206,6 +207,7 @@ impl JobAdmin<'_> {
         let sentence = why.to_string();
         let mut answer = WhyAnswer {
             asked: uri.as_str().to_owned(),
+            part: JobPart::read(self.job).ok().flatten().map(|part| part.part),
             canonical,
             known: String::new(),
             sentence,

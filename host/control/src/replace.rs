@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::perform::{Say, done};
 use super::{Author, CommandResponse, ControlError, ErrorKind, JobAdmin};
 use opilio_crawl::load::sources;
-use opilio_crawl::plugin_factory::{PluginFactory, ReplacementRequest};
+use opilio_crawl::plugin_factory::{ObtainedComponent, PluginFactory, ReplacementRequest};
 use opilio_job::component_cache;
 use opilio_stacks::components::JobPlugins;
 use opilio_stacks::on_plugin_thread;
@@ -41,6 +41,7 @@ impl JobAdmin<'_> {
             component,
             sha256,
             settings: settings.cloned(),
+            bytes: None,
         })
     }
 
@@ -63,7 +64,26 @@ impl JobAdmin<'_> {
         Ok(done(&words, say))
     }
 
-    fn replace_at_rest(&self, request: &ReplacementRequest, by: &str) -> Result<String, String> {
+    /// Obtains the component of a replacement for all nodes of a shared job.
+    pub(super) fn obtain_component(
+        &self,
+        request: &ReplacementRequest,
+    ) -> Result<ObtainedComponent, ControlError> {
+        let obtained = match self.running {
+            Some(running) => running.context.obtain_component(request),
+            None => on_plugin_thread("plugin-replacement", || {
+                let (factory, _) = self.factory_at_rest()?;
+                factory.known(self.profile, &request.instance)?;
+                factory.get(request)
+            })
+            .and_then(|obtained| obtained),
+        };
+        obtained.map_err(|problem| {
+            ControlError::new(ErrorKind::State, format!("not replaced: {problem}"))
+        })
+    }
+
+    fn factory_at_rest(&self) -> Result<(PluginFactory, JobPlugins), String> {
         let kept = JobPlugins::read(self.job).map_err(|problem| opilio_stacks::chain(&problem))?;
         let engine = Engine::new(EngineConfig {
             cache_dir: component_cache(),
@@ -75,6 +95,11 @@ impl JobAdmin<'_> {
             job: self.job.to_owned(),
             kept: Mutex::new(kept.clone()),
         };
+        Ok((factory, kept))
+    }
+
+    fn replace_at_rest(&self, request: &ReplacementRequest, by: &str) -> Result<String, String> {
+        let (factory, kept) = self.factory_at_rest()?;
         factory.known(self.profile, &request.instance)?;
         let candidate = factory.get(request)?;
         let loaded = opilio_stacks::load(Loading {

@@ -5,7 +5,9 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::part_snapshots::Publisher;
-use super::{JobAdmin, Running, Server, actions, periodic, remove_unfinished, write_reports};
+use super::{
+    JobAdmin, Running, Server, actions, job_commands, periodic, remove_unfinished, write_reports,
+};
 use opilio_crawl::crawl::Crawl;
 use opilio_job::End;
 use opilio_job::progress::Summary;
@@ -15,18 +17,21 @@ use opilio_job::progress::Summary;
 pub async fn run(crawl: Crawl) -> Summary {
     let (context, running) = (crawl.context().clone(), Running::of(&crawl));
     remove_checkpoints(&running);
+    job_commands::begin(&running).await;
     let server = Server::start(running.clone())
         .inspect_err(|problem| tracing::warn!("the crawl cannot accept commands: {problem}"))
         .ok();
     // The tasks end when `taken` is dropped.
     let (taken, ended) = watch::channel(());
-    let tasks: [JoinHandle<()>; 2] = [
+    let tasks: [JoinHandle<()>; 3] = [
+        spawn(job_commands::keep(running.clone(), ended.clone())),
         spawn(actions::keep(running.clone(), ended.clone())),
         spawn(periodic::keep(running.clone(), ended.clone())),
     ];
     let publisher = publisher(&running).map(|publisher| spawn(publisher.keep(ended)));
 
     let ended = crawl.crawl().await;
+    job_commands::tell_end(&running, ended.end()).await;
 
     if let Some(server) = server {
         server.close().await;
@@ -58,6 +63,9 @@ pub async fn run(crawl: Crawl) -> Summary {
         .filter(|it| it.part().can_move())
     {
         membership.leave().await;
+    }
+    if summary.end != End::Terminated {
+        job_commands::end(&running);
     }
     summary
 }

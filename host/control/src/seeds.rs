@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::perform::{Say, listened};
 use super::{AddedSeeds, Author, CommandResponse, ControlError, ErrorKind, FaultFound, JobAdmin};
 
-use opilio_crawl::crawl;
+use opilio_crawl::{crawl, queues_of_job};
 use opilio_job::directory;
 use opilio_job::handover::only_in_store;
 use opilio_job::history::Changed;
@@ -131,6 +131,9 @@ impl JobAdmin<'_> {
             .check_seeds(&new)
             .map_err(|faults| not_added(&faults, say))?;
         added.notices = notices.iter().map(FaultFound::from).collect();
+        if self.origin.is_trial() {
+            return Ok(added);
+        }
         let lines = crawl::seed_lines(&Seeds {
             list: new.clone(),
             surt_prefixes: seeds
@@ -158,10 +161,17 @@ impl JobAdmin<'_> {
                 .block_on(running.context.replace_seed_prefixes(prefixes))
                 .map_err(|problem| ControlError::failure(&problem))?;
         }
+        // All nodes of a shared job get the command: each takes its own seeds.
+        let part = match self.origin.sequence() {
+            Some(_) => queues_of_job(self.job, self.profile)
+                .map_err(|problem| ControlError::file(self.job, &problem))?,
+            None => None,
+        };
         for batch in new.chunks(BATCH) {
             let candidates = batch
                 .iter()
-                .map(|seed| crawl::seed_candidate(self.profile, &seed.uri));
+                .map(|seed| crawl::seed_candidate(self.profile, &seed.uri))
+                .filter(|seed| part.as_ref().is_none_or(|part| part.has(seed)));
             self.frontier()
                 .schedule(candidates.collect(), Timestamp::now())?;
         }

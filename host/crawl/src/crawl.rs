@@ -18,9 +18,11 @@ mod background_tasks;
 mod census;
 mod dispatch;
 mod handing_over;
+mod limit_shares;
 mod limits;
 mod links_between_nodes;
 mod observe;
+mod part_figures;
 mod workers;
 
 // The crawl ends.

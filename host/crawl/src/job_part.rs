@@ -35,6 +35,38 @@ pub struct JobPart {
     pub epoch: u64,
 }
 
+/// Figures of a part, over all its processes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct PartFigures {
+    /// Number of queued URIs.
+    pub queued: u64,
+    /// Number of URIs in process.
+    pub in_process: u64,
+    /// Number of known URIs.
+    pub discovered: u64,
+    /// Number of responses of any status, without robots.txt and those that are retried.
+    pub fetched: u64,
+    /// Number of URIs that have succeeded, each once.
+    pub succeeded: u64,
+    /// Bytes of content.
+    pub bytes: u64,
+    /// `true` if the part is paused.
+    pub is_paused: bool,
+}
+
+impl PartFigures {
+    /// Adds the figures of another part. The sum is paused if all parts are.
+    pub fn add(&mut self, other: &PartFigures) {
+        self.queued += other.queued;
+        self.in_process += other.in_process;
+        self.discovered += other.discovered;
+        self.fetched += other.fetched;
+        self.succeeded += other.succeeded;
+        self.bytes += other.bytes;
+        self.is_paused &= other.is_paused;
+    }
+}
+
 /// Names of the parts of a job that these nodes begin. Parts beyond the nodes, up to `count`, get names of their own.
 #[must_use]
 pub fn part_names(nodes: impl IntoIterator<Item = String>, count: usize) -> Vec<String> {
@@ -118,6 +150,21 @@ impl JobPart {
         self.partitions.partition_of(unit).number() % self.parts.len().max(1) as u16
     }
 
+    /// The name of the part that has a URI.
+    #[must_use]
+    pub fn part_of(&self, profile: &Profile, uri: &Uri) -> &str {
+        let owner = self.owner(&ForcedQueues::of(profile), &profile.queue_name(uri), uri);
+        let part = self.parts.get(usize::from(owner));
+        part.map_or(self.part.as_str(), String::as_str)
+    }
+
+    /// This part's even share of a number for the whole crawl. The shares of all parts are the whole.
+    #[must_use]
+    pub fn even_share(&self, whole: u64) -> u64 {
+        let parts = self.parts.len().max(1) as u64;
+        whole / parts + u64::from(u64::from(self.number()) < whole % parts)
+    }
+
     /// The number of this part.
     pub(crate) fn number(&self) -> u16 {
         let place = self.parts.iter().position(|part| *part == self.part);
@@ -197,6 +244,19 @@ mod tests {
         }
         let forced = |uri| owner(&part, "hoster", uri);
         assert_eq!(forced("http://example.org/"), forced("http://example.net/"));
+    }
+
+    #[test]
+    fn even_shares_are_the_whole() {
+        let share = |part: &str, whole| {
+            let part = JobPart {
+                part: part.to_owned(),
+                ..part_of(3)
+            };
+            part.even_share(whole)
+        };
+        assert_eq!(["n0", "n1", "n2"].map(|part| share(part, 11)), [4, 4, 3]);
+        assert_eq!(["n0", "n1", "n2"].map(|part| share(part, 2)), [1, 1, 0]);
     }
 
     #[test]

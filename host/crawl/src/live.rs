@@ -60,6 +60,8 @@ pub struct Live {
 #[derive(Default)]
 struct State {
     is_pause_asked: bool,
+    /// `true` if an operator has paused a crawl that several nodes share, on all of them.
+    is_paused_everywhere: bool,
     /// `true` if the dispatcher has seen that it must issue nothing.
     holds: bool,
     /// `true` if every queue has the settings of the present profile.
@@ -199,7 +201,7 @@ impl Live {
     /// while a URI is being issued.
     pub(crate) fn holds(&self) -> bool {
         let mut state = self.state();
-        state.holds = state.is_pause_asked;
+        state.holds = state.is_pause_asked || state.is_paused_everywhere;
         state.holds
     }
 
@@ -285,10 +287,17 @@ impl Live {
         changed
     }
 
+    /// Requests a pause of all nodes of a shared crawl, or its end. A pause of this node alone stays as it is.
+    pub fn pause_everywhere(&self, is_paused: bool) {
+        self.state().is_paused_everywhere = is_paused;
+        self.nudge();
+    }
+
     /// Returns what the crawl is doing, in a word.
     pub fn standing(&self) -> CrawlState {
         let state = self.state();
-        match (state.is_pause_asked, state.holds) {
+        let asked = state.is_pause_asked || state.is_paused_everywhere;
+        match (asked, state.holds) {
             (false, _) => CrawlState::Running,
             (true, true) if state.in_flight.is_empty() => CrawlState::Paused,
             (true, _) => CrawlState::Pausing,
@@ -442,6 +451,15 @@ mod tests {
     use opilio_uri::{HopPath, Uri};
 
     use super::*;
+
+    #[test]
+    fn a_pause_of_all_nodes_and_one_of_this_node_end_one_by_one() {
+        let live = Live::default();
+        live.pause_everywhere(true);
+        assert!(live.pause(true) && live.holds());
+        live.pause_everywhere(false);
+        assert!(live.holds() && live.pause(false) && !live.holds());
+    }
 
     #[test]
     fn a_crawl_is_not_over_while_or_after_somebody_may_have_queued_something() {

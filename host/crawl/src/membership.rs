@@ -19,6 +19,7 @@ use opilio_profile::Profile;
 use tokio::sync::Mutex;
 
 use crate::job_part::{ForcedQueues, JobPart};
+use crate::shared_limits::SharedLimits;
 
 /// Time for leaving. After it the session ends by itself.
 const LEAVE_TIME_MAX: Duration = Duration::from_secs(5);
@@ -46,6 +47,8 @@ pub struct JobMembership {
     /// `delivered` + 1 when the dispatcher last found nothing left to do; 0 while there is something.
     rested: AtomicU64,
     is_finished: AtomicBool,
+    /// The parts of the crawl's limits that this process may use.
+    pub(crate) limits: SharedLimits,
     /// The newest snapshot that this process has published.
     published: StdMutex<Option<PublishedState>>,
     /// Whether the cluster knows this node as at rest; `None` if that is unknown. Whoever takes links holds the lock meanwhile.
@@ -174,6 +177,7 @@ impl JobMembership {
             taken: AtomicU64::new(0),
             rested: AtomicU64::new(0),
             is_finished: AtomicBool::new(false),
+            limits: SharedLimits::default(),
             published: StdMutex::default(),
             known_rest: Mutex::new(None),
         })

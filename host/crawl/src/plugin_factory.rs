@@ -35,12 +35,26 @@ pub struct ReplacementRequest {
     pub sha256: Option<Sha256>,
     /// Settings in place of those in effect, as given.
     pub settings: Option<Value>,
+    /// The component, if another node of a shared job has obtained it.
+    pub bytes: Option<Vec<u8>>,
 }
 
 /// A component that has been obtained and checked.
 pub struct ObtainedComponent {
     found: ResolvedComponent,
     component: Component,
+}
+
+impl ObtainedComponent {
+    /// The component.
+    pub fn bytes(&self) -> &[u8] {
+        &self.found.bytes
+    }
+
+    /// Its digest.
+    pub fn sha256(&self) -> Sha256 {
+        self.found.sha256
+    }
 }
 
 impl PluginFactory {
@@ -71,10 +85,22 @@ impl PluginFactory {
             sha256: request.sha256,
             insecure: false,
         };
-        let found = self
-            .sources
-            .resolve(&request.component, &terms, &mut plugins_of);
-        let found = found.map_err(|problem| chain(&problem))?;
+        let found = match &request.bytes {
+            Some(bytes) => ResolvedComponent {
+                sha256: Sha256::of(bytes),
+                bytes: bytes.clone().into(),
+                origin: request.component.to_string(),
+                image: None,
+                plugin: request.component.plugin().map(str::to_owned),
+                note: None,
+            },
+            None => {
+                let found = self
+                    .sources
+                    .resolve(&request.component, &terms, &mut plugins_of);
+                found.map_err(|problem| chain(&problem))?
+            }
+        };
         let component = load(&found)?;
         Ok(ObtainedComponent { found, component })
     }

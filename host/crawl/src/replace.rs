@@ -15,7 +15,7 @@ use opilio_profile::{ComponentReference, Instance};
 use tokio::sync::watch;
 
 use crate::context::CrawlContext;
-use crate::plugin_factory::ReplacementRequest;
+use crate::plugin_factory::{ObtainedComponent, ReplacementRequest};
 use opilio_stacks::on_plugin_thread;
 
 /// Interval at which the crawl looks at the files of watched plugins.
@@ -31,6 +31,19 @@ impl CrawlContext {
             .factory
             .known(&self.current(), &request.instance)?;
         on_plugin_thread("plugin-replacement", || self.replace_known(request, by))?
+    }
+
+    /// Obtains the component of a replacement, and checks that the job has the plugin. Blocks.
+    ///
+    /// # Errors
+    /// The reason.
+    pub fn obtain_component(
+        &self,
+        request: &ReplacementRequest,
+    ) -> Result<ObtainedComponent, String> {
+        let factory = &self.plugins.factory;
+        factory.known(&self.current(), &request.instance)?;
+        on_plugin_thread("plugin-replacement", || factory.get(request))?
     }
 
     fn replace_known(&self, request: &ReplacementRequest, by: &str) -> Result<String, String> {
@@ -112,6 +125,7 @@ impl Watched {
                 component: instance.component.clone(),
                 sha256: None,
                 settings: None,
+                bytes: None,
             },
             path: path.clone(),
             seen: None,

@@ -4,12 +4,14 @@
 use std::sync::{Arc, PoisonError};
 
 use jiff::Timestamp;
+use opilio_frontier::FrontierConfig;
 use opilio_profile::Profile;
 use serde::{Deserialize, Serialize};
 
 use crate::archive;
 use crate::context::CrawlContext;
 use crate::error::CrawlError;
+use crate::job_part::JobPart;
 use opilio_stacks::{self, Loaded, Loading};
 use opilio_visit::policy;
 
@@ -155,7 +157,8 @@ impl CrawlContext {
     ) -> Result<(), CrawlError> {
         // Held until everything is in effect, so that two concurrent changes do not undo each other.
         let _seeds = self.plugins.seeds.blocking_lock();
-        let mut config = policy::frontier_config(&profile);
+        let part = self.membership.as_ref().map(|it| it.part());
+        let mut config = frontier_config(&profile, part);
         if profile.frontier.precedence_floor == self.current().frontier.precedence_floor {
             // An operator may have set another floor for this process.
             config.precedence_floor = self.frontier().precedence_floor();
@@ -194,6 +197,18 @@ impl CrawlContext {
                 None => return Ok(()),
             }
         }
+    }
+}
+
+/// Returns the configuration of the frontier. A part of a shared crawl has an even share of the bandwidth.
+pub(crate) fn frontier_config(profile: &Arc<Profile>, part: Option<&JobPart>) -> FrontierConfig {
+    let config = policy::frontier_config(profile);
+    FrontierConfig {
+        bandwidth: match (config.bandwidth, part) {
+            (Some(rate), Some(part)) => Some(part.even_share(rate).max(1)),
+            (rate, _) => rate,
+        },
+        ..config
     }
 }
 

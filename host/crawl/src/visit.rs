@@ -451,7 +451,12 @@ impl Driver for CrawlVisit<'_> {
             is_visit,
             pace: frontier.pace(&pipeline.issue.queue, self.elapsed())?,
             queued: frontier.statistics().queued,
-            budget: pipeline.profile.settings().revisit.budget,
+            budget: pipeline
+                .profile
+                .settings()
+                .revisit
+                .budget
+                .map(|budget| self.context.even_share(budget)),
         };
         budget.answered(&frontier, &pipeline.issue, answered)?;
         // Prices are kept now and then.

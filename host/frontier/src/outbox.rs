@@ -30,7 +30,9 @@ impl CrawlPart {
         Self(Arc::new(has_queue))
     }
 
-    pub(crate) fn has(&self, candidate: &Candidate) -> bool {
+    /// Returns `true` if the part has the queue of a candidate.
+    #[must_use]
+    pub fn has(&self, candidate: &Candidate) -> bool {
         (self.0)(&candidate.queue, &candidate.uri)
     }
 }

@@ -30,6 +30,9 @@ pub const REMOVED_SEEDS: &str = "removed-seeds.txt";
 /// SURT prefixes of seeds that redirected elsewhere, one a line, followed by ` # ` and the seed.
 pub const REDIRECTED_SEEDS: &str = "redirected-seeds.txt";
 
+/// The commands of a crawl that several machines share, as far as this directory has carried them out.
+pub const SHARED_COMMANDS: &str = "cluster-commands.json";
+
 /// Reads the profiles that the profile of the job extends.
 pub fn layers(job: &Path) -> io::Result<Vec<Layer>> {
     match fs::read(job.join(LAYERS)) {

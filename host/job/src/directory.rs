@@ -6,6 +6,7 @@
 //! JOB/seeds.txt      seeds in force when the job was made, one per line
 //! JOB/added-seeds.txt, JOB/changes/, JOB/history.jsonl   changes since: seeds, settings, and who made them when
 //! JOB/cluster.json   the part of a crawl that several machines share
+//! JOB/cluster-commands.json   the commands of such a crawl that this directory has carried out
 //! JOB/lock           held by the process that runs the job
 //! JOB/state/         the frontier
 //! JOB/warcs/  JOB/logs/  JOB/scratch/

@@ -22,6 +22,9 @@ const FILE: &str = "overrides.json";
 pub struct LiveOverride {
     /// Number of the change that made it. It stays the same when the override is changed or moved.
     pub id: u64,
+    /// Place of the command that made it among the commands of a job that several nodes share. It is the same on all nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<u64>,
     /// User who made or last changed it.
     pub by: String,
     /// Time at which it was made or last changed.
@@ -85,6 +88,7 @@ mod tests {
         assert_eq!(read(job.path()).unwrap(), []);
         let one = |id, reason: Option<&str>| LiveOverride {
             id,
+            command: None,
             by: "lena".to_owned(),
             at: Timestamp::UNIX_EPOCH,
             reason: reason.map(str::to_owned),

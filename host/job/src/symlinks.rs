@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 use opilio_stacks::components;
 use opilio_stacks::known_stacks;
 
-use crate::changes::{ADDED_SEEDS, CHANGES, LAYERS, REDIRECTED_SEEDS, REMOVED_SEEDS};
+use crate::changes::{
+    ADDED_SEEDS, CHANGES, LAYERS, REDIRECTED_SEEDS, REMOVED_SEEDS, SHARED_COMMANDS,
+};
 use crate::history;
 
 /// Files that are read in a job's own folder, and quoted if they have errors. Other files there are never read.
-const OWN_FILES: [&str; 10] = [
+const OWN_FILES: [&str; 11] = [
     "job.json",
     "profile.toml",
     "seeds.txt",
@@ -22,6 +24,7 @@ const OWN_FILES: [&str; 10] = [
     history::FILE,
     components::LIST,
     known_stacks::FILE,
+    SHARED_COMMANDS,
 ];
 
 /// Refuses a path in a folder of a job or of its archive files that leads out of the folder by a link. Otherwise a user with

@@ -119,6 +119,15 @@ impl JobPlugins {
         })
     }
 
+    /// Returns a list without plugins for the same job.
+    #[must_use]
+    pub fn emptied(&self) -> JobPlugins {
+        JobPlugins {
+            job: self.job.clone(),
+            ..JobPlugins::default()
+        }
+    }
+
     /// Writes the plugins into a job: components first, so that the list never names a missing one.
     pub fn write(
         &self,

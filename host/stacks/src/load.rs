@@ -69,11 +69,13 @@ struct Progress<'l> {
 pub fn load(loading: Loading<'_>) -> Result<Loaded, Diagnostics> {
     let profile = loading.profile;
     let mut faults = Diagnostics::default();
+    // It finds its components in the same job.
+    let job = loading.job.map(JobPlugins::emptied).unwrap_or_default();
     let mut progress = Progress {
         loading,
         components: HashMap::new(),
         loaded: BTreeMap::new(),
-        job: JobPlugins::default(),
+        job,
         notes: Vec::new(),
         generation: Arc::default(),
     };

@@ -210,7 +210,11 @@ impl Story {
                 pid: 0,
             };
             let mut answers = Vec::new();
-            let request = CommandRequest { by, command };
+            let request = CommandRequest {
+                by,
+                command,
+                only_here: false,
+            };
             opilio_control::carry_out(&job, &request, &mut |answer| {
                 answers.push(answer);
                 true

@@ -78,12 +78,16 @@ pub(super) fn run(home: &Path, packages: &[PathBuf]) -> Result<()> {
 /// Renders the Kubernetes manifests as `kubectl apply -k` does, and validates them by the schemas of the API server.
 fn manifests(home: &Path) -> Result<()> {
     let rendered = home.join("kubernetes.yaml");
-    let mut kustomize = Command::new(registries::go(KUSTOMIZE)?);
-    kustomize.arg("build").arg(root().join("deploy/kubernetes"));
-    fs::write(&rendered, output(&mut kustomize)?)?;
+    let kustomize = registries::go(KUSTOMIZE)?;
     let python = registries::python(&["kubernetes-validate==1.37.0"])?;
-    let mut validate = Command::new(python.with_file_name("kubernetes-validate"));
-    status(validate.arg("--strict").arg(rendered))
+    for folder in ["deploy/kubernetes", "deploy/cluster/kubernetes"] {
+        let mut kustomize = Command::new(&kustomize);
+        kustomize.arg("build").arg(root().join(folder));
+        fs::write(&rendered, output(&mut kustomize)?)?;
+        let mut validate = Command::new(python.with_file_name("kubernetes-validate"));
+        status(validate.arg("--strict").arg(&rendered))?;
+    }
+    Ok(())
 }
 
 /// Returns `true` if a tool is installed. Otherwise prints what is skipped.

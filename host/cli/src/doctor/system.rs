@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use opilio_browser::{BrowserExecutable, BrowserSettings};
-use opilio_console::{ClusterFile, ConfigError, DaemonConfig, ListedNode, Tokens};
+use opilio_console::{ConfigError, DaemonConfig, ListedNode, Tokens};
+use opilio_control::ClusterFile;
 use opilio_fetch::{AddressPolicy, Fetcher, HeadVerdict, NameServer, Request, Trust};
 use opilio_profile::Profile;
 use opilio_uri::Uri;

@@ -13,10 +13,10 @@ use opilio_console::{
     is_on_its_way, is_seen_to, last_words,
 };
 use opilio_control::{Command, CommandResponse};
-use opilio_crawl::CrawlError;
+use opilio_crawl::{CrawlError, JobPart};
 
 use super::JobTarget;
-use super::send::{ask, user};
+use super::send::{ask, ask_only_here, user};
 use crate::crawl::{component_cache, profile_source_of, refused};
 use crate::exit;
 use crate::job_directory::{JOBS, existing_job, known_job, new_job};
@@ -65,6 +65,16 @@ pub(crate) struct StartArgs {
     /// Directory of the job, or its name in the folder `jobs`.
     #[arg(value_name = "JOB", value_parser = existing_job())]
     job: PathBuf,
+}
+
+/// The command line of `stop`.
+#[derive(Debug, Args)]
+pub(crate) struct StopArgs {
+    #[command(flatten)]
+    target: JobTarget,
+    /// If several nodes share the job, stop it on this node only.
+    #[arg(long)]
+    this_node: bool,
 }
 
 /// The command line of `clone`.
@@ -168,6 +178,10 @@ fn said_since(job: &Path, known: Option<Timestamp>) -> Option<String> {
 /// Pauses a job until an operator resumes it, even in another process of the job. If a crawl window had already paused the job,
 /// the pause is now the operator's, and the window no longer resumes it.
 pub(crate) fn pause(target: &JobTarget) -> Result<u8> {
+    if is_shared(target) {
+        // The directories of all nodes keep the pause.
+        return ask(target, Command::Pause);
+    }
     if order_awaited(&target.job, |orders| orders.paused = true)? {
         return print_done(target, "pause", "the job will start paused");
     }
@@ -182,7 +196,7 @@ pub(crate) fn pause(target: &JobTarget) -> Result<u8> {
 
 /// Resumes a job after a pause, but not after the pause of a crawl window.
 pub(crate) fn resume(target: &JobTarget) -> Result<u8> {
-    if order_awaited(&target.job, |orders| orders.paused = false)? {
+    if order_awaited(&target.job, |orders| orders.paused = false)? && !is_shared(target) {
         return print_done(
             target,
             "resume",
@@ -232,11 +246,21 @@ fn order_awaited(job: &Path, change: impl FnOnce(&mut Orders)) -> Result<bool> {
 }
 
 /// Ends a job politely. A job that is waiting to start does not start.
-pub(crate) fn stop(target: &JobTarget) -> Result<u8> {
-    match order_awaited(&target.job, |orders| *orders = Orders::new(false, &user()))? {
-        true => print_done(target, "stop", "the job will not start"),
-        false => ask(target, Command::Stop),
+pub(crate) fn stop(args: &StopArgs) -> Result<u8> {
+    let target = &args.target;
+    let is_awaited = order_awaited(&target.job, |orders| *orders = Orders::new(false, &user()))?;
+    match is_awaited {
+        true if args.this_node || !is_shared(target) => {
+            print_done(target, "stop", "the job will not start")
+        }
+        _ if args.this_node => ask_only_here(target, Command::Stop),
+        _ => ask(target, Command::Stop),
     }
+}
+
+/// Returns `true` if several nodes share a job.
+fn is_shared(target: &JobTarget) -> bool {
+    matches!(JobPart::read(&target.job), Ok(Some(_)))
 }
 
 /// Reports the result of a command that did not need a process of the job.

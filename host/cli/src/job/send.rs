@@ -20,6 +20,14 @@ pub(crate) fn ask(target: &JobTarget, command: Command) -> Result<u8> {
     ask_to(target, command, &mut out)
 }
 
+/// Asks a job and prints its answers. If several nodes share the job, the command acts on this one alone.
+pub(crate) fn ask_only_here(target: &JobTarget, command: Command) -> Result<u8> {
+    let show = Show::new(&command, target.json);
+    let mut asking = Asking::new(target, command);
+    asking.request.only_here = true;
+    write_answers(asking, show, Ok, &mut io::stdout().lock())
+}
+
 /// Asks a job and prints the answers that `choose` leaves. If `choose` refuses, its sentence is a usage error.
 pub(crate) fn ask_choosing(
     target: &JobTarget,
@@ -38,11 +46,19 @@ pub(crate) fn ask_to(target: &JobTarget, command: Command, out: &mut dyn Write) 
 fn ask_and_write(
     target: &JobTarget,
     command: Command,
+    choose: impl FnMut(CommandResponse) -> std::result::Result<CommandResponse, String>,
+    out: &mut dyn Write,
+) -> Result<u8> {
+    let show = Show::new(&command, target.json);
+    write_answers(Asking::new(target, command), show, choose, out)
+}
+
+fn write_answers(
+    mut asking: Asking<'_>,
+    mut show: Show,
     mut choose: impl FnMut(CommandResponse) -> std::result::Result<CommandResponse, String>,
     out: &mut dyn Write,
 ) -> Result<u8> {
-    let mut show = Show::new(&command, target.json);
-    let mut asking = Asking::new(target, command);
     let mut not_chosen = None;
     asking.each(|answer| match choose(answer) {
         Ok(answer) => show.answer(answer, out),
@@ -101,7 +117,11 @@ impl<'a> Asking<'a> {
         };
         Asking {
             target,
-            request: CommandRequest { by, command },
+            request: CommandRequest {
+                by,
+                command,
+                only_here: false,
+            },
             progress: None,
             code: exit::OK,
         }

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use opilio_stories::{captures, html, until};
 use opilio_test_nats::NatsServer;
-use opilio_test_web::{Reply, SeenRequest, Web};
+use opilio_test_web::{Gate, Reply, SeenRequest, Web};
+use serde_json::Value;
 
 use crate::command::{Home, Running};
 
@@ -23,11 +24,20 @@ fn host(site: usize) -> String {
 
 /// Sites whose first pages name own pages and a page of the next site, which nothing else names.
 async fn web() -> Web {
+    held_web(&[]).await
+}
+
+/// The same, with these pages of each site behind a gate.
+async fn held_web(held: &[(&str, &Gate)]) -> Web {
     let mut web = Web::builder();
     for site in 0..SITES {
-        web.site(&host(site))
-            .page("/robots.txt", Reply::status(404))
-            .rest(move |seen| page(site, seen));
+        let mut built = web
+            .site(&host(site))
+            .page("/robots.txt", Reply::status(404));
+        for (target, gate) in held {
+            built = built.page(target, html("held").behind(gate));
+        }
+        built.rest(move |seen| page(site, seen));
     }
     web.serve().await.unwrap()
 }
@@ -213,4 +223,194 @@ async fn a_node_that_is_killed_goes_on_and_no_page_is_missing() {
     let repeated = all.values().filter(|count| **count > 1).count();
     // Those in flight at a death: a queue has one.
     assert!(repeated <= 2 * SITES, "{all:?}");
+}
+
+/// Changes of a job, each with its kind.
+fn changes(home: &Home) -> Vec<String> {
+    let text = std::fs::read_to_string(home.job().join("history.jsonl")).unwrap_or_default();
+    let changes = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let kinds = changes.map(|change| {
+        let action = change["action"].as_str().unwrap_or_default();
+        format!("{} {action}", change["change"].as_str().unwrap())
+    });
+    kinds.collect()
+}
+
+fn json_file(home: &Home, name: &str) -> Value {
+    let text = std::fs::read_to_string(home.job().join(name)).unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+fn state(home: &Home) -> String {
+    let ended = home.run(&["job", "status", "job", "--json"]);
+    let status: Value = serde_json::from_str(&ended.out).unwrap_or_default();
+    status["state"].as_str().unwrap_or_default().to_owned()
+}
+
+/// The component of the HTML extractor that a job uses.
+fn html_component(home: &Home) -> String {
+    let plugins = json_file(home, "plugins.json").to_string();
+    let component = plugins.contains("changed.wasm");
+    if component { "changed" } else { "built in" }.to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn operators_commands_act_on_all_nodes_once_and_survive_restarts() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let gate = Gate::closed();
+    let web = held_web(&[("/4.html", &gate)]).await;
+    let (home_a, home_b) = (home(&server, &web, "a"), home(&server, &web, "b"));
+    let homes = [&home_a, &home_b];
+    let (mut a, mut b) = (crawl(&home_a), crawl(&home_b));
+    let is_held = |web: &Web| {
+        let held = web.requests();
+        held.iter().filter(|seen| seen.target == "/4.html").count()
+    };
+    until("all sites are held", || is_held(&web) == SITES).await;
+
+    // A question about a URI goes to the node that has its site.
+    let uri = web.url(&host(0), "/");
+    let why = ["frontier", "why", "job", &uri, "--json"];
+    let answers = homes.map(|home| home.run(&why).code(0).out);
+    let part = |answer: &String| {
+        let (_, rest) = answer.split_once("\"part\":\"").unwrap();
+        rest.chars().next().unwrap()
+    };
+    assert_eq!(part(&answers[0]), part(&answers[1]), "{answers:?}");
+    assert!(answers.iter().all(|it| it.contains("\"visits\":1")));
+
+    // An override, given on one node; it has another number where a change was made before.
+    let own = [
+        "job",
+        "set",
+        "job",
+        "--host",
+        &host(0),
+        "retry.max-retries=3",
+    ];
+    home_a.run(&own).code(0);
+    until("both have it", || {
+        homes.map(|home| changes(home)) == [["override add"], ["override add"]]
+    })
+    .await;
+    let refused = home_a.run(&["job", "set", "job", "workers='many'"]).code(2);
+    assert!(refused.err.contains("nothing was changed"), "{refused:?}");
+
+    home_b.run(&["job", "pause", "job"]).code(0);
+    until("both pause", || {
+        homes.map(state).iter().all(|it| it.starts_with("paus"))
+    })
+    .await;
+
+    // One that does not run gets commands when it starts, and gives them all the same.
+    b.signal("KILL");
+    b.wait();
+    let mut component = opilio_builtin::find("html").unwrap().component.to_vec();
+    component.extend(b"\0\x08\x06remark!");
+    let file = home_a.file("changed.wasm", component);
+    let replace = ["plugin", "replace", "job", "html", "changed.wasm"];
+    home_a.run(&replace).code(0);
+    std::fs::remove_file(file).unwrap();
+    home_b.run(&["job", "set", "job", "workers=3"]).code(0);
+    assert_eq!(html_component(&home_b), "changed");
+    until("the other one has it too", || {
+        changes(&home_a) == ["override add", "set "]
+    })
+    .await;
+    let mut b = crawl(&home_b);
+    until("it pauses from its start", || {
+        state(&home_b).starts_with("paus")
+    })
+    .await;
+    assert_eq!(homes.map(html_component), ["changed", "changed"]);
+
+    let id = json_file(&home_b, "changes/overrides.json")[0]["id"].to_string();
+    home_b
+        .run(&["job", "unset", "job", "--override", &id])
+        .code(0);
+    let all = ["override add", "set ", "override remove"];
+    until("both have all changes", || {
+        homes.map(|home| changes(home)) == [all, all]
+    })
+    .await;
+
+    // A stop ends all; the pause is still there.
+    home_a.run(&["job", "stop", "job"]).code(0);
+    gate.open();
+    assert_eq!((a.wait(), b.wait()), (0, 0));
+    let requests = web.requests().len();
+    let (mut a, mut b) = (crawl(&home_a), crawl(&home_b));
+    until("both pause again", || {
+        homes.map(state).iter().all(|it| it.starts_with("paus"))
+    })
+    .await;
+    assert_eq!(web.requests().len(), requests);
+    home_b.run(&["job", "resume", "job"]).code(0);
+    assert_eq!((a.wait(), b.wait()), (0, 0));
+    assert_eq!(homes.map(|home| changes(home)), [all, all]);
+    let mut fetched = pages(&home_a.job());
+    fetched.extend(pages(&home_b.job()));
+    assert_eq!(
+        fetched.keys().cloned().collect::<BTreeSet<_>>(),
+        all_uris(&web)
+    );
+
+    // One of the two does not have the site, and the other one does not run.
+    let asked = homes.map(|home| home.run(&why));
+    let refused = asked.iter().find(|ended| ended.code != 0).unwrap();
+    assert!(refused.err.contains("does not answer"), "{refused:?}");
+
+    // Without NATS, nothing is changed.
+    drop(server);
+    let refused = home_a.run(&["job", "set", "job", "workers=4"]).code(1);
+    assert!(
+        refused.err.contains("no NATS server answers"),
+        "{refused:?}"
+    );
+    assert_eq!(changes(&home_a), all);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_of_the_crawl_is_reached_exactly_by_all_nodes_together() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    const LIMIT: usize = 21;
+    let web = web().await;
+    let (home_a, home_b) = (home(&server, &web, "a"), home(&server, &web, "b"));
+    for home in [&home_a, &home_b] {
+        let profile = std::fs::read_to_string(home.path().join("p.toml")).unwrap();
+        home.file("p.toml", format!("{profile}limits.documents = {LIMIT}\n"));
+    }
+    let (mut a, mut b) = (crawl(&home_a), crawl(&home_b));
+    assert_eq!((a.wait(), b.wait()), (4, 4));
+    let fetched = |home: &Home| pages(&home.job()).values().sum::<usize>();
+    assert_eq!(fetched(&home_a) + fetched(&home_b), LIMIT);
+    let logged = |home: &Home| {
+        let log = std::fs::read_to_string(home.job().join("logs/crawl.log")).unwrap();
+        let lines = log.lines();
+        let status = |line: &&str| line.split_whitespace().nth(1) == Some("200");
+        lines.filter(status).count()
+    };
+    assert_eq!(logged(&home_a) + logged(&home_b), LIMIT);
+    let listed = home_a.run(&["node", "parts", "news", "--json"]).code(0).out;
+    let parts = listed
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let reported = parts.map(|part| part["figures"]["fetched"].as_u64().unwrap());
+    assert_eq!(reported.sum::<u64>(), LIMIT as u64);
+
+    // A higher limit is one for all nodes, too.
+    let more = ["job", "set", "job", "limits.documents='none'"];
+    home_b.run(&more).code(0);
+    let (mut a, mut b) = (crawl(&home_a), crawl(&home_b));
+    assert_eq!((a.wait(), b.wait()), (0, 0));
+    let mut all = pages(&home_a.job());
+    all.extend(pages(&home_b.job()));
+    assert_eq!(all.keys().cloned().collect::<BTreeSet<_>>(), all_uris(&web));
+    assert_eq!(all.values().sum::<usize>(), all.len());
 }

@@ -212,6 +212,24 @@ async fn a_job_that_exists_and_one_that_does_not_are_named() {
         .unwrap_err()
         .to_string();
     assert!(error.contains("no job \"olds\""), "{error}");
+    // A manifest of a later version, with other fields.
+    let client = async_nats::connect(format!("127.0.0.1:{}", server.port))
+        .await
+        .unwrap();
+    let jobs = async_nats::jetstream::new(client)
+        .get_key_value("opilio_jobs")
+        .await
+        .unwrap();
+    jobs.put("later", "{\"format\":2,\"layers\":[]}".into())
+        .await
+        .unwrap();
+    let error = ClusterJob::open(&cluster, "later")
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("same version on all nodes"), "{error}");
+    let error = create("later", b"").await.unwrap_err().to_string();
+    assert!(error.contains("has a job \"later\" already"), "{error}");
     let error = create("a.b", b"").await.unwrap_err().to_string();
     assert!(error.contains("invalid name of a job \"a.b\""), "{error}");
     let error = cluster.drain("nobody").await.unwrap_err().to_string();

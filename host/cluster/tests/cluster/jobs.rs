@@ -480,8 +480,8 @@ async fn commands_reach_each_node_once_and_in_order() {
     assert_eq!(one.command, b"one");
     job.send_command(b"two").await.unwrap();
     let two = reader.next().await.unwrap();
-    reader.note_applied(two.sequence).await.unwrap();
-    reader.note_applied(one.sequence).await.unwrap();
+    job.note_applied(two.sequence).await.unwrap();
+    job.note_applied(one.sequence).await.unwrap();
     assert_eq!(
         job.applied_commands().await.unwrap(),
         [("a".to_owned(), two.sequence)]

@@ -52,6 +52,7 @@ export async function open(page) {
   const browsers = new Browsers(page.job);
   let lastState = "";
   const readAgain = () => (readStatus(), readCharts(), checkpoints.again());
+  const parts = new Parts(page);
   const checkpoints = new Checkpoints(page, readAgain);
 
   const showStatus = (status) => {
@@ -85,7 +86,10 @@ export async function open(page) {
       readPlugins(page).then((plugins) => charts.plugins(plugins)),
     ]);
 
-  showStatus(await get(path(page.job), {}, page.signal));
+  const first = await get(path(page.job), {}, page.signal);
+  showStatus(first);
+  const isShared = Boolean(first.overview.cluster_job);
+  const readParts = () => isShared && parts.again().catch(() => undefined);
   const spans = h(
     "fieldset.spans",
     {},
@@ -109,11 +113,49 @@ export async function open(page) {
   );
   const [crumbs, head] = heading(page, page.job, buttons);
   head.firstElementChild.after(state, alerts);
-  put(page.main, crumbs, head, why, tiles.element, spans, charts.element, observed, h("section", {}, flight.element), browsers.element, browsers.pictures, checkpoints.element);
+  put(page.main, crumbs, head, why, tiles.element, spans, charts.element, observed, parts.element, h("section", {}, flight.element), browsers.element, browsers.pictures, checkpoints.element);
   follow(`jobs/${encodeURIComponent(page.job)}/events`, { status: showStatus, back: readAgain }, page.signal);
-  const timer = setInterval(() => document.hidden || readCharts(), EVERY);
+  const timer = setInterval(() => document.hidden || (readCharts(), readParts()), EVERY);
   page.signal.addEventListener("abort", () => clearInterval(timer));
-  await Promise.all([readCharts(), browsers.earlier(page).catch(failed), checkpoints.again(), showObservers(page, observed)]);
+  await Promise.all([readCharts(), readParts(), browsers.earlier(page).catch(failed), checkpoints.again(), showObservers(page, observed)]);
+}
+
+// The parts of a crawl that several nodes share, with their sum.
+class Parts {
+  constructor(page) {
+    this.page = page;
+    this.total = h("p");
+    this.table = new Table({
+      caption: "Parts of the crawl",
+      key: (part) => part.name,
+      columns: [
+        { title: "Part", isHead: true, cell: (part) => [part.name, part.name === this.own && h("div.hint", {}, "this job")] },
+        { title: "Node", cell: (part) => part.node ?? "–" },
+        { title: "State", cell: (part) => [badge(part.is_at_rest && part.state === "running" ? "at rest" : part.state), part.figures?.is_paused && [" ", badge("paused")]] },
+        { title: "Queued", isNumber: true, cell: (part) => figure(part, "queued", count) },
+        { title: "Fetched", isNumber: true, cell: (part) => figure(part, "fetched", count) },
+        { title: "Content", isNumber: true, cell: (part) => figure(part, "bytes", bytes) },
+        { title: "Messages with links", isNumber: true, cell: (part) => count(part.inbox) },
+        { title: "Commands behind", isNumber: true, cell: (part) => count(part.commands) },
+        { title: "Here since", cell: (part) => (part.since ? [when(part.since, { isShort: true }), part.epoch > 1 && h("div.hint", {}, `moved ${count(part.epoch - 1)} times`)] : "–") },
+        { title: "Snapshot", cell: (part) => (part.snapshot ? when(part.snapshot.made, { isShort: true }) : "–") },
+      ],
+    });
+    this.element = h("section", { hidden: true }, h("h2", {}, "All nodes"), this.total, this.table.element);
+  }
+
+  async again() {
+    const { crawl, own, total, parts } = await read(this.page, "parts");
+    this.own = own;
+    const sum = `${count(total.discovered)} URIs known, ${count(total.queued)} queued, ${count(total.fetched)} fetched, ${bytes(total.bytes)}`;
+    say(this.total, `Crawl ${crawl} of all nodes: ${sum}. The figures and charts above are those of this node.`);
+    this.table.show(parts);
+    this.element.hidden = false;
+  }
+}
+
+function figure(part, name, words) {
+  return part.figures ? words(part.figures[name]) : "–";
 }
 
 // What observers have reported, one link a report.

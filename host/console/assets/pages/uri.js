@@ -97,6 +97,7 @@ function record(page, why) {
         ["Due", uri.due && when(uri.due)],
         ["Wait", uri.wait_s !== undefined && duration(uri.wait_s)],
         ["Queue", queueLink(page.job, uri.queue)],
+        ["Part of the crawl", why.part],
         ["Directive", words(uri.directive)],
         ["Precedence", uri.precedence !== undefined && count(uri.precedence)],
         ["Strategy", uri.strategy],

@@ -1,6 +1,7 @@
 //! Operations on jobs as a whole.
 
 use std::cmp::Ordering;
+use std::path::Path;
 
 use axum::Json;
 use axum::extract::State;
@@ -8,7 +9,7 @@ use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use jiff::Timestamp;
 use opilio_control::{Checkpoint, Command, CommandResponse};
-use opilio_crawl::{NamedProfile, ProfileOrigin, ProfileSource};
+use opilio_crawl::{JobPart, NamedProfile, ProfileOrigin, ProfileSource};
 use opilio_profile::Profile;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -363,7 +364,8 @@ pub(crate) async fn start(
     Ok((StatusCode::ACCEPTED, Json(Done { result })))
 }
 
-/// Stops a job; current fetches finish. A job that waits to be started is not started.
+/// Stops a job; current fetches finish. A job that waits to be started is not started. A job that several nodes share stops on
+/// all of them.
 #[utoipa::path(post, path = "/jobs/{job}/stop", operation_id = "stop_job", tag = "jobs", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = Done)))]
 pub(crate) async fn stop(
     State(daemon): Shared,
@@ -384,7 +386,7 @@ pub(crate) async fn stop(
             orders.crawl = false;
         });
         drop(turn);
-        if waits {
+        if waits && !is_shared(&directory) {
             ordered?;
             let result = "the job will not start".to_owned();
             return Ok(Json(Done { result }));
@@ -398,13 +400,18 @@ pub(crate) async fn stop(
 }
 
 /// Pauses a job: it starts no new fetches, and current fetches finish. The pause lasts until somebody resumes the job, also
-/// across restarts of the job, the daemon and the machine. A job that waits to be started will start paused.
+/// across restarts of the job, the daemon and the machine. A job that waits to be started will start paused. A job that several
+/// nodes share is paused on all of them.
 #[utoipa::path(post, path = "/jobs/{job}/pause", operation_id = "pause_job", tag = "jobs", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = Done)))]
 pub(crate) async fn pause(
     State(daemon): Shared,
     caller: Caller,
     Place(job): Place<String>,
 ) -> Result<Json<Done>, Problem> {
+    if is_shared(&daemon.directory(&job)?) {
+        // The directories of all nodes keep the pause.
+        return daemon.have_done(&job, &caller, Command::Pause).await;
+    }
     let has_orders = daemon.has_orders(&job)?;
     if has_orders && daemon.order_awaited(&job, true).await? {
         let result = "the job will start paused".to_owned();
@@ -421,7 +428,7 @@ pub(crate) async fn pause(
     Ok(paused)
 }
 
-/// Resumes a paused job. A job that waits to be started will not start paused.
+/// Resumes a paused job, on all nodes that share it. A job that waits to be started will not start paused.
 #[utoipa::path(post, path = "/jobs/{job}/resume", operation_id = "resume_job", tag = "jobs", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = Done)))]
 pub(crate) async fn resume(
     State(daemon): Shared,
@@ -429,7 +436,8 @@ pub(crate) async fn resume(
     Place(job): Place<String>,
 ) -> Result<Json<Done>, Problem> {
     let has_orders = daemon.has_orders(&job)?;
-    if has_orders && daemon.order_awaited(&job, false).await? {
+    let waits = has_orders && daemon.order_awaited(&job, false).await?;
+    if waits && !is_shared(&daemon.directory(&job)?) {
         let result = STARTS.to_owned();
         return Ok(Json(Done { result }));
     }
@@ -454,6 +462,11 @@ pub(crate) async fn resume(
         daemon.order_for(&job, |orders| orders.paused = false)?;
     }
     Ok(resumed)
+}
+
+/// Returns `true` if several nodes share a job. Then its commands act on all of them.
+fn is_shared(directory: &Path) -> bool {
+    matches!(JobPart::read(directory), Ok(Some(_)))
 }
 
 /// Saves a copy of the job's state in its folder `checkpoints`. A running crawl continues.

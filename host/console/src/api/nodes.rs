@@ -79,7 +79,7 @@ pub(crate) async fn remove(
 }
 
 impl Daemon {
-    fn cluster(&self) -> Result<&Cluster, Problem> {
+    pub(crate) fn cluster(&self) -> Result<&Cluster, Problem> {
         let node = self.node.as_ref().ok_or_else(|| {
             Problem::conflict(
                 "this daemon is in no cluster: add [cluster] to its configuration, and restart it",

@@ -103,7 +103,7 @@ impl Supervisor {
         let asked = self
             .daemon
             .commands
-            .ask(known.directory.clone(), DAEMON, command);
+            .ask_here(known.directory.clone(), DAEMON, command);
         let (deaf, problem) = match tokio::time::timeout(PATIENCE, asked).await {
             Ok(Ok(_)) => {
                 self.deaf.remove(name);

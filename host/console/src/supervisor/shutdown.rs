@@ -29,7 +29,7 @@ impl Supervisor {
                 let ending = self
                     .daemon
                     .commands
-                    .ask(directory, DAEMON, Command::Terminate)
+                    .ask_here(directory, DAEMON, Command::Terminate)
                     .await;
                 match ending {
                     Ok(_) => {

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::{Crawl, census, handing_over, links_between_nodes};
+use super::{Crawl, census, handing_over, limit_shares, links_between_nodes, part_figures};
 use crate::context::CrawlContext;
 use crate::housekeeping;
 use crate::live::Live;
@@ -64,6 +64,8 @@ pub(super) fn start(crawl: &Crawl, ended: &watch::Receiver<()>) -> Vec<JoinHandl
     if crawl.context.membership.is_some() {
         let stop = crawl.stop.clone();
         tasks.push(spawn(links_between_nodes::keep(context(), stop, ended())));
+        tasks.push(spawn(limit_shares::keep(context(), ended())));
+        tasks.push(spawn(part_figures::keep(context(), ended())));
     }
     if let Some(interval) = crawl.context.profile.archive.fsync {
         let interval = interval.max(SYNC_INTERVAL_MIN);

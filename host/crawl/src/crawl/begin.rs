@@ -33,6 +33,7 @@ use crate::observers::Observers;
 use crate::plugin_factory::PluginFactory;
 use crate::reconcile;
 use crate::servers::Servers;
+use crate::settings::frontier_config;
 use crate::stop::Stop;
 use opilio_job::alerts::AlertBoard;
 use opilio_job::census::LastCensus;
@@ -48,7 +49,6 @@ use opilio_job::series::Series;
 use opilio_stacks::recorder::Recorder;
 use opilio_stacks::{self, KnownStacks, Loaded, Stacks};
 use opilio_visit::budget::Budget;
-use opilio_visit::policy;
 use opilio_visit::precedence::QueueRanks;
 use opilio_visit::scope_memory::ScopeMemory;
 
@@ -103,9 +103,10 @@ impl Plan {
             let written = membership.part().write(job.directory());
             written.map_err(|source| io_error(job.directory(), source))?;
         }
+        let part = membership.as_ref().map(|it| it.part());
         let config = FrontierConfig {
-            part: membership.as_ref().map(|it| it.part().queues(&profile)),
-            ..policy::frontier_config(&profile)
+            part: part.map(|part| part.queues(&profile)),
+            ..frontier_config(&profile, part)
         };
         let mut frontier = Frontier::open(&job.state(), config)?;
         keep_identity(&mut frontier, &profile)?;

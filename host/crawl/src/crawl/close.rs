@@ -37,6 +37,11 @@ pub struct EndedCrawl {
 }
 
 impl EndedCrawl {
+    /// Returns the reason of the end.
+    pub fn end(&self) -> &End {
+        &self.end
+    }
+
     /// Ends all tasks and closes the archive. `write_reports` is called when everything is written.
     pub async fn close(self, write_reports: impl FnOnce()) -> Summary {
         let EndedCrawl {

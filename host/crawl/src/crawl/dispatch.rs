@@ -25,6 +25,9 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// promise to others who wait for the machine.
 const TIME_LIMIT_GRACE: Duration = Duration::from_secs(5);
 
+/// Longest wait of a node for its next URI with which it keeps shares of limits.
+const SHARE_KEPT_MAX: Duration = Duration::from_secs(5);
+
 impl Crawl {
     /// Hands issued URIs to workers until the end, then waits for those at work.
     pub(super) async fn dispatch(&self) -> Result<End, Halt> {
@@ -57,15 +60,22 @@ impl Crawl {
             if is_at_share && !holds {
                 self.live.wants_connections();
             }
-            let is_full = are_busy || is_at_share || !self.room_for_a_document(at_work.len());
+            let has_room = self.room_for_a_document(at_work.len());
+            let is_full = are_busy || is_at_share || !has_room;
+            // A node of a shared crawl waits for its share of a limit.
+            let lacks_share = membership.is_some() && !has_room;
             // Asked before the frontier: work that is resolved or queued meanwhile may be what the frontier does not issue yet.
             let are_queues_resolved = self.live.are_queues_resolved();
             let at_rest = self.live.hands_at_rest();
             let delivered = membership.map_or(0, JobMembership::delivered);
             let next = match holds || is_full {
+                true if lacks_share && !holds && at_work.is_empty() => self.next_if_empty()?,
                 true => Next::InProcess,
                 false => self.context.frontier().next(Timestamp::now())?,
             };
+            if at_work.is_empty() && is_far(&next) {
+                self.release_shares();
+            }
             self.live.wait_until(match (&next, holds || is_full) {
                 (Next::WaitUntil(at), false) => Some(*at),
                 (Next::Empty, false) => Some(Timestamp::MAX),
@@ -93,7 +103,9 @@ impl Crawl {
                     break End::Finished;
                 }
                 Next::Empty => PAUSE_MAX,
-                Next::InProcess if at_work.is_empty() && !holds => break Err(Halt::NobodyAtWork)?,
+                Next::InProcess if at_work.is_empty() && !holds && !lacks_share => {
+                    break Err(Halt::NobodyAtWork)?;
+                }
                 Next::InProcess => PAUSE_MAX,
                 Next::WaitUntil(at) => {
                     Duration::try_from(at - Timestamp::now()).unwrap_or_default()
@@ -134,6 +146,15 @@ impl Crawl {
         profile.workers + self.live.slow().min(slow_max)
     }
 
+    /// Returns what the frontier says if it has nothing to issue. A node needs no share of a limit to find out that it is at rest.
+    fn next_if_empty(&self) -> Result<Next, Halt> {
+        let mut frontier = self.context.frontier();
+        match frontier.statistics().queued {
+            0 => Ok(frontier.next(Timestamp::now())?),
+            _ => Ok(Next::InProcess),
+        }
+    }
+
     /// Whether operator commands keep the crawl from finishing: frozen queues, and queues below a floor that is not the
     /// profile's. Queues that the profile's own floor passes over are not part of the crawl.
     fn is_held_back(&self) -> Result<bool, Halt> {
@@ -141,6 +162,18 @@ impl Crawl {
         let frontier = self.context.frontier();
         Ok(frontier.statistics().queued > 0
             && (frontier.has_frozen()? || frontier.has_below_floor(usual)?))
+    }
+}
+
+/// Returns `true` if nothing is due for so long that other nodes should get this node's shares of limits.
+fn is_far(next: &Next) -> bool {
+    match next {
+        Next::Empty => true,
+        Next::WaitUntil(at) => {
+            let wait = Duration::try_from(*at - Timestamp::now()).unwrap_or_default();
+            wait > SHARE_KEPT_MAX
+        }
+        Next::Issue(_) | Next::InProcess => false,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Limits of the profile, for this process and for the whole crawl.
+//! Limits of the profile, for this process and for the whole crawl. `shared_limits.rs` has those of a crawl that several nodes share.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -15,6 +15,14 @@ impl Crawl {
         let counters = &self.context.figures.counters;
         if self.time_left_of_process().is_zero() {
             return Some(End::TimeLimit);
+        }
+        if let Some(membership) = &self.context.membership {
+            // Times are those of each node.
+            let is_spent = |limit: Duration| self.run_time() >= limit;
+            return match self.quota().run_time.is_some_and(is_spent) {
+                true => Some(End::Quota("run-time")),
+                false => membership.limits.reached(&self.context.counted_limits()),
+            };
         }
         let documents = counters.documents.load(Ordering::Relaxed);
         if limits.documents.is_some_and(|limit| documents >= limit) {
@@ -69,6 +77,10 @@ impl Crawl {
 
     /// Returns `true` if one more document may begin, if all that are in process succeed: the limit is never exceeded.
     pub(super) fn room_for_a_document(&self, at_work: usize) -> bool {
+        if let Some(membership) = &self.context.membership {
+            let limits = self.context.counted_limits();
+            return membership.limits.has_room(&limits, at_work);
+        }
         let profile = self.context.current();
         let limits = &profile.limits;
         let at_work = at_work as u64;
@@ -88,6 +100,13 @@ impl Crawl {
         }
         let since = self.since_begin();
         room(limits.fetched, since.fetched) && room(limits.succeeded, since.succeeded)
+    }
+
+    /// Leaves the rest of this node's shares of limits to other nodes. Nothing may be in process.
+    pub(super) fn release_shares(&self) {
+        if let Some(membership) = &self.context.membership {
+            membership.limits.release(&self.context.counted_limits());
+        }
     }
 
     /// Returns the run time of the crawl over all its processes. The frontier's statistics are updated only at intervals.

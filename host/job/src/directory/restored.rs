@@ -31,7 +31,7 @@ const DESCRIPTION: &str = "job.json";
 pub const FOLDERS: [&str; 3] = ["state", changes::CHANGES, components::COMPONENTS];
 
 /// Files that replace the job's. A missing one is removed from the job, too.
-const FILES: [&str; 9] = [
+const FILES: [&str; 10] = [
     "profile.toml",
     "seeds.txt",
     REDIRECTED_SEEDS,
@@ -41,6 +41,7 @@ const FILES: [&str; 9] = [
     history::FILE,
     components::LIST,
     process_record::FILE,
+    changes::SHARED_COMMANDS,
 ];
 
 /// Creates an empty folder for the state to restore. The caller must hold the job.

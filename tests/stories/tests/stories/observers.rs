@@ -32,6 +32,7 @@ fn asked(job: &Path, command: Command) -> Vec<CommandResponse> {
     let request = CommandRequest {
         by: Default::default(),
         command,
+        only_here: false,
     };
     let mut answers = Vec::new();
     carry_out(job, &request, &mut |answer| {

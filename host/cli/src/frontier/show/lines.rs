@@ -185,6 +185,9 @@ fn overdue(overdue: &Overdue) -> String {
 pub(super) fn why_lines(why: &WhyAnswer) -> String {
     let mut lines = format!("{}\n", why.asked);
     lines += &line("why", &why.sentence);
+    if let Some(part) = &why.part {
+        lines += &line("part", part);
+    }
     if why.canonical != why.asked {
         lines += &line("canonical", &why.canonical);
     }

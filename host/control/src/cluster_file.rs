@@ -1,6 +1,6 @@
 //! `[cluster]` of the daemon's configuration: the NATS servers of a cluster, and this machine's name in it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use opilio_cluster::partition::{PARTITIONS_DEFAULT, PartitionCount};
@@ -8,7 +8,7 @@ use opilio_cluster::{ClusterConfig, ClusterError, NatsLogin, NatsTls};
 use opilio_profile::parse_duration;
 use serde::{Deserialize, Deserializer, de};
 
-use crate::secret_file;
+use crate::secret_file::read_secret_file;
 
 /// The cluster of a daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -60,7 +60,7 @@ impl ClusterFile {
     pub fn settings(&self) -> Result<ClusterConfig, ClusterError> {
         self.check()?;
         let read = self.password_file.as_ref().map(|file| {
-            secret_file::read(file).map_err(|source| ClusterError::File {
+            read_secret_file(file).map_err(|source| ClusterError::File {
                 setting: "password-file",
                 file: file.clone(),
                 source,
@@ -73,19 +73,45 @@ impl ClusterFile {
     ///
     /// # Errors
     /// A setting is wrong.
-    pub(crate) fn check(&self) -> Result<(), ClusterError> {
+    pub fn check(&self) -> Result<(), ClusterError> {
         let password = self.password_file.as_ref().map(|_| String::new());
         self.with_password(password)?.check()
     }
 
-    /// All files that it names.
-    pub(crate) fn files(&mut self) -> impl Iterator<Item = &mut PathBuf> {
+    /// Reads `[cluster]` of a daemon's configuration.
+    ///
+    /// # Errors
+    /// The file cannot be read, or has no valid `[cluster]`.
+    pub fn read(config: &Path) -> Result<ClusterFile, ClusterError> {
+        let wrong = |problem: String| {
+            ClusterError::Config(format!(
+                "cannot read [cluster] of {}: {problem}",
+                config.display()
+            ))
+        };
+        let text = std::fs::read_to_string(config).map_err(|problem| wrong(problem.to_string()))?;
+        let mut all: toml::Table =
+            toml::from_str(&text).map_err(|problem| wrong(problem.message().to_owned()))?;
+        let section = all
+            .remove("cluster")
+            .ok_or_else(|| wrong("the section is missing; add it".to_owned()))?;
+        let mut file: ClusterFile = section
+            .try_into()
+            .map_err(|problem: toml::de::Error| wrong(problem.message().to_owned()))?;
+        file.resolve(config.parent().unwrap_or(Path::new("")));
+        Ok(file)
+    }
+
+    /// Resolves the files that it names against the folder of the configuration.
+    pub fn resolve(&mut self, folder: &Path) {
         let own = [&mut self.credentials, &mut self.password_file];
         let tls = self
             .tls
             .iter_mut()
             .flat_map(|tls| [&mut tls.authorities, &mut tls.certificate, &mut tls.key]);
-        own.into_iter().chain(tls).flatten()
+        for file in own.into_iter().chain(tls).flatten() {
+            *file = folder.join(&file);
+        }
     }
 
     fn with_password(&self, password: Option<String>) -> Result<ClusterConfig, ClusterError> {
@@ -159,7 +185,7 @@ mod tests {
     #[track_caller]
     fn refused(more: &str, expected: &str) {
         let problem = parse(more).check().unwrap_err();
-        let problem = opilio_control::chain(&problem);
+        let problem = opilio_stacks::chain(&problem);
         assert!(problem.contains(expected), "{problem}");
     }
 
@@ -189,6 +215,22 @@ mod tests {
         refused("time-to-live = \"10ms\"\n", "write 1s to 600s");
         let problem = toml::from_str::<ClusterFile>("servers = []\n").unwrap_err();
         assert!(problem.message().contains("missing field `node`"));
+    }
+
+    #[test]
+    fn the_section_of_a_daemons_configuration_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let config = dir.path().join("opilio.toml");
+        let write = |text: &str| std::fs::write(&config, text).unwrap();
+        let refused = || ClusterFile::read(&config).unwrap_err().to_string();
+        assert!(refused().contains("opilio.toml"));
+        write("listen = \"127.0.0.1:1\"\n");
+        assert!(refused().contains("section is missing"));
+        write(&format!(
+            "listen = \"127.0.0.1:1\"\n[cluster]\n{LEAST}credentials = \"a.creds\"\n"
+        ));
+        let file = ClusterFile::read(&config).unwrap();
+        assert_eq!(file.credentials, Some(dir.path().join("a.creds")));
     }
 
     #[test]

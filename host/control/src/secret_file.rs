@@ -5,7 +5,10 @@ use std::io;
 use std::path::Path;
 
 /// Reads a password, without the line break at its end.
-pub(crate) fn read(file: &Path) -> io::Result<String> {
+///
+/// # Errors
+/// The file cannot be read, other users can read it, or it is empty.
+pub fn read_secret_file(file: &Path) -> io::Result<String> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;

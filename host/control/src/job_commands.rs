@@ -1,0 +1,547 @@
+//! Operators' commands on a job that several nodes share. A command goes into the job's log of commands in NATS, and the directory of
+//! each part carries it out once, in the order of the log; a part that starts later, or on another node, begins where its directory
+//! has stopped.
+//!
+//! - The node where a command is given checks it first, and the log gets only commands that this node can carry out.
+//! - `cluster-commands.json` has the place in the log. It is written after the effects of a command. A process that dies in between
+//!   carries the command out again, which changes nothing (`LiveOverride::command`).
+//! - Overrides have numbers of their own in each directory. In the log they have the place of the command that made them.
+//! - Components travel through the job's object store.
+
+mod process;
+mod questions;
+mod state;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use opilio_cluster::{
+    Cluster, ClusterConfig, ClusterConnection, ClusterError, ClusterJob, CommandReader, JobCommand,
+    MemberScope, StoredFile,
+};
+use opilio_crawl::{JobMembership, JobPart};
+use opilio_job::overrides::{self, LiveOverride};
+use opilio_profile::Profile;
+use serde::{Deserialize, Serialize};
+use tokio::runtime::{Handle, Runtime};
+
+pub(crate) use process::{begin, end, keep, tell_end};
+pub(super) use questions::other_part;
+
+use self::state::CommandState;
+use super::admin::CommandOrigin;
+use super::delivery::profile;
+use super::perform::{Say, done};
+use super::{
+    Author, ClusterFile, Command, CommandRequest, CommandResponse, ControlError, ErrorKind,
+    JobAdmin, OverrideChange,
+};
+
+/// Longest wait for one answer of NATS. A component of some megabytes takes a second.
+const NATS_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// The commands of a shared job, as the directory of a part sees them.
+pub(crate) struct JobCommands {
+    job: ClusterJob,
+    part: JobPart,
+    directory: PathBuf,
+    handle: Handle,
+    /// Runtime of the connection, if no process runs the job.
+    runtime: Option<Runtime>,
+    /// Held while commands are carried out, so that each is carried out once.
+    turn: Mutex<()>,
+}
+
+/// A command in the log.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct LoggedCommand {
+    by: Author,
+    /// The part where it was given.
+    part: String,
+    command: Command,
+    /// The component that it names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    component: Option<StoredFile>,
+}
+
+/// The reason why a command stays in the log, and is carried out later.
+enum NotNow {
+    /// The process of the part is ending.
+    Ending,
+    Failed(ControlError),
+}
+
+impl JobCommands {
+    /// The commands of a job that this process runs.
+    pub(crate) fn of(membership: &JobMembership, directory: &Path) -> JobCommands {
+        JobCommands {
+            job: membership.job().clone(),
+            part: membership.part().clone(),
+            directory: directory.to_owned(),
+            handle: Handle::current(),
+            runtime: None,
+            turn: Mutex::default(),
+        }
+    }
+
+    /// The commands of a job that no process runs, in this directory; `None` if the command does not concern other nodes.
+    ///
+    /// # Errors
+    /// The cluster has no such job, or NATS fails.
+    pub(crate) fn at_rest(
+        directory: &Path,
+        profile: &Profile,
+        request: &CommandRequest,
+    ) -> Result<Option<JobCommands>, ControlError> {
+        let part = JobPart::read(directory);
+        let part = part.map_err(|problem| ControlError::file(directory, &problem))?;
+        let concerns_others = |part: &JobPart| {
+            let command = &request.command;
+            command.is_for_all_nodes() || other_part(part, profile, command).is_some()
+        };
+        let Some(part) = part.filter(|part| !request.only_here && concerns_others(part)) else {
+            return Ok(None);
+        };
+        let config = ClusterFile::read(&part.config).and_then(|file| file.settings());
+        let config = ClusterConfig {
+            node: part.part.clone(),
+            ..config.map_err(|problem| not_given(&problem))?
+        };
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .map_err(|problem| ControlError::failure(&problem))?;
+        let handle = runtime.handle().clone();
+        let name = part.job.clone();
+        let job = wait(&handle, async move {
+            let connection = ClusterConnection::open(config).await?;
+            let scope = MemberScope::FixedJob(name.clone());
+            let unknown = || ClusterError::UnknownJob { job: name.clone() };
+            let members = Cluster::find(connection, &scope).await?;
+            ClusterJob::open(&members.ok_or_else(unknown)?, &name).await
+        });
+        match job {
+            Ok(job) => Ok(Some(JobCommands {
+                job,
+                part,
+                directory: directory.to_owned(),
+                handle,
+                runtime: Some(runtime),
+                turn: Mutex::default(),
+            })),
+            Err(problem) => {
+                runtime.shutdown_background();
+                Err(problem)
+            }
+        }
+    }
+
+    /// The part of this directory.
+    pub(super) fn part(&self) -> &JobPart {
+        &self.part
+    }
+
+    /// Gives a command to all nodes, and carries it out here. The last answer is [`CommandResponse::End`] or
+    /// [`CommandResponse::Refused`].
+    pub(super) fn give(&self, admin: &JobAdmin<'_>, request: &CommandRequest, say: Say<'_>) {
+        // The task that follows the log would keep no answers.
+        let _turn = self.turn();
+        let live = overrides::read(&self.directory).unwrap_or_default();
+        if let Command::ChangeOverride { id, .. } = &request.command
+            && live
+                .iter()
+                .any(|one| one.id == *id && one.command.is_none())
+        {
+            // Made by a command that acted on this directory alone: the other nodes do not have it.
+            return admin.perform_here(request, say);
+        }
+        let problem = match self.send(admin, request, &live, say) {
+            Ok(sequence) => match self.carry_out_through(admin, sequence, say) {
+                Ok(()) => return,
+                Err(NotNow::Ending) => {
+                    let result = format!(
+                        "command {sequence} of the job is given to all nodes; here it is carried out at the next start, because the crawl is ending"
+                    );
+                    done(&result, say);
+                    say(CommandResponse::End);
+                    return;
+                }
+                Err(NotNow::Failed(problem)) => ControlError::new(
+                    problem.fault,
+                    format!(
+                        "command {sequence} of the job is given to all nodes, but not carried out here yet: {problem}"
+                    ),
+                ),
+            },
+            Err(problem) => problem,
+        };
+        let refused = Err(problem);
+        let logged = admin.log_action(None, &request.by, &request.command, &refused);
+        if let Some(ControlError { fault, message }) = refused.err().or(logged.err()) {
+            say(CommandResponse::Refused { fault, message });
+        }
+    }
+
+    /// Checks a command, and puts it into the log. Returns its place there.
+    fn send(
+        &self,
+        admin: &JobAdmin<'_>,
+        request: &CommandRequest,
+        live: &[LiveOverride],
+        say: Say<'_>,
+    ) -> Result<u64, ControlError> {
+        if self.part.can_move() {
+            self.wait(self.job.check_part(self.part.own()))?;
+        }
+        let profile = current_profile(admin)?;
+        let trial = admin.with(&profile, CommandOrigin::Trial);
+        let (by, mut command) = (&request.by, request.command.clone());
+        let mut component = None;
+        match &mut command {
+            Command::Set { .. } | Command::AddSeeds { .. } => {
+                check(&trial, by, &request.command, say)?;
+            }
+            Command::ChangeOverride { id, change, .. } => {
+                check(&trial, by, &request.command, say)?;
+                let shared = |id: u64| {
+                    let known = live.iter().find(|one| one.id == id);
+                    known.and_then(|one| one.command).ok_or_else(|| {
+                        ControlError::new(
+                            ErrorKind::State,
+                            format!("override {id} exists on this node only: name another one"),
+                        )
+                    })
+                };
+                *id = shared(*id)?;
+                if let OverrideChange::Move {
+                    before: Some(before),
+                } = change
+                {
+                    *before = shared(*before)?;
+                }
+            }
+            Command::ReplacePlugin {
+                plugin,
+                component: reference,
+                sha256,
+                settings,
+            } => {
+                let request = JobAdmin::replacement_request(
+                    plugin,
+                    reference,
+                    sha256.as_deref(),
+                    settings.as_ref(),
+                )?;
+                let obtained = trial.obtain_component(&request)?;
+                *sha256 = Some(obtained.sha256().to_string());
+                component = Some(self.wait(self.job.store_file(obtained.bytes()))?);
+            }
+            // Also the pause of this node ends, for instance one of an alert.
+            Command::Resume => drop(trial.pause(false, &mut |_| true)),
+            _ => {}
+        }
+        self.log(by.clone(), command, component)
+    }
+
+    /// Puts a command into the log. Returns its place there.
+    fn log(
+        &self,
+        by: Author,
+        command: Command,
+        component: Option<StoredFile>,
+    ) -> Result<u64, ControlError> {
+        let part = self.part.part.clone();
+        let logged = LoggedCommand {
+            by,
+            part,
+            command,
+            component,
+        };
+        let json = serde_json::to_vec(&logged);
+        let json = json.map_err(|problem| ControlError::failure(&problem))?;
+        self.wait(self.job.send_command(&json))
+    }
+
+    /// Carries out all commands up to this one, whose answers go to `say`.
+    fn carry_out_through(
+        &self,
+        admin: &JobAdmin<'_>,
+        through: u64,
+        say: Say<'_>,
+    ) -> Result<(), NotNow> {
+        let mut state = self.state()?;
+        let mut reader = self.wait(CommandReader::open(&self.job, state.carried_out))?;
+        while state.carried_out < through {
+            let next = self.wait(reader.next())?;
+            match next.sequence == through {
+                true => self.carry_out(admin, &next, &mut state, say)?,
+                false => self.carry_out(admin, &next, &mut state, &mut |_| true)?,
+            }
+        }
+        if let Err(problem) = self.wait(self.job.note_applied(state.carried_out)) {
+            tracing::warn!("{problem}");
+        }
+        Ok(())
+    }
+
+    /// Carries out the command that follows those that were carried out.
+    fn carry_out(
+        &self,
+        admin: &JobAdmin<'_>,
+        next: &JobCommand,
+        state: &mut CommandState,
+        say: Say<'_>,
+    ) -> Result<(), NotNow> {
+        let sequence = next.sequence;
+        let logged: LoggedCommand = serde_json::from_slice(&next.command).map_err(|_| {
+            ControlError::new(
+                ErrorKind::Failure,
+                format!(
+                    "command {sequence} of the job is of another version: run the same version of Opilio on all nodes"
+                ),
+            )
+        })?;
+        let running = admin.running;
+        if running.is_some_and(|running| running.stop.is_asked()) {
+            return Err(NotNow::Ending);
+        }
+        let by = match logged.part == self.part.part {
+            true => logged.by,
+            false => of_other_node(&logged.by, &logged.part),
+        };
+        match logged.command {
+            command @ (Command::Pause | Command::Resume) => {
+                state.is_paused = command == Command::Pause;
+                if let Some(running) = running {
+                    running.live.pause_everywhere(state.is_paused);
+                }
+                let words = match state.is_paused {
+                    true => "pausing on all nodes; no new fetches start, current fetches finish",
+                    false => "resumed on all nodes",
+                };
+                finish(admin, &by, &command, words, say)?;
+            }
+            Command::Stop => {
+                let words = match running {
+                    Some(running) => {
+                        running.stop.stop();
+                        "stopping on all nodes; current fetches finish; `opilio crawl JOB` on each node resumes the job"
+                    }
+                    None => "stopping on all nodes; no process runs the job here",
+                };
+                finish(admin, &by, &Command::Stop, words, say)?;
+            }
+            command => {
+                let guard = match command.queues_uris() {
+                    true => running.map(|running| running.live.hand()),
+                    false => None,
+                };
+                if matches!(guard, Some(None)) {
+                    return Err(NotNow::Ending);
+                }
+                let component = logged.component.map(|stored| {
+                    let file = format!("component of command {sequence}");
+                    self.wait(self.job.read_stored(&file, &stored))
+                });
+                let component = component.transpose()?;
+                let origin = CommandOrigin::Log {
+                    sequence,
+                    component: component.as_deref(),
+                };
+                let profile = current_profile(admin)?;
+                let request = CommandRequest {
+                    by,
+                    command: self.with_own_numbers(command)?,
+                    only_here: true,
+                };
+                let mut failed = None;
+                admin
+                    .with(&profile, origin)
+                    .perform_here(&request, &mut |answer| {
+                        if let CommandResponse::Refused {
+                            fault: fault @ ErrorKind::Failure,
+                            message,
+                        } = &answer
+                        {
+                            failed = Some(ControlError::new(*fault, message.clone()));
+                            return true;
+                        }
+                        say(answer)
+                    });
+                if let Some(problem) = failed {
+                    return Err(NotNow::Failed(problem));
+                }
+            }
+        }
+        state.carried_out = sequence;
+        Ok(state.write(&self.directory)?)
+    }
+
+    /// Returns a command of the log with the numbers that overrides have in this directory. One that is not there gets a number that
+    /// no override has, so that the command is refused.
+    fn with_own_numbers(&self, mut command: Command) -> Result<Command, ControlError> {
+        let Command::ChangeOverride { id, change, .. } = &mut command else {
+            return Ok(command);
+        };
+        let live = overrides::read(&self.directory)
+            .map_err(|problem| ControlError::file(&self.directory, &problem))?;
+        let own = |shared: u64| {
+            let known = live.iter().find(|one| one.command == Some(shared));
+            known.map_or(0, |one| one.id)
+        };
+        *id = own(*id);
+        if let OverrideChange::Move {
+            before: Some(before),
+        } = change
+        {
+            *before = own(*before);
+        }
+        Ok(command)
+    }
+
+    fn state(&self) -> Result<CommandState, ControlError> {
+        CommandState::read(&self.directory)
+    }
+
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<T: Send>(
+        &self,
+        question: impl Future<Output = Result<T, ClusterError>> + Send,
+    ) -> Result<T, ControlError> {
+        wait(&self.handle, question)
+    }
+}
+
+impl Drop for JobCommands {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            // The caller may be a thread of another runtime, which must not wait.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl From<ControlError> for NotNow {
+    fn from(problem: ControlError) -> NotNow {
+        NotNow::Failed(problem)
+    }
+}
+
+impl From<ClusterError> for NotNow {
+    fn from(problem: ClusterError) -> NotNow {
+        NotNow::Failed(ControlError::failure(&problem))
+    }
+}
+
+/// The author of a command, as other parts see it.
+fn of_other_node(by: &Author, part: &str) -> Author {
+    Author {
+        user: format!("{}@{part}", by.user),
+        pid: 0,
+    }
+}
+
+/// The profile with all changes so far.
+fn current_profile(admin: &JobAdmin<'_>) -> Result<Arc<Profile>, ControlError> {
+    match admin.running {
+        Some(running) => Ok(running.context.current()),
+        None => Ok(Arc::new(profile(admin.job)?)),
+    }
+}
+
+/// Fails if a command would be refused. Faults go to `say`.
+fn check(
+    trial: &JobAdmin<'_>,
+    by: &Author,
+    command: &Command,
+    say: Say<'_>,
+) -> Result<(), ControlError> {
+    let mut faults = Vec::new();
+    let checked = trial.carry_out(by, command, &mut |answer| {
+        faults.push(answer);
+        true
+    });
+    if checked.is_err() {
+        let is_fault = |answer: &CommandResponse| matches!(answer, CommandResponse::Faults { .. });
+        faults.into_iter().filter(is_fault).for_each(|fault| {
+            say(fault);
+        });
+    }
+    checked.map(drop)
+}
+
+/// Logs a command that was carried out, and answers it.
+fn finish(
+    admin: &JobAdmin<'_>,
+    by: &Author,
+    command: &Command,
+    words: &str,
+    say: Say<'_>,
+) -> Result<(), ControlError> {
+    admin.log_action(None, by, command, &Ok(words.to_owned()))?;
+    done(words, say);
+    say(CommandResponse::End);
+    Ok(())
+}
+
+/// Waits for an answer of NATS. The caller may be a thread of any runtime.
+fn wait<T: Send>(
+    handle: &Handle,
+    question: impl Future<Output = Result<T, ClusterError>> + Send,
+) -> Result<T, ControlError> {
+    let limited = async { tokio::time::timeout(NATS_TIME_MAX, question).await };
+    let answer = std::thread::scope(|scope| scope.spawn(|| handle.block_on(limited)).join());
+    match answer {
+        Ok(Ok(answer)) => answer.map_err(|problem| not_given(&problem)),
+        Ok(Err(_)) => Err(ControlError::new(
+            ErrorKind::Failure,
+            "NATS does not answer: check nats-server and its log, then try again",
+        )),
+        Err(_) => Err(ControlError::new(
+            ErrorKind::Failure,
+            "a question to NATS panicked",
+        )),
+    }
+}
+
+fn not_given(problem: &ClusterError) -> ControlError {
+    let fault = match problem.is_temporary() {
+        true => ErrorKind::Failure,
+        false => ErrorKind::State,
+    };
+    ControlError::new(fault, opilio_stacks::chain(problem))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_in_the_log_are_read_again() {
+        let logged = LoggedCommand {
+            by: Author {
+                user: "lena".to_owned(),
+                pid: 7,
+            },
+            part: "a".to_owned(),
+            command: Command::ReplacePlugin {
+                plugin: "html".to_owned(),
+                component: "/html.wasm".to_owned(),
+                sha256: None,
+                settings: None,
+            },
+            component: Some(StoredFile {
+                sha256: "00".to_owned(),
+                bytes: 3,
+            }),
+        };
+        let json = serde_json::to_vec(&logged).unwrap();
+        let again: LoggedCommand = serde_json::from_slice(&json).unwrap();
+        assert_eq!(again, logged);
+    }
+}

@@ -1,0 +1,254 @@
+//! Limits of a crawl that several nodes share. They count over the whole crawl, from its beginning.
+//!
+//! Each limit is an account in the job's bucket (`host/cluster/src/budget.rs`). A node takes parts of what is left, and issues nothing
+//! beyond them; a node with nothing to do gives the rest of its parts back. So documents never exceed their limit, and bytes exceed it
+//! by the documents in flight at most. The limit is reached when all of it is spent. No message is needed for a single document.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use opilio_cluster::{BudgetChangeError, ClusterJob};
+use opilio_frontier::Tally;
+use opilio_profile::{ByteSize, Profile};
+use tokio::sync::Notify;
+
+use opilio_job::End;
+
+/// A limit of the whole crawl, with the count of this node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CountedLimit {
+    /// Name of its account.
+    name: &'static str,
+    limit: u64,
+    end: End,
+    /// `true` if each URI in process may count as one.
+    counts_documents: bool,
+    /// Count of this node since the job was made.
+    count: u64,
+}
+
+/// The parts of the limits that this node may use.
+#[derive(Default)]
+pub(crate) struct SharedLimits {
+    shares: Mutex<BTreeMap<&'static str, LimitShare>>,
+    wanted: Notify,
+}
+
+/// The part of a limit that this node may use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct LimitShare {
+    /// Count up to which it may go.
+    taken: u64,
+    /// `true` if it needs more to go on.
+    is_wanted: bool,
+    /// `true` if all nodes together have reached the limit.
+    is_over: bool,
+}
+
+impl SharedLimits {
+    /// Returns the reason to end if all nodes together have reached a limit.
+    pub(crate) fn reached(&self, limits: &[CountedLimit]) -> Option<End> {
+        let shares = self.lock();
+        let is_over = |limit: &&CountedLimit| {
+            let share = shares.get(limit.name);
+            share.is_some_and(|share| share.is_over)
+        };
+        limits
+            .iter()
+            .find(is_over)
+            .map(|reached| reached.end.clone())
+    }
+
+    /// Returns `true` if one more document may begin, if all that are in process succeed. Otherwise more is asked for.
+    pub(crate) fn has_room(&self, limits: &[CountedLimit], at_work: usize) -> bool {
+        let mut shares = self.lock();
+        let mut has_room = true;
+        for limit in limits {
+            let share = shares.entry(limit.name).or_default();
+            let in_process = if limit.counts_documents { at_work } else { 0 };
+            if limit.count + in_process as u64 >= share.taken {
+                share.is_wanted = true;
+                has_room = false;
+            }
+        }
+        drop(shares);
+        if !has_room {
+            self.wanted.notify_one();
+        }
+        has_room
+    }
+
+    /// Leaves the rest of this node's parts to others. Nothing may be in process.
+    pub(crate) fn release(&self, limits: &[CountedLimit]) {
+        let mut shares = self.lock();
+        for limit in limits {
+            let share = shares.entry(limit.name).or_default();
+            (share.taken, share.is_wanted) = (limit.count, false);
+        }
+    }
+
+    /// Reports the counts of this node, and takes what it wants. Returns `true` if it may issue more than before, or must end.
+    /// `part` is the name of the part of this node, of so many.
+    pub(crate) async fn settle(
+        &self,
+        job: &ClusterJob,
+        (part, parts): (&str, u64),
+        limits: &[CountedLimit],
+    ) -> Result<bool, BudgetChangeError> {
+        let mut is_changed = false;
+        for limit in limits {
+            let name = limit.name;
+            let share = self.lock().get(name).copied().unwrap_or_default();
+            let changed = job.change_budget(name, limit.limit, |account| {
+                account.report(part, limit.count, share.taken);
+                account.approach_total(limit.limit);
+                let taken = account.taken(part);
+                Ok(match share.is_wanted {
+                    true => account.take(part, taken, u64::MAX, parts),
+                    false => taken,
+                })
+            });
+            let (account, taken) = changed.await?;
+            let mut shares = self.lock();
+            let now = shares.entry(name).or_default();
+            let before = *now;
+            // The limit was lowered: what is not spent goes back with the next report.
+            now.taken = match account.total() > limit.limit {
+                true => limit.count,
+                false => taken,
+            };
+            now.is_over = account.spent() >= limit.limit;
+            now.is_wanted &= now.taken <= before.taken;
+            is_changed |= now.taken > before.taken || now.is_over;
+        }
+        Ok(is_changed)
+    }
+
+    /// Waits until more is asked for.
+    pub(crate) async fn wanted(&self) {
+        self.wanted.notified().await;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<&'static str, LimitShare>> {
+        self.shares.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Names of the accounts.
+const FETCHED: &str = "fetched";
+const SUCCEEDED: &str = "succeeded";
+const NOVEL: &str = "novel";
+const BYTES: &str = "bytes";
+const NOVEL_BYTES: &str = "novel-bytes";
+const ARCHIVE: &str = "archive";
+
+impl CountedLimit {
+    /// Sets the count. `archived` is the size of the archive files.
+    pub(crate) fn count(&mut self, tally: &Tally, archived: u64) {
+        self.count = match self.name {
+            FETCHED => tally.fetched,
+            SUCCEEDED => tally.succeeded,
+            NOVEL => tally.novel,
+            BYTES => tally.bytes,
+            NOVEL_BYTES => tally.novel_bytes,
+            _ => archived,
+        };
+    }
+}
+
+/// Returns the limits of a profile, without counts. Of several limits on one count the smallest applies.
+pub(crate) fn limits_of(profile: &Profile) -> Vec<CountedLimit> {
+    let (limits, quota) = (&profile.limits, &profile.quotas.crawl);
+    let bytes = |size: Option<ByteSize>| size.map(|size| size.bytes());
+    let all = [
+        (FETCHED, limits.documents, End::DocumentLimit),
+        (FETCHED, limits.fetched, End::DocumentLimit),
+        (FETCHED, quota.fetched, End::Quota("fetched")),
+        (SUCCEEDED, limits.succeeded, End::DocumentLimit),
+        (SUCCEEDED, quota.succeeded, End::Quota("succeeded")),
+        (NOVEL, limits.novel_documents, End::DocumentLimit),
+        (NOVEL, quota.novel, End::Quota("novel")),
+        (BYTES, bytes(limits.bytes), End::ByteLimit),
+        (BYTES, quota.bytes, End::Quota("bytes")),
+        (NOVEL_BYTES, bytes(limits.novel_bytes), End::ByteLimit),
+        (NOVEL_BYTES, quota.novel_bytes, End::Quota("novel-bytes")),
+        (
+            ARCHIVE,
+            bytes(profile.archive.max_total_bytes),
+            End::ArchiveLimit,
+        ),
+    ];
+    let mut found: Vec<CountedLimit> = Vec::new();
+    for (name, limit, end) in all {
+        let Some(limit) = limit else { continue };
+        let counted = CountedLimit {
+            name,
+            limit,
+            end,
+            counts_documents: [FETCHED, SUCCEEDED].contains(&name),
+            count: 0,
+        };
+        match found.iter_mut().find(|known| known.name == name) {
+            Some(known) if known.limit <= limit => {}
+            Some(known) => *known = counted,
+            None => found.push(counted),
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use opilio_profile::ProfileContext;
+
+    use super::*;
+
+    fn limit(count: u64) -> [CountedLimit; 1] {
+        [CountedLimit {
+            name: FETCHED,
+            limit: 100,
+            end: End::DocumentLimit,
+            counts_documents: true,
+            count,
+        }]
+    }
+
+    #[test]
+    fn nothing_is_issued_beyond_the_share_and_the_rest_is_given_back() {
+        let limits = SharedLimits::default();
+        assert!(!limits.has_room(&limit(0), 0));
+        limits.lock().get_mut(FETCHED).unwrap().taken = 3;
+        assert!(limits.has_room(&limit(1), 1));
+        assert!(!limits.has_room(&limit(1), 2));
+        limits.release(&limit(1));
+        assert!(!limits.has_room(&limit(1), 0));
+        assert_eq!(limits.reached(&limit(1)), None);
+        limits.lock().get_mut(FETCHED).unwrap().is_over = true;
+        assert_eq!(limits.reached(&limit(1)), Some(End::DocumentLimit));
+    }
+
+    #[test]
+    fn of_two_limits_on_one_count_the_smaller_applies() {
+        let given = ProfileContext {
+            builtins: opilio_stacks::builtin_plugins(),
+            ..ProfileContext::default()
+        };
+        let profile = |text: &str| {
+            let text = format!("name = 'p'\nseeds = ['http://a.localhost/']\n{text}");
+            Profile::parse("p.toml", &text, &given).unwrap()
+        };
+        let found = limits_of(&profile(
+            "limits = { documents = 50, bytes = \"1MiB\" }\nquotas.crawl.fetched = 40\n",
+        ));
+        let found: Vec<_> = found
+            .iter()
+            .map(|it| (it.name, it.limit, &it.end))
+            .collect();
+        let expected = [
+            (FETCHED, 40, &End::Quota("fetched")),
+            (BYTES, 1 << 20, &End::ByteLimit),
+        ];
+        assert_eq!(found, expected);
+        assert!(limits_of(&profile("")).is_empty());
+    }
+}
