@@ -190,6 +190,12 @@ impl Document {
         self.places.contains_key(pointer)
     }
 
+    /// The text of the layer that has the value at this pointer; `None` if no layer has it.
+    pub(crate) fn source_text(&self, pointer: &str) -> Option<&str> {
+        let source = self.places.get(pointer)?.source;
+        self.sources.get(source).map(|(_, text)| text.as_str())
+    }
+
     /// The source, `None` for the profile itself, and the place in it.
     fn span(&self, pointer: &str, spot: Spot) -> (Option<usize>, Range<usize>) {
         if let Some(spans) = self.places.get(pointer) {

@@ -1,6 +1,7 @@
 //! Relations between settings: each is one sentence, and all are in this module. Values that are invalid by themselves are not
 //! checked again.
 
+mod unread;
 mod waits;
 
 use std::net::IpAddr;
@@ -39,6 +40,7 @@ pub(crate) fn check(profile: &Profile, given: &ProfileContext, check: &mut Check
     revisits_are_timed(profile, check);
     published_checkpoints_have_a_store(profile, check);
     waits::have_an_effect(profile, check);
+    unread::are_noted(profile, check);
 }
 
 fn delays_and_times(profile: &Profile, check: &mut Check<'_>) {
