@@ -301,6 +301,33 @@ fn contact_is_a_warning_that_a_job_refuses() {
 }
 
 #[test]
+fn what_a_flag_or_a_later_layer_causes_is_reported_there() {
+    let given = ProfileContext {
+        seeds: vec!["https://www.kb.nl/".to_owned()],
+        seeds_elsewhere: false,
+        ..given()
+    };
+    let profile = Profile::builtin("snapshot", &given).unwrap();
+    let printed = profile.check_job().unwrap_err().to_string();
+    assert!(
+        printed.starts_with("--seed: warning: contact-url is missing, and \"https://www.kb.nl/\" is not on this machine (pass --contact-url URL too,"),
+        "{printed}"
+    );
+    // A seed of the profile is not one of the flag.
+    let own = "seeds = [\"https://www.nb.no/\"]\n[operator]\n";
+    let profile = Profile::parse("p.toml", own, &given).unwrap();
+    let printed = profile.check_job().unwrap_err().to_string();
+    assert!(printed.starts_with("p.toml:2:2: warning:"), "{printed}");
+
+    let text = "extends = \"snapshot\"\n[politeness]\nmin-delay = \"10s\"\n";
+    let printed = faults_of(text).to_string();
+    assert!(
+        printed.starts_with("p.toml:3:13: min-delay (10s) is longer than max-delay (5s) (max-delay is set in snapshot.toml:30)"),
+        "{printed}"
+    );
+}
+
+#[test]
 fn a_user_agent_without_the_contact_is_said() {
     let notices = |user_agent: &str| {
         let written = format!(
