@@ -757,7 +757,7 @@ impl fmt::Display for UriSelection {
             write!(f, " --state {}", state.name())?;
         }
         if let Some(media_type) = &self.media_type {
-            write!(f, " --type {media_type:?}")?;
+            write!(f, " --media-type {media_type:?}")?;
         }
         Ok(())
     }

@@ -97,7 +97,10 @@ pub(super) fn of_wait(wait: &Wait) -> Item {
     Item {
         what: "waits",
         cells: [next.clone()].into_iter().chain(again).collect(),
-        json: json!({"wait": next, "ask_again": ask_again}),
+        json: json!({
+            "wait_s": wait.next_visit.as_secs_f64(),
+            "ask_again_s": wait.ask_again.map(|time| time.as_secs_f64()),
+        }),
     }
 }
 
