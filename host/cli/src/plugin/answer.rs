@@ -96,7 +96,7 @@ pub(super) fn of_wait(wait: &Wait) -> Item {
         .map(|again| format!("ask again in {again}"));
     Item {
         what: "waits",
-        cells: [next.clone()].into_iter().chain(again).collect(),
+        cells: [next].into_iter().chain(again).collect(),
         json: json!({
             "wait_s": wait.next_visit.as_secs_f64(),
             "ask_again_s": wait.ask_again.map(|time| time.as_secs_f64()),

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use indicatif::HumanBytes;
 use opilio_sandbox::Plugin;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::runtime::Handle;
 
 use super::documents::{MaterialArgs, each};

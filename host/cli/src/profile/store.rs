@@ -266,7 +266,7 @@ fn compared(args: &CompareArgs) -> Result<((String, String), (String, String))> 
         (None, Some(from)) => {
             let from_text = text(&store, from)?;
             let to = match (&args.to, from.split_once('@')) {
-                (Some(to), _) => to,
+                (Some(to), _) => to.as_str(),
                 (None, Some((newest, _))) => newest,
                 (None, None) => bail!(
                     "{from} is the newest version; pass an earlier one, such as {from}@1, or another profile to compare it with"

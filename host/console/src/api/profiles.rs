@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::IntoResponse;
+use opilio_control::FaultFound;
 use opilio_profile::Profile;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -96,6 +97,8 @@ pub(crate) struct SavedProfile {
     version: u64,
     /// Tag of the newest version, for `If-Match`.
     tag: String,
+    /// Notes about the saved text, such as settings without effect; empty for a copy.
+    notices: Vec<FaultFound>,
 }
 
 /// Versions of a profile.
@@ -215,12 +218,12 @@ pub(crate) async fn make(
 ) -> Result<impl IntoResponse, Problem> {
     reach::check(&new.toml, None, &caller)?;
     let saved = blocking(move || {
-        must_be_valid(&daemon, &new.name, &new.toml)?;
+        let notices = must_be_valid(&daemon, &new.name, &new.toml)?;
         let note = note(&caller, new.reason.as_deref());
         let saved = daemon
             .profiles
             .save(&new.name, &new.toml, ExpectedProfile::Missing, note);
-        Ok(saved?)
+        Ok((saved?, notices))
     });
     Ok(answer(StatusCode::CREATED, saved.await?))
 }
@@ -243,9 +246,10 @@ pub(crate) async fn save(
         let expected = ExpectedProfile::Tag(&tag);
         daemon.profiles.must_be(Some(&stored), &name, expected)?;
         reach::check(&new.toml, Some(&stored.text), &caller)?;
-        must_be_valid(&daemon, &name, &new.toml)?;
+        let notices = must_be_valid(&daemon, &name, &new.toml)?;
         let note = note(&caller, new.reason.as_deref());
-        Ok(daemon.profiles.save(&name, &new.toml, expected, note)?)
+        let saved = daemon.profiles.save(&name, &new.toml, expected, note)?;
+        Ok((saved, notices))
     });
     Ok(answer(StatusCode::OK, saved.await?))
 }
@@ -264,7 +268,8 @@ pub(crate) async fn copy(
         // An earlier version may have settings that an administrator has removed since.
         reach::check(&text, Some(newest.text()), &caller)?;
         let note = note(&caller, new.reason.as_deref());
-        Ok(daemon.profiles.copy(&new.name, &text, of, note)?)
+        let saved = daemon.profiles.copy(&new.name, &text, of, note)?;
+        Ok((saved, Vec::new()))
     });
     Ok(answer(StatusCode::CREATED, saved.await?))
 }
@@ -443,11 +448,11 @@ fn label(name: &str, version: Option<u64>) -> String {
     }
 }
 
-/// Refuses a text with errors.
-fn must_be_valid(daemon: &Daemon, name: &str, toml: &str) -> Result<(), Problem> {
+/// Refuses a text with errors. Returns notes about it.
+fn must_be_valid(daemon: &Daemon, name: &str, toml: &str) -> Result<Vec<FaultFound>, Problem> {
     let file = daemon.profiles.folder().join(format!("{name}.toml"));
     match checked(daemon, &file, toml)? {
-        Ok(_) => Ok(()),
+        Ok(profile) => Ok(profile.notices.iter().map(FaultFound::from).collect()),
         Err(faults) => Err(faulty(&faults)),
     }
 }
@@ -476,7 +481,10 @@ fn etag(tag: &str) -> HeaderMap {
     value.map(|tag| (header::ETAG, tag)).into_iter().collect()
 }
 
-fn answer(status: StatusCode, saved: StoredProfile) -> impl IntoResponse {
+fn answer(
+    status: StatusCode,
+    (saved, notices): (StoredProfile, Vec<FaultFound>),
+) -> impl IntoResponse {
     let tag = saved.tag();
     let mut headers = etag(&tag);
     if status == StatusCode::CREATED
@@ -488,6 +496,7 @@ fn answer(status: StatusCode, saved: StoredProfile) -> impl IntoResponse {
         name: saved.name,
         version: saved.version,
         tag,
+        notices,
     };
     (status, headers, Json(body))
 }
