@@ -87,8 +87,8 @@ export function askToCopy(name, version) {
   });
 }
 
-/** Asks before a profile is deleted; `after` runs when it was. */
-export function askToDelete(name, after) {
+/** Asks before a profile is deleted; `after` runs when it was. `shown` is the tag of the version that the page shows, if any. */
+export function askToDelete(name, after, shown) {
   const reason = h("input", { maxlength: 1000, autocomplete: "off" });
   ask({
     title: `Delete profile ${name}?`,
@@ -97,7 +97,7 @@ export function askToDelete(name, after) {
     yes: "Delete",
     isDangerous: true,
     act: async () => {
-      const { tag } = await get(path(name));
+      const tag = shown ?? (await get(path(name))).tag;
       await send("DELETE", path(name), undefined, { reason: reason.value.trim() }, { "if-match": `"${tag}"` });
       after();
       return `profile ${name} was deleted`;
