@@ -423,9 +423,9 @@ fn contact_is_missing<'s>(profile: &Profile, seeds: &'s [Seed]) -> Option<Remark
             "contact-url is missing, and {} is not on this machine",
             quote(seed.uri.as_str())
         ),
-        suggestion: "write contact-url = \"https://…\" under [operator]: a page that says who crawls and why",
+        suggestion: "set operator.contact-url = \"https://…\": a page that says who crawls and why",
         seed,
-        flag: "pass --contact-url URL too, or write contact-url = \"https://…\" under [operator] of a profile: a page that says who crawls and why",
+        flag: "pass --contact-url URL too, or set operator.contact-url in a profile: a page that says who crawls and why",
     })
 }
 
@@ -446,9 +446,9 @@ fn loopback_can_be_reached(profile: &Profile, given: &ProfileContext, check: &mu
             "{} is on this machine, and allow-addresses does not say \"loopback\"",
             quote(seed.uri.as_str())
         ),
-        suggestion: "write allow-addresses = [\"loopback\"] under [fetch]",
+        suggestion: "set fetch.allow-addresses = [\"loopback\"]",
         seed,
-        flag: "write allow-addresses = [\"loopback\"] under [fetch] of a profile",
+        flag: "set fetch.allow-addresses = [\"loopback\"] in a profile",
     };
     remark.report(given, check);
 }
@@ -475,7 +475,7 @@ fn delay_is_short<'s>(profile: &Profile, seeds: &'s [Seed]) -> Option<Remark<'s>
         ),
         suggestion: "\"2s\" is usual",
         seed,
-        flag: "write min-delay = \"2s\" under [politeness] of a profile",
+        flag: "set politeness.min-delay = \"2s\" in a profile",
     })
 }
 

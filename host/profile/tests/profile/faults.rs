@@ -81,10 +81,10 @@ fn a_key_in_the_wrong_table_is_sent_home() {
     check(
         "min-delay = \"2s\"\n[archive]\nworkers = 3\n",
         r#"
-p.toml:1:1: unknown key "min-delay" (it belongs in [group] or [politeness])
+p.toml:1:1: unknown key "min-delay" (its full name is group.min-delay or politeness.min-delay)
     1 | min-delay = "2s"
       | ^^^^^^^^^
-p.toml:3:1: unknown key "workers" (it belongs above the first table)
+p.toml:3:1: unknown key "workers" (its full name is workers, without a table)
     3 | workers = 3
       | ^^^^^^^
 "#,
@@ -256,7 +256,7 @@ fn contact_is_a_warning_that_a_job_refuses() {
     assert_eq!(
         profile.check_job().unwrap_err().to_string(),
         "p.toml:1:2: warning: contact-url is missing, and \"https://www.kb.nl/\" is not on this machine \
-         (write contact-url = \"https://…\" under [operator]: a page that says who crawls and why)\n    1 | [operator]\n      |  ^^^^^^^^"
+         (set operator.contact-url = \"https://…\": a page that says who crawls and why)\n    1 | [operator]\n      |  ^^^^^^^^"
     );
 
     let placeholder = "[operator]\ncontact-url = \"https://www.example.com/crawl\"";
