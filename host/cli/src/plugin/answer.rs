@@ -80,7 +80,7 @@ pub(super) fn of_links(
             let problem = problem.to_string();
             Item {
                 what: "refused",
-                json: json!({"reference": reference, "refused": problem}),
+                json: json!({"reference": reference, "problem": problem}),
                 cells: vec!["-".to_owned(), reference, problem],
             }
         });

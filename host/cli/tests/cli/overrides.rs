@@ -169,7 +169,7 @@ async fn overrides_of_a_running_crawl_are_listed_changed_moved_and_removed() {
         (
             &["set", "job", "--override", "1", "workers=3"],
             2,
-            "cannot be overridden",
+            "set it for the whole job",
         ),
         (
             &["unset", "job", "--override", "1", "fetch"],
