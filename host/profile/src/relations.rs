@@ -181,7 +181,7 @@ pub(crate) fn of_settings(settings: &EffectiveSettings, at: &str, check: &mut Ch
             Spot::Value,
             Level::Error,
             "the policy is \"file\", and there is no precedence-file".to_owned(),
-            Some("write precedence-file = \"ranks.txt\"".to_owned()),
+            Some("set uri.precedence-file = \"ranks.txt\"".to_owned()),
         );
     }
 }
@@ -209,7 +209,7 @@ fn a_proxy_gets_both_or_neither(fetch: &Fetch, at: &str, check: &mut Check<'_>) 
             Spot::Value,
             Level::Error,
             "a user name and a password for the proxy go together".to_owned(),
-            Some("write both proxy-user and proxy-password, or neither".to_owned()),
+            Some("set both fetch.proxy-user and fetch.proxy-password, or neither".to_owned()),
         );
     }
 }
@@ -219,11 +219,11 @@ fn robots_have_what_their_policy_needs(robots: &RobotsSettings, at: &str, check:
     let (problem, suggestion) = match robots.policy {
         RobotsPolicy::Custom if robots.text.is_empty() => (
             "the policy is \"custom\", and there is no text",
-            "write text = \"\"\"…\"\"\" with the lines of a robots.txt",
+            "set robots.text to the lines of a robots.txt",
         ),
         RobotsPolicy::FirstNamed | RobotsPolicy::MostFavoured if robots.agents.is_empty() => (
             "the policy is about other robots, and there are no agents",
-            "write agents = [\"archive.org_bot\"]",
+            "set robots.agents = [\"archive.org_bot\"]",
         ),
         _ => return,
     };

@@ -10,7 +10,7 @@ use opilio_console::{
     ChangeNote, ExpectedProfile, ProfileChange, ProfileStore, ProfileStoreError, ProfileSummary,
     ProfileVersion, profile_difference,
 };
-use opilio_crawl::{CrawlError, Diagnostics};
+use opilio_crawl::{CrawlError, Diagnostics, is_job};
 use opilio_profile::{Profile, ProfileContext};
 
 use crate::crawl::component_cache;
@@ -250,6 +250,10 @@ pub(super) fn compare(args: &CompareArgs) -> Result<u8> {
 fn compared(args: &CompareArgs) -> Result<((String, String), (String, String))> {
     let store = store(&args.at)?;
     Ok(match (&args.job, &args.from) {
+        (Some(job), _) if !is_job(job) => bail!(
+            "{} is not a job; opilio job list lists the jobs",
+            job.display()
+        ),
         (Some(job), other) => {
             let file = job.join("profile.toml");
             let own = fs::read_to_string(&file)
@@ -339,6 +343,9 @@ fn text(store: &ProfileStore, what: &str) -> Result<(String, String)> {
         Ok(found) => Ok((format!("{what}@{}", found.version), found.text)),
         Err(problem @ ProfileStoreError::Unknown { .. }) => match Profile::builtin_text(what) {
             Some(text) => Ok((what.to_owned(), text.to_owned())),
+            None if store.versions(what).is_ok() => bail!(
+                "profile {what} was deleted; opilio profile history {what} lists its versions, such as {what}@1"
+            ),
             None => Err(problem.into()),
         },
         Err(problem) => Err(problem.into()),

@@ -131,6 +131,8 @@ fn profiles_are_saved_compared_copied_and_deleted_on_the_command_line() {
     assert!(shown.contains("1 error"), "{shown}");
     home.run(&["profile", "delete", "site"]).code(1);
     home.run(&["profile", "delete", "site", "--yes"]).code(0);
+    let deleted = home.run(&["profile", "show", "site"]).code(1).err;
+    assert!(deleted.contains("opilio profile history site"), "{deleted}");
     let listed = home.run(&["profile", "list"]).code(0).out;
     assert!(
         listed.contains("other") && !listed.contains("site "),

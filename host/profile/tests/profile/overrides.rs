@@ -573,7 +573,7 @@ p.toml:7:15: delay (5h) is longer than delay-max (4h) (delay-max is not written 
 p.toml:10:46: max-delay (8s) is shorter than min-delay (9s)
    10 | politeness = { min-delay = "9s", max-delay = "8s" }
       |                                              ^^^^
-p.toml:11:25: the policy is "file", and there is no precedence-file (write precedence-file = "ranks.txt")
+p.toml:11:25: the policy is "file", and there is no precedence-file (set uri.precedence-file = "ranks.txt")
    11 | uri.precedence-policy = "file"
       |                         ^^^^^^
 p.toml:12:24: max-wait (2d) is shorter than default-wait (3d) (default-wait is not written and is "3d" by default)
@@ -605,7 +605,7 @@ match.host = ["d.org"]
 fetch.proxy-user = ""
 "#,
         r#"
-p.toml:17:20: a user name and a password for the proxy go together (write both proxy-user and proxy-password, or neither)
+p.toml:17:20: a user name and a password for the proxy go together (set both fetch.proxy-user and fetch.proxy-password, or neither)
    17 | fetch.proxy-user = ""
       |                    ^^
 "#,
