@@ -125,10 +125,10 @@ fn faults_of_plugins_settings_are_found_too() {
     let ended = home.run(&["profile", "check", "p.toml", "--json"]).code(2);
     let told: Value = serde_json::from_str(&ended.out).unwrap();
     assert_eq!(
-        (told[0]["line"].as_u64(), told[0]["column"].as_u64()),
+        (told["line"].as_u64(), told["column"].as_u64()),
         (Some(3), Some(20))
     );
-    assert_eq!(told[0]["setting"], "/plugins/hops/settings/max");
+    assert_eq!(told["setting"], "/plugins/hops/settings/max");
     home.file("q.toml", "workers = 0\n");
     let ended = home.run(&["profile", "check", "q.toml"]).code(2);
     assert!(
