@@ -161,7 +161,7 @@ struct WhichArgs {
     #[arg(long, value_name = "STATE", value_parser = one_of(StateSelector::ALL.map(|one| (one, one.name()))))]
     state: Option<StateSelector>,
     /// Select URIs of this media type, such as text/html or image/*; no-type selects URIs without a media type.
-    #[arg(long = "type", value_name = "TYPE")]
+    #[arg(long, visible_alias = "type", value_name = "TYPE")]
     media_type: Option<String>,
 }
 

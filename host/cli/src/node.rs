@@ -15,7 +15,7 @@ use crate::daemon_config::ConfigArgs;
 use crate::{exit, terminal};
 
 /// Difference of clocks above which it is shown. The cluster itself reports the same difference.
-pub(crate) const CLOCK_SKEW_MAX_MS: i64 = 2_000;
+pub(crate) const CLOCK_SKEW_MAX_S: f64 = 2.0;
 
 /// The command line.
 #[derive(Debug, Args)]
@@ -236,8 +236,8 @@ fn figures_words(figures: &PartFigures) -> String {
 fn notes(node: &ListedNode) -> Vec<String> {
     let leader = node.is_leader.then(|| "leader".to_owned());
     let drained = node.is_drained.then(|| "drained".to_owned());
-    let is_skewed = node.clock_skew_ms.abs() > CLOCK_SKEW_MAX_MS;
-    let skew = is_skewed.then(|| format!("clock off by {} ms", node.clock_skew_ms));
+    let is_skewed = node.clock_skew_s.abs() > CLOCK_SKEW_MAX_S;
+    let skew = is_skewed.then(|| format!("clock off by {:.0} ms", node.clock_skew_s * 1000.0));
     [leader, drained, skew].into_iter().flatten().collect()
 }
 
@@ -250,5 +250,5 @@ fn show(node: &ListedNode) {
     terminal::outln!("drained   {}", yes(node.is_drained));
     terminal::outln!("joined    {:.0}", node.since);
     terminal::outln!("renewed   {:.0}", node.renewed);
-    terminal::outln!("clock     {:+} ms", node.clock_skew_ms);
+    terminal::outln!("clock     {:+.0} ms", node.clock_skew_s * 1000.0);
 }

@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
-use opilio_control::ExplainRequest;
+use opilio_control::{ExplainRequest, FaultFound};
 use opilio_crawl::{CrawlError, Diagnostics, ProfileSource};
 use opilio_profile::{Diagnostic, Level, Profile, ProfileContext};
 use opilio_uri::{HopPath, Uri};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::crawl::{component_cache, profile_source};
 use crate::exit;
@@ -70,7 +70,7 @@ struct CheckArgs {
     /// Profile: TOML file, or name of a saved or shipped profile.
     #[arg(value_name = "PROFILE")]
     profile: String,
-    /// Print JSON: the list of errors.
+    /// Print JSON, one object for each error or note.
     #[arg(long)]
     json: bool,
 }
@@ -153,7 +153,7 @@ fn check(args: &CheckArgs) -> Result<u8> {
         },
     };
     let answer = match (args.json, faults.is_empty()) {
-        (true, _) => format!("{}\n", faults_as_json(&faults)),
+        (true, _) => faults.iter().map(fault_as_json).collect(),
         (false, true) => format!("{} has no errors\n", args.profile),
         (false, false) => format!("{faults}\n"),
     };
@@ -161,19 +161,9 @@ fn check(args: &CheckArgs) -> Result<u8> {
     Ok(code)
 }
 
-fn faults_as_json(faults: &Diagnostics) -> Value {
-    let fault = |fault: &Diagnostic| {
-        json!({
-            "level": fault.level.as_str(),
-            "file": fault.file,
-            "line": fault.place.as_ref().map(|place| place.line),
-            "column": fault.place.as_ref().map(|place| place.column),
-            "setting": fault.pointer,
-            "problem": fault.problem,
-            "suggestion": fault.suggestion,
-        })
-    };
-    faults.iter().map(fault).collect()
+/// Formats an error or a note as an object on a line, with the names of the API.
+fn fault_as_json(fault: &Diagnostic) -> String {
+    format!("{}\n", json!(FaultFound::from(fault)))
 }
 
 #[expect(

@@ -141,7 +141,7 @@ impl Inquiry<'_> {
             (Ok(verdict), false) => format!("{asked}  {verdict}"),
             (Err(problem), true) => {
                 let problem = format!("{:#}", anyhow::Error::new(problem));
-                json!({"uri": asked, "error": problem}).to_string()
+                json!({"uri": asked, "problem": problem}).to_string()
             }
             (Err(problem), false) => {
                 let problem = anyhow::Error::new(problem);

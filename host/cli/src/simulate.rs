@@ -96,7 +96,7 @@ fn run_scenario(args: &SimulateArgs) -> Result<u8> {
         Err(refused) => return Ok(refused),
     };
     let answer = if args.json {
-        format!("{:#}\n", report.as_json())
+        format!("{}\n", report.as_json())
     } else {
         report.as_text()
     };

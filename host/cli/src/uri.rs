@@ -174,7 +174,7 @@ impl Inquiry {
             (Err(reason), true) => {
                 format!(
                     "{}\n",
-                    json!({ "input": input, "refused": format!("{reason:#}") })
+                    json!({ "input": input, "problem": format!("{reason:#}") })
                 )
             }
             (Err(reason), false) => {

@@ -82,10 +82,11 @@ export class Field {
     const name = id("setting");
     this.control = controlOf(field, name, () => this.changed(), isReadOnly);
     this.fault = h("p.form-error", { id: `${name}-fault`, hidden: true });
+    this.note = h("p.hint", { id: `${name}-note`, hidden: true });
     this.reset = h("button.button.small", { type: "button", hidden: true, "aria-label": `Use default: ${label}`, onclick: () => this.clear() }, "Use default");
     this.origin = h("span.muted");
     for (const input of this.control.inputs) {
-      input.setAttribute("aria-describedby", `${name}-hint ${name}-fault`);
+      input.setAttribute("aria-describedby", `${name}-hint ${name}-fault ${name}-note`);
       // Enter is not meant to send a form around the field.
       input.addEventListener("keydown", (event) => {
         if (event.key !== "Enter" || input.tagName === "TEXTAREA") return;
@@ -100,6 +101,7 @@ export class Field {
       h(isGroup ? "legend" : "label", isGroup ? {} : { for: name }, label),
       h("div.setting-value", {}, this.control.element, isReadOnly ? false : this.reset, this.origin),
       this.fault,
+      this.note,
       h("p.hint", { id: `${name}-hint` }, hint.replaceAll("`", "")),
     );
   }
@@ -114,10 +116,15 @@ export class Field {
     put(this.origin, this.isWritten ? "set here" : "");
   }
 
-  /** Says what is wrong with the value. */
+  /** Shows errors in the value, and notes about it. */
   tell(faults) {
-    const isWrong = faults.length > 0;
-    put(this.fault, faults.map((fault) => faultText({ ...fault, line: undefined, setting: undefined })).join(" "));
+    const texts = (some) => some.map((fault) => faultText({ ...fault, line: undefined, setting: undefined })).join(" ");
+    const notes = faults.filter((fault) => fault.level === "info");
+    const errors = faults.filter((fault) => fault.level !== "info");
+    const isWrong = errors.length > 0;
+    put(this.note, notes.length > 0 && `Note: ${texts(notes)}`);
+    this.note.hidden = notes.length === 0;
+    put(this.fault, texts(errors));
     this.fault.hidden = !isWrong;
     for (const input of this.control.inputs) {
       if (isWrong) input.setAttribute("aria-invalid", "true");

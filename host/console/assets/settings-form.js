@@ -147,7 +147,7 @@ export class SettingsForm {
   /** Shows faults at their fields. */
   tell(faults) {
     const errors = faults.filter((fault) => fault.level !== "info");
-    for (const [place, field] of this.fields) field.tell(errors.filter((fault) => fault.setting === place || fault.setting?.startsWith(`${place}/`)));
+    for (const [place, field] of this.fields) field.tell(faults.filter((fault) => fault.setting === place || fault.setting?.startsWith(`${place}/`)));
     const isShown = (fault) => [...this.fields.keys()].some((place) => fault.setting === place || fault.setting?.startsWith(`${place}/`));
     const rest = errors.filter((fault) => !isShown(fault));
     put(this.unknown, `${rest.length === 1 ? "An error is" : `${rest.length} errors are`} shown beside the TOML only.`);

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use opilio_control::{Author, Checkpoint, ControlError};
 use opilio_crawl::{
-    CrawlError, JobError, Order, ProcessEndKind, ProcessRecord, ProfileSource, files_stay_inside,
-    hold, is_job, is_made_halfway, plan,
+    CrawlError, Diagnostics, JobError, Order, ProcessEndKind, ProcessRecord, ProfileSource,
+    files_stay_inside, hold, is_job, is_made_halfway, plan,
 };
 
 use crate::orders::Orders;
@@ -135,11 +135,12 @@ impl Folder {
         }
     }
 
-    /// Checks a profile and makes a job with it. The job does not begin to crawl. Blocks, as components may have to be compiled.
+    /// Checks a profile and makes a job with it. Returns notes about the profile. The job does not begin to crawl. Blocks, as
+    /// components may have to be compiled.
     ///
     /// # Errors
     /// The profile has errors, or the name is in use. Then no job was made.
-    pub fn make(&self, new: NewJob) -> Result<PathBuf, JobsFolderError> {
+    pub fn make(&self, new: NewJob) -> Result<Diagnostics, JobsFolderError> {
         let directory = self.free(&new.name)?;
         let plan = plan(&Order {
             profile: new.profile,
@@ -148,9 +149,10 @@ impl Folder {
             job: Some(directory.clone()),
             component_cache: self.component_cache.clone(),
         })?;
+        let notes = plan.profile().notices.clone();
         let made = plan.make();
         let made = made.inspect_err(|_| forget_halfway(&directory));
-        made.map(|_| directory).map_err(JobsFolderError::from)
+        made.map(|_| notes).map_err(JobsFolderError::from)
     }
 
     /// Makes a job with the profile, seeds and plugins of another one, and without its results. Blocks, as components may have

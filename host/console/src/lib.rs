@@ -72,8 +72,8 @@ pub use orders::Orders;
 pub use overview::{JobOverview, JobState, glance};
 pub use process::{PROCESS_LOG, begin, is_awaited, is_on_its_way, last_words};
 pub use profile_store::{
-    ChangeNote, ExpectedProfile, ProfileChange, ProfileStore, ProfileStoreError, ProfileVersion,
-    StoredProfile, profile_difference,
+    ChangeNote, ExpectedProfile, ProfileChange, ProfileStore, ProfileStoreError, ProfileSummary,
+    ProfileVersion, StoredProfile, profile_difference,
 };
 pub use window::Window;
 

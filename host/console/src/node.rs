@@ -28,7 +28,7 @@ pub(crate) struct ClusterNode {
 }
 
 /// A node of the cluster.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct ListedNode {
     /// Name of the node.
     pub name: String,
@@ -44,8 +44,8 @@ pub struct ListedNode {
     pub since: Timestamp,
     /// Time of its last renewal, by the clock of NATS.
     pub renewed: Timestamp,
-    /// Difference of its clock from the clock of NATS, in milliseconds; positive if its clock is ahead.
-    pub clock_skew_ms: i64,
+    /// Difference of its clock from the clock of NATS, in seconds; positive if its clock is ahead.
+    pub clock_skew_s: f64,
 }
 
 /// State of a node's session.
@@ -163,7 +163,7 @@ impl From<NodeOverview> for ListedNode {
             version: node.version,
             since: time(node.since_ms),
             renewed: time(node.renewed_ms),
-            clock_skew_ms: node.clock_skew_ms,
+            clock_skew_s: node.clock_skew_ms as f64 / 1000.0,
             name: node.name,
         }
     }

@@ -11,6 +11,7 @@
 
 mod error;
 mod files;
+mod summary;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -26,6 +27,7 @@ use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 
 pub use error::ProfileStoreError;
+pub use summary::ProfileSummary;
 
 use self::files::{failed, read_text, write};
 use crate::folder::is_name;

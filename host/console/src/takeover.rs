@@ -274,7 +274,7 @@ mod tests {
             version: String::new(),
             since: at(0),
             renewed: at(0),
-            clock_skew_ms: 0,
+            clock_skew_s: 0.0,
         }
     }
 

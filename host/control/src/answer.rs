@@ -235,7 +235,7 @@ pub struct ChangedSettings {
     /// Number of the override that was made or changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub override_id: Option<u64>,
-    /// URIs that the change of an override would touch; only if the change was only checked.
+    /// URIs that the change of an override touches. A saved change examines fewer of them than a check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub touched: Option<TouchedUris>,
 }

@@ -749,18 +749,26 @@ fn is_media_type(text: &str) -> bool {
             .is_some_and(|(kind, part)| is_part(kind) && (part == "*" || is_part(part)))
 }
 
-/// Formats the sender as the job's log does.
+impl Author {
+    /// Returns the user's name on one line, for histories; `unknown` if it is empty.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let name = self.user.chars();
+        let name = name.filter(|c| !c.is_control() && !c.is_whitespace());
+        let name: String = name.take(64).collect();
+        match name.is_empty() {
+            true => "unknown".to_owned(),
+            false => name,
+        }
+    }
+}
+
+/// Formats the sender as the job's log does: the name and the process.
 impl fmt::Display for Author {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let user: String = self
-            .user
-            .chars()
-            .filter(|c| !c.is_control() && !c.is_whitespace())
-            .take(64)
-            .collect();
-        let user = if user.is_empty() { "unknown" } else { &user };
+        let user = self.name();
         match self.pid {
-            0 => f.write_str(user),
+            0 => f.write_str(&user),
             pid => write!(f, "{user}:{pid}"),
         }
     }
@@ -784,7 +792,7 @@ impl fmt::Display for UriSelection {
             write!(f, " --state {}", state.name())?;
         }
         if let Some(media_type) = &self.media_type {
-            write!(f, " --type {media_type:?}")?;
+            write!(f, " --media-type {media_type:?}")?;
         }
         Ok(())
     }

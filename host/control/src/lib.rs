@@ -48,6 +48,7 @@ mod socket;
 mod sweep;
 mod takeover;
 mod touched;
+mod user_name;
 mod transfers;
 mod verify;
 
@@ -94,6 +95,7 @@ pub use seeds::SeedReport;
 pub use settings::{FaultFound, SettingChanged, SettingInForce, changing};
 pub use takeover::{take_over, take_over_beside};
 pub use touched::{TouchedUri, TouchedUris, TouchedValue};
+pub use user_name::user_name;
 pub use verify::{Discrepancy, DiscrepancyKind, VerificationTotals, verify};
 
 use action_lines::ActionLine;

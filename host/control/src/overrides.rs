@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::perform::{Say, listened};
 use super::settings::{NAME, Plugins, SetRequest, words_of};
-use super::touched::TouchedBy;
+use super::touched::{self, TouchedBy};
 use super::{
     Author, ChangedSettings, CommandResponse, ControlError, Effect, ErrorKind, JobAdmin,
     OverrideChange, SettingChanged, changing,
@@ -35,13 +35,13 @@ pub struct ListedOverride {
     pub matching: serde_json::Map<String, serde_json::Value>,
     /// Settings, by name.
     pub settings: Vec<OverrideSetting>,
-    /// User who made or last changed a live override.
+    /// User who made a live override or last changed its settings or conditions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// Time at which a live override was made or last changed.
+    /// Time of that change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,
-    /// Reason that the user gave.
+    /// Reason that the user gave for that change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -247,7 +247,7 @@ impl JobAdmin<'_> {
         edit(one, &text, unset, matching)
     }
 
-    /// Checks a change of live overrides, keeps it and applies it, or reports the URIs that it would touch.
+    /// Checks a change of live overrides and finds the URIs that it touches. Then keeps and applies it, if it is not only a preview.
     fn revise(
         &self,
         revision: Revision,
@@ -297,23 +297,24 @@ impl JobAdmin<'_> {
         if self.origin.is_trial() {
             return Ok(words);
         }
+        let number = |all: usize, live: &[LiveOverride], at: Option<usize>| {
+            at.map(|at| all.saturating_sub(live.len()) + at)
+        };
+        let (now, then) = (
+            self.profile.written_overrides(),
+            accepted.profile.written_overrides(),
+        );
+        let touched_by = TouchedBy {
+            after: &accepted.profile,
+            number_before: number(now.len(), &before, was),
+            number_after: number(then.len(), &after, place),
+            examined_max: match only_check {
+                true => touched::PREVIEWED_MAX,
+                false => touched::SAVED_MAX,
+            },
+        };
+        answer.touched = Some(self.touched(&touched_by, say)?);
         if only_check {
-            let number = |all: usize, live: &[LiveOverride], at: Option<usize>| {
-                at.map(|at| all.saturating_sub(live.len()) + at)
-            };
-            let (now, then) = (
-                self.profile.written_overrides(),
-                accepted.profile.written_overrides(),
-            );
-            let touched = self.touched(
-                &TouchedBy {
-                    after: &accepted.profile,
-                    number_before: number(now.len(), &before, was),
-                    number_after: number(then.len(), &after, place),
-                },
-                say,
-            )?;
-            answer.touched = Some(touched);
             say(CommandResponse::Set(Box::new(answer)));
             return Ok(words);
         }
@@ -326,9 +327,12 @@ impl JobAdmin<'_> {
             if is_new_text {
                 one.toml = first(&one.toml).toml();
             }
-            one.by = by.to_string();
-            one.at = at;
-            one.reason = reason.map(str::to_owned).or(one.reason.take());
+            // The order of overrides is not part of one: its author and reason stay those of its settings and conditions.
+            if !matches!(action, OverrideAction::Move) {
+                one.by = by.name();
+                one.at = at;
+                one.reason = reason.map(str::to_owned);
+            }
         }
         let affected = place.map(|at| &after[at]).or(was.map(|at| &before[at]));
         let what = Changed::Override {

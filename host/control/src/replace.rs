@@ -52,7 +52,7 @@ impl JobAdmin<'_> {
         by: &Author,
         say: Say<'_>,
     ) -> Result<String, ControlError> {
-        let by = by.to_string();
+        let by = by.name();
         let replaced = match self.running {
             Some(running) => running.context.replace_plugin(request, &by),
             None => on_plugin_thread("plugin-replacement", || self.replace_at_rest(request, &by))

@@ -182,7 +182,7 @@ impl JobAdmin<'_> {
         say: Say<'_>,
     ) -> Result<String, ControlError> {
         let by = Acknowledged {
-            by: by.to_string(),
+            by: by.name(),
             at: Timestamp::now(),
         };
         let known = self.on_board(|board| board.acknowledge(kind, subject, &by));

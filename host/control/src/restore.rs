@@ -220,7 +220,7 @@ fn prepare(
     let change = Change {
         number: history::next_number(job).map_err(at(job))?,
         at: Timestamp::now(),
-        by: by.to_string(),
+        by: by.name(),
         reason: None,
         what: Changed::Restore {
             checkpoint: name,

@@ -328,7 +328,7 @@ impl JobAdmin<'_> {
         let change = Change {
             number,
             at,
-            by: by.to_string(),
+            by: by.name(),
             reason: reason.map(str::to_owned),
             what,
         };

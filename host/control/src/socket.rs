@@ -222,7 +222,7 @@ async fn converse(
             request.by.pid = pid;
         }
         if request.by.user.is_empty() {
-            request.by.user = format!("uid-{}", peer.uid());
+            request.by.user = crate::user_name(peer.uid());
         }
         let (sender, mut answers) = mpsc::channel(ANSWERS_AHEAD);
         let (running, permit) = (running.clone(), permit.clone());

@@ -1,4 +1,4 @@
-//! URIs that a change of an override would touch, for a look before the change is made.
+//! URIs that a change of an override touches, for a look before the change is made, and for its result.
 
 use jiff::Timestamp;
 use opilio_frontier::{UriRecord, UriState};
@@ -10,8 +10,11 @@ use serde::{Deserialize, Serialize};
 use super::perform::{Say, listened};
 use super::{CommandResponse, ControlError, JobAdmin};
 
-/// Maximum number of URIs that are examined, some seconds of work.
-const EXAMINED_MAX: u64 = 200_000;
+/// Maximum number of URIs that a preview examines, some seconds of work.
+pub(super) const PREVIEWED_MAX: u64 = 200_000;
+
+/// Maximum number of URIs that are examined when a change is saved: other changes wait for it.
+pub(super) const SAVED_MAX: u64 = 20_000;
 
 /// Number of URIs after which the progress is reported.
 const PROGRESS_STEP: u64 = 10_000;
@@ -19,7 +22,7 @@ const PROGRESS_STEP: u64 = 10_000;
 /// Maximum number of examples.
 const EXAMPLES_MAX: usize = 5;
 
-/// URIs that a change of an override would touch.
+/// URIs that a change of an override touches.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct TouchedUris {
     /// Number of known URIs examined, in SURT order. If the conditions name sites, only URIs of these sites are examined.
@@ -38,7 +41,7 @@ pub struct TouchedUris {
     pub examples: Vec<TouchedUri>,
 }
 
-/// URI that a change of an override would touch.
+/// URI that a change of an override touches.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct TouchedUri {
     /// The URI.
@@ -70,10 +73,12 @@ pub(super) struct TouchedBy<'t> {
     pub(super) number_before: Option<usize>,
     /// Number of the override in the profile with the change; `None` if the change removes it.
     pub(super) number_after: Option<usize>,
+    /// Maximum number of URIs that are examined.
+    pub(super) examined_max: u64,
 }
 
 impl JobAdmin<'_> {
-    /// Finds the URIs that a change of an override would touch. Reads the store's present state without locking the frontier.
+    /// Finds the URIs that a change of an override touches. Reads the store's present state without locking the frontier.
     pub(super) fn touched(
         &self,
         by: &TouchedBy<'_>,
@@ -102,7 +107,7 @@ impl JobAdmin<'_> {
         for prefix in key_prefixes(&sides) {
             let records = self.frontier().records_behind(&prefix, "");
             for record in records {
-                if found.examined == EXAMINED_MAX {
+                if found.examined == by.examined_max {
                     found.stopped = true;
                     break;
                 }

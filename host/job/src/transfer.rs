@@ -38,6 +38,7 @@ pub use import::{
     import,
 };
 pub use input::{InputDamage, LINE_BYTES_MAX};
+pub(crate) use journal::time as logged_time;
 pub use journal::write_journal;
 pub use reader::{BadLine, ImportFormat, InputSummary, LineProblem, UriReader};
 pub use sorter::{Sorted, Sorter};

@@ -30,3 +30,8 @@ pub(crate) fn text(name: &str) -> Option<&'static str> {
         .find(|(ready, _)| *ready == name)
         .map(|(_, text)| *text)
 }
+
+/// Returns `true` if this is the text of a built-in profile.
+pub(crate) fn is_text(text: &str) -> bool {
+    READY.iter().any(|(_, ready)| *ready == text)
+}

@@ -190,6 +190,17 @@ impl Document {
         self.places.contains_key(pointer)
     }
 
+    /// The number of the layer that has the value at this pointer, later ones higher; `None` if no layer has it.
+    pub(crate) fn layer(&self, pointer: &str) -> Option<usize> {
+        Some(self.places.get(pointer)?.source)
+    }
+
+    /// The text of the layer that has the value at this pointer; `None` if no layer has it.
+    pub(crate) fn source_text(&self, pointer: &str) -> Option<&str> {
+        let (_, text) = self.sources.get(self.layer(pointer)?)?;
+        Some(text)
+    }
+
     /// The source, `None` for the profile itself, and the place in it.
     fn span(&self, pointer: &str, spot: Spot) -> (Option<usize>, Range<usize>) {
         if let Some(spans) = self.places.get(pointer) {

@@ -239,9 +239,14 @@ impl ProfileFile {
 
 /// Returns `true` if there is a setting, or a table of settings, at this pointer.
 pub(crate) fn has_setting(pointer: &str) -> bool {
+    default_value(pointer).is_some()
+}
+
+/// The default of the setting at this pointer, in written form. `Null` if it has none.
+pub(crate) fn default_value(pointer: &str) -> Option<&'static serde_json::Value> {
     static DEFAULT: OnceLock<serde_json::Value> = OnceLock::new();
     // A tree of texts and numbers always has a JSON form.
     let default =
         DEFAULT.get_or_init(|| serde_json::to_value(ProfileFile::default()).unwrap_or_default());
-    default.pointer(pointer).is_some()
+    default.pointer(pointer)
 }

@@ -334,12 +334,12 @@ fn why_fixed(pointer: &str) -> (String, String) {
     if pointer == "/override" {
         return (
             "an override cannot contain overrides".to_owned(),
-            "write another [[override]] with the conditions of both".to_owned(),
+            "write another override with the conditions of both".to_owned(),
         );
     }
     (
         format!("{name} is needed {} and cannot be overridden", Needed::Job),
-        "write it above the overrides, in its own table".to_owned(),
+        "set it for the whole job, outside of overrides".to_owned(),
     )
 }
 

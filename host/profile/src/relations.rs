@@ -1,6 +1,7 @@
 //! Relations between settings: each is one sentence, and all are in this module. Values that are invalid by themselves are not
 //! checked again.
 
+mod unread;
 mod waits;
 
 use std::net::IpAddr;
@@ -10,8 +11,8 @@ use opilio_model::Strategy;
 use opilio_uri::Uri;
 
 use crate::check::{Check, quote};
-use crate::diagnostic::Level;
-use crate::document::Spot;
+use crate::diagnostic::{Diagnostic, Level};
+use crate::document::{Document, Spot};
 use crate::duration::format_duration;
 use crate::effective::EffectiveSettings;
 use crate::fault_policy::{BreakerAction, OnFault};
@@ -19,7 +20,7 @@ use crate::fetch::{AllowedAddresses, Fetch};
 use crate::operator::contact_problem;
 use crate::profile::{Profile, ProfileContext};
 use crate::robots::{RobotsPolicy, RobotsSettings};
-use crate::seeds::{self, Seed};
+use crate::seeds::{self, Seed, Seeds};
 use crate::stacks::Stage;
 use crate::uri::UriPrecedencePolicy;
 
@@ -32,13 +33,14 @@ pub(crate) fn check(profile: &Profile, given: &ProfileContext, check: &mut Check
     seeds_are_there(profile, given, check);
     operator_can_be_reached(profile, given, check);
     user_agent_says_who(profile, check);
-    loopback_can_be_reached(profile, check);
-    politeness_towards_others(profile, check);
+    loopback_can_be_reached(profile, given, check);
+    politeness_towards_others(profile, given, check);
     plugins_are_used(profile, check);
     faults_are_dealt_with(profile, check);
     revisits_are_timed(profile, check);
     published_checkpoints_have_a_store(profile, check);
     waits::have_an_effect(profile, check);
+    unread::are_noted(profile, check);
 }
 
 fn delays_and_times(profile: &Profile, check: &mut Check<'_>) {
@@ -111,7 +113,7 @@ fn memory_holds_more_than_bodies(profile: &Profile, check: &mut Check<'_>) {
     }
     let problem =
         "leaves less than 64MiB beside fetch.spool-memory-total for documents that plugins read";
-    let pointer = match check.document.has(bodies) && !check.document.has(memory) {
+    let pointer = match check.document.layer(bodies) > check.document.layer(memory) {
         true => bodies,
         false => memory,
     };
@@ -179,7 +181,7 @@ pub(crate) fn of_settings(settings: &EffectiveSettings, at: &str, check: &mut Ch
             Spot::Value,
             Level::Error,
             "the policy is \"file\", and there is no precedence-file".to_owned(),
-            Some("write precedence-file = \"ranks.txt\"".to_owned()),
+            Some("set uri.precedence-file = \"ranks.txt\"".to_owned()),
         );
     }
 }
@@ -192,7 +194,13 @@ fn a_proxy_gets_both_or_neither(fetch: &Fetch, at: &str, check: &mut Check<'_>) 
     let key = ["proxy-user", "proxy-password", "proxy"]
         .map(|key| format!("{at}/fetch/{key}"))
         .into_iter()
-        .find(|key| check.document.has(key));
+        .filter(|key| check.document.has(key))
+        .reduce(
+            |first, key| match check.document.layer(&key) > check.document.layer(&first) {
+                true => key,
+                false => first,
+            },
+        );
     if let Some(key) = key
         && proxy.user.is_some() != proxy.password.is_some()
     {
@@ -201,7 +209,7 @@ fn a_proxy_gets_both_or_neither(fetch: &Fetch, at: &str, check: &mut Check<'_>) 
             Spot::Value,
             Level::Error,
             "a user name and a password for the proxy go together".to_owned(),
-            Some("write both proxy-user and proxy-password, or neither".to_owned()),
+            Some("set both fetch.proxy-user and fetch.proxy-password, or neither".to_owned()),
         );
     }
 }
@@ -211,11 +219,11 @@ fn robots_have_what_their_policy_needs(robots: &RobotsSettings, at: &str, check:
     let (problem, suggestion) = match robots.policy {
         RobotsPolicy::Custom if robots.text.is_empty() => (
             "the policy is \"custom\", and there is no text",
-            "write text = \"\"\"…\"\"\" with the lines of a robots.txt",
+            "set robots.text to the lines of a robots.txt",
         ),
         RobotsPolicy::FirstNamed | RobotsPolicy::MostFavoured if robots.agents.is_empty() => (
             "the policy is about other robots, and there are no agents",
-            "write agents = [\"archive.org_bot\"]",
+            "set robots.agents = [\"archive.org_bot\"]",
         ),
         _ => return,
     };
@@ -253,11 +261,10 @@ fn at_most(
     if low <= high || check.faults.covers(&low_at) || check.faults.covers(&high_at) {
         return;
     }
-    // If one of the two is a default, or not in the override, the other is the one to change.
-    let blame_high = if low_own == high_own {
-        document.has(&high_at)
-    } else {
-        high_own
+    // If one of the two is a default, in an earlier layer, or not in the override, the other is the one to change.
+    let blame_high = match low_own == high_own {
+        true => document.layer(&high_at) >= document.layer(&low_at),
+        false => high_own,
     };
     let (pointer, other) = if blame_high {
         (&high_at, &low_at)
@@ -279,14 +286,21 @@ fn at_most(
             name(&high_at)
         )
     };
-    let suggestion = if document.has(other) {
-        None
-    } else {
-        let default = if blame_high { low_text } else { high_text };
-        Some(format!(
-            "{} is not written and is \"{default}\" by default",
-            name(other)
-        ))
+    let suggestion = match document.layer(other) {
+        None => {
+            let default = if blame_high { low_text } else { high_text };
+            Some(format!(
+                "{} is not written and is \"{default}\" by default",
+                name(other)
+            ))
+        }
+        layer if layer == document.layer(pointer) => None,
+        _ => {
+            let other_place = document.fault(other, Spot::Key, Level::Error, String::new());
+            let line = other_place.place.map_or(0, |place| place.line);
+            let file = other_place.file;
+            Some(format!("{} is set in {file}:{line}", name(other)))
+        }
     };
     check.report(pointer, Spot::Value, Level::Error, problem, suggestion);
 }
@@ -309,15 +323,13 @@ fn seeds_are_there(profile: &Profile, given: &ProfileContext, check: &mut Check<
 fn operator_can_be_reached(profile: &Profile, given: &ProfileContext, check: &mut Check<'_>) {
     if let Some(url) = &given.contact_url {
         if let Some((level, problem)) = contact_problem(url) {
-            let mut fault = check.document.fault("", Spot::Key, level, problem);
-            "--contact-url".clone_into(&mut fault.file);
-            fault.place = None;
+            let fault = of_flag("--contact-url", level, problem, check.document);
             check.faults.push(fault);
         }
         return;
     }
     if let Some(remark) = contact_is_missing(profile, &profile.seeds.list) {
-        remark.report(check);
+        remark.report(given, check);
     }
 }
 
@@ -339,16 +351,28 @@ fn user_agent_says_who(profile: &Profile, check: &mut Check<'_>) {
 }
 
 /// A remark about seeds: those of a profile, or those that are added to its job later.
-pub(crate) struct Remark {
+pub(crate) struct Remark<'s> {
     pub(crate) pointer: &'static str,
     /// A warning keeps a job from starting.
     pub(crate) level: Level,
     pub(crate) problem: String,
     pub(crate) suggestion: &'static str,
+    /// The first seed that it is about.
+    seed: &'s Seed,
+    /// The suggestion if that seed is on the command line.
+    flag: &'static str,
 }
 
-impl Remark {
-    fn report(self, check: &mut Check<'_>) {
+impl Remark<'_> {
+    /// Reports the remark at the setting, or at the flag that has brought the seed.
+    fn report(self, given: &ProfileContext, check: &mut Check<'_>) {
+        if is_from_flag(self.seed, given) {
+            let mut fault = of_flag("--seed", self.level, self.problem, check.document);
+            self.pointer.clone_into(&mut fault.pointer);
+            fault.suggestion = Some(self.flag.to_owned());
+            check.faults.push(fault);
+            return;
+        }
         let suggestion = Some(self.suggestion.to_owned());
         check.report(
             self.pointer,
@@ -360,13 +384,34 @@ impl Remark {
     }
 }
 
+/// Returns `true` if a seed is on the command line. The seeds of a job that exists are in its own file.
+fn is_from_flag(seed: &Seed, given: &ProfileContext) -> bool {
+    let mut flags = given.seeds.iter();
+    !given.seeds_elsewhere
+        && flags.any(|text| {
+            let (seeds, _) = Seeds::parse("--seed", text);
+            seeds.list.iter().any(|it| it.uri == seed.uri)
+        })
+}
+
+/// An error that a flag causes, whatever the profile says.
+fn of_flag(flag: &str, level: Level, problem: String, document: &Document) -> Diagnostic {
+    let mut fault = document.fault("", Spot::Key, level, problem);
+    flag.clone_into(&mut fault.file);
+    fault.place = None;
+    fault
+}
+
 /// Remarks about seeds that are added to a job of this profile.
-pub(crate) fn of_seeds(profile: &Profile, seeds: &[Seed]) -> impl Iterator<Item = Remark> {
+pub(crate) fn of_seeds<'s>(
+    profile: &Profile,
+    seeds: &'s [Seed],
+) -> impl Iterator<Item = Remark<'s>> {
     let missing = contact_is_missing(profile, seeds);
     missing.into_iter().chain(delay_is_short(profile, seeds))
 }
 
-fn contact_is_missing(profile: &Profile, seeds: &[Seed]) -> Option<Remark> {
+fn contact_is_missing<'s>(profile: &Profile, seeds: &'s [Seed]) -> Option<Remark<'s>> {
     if profile.operator.contact_url.is_some() {
         return None;
     }
@@ -378,55 +423,50 @@ fn contact_is_missing(profile: &Profile, seeds: &[Seed]) -> Option<Remark> {
             "contact-url is missing, and {} is not on this machine",
             quote(seed.uri.as_str())
         ),
-        suggestion: "write contact-url = \"https://…\" under [operator]: a page that says who crawls and why",
+        suggestion: "set operator.contact-url = \"https://…\": a page that says who crawls and why",
+        seed,
+        flag: "pass --contact-url URL too, or set operator.contact-url in a profile: a page that says who crawls and why",
     })
 }
 
 /// Private addresses are refused unless the profile allows them.
-fn loopback_can_be_reached(profile: &Profile, check: &mut Check<'_>) {
-    let Some(seed) = profile
-        .seeds
-        .list
-        .iter()
-        .find(|seed| on_loopback(profile, &seed.uri))
-    else {
+fn loopback_can_be_reached(profile: &Profile, given: &ProfileContext, check: &mut Check<'_>) {
+    let mut seeds = profile.seeds.list.iter();
+    let allowed = &profile.settings.fetch.allow_addresses;
+    if allowed.contains(&AllowedAddresses::Loopback) {
+        return;
+    }
+    let Some(seed) = seeds.find(|seed| on_loopback(profile, &seed.uri)) else {
         return;
     };
-    if !profile
-        .settings
-        .fetch
-        .allow_addresses
-        .contains(&AllowedAddresses::Loopback)
-    {
-        let problem = format!(
+    let remark = Remark {
+        pointer: "/fetch/allow-addresses",
+        level: Level::Info,
+        problem: format!(
             "{} is on this machine, and allow-addresses does not say \"loopback\"",
             quote(seed.uri.as_str())
-        );
-        let suggestion = "write allow-addresses = [\"loopback\"] under [fetch]".to_owned();
-        check.report(
-            "/fetch/allow-addresses",
-            Spot::Key,
-            Level::Info,
-            problem,
-            Some(suggestion),
-        );
-    }
+        ),
+        suggestion: "set fetch.allow-addresses = [\"loopback\"]",
+        seed,
+        flag: "set fetch.allow-addresses = [\"loopback\"] in a profile",
+    };
+    remark.report(given, check);
 }
 
 /// The operator is responsible for a short delay.
-fn politeness_towards_others(profile: &Profile, check: &mut Check<'_>) {
+fn politeness_towards_others(profile: &Profile, given: &ProfileContext, check: &mut Check<'_>) {
     if let Some(remark) = delay_is_short(profile, &profile.seeds.list) {
-        remark.report(check);
+        remark.report(given, check);
     }
 }
 
-fn delay_is_short(profile: &Profile, seeds: &[Seed]) -> Option<Remark> {
+fn delay_is_short<'s>(profile: &Profile, seeds: &'s [Seed]) -> Option<Remark<'s>> {
     let delay = profile.settings.politeness.min_delay;
     let mut others = seeds.iter().filter(|it| !on_loopback(profile, &it.uri));
     if delay >= MIN_DELAY_USUAL {
         return None;
     }
-    others.next().map(|_| Remark {
+    others.next().map(|seed| Remark {
         pointer: "/politeness/min-delay",
         level: Level::Info,
         problem: format!(
@@ -434,6 +474,8 @@ fn delay_is_short(profile: &Profile, seeds: &[Seed]) -> Option<Remark> {
             format_duration(delay)
         ),
         suggestion: "\"2s\" is usual",
+        seed,
+        flag: "set politeness.min-delay = \"2s\" in a profile",
     })
 }
 

@@ -262,13 +262,13 @@ impl<'s> Shape<'s> {
                     .and_then(|tables| tables.get(*table));
                 keys(properties.map(|table| self.resolve(table))).any(|known| known == key)
             })
-            .map(|table| format!("[{table}]"))
+            .map(|table| format!("{table}.{key}"))
             .collect();
         if !elsewhere.is_empty() {
-            return format!("it belongs in {}", elsewhere.join(" or "));
+            return format!("its full name is {}", elsewhere.join(" or "));
         }
         if keys(Some(self.schema)).any(|known| known == key) {
-            return "it belongs above the first table".to_owned();
+            return format!("its full name is {key}, without a table");
         }
         let more = if known.len() > KNOWN_KEYS_MAX {
             ", …"

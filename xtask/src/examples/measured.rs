@@ -78,7 +78,7 @@ fn call(opilio: &Path, component: &Path, pages: &Path) -> Result<(Duration, u64)
         bench.args(["plugin", "bench", "--json", "--rounds", &rounds.to_string()]);
         let measured = measured::run(bench.arg(component).arg(pages))?;
         let said: Value = serde_json::from_str(&measured.stdout).context("plugin bench")?;
-        Ok((processor_time(&measured), said[0].clone()))
+        Ok((processor_time(&measured), said))
     };
     let (few, _) = run(ROUNDS[0])?;
     let (many, said) = run(ROUNDS[1])?;

@@ -127,7 +127,7 @@ mod tests {
             version: "1.0.0".to_owned(),
             since: jiff::Timestamp::UNIX_EPOCH,
             renewed: jiff::Timestamp::UNIX_EPOCH,
-            clock_skew_ms: 3,
+            clock_skew_s: 0.003,
         }
     }
 
@@ -434,7 +434,7 @@ mod tests {
             "1.0.0, 2.0.0",
         );
         check(
-            with(|it| it.nodes.as_mut().unwrap()[1].clock_skew_ms = -9_000),
+            with(|it| it.nodes.as_mut().unwrap()[1].clock_skew_s = -9.0),
             "cluster",
             Warning,
             "the clock of b differs from that of NATS by -9000 ms",

@@ -297,7 +297,8 @@ pub(crate) fn new(args: NewArgs) -> Result<u8> {
         contact_url: args.contact_url,
     });
     match made {
-        Ok(_) => {}
+        Ok(notes) if notes.is_empty() => {}
+        Ok(notes) => eprintln!("{notes}"),
         Err(JobsFolderError::Crawl(CrawlError::Profile(faults))) => return Ok(refused(&faults)),
         Err(problem @ JobsFolderError::Name(_)) => {
             eprintln!("opilio: {problem}");

@@ -24,6 +24,7 @@ message crawl_log {
     optional binary hop_path (STRING);
     optional binary via (STRING);
     required binary media_type (STRING);
+    optional int64 fetched (TIMESTAMP(MILLIS, true));
     optional int64 took_ms;
     optional binary digest (STRING);
     optional binary source (STRING);
@@ -139,6 +140,7 @@ struct Rows {
     hop_path: Optional<ByteArray>,
     via: Optional<ByteArray>,
     media_type: Vec<ByteArray>,
+    fetched: Optional<i64>,
     took_ms: Optional<i64>,
     digest: Optional<ByteArray>,
     source: Optional<ByteArray>,
@@ -174,6 +176,8 @@ impl Rows {
         self.hop_path.push(visit.hop_path.map(ByteArray::from));
         self.via.push(visit.via.map(ByteArray::from));
         self.media_type.push(visit.media_type.into());
+        let fetched = visit.fetched.map(|at| at.as_millisecond());
+        self.fetched.push(fetched);
         self.took_ms.push(signed(visit.took_ms));
         self.digest.push(visit.digest.map(ByteArray::from));
         self.source.push(visit.source.map(ByteArray::from));
@@ -201,6 +205,7 @@ impl Rows {
         self.hop_path.write::<ByteArrayType, W>(group)?;
         self.via.write::<ByteArrayType, W>(group)?;
         column::<ByteArrayType, W>(group, &self.media_type, None, None)?;
+        self.fetched.write::<Int64Type, W>(group)?;
         self.took_ms.write::<Int64Type, W>(group)?;
         self.digest.write::<ByteArrayType, W>(group)?;
         self.source.write::<ByteArrayType, W>(group)?;
@@ -257,9 +262,9 @@ mod tests {
             .map(|row| row.unwrap().to_string())
             .collect();
         let expected = [
-            r#"{logged: 2026-11-19 00:00:00.000 +00:00, status: 301, size: 0, uri: "http://old.org/", hop_path: null, via: null, media_type: "text/html", took_ms: 1, digest: null, source: null, annotations: [], warc_filename: null, warc_offset: null}"#,
-            r#"{logged: 2026-11-20 12:00:00.001 +00:00, status: 200, size: 335, uri: "http://a.org/", hop_path: null, via: null, media_type: "text/html", took_ms: 6, digest: "sha1:EYLOBZUVJB7A6T6F3XAYYV647FOOLBI2", source: "http://a.org/", annotations: ["unchanged", "5vis"], warc_filename: "one.warc.gz", warc_offset: 77}"#,
-            r#"{logged: 2026-11-20 12:00:01.002 +00:00, status: -2, size: null, uri: "http://b.org/x", hop_path: "LE", via: "http://a.org/", media_type: "no-type", took_ms: null, digest: null, source: null, annotations: [], warc_filename: null, warc_offset: null}"#,
+            r#"{logged: 2026-11-19 00:00:00.000 +00:00, status: 301, size: 0, uri: "http://old.org/", hop_path: null, via: null, media_type: "text/html", fetched: 2026-11-19 00:00:00.000 +00:00, took_ms: 1, digest: null, source: null, annotations: [], warc_filename: null, warc_offset: null}"#,
+            r#"{logged: 2026-11-20 12:00:00.001 +00:00, status: 200, size: 335, uri: "http://a.org/", hop_path: null, via: null, media_type: "text/html", fetched: 2026-11-20 12:00:00.000 +00:00, took_ms: 6, digest: "sha1:EYLOBZUVJB7A6T6F3XAYYV647FOOLBI2", source: "http://a.org/", annotations: ["unchanged", "5vis"], warc_filename: "one.warc.gz", warc_offset: 77}"#,
+            r#"{logged: 2026-11-20 12:00:01.002 +00:00, status: -2, size: null, uri: "http://b.org/x", hop_path: "LE", via: "http://a.org/", media_type: "no-type", fetched: null, took_ms: null, digest: null, source: null, annotations: [], warc_filename: null, warc_offset: null}"#,
         ];
         assert_eq!(rows, expected);
         let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();

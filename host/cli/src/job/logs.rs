@@ -67,7 +67,7 @@ struct ColumnArgs {
     #[arg(long, value_name = "STATUS", allow_hyphen_values = true)]
     status: Option<String>,
     /// crawl.log: print only visits with this media type, such as text/html, image/* or no-type.
-    #[arg(long = "type", value_name = "TYPE")]
+    #[arg(long, visible_alias = "type", value_name = "TYPE")]
     media_type: Option<String>,
     /// crawl.log: print only visits of this host, without its subdomains.
     #[arg(long, value_name = "HOST")]
@@ -142,7 +142,7 @@ pub(super) fn run(args: LogsArgs) -> Result<u8> {
     let log = file.file_name().unwrap_or_default().to_string_lossy();
     if filter.needs_columns() && !log.starts_with("crawl.log") {
         return usage(&format!(
-            "{log} has no such columns; --status, --type, --host and --plugin select lines of crawl.log"
+            "{log} has no such columns; --status, --media-type, --host and --plugin select lines of crawl.log"
         ));
     }
     if let Some(table) = &args.parquet {

@@ -188,10 +188,10 @@ pub(crate) fn user() -> String {
         .unwrap_or_default()
 }
 
-/// Returns the user of this process in the form that a running crawl uses for clients without a name.
+/// Returns the user of this process by its number, as a running crawl does for clients without a name.
 fn by_number() -> Option<String> {
     let process = std::fs::metadata("/proc/self").ok()?;
-    Some(format!("uid-{}", process.uid()))
+    Some(opilio_control::user_name(process.uid()))
 }
 
 fn show_progress(progress: &mut Option<ProgressBar>, examined: u64, meant: u64) {

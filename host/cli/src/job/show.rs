@@ -133,7 +133,7 @@ pub(crate) fn changed(set: &ChangedSettings, out: &mut dyn Write) -> io::Result<
     }
 }
 
-/// Formats the URIs that a change of an override would touch.
+/// Formats the URIs that a change of an override touches.
 fn touched_lines(touched: &TouchedUris) -> String {
     let mut lines = format!(
         "matches {} of {} URIs examined, {} of them queued; settings change for {}\n",
@@ -144,7 +144,7 @@ fn touched_lines(touched: &TouchedUris) -> String {
     );
     if touched.stopped {
         lines += &format!(
-            "stopped after {} URIs; there may be more\n",
+            "stopped after {} URIs; there may be more (--check examines up to 200,000)\n",
             HumanCount(touched.examined)
         );
     }

@@ -80,7 +80,7 @@ pub(super) fn of_links(
             let problem = problem.to_string();
             Item {
                 what: "refused",
-                json: json!({"reference": reference, "refused": problem}),
+                json: json!({"reference": reference, "problem": problem}),
                 cells: vec!["-".to_owned(), reference, problem],
             }
         });
@@ -96,8 +96,11 @@ pub(super) fn of_wait(wait: &Wait) -> Item {
         .map(|again| format!("ask again in {again}"));
     Item {
         what: "waits",
-        cells: [next.clone()].into_iter().chain(again).collect(),
-        json: json!({"wait": next, "ask_again": ask_again}),
+        cells: [next].into_iter().chain(again).collect(),
+        json: json!({
+            "wait_s": wait.next_visit.as_secs_f64(),
+            "ask_again_s": wait.ask_again.map(|time| time.as_secs_f64()),
+        }),
     }
 }
 

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use indicatif::HumanBytes;
 use opilio_sandbox::Plugin;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::runtime::Handle;
 
 use super::documents::{MaterialArgs, each};
@@ -118,7 +118,7 @@ pub(super) fn run(args: &BenchArgs, runtime: &Handle) -> Result<u8> {
     let figures: Vec<Figures> = runners.iter().map(|one| one.figures(kind)).collect();
     let faults: u64 = figures.iter().map(|one| one.faults).sum();
     say(&match args.json {
-        true => format!("{:#}\n", as_json(&figures)),
+        true => as_json(&figures),
         false => as_text(&figures),
     })?;
     Ok(match faults {
@@ -266,10 +266,11 @@ fn micros(time: Duration) -> String {
     }
 }
 
-fn as_json(figures: &[Figures]) -> Value {
+/// Formats the figures as an object on a line for each component.
+fn as_json(figures: &[Figures]) -> String {
     let first = figures.first();
-    let list = figures.iter().map(|one| {
-        json!({
+    let lines = figures.iter().map(|one| {
+        let object = json!({
             "plugin": one.named,
             "kind": one.kind,
             "documents": one.documents,
@@ -281,7 +282,8 @@ fn as_json(figures: &[Figures]) -> Value {
             "memory_bytes": one.memory,
             "faults": one.faults,
             "ratio": first.map(|first| ratio(one, first)),
-        })
+        });
+        format!("{object}\n")
     });
-    list.collect()
+    lines.collect()
 }

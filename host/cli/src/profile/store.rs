@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use opilio_console::{
-    ChangeNote, ExpectedProfile, ProfileChange, ProfileStore, ProfileStoreError, ProfileVersion,
-    profile_difference,
+    ChangeNote, ExpectedProfile, ProfileChange, ProfileStore, ProfileStoreError, ProfileSummary,
+    ProfileVersion, profile_difference,
 };
-use opilio_crawl::{CrawlError, Diagnostics, NamedProfile, ProfileOrigin};
+use opilio_crawl::{CrawlError, Diagnostics, is_job};
 use opilio_profile::{Profile, ProfileContext};
-use serde_json::json;
 
 use crate::crawl::component_cache;
 use crate::daemon_config::ConfigArgs;
@@ -121,44 +120,40 @@ pub(crate) struct DeleteArgs {
 /// Lists saved and shipped profiles.
 pub(super) fn list(args: &ListArgs) -> Result<u8> {
     let store = store(&args.at)?;
-    let names = store.names();
-    let shipped: Vec<&str> = Profile::builtin_names()
-        .filter(|name| !names.iter().any(|own| own == name))
-        .collect();
-    let width = names.iter().map(|name| name.len());
-    let width = width.chain(shipped.iter().map(|name| name.len()));
-    let width = width.max().unwrap_or(0);
-    for name in &names {
-        let found = store.get(name);
-        let last = store
-            .versions(name)
-            .ok()
-            .and_then(|mut versions| versions.pop());
-        if args.json {
-            let changed = last.as_ref().map(|last| last.at);
-            let by = last.and_then(|last| last.by);
-            let problem = found.as_ref().err().map(ToString::to_string);
-            let version = found.ok().map(|found| found.version);
-            terminal::outln!(
-                "{}",
-                json!({"name": name, "ships": false, "version": version, "changed": changed, "changed_by": by, "problem": problem})
-            );
-            continue;
-        }
-        let said = match (found, last) {
-            (Err(problem), _) => problem.to_string(),
-            (Ok(found), None) => format!("version {}", found.version),
-            (Ok(_), Some(last)) => version_line(&last),
-        };
-        terminal::outln!("{name:width$}  {}", terminal::line(&said));
-    }
-    for name in shipped {
+    let profiles = store.summaries();
+    let width = profiles.iter().map(|it| it.name.len()).max().unwrap_or(0);
+    for profile in profiles {
         match args.json {
-            true => terminal::outln!("{}", json!({"name": name, "ships": true})),
-            false => terminal::outln!("{name:width$}  shipped"),
+            true => terminal::outln!("{}", serde_json::to_string(&profile)?),
+            false => {
+                let said = terminal::line(&summary_line(&store, &profile));
+                terminal::outln!("{:width$}  {said}", profile.name);
+            }
         }
     }
     Ok(exit::OK)
+}
+
+/// Formats the newest version of a profile, and the number of its errors.
+fn summary_line(store: &ProfileStore, profile: &ProfileSummary) -> String {
+    if profile.ships {
+        return "shipped".to_owned();
+    }
+    if let Some(problem) = &profile.problem {
+        return problem.clone();
+    }
+    let last = store.versions(&profile.name).ok();
+    let last = last.and_then(|mut versions| versions.pop());
+    let line = last.map(|last| version_line(&last)).unwrap_or_default();
+    let errors = profile.faults.iter().filter(|it| it.level == "error");
+    match errors.count() {
+        0 => line,
+        1 => format!("{line}  1 error: opilio profile check {}", profile.name),
+        errors => format!(
+            "{line}  {errors} errors: opilio profile check {}",
+            profile.name
+        ),
+    }
 }
 
 /// Prints the text of a profile.
@@ -191,21 +186,21 @@ pub(super) fn save(args: &SaveArgs) -> Result<u8> {
             .with_context(|| format!("cannot read {}", args.file.display()))?,
     };
     let store = store(&args.at)?;
-    let named = NamedProfile {
-        file: store.folder().join(format!("{name}.toml")),
-        text,
-        origin: ProfileOrigin {
-            name: name.clone(),
-            version: None,
-        },
+    let file = match is_input {
+        true => "standard input".to_owned(),
+        false => args.file.display().to_string(),
     };
-    if let Err(faults) = check(&named)? {
-        eprintln!("{faults}\nopilio: the profile was not saved");
-        return Ok(exit::USAGE);
+    match check(&file, &text, &store)? {
+        Err(faults) => {
+            eprintln!("{faults}\nopilio: the profile was not saved");
+            return Ok(exit::USAGE);
+        }
+        Ok(notes) if notes.is_empty() => {}
+        Ok(notes) => eprintln!("{notes}"),
     }
     let before = store.find(&name)?.map(|before| before.version);
     let saved = noted(args.reason.as_deref(), |note| {
-        store.save(&name, &named.text, ExpectedProfile::Any, note)
+        store.save(&name, &text, ExpectedProfile::Any, note)
     })?;
     let version = saved.version;
     match before == Some(version) {
@@ -255,6 +250,10 @@ pub(super) fn compare(args: &CompareArgs) -> Result<u8> {
 fn compared(args: &CompareArgs) -> Result<((String, String), (String, String))> {
     let store = store(&args.at)?;
     Ok(match (&args.job, &args.from) {
+        (Some(job), _) if !is_job(job) => bail!(
+            "{} is not a job; opilio job list lists the jobs",
+            job.display()
+        ),
         (Some(job), other) => {
             let file = job.join("profile.toml");
             let own = fs::read_to_string(&file)
@@ -269,9 +268,15 @@ fn compared(args: &CompareArgs) -> Result<((String, String), (String, String))> 
             ((file.display().to_string(), own), text(&store, &other)?)
         }
         (None, Some(from)) => {
-            let newest = from.split('@').next().unwrap_or_default();
-            let to = args.to.as_deref().unwrap_or(newest);
-            (text(&store, from)?, text(&store, to)?)
+            let from_text = text(&store, from)?;
+            let to = match (&args.to, from.split_once('@')) {
+                (Some(to), _) => to.as_str(),
+                (None, Some((newest, _))) => newest,
+                (None, None) => bail!(
+                    "{from} is the newest version; pass an earlier one, such as {from}@1, or another profile to compare it with"
+                ),
+            };
+            (from_text, text(&store, to)?)
         }
         (None, None) => bail!("pass a profile, or --job JOB"),
     })
@@ -279,7 +284,7 @@ fn compared(args: &CompareArgs) -> Result<((String, String), (String, String))> 
 
 /// Lists versions.
 pub(super) fn history(args: &HistoryArgs) -> Result<u8> {
-    for version in store(&args.at)?.versions(&args.name)? {
+    for version in own(&args.name, store(&args.at)?.versions(&args.name))? {
         match args.json {
             true => terminal::outln!("{}", serde_json::to_string(&version)?),
             false => terminal::outln!("{}", terminal::line(&version_line(&version))),
@@ -291,7 +296,7 @@ pub(super) fn history(args: &HistoryArgs) -> Result<u8> {
 /// Deletes a profile.
 pub(super) fn delete(args: &DeleteArgs) -> Result<u8> {
     let store = store(&args.at)?;
-    store.get(&args.name)?;
+    own(&args.name, store.get(&args.name))?;
     if !args.yes {
         if !io::stdin().is_terminal() {
             bail!("no terminal to confirm the deletion; pass --yes");
@@ -315,6 +320,16 @@ fn store(at: &ConfigArgs) -> Result<ProfileStore> {
     Ok(at.load()?.profile_store())
 }
 
+/// Explains that a profile which the store does not have is a shipped one.
+fn own<T>(name: &str, found: Result<T, ProfileStoreError>) -> Result<T> {
+    match found {
+        Err(ProfileStoreError::Unknown { .. }) if Profile::builtin_text(name).is_some() => bail!(
+            "profile {name} is shipped with Opilio: it has no versions and cannot be deleted; opilio profile copy {name} NEW makes one of your own"
+        ),
+        found => Ok(found?),
+    }
+}
+
 /// Reads a saved or shipped profile by its name, or a version of it as `NAME@3`. Returns it with its full name.
 fn text(store: &ProfileStore, what: &str) -> Result<(String, String)> {
     if let Some((name, version)) = what.split_once('@') {
@@ -322,31 +337,35 @@ fn text(store: &ProfileStore, what: &str) -> Result<(String, String)> {
         let version = version.with_context(|| {
             format!("invalid version in {what:?}; write a number, as in {name}@3")
         })?;
-        return Ok((what.to_owned(), store.text(name, version)?));
+        return Ok((what.to_owned(), own(name, store.text(name, version))?));
     }
     match store.get(what) {
         Ok(found) => Ok((format!("{what}@{}", found.version), found.text)),
         Err(problem @ ProfileStoreError::Unknown { .. }) => match Profile::builtin_text(what) {
             Some(text) => Ok((what.to_owned(), text.to_owned())),
+            None if store.versions(what).is_ok() => bail!(
+                "profile {what} was deleted; opilio profile history {what} lists its versions, such as {what}@1"
+            ),
             None => Err(problem.into()),
         },
         Err(problem) => Err(problem.into()),
     }
 }
 
-/// Checks a profile and the settings of its plugins.
-fn check(named: &NamedProfile) -> Result<Result<(), Diagnostics>> {
+/// Checks a text and the settings of its plugins. Relative paths start at the folder of the store. Returns notes, or errors.
+fn check(file: &str, text: &str, store: &ProfileStore) -> Result<Result<Diagnostics, Diagnostics>> {
     let given = ProfileContext {
         builtins: opilio_crawl::builtin_plugins(),
         seeds_elsewhere: true,
+        base: Some(store.folder().to_owned()),
         ..ProfileContext::default()
     };
-    let profile = match named.load(&given) {
+    let profile = match Profile::parse(file, text, &given) {
         Ok(profile) => profile,
         Err(faults) => return Ok(Err(faults)),
     };
     match opilio_crawl::check_plugins(&profile, component_cache()) {
-        Ok(()) => Ok(Ok(())),
+        Ok(()) => Ok(Ok(profile.notices)),
         Err(CrawlError::Profile(faults)) => Ok(Err(faults)),
         Err(other) => Err(other.into()),
     }

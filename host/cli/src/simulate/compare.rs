@@ -58,7 +58,7 @@ pub(super) fn run(args: &CompareArgs) -> Result<u8> {
     }
     let comparison = Comparison::new(scenario.name, args.profiles.clone(), &runs);
     let answer = if args.json {
-        format!("{:#}\n", comparison.as_json())
+        format!("{}\n", comparison.as_json())
     } else {
         comparison.as_text()
     };

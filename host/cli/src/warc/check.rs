@@ -78,7 +78,7 @@ fn as_json(report: &CheckReport) -> serde_json::Value {
         "by_type": report.by_kind,
         "block_digests": report.block_digests,
         "payload_digests": report.payload_digests,
-        "faults": report.faults_found,
+        "problems": report.faults_found,
     })
 }
 
@@ -87,6 +87,6 @@ fn fault_as_json(report: &CheckReport, fault: &RecordError) -> serde_json::Value
         "file": report.file.display().to_string(),
         "offset": fault.offset,
         "id": fault.record_id.as_deref().map(bare),
-        "fault": fault.kind.to_string(),
+        "problem": fault.kind.to_string(),
     })
 }

@@ -50,8 +50,13 @@ pub(super) struct Filter {
     #[arg(long, value_name = "STATUS", value_delimiter = ',')]
     status: Vec<String>,
     /// Select records with this media type: text/html, or text/*.
-    #[arg(long, value_name = "TYPE", value_delimiter = ',')]
-    mime: Vec<String>,
+    #[arg(
+        long,
+        visible_alias = "mime",
+        value_name = "TYPE",
+        value_delimiter = ','
+    )]
+    media_type: Vec<String>,
 }
 
 impl Row {
@@ -108,7 +113,7 @@ impl Row {
             "date": first("WARC-Date"),
             "uri": self.headers.target_uri(),
             "status": self.status,
-            "mime": self.media_type,
+            "media_type": self.media_type,
             "bytes": first("Content-Length").and_then(|length| length.parse::<u64>().ok()),
             "payload_digest": first("WARC-Payload-Digest"),
             "refers_to": first("WARC-Refers-To").map(bare),
@@ -166,7 +171,7 @@ impl Filter {
                     .bytes()
                     .zip(status.bytes())
                     .all(|(wanted, c)| wanted == b'x' || wanted == c)
-        }) && any(&self.mime, |pattern| {
+        }) && any(&self.media_type, |pattern| {
             fits(&pattern.to_ascii_lowercase(), media_type)
         })
     }

@@ -48,7 +48,7 @@ fn sole(job: &Path) -> String {
 fn duration(home: &Home) -> f64 {
     let report = home.run(&["job", "report", "job", "crawl", "--json"]);
     let facts: Value = serde_json::from_str(&report.code(0).out).unwrap();
-    facts["duration_seconds"].as_f64().unwrap()
+    facts["run_time_s"].as_f64().unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -366,7 +366,7 @@ async fn one_process_works_on_a_job_and_what_needs_a_running_one_says_so() {
     assert!(nameless.output().unwrap().status.success());
     let log = job_log(&home);
     let mut lines = log.lines().filter(|line| line.contains(" checkpoint => "));
-    assert!(lines.all(|line| line.contains(" uid-")), "{log}");
+    assert!(lines.all(|line| !line.contains(" unknown:")), "{log}");
     assert!(log.contains(" checkpoint => "), "{log}");
     let none = home.run(&["job", "status", "nowhere"]).code(2);
     assert!(none.err.contains("is not a job"), "{none:?}");

@@ -84,6 +84,10 @@ async fn overrides_of_a_running_crawl_are_listed_changed_moved_and_removed() {
     let reason = ["--reason", "asked by mail"];
     let made = set(&[&wanted[..], &reason].concat()).code(0).out;
     assert!(made.contains("override 1, change 1 of the job"), "{made}");
+    // What is saved says as much as a look ahead.
+    for said in ["queued; settings change for ", seed.as_str()] {
+        assert!(made.contains(said), "{said}: {made}");
+    }
     set(&["retry.delay=2s", "retry.delay-max=9s"]).code(0);
     assert_eq!(delay(&home, &seed), "2s");
 
@@ -135,6 +139,14 @@ async fn overrides_of_a_running_crawl_are_listed_changed_moved_and_removed() {
         "robots.policy = \"ignore\"",
     );
     check(&home, &[fixed, second, first]);
+    // A reason is that of the change with this author: a move is not one, and a change without a reason has none.
+    let listed = home.run(&["job", "overrides", "job", "--json"]).code(0);
+    let listed = json_lines(&listed.out);
+    let reasons: Vec<&Value> = listed.iter().map(|one| &one["reason"]).collect();
+    assert_eq!(
+        reasons,
+        [&Value::Null, &Value::Null, &json!("asked by mail")]
+    );
 
     // What cannot be is refused, with the place and what to do.
     for (refused, code, said) in [
@@ -157,7 +169,7 @@ async fn overrides_of_a_running_crawl_are_listed_changed_moved_and_removed() {
         (
             &["set", "job", "--override", "1", "workers=3"],
             2,
-            "cannot be overridden",
+            "set it for the whole job",
         ),
         (
             &["unset", "job", "--override", "1", "fetch"],

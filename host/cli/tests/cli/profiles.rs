@@ -68,6 +68,22 @@ fn profiles_are_saved_compared_copied_and_deleted_on_the_command_line() {
         missing.contains("site@9") || missing.contains("version 9"),
         "{missing}"
     );
+    // One text is not a difference, and what is shipped has no versions.
+    let alone = home.run(&["profile", "compare", "site"]).code(2).err;
+    assert!(alone.contains("site@1"), "{alone}");
+    for command in [
+        &["history", "news"][..],
+        &["delete", "news", "--yes"],
+        &["show", "news@1"],
+    ] {
+        let shipped = home.run(&[&["profile"], command].concat()).code(1).err;
+        assert!(shipped.contains("opilio profile copy news"), "{shipped}");
+    }
+    // The place of an error is in the file of the operator; a note does not refuse it.
+    assert!(refused.err.contains("site.toml:1:11: must"), "{refused:?}");
+    home.file("site.toml", "workers = 3\nrevisit.fixed-wait = \"2d\"\n");
+    let noted = home.run(&["profile", "save", "site.toml", "--name", "noted"]);
+    assert!(noted.code(0).err.contains("site.toml:2:9: note:"));
     home.run(&["profile", "copy", "site@1", "other"]).code(0);
     let shown = home.run(&["profile", "show", "other"]).code(0).out;
     assert_eq!(shown, "workers = 2\n");
@@ -87,8 +103,36 @@ fn profiles_are_saved_compared_copied_and_deleted_on_the_command_line() {
         (&first["number"], &first["reason"]),
         (&json!(1), &json!("first"))
     );
+    // A file that an editor has spoiled is listed with its errors.
+    home.file(
+        "jobs/.opilio/profiles/other.toml",
+        "description = \"ours\"\nworkers = 0\n",
+    );
+    let listed = home.run(&["profile", "list", "--json"]).code(0).out;
+    let listed: Vec<Value> = listed
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of = |name: &str| listed.iter().find(|it| it["name"] == name).unwrap();
+    let (site, other) = (of("site"), of("other"));
+    assert_eq!(
+        (&site["version"], &site["ships"]),
+        (&json!(2), &json!(false))
+    );
+    assert!(
+        site["changed"].is_string() && site["changed_by"].is_string(),
+        "{site}"
+    );
+    assert_eq!(other["description"], "ours");
+    assert_eq!(other["faults"][0]["line"], 2, "{other}");
+    assert_eq!(of("news")["ships"], true);
+    assert!(of("news")["description"].is_string());
+    let shown = home.run(&["profile", "list"]).code(0).out;
+    assert!(shown.contains("1 error"), "{shown}");
     home.run(&["profile", "delete", "site"]).code(1);
     home.run(&["profile", "delete", "site", "--yes"]).code(0);
+    let deleted = home.run(&["profile", "show", "site"]).code(1).err;
+    assert!(deleted.contains("opilio profile history site"), "{deleted}");
     let listed = home.run(&["profile", "list"]).code(0).out;
     assert!(
         listed.contains("other") && !listed.contains("site "),
@@ -270,14 +314,18 @@ fn nobody_overwrites_the_version_of_another_and_every_change_has_its_author() {
         "{with}"
     );
 
-    let delete = |daemon: &Daemon| {
+    let delete = |daemon: &Daemon, tag: &str| {
         daemon
-            .call("DELETE", "/api/v1/profiles/site?reason=over", None, "")
+            .call("DELETE", "/api/v1/profiles/site?reason=over", None, tag)
             .status
     };
-    assert_eq!(delete(&daemon), 403);
+    let read = format!("If-Match: \"{tag}\"\r\n");
+    assert_eq!(delete(&daemon, &read), 403);
     daemon.token = admin;
-    assert_eq!(delete(&daemon), 204);
+    assert_eq!(delete(&daemon, ""), 428);
+    let outdated = format!("If-Match: \"{first}\"\r\n");
+    assert_eq!(delete(&daemon, &outdated), 412);
+    assert_eq!(delete(&daemon, &read), 204);
     assert_eq!(
         daemon.call("GET", "/api/v1/profiles/site", None, "").status,
         404

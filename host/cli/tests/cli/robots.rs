@@ -60,7 +60,7 @@ fn json_says_the_same() {
         })
     );
     assert_eq!(lines[1]["uri"], "http://");
-    assert!(lines[1]["error"].is_string(), "{}", lines[1]);
+    assert!(lines[1]["problem"].is_string(), "{}", lines[1]);
 }
 
 #[test]

@@ -98,7 +98,7 @@ async fn reports_and_figures_are_there_while_it_runs_and_afterwards() {
         .map(|row| serde_json::from_str(row).unwrap())
         .collect();
     let fetched = rows.iter().find(|row| row["status"] == 200).unwrap();
-    assert_eq!(fetched["urls"], 299, "{rows:?}");
+    assert_eq!(fetched["uris"], 299, "{rows:?}");
     let figures = home.run(&["job", "metrics", "job"]).code(0).out;
     let counted = "opilio_visits_finished_by_status_total{job_name=\"job\",status=\"200\"} 299\n";
     assert!(figures.contains(counted), "{figures}");

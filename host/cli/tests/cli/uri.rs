@@ -124,8 +124,8 @@ fn a_program_gets_an_object_a_line() {
     assert_eq!(
         refused,
         [
-            json!({ "input": "ftp:", "refused": "invalid URI \"ftp:\": empty host" }),
-            json!({ "input": "\0\u{fffd}", "refused": "byte 2 (0xFF) is not UTF-8" }),
+            json!({ "input": "ftp:", "problem": "invalid URI \"ftp:\": empty host" }),
+            json!({ "input": "\0\u{fffd}", "problem": "byte 2 (0xFF) is not UTF-8" }),
         ]
     );
     assert_eq!(lines[3]["uri"], "http://a.org/b/c?q");
@@ -140,7 +140,7 @@ fn lines_without_end_are_counted_and_not_kept() {
     input.extend(b"\nhttp://b.org/");
     let ended = fed(&["--json", "-"], &input).code(1);
     let lines = lines(&ended);
-    assert_eq!(lines[0]["refused"], "5000000 bytes, more than 65536");
+    assert_eq!(lines[0]["problem"], "5000000 bytes, more than 65536");
     assert_eq!(lines[0]["input"].as_str().unwrap().len(), 1024 * 1024);
     assert_eq!(lines[1]["uri"], "http://b.org/");
     // As long as a line may be, and longer than a URI.

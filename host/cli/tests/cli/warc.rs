@@ -100,9 +100,9 @@ fn check_says_every_fault_with_its_place() {
     assert_eq!(fault["file"], "./b.warc");
     assert_eq!(fault["offset"], 0);
     assert_eq!(fault["id"], "urn:uuid:00000000-0000-0000-0000-000000000001");
-    let said = fault["fault"].as_str().unwrap();
+    let said = fault["problem"].as_str().unwrap();
     assert!(said.starts_with("payload digest is sha1:"), "{said}");
-    assert_eq!(objects[2]["faults"], 1);
+    assert_eq!(objects[2]["problems"], 1);
     let missing = home.run(&["warc", "check", "c.warc"]).code(1);
     assert!(
         missing.err.contains("cannot read c.warc"),

@@ -65,7 +65,7 @@ function nodes(page) {
       { title: "Version", cell: (node) => node.version },
       { title: "Joined", cell: (node) => when(node.since, { isShort: true }) },
       { title: "Renewed", cell: (node) => when(node.renewed, { isShort: true }) },
-      { title: "Clock", isNumber: true, cell: (node) => `${node.clock_skew_ms} ms` },
+      { title: "Clock", isNumber: true, cell: (node) => `${Math.round(node.clock_skew_s * 1000)} ms` },
       { title: "Do", cell: (node) => (node.state === "live" ? drainButton(node, table, load) : removeButton(node, load)) },
     ],
   });

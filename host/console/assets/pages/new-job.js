@@ -90,7 +90,8 @@ export async function open(page) {
     if (from.value === "" || editor.value !== saved) body.profile_toml = editor.value;
     const made = await send("POST", "jobs", body);
     write(null);
-    done(`${made?.name ?? body.name} was created`);
+    const notes = (made?.notices ?? []).map((note) => h("li", {}, faultText(note)));
+    done([`${made?.name ?? body.name} was created`, notes.length > 0 && h("ul", {}, notes)]);
     location.hash = place(made?.name ?? body.name);
   };
   const form = h(

@@ -73,7 +73,7 @@ export async function open(page) {
         h("a.button.primary", { href: `#/new?profile=${encodeURIComponent(name)}`, "data-needs": "operator" }, "New job"),
         h("button.button", { type: "button", "data-needs": "operator", onclick: () => askToCopy(name) }, "Copy"),
         h("a.button", { href: comparePlace({ profile: name, with: name }) }, "Compare"),
-        !stored.ships && h("button.button.danger", { type: "button", "data-needs": "admin", onclick: () => askToDelete(name, () => (location.hash = "#/profiles")) }, "Delete"),
+        !stored.ships && h("button.button.danger", { type: "button", "data-needs": "admin", onclick: () => askToDelete(name, () => (location.hash = "#/profiles"), stored.tag) }, "Delete"),
       ),
     ),
     stored.ships && h("p.muted", {}, "Shipped profiles cannot be changed. Copy it to change it, or extend it."),

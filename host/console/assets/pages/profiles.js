@@ -30,7 +30,7 @@ export async function open(page) {
     key: (profile) => profile.name,
     columns: [
       { title: "Profile", isHead: true, cell: (profile) => h("a", { href: profilePlace(profile.name) }, profile.name) },
-      { title: "Purpose", isWide: true, cell: (profile) => (profile.problem ? h("span.bad-text", {}, profile.problem) : (profile.description ?? "–")) },
+      { title: "Purpose", isWide: true, cell: (profile) => (profile.problem ? h("span.bad-text", {}, profile.problem) : [profile.description ?? "–", faulty(profile.faults)]) },
       { title: "Version", isNumber: true, cell: (profile) => profile.version ?? "–" },
       {
         title: "Changed",
@@ -65,6 +65,12 @@ export async function open(page) {
   );
 }
 
+/** The number of errors of a profile, if it has any. */
+function faulty(faults) {
+  const errors = faults.filter((fault) => fault.level === "error").length;
+  return errors > 0 && h("span.bad-text", {}, ` – ${errors === 1 ? "1 error" : `${errors} errors`}`);
+}
+
 /** Asks for a name and copies a profile, or a version of it. */
 export function askToCopy(name, version) {
   const wanted = h("input", { required: true, value: `${name}-2`, autocomplete: "off", pattern: NAME });
@@ -81,8 +87,8 @@ export function askToCopy(name, version) {
   });
 }
 
-/** Asks before a profile is deleted; `after` runs when it was. */
-export function askToDelete(name, after) {
+/** Asks before a profile is deleted; `after` runs when it was. `shown` is the tag of the version that the page shows, if any. */
+export function askToDelete(name, after, shown) {
   const reason = h("input", { maxlength: 1000, autocomplete: "off" });
   ask({
     title: `Delete profile ${name}?`,
@@ -91,7 +97,8 @@ export function askToDelete(name, after) {
     yes: "Delete",
     isDangerous: true,
     act: async () => {
-      await send("DELETE", path(name), undefined, { reason: reason.value.trim() });
+      const tag = shown ?? (await get(path(name))).tag;
+      await send("DELETE", path(name), undefined, { reason: reason.value.trim() }, { "if-match": `"${tag}"` });
       after();
       return `profile ${name} was deleted`;
     },

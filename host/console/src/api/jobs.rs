@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use jiff::Timestamp;
-use opilio_control::{Checkpoint, Command, CommandResponse};
+use opilio_control::{Checkpoint, Command, CommandResponse, FaultFound};
 use opilio_crawl::{JobPart, NamedProfile, ProfileOrigin, ProfileSource};
 use opilio_profile::Profile;
 use serde::{Deserialize, Serialize};
@@ -122,6 +122,8 @@ pub(crate) struct Making {
 pub(crate) struct MadeJob {
     /// Name of the job.
     name: String,
+    /// Notes about the profile, such as settings without effect; empty for a copy of a job.
+    notices: Vec<FaultFound>,
 }
 
 /// Name of a new job.
@@ -231,14 +233,17 @@ pub(crate) async fn make(
         contact_url: making.contact_url,
     };
     let folder = daemon.folder.clone();
-    blocking(move || folder.make(new).map_err(Problem::from)).await?;
+    let notes = blocking(move || folder.make(new).map_err(Problem::from)).await?;
     if making.start || making.start_at.is_some() {
         daemon.order(&making.name, |orders| {
             *orders = Orders::new(true, &caller.user);
             orders.start_at = making.start_at;
         });
     }
-    Ok(created(making.name))
+    Ok(created(
+        making.name,
+        notes.iter().map(FaultFound::from).collect(),
+    ))
 }
 
 /// A changed text of a named profile.
@@ -259,12 +264,12 @@ fn changed(source: ProfileSource, text: String, caller: &Caller) -> Result<Profi
     Ok(ProfileSource::Named(NamedProfile { text, ..named }))
 }
 
-fn created(name: String) -> impl IntoResponse {
+fn created(name: String, notices: Vec<FaultFound>) -> impl IntoResponse {
     let location = format!("{BASE}/jobs/{name}");
     (
         StatusCode::CREATED,
         [(header::LOCATION, location)],
-        Json(MadeJob { name }),
+        Json(MadeJob { name, notices }),
     )
 }
 
@@ -310,7 +315,7 @@ pub(crate) async fn copy(
     let (folder, wanted) = (daemon.folder.clone(), name.clone());
     blocking(move || folder.copy(&job, &wanted).map_err(Problem::from)).await?;
     daemon.nudge.notify_one();
-    Ok(created(name))
+    Ok(created(name, Vec::new()))
 }
 
 /// Starts or resumes a job as soon as a place among the concurrent crawls is free. The daemon restarts the job if its process

@@ -6,10 +6,9 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::IntoResponse;
-use jiff::Timestamp;
-use opilio_profile::{Profile, toml_parts};
+use opilio_control::FaultFound;
+use opilio_profile::Profile;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use super::jobs::blocking;
@@ -20,7 +19,7 @@ use crate::daemon::Daemon;
 use crate::input::{Body, Params, Place};
 use crate::problem::Problem;
 use crate::profile_store::{
-    ChangeNote, ExpectedProfile, ProfileStoreError, ProfileVersion, StoredProfile,
+    ChangeNote, ExpectedProfile, ProfileStoreError, ProfileSummary, ProfileVersion, StoredProfile,
     profile_difference,
 };
 use crate::reach;
@@ -30,25 +29,6 @@ use crate::reach;
 pub(crate) struct Profiles {
     /// Profiles: those of the store first, then the shipped ones.
     profiles: Vec<ProfileSummary>,
-}
-
-/// A profile.
-#[derive(Debug, Serialize, ToSchema)]
-struct ProfileSummary {
-    /// Name of the profile.
-    name: String,
-    /// `true` if the profile is shipped with Opilio. Shipped profiles cannot be changed, but copied.
-    ships: bool,
-    /// Purpose, from the profile's `description`.
-    description: Option<String>,
-    /// Number of the newest version; not set for shipped profiles.
-    version: Option<u64>,
-    /// Time of the last change.
-    changed: Option<Timestamp>,
-    /// User who made the last change; not set if the file was changed by other means than Opilio.
-    changed_by: Option<String>,
-    /// Reason why the profile cannot be read.
-    problem: Option<String>,
 }
 
 /// Text of a profile.
@@ -117,6 +97,8 @@ pub(crate) struct SavedProfile {
     version: u64,
     /// Tag of the newest version, for `If-Match`.
     tag: String,
+    /// Notes about the saved text, such as settings without effect; empty for a copy.
+    notices: Vec<FaultFound>,
 }
 
 /// Versions of a profile.
@@ -193,48 +175,8 @@ impl Found {
 /// Lists the profiles that jobs can use by name.
 #[utoipa::path(get, path = "/profiles", operation_id = "list_profiles", tag = "profiles", responses((status = 200, body = Profiles)))]
 pub(crate) async fn list(State(daemon): Shared) -> Result<Json<Profiles>, Problem> {
-    let profiles = blocking(move || {
-        let names = daemon.profiles.names();
-        let shipped: Vec<ProfileSummary> = Profile::builtin_names()
-            .filter(|name| !names.iter().any(|own| own == name))
-            .map(|name| ProfileSummary {
-                name: name.to_owned(),
-                ships: true,
-                description: Profile::builtin_text(name).and_then(description),
-                version: None,
-                changed: None,
-                changed_by: None,
-                problem: None,
-            })
-            .collect();
-        let own = names.into_iter().map(|name| summary(&daemon, name));
-        Ok(own.chain(shipped).collect())
-    });
-    Ok(Json(Profiles {
-        profiles: profiles.await?,
-    }))
-}
-
-fn summary(daemon: &Daemon, name: String) -> ProfileSummary {
-    let found = daemon.profiles.get(&name);
-    let last = daemon.profiles.versions(&name);
-    let last = last.ok().and_then(|mut versions| versions.pop());
-    ProfileSummary {
-        name,
-        ships: false,
-        description: found.as_ref().ok().and_then(|it| description(&it.text)),
-        version: found.as_ref().ok().map(|it| it.version),
-        changed: last.as_ref().map(|last| last.at),
-        changed_by: last.and_then(|last| last.by),
-        problem: found.err().map(|problem| problem.to_string()),
-    }
-}
-
-fn description(text: &str) -> Option<String> {
-    match toml_parts(text).get("description") {
-        Some(Value::String(description)) => Some(description.clone()),
-        _ => None,
-    }
+    let profiles = blocking(move || Ok(daemon.profiles.summaries())).await?;
+    Ok(Json(Profiles { profiles }))
 }
 
 /// Returns the text of a profile.
@@ -276,12 +218,12 @@ pub(crate) async fn make(
 ) -> Result<impl IntoResponse, Problem> {
     reach::check(&new.toml, None, &caller)?;
     let saved = blocking(move || {
-        must_be_valid(&daemon, &new.name, &new.toml)?;
+        let notices = must_be_valid(&daemon, &new.name, &new.toml)?;
         let note = note(&caller, new.reason.as_deref());
         let saved = daemon
             .profiles
             .save(&new.name, &new.toml, ExpectedProfile::Missing, note);
-        Ok(saved?)
+        Ok((saved?, notices))
     });
     Ok(answer(StatusCode::CREATED, saved.await?))
 }
@@ -304,9 +246,10 @@ pub(crate) async fn save(
         let expected = ExpectedProfile::Tag(&tag);
         daemon.profiles.must_be(Some(&stored), &name, expected)?;
         reach::check(&new.toml, Some(&stored.text), &caller)?;
-        must_be_valid(&daemon, &name, &new.toml)?;
+        let notices = must_be_valid(&daemon, &name, &new.toml)?;
         let note = note(&caller, new.reason.as_deref());
-        Ok(daemon.profiles.save(&name, &new.toml, expected, note)?)
+        let saved = daemon.profiles.save(&name, &new.toml, expected, note)?;
+        Ok((saved, notices))
     });
     Ok(answer(StatusCode::OK, saved.await?))
 }
@@ -325,24 +268,29 @@ pub(crate) async fn copy(
         // An earlier version may have settings that an administrator has removed since.
         reach::check(&text, Some(newest.text()), &caller)?;
         let note = note(&caller, new.reason.as_deref());
-        Ok(daemon.profiles.copy(&new.name, &text, of, note)?)
+        let saved = daemon.profiles.copy(&new.name, &text, of, note)?;
+        Ok((saved, Vec::new()))
     });
     Ok(answer(StatusCode::CREATED, saved.await?))
 }
 
-/// Deletes a profile. Its versions stay. Jobs have their own copies. For admins.
-#[utoipa::path(delete, path = "/profiles/{profile}", operation_id = "delete_profile", tag = "profiles", params(("profile" = String, Path, description = "Name of the profile"), Deletion), responses((status = 204, description = "The profile was deleted")))]
+/// Deletes a profile. `If-Match` has the tag of the version that the client has read; if the profile has changed since, it stays
+/// (412). Its versions stay. Jobs have their own copies. For admins.
+#[utoipa::path(delete, path = "/profiles/{profile}", operation_id = "delete_profile", tag = "profiles", params(("profile" = String, Path, description = "Name of the profile"), ("if-match" = String, Header, description = "Tag of the version that was read, as in the header `ETag`"), Deletion), responses((status = 204, description = "The profile was deleted")))]
 pub(crate) async fn delete(
     State(daemon): Shared,
     caller: Caller,
     Place(name): Place<String>,
+    headers: HeaderMap,
     Params(Deletion { reason }): Params<Deletion>,
 ) -> Result<StatusCode, Problem> {
     caller.needs(Role::Admin)?;
     blocking(move || {
         stored(&daemon, &name)?;
+        let tag = if_match(&headers)?;
         let note = note(&caller, reason.as_deref());
-        Ok(daemon.profiles.delete(&name, ExpectedProfile::Any, note)?)
+        let expected = ExpectedProfile::Tag(&tag);
+        Ok(daemon.profiles.delete(&name, expected, note)?)
     })
     .await?;
     Ok(StatusCode::NO_CONTENT)
@@ -500,11 +448,11 @@ fn label(name: &str, version: Option<u64>) -> String {
     }
 }
 
-/// Refuses a text with errors.
-fn must_be_valid(daemon: &Daemon, name: &str, toml: &str) -> Result<(), Problem> {
+/// Refuses a text with errors. Returns notes about it.
+fn must_be_valid(daemon: &Daemon, name: &str, toml: &str) -> Result<Vec<FaultFound>, Problem> {
     let file = daemon.profiles.folder().join(format!("{name}.toml"));
     match checked(daemon, &file, toml)? {
-        Ok(_) => Ok(()),
+        Ok(profile) => Ok(profile.notices.iter().map(FaultFound::from).collect()),
         Err(faults) => Err(faulty(&faults)),
     }
 }
@@ -533,7 +481,10 @@ fn etag(tag: &str) -> HeaderMap {
     value.map(|tag| (header::ETAG, tag)).into_iter().collect()
 }
 
-fn answer(status: StatusCode, saved: StoredProfile) -> impl IntoResponse {
+fn answer(
+    status: StatusCode,
+    (saved, notices): (StoredProfile, Vec<FaultFound>),
+) -> impl IntoResponse {
     let tag = saved.tag();
     let mut headers = etag(&tag);
     if status == StatusCode::CREATED
@@ -545,6 +496,7 @@ fn answer(status: StatusCode, saved: StoredProfile) -> impl IntoResponse {
         name: saved.name,
         version: saved.version,
         tag,
+        notices,
     };
     (status, headers, Json(body))
 }

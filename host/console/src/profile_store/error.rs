@@ -25,7 +25,9 @@ pub enum ProfileStoreError {
         folder: PathBuf,
     },
     /// The profile does not have this version.
-    #[error("profile {name:?} has no version {version}")]
+    #[error(
+        "profile {name:?} has no version {version}; opilio profile history {name} lists its versions"
+    )]
     Version {
         /// Its name.
         name: String,
@@ -36,7 +38,7 @@ pub enum ProfileStoreError {
     #[error("profile {0:?} already exists; choose another name")]
     Taken(String),
     /// The profile has changed since it was read.
-    #[error("profile {name:?} has changed since you read it: it now has version {version}{}; compare it with your text, then save again", by.as_deref().map(|by| format!(", by {by}")).unwrap_or_default())]
+    #[error("profile {name:?} has changed since you read it: it now has version {version}{}; read that version, then try again", by.as_deref().map(|by| format!(", by {by}")).unwrap_or_default())]
     Changed {
         /// Its name.
         name: String,

@@ -15,28 +15,28 @@ use opilio_job::ledger::{self, HostCounts};
 use opilio_job::transfer::{Sorted, Sorter};
 
 const HOSTS: [Column; 11] = [
-    ("#urls", "urls"),
+    ("#urls", "uris"),
     ("#bytes", "bytes"),
     ("host", "host"),
     ("#robots", "robots"),
     ("#remaining", "remaining"),
-    ("#novel-urls", "novel_urls"),
+    ("#novel-urls", "novel_uris"),
     ("#novel-bytes", "novel_bytes"),
-    ("#dup-by-hash-urls", "duplicate_urls"),
+    ("#dup-by-hash-urls", "duplicate_uris"),
     ("#dup-by-hash-bytes", "duplicate_bytes"),
-    ("#not-modified-urls", "not_modified_urls"),
+    ("#not-modified-urls", "not_modified_uris"),
     ("#not-modified-bytes", "not_modified_bytes"),
 ];
 
-const SOURCES: [Column; 3] = [("source", "source"), ("host", "host"), ("#urls", "urls")];
+const SOURCES: [Column; 3] = [("source", "source"), ("host", "host"), ("#urls", "uris")];
 
 const TYPES: [Column; 3] = [
-    ("#urls", "urls"),
+    ("#urls", "uris"),
     ("#bytes", "bytes"),
     ("mime-types", "media_type"),
 ];
 
-const STATUSES: [Column; 2] = [("#urls", "urls"), ("rescode", "status")];
+const STATUSES: [Column; 2] = [("#urls", "uris"), ("rescode", "status")];
 
 impl JobAdmin<'_> {
     /// Writes the hosts, the busiest first. Many hosts are sorted on disk.
@@ -170,7 +170,7 @@ impl JobAdmin<'_> {
         const COLUMNS: [Column; 3] = [
             ("source", "source"),
             ("rescode", "status"),
-            ("#urls", "urls"),
+            ("#urls", "uris"),
         ];
         page.head(&COLUMNS);
         let mut after: Option<String> = None;

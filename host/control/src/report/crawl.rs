@@ -15,7 +15,7 @@ use opilio_visit::spelled;
 const SEEDS: [Column; 11] = [
     ("code", "status"),
     ("status", "crawled"),
-    ("seed", "seed"),
+    ("seed", "uri"),
     ("redirect", "redirect"),
     ("", "redirect_status"),
     ("", "pages"),
@@ -27,7 +27,7 @@ const SEEDS: [Column; 11] = [
 ];
 
 const CLASSES: [Column; 3] = [
-    ("up-to", "up_to_seconds"),
+    ("up-to", "up_to_s"),
     ("#due-late-by", "due_late_by"),
     ("#visited-ago", "visited_ago"),
 ];
@@ -70,8 +70,8 @@ impl JobAdmin<'_> {
             ("crawl name", "name", name_of(self.job).into()),
             ("crawl status", "status", status.into()),
             ("profile", "profile", self.profile.name.as_str().into()),
-            ("duration", "duration", spelled(ran).into()),
-            ("", "duration_seconds", json!(ran.as_secs_f64())),
+            ("duration", "", spelled(ran).into()),
+            ("", "run_time_s", json!(ran.as_secs_f64())),
             ("seeds crawled", "seeds_crawled", crawled.into()),
             (
                 "seeds uncrawled",
@@ -149,13 +149,9 @@ impl JobAdmin<'_> {
         let mut seeds = self.seed_reports(self.profile.seeds.list.iter())?;
         seeds.sort_by_key(|seed| seed.crawled);
         for seed in seeds {
-            let crawled = match seed.crawled {
-                true => "CRAWLED",
-                false => "NOTCRAWLED",
-            };
             let row = vec![
                 seed.status.into(),
-                crawled.into(),
+                seed.crawled.into(),
                 seed.uri.into(),
                 json!(seed.redirect),
                 json!(seed.redirect_status),

@@ -143,9 +143,14 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// Formats a value so that it stays within its column.
+/// Formats a value so that it stays within its column. `true` and `false` are about seeds, in Heritrix' words.
 fn cell(value: &Value) -> String {
-    match plain(value).replace(char::is_whitespace, "_") {
+    let text = match value {
+        Value::Bool(true) => "CRAWLED".to_owned(),
+        Value::Bool(false) => "NOTCRAWLED".to_owned(),
+        other => plain(other),
+    };
+    match text.replace(char::is_whitespace, "_") {
         empty if empty.is_empty() => "-".to_owned(),
         text => text,
     }

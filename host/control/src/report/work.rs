@@ -13,9 +13,9 @@ const IN_FLIGHT_MAX: usize = 10_000;
 const THREADS: [Column; 6] = [
     ("worker", "worker"),
     ("step", "step"),
-    ("step-seconds", "step_seconds"),
+    ("step-seconds", "step_s"),
     ("since", "since"),
-    ("seconds", "seconds"),
+    ("seconds", "elapsed_s"),
     ("uri", "uri"),
 ];
 

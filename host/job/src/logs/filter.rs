@@ -3,12 +3,13 @@
 
 use std::ops::RangeInclusive;
 
+use jiff::Timestamp;
 use regex::{Regex, RegexBuilder};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::ledger;
-use crate::transfer::Outcomes;
+use crate::transfer::{Outcomes, logged_time};
 
 /// Largest compiled expression, in bytes.
 const REGEX_BYTES_MAX: usize = 1 << 20;
@@ -118,7 +119,9 @@ pub struct LoggedVisit<'l> {
     pub via: Option<&'l str>,
     /// Media type; `no-type` if the server named none.
     pub media_type: &'l str,
-    /// Duration of the fetch in milliseconds.
+    /// Time at which the fetch began.
+    pub fetched: Option<Timestamp>,
+    /// Duration of the fetch in milliseconds, as the log has it.
     pub took_ms: Option<u64>,
     /// Payload digest.
     pub digest: Option<&'l str>,
@@ -140,7 +143,7 @@ impl<'l> LoggedVisit<'l> {
         let hop_path = present(columns.next()?);
         let via = present(columns.next()?);
         let media_type = columns.next()?;
-        let fetch = columns.nth(1)?;
+        let fetch = columns.nth(1)?.split_once('+');
         let digest = present(columns.next()?);
         let source = present(columns.next()?);
         let annotations = present(columns.next()?);
@@ -152,9 +155,8 @@ impl<'l> LoggedVisit<'l> {
             hop_path,
             via,
             media_type,
-            took_ms: fetch
-                .split_once('+')
-                .and_then(|(_, took)| took.parse().ok()),
+            fetched: fetch.and_then(|(start, _)| logged_time(start)),
+            took_ms: fetch.and_then(|(_, took)| took.parse().ok()),
             digest,
             source,
             annotations: annotations.map_or_else(Vec::new, |text| text.split(',').collect()),
@@ -318,7 +320,7 @@ mod tests {
         let read = serde_json::to_value(&visit).unwrap();
         let expected = serde_json::json!({
             "logged": "2026-11-20T12:34:56.789Z", "status": 404, "size": 1234, "uri": "http://a.org/x", "hop_path": "LE",
-            "via": "http://a.org/", "media_type": "Text/HTML", "took_ms": 42, "digest": "sha1:X", "source": "http://a.org/",
+            "via": "http://a.org/", "media_type": "Text/HTML", "fetched": "2026-11-20T12:34:55.001Z", "took_ms": 42, "digest": "sha1:X", "source": "http://a.org/",
             "annotations": ["3t", "wt-by:adaptive", "5vis"],
         });
         assert_eq!(read, expected);

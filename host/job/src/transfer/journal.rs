@@ -118,7 +118,7 @@ fn line(record: &UriRecord) -> String {
 }
 
 /// Parses `2026-11-20T12:34:56Z`, or 14 or 17 digits as in old logs.
-pub(super) fn time(text: &str) -> Option<Timestamp> {
+pub(crate) fn time(text: &str) -> Option<Timestamp> {
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return text.parse().ok();
     }

@@ -169,7 +169,7 @@ impl Profile {
             check.part("queue").refuse_key(
                 "name",
                 "all URIs would be in one queue".to_owned(),
-                "write it in an [[override]], for those that match",
+                "set it in an override, for the URIs that match",
             );
         }
         let (settings, queue_settings) = overridable.check(&mut check, stacks, base, &mut files);

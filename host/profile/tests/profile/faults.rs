@@ -81,10 +81,10 @@ fn a_key_in_the_wrong_table_is_sent_home() {
     check(
         "min-delay = \"2s\"\n[archive]\nworkers = 3\n",
         r#"
-p.toml:1:1: unknown key "min-delay" (it belongs in [group] or [politeness])
+p.toml:1:1: unknown key "min-delay" (its full name is group.min-delay or politeness.min-delay)
     1 | min-delay = "2s"
       | ^^^^^^^^^
-p.toml:3:1: unknown key "workers" (it belongs above the first table)
+p.toml:3:1: unknown key "workers" (its full name is workers, without a table)
     3 | workers = 3
       | ^^^^^^^
 "#,
@@ -111,7 +111,7 @@ fn a_proxy_is_told_a_name_with_its_password() {
     check(
         "[fetch]\nproxy = \"http://a.org:1\"\nproxy-user = \"me\"",
         r#"
-p.toml:3:14: a user name and a password for the proxy go together (write both proxy-user and proxy-password, or neither)
+p.toml:3:14: a user name and a password for the proxy go together (set both fetch.proxy-user and fetch.proxy-password, or neither)
     3 | proxy-user = "me"
       |              ^^^^
 "#,
@@ -256,7 +256,7 @@ fn contact_is_a_warning_that_a_job_refuses() {
     assert_eq!(
         profile.check_job().unwrap_err().to_string(),
         "p.toml:1:2: warning: contact-url is missing, and \"https://www.kb.nl/\" is not on this machine \
-         (write contact-url = \"https://…\" under [operator]: a page that says who crawls and why)\n    1 | [operator]\n      |  ^^^^^^^^"
+         (set operator.contact-url = \"https://…\": a page that says who crawls and why)\n    1 | [operator]\n      |  ^^^^^^^^"
     );
 
     let placeholder = "[operator]\ncontact-url = \"https://www.example.com/crawl\"";
@@ -298,6 +298,33 @@ fn contact_is_a_warning_that_a_job_refuses() {
             "{printed}"
         );
     }
+}
+
+#[test]
+fn what_a_flag_or_a_later_layer_causes_is_reported_there() {
+    let given = ProfileContext {
+        seeds: vec!["https://www.kb.nl/".to_owned()],
+        seeds_elsewhere: false,
+        ..given()
+    };
+    let profile = Profile::builtin("snapshot", &given).unwrap();
+    let printed = profile.check_job().unwrap_err().to_string();
+    assert!(
+        printed.starts_with("--seed: warning: contact-url is missing, and \"https://www.kb.nl/\" is not on this machine (pass --contact-url URL too,"),
+        "{printed}"
+    );
+    // A seed of the profile is not one of the flag.
+    let own = "seeds = [\"https://www.nb.no/\"]\n[operator]\n";
+    let profile = Profile::parse("p.toml", own, &given).unwrap();
+    let printed = profile.check_job().unwrap_err().to_string();
+    assert!(printed.starts_with("p.toml:2:2: warning:"), "{printed}");
+
+    let text = "extends = \"snapshot\"\n[politeness]\nmin-delay = \"10s\"\n";
+    let printed = faults_of(text).to_string();
+    assert!(
+        printed.starts_with("p.toml:3:13: min-delay (10s) is longer than max-delay (5s) (max-delay is set in snapshot.toml:30)"),
+        "{printed}"
+    );
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 mod archive;
 mod browser;
+mod effects;
 mod faults;
 mod heritrix;
 mod layers;

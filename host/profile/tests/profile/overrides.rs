@@ -483,22 +483,22 @@ p.toml:4:12: politeness.min-delay is needed for a queue as a whole, when match.m
 p.toml:5:1: strategy is needed before the URI is fetched, when match.media-type is not known (it is known only when the response has come)
     5 | strategy = "revisit"
       | ^^^^^^^^
-p.toml:7:1: archive is needed once for the whole job and cannot be overridden (write it above the overrides, in its own table)
+p.toml:7:1: archive is needed once for the whole job and cannot be overridden (set it for the whole job, outside of overrides)
     7 | archive.prefix = "X"
       | ^^^^^^^
-p.toml:8:11: fetch.scratch-max is needed once for the whole job and cannot be overridden (write it above the overrides, in its own table)
+p.toml:8:11: fetch.scratch-max is needed once for the whole job and cannot be overridden (set it for the whole job, outside of overrides)
     8 | fetch = { scratch-max = "1MiB", referer = false }
       |           ^^^^^^^^^^^
 p.toml:8:33: fetch.referer is needed before the URI is fetched, when match.media-type is not known (it is known only when the response has come)
     8 | fetch = { scratch-max = "1MiB", referer = false }
       |                                 ^^^^^^^
-p.toml:9:12: quotas.source is needed once for the whole job and cannot be overridden (write it above the overrides, in its own table)
+p.toml:9:12: quotas.source is needed once for the whole job and cannot be overridden (set it for the whole job, outside of overrides)
     9 | quotas = { source = { bytes = 1 } }
       |            ^^^^^^
 p.toml:10:23: plugins.hops.settings.max is needed before the URI is fetched, when match.media-type is not known (it is known only when the response has come)
    10 | plugins.hops.settings.max = 3
       |                       ^^^
-p.toml:11:1: workers is needed once for the whole job and cannot be overridden (write it above the overrides, in its own table)
+p.toml:11:1: workers is needed once for the whole job and cannot be overridden (set it for the whole job, outside of overrides)
    11 | workers = 5
       | ^^^^^^^
 "#,
@@ -573,7 +573,7 @@ p.toml:7:15: delay (5h) is longer than delay-max (4h) (delay-max is not written 
 p.toml:10:46: max-delay (8s) is shorter than min-delay (9s)
    10 | politeness = { min-delay = "9s", max-delay = "8s" }
       |                                              ^^^^
-p.toml:11:25: the policy is "file", and there is no precedence-file (write precedence-file = "ranks.txt")
+p.toml:11:25: the policy is "file", and there is no precedence-file (set uri.precedence-file = "ranks.txt")
    11 | uri.precedence-policy = "file"
       |                         ^^^^^^
 p.toml:12:24: max-wait (2d) is shorter than default-wait (3d) (default-wait is not written and is "3d" by default)
@@ -605,7 +605,7 @@ match.host = ["d.org"]
 fetch.proxy-user = ""
 "#,
         r#"
-p.toml:17:20: a user name and a password for the proxy go together (write both proxy-user and proxy-password, or neither)
+p.toml:17:20: a user name and a password for the proxy go together (set both fetch.proxy-user and fetch.proxy-password, or neither)
    17 | fetch.proxy-user = ""
       |                    ^^
 "#,
@@ -769,7 +769,7 @@ fn precedences_come_from_a_file_beside_the_profile() {
 fn a_queue_name_is_not_for_the_whole_profile() {
     check(
         "[queue]\nname = \"x\"\n",
-        "p.toml:2:1: all URIs would be in one queue (write it in an [[override]], for those that match)\n    2 | name = \"x\"\n      | ^^^^",
+        "p.toml:2:1: all URIs would be in one queue (set it in an override, for the URIs that match)\n    2 | name = \"x\"\n      | ^^^^",
     );
 }
 

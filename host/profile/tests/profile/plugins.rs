@@ -51,7 +51,7 @@ fn every_kind_has_a_stack() {
     check(
         "[[override]]\nmatch.host = ['a.org']\nstacks.observe = []\n",
         r#"
-p.toml:3:8: stacks.observe is needed once for the whole job and cannot be overridden (write it above the overrides, in its own table)
+p.toml:3:8: stacks.observe is needed once for the whole job and cannot be overridden (set it for the whole job, outside of overrides)
     3 | stacks.observe = []
       |        ^^^^^^^
 "#,
@@ -318,7 +318,7 @@ plugins.css.settings.x = 1
 p.toml:6:23: plugins.hops.settings.max is needed before the URI is fetched, when match.media-type is not known (it is known only when the response has come)
     6 | plugins.hops.settings.max = 3
       |                       ^^^
-p.toml:8:14: plugins.html.limits is needed once for the whole job and cannot be overridden (write it above the overrides, in its own table)
+p.toml:8:14: plugins.html.limits is needed once for the whole job and cannot be overridden (set it for the whole job, outside of overrides)
     8 | plugins.html.limits = { time = "3s" }
       |              ^^^^^^
 p.toml:9:9: no plugin "htlm" (did you mean "html"?)

@@ -266,8 +266,9 @@ async fn a_seed_is_reported_with_where_it_ended() {
         .map(|row| {
             let text = |name: &str| row[name].as_str().map(str::to_owned);
             assert!(row["changed"].is_string(), "{row}");
+            assert!(row["crawled"].is_boolean(), "{row}");
             (
-                text("seed"),
+                text("uri"),
                 row["status"].as_i64(),
                 text("redirect"),
                 row["redirect_status"].as_i64(),

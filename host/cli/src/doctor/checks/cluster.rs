@@ -6,7 +6,7 @@ use opilio_console::NodeState;
 
 use crate::doctor::environment::NatsCluster;
 use crate::doctor::finding::{Finding, error, ok, warning};
-use crate::node::CLOCK_SKEW_MAX_MS;
+use crate::node::CLOCK_SKEW_MAX_S;
 
 pub(super) fn nodes(cluster: &NatsCluster) -> Finding {
     const NAME: &str = "cluster";
@@ -41,12 +41,13 @@ pub(super) fn nodes(cluster: &NatsCluster) -> Finding {
             "run the same version on all nodes; opilio node list shows them",
         );
     }
-    if let Some(node) = live().find(|node| node.clock_skew_ms.abs() > CLOCK_SKEW_MAX_MS) {
+    if let Some(node) = live().find(|node| node.clock_skew_s.abs() > CLOCK_SKEW_MAX_S) {
         return warning(
             NAME,
             format!(
-                "the clock of {} differs from that of NATS by {} ms",
-                node.name, node.clock_skew_ms
+                "the clock of {} differs from that of NATS by {:.0} ms",
+                node.name,
+                node.clock_skew_s * 1000.0
             ),
             "run a time service there, such as chrony or systemd-timesyncd",
         );
