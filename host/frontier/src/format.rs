@@ -377,6 +377,7 @@ fn a_refusal() {
 #[test]
 fn the_counters() {
     let statistics = Statistics {
+        prerequisites: 39,
         discovered: 1,
         queued: 2,
         in_process: 0,
@@ -421,8 +422,23 @@ fn the_counters() {
             refusals: 31,
             withdrawn: 32,
         },
-        "01010200030405060708090a0b0c0d0e0f101112131415161718191a1b00212223242526001c1d3c1f20",
+        "0127010200030405060708090a0b0c0d0e0f101112131415161718191a1b00212223242526001c1d3c1f20",
     );
+}
+
+#[test]
+fn counters_of_early_stores_have_no_prerequisites() {
+    let with = Counters {
+        withdrawn: 32,
+        ..Counters::default()
+    };
+    let mut stored = encode(&with).unwrap();
+    assert_eq!(stored.remove(1), 0);
+    let read = Counters::stored(&stored).unwrap();
+    assert_eq!(format!("{read:?}"), format!("{with:?}"));
+    for damaged in [&stored[..stored.len() - 1], &[]] {
+        assert!(Counters::stored(damaged).is_err());
+    }
 }
 
 #[test]

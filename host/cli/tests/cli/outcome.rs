@@ -65,14 +65,14 @@ async fn one_fetched_seed_is_enough_and_the_others_are_listed() {
     assert!(ended.out.contains(&format!("{down}  ")), "{ended:?}");
     // Look-ups, robots.txt files and error responses are not documents.
     assert!(
-        ended.out.contains("visits  2 documents, 1 error response,"),
+        ended.out.contains("visits  2 documents, 1 failed (1 error response),"),
         "{ended:?}"
     );
     let status = home.run(&["job", "status", "job"]).code(0);
     assert!(
         status
             .out
-            .contains("visits  2 documents, 1 error response,"),
+            .contains("visits  2 documents, 1 failed (1 error response),"),
         "{status:?}"
     );
 }

@@ -12,7 +12,7 @@ use std::io::Write;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use opilio_frontier::{LastOutcome, UriRecord, UriState};
+use opilio_frontier::{LastOutcome, UriRecord, UriState, is_error_response};
 use opilio_uri::{Hop, HopPath};
 
 use super::reader::{LineProblem, uri};
@@ -101,10 +101,12 @@ pub fn write_journal(
 fn line(record: &UriRecord) -> String {
     let uri = &record.uri;
     let tag = match (record.standing, record.place) {
+        // To Heritrix, every response is a success.
+        (LastOutcome::Failed, _) if is_error_response(record.status) => "Fs",
         (LastOutcome::Disregarded, _) | (LastOutcome::Open, UriState::Deleted) => {
             return format!("Fd {uri}\n");
         }
-        (LastOutcome::Succeeded, _) => "Fs",
+        (LastOutcome::Succeeded | LastOutcome::Prerequisite, _) => "Fs",
         (LastOutcome::Failed, _) => "Ff",
         (LastOutcome::Open, _) => "F+",
     };

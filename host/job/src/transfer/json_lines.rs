@@ -154,6 +154,7 @@ impl From<UriRecord> for UriLine {
                 LastOutcome::Succeeded => "succeeded",
                 LastOutcome::Failed => "failed",
                 LastOutcome::Disregarded => "disregarded",
+                LastOutcome::Prerequisite => "prerequisite",
             },
             status: record.status,
             queue: record.queue,
@@ -376,6 +377,7 @@ enum ImportOutcome {
     Succeeded,
     Failed,
     Disregarded,
+    Prerequisite,
 }
 
 #[derive(Deserialize)]
@@ -390,7 +392,12 @@ pub(super) fn parse(line: &[u8]) -> Result<ImportedRecord, LineProblem> {
         // Deleted before it was ever fetched: it stays known and is not fetched here either.
         ImportOutcome::Open if line.state == State::Deleted => Some(LastOutcome::Disregarded),
         ImportOutcome::Open => None,
-        ImportOutcome::Succeeded => Some(LastOutcome::Succeeded),
+        // The status decides: other crawlers count error responses as successes.
+        ImportOutcome::Succeeded => match line.status {
+            Some(status @ 1..) => Some(LastOutcome::of(status, false)),
+            _ => Some(LastOutcome::Succeeded),
+        },
+        ImportOutcome::Prerequisite => Some(LastOutcome::Prerequisite),
         ImportOutcome::Failed => Some(LastOutcome::Failed),
         ImportOutcome::Disregarded => Some(LastOutcome::Disregarded),
     };
