@@ -169,6 +169,9 @@ pub(crate) async fn run_order(
         End::NoSeedFetched(_) => exit::NO_SEED,
         // If the crawl cannot be resumed, its limit is its end.
         end if end.is_limit() && sequel == Sequel::Resume => exit::LIMIT,
+        // What a terminated process has left, its next start hands over.
+        End::Terminated => exit::OK,
+        _ if summary.handovers.iter().any(|total| total.left > 0) => exit::NOT_HANDED_OVER,
         _ => exit::OK,
     };
     Ok(Done {

@@ -65,12 +65,10 @@ fn counts(named: &[(&str, u64)]) -> String {
 /// Returns the totals of a receiver on a line.
 pub(crate) fn handover(total: &HandoverTotals) -> String {
     let files = numbered(total.files, "file");
-    match total.left {
-        0 => format!("{}: {files} handed over, none left", total.to),
-        left => format!(
-            "{}: {files} handed over, {} left",
-            total.to,
-            HumanCount(left)
-        ),
+    let (to, left) = (&total.to, HumanCount(total.left));
+    match &total.problem {
+        _ if total.left == 0 => format!("{to}: {files} handed over, none left"),
+        Some(problem) => format!("{to}: {files} handed over, {left} left: {problem}"),
+        None => format!("{to}: {files} handed over, {left} left"),
     }
 }

@@ -55,6 +55,8 @@ mod exit {
     pub(crate) const LIMIT: u8 = 4;
     /// The crawl is finished, and none of its seeds could be fetched.
     pub(crate) const NO_SEED: u8 = 5;
+    /// The crawl has ended, and files of the job were not handed over.
+    pub(crate) const NOT_HANDED_OVER: u8 = 6;
 }
 
 /// Web crawler for archives, with crawl policies as WebAssembly plugins.
@@ -67,7 +69,7 @@ mod exit {
 Exit codes: 0 done, or stopped on request; 1 failed (no data is lost); 2 error in the command line, the profile or a
 component (nothing was created); 3 another process runs the job (nothing was done); 4 a limit of the profile was reached
 before everything was fetched (the same command resumes); 5 the crawl is finished, and none of its seeds could be fetched;
-130 ended by a third Ctrl-C."
+6 the crawl has ended, and files were not handed over (`opilio job handover JOB` does so); 130 ended by a third Ctrl-C."
 )]
 struct Cli {
     #[command(subcommand)]

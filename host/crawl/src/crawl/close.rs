@@ -67,7 +67,7 @@ impl EndedCrawl {
                 _ => "finished",
             }
             .to_owned(),
-            reason: Some(summary.end.to_string()),
+            reason: Some(summary.outcome()),
         });
         let notifier = context
             .alerts
