@@ -138,9 +138,14 @@ fn seeds(summary: &Summary) -> Vec<(&'static str, String)> {
 }
 
 fn as_json(summary: &Summary) -> serde_json::Value {
+    let mut seeds = json!(summary.seeds);
+    let failed = seeds["failed"].as_array_mut().into_iter().flatten();
+    for (object, failure) in failed.zip(&summary.seeds.failed) {
+        object["why"] = failure.to_string().into();
+    }
     json!({
         "end": summary.end.to_string(),
-        "seeds": summary.seeds,
+        "seeds": seeds,
         "progress": live::as_json(&summary.progress),
         "warcs": summary.warcs,
         "job": summary.job,

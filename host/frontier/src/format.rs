@@ -298,11 +298,16 @@ fn a_queue() {
         ranked_precedence: Some(20),
         failed: 21,
         failing: vec![1, 300],
+        last_failure: -2,
     };
     check(
         &record,
-        "010201020304050c0701011009021416180d010e00000f011001093139322e302e322e31110102039003050600122501000114150201ac02",
+        "010201020304050c0701011009021416180d010e00000f011001093139322e302e322e31110102039003050600122501000114150201ac0203",
     );
+    let mut early = encode(&record).unwrap();
+    early.pop();
+    let read: QueueRecord = decode("a queue", b"q", &early).unwrap();
+    assert_eq!((read.last_failure, &read.failing), (0, &record.failing));
 }
 
 #[test]

@@ -245,6 +245,7 @@ impl Turn<'_, '_> {
         let record = self.change.queue(queue)?;
         let queue_rests = record.fails(record_key, queue_after, is_prerequisite);
         let failures = if queue_rests {
+            record.last_failure = status;
             record.failures
         } else {
             attempts

@@ -38,11 +38,10 @@ async fn a_crawl_that_fetches_no_seed_says_why_and_has_an_exit_code_of_its_own()
     let again = home.run(&["crawl", "job", "--json"]).code(5);
     let summary: Value = serde_json::from_str(&again.out).unwrap();
     assert_eq!(summary["seeds"]["fetched"], 0, "{summary}");
-    assert_eq!(
-        summary["seeds"]["failed"].as_array().unwrap().len(),
-        2,
-        "{summary}"
-    );
+    let failed = summary["seeds"]["failed"].as_array().unwrap();
+    assert_eq!(failed.len(), 2, "{summary}");
+    let why = failed[0]["why"].as_str().unwrap();
+    assert!(why.contains("no connection to the server: cannot connect to "), "{why}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

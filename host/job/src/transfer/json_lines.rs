@@ -296,6 +296,8 @@ pub(super) struct QueueLine {
     wake: Option<Timestamp>,
     failures: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
+    last_failure: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     crawl_delay_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     group: Option<String>,
@@ -322,6 +324,7 @@ impl From<QueueReport> for QueueLine {
             next_ready: report.next_ready,
             wake: report.wake,
             failures: report.failures,
+            last_failure: report.last_failure,
             crawl_delay_s: report.crawl_delay.map(|delay| delay.as_secs_f64()),
             group: report.group,
             finished: report.finished,
