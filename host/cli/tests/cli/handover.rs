@@ -73,8 +73,11 @@ async fn stored_files_leave_the_job_and_what_needs_them_says_where_they_are() {
     assert_eq!(moved.count(), stored.len(), "{list}");
 
     let read = home.run(&["warc", "index", "store/tree/warcs"]).code(0).out;
-    let merged = home.run(&["warc", "index", "--merge", "jobs/tree"]);
-    assert_eq!(merged.code(0).out, read);
+    let merged = home.run(&["warc", "index", "--merge", "jobs/tree"]).code(0);
+    assert_eq!((&*merged.out, &*merged.err), (&*read, ""));
+    let listed = home.run(&["warc", "ls", "jobs/tree"]).code(1);
+    assert!(listed.err.contains("only in the store, such as file:///"), "{listed:?}");
+    assert!(listed.err.contains("no archive file is left"), "{listed:?}");
     let refused = home.run(&["package", "jobs/tree", "-o", "a.wacz"]).code(1);
     assert!(refused.err.contains("copy them back"), "{refused:?}");
 

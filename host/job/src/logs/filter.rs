@@ -14,7 +14,7 @@ use crate::transfer::Outcomes;
 const REGEX_BYTES_MAX: usize = 1 << 20;
 
 /// Words at the beginning of a line, in logs other than `crawl.log`, that may name a plugin. A message follows them.
-const NAMING_WORDS: usize = 6;
+const NAMING_WORDS: usize = 5;
 
 /// Conditions on lines as people write them. Empty texts are no conditions.
 #[derive(Clone, Debug, Default)]
