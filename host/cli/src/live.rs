@@ -299,6 +299,8 @@ pub(crate) fn note(words: &str, display: DisplayArgs) {
             .lines()
             .filter(|line| !line.is_empty())
             .for_each(|line| say(&json!({ "note": line }).to_string())),
+        // A line end before the words separates them from `^C` on a terminal.
+        false if !io::stderr().is_terminal() => say(words.trim_start_matches('\n')),
         false => say(words),
     }
 }

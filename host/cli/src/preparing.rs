@@ -1,13 +1,13 @@
 //! Progress of the preparation of plugins. Compiling the components of a profile for the first time takes up to a minute.
 //!
 //! Nothing is shown for the first second. Then a terminal shows a bar with the number and the name of the plugin, and other outputs
-//! get one line.
+//! get a line every ten seconds.
 
 use std::io::{self, IsTerminal};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use opilio_sandbox::{Preparation, observe_preparation};
@@ -16,6 +16,9 @@ use crate::{DisplayArgs, live, terminal};
 
 /// Time for which a preparation is silent.
 const SILENT: Duration = Duration::from_secs(1);
+
+/// Interval between two lines without a terminal.
+const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Interval between two pictures of the bar's spinner.
 const TICK: Duration = Duration::from_millis(100);
@@ -42,6 +45,7 @@ struct State {
 struct Compiling {
     /// Name of the component.
     name: String,
+    began: Instant,
     /// The bar, once it is shown.
     bar: Option<ProgressBar>,
     /// Ends the wait of the thread that shows the bar, when it is dropped.
@@ -91,11 +95,14 @@ impl State {
                 let (running, ended) = mpsc::channel();
                 self.compiling = Some(Compiling {
                     name: name.to_owned(),
+                    began: Instant::now(),
                     bar: None,
                     _running: running,
                 });
                 thread::spawn(move || {
-                    if ended.recv_timeout(SILENT) == Err(mpsc::RecvTimeoutError::Timeout) {
+                    let waits = std::iter::once(SILENT).chain(std::iter::repeat(LINE_INTERVAL));
+                    let mut waits = waits.map(|wait| ended.recv_timeout(wait));
+                    while waits.next() == Some(Err(mpsc::RecvTimeoutError::Timeout)) {
                         state().appear();
                     }
                 });
@@ -104,11 +111,14 @@ impl State {
         self.update();
     }
 
-    /// Shows the preparation, after it has been silent.
+    /// Shows the preparation, after it has been silent, and repeats its line.
     fn appear(&mut self) {
         let Some(compiling) = &mut self.compiling else {
             return;
         };
+        if compiling.bar.is_some() {
+            return;
+        }
         if io::stderr().is_terminal() && !IS_JSON.load(Ordering::Relaxed) {
             let bar = match self.plugins {
                 Some((_, of)) => ProgressBar::new(of as u64).with_style(style()),
@@ -119,13 +129,7 @@ impl State {
             self.update();
             return;
         }
-        let name = terminal::line(&compiling.name);
-        let place = match self.plugins {
-            Some((number, of)) => format!(" (plugin {number} of {of})"),
-            None => String::new(),
-        };
-        let words =
-            format!("compiling {name}{place}; compiled plugins are kept for the next start");
+        let words = compiling.words(self.plugins);
         let json = IS_JSON.load(Ordering::Relaxed);
         live::note(&words, DisplayArgs { quiet: false, json });
     }
@@ -146,6 +150,20 @@ impl State {
         if let Some(bar) = self.compiling.take().and_then(|compiling| compiling.bar) {
             bar.finish_and_clear();
         }
+    }
+}
+
+impl Compiling {
+    /// Describes the compilation on a line of its own.
+    fn words(&self, plugins: Option<(usize, usize)>) -> String {
+        let name = terminal::line(&self.name);
+        let place = plugins.map_or_else(String::new, |(number, of)| {
+            format!(" (plugin {number} of {of})")
+        });
+        let seconds = self.began.elapsed().as_secs();
+        format!(
+            "compiling {name}{place}, {seconds} s so far; compiled plugins are kept for the next start"
+        )
     }
 }
 

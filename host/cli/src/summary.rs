@@ -93,7 +93,7 @@ fn text(summary: &Summary, sequel: Sequel) -> String {
     for total in &summary.handovers {
         lines.push(("handover", figures::handover(total)));
         if total.left > 0 {
-            lines.push(("", format!("opilio job handover {job}")));
+            lines.push(("hand over", format!("opilio job handover {job}")));
         }
     }
     let is_resumable = match &summary.end {

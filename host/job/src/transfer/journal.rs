@@ -1,7 +1,7 @@
 //! The recovery journal of Heritrix 3, `frontier.recover.gz`: what its frontier did, one line each.
 //!
 //! `F+`, `Fs` and `Ff` are followed by URI, hop path and via, `Fe`, `Fr`, `Fd` and `Fi` by the URI alone; one blank between
-//! them, so that a seed's line ends in two. Every 10,000 lines `T` and a time stand alone. Files for the action directory
+//! them, so that a seed's line ends in two. `Fs` and `Ff` of old versions have the URI alone, too. Every 10,000 lines `T` and a time stand alone. Files for the action directory
 //! look the same, and are written by hand: there hop path, via and the link's context may be missing.
 //!
 //! An export writes the net effect of such a journal, one line for each URI. Heritrix recovers from it the finished and the open
@@ -47,7 +47,12 @@ pub(super) fn parse(line: &[u8], clock: &mut Clock) -> Result<Option<ImportedRec
         other => return Err(LineProblem::Tag(other.chars().take(20).collect())),
     };
     let mut imported = ImportedRecord::found(uri(words.next().ok_or(LineProblem::NoUri)?)?);
-    if matches!(tag, "F+" | "Fs" | "Ff") {
+    // The line of a seed ends in blanks. A line that ends with the URI does not tell how it was found: the line `F+` did.
+    let written = line.trim_end_matches(['\r', '\n']);
+    let is_short = tag != "F+"
+        && words.clone().next().is_none()
+        && !written.ends_with(char::is_whitespace);
+    if matches!(tag, "F+" | "Fs" | "Ff") && !is_short {
         let mut via = words.next();
         let hop_path = match via {
             None | Some("-") => Ok(HopPath::new()),
@@ -199,6 +204,9 @@ mod tests {
             "Fs dns:a.org P http://a.org/",
             r#"dns:a.org "P" http://a.org/ Succeeded"#,
         );
+        check("Fs http://a.org/  ", r#"http://a.org/ "" - Succeeded seed"#);
+        check("Fs http://a.org/b\r\n", "http://a.org/b ? - Succeeded");
+        check("Ff http://a.org/b", "http://a.org/b ? - Failed");
     }
 
     #[test]
