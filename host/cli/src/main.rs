@@ -310,19 +310,17 @@ fn fail(problem: &anyhow::Error) -> ExitCode {
 /// Returns `true` if a job or profile cannot have the given name, or if none has it: an error of the command line.
 fn is_about_name(problem: &anyhow::Error) -> bool {
     use opilio_console::{JobsFolderError as Job, ProfileStoreError as Profile};
-    let of_job = problem.downcast_ref();
-    let of_profile = problem.downcast_ref();
-    matches!(
-        of_job,
-        Some(Job::Name(_) | Job::Unknown(_) | Job::Taken(_))
-    ) || matches!(
-        of_profile,
-        Some(
-            Profile::Name(_)
-                | Profile::Shipped(_)
-                | Profile::Unknown { .. }
-                | Profile::Version { .. }
-                | Profile::Taken(_)
+    let of_job = problem.downcast_ref::<Job>();
+    let of_profile = problem.downcast_ref::<Profile>();
+    matches!(of_job, Some(Job::Name(_) | Job::Unknown(_) | Job::Taken(_)))
+        || matches!(
+            of_profile,
+            Some(
+                Profile::Name(_)
+                    | Profile::Shipped(_)
+                    | Profile::Unknown { .. }
+                    | Profile::Version { .. }
+                    | Profile::Taken(_)
+            )
         )
-    )
 }

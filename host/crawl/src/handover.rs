@@ -403,7 +403,8 @@ impl Handover {
             return;
         };
         let files = self.missing_others(profile);
-        self.others_left.store(files.len() as u64, Ordering::Relaxed);
+        self.others_left
+            .store(files.len() as u64, Ordering::Relaxed);
         for file in files {
             let stored = match self.is_allowed() {
                 true => queue.store.put(&file, &self.record, true).await,

@@ -232,7 +232,10 @@ pub(crate) fn read(line: &str) -> Result<Line, (String, String)> {
     if Uri::parse(text).is_err() && uri.host().is_some_and(is_word) {
         return Err((
             format!("not a seed: {}: its host has no dot", quote(text)),
-            format!("if it is a host of your network, write {}", quote(uri.as_str())),
+            format!(
+                "if it is a host of your network, write {}",
+                quote(uri.as_str())
+            ),
         ));
     }
     let surt_prefix = implied_surt_prefix(text).map_err(fault)?;

@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::Args;
 use indicatif::{HumanBytes, HumanCount};
 use opilio_control::{Author, HandoverAtRest};
-use opilio_crawl::{HandoverFile, HandoverState};
+use opilio_crawl::{HandedOver, HandoverFile, HandoverState};
 use serde_json::json;
 
 use super::JobTarget;
@@ -48,7 +48,7 @@ pub(super) async fn run(args: &HandoverArgs) -> Result<u8> {
         Err(problem) => return Ok(refused(&problem)),
     };
     let spinner = terminal::spinner("handing files over");
-    let mut say = |result| {
+    let mut say = |result: Result<HandedOver, String>| {
         spinner.suspend(|| match (&result, json) {
             (Ok(done), true) => terminal::outln!("{}", json!(done)),
             (Ok(done), false) => {

@@ -76,7 +76,10 @@ async fn stored_files_leave_the_job_and_what_needs_them_says_where_they_are() {
     let merged = home.run(&["warc", "index", "--merge", "jobs/tree"]).code(0);
     assert_eq!((&*merged.out, &*merged.err), (&*read, ""));
     let listed = home.run(&["warc", "ls", "jobs/tree"]).code(1);
-    assert!(listed.err.contains("only in the store, such as file:///"), "{listed:?}");
+    assert!(
+        listed.err.contains("only in the store, such as file:///"),
+        "{listed:?}"
+    );
     assert!(listed.err.contains("no archive file is left"), "{listed:?}");
     let refused = home.run(&["package", "jobs/tree", "-o", "a.wacz"]).code(1);
     assert!(refused.err.contains("copy them back"), "{refused:?}");
@@ -121,9 +124,15 @@ async fn files_that_no_store_took_are_handed_over_later() {
         serde_json::from_str(alerts.lines().next().unwrap()).unwrap()
     };
     let left = alert();
-    assert_eq!((&left["kind"], &left["until"]), (&json!("handover"), &Value::Null));
+    assert_eq!(
+        (&left["kind"], &left["until"]),
+        (&json!("handover"), &Value::Null)
+    );
     let message = left["message"].as_str().unwrap();
-    assert!(message.contains(" files were not handed over to file:///"), "{message}");
+    assert!(
+        message.contains(" files were not handed over to file:///"),
+        "{message}"
+    );
     assert!(message.contains("mount it"), "{message}");
     assert!(message.contains("opilio job handover JOB"), "{message}");
     home.run(&["job", "handover", "job", "--list"]).code(1);

@@ -54,7 +54,10 @@ async fn jobs_are_copied_listed_and_deleted_without_a_daemon() {
     let unasked = home.run(&["job", "delete", "jobs/one"]).code(1);
     assert!(unasked.err.contains("pass --yes"), "{unasked:?}");
     let deleted = home.run(&["job", "delete", "jobs/one", "--yes"]).code(0);
-    assert!(deleted.out.starts_with("deleted the state of job one"), "{deleted:?}");
+    assert!(
+        deleted.out.starts_with("deleted the state of job one"),
+        "{deleted:?}"
+    );
     let gone = home.run(&["job", "delete", "jobs/one", "--yes"]).code(2);
     assert!(gone.err.contains("\"one\""), "{gone:?}");
     assert_eq!(states(), [is("two", "stopped")]);
@@ -106,7 +109,10 @@ async fn a_job_that_waits_says_so_and_can_be_stopped_before_it_begins() {
     until("b waits", || daemon.state("b") == "waiting").await;
 
     let status = home.run(&["job", "status", "jobs/b"]).code(0).out;
-    assert!(status.contains("state  waiting for a free place"), "{status}");
+    assert!(
+        status.contains("state  waiting for a free place"),
+        "{status}"
+    );
     let result = |answer: Value| answer["result"].as_str().unwrap().to_owned();
     assert_eq!(
         result(daemon.post("/jobs/b/pause", None, 200)),

@@ -41,7 +41,10 @@ async fn a_crawl_that_fetches_no_seed_says_why_and_has_an_exit_code_of_its_own()
     let failed = summary["seeds"]["failed"].as_array().unwrap();
     assert_eq!(failed.len(), 2, "{summary}");
     let why = failed[0]["why"].as_str().unwrap();
-    assert!(why.contains("no connection to the server: cannot connect to "), "{why}");
+    assert!(
+        why.contains("no connection to the server: cannot connect to "),
+        "{why}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -64,7 +67,9 @@ async fn one_fetched_seed_is_enough_and_the_others_are_listed() {
     assert!(ended.out.contains(&format!("{down}  ")), "{ended:?}");
     // Look-ups, robots.txt files and error responses are not documents.
     assert!(
-        ended.out.contains("visits  2 documents, 1 failed (1 error response),"),
+        ended
+            .out
+            .contains("visits  2 documents, 1 failed (1 error response),"),
         "{ended:?}"
     );
     let status = home.run(&["job", "status", "job"]).code(0);

@@ -83,11 +83,7 @@ impl JobAdmin<'_> {
             ("hosts visited", "hosts_visited", totals.hosts.into()),
             ("", "", Value::Null),
             ("URIs processed", "uris_processed", totals.all.uris.into()),
-            (
-                "URI successes",
-                "uri_successes",
-                visits.documents.into(),
-            ),
+            ("URI successes", "uri_successes", visits.documents.into()),
             ("URI failures", "uri_failures", visits.failed().into()),
             (
                 "of these, error responses",

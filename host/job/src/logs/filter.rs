@@ -302,11 +302,31 @@ mod tests {
     #[test]
     fn lines_of_other_logs_are_found_by_the_plugin_that_they_are_about() {
         for (line, plugin, expected) in [
-            ("2026-11-20T12:34:56.789Z html trap http://a.org/: no css", "html", true),
-            ("2026-11-20T12:34:56.789Z html trap http://a.org/: no css", "css", false),
-            ("2026-11-20T12:34:56.789Z html trap http://a.org/: no css", "http", false),
-            ("2026-11-20T12:34:56.789Z raised warning plugin html failed", "html", true),
-            ("2026-11-20T12:34:56.789Z REJECT hops:far http://a.org/ -", "hops", true),
+            (
+                "2026-11-20T12:34:56.789Z html trap http://a.org/: no css",
+                "html",
+                true,
+            ),
+            (
+                "2026-11-20T12:34:56.789Z html trap http://a.org/: no css",
+                "css",
+                false,
+            ),
+            (
+                "2026-11-20T12:34:56.789Z html trap http://a.org/: no css",
+                "http",
+                false,
+            ),
+            (
+                "2026-11-20T12:34:56.789Z raised warning plugin html failed",
+                "html",
+                true,
+            ),
+            (
+                "2026-11-20T12:34:56.789Z REJECT hops:far http://a.org/ -",
+                "hops",
+                true,
+            ),
             (
                 "2026-11-20T12:34:56.789Z lena:7 plugin replace \"html\" \"./a.wasm\" => done",
                 "html",

@@ -49,9 +49,8 @@ pub(super) fn parse(line: &[u8], clock: &mut Clock) -> Result<Option<ImportedRec
     let mut imported = ImportedRecord::found(uri(words.next().ok_or(LineProblem::NoUri)?)?);
     // The line of a seed ends in blanks. A line that ends with the URI does not tell how it was found: the line `F+` did.
     let written = line.trim_end_matches(['\r', '\n']);
-    let is_short = tag != "F+"
-        && words.clone().next().is_none()
-        && !written.ends_with(char::is_whitespace);
+    let is_short =
+        tag != "F+" && words.clone().next().is_none() && !written.ends_with(char::is_whitespace);
     if matches!(tag, "F+" | "Fs" | "Ff") && !is_short {
         let mut via = words.next();
         let hop_path = match via {

@@ -118,8 +118,8 @@ fn gather(known: &mut ImportedRecord, later: ImportedRecord) {
 /// Returns the last finish, completed by the one before it: a journal has no statuses, a failure no digest.
 fn filled(mut last: Finish, before: Finish) -> Finish {
     // To a journal of Heritrix, every response is a success.
-    let is_response = last.standing == LastOutcome::Succeeded
-        && before.status.is_some_and(is_error_response);
+    let is_response =
+        last.standing == LastOutcome::Succeeded && before.status.is_some_and(is_error_response);
     if last.status.is_none() && (last.standing == before.standing || is_response) {
         last.standing = before.standing;
         last.status = before.status;
