@@ -101,10 +101,7 @@ impl State {
                 });
                 thread::spawn(move || {
                     let waits = std::iter::once(SILENT).chain(std::iter::repeat(LINE_INTERVAL));
-                    let mut waits = waits.map(|wait| ended.recv_timeout(wait));
-                    while waits.next() == Some(Err(mpsc::RecvTimeoutError::Timeout)) {
-                        state().appear();
-                    }
+                    after_each(waits, &ended, || state().appear());
                 });
             }
         }
@@ -167,7 +164,52 @@ impl Compiling {
     }
 }
 
+/// Shows something after each wait, until the sender of `running` is dropped.
+fn after_each(
+    waits: impl Iterator<Item = Duration>,
+    running: &mpsc::Receiver<()>,
+    mut show: impl FnMut(),
+) {
+    for wait in waits {
+        if running.recv_timeout(wait) != Err(mpsc::RecvTimeoutError::Timeout) {
+            return;
+        }
+        show();
+    }
+}
+
 fn style() -> ProgressStyle {
     let style = ProgressStyle::with_template("{spinner:.green} [{bar:20}] {pos}/{len} {msg}");
     style.unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_compilation_is_shown_again_and_again_until_it_ends() {
+        let (running, ended) = mpsc::channel();
+        let waits = || std::iter::repeat_n(Duration::ZERO, 3);
+        let mut shown = 0;
+        after_each(waits(), &ended, || shown += 1);
+        assert_eq!(shown, 3);
+        drop(running);
+        after_each(waits(), &ended, || shown += 1);
+        assert_eq!(shown, 3);
+    }
+
+    #[test]
+    fn a_line_says_what_is_compiled_and_for_how_long() {
+        let compiling = Compiling {
+            name: "html\n".to_owned(),
+            began: Instant::now(),
+            bar: None,
+            _running: mpsc::channel().0,
+        };
+        assert_eq!(
+            compiling.words(Some((3, 20))),
+            "compiling html  (plugin 3 of 20), 0 s so far; compiled plugins are kept for the next start"
+        );
+    }
 }

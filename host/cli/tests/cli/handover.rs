@@ -135,6 +135,8 @@ async fn files_that_no_store_took_are_handed_over_later() {
     );
     assert!(message.contains("mount it"), "{message}");
     assert!(message.contains("opilio job handover JOB"), "{message}");
+    let listed = || home.run(&["job", "list", "job"]).code(0).out;
+    assert!(listed().contains("  1 alert "), "{}", listed());
     home.run(&["job", "handover", "job", "--list"]).code(1);
     let refused = home.run(&["job", "handover", "job"]).code(1);
     assert!(refused.out.contains("mount it"), "{refused:?}");
@@ -145,6 +147,7 @@ async fn files_that_no_store_took_are_handed_over_later() {
     assert_eq!(last["left"], 0, "{done:?}");
     home.run(&["job", "handover", "job", "--list"]).code(0);
     assert!(alert()["until"].is_string(), "{}", alert());
+    assert!(!listed().contains("alert"), "{}", listed());
     // Nothing is left, so nothing is sent, and the log does not change.
     let log = fs::read(home.job().join("logs/job.log")).unwrap();
     let again = home.run(&["job", "handover", "job", "--json"]).code(0);

@@ -147,6 +147,13 @@ async fn a_job_has_the_same_name_in_every_command() {
     let one = home.run(&["job", "list", "news"]).code(0);
     assert!(one.out.starts_with("news  finished"), "{one:?}");
     assert_eq!(one.out.lines().count(), 1, "{one:?}");
+    let again = home.run(&["job", "start", "news"]).code(0);
+    assert!(
+        again
+            .out
+            .contains("the job is finished: nothing is left to fetch"),
+        "{again:?}"
+    );
     home.run(&["job", "start", "one"]).code(0);
     let refused = home.run(&["crawl", "jobs"]).code(2);
     assert!(refused.err.contains("without a job"), "{refused:?}");
