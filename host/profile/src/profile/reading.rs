@@ -97,8 +97,8 @@ impl Profile {
     /// The error about a name of which nothing was found. `what` names the kinds of things that were looked for. The error lists
     /// the operator's own profiles, `saved`, and the built-in ones.
     pub fn unknown(name: &str, what: &str, saved: &[String]) -> Diagnostics {
-        let saved = saved.iter().map(String::as_str);
-        let known: Vec<&str> = saved.chain(builtin_profiles::names()).collect();
+        let mut known: Vec<&str> = saved.iter().map(String::as_str).collect();
+        known.extend(builtin_profiles::names().map(|name| &name[..]));
         let suggestion = match nearest(name, known.iter().copied()) {
             Some(near) => format!("did you mean {}?", quote(near)),
             None => format!("profiles: {}", known.join(", ")),
