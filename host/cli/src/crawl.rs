@@ -169,6 +169,9 @@ pub(crate) async fn run_order(
         End::NoSeedFetched(_) => exit::NO_SEED,
         // If the crawl cannot be resumed, its limit is its end.
         end if end.is_limit() && sequel == Sequel::Resume => exit::LIMIT,
+        // What a terminated process has left, its next start hands over.
+        End::Terminated => exit::OK,
+        _ if summary.handovers.iter().any(|total| total.left > 0) => exit::NOT_HANDED_OVER,
         _ => exit::OK,
     };
     Ok(Done {
@@ -318,7 +321,7 @@ fn order(args: &CrawlArgs) -> Order {
                 let profile = ProfileSource::File(job.join(PROFILE_COPY));
                 (profile, None, Some(args.job.clone().unwrap_or(job)))
             }
-            None => (profile_source(&args.what), None, args.job.clone()),
+            None => (source_of_crawl(&args.what), None, args.job.clone()),
         },
     };
     Order {
@@ -340,14 +343,23 @@ fn job_to_resume(args: &CrawlArgs) -> Option<PathBuf> {
     known_job(path).filter(|_| !is_profile)
 }
 
+/// Returns the source of a profile that is named in the place of a job or a URL, too.
+fn source_of_crawl(what: &str) -> ProfileSource {
+    find_profile(what, None, "profile, file or job named")
+}
+
 /// Returns the source of a profile: a file; or, if the file does not exist, a profile of the daemon's store or a built-in one. If
-/// none exists, a text that looks like a name counts as a name, so that the error lists the built-in profiles.
+/// none exists, a text that looks like a name counts as a name, so that the error lists the profiles.
 pub(crate) fn profile_source(what: &str) -> ProfileSource {
-    profile_source_of(what, None)
+    find_profile(what, None, "profile or file named")
 }
 
 /// Returns the same for a job in this folder of jobs, whose store it uses unless the daemon's configuration names another.
-pub(crate) fn profile_source_of(what: &str, jobs: Option<&Path>) -> ProfileSource {
+pub(crate) fn profile_source_of(what: &str, jobs: &Path) -> ProfileSource {
+    find_profile(what, Some(jobs), "profile or file named")
+}
+
+fn find_profile(what: &str, jobs: Option<&Path>, kinds: &str) -> ProfileSource {
     let is_name = !what.is_empty() && !what.contains(['/', '\\']);
     if !is_name || Path::new(what).exists() {
         return ProfileSource::File(what.into());
@@ -358,10 +370,14 @@ pub(crate) fn profile_source_of(what: &str, jobs: Option<&Path>) -> ProfileSourc
         let config = DaemonConfig { jobs, ..config };
         config.profile_store()
     });
-    match store.map(|store| store.get_for_job(what)) {
+    match store.as_ref().map(|store| store.get_for_job(what)) {
         Ok(Ok(found)) => ProfileSource::Named(found.named()),
         _ if what.contains('.') => ProfileSource::File(what.into()),
-        _ => ProfileSource::Builtin(what.to_owned()),
+        _ if Profile::builtin_text(what).is_some() => ProfileSource::Builtin(what.to_owned()),
+        _ => {
+            let saved = store.map(|store| store.names()).unwrap_or_default();
+            ProfileSource::Unknown(Profile::unknown(what, kinds, &saved))
+        }
     }
 }
 

@@ -112,6 +112,7 @@ fn profile(what: &str) -> Result<Profile, Diagnostics> {
     match profile_source(what) {
         opilio_crawl::ProfileSource::Builtin(name) => Profile::builtin(&name, &given),
         opilio_crawl::ProfileSource::Named(named) => named.load(&given),
+        opilio_crawl::ProfileSource::Unknown(faults) => Err(faults),
         _ => Profile::load(what.as_ref(), &given),
     }
 }

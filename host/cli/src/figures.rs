@@ -15,28 +15,28 @@ pub(crate) fn uris(statistics: &Statistics) -> String {
 
 /// Returns the finished visits by outcome. Outcomes that did not occur are left out.
 pub(crate) fn visits(visits: &VisitCounts) -> String {
-    let outcomes = [
-        (
-            visits.error_responses,
-            numbered(visits.error_responses, "error response"),
-        ),
-        (
-            visits.failed,
-            format!("{} failed", HumanCount(visits.failed)),
-        ),
-        (
-            visits.disregarded,
-            format!("{} disregarded", HumanCount(visits.disregarded)),
-        ),
-        (
-            visits.prerequisites,
-            numbered(visits.prerequisites, "prerequisite"),
-        ),
-    ];
-    let occurred = outcomes.into_iter().filter(|(count, _)| *count > 0);
     let mut words = vec![numbered(visits.documents, "document")];
-    words.extend(occurred.map(|(_, words)| words));
+    words.extend(failed(visits));
+    if visits.disregarded > 0 {
+        words.push(format!("{} disregarded", HumanCount(visits.disregarded)));
+    }
+    if visits.prerequisites > 0 {
+        words.push(numbered(visits.prerequisites, "prerequisite"));
+    }
     words.join(", ")
+}
+
+/// Returns the failed visits, and the error responses among them; `None` without any.
+pub(crate) fn failed(visits: &VisitCounts) -> Option<String> {
+    let failed = HumanCount(visits.failed());
+    match (failed.0, visits.error_responses) {
+        (0, _) => None,
+        (_, 0) => Some(format!("{failed} failed")),
+        (_, errors) => Some(format!(
+            "{failed} failed ({})",
+            numbered(errors, "error response")
+        )),
+    }
 }
 
 /// Returns a count with its noun, in singular or plural.
@@ -65,12 +65,10 @@ fn counts(named: &[(&str, u64)]) -> String {
 /// Returns the totals of a receiver on a line.
 pub(crate) fn handover(total: &HandoverTotals) -> String {
     let files = numbered(total.files, "file");
-    match total.left {
-        0 => format!("{}: {files} handed over, none left", total.to),
-        left => format!(
-            "{}: {files} handed over, {} left",
-            total.to,
-            HumanCount(left)
-        ),
+    let (to, left) = (&total.to, HumanCount(total.left));
+    match &total.problem {
+        _ if total.left == 0 => format!("{to}: {files} handed over, none left"),
+        Some(problem) => format!("{to}: {files} handed over, {left} left: {problem}"),
+        None => format!("{to}: {files} handed over, {left} left"),
     }
 }

@@ -256,14 +256,9 @@ fn one_line(progress: &Progress) -> String {
         format!("{:.1} URIs/s", rate(progress)),
         HumanBytes(progress.bytes).to_string(),
     ];
-    let problems = [
-        (visits.error_responses, "error response"),
-        (progress.faults, "plugin error"),
-    ];
-    let occurred = problems.into_iter().filter(|(count, _)| *count > 0);
-    parts.extend(occurred.map(|(count, name)| numbered(count, name)));
-    if visits.failed > 0 {
-        parts.push(format!("{} failed", HumanCount(visits.failed)));
+    parts.extend(figures::failed(visits));
+    if progress.faults > 0 {
+        parts.push(numbered(progress.faults, "plugin error"));
     }
     parts.extend(failing(progress));
     // The failing queues are shown already.
@@ -304,6 +299,8 @@ pub(crate) fn note(words: &str, display: DisplayArgs) {
             .lines()
             .filter(|line| !line.is_empty())
             .for_each(|line| say(&json!({ "note": line }).to_string())),
+        // A line end before the words separates them from `^C` on a terminal.
+        false if !io::stderr().is_terminal() => say(words.trim_start_matches('\n')),
         false => say(words),
     }
 }
@@ -359,7 +356,7 @@ mod tests {
         let visits = VisitCounts {
             documents: 1200,
             error_responses: 1,
-            failed: 2,
+            no_response: 2,
             ..VisitCounts::default()
         };
         let again = Progress {
@@ -369,7 +366,7 @@ mod tests {
         };
         check(
             again,
-            "20 s: 1,203 visits, 0 discovered, 0 queued, 0 in process, 0.0 URIs/s, 0 B, 1 error response, 2 plugin errors, 2 failed",
+            "20 s: 1,203 visits, 0 discovered, 0 queued, 0 in process, 0.0 URIs/s, 0 B, 3 failed (1 error response), 2 plugin errors",
         );
     }
 

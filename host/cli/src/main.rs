@@ -55,6 +55,8 @@ mod exit {
     pub(crate) const LIMIT: u8 = 4;
     /// The crawl is finished, and none of its seeds could be fetched.
     pub(crate) const NO_SEED: u8 = 5;
+    /// The crawl has ended, and files of the job were not handed over.
+    pub(crate) const NOT_HANDED_OVER: u8 = 6;
 }
 
 /// Web crawler for archives, with crawl policies as WebAssembly plugins.
@@ -67,7 +69,7 @@ mod exit {
 Exit codes: 0 done, or stopped on request; 1 failed (no data is lost); 2 error in the command line, the profile or a
 component (nothing was created); 3 another process runs the job (nothing was done); 4 a limit of the profile was reached
 before everything was fetched (the same command resumes); 5 the crawl is finished, and none of its seeds could be fetched;
-130 ended by a third Ctrl-C."
+6 the crawl has ended, and files were not handed over (`opilio job handover JOB` does so); 130 ended by a third Ctrl-C."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -311,5 +313,26 @@ fn own_program() -> Option<PathBuf> {
 fn fail(problem: &anyhow::Error) -> ExitCode {
     let remedy = opilio_crawl::remedy(problem.as_ref()).map(|remedy| format!("; {remedy}"));
     eprintln!("opilio: {problem:#}{}", remedy.unwrap_or_default());
-    ExitCode::from(exit::FAILED)
+    ExitCode::from(match is_about_name(problem) {
+        true => exit::USAGE,
+        false => exit::FAILED,
+    })
+}
+
+/// Returns `true` if a job or profile cannot have the given name, or if none has it: an error of the command line.
+fn is_about_name(problem: &anyhow::Error) -> bool {
+    use opilio_console::{JobsFolderError as Job, ProfileStoreError as Profile};
+    let of_job = problem.downcast_ref::<Job>();
+    let of_profile = problem.downcast_ref::<Profile>();
+    matches!(of_job, Some(Job::Name(_) | Job::Unknown(_) | Job::Taken(_)))
+        || matches!(
+            of_profile,
+            Some(
+                Profile::Name(_)
+                    | Profile::Shipped(_)
+                    | Profile::Unknown { .. }
+                    | Profile::Version { .. }
+                    | Profile::Taken(_)
+            )
+        )
 }

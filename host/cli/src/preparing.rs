@@ -1,13 +1,13 @@
 //! Progress of the preparation of plugins. Compiling the components of a profile for the first time takes up to a minute.
 //!
 //! Nothing is shown for the first second. Then a terminal shows a bar with the number and the name of the plugin, and other outputs
-//! get one line.
+//! get a line every ten seconds.
 
 use std::io::{self, IsTerminal};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use opilio_sandbox::{Preparation, observe_preparation};
@@ -16,6 +16,9 @@ use crate::{DisplayArgs, live, terminal};
 
 /// Time for which a preparation is silent.
 const SILENT: Duration = Duration::from_secs(1);
+
+/// Interval between two lines without a terminal.
+const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Interval between two pictures of the bar's spinner.
 const TICK: Duration = Duration::from_millis(100);
@@ -42,6 +45,7 @@ struct State {
 struct Compiling {
     /// Name of the component.
     name: String,
+    began: Instant,
     /// The bar, once it is shown.
     bar: Option<ProgressBar>,
     /// Ends the wait of the thread that shows the bar, when it is dropped.
@@ -91,24 +95,27 @@ impl State {
                 let (running, ended) = mpsc::channel();
                 self.compiling = Some(Compiling {
                     name: name.to_owned(),
+                    began: Instant::now(),
                     bar: None,
                     _running: running,
                 });
                 thread::spawn(move || {
-                    if ended.recv_timeout(SILENT) == Err(mpsc::RecvTimeoutError::Timeout) {
-                        state().appear();
-                    }
+                    let waits = std::iter::once(SILENT).chain(std::iter::repeat(LINE_INTERVAL));
+                    after_each(waits, &ended, || state().appear());
                 });
             }
         }
         self.update();
     }
 
-    /// Shows the preparation, after it has been silent.
+    /// Shows the preparation, after it has been silent, and repeats its line.
     fn appear(&mut self) {
         let Some(compiling) = &mut self.compiling else {
             return;
         };
+        if compiling.bar.is_some() {
+            return;
+        }
         if io::stderr().is_terminal() && !IS_JSON.load(Ordering::Relaxed) {
             let bar = match self.plugins {
                 Some((_, of)) => ProgressBar::new(of as u64).with_style(style()),
@@ -119,13 +126,7 @@ impl State {
             self.update();
             return;
         }
-        let name = terminal::line(&compiling.name);
-        let place = match self.plugins {
-            Some((number, of)) => format!(" (plugin {number} of {of})"),
-            None => String::new(),
-        };
-        let words =
-            format!("compiling {name}{place}; compiled plugins are kept for the next start");
+        let words = compiling.words(self.plugins);
         let json = IS_JSON.load(Ordering::Relaxed);
         live::note(&words, DisplayArgs { quiet: false, json });
     }
@@ -149,7 +150,66 @@ impl State {
     }
 }
 
+impl Compiling {
+    /// Describes the compilation on a line of its own.
+    fn words(&self, plugins: Option<(usize, usize)>) -> String {
+        let name = terminal::line(&self.name);
+        let place = plugins.map_or_else(String::new, |(number, of)| {
+            format!(" (plugin {number} of {of})")
+        });
+        let seconds = self.began.elapsed().as_secs();
+        format!(
+            "compiling {name}{place}, {seconds} s so far; compiled plugins are kept for the next start"
+        )
+    }
+}
+
+/// Shows something after each wait, until the sender of `running` is dropped.
+fn after_each(
+    waits: impl Iterator<Item = Duration>,
+    running: &mpsc::Receiver<()>,
+    mut show: impl FnMut(),
+) {
+    for wait in waits {
+        if running.recv_timeout(wait) != Err(mpsc::RecvTimeoutError::Timeout) {
+            return;
+        }
+        show();
+    }
+}
+
 fn style() -> ProgressStyle {
     let style = ProgressStyle::with_template("{spinner:.green} [{bar:20}] {pos}/{len} {msg}");
     style.unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_compilation_is_shown_again_and_again_until_it_ends() {
+        let (running, ended) = mpsc::channel();
+        let waits = || std::iter::repeat_n(Duration::ZERO, 3);
+        let mut shown = 0;
+        after_each(waits(), &ended, || shown += 1);
+        assert_eq!(shown, 3);
+        drop(running);
+        after_each(waits(), &ended, || shown += 1);
+        assert_eq!(shown, 3);
+    }
+
+    #[test]
+    fn a_line_says_what_is_compiled_and_for_how_long() {
+        let compiling = Compiling {
+            name: "html\n".to_owned(),
+            began: Instant::now(),
+            bar: None,
+            _running: mpsc::channel().0,
+        };
+        assert_eq!(
+            compiling.words(Some((3, 20))),
+            "compiling html  (plugin 3 of 20), 0 s so far; compiled plugins are kept for the next start"
+        );
+    }
 }

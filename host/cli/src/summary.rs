@@ -93,7 +93,7 @@ fn text(summary: &Summary, sequel: Sequel) -> String {
     for total in &summary.handovers {
         lines.push(("handover", figures::handover(total)));
         if total.left > 0 {
-            lines.push(("", format!("opilio job handover {job}")));
+            lines.push(("hand over", format!("opilio job handover {job}")));
         }
     }
     let is_resumable = match &summary.end {
@@ -138,9 +138,14 @@ fn seeds(summary: &Summary) -> Vec<(&'static str, String)> {
 }
 
 fn as_json(summary: &Summary) -> serde_json::Value {
+    let mut seeds = json!(summary.seeds);
+    let failed = seeds["failed"].as_array_mut().into_iter().flatten();
+    for (object, failure) in failed.zip(&summary.seeds.failed) {
+        object["why"] = failure.to_string().into();
+    }
     json!({
         "end": summary.end.to_string(),
-        "seeds": summary.seeds,
+        "seeds": seeds,
         "progress": live::as_json(&summary.progress),
         "warcs": summary.warcs,
         "job": summary.job,

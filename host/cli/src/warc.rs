@@ -82,8 +82,22 @@ pub(crate) fn run(args: &WarcArgs) -> Result<u8> {
 }
 
 /// Returns the files of the arguments: files as given, the archive of a job, and the files with an archive's extension of any
-/// other directory. They are sorted by name, each once.
+/// other directory. They are sorted by name, each once. Files of a job that are only in a store are noted on standard error; a
+/// job without any other is refused.
 pub(crate) fn archives(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    for job in given.iter().filter_map(|path| known_job(path)) {
+        note_left_out(&job, &moved(&job)?);
+    }
+    let files = archives_here(given)?;
+    ensure!(
+        !files.is_empty(),
+        "no archive file is left in the job; copy files back from the store, or pass files instead of the job"
+    );
+    Ok(files)
+}
+
+/// Returns the same files, for readers of indexes: files that are only in a store are not noted, and may be all.
+fn archives_here(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for path in given {
         let path = &known_job(path).unwrap_or_else(|| path.clone());
@@ -96,7 +110,7 @@ pub(crate) fn archives(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
         let mut has_moved = false;
         let directories = match is_job(path) {
             true => {
-                has_moved = note_moved(path)?;
+                has_moved = !moved(path)?.is_empty();
                 places(path)?.archives
             }
             false => vec![path.clone()],
@@ -137,16 +151,14 @@ fn moved(job: &Path) -> Result<Vec<HandedOver>> {
     only_in_store(job).with_context(|| format!("cannot read {}/handed-over.jsonl", job.display()))
 }
 
-/// Notes archive files of a job that are only in a store, on standard error. Returns whether there are any.
-fn note_moved(job: &Path) -> Result<bool> {
-    let moved = moved(job)?;
-    if let Some(HandedOver { url: Some(url), .. }) = moved.first() {
-        let (count, job) = (moved.len(), job.display());
+/// Notes archive files of a job that were left out because they are only in a store, on standard error.
+fn note_left_out(job: &Path, files: &[HandedOver]) {
+    if let Some(HandedOver { url: Some(url), .. }) = files.first() {
+        let (count, job) = (files.len(), job.display());
         note(&format!(
             "left out {count} archive files of {job} that are only in the store, such as {url}; `opilio job handover {job} --list` lists them"
         ));
     }
-    Ok(!moved.is_empty())
 }
 
 /// Returns the files of the arguments that no crawl is writing. The others are noted on standard error.

@@ -21,6 +21,7 @@ use opilio_job::breakdown::Breakdown;
 use opilio_job::census::Census;
 use opilio_job::ledger::VisitCounts;
 use opilio_job::plugin_report::PluginReport;
+use opilio_job::process_record::ProcessEnd;
 use opilio_job::series::Sample;
 use opilio_job::share::{Share, ShareTaken};
 use opilio_stacks::KnownStack;
@@ -263,6 +264,9 @@ pub struct Status {
     pub job: PathBuf,
     /// State of the job.
     pub state: CrawlState,
+    /// End of the last process, if the job is `idle`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_end: Option<ProcessEnd>,
     /// Id of the process that runs the job.
     pub pid: Option<u32>,
     /// Time since this process began to crawl, in seconds.

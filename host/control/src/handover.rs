@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use opilio_crawl::{HandoverFile, HandoverStep, HandoverTotals, hand_over_job, handover_files};
+use opilio_job::alerts;
 use opilio_job::directory::JobLock;
+use opilio_job::handover::HandedOver;
 use opilio_profile::Profile;
 
 use super::delivery::{hold_at_rest, must_be_job, note, profile};
@@ -13,6 +15,7 @@ use super::{Author, ControlError, ErrorKind};
 pub struct HandoverAtRest {
     job: PathBuf,
     profile: Profile,
+    by: String,
     _held: JobLock,
 }
 
@@ -26,7 +29,7 @@ pub struct HandoverList {
 }
 
 impl HandoverAtRest {
-    /// Holds the job in `job`, and notes the hand-over in its log.
+    /// Holds the job in `job`.
     ///
     /// # Errors
     /// The directory is not a job, its profile names neither a store nor a command, or a process holds the job.
@@ -41,26 +44,43 @@ impl HandoverAtRest {
                     .to_owned(),
             ));
         }
-        // Before: the log is stored, too, and would have changed afterwards.
-        note(job, &by.to_string(), "handover", "begun")?;
         Ok(HandoverAtRest {
             job: job.to_owned(),
             profile,
+            by: by.to_string(),
             _held: held,
         })
     }
 
-    /// Hands over all files that were not handed over yet, with one attempt each. `say` receives the result for each file.
-    /// Returns the totals of the store and of the command.
+    /// Hands over all files that were not handed over yet, with one attempt each. `say` receives each file, or the reason for
+    /// which it was not handed over. Clears the alerts about such files, or renews them. Returns the totals of the store and of
+    /// the command.
     ///
     /// # Errors
     /// A key of the store is missing, or files of the job cannot be read.
     pub async fn run(
         self,
-        say: &mut dyn FnMut(HandoverStep),
+        say: &mut dyn FnMut(Result<HandedOver, String>),
     ) -> Result<Vec<HandoverTotals>, ControlError> {
-        let done = hand_over_job(&self.profile, &self.job, say).await;
-        done.map_err(|problem| ControlError::failure(&problem))
+        let (job, profile) = (&self.job, &self.profile);
+        // Logs are stored last. What is written into them after that would make them wait again.
+        let mut steps = |step| match step {
+            HandoverStep::Begun => {
+                if let Err(problem) = note(job, &self.by, "handover", "begun") {
+                    tracing::warn!("{}", problem.message);
+                }
+            }
+            HandoverStep::ArchiveDone => alerts::clear_handovers(job, profile),
+            HandoverStep::File(result) => say(result),
+        };
+        let totals = hand_over_job(profile, job, &mut steps).await;
+        let totals = totals.map_err(|problem| ControlError::failure(&problem))?;
+        for left in &totals {
+            if let Some(words) = left.leftover() {
+                alerts::raise_handover(job, profile, &left.to, &words);
+            }
+        }
+        Ok(totals)
     }
 }
 

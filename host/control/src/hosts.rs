@@ -207,7 +207,7 @@ impl HostSelection {
     fn value(&self, counts: &HostCounts, pages: Option<&HostPages>) -> u64 {
         let milliseconds = |at: Timestamp| u64::try_from(at.as_millisecond()).unwrap_or(0);
         match self.sort {
-            HostSort::Bytes => counts.succeeded.bytes,
+            HostSort::Bytes => counts.responses.bytes,
             HostSort::Documents => counts.documents(),
             HostSort::Errors => counts.errors(),
             HostSort::LastVisit => counts.last_visit.map_or(0, milliseconds),
@@ -250,7 +250,7 @@ impl JobAdmin<'_> {
                 }
                 totals.hosts += 1;
                 totals.documents += counts.documents();
-                totals.bytes += counts.succeeded.bytes;
+                totals.bytes += counts.responses.bytes;
                 totals.errors += counts.errors();
                 let pages = match which.sort {
                     HostSort::Freshness => self.pages_of(&host)?,
@@ -291,7 +291,7 @@ impl JobAdmin<'_> {
             let counts = ranked.counts;
             listened(say(CommandResponse::Host(Box::new(HostReport {
                 documents: counts.documents(),
-                bytes: counts.succeeded.bytes,
+                bytes: counts.responses.bytes,
                 errors: counts.errors(),
                 host,
                 counts,

@@ -356,6 +356,7 @@ mod tests {
         let status = Status {
             job: PathBuf::from("jobs/a"),
             state: CrawlState::Running,
+            last_end: None,
             pid: Some(7),
             elapsed_s: Some(1.5),
             uris: 3,

@@ -18,6 +18,7 @@ use super::{
 use opilio_crawl::live::{Cancelled, QueueCommandGuard};
 use opilio_job::census::Census;
 use opilio_job::job_log::JobLogGuard;
+use opilio_job::process_record::ProcessRecord;
 use opilio_job::share::{Share, ShareTaken};
 use opilio_job::transfer::queue_as_json;
 use opilio_visit::policy;
@@ -252,6 +253,10 @@ impl JobAdmin<'_> {
             None => Status {
                 job,
                 state: CrawlState::Idle,
+                last_end: ProcessRecord::read(self.job)
+                    .ok()
+                    .flatten()
+                    .and_then(|last| last.ended),
                 pid: None,
                 elapsed_s: None,
                 uris: 0,
@@ -275,6 +280,7 @@ impl JobAdmin<'_> {
                 Status {
                     job,
                     state,
+                    last_end: None,
                     pid: Some(std::process::id()),
                     elapsed_s: Some(progress.elapsed.as_secs_f64()),
                     uris: progress.uris,

@@ -37,7 +37,7 @@ pub struct SeedReport {
     pub fetched: Option<Timestamp>,
     /// Fetch status of its last visit; 0 before the first.
     pub status: i32,
-    /// `true` if its last visit had a response, possibly a redirect.
+    /// `true` if its last visit succeeded, possibly with a redirect. An error response is a failure.
     pub crawled: bool,
     /// Last URI of the chain of redirects at the last visit.
     #[serde(default, skip_serializing_if = "Option::is_none")]

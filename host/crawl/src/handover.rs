@@ -52,6 +52,10 @@ pub(crate) struct Handover {
     added: Notify,
     /// Number of files that this process has handed over.
     count: AtomicU64,
+    /// Logs, reports and packages that are left of those to be stored at the end.
+    others_left: AtomicU64,
+    /// Last failure.
+    problem: Mutex<Option<String>>,
 }
 
 enum Destination {
@@ -118,6 +122,8 @@ pub(crate) fn open(
             waiting: Mutex::default(),
             added: Notify::new(),
             count: AtomicU64::new(0),
+            others_left: AtomicU64::new(0),
+            problem: Mutex::default(),
         };
         handover.add_missing(&finished);
         Arc::new(handover)
@@ -286,9 +292,26 @@ impl Handover {
                     due: Instant::now() + self.pause(failures),
                     is_taken: false,
                 });
-                Err(format!("{} was not handed over: {why}", file.display()))
+                Err(self.failed(file, why))
             }
         }
+    }
+
+    /// Notes a failure for the totals, and returns it with the name of its file.
+    fn failed(&self, file: &Path, why: String) -> String {
+        let words = format!("{} was not handed over: {why}", file.display());
+        *self.last_problem() = Some(why);
+        words
+    }
+
+    /// Notes that the time for files at the end is over.
+    pub(crate) fn ran_out_of_time(&self) {
+        let words = "archive.store.finish-within is over".to_owned();
+        self.last_problem().get_or_insert(words);
+    }
+
+    fn last_problem(&self) -> MutexGuard<'_, Option<String>> {
+        self.problem.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Pause after a failure, with so many failures before it.
@@ -343,10 +366,12 @@ impl Handover {
 
     /// Files that this process has handed over, and those that wait.
     pub(crate) fn totals(&self) -> HandoverTotals {
+        let left = self.lock().len() as u64 + self.others_left.load(Ordering::Relaxed);
         HandoverTotals {
             to: self.name().to_owned(),
             files: self.count.load(Ordering::Relaxed),
-            left: self.lock().len() as u64,
+            left,
+            problem: self.last_problem().clone().filter(|_| left > 0),
         }
     }
 
@@ -358,26 +383,45 @@ impl Handover {
         }
     }
 
-    /// Stores logs, reports and packages, if this is a store, until one fails.
-    pub(crate) async fn put_other_files(&self, profile: &Profile) -> Result<(), String> {
+    /// Returns the logs, reports and packages that the store does not have, if this is a store.
+    fn missing_others(&self, profile: &Profile) -> Vec<PathBuf> {
         let Destination::Store(queue) = &self.to else {
-            return Ok(());
+            return Vec::new();
         };
-        if !self.is_allowed() {
-            return Err(
-                "logs were not handed over: this process does not have its part of the job now"
-                    .to_owned(),
-            );
-        }
-        let files = other_files(profile, &queue.job).into_iter();
-        for file in files.filter(|file| !self.is_done(file)) {
-            let stored = queue.store.put(&file, &self.record, true).await;
-            stored.map_err(|problem| {
+        let mut files = other_files(profile, &queue.job);
+        files.retain(|file| !self.is_done(file));
+        files
+    }
+
+    /// Stores logs, reports and packages, if this is a store. `say` receives each result, and returns whether to continue.
+    pub(crate) async fn put_other_files(
+        &self,
+        profile: &Profile,
+        mut say: impl FnMut(Result<HandedOver, String>) -> bool,
+    ) {
+        let Destination::Store(queue) = &self.to else {
+            return;
+        };
+        let files = self.missing_others(profile);
+        self.others_left
+            .store(files.len() as u64, Ordering::Relaxed);
+        for file in files {
+            let stored = match self.is_allowed() {
+                true => queue.store.put(&file, &self.record, true).await,
+                false => return,
+            };
+            if stored.is_ok() {
+                self.count.fetch_add(1, Ordering::Relaxed);
+                self.others_left.fetch_sub(1, Ordering::Relaxed);
+            }
+            let stored = stored.map_err(|problem| {
                 let why = opilio_stacks::chain(&problem);
-                format!("{} was not handed over: {why}", file.display())
-            })?;
+                self.failed(&file, why)
+            });
+            if !say(stored) {
+                return;
+            }
         }
-        Ok(())
     }
 
     /// Returns `true` if no file of the queue has failed.

@@ -42,6 +42,17 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
+    /// Decodes the counters of a store. Early stores lack their first number, the answered prerequisites.
+    pub(crate) fn stored(bytes: &[u8]) -> Result<Counters, FrontierError> {
+        decode("the counters", b"counters", bytes).or_else(|problem| {
+            let Some((encoding, numbers)) = bytes.split_first() else {
+                return Err(problem);
+            };
+            let with_first = [&[*encoding, 0], numbers].concat();
+            decode("the counters", b"counters", &with_first).map_err(|_| problem)
+        })
+    }
+
     pub(crate) fn arrival(&mut self) -> u64 {
         self.arrivals += 1;
         self.arrivals
@@ -489,6 +500,7 @@ impl<'f> Change<'f> {
                 LastOutcome::Succeeded => &mut statistics.succeeded,
                 LastOutcome::Failed => &mut statistics.failed,
                 LastOutcome::Disregarded => &mut statistics.disregarded,
+                LastOutcome::Prerequisite => &mut statistics.prerequisites,
             };
             *count = count.saturating_add_signed(change);
         }

@@ -18,7 +18,7 @@ use std::{
 use crate::{
     Frontier, FrontierConfig, FrontierError, Statistics,
     change::Counters,
-    store::{Store, decode, encode},
+    store::{Store, encode},
 };
 
 /// Repairs that are gathered before they are written.
@@ -223,7 +223,7 @@ impl<'c> Check<'c> {
 
     fn read_counters(&mut self) -> Result<(), FrontierError> {
         if let Some(bytes) = self.store.meta.get("counters")? {
-            match decode("the counters", b"counters", &bytes) {
+            match Counters::stored(&bytes) {
                 Ok(counters) => self.counters = counters,
                 Err(_) => {
                     self.found(InconsistencyKind::Malformed("meta"), b"counters");
@@ -249,6 +249,11 @@ impl<'c> Check<'c> {
             ("succeeded", &mut stored.succeeded, counted.succeeded),
             ("failed", &mut stored.failed, counted.failed),
             ("disregarded", &mut stored.disregarded, counted.disregarded),
+            (
+                "prerequisites",
+                &mut stored.prerequisites,
+                counted.prerequisites,
+            ),
             ("refusals", &mut self.counters.refusals, counted.refused),
         ] {
             if *stored != counted {

@@ -298,11 +298,16 @@ fn a_queue() {
         ranked_precedence: Some(20),
         failed: 21,
         failing: vec![1, 300],
+        last_failure: -2,
     };
     check(
         &record,
-        "010201020304050c0701011009021416180d010e00000f011001093139322e302e322e31110102039003050600122501000114150201ac02",
+        "010201020304050c0701011009021416180d010e00000f011001093139322e302e322e31110102039003050600122501000114150201ac0203",
     );
+    let mut early = encode(&record).unwrap();
+    early.pop();
+    let read: QueueRecord = decode("a queue", b"q", &early).unwrap();
+    assert_eq!((read.last_failure, &read.failing), (0, &record.failing));
 }
 
 #[test]
@@ -377,6 +382,7 @@ fn a_refusal() {
 #[test]
 fn the_counters() {
     let statistics = Statistics {
+        prerequisites: 39,
         discovered: 1,
         queued: 2,
         in_process: 0,
@@ -421,8 +427,23 @@ fn the_counters() {
             refusals: 31,
             withdrawn: 32,
         },
-        "01010200030405060708090a0b0c0d0e0f101112131415161718191a1b00212223242526001c1d3c1f20",
+        "0127010200030405060708090a0b0c0d0e0f101112131415161718191a1b00212223242526001c1d3c1f20",
     );
+}
+
+#[test]
+fn counters_of_early_stores_have_no_prerequisites() {
+    let with = Counters {
+        withdrawn: 32,
+        ..Counters::default()
+    };
+    let mut stored = encode(&with).unwrap();
+    assert_eq!(stored.remove(1), 0);
+    let read = Counters::stored(&stored).unwrap();
+    assert_eq!(format!("{read:?}"), format!("{with:?}"));
+    for damaged in [&stored[..stored.len() - 1], &[]] {
+        assert!(Counters::stored(damaged).is_err());
+    }
 }
 
 #[test]

@@ -103,7 +103,7 @@ impl BusyQueue {
 impl Memory {
     pub(crate) fn open(store: &Store) -> Result<Self, FrontierError> {
         let mut counters = match store.meta.get("counters")? {
-            Some(bytes) => decode("the counters", b"counters", &bytes)?,
+            Some(bytes) => Counters::stored(&bytes)?,
             None => Counters::default(),
         };
         counters.openings = counters.openings.wrapping_add(1);

@@ -12,7 +12,7 @@ use crate::{
     candidate::is_queue_name,
     change::{self, Change},
     frontier::uri_of,
-    instant,
+    instant, is_error_response,
     keys::{self, Rank},
     politeness::OWED_MAX,
     queue::QueueRecord,
@@ -670,7 +670,7 @@ fn include_one(change: &mut Change<'_>, known: ImportedUri) -> Result<(), Fronti
     if record.strategy.revisits() {
         let limits = change.config.waits(&known.candidate.uri, &record);
         let wait = match known.standing {
-            LastOutcome::Failed => limits.min,
+            LastOutcome::Failed if !is_error_response(known.status) => limits.min,
             _ => limits.max,
         };
         let rank = Rank {

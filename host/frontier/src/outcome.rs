@@ -90,7 +90,7 @@ impl Issue {
 /// The result of an issued URI.
 #[derive(Debug, Clone)]
 pub enum Outcome {
-    /// A response came, 404 included. The archive has as much of it as is kept.
+    /// A response came, error responses included. The archive has as much of it as is kept.
     Succeeded(Box<Success>),
     /// It was issued to be considered, and was. No request was sent, and it costs nothing.
     Considered {

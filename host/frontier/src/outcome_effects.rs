@@ -191,7 +191,8 @@ impl Turn<'_, '_> {
             self.change.now,
             self.change.config.history_length,
         );
-        self.change.stand(&mut self.record, LastOutcome::Succeeded);
+        let standing = LastOutcome::of_response(self.record.status, !is_counted);
+        self.change.stand(&mut self.record, standing);
         self.record.reason.clear();
         self.record.wait = wait.or(self.record.wait);
         if let Some(past) = self.record.history.first_mut() {
@@ -244,6 +245,7 @@ impl Turn<'_, '_> {
         let record = self.change.queue(queue)?;
         let queue_rests = record.fails(record_key, queue_after, is_prerequisite);
         let failures = if queue_rests {
+            record.last_failure = status;
             record.failures
         } else {
             attempts

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{
     FrontierConfig, PrecedencePolicy, QueueSettings, Tally, groups::GroupHold, instant,
@@ -61,6 +61,13 @@ pub(crate) struct QueueRecord {
     pub(crate) failed: u64,
     /// URIs that have failed in a row while it has not backed off, each once, by a hash of their record keys.
     pub(crate) failing: Vec<u64>,
+    /// Fetch status of the failure that it last backed off from; 0 if unknown. Records of early stores end before it.
+    #[serde(deserialize_with = "or_zero")]
+    pub(crate) last_failure: i32,
+}
+
+fn or_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i32, D::Error> {
+    Ok(i32::deserialize(deserializer).unwrap_or_default())
 }
 
 /// A queue's place in the queue order.
@@ -340,6 +347,8 @@ pub struct QueueReport {
     pub stands_back: bool,
     /// Times in a row that it has backed off as a whole, without a success since.
     pub failures: u32,
+    /// Fetch status of the failure that it backs off from; `None` if it does not back off.
+    pub last_failure: Option<i32>,
     /// The crawl-delay of its robots.txt, as written there.
     pub crawl_delay: Option<Duration>,
     /// The server group that limits it.
@@ -470,6 +479,8 @@ impl QueueReport {
             wake: wake.map(instant::timestamp),
             stands_back: record.turn.is_some() && group.is_some(),
             failures: record.failures,
+            last_failure: Some(record.last_failure)
+                .filter(|status| *status != 0 && record.failures > 0),
             crawl_delay: record.crawl_delay,
             group: record.group(config).map(str::to_owned),
             finished: record.finished,

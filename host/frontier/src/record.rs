@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use opilio_model::is_error_response;
 use opilio_uri::HopPath;
 use serde::{Deserialize, Serialize};
 
@@ -175,18 +176,43 @@ pub enum UriState {
     Faded,
 }
 
-/// Result of a URI's last completed visit.
+/// Result of a URI's last completed visit. Statistics, listings, reports and imports share it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum LastOutcome {
     /// It has not had a visit.
     #[default]
     Open,
-    /// A response came.
+    /// A response came, other than an error response.
     Succeeded,
-    /// It could not be fetched.
+    /// It could not be fetched, or the response was an error response (4xx, 5xx).
     Failed,
-    /// It was not to be fetched.
+    /// It was not to be fetched: robots.txt, the scope, a filter, a quota or an operator.
     Disregarded,
+    /// A prerequisite was answered: a DNS look-up, a robots.txt or a login. A robots.txt with status 404 is an answer, too.
+    Prerequisite,
+}
+
+impl LastOutcome {
+    /// Returns the outcome of a finished visit by its fetch status; 0 stands for a URI without a visit.
+    #[must_use]
+    pub fn of(status: i32, is_prerequisite: bool) -> LastOutcome {
+        match status {
+            0 => LastOutcome::Open,
+            1.. => LastOutcome::of_response(status, is_prerequisite),
+            // Crawler trap, too many hops, out of scope, blocked, quota, time, deleted, robots.txt.
+            -4999..=-4000 | -5999..=-5000 | -6999..=-6000 | -9998 => LastOutcome::Disregarded,
+            _ => LastOutcome::Failed,
+        }
+    }
+
+    /// Returns the outcome of a visit that got a response.
+    pub(crate) fn of_response(status: i32, is_prerequisite: bool) -> LastOutcome {
+        match (is_prerequisite, is_error_response(status)) {
+            (true, _) => LastOutcome::Prerequisite,
+            (false, true) => LastOutcome::Failed,
+            (false, false) => LastOutcome::Succeeded,
+        }
+    }
 }
 
 /// A successful visit, with the values for the URI's record.

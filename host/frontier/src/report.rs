@@ -458,11 +458,17 @@ impl UriFacts {
                 queue.group.as_deref().unwrap_or_default()
             ),
             QueueState::Snoozed => match queue.wake {
-                Some(wake) if queue.failures > 0 => write!(
-                    formatter,
-                    ", which backs off until {wake:.0} ({} in a row)",
-                    counted(queue.failures, "back-off")
-                ),
+                Some(wake) if queue.failures > 0 => {
+                    let count = counted(queue.failures, "back-off");
+                    write!(
+                        formatter,
+                        ", which backs off until {wake:.0} ({count} in a row"
+                    )?;
+                    if let Some(status) = queue.last_failure {
+                        write!(formatter, "; last failure: {}", status_words(status))?;
+                    }
+                    formatter.write_str(")")
+                }
                 Some(wake) => write!(formatter, ", which waits until {wake:.0}"),
                 None => formatter.write_str(", which waits"),
             },

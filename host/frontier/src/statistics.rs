@@ -10,15 +10,19 @@ use crate::Tally;
 /// Counters of one frontier, over all its processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Statistics {
+    // First, because the counters of early stores lack it: see `Counters::stored`.
+    /// Prerequisites whose last visit was answered: DNS look-ups, robots.txt files and logins.
+    #[serde(default)]
+    pub prerequisites: u64,
     /// URIs known.
     pub discovered: u64,
     /// URIs in a queue, without those in process.
     pub queued: u64,
     /// URIs issued and not yet finished.
     pub in_process: u64,
-    /// URIs whose last completed visit succeeded.
+    /// URIs whose last completed visit got a response other than an error response, without prerequisites.
     pub succeeded: u64,
-    /// URIs whose last completed visit failed.
+    /// URIs whose last completed visit failed, or got an error response (4xx, 5xx).
     pub failed: u64,
     /// URIs whose last completed visit was disregarded.
     pub disregarded: u64,
@@ -42,7 +46,7 @@ pub struct Statistics {
     #[serde(rename = "run_time_s", with = "opilio_model::seconds")]
     #[schema(value_type = f64)]
     pub run_time: Duration,
-    /// Tally of the crawl. Unlike `visits` and `succeeded`, it leaves out prerequisites.
+    /// Tally of the crawl, as quotas count: without prerequisites, and each URI with a response is a success.
     pub tally: Tally,
 }
 
@@ -102,6 +106,6 @@ impl Statistics {
     /// URIs that have completed a visit. Under revisit they are in a queue all the same.
     #[must_use]
     pub fn finished(&self) -> u64 {
-        self.succeeded + self.failed + self.disregarded
+        self.succeeded + self.failed + self.disregarded + self.prerequisites
     }
 }

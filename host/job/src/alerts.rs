@@ -6,8 +6,8 @@
 //! plugins that fail too often, … ─────────┴► store.rs ─► alerts.log, job.log, diagnostics; notify.rs ─► webhook, command
 //! ```
 
+mod at_rest;
 mod disk;
-mod given_up;
 mod notify;
 mod store;
 mod watch;
@@ -18,9 +18,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+pub use at_rest::{clear_handovers, give_up, raise_handover};
 pub use disk::free_space;
 pub use disk::rooms;
-pub use given_up::give_up;
 pub use notify::http_client;
 pub use notify::{Notice, Notifier};
 pub use store::AlertBoard;
@@ -81,7 +81,7 @@ pub enum AlertKind {
     Plugin,
     /// The crawl could not make one of its periodic checkpoints.
     Checkpoint,
-    /// Closed files could not be handed over. The crawl goes on, and the hand-over is retried.
+    /// Files could not be handed over. A running crawl retries; after its end, `opilio job handover` hands them over.
     Handover,
     /// Pages could not be rendered: Chromium is missing, does not start, or fails. They are archived as fetched.
     Browser,

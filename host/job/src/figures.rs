@@ -6,11 +6,12 @@ use opilio_frontier::Statistics;
 use crate::ledger::{Amount, Totals};
 
 /// URIs by the outcome of their last visit.
-pub fn outcomes(statistics: &Statistics) -> [(&'static str, u64); 3] {
+pub fn outcomes(statistics: &Statistics) -> [(&'static str, u64); 4] {
     [
         ("succeeded", statistics.succeeded),
         ("failed", statistics.failed),
         ("disregarded", statistics.disregarded),
+        ("prerequisites", statistics.prerequisites),
     ]
 }
 

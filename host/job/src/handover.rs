@@ -1,6 +1,7 @@
 //! Files of a job that were handed over: the record of these, and the store that takes them. The queue of files that wait is not
 //! here: a running crawl and `opilio job handover` share it in `host/crawl`.
 
+mod failure;
 mod folder_store;
 mod objects;
 mod record;

@@ -17,13 +17,13 @@ use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use opilio_frontier::{Frontier, SharedFrontier, is_error_response};
+use opilio_frontier::{Frontier, LastOutcome, SharedFrontier};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::log_files;
 
-use self::line::{CountedLine, Kind, Novelty};
+use self::line::{CountedLine, Novelty};
 
 pub use self::host_counts::HostCounts;
 pub(crate) use self::line::host as host_of;
@@ -63,16 +63,16 @@ pub struct Amount {
 pub struct Totals {
     /// Lines of `crawl.log`, and bytes of their content.
     pub all: Amount,
-    /// Visits with a response.
-    pub succeeded: Amount,
+    /// Visits with a response: documents, error responses and prerequisites.
+    pub responses: Amount,
     /// Of these, new or changed ones.
     pub novel: Amount,
     /// Of these, those whose payload was archived already.
     pub duplicate: Amount,
     /// Of these, those that the server answered with 304.
     pub not_modified: Amount,
-    /// Failed visits.
-    pub failed: u64,
+    /// Visits that failed without a response.
+    pub no_response: u64,
     /// Disregarded URIs.
     pub disregarded: u64,
     /// Responses that a filter took for a bot wall.
@@ -94,8 +94,8 @@ pub struct VisitCounts {
     pub documents: u64,
     /// Error responses (status 4xx and 5xx) to requests for documents.
     pub error_responses: u64,
-    /// Visits without a usable response.
-    pub failed: u64,
+    /// Visits that failed without a response.
+    pub no_response: u64,
     /// Visits that were refused: by robots.txt, the scope, a filter, a quota or an operator.
     pub disregarded: u64,
     /// Prerequisites that were answered: DNS look-ups, robots.txt files and logins.
@@ -106,9 +106,9 @@ impl Totals {
     /// Returns the visits by outcome.
     pub fn visits(&self) -> VisitCounts {
         VisitCounts {
-            documents: self.succeeded.uris - self.prerequisites - self.error_responses,
+            documents: self.responses.uris - self.prerequisites - self.error_responses,
             error_responses: self.error_responses,
-            failed: self.failed,
+            no_response: self.no_response,
             disregarded: self.disregarded,
             prerequisites: self.prerequisites,
         }
@@ -116,9 +116,14 @@ impl Totals {
 }
 
 impl VisitCounts {
+    /// Returns the failed visits, with a response and without.
+    pub fn failed(&self) -> u64 {
+        self.error_responses + self.no_response
+    }
+
     /// Returns the sum.
     pub fn all(&self) -> u64 {
-        self.documents + self.error_responses + self.failed + self.disregarded + self.prerequisites
+        self.documents + self.failed() + self.disregarded + self.prerequisites
     }
 }
 
@@ -331,41 +336,40 @@ impl LedgerSummary {
         totals.all.add(amount);
         totals.walls += u64::from(line.is_wall);
         self.statuses.entry(line.status).or_default().add(amount);
-        match line.kind() {
-            Kind::Failed => totals.failed += 1,
-            Kind::Disregarded => totals.disregarded += 1,
-            Kind::Succeeded => {
-                totals.succeeded.add(amount);
-                if line.is_prerequisite {
-                    totals.prerequisites += 1;
-                } else if is_error_response(line.status) {
-                    totals.error_responses += 1;
-                }
-                match line.novelty {
-                    Novelty::Novel => totals.novel.add(amount),
-                    Novelty::Duplicate => totals.duplicate.add(amount),
-                    Novelty::NotModified => totals.not_modified.add(amount),
-                }
-                let is_new = !self.media_types.contains_key(line.media_type);
-                let is_too_much =
-                    self.media_types.len() >= TYPES_MAX || line.media_type.len() > TYPE_BYTES_MAX;
-                let media_type = match is_new && is_too_much {
-                    true => "other",
-                    false => line.media_type,
-                };
-                self.media_types
-                    .entry(media_type.to_owned())
-                    .or_default()
-                    .add(amount);
-            }
+        match line.outcome() {
+            LastOutcome::Disregarded => totals.disregarded += 1,
+            LastOutcome::Prerequisite => totals.prerequisites += 1,
+            LastOutcome::Failed if line.is_response() => totals.error_responses += 1,
+            LastOutcome::Open | LastOutcome::Failed => totals.no_response += 1,
+            LastOutcome::Succeeded => {}
         }
+        if !line.is_response() {
+            return;
+        }
+        totals.responses.add(amount);
+        match line.novelty {
+            Novelty::Novel => totals.novel.add(amount),
+            Novelty::Duplicate => totals.duplicate.add(amount),
+            Novelty::NotModified => totals.not_modified.add(amount),
+        }
+        let is_new = !self.media_types.contains_key(line.media_type);
+        let is_too_much =
+            self.media_types.len() >= TYPES_MAX || line.media_type.len() > TYPE_BYTES_MAX;
+        let media_type = match is_new && is_too_much {
+            true => "other",
+            false => line.media_type,
+        };
+        self.media_types
+            .entry(media_type.to_owned())
+            .or_default()
+            .add(amount);
     }
 
     /// Updates the busiest hosts with the new counts of a host. Counts only grow, so a host that is not among the busiest never
     /// was.
     fn is_busy(&mut self, host: &str, counts: HostCounts) {
         let busiest = &mut self.busiest;
-        let uris = |counts: &HostCounts| counts.succeeded.uris;
+        let uris = |counts: &HostCounts| counts.responses.uris;
         if let Some(known) = busiest.iter_mut().find(|(known, _)| known == host) {
             known.1 = counts;
         } else if busiest.len() < BUSIEST_MAX {
@@ -394,7 +398,7 @@ impl Pending {
         if let Some(source) = line.source.map(clipped) {
             let counts = self.sources.entry(source.to_owned()).or_default();
             *counts.entry(line.status).or_default() += 1;
-            if line.kind() == Kind::Succeeded {
+            if line.is_response() {
                 let names = format!("{source}\0{host}");
                 *self.source_hosts.entry(names).or_default() += 1;
             }
@@ -612,11 +616,11 @@ mod tests {
                 uris: 7 * rounds,
                 bytes: 50 * rounds,
             },
-            succeeded: of(5),
+            responses: of(5),
             novel: of(3),
             duplicate: of(1),
             not_modified: of(1),
-            failed: rounds,
+            no_response: rounds,
             disregarded: rounds,
             walls: rounds,
             hosts: 3,
@@ -629,7 +633,7 @@ mod tests {
         let visits = VisitCounts {
             documents: 3 * rounds,
             error_responses: rounds,
-            failed: rounds,
+            no_response: rounds,
             disregarded: rounds,
             prerequisites: rounds,
         };
@@ -643,7 +647,7 @@ mod tests {
         let frontier = job.frontier.lock();
         let all = hosts(&frontier, None, 10).unwrap();
         assert_eq!(all.len(), 3);
-        assert_eq!(all[0].1.succeeded, of(4));
+        assert_eq!(all[0].1.responses, of(4));
         assert_eq!(
             (all[0].1.documents(), all[0].1.errors()),
             (2 * rounds, rounds)

@@ -7,7 +7,9 @@ pub mod filter;
 pub mod read;
 pub mod search;
 
+use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,7 +34,12 @@ pub struct JobLogs {
     progress: Log,
     scope: Option<Log>,
     ledger: Arc<Ledger>,
+    /// Number of plugin errors of each kind, by a hash of the kind.
+    fault_kinds: Mutex<HashMap<u64, u64>>,
 }
+
+/// Most kinds of plugin errors that are counted at the same time. Beyond it, counting begins anew.
+const FAULT_KINDS_MAX: usize = 1_000;
 
 impl JobLogs {
     /// Opens every log for appending. The ledger counts the lines of `crawl.log`.
@@ -55,6 +62,7 @@ impl JobLogs {
             progress: open("progress-statistics.log")?,
             scope: open_if(settings.scope, "scope.log")?,
             ledger,
+            fault_kinds: Mutex::default(),
         })
     }
 
@@ -180,16 +188,23 @@ impl JobLogs {
             .write(&format!("{now:.3} {page} {problem} {uri:?}\n"))
     }
 
-    /// Logs a plugin error: message and URI, the guest's stack frames and its log lines.
+    /// Logs a plugin error in a line. The first one of its kind is followed by the guest's stack frames and log lines; later
+    /// ones have their number.
     pub fn fault(&self, fault: &Fault) -> io::Result<()> {
-        let mut text = format!(
-            "{:.3} {} {} {}: {}\n",
+        let number = self.number_of(fault);
+        let line = format!(
+            "{:.3} {} {} {}: {}",
             Timestamp::now(),
             fault.plugin,
             fault.kind,
             fault.uri,
             one_line(&fault.message)
         );
+        if number > 1 {
+            let line = format!("{line} (error {number} of this kind)\n");
+            return self.runtime_errors.write(&line);
+        }
+        let mut text = line + "\n";
         if let Some(described) = &fault.described {
             text.push_str(&format!("    of {}\n", one_line(described)));
         }
@@ -200,6 +215,24 @@ impl JobLogs {
             text.push_str(&format!("    said {}\n", one_line(&line.to_string())));
         }
         self.runtime_errors.write(&text)
+    }
+
+    /// Counts an error. Errors of a plugin are of one kind if they trap at the same place; without a place, if their messages
+    /// are the same.
+    fn number_of(&self, fault: &Fault) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (&fault.plugin, fault.kind, &fault.backtrace).hash(&mut hasher);
+        if fault.backtrace.is_empty() {
+            fault.message.hash(&mut hasher);
+        }
+        let kinds = self.fault_kinds.lock();
+        let mut kinds = kinds.unwrap_or_else(PoisonError::into_inner);
+        if kinds.len() >= FAULT_KINDS_MAX {
+            kinds.clear();
+        }
+        let count = kinds.entry(hasher.finish()).or_default();
+        *count += 1;
+        *count
     }
 }
 
@@ -376,6 +409,43 @@ mod tests {
             lines[3]
         );
         assert!(lines[4].contains(" bytes, more than 253 "), "{}", lines[4]);
+    }
+
+    #[test]
+    fn the_stack_of_a_plugin_error_is_logged_once_and_each_error_has_a_line() {
+        let home = tempfile::tempdir().unwrap();
+        let logs = logs(home.path(), None);
+        let fault = |uri: &str, message: &str, frame: &str| Fault {
+            plugin: "html".into(),
+            described: Some("html 1.0.0".into()),
+            uri: uri.into(),
+            kind: opilio_sandbox::FaultKind::Trap,
+            message: message.to_owned(),
+            backtrace: Box::new([frame.to_owned()]),
+            log: Vec::new(),
+        };
+        for one in [
+            fault("http://a.org/", "no title", "parse"),
+            fault("http://a.org/b", "no title of b", "parse"),
+            fault("http://a.org/c", "no title", "read"),
+        ] {
+            logs.fault(&one).unwrap();
+        }
+        let text = fs::read_to_string(home.path().join("runtime-errors.log")).unwrap();
+        let lines = text.lines().map(|line| match line.starts_with(' ') {
+            true => line,
+            false => &line[25..],
+        });
+        let expected = [
+            "html trap http://a.org/: no title",
+            "    of html 1.0.0",
+            "    at parse",
+            "html trap http://a.org/b: no title of b (error 2 of this kind)",
+            "html trap http://a.org/c: no title",
+            "    of html 1.0.0",
+            "    at read",
+        ];
+        assert_eq!(lines.collect::<Vec<_>>(), expected);
     }
 
     #[test]

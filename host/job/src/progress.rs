@@ -69,13 +69,42 @@ pub struct Summary {
     pub handovers: Vec<HandoverTotals>,
 }
 
+impl Summary {
+    /// Describes the end, and the files that were left when it came.
+    pub fn outcome(&self) -> String {
+        let left = self.handovers.iter().filter_map(HandoverTotals::leftover);
+        let parts: Vec<String> = [self.end.to_string()].into_iter().chain(left).collect();
+        parts.join("; ")
+    }
+}
+
 /// Files that a process has handed over to a store or a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HandoverTotals {
     /// URL of the store, or `on-close` for the command.
     pub to: String,
-    /// Number of archive files and indexes that this process has handed over.
+    /// Number of files that this process has handed over.
     pub files: u64,
-    /// Number of archive files and indexes that were not handed over yet.
+    /// Number of files that were not handed over yet.
     pub left: u64,
+    /// Last failure, if files are left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+impl HandoverTotals {
+    /// Describes the files that are left when no process runs the job, and the command for them; `None` if all were handed over.
+    pub fn leftover(&self) -> Option<String> {
+        let files = match self.left {
+            0 => return None,
+            1 => "1 file was".to_owned(),
+            left => format!("{left} files were"),
+        };
+        let to = &self.to;
+        let cause = self.problem.as_ref();
+        let cause = cause.map_or_else(String::new, |problem| format!(" ({problem})"));
+        Some(format!(
+            "{files} not handed over to {to}{cause}; `opilio job handover JOB` does so"
+        ))
+    }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use opilio_frontier::{status_remedy, status_words};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Most seeds that are listed with the reason why they were not fetched.
 pub const LISTED_MAX: usize = 10;
@@ -33,12 +33,12 @@ pub enum SeedOutcome {
 }
 
 /// Seed that could not be fetched.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeedFailure {
     /// The seed.
     pub uri: String,
     /// Last URI of its redirects.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redirect: Option<String>,
     /// Fetch status of the last visit, at the end of the redirects.
     pub status: i32,
@@ -79,6 +79,20 @@ impl SeedOutcomes {
     /// Returns the number of seeds that were visited and not fetched.
     pub fn failures(&self) -> usize {
         self.all - self.fetched - self.unvisited
+    }
+}
+
+impl SeedFailure {
+    /// Adds the error of the same failure from those that an earlier process has kept.
+    pub fn recall(&mut self, kept: &[SeedFailure]) {
+        let is_same = |before: &&SeedFailure| {
+            (&before.uri, &before.redirect, before.status)
+                == (&self.uri, &self.redirect, self.status)
+        };
+        let before = kept.iter().find(is_same);
+        if let Some(before) = before.filter(|before| before.error.starts_with(&self.error)) {
+            self.error.clone_from(&before.error);
+        }
     }
 }
 
@@ -138,6 +152,19 @@ mod tests {
         }
         assert_eq!(outcomes.failures(), 2 * LISTED_MAX);
         assert_eq!(outcomes.failed.len(), LISTED_MAX);
+    }
+
+    #[test]
+    fn a_later_process_knows_the_error_of_the_same_failure() {
+        let kept = [failure(-4, "no answer"), failure(-2, "cannot connect")];
+        for (mut failed, error) in [
+            (failure(-2, ""), "cannot connect"),
+            (failure(-4, "another"), "another"),
+            (failure(-3, ""), ""),
+        ] {
+            failed.recall(&kept);
+            assert_eq!(failed.error, error, "{}", failed.status);
+        }
     }
 
     #[test]

@@ -49,9 +49,9 @@ pub struct Sample {
     pub queued: u64,
     /// URIs in process.
     pub in_process: u64,
-    /// URIs whose last visit succeeded.
+    /// URIs whose last visit succeeded: with a response other than an error response, without prerequisites.
     pub succeeded: u64,
-    /// URIs whose last visit failed.
+    /// URIs whose last visit failed, error responses included.
     pub failed: u64,
     /// URIs whose last visit was disregarded.
     pub disregarded: u64,
@@ -67,7 +67,7 @@ pub struct Sample {
     pub unknown: u64,
     /// Retries.
     pub retries: u64,
-    /// Failed visits.
+    /// Visits that failed without a response.
     pub failures: u64,
     /// Responses that a filter took for a bot wall.
     pub walls: u64,
@@ -109,7 +109,7 @@ impl Sample {
             not_modified: revisits.not_modified,
             unknown: revisits.unknown,
             retries: statistics.retries,
-            failures: totals.failed,
+            failures: totals.no_response,
             walls: totals.walls,
             faults,
             overdue: statistics.overdue.counts.to_vec(),

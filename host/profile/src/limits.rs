@@ -25,8 +25,8 @@ pub struct LimitsFile {
     /// crawls end when no URIs are left.
     pub fetched: CountWritten,
 
-    /// Succeeded URIs after which the crawl ends, each counted once; a 404 is a success. Default `"none"`: no limit; most
-    /// crawls end when no URIs are left.
+    /// URIs with a response after which the crawl ends, each counted once, whatever its status. Default `"none"`: no limit;
+    /// most crawls end when no URIs are left.
     pub succeeded: CountWritten,
 
     /// Documents with new or changed content after which the crawl ends. Default `"none"`: no limit; most crawls end when no

@@ -228,6 +228,16 @@ pub(crate) fn read(line: &str) -> Result<Line, (String, String)> {
         let problem = format!("look-ups are no seeds: {}", quote(text));
         return Err((problem, "write the URL of a page on that host".to_owned()));
     }
+    let is_word = |host: &str| !host.contains(['.', ':']) && host != "localhost";
+    if Uri::parse(text).is_err() && uri.host().is_some_and(is_word) {
+        return Err((
+            format!("not a seed: {}: its host has no dot", quote(text)),
+            format!(
+                "if it is a host of your network, write {}",
+                quote(uri.as_str())
+            ),
+        ));
+    }
     let surt_prefix = implied_surt_prefix(text).map_err(fault)?;
     let uri = uri.without_userinfo();
     Ok(Line::Seed(Seed { uri, surt_prefix }))

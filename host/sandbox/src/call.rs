@@ -245,14 +245,15 @@ fn plain(name: &str) -> String {
 }
 
 /// The guest's last error message, such as the message of its panic; or its last warning, such as the text of an exception that
-/// it printed.
+/// it printed. The stack that a panic of Go logs with its message is left out.
 fn last_words(log: &[LogLine]) -> Option<&str> {
     let last = |level| {
         let said = |line: &&LogLine| line.level == level && !line.message.trim().is_empty();
         log.iter().rfind(said)
     };
     let said = last(LogLevel::Error).or_else(|| last(LogLevel::Warn))?;
-    Some(clip(said.message.trim(), WORDS_BYTES_MAX))
+    let message = said.message.split("\ngoroutine ").next();
+    Some(clip(message.unwrap_or_default().trim(), WORDS_BYTES_MAX))
 }
 
 /// State in the store of a call.

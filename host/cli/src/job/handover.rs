@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::Args;
 use indicatif::{HumanBytes, HumanCount};
 use opilio_control::{Author, HandoverAtRest};
-use opilio_crawl::{HandoverFile, HandoverState, HandoverStep};
+use opilio_crawl::{HandedOver, HandoverFile, HandoverState};
 use serde_json::json;
 
 use super::JobTarget;
@@ -48,15 +48,15 @@ pub(super) async fn run(args: &HandoverArgs) -> Result<u8> {
         Err(problem) => return Ok(refused(&problem)),
     };
     let spinner = terminal::spinner("handing files over");
-    let mut say = |step: HandoverStep| {
-        spinner.suspend(|| match (&step, json) {
-            (HandoverStep::Done(done), true) => terminal::outln!("{}", json!(done)),
-            (HandoverStep::Done(done), false) => {
+    let mut say = |result: Result<HandedOver, String>| {
+        spinner.suspend(|| match (&result, json) {
+            (Ok(done), true) => terminal::outln!("{}", json!(done)),
+            (Ok(done), false) => {
                 let to = done.url.as_deref().unwrap_or("taken");
                 terminal::outln!("{}", terminal::line(&format!("{} -> {to}", done.file)));
             }
-            (HandoverStep::Failed(why), true) => terminal::outln!("{}", json!({"problem": why})),
-            (HandoverStep::Failed(why), false) => terminal::outln!("{}", terminal::line(why)),
+            (Err(why), true) => terminal::outln!("{}", json!({"problem": why})),
+            (Err(why), false) => terminal::outln!("{}", terminal::line(why)),
         });
     };
     let totals = handover.run(&mut say).await;

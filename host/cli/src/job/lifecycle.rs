@@ -13,14 +13,13 @@ use opilio_console::{
     is_on_its_way, is_seen_to, last_words,
 };
 use opilio_control::{Command, CommandResponse};
-use opilio_crawl::{CrawlError, JobPart};
+use opilio_crawl::{CrawlError, JobPart, ProcessEndKind, ProcessRecord};
 
 use super::JobTarget;
 use super::send::{ask, ask_only_here, user};
 use crate::crawl::{component_cache, profile_source_of, refused};
-use crate::exit;
 use crate::job_directory::{JOBS, existing_job, known_job, new_job};
-use crate::terminal;
+use crate::{exit, figures, terminal};
 
 /// Interval between checks of a started process until it has its job.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
@@ -128,8 +127,12 @@ fn line(job: &JobOverview, width: usize) -> Result<String> {
     let state = serde_json::to_value(job.state)?;
     let state = state.as_str().unwrap_or_default();
     let why = terminal::line(job.ended_why.as_deref().unwrap_or_default());
+    let alerts = match job.alerts {
+        0 => String::new(),
+        count => figures::numbered(count, "alert"),
+    };
     let line = format!(
-        "{:width$}  {state:<8}  {:>10} URIs  {:>10} queued  {why}",
+        "{:width$}  {state:<8}  {:>10} URIs  {:>10} queued  {alerts:<9}  {why}",
         job.name, job.uris, job.queued
     );
     Ok(line.trim_end().to_owned())
@@ -137,27 +140,30 @@ fn line(job: &JobOverview, width: usize) -> Result<String> {
 
 /// Shows the state of a job. For a job without a process it shows what the job waits for, or how it ended.
 pub(crate) async fn status(target: &JobTarget) -> Result<u8> {
-    let code = ask(target, Command::Status)?;
     if target.json || opilio_control::is_reachable(&target.job) {
-        return Ok(code);
+        return ask(target, Command::Status);
     }
     // A job that cannot be opened, because its profile now has an error, has ended like any other.
-    let Ok((folder, name)) = existing(&target.job) else {
-        return Ok(code);
+    let found = match existing(&target.job) {
+        Ok((folder, name)) => {
+            let mut jobs = glance(&folder).await.into_iter();
+            jobs.find(|job| job.name == name)
+        }
+        Err(_) => None,
     };
-    let jobs = glance(&folder).await;
-    let found = jobs.into_iter().find(|job| job.name == name);
     // A process that was refused has reported that in its log only.
     let known = found.as_ref().map(|job| job.ended.or(job.started));
-    if let Some((job, why)) = found.and_then(|job| Some((job.state, job.ended_why?))) {
-        let state = serde_json::to_value(job)?;
+    if let Some(job) = found {
+        let state = serde_json::to_value(job.state)?;
         let state = state.as_str().unwrap_or_default();
-        let why = match why.starts_with(state) {
-            true => why,
-            false => format!("{state}: {why}"),
+        let words = match job.ended_why {
+            Some(why) if why.starts_with(state) => why,
+            Some(why) => format!("{state}: {why}"),
+            None => state.to_owned(),
         };
-        terminal::outln!("{:>14}  {}", "why", terminal::line(&why));
+        terminal::outln!("{:>14}  {}", "state", terminal::line(&words));
     }
+    let code = ask(target, Command::Status)?;
     if let Some(said) = known.and_then(|known| said_since(&target.job, known)) {
         let said = terminal::lines(&said).replace('\n', "\n                ");
         terminal::outln!("{:>14}  {said}", "process log");
@@ -284,32 +290,33 @@ fn print_done(target: &JobTarget, command: &str, result: &str) -> Result<u8> {
 }
 
 /// Makes a job.
-#[expect(
-    clippy::print_stderr,
-    reason = "errors are for the person at the terminal"
-)]
 pub(crate) fn new(args: NewArgs) -> Result<u8> {
     let (folder, name) = split(&args.job)?;
     let made = folder.make(NewJob {
         name: name.clone(),
-        profile: profile_source_of(&args.profile, Some(folder.path())),
+        profile: profile_source_of(&args.profile, folder.path()),
         seeds: args.seed,
         contact_url: args.contact_url,
     });
     match made {
-        Ok(notes) if notes.is_empty() => {}
-        Ok(notes) => eprintln!("{notes}"),
-        Err(JobsFolderError::Crawl(CrawlError::Profile(faults))) => return Ok(refused(&faults)),
-        Err(problem @ JobsFolderError::Name(_)) => {
-            eprintln!("opilio: {problem}");
-            return Ok(exit::USAGE);
+        Ok(notes) => {
+            if !notes.is_empty() {
+                eprintln!("{notes}");
+            }
+            print_made(&folder.path().join(&name));
         }
+        Err(JobsFolderError::Crawl(CrawlError::Profile(faults))) => return Ok(refused(&faults)),
         Err(other) => return Err(other.into()),
     }
     match args.start {
         true => start_named(&folder, &name),
         false => Ok(exit::OK),
     }
+}
+
+fn print_made(job: &Path) {
+    let job = job.display();
+    terminal::outln!("created job {job}; opilio job start {job} starts it");
 }
 
 /// Starts a job.
@@ -327,6 +334,12 @@ fn start_named(folder: &Folder, name: &str) -> Result<u8> {
     let job = folder.job(name)?;
     if opilio_crawl::is_held(&job)? {
         bail!("job {} is already running", job.display());
+    }
+    if is_finished(&job) {
+        terminal::outln!(
+            "the job is finished: nothing is left to fetch; opilio job clone {} NAME makes a new job with its profile and seeds",
+            job.display()
+        );
     }
     if is_seen_to(folder.path()) {
         let _held = Orders::hold(&job);
@@ -362,9 +375,13 @@ fn start_named(folder: &Folder, name: &str) -> Result<u8> {
     };
     let code = ended.code().and_then(|code| u8::try_from(code).ok());
     match code {
-        Some(code @ (exit::OK | exit::LIMIT | exit::NO_SEED)) => {
+        Some(code @ (exit::OK | exit::LIMIT | exit::NO_SEED | exit::NOT_HANDED_OVER)) => {
+            let ended = ProcessRecord::read(&job).ok().flatten();
+            let ended = ended.and_then(|record| record.ended);
+            let why = ended.map_or_else(String::new, |ended| format!(" ({})", ended.why));
             terminal::outln!(
-                "started, and already ended; opilio job status {} shows the result",
+                "started, and already ended{}; opilio job status {} shows the result",
+                terminal::line(&why),
                 job.display()
             );
             Ok(code)
@@ -378,6 +395,15 @@ fn start_named(folder: &Folder, name: &str) -> Result<u8> {
             Ok(code.unwrap_or(exit::FAILED))
         }
     }
+}
+
+/// Returns `true` if the last process of the job has left nothing to fetch.
+fn is_finished(job: &Path) -> bool {
+    let last = ProcessRecord::read(job).ok().flatten();
+    last.is_some_and(|last| {
+        let how = last.ended.map(|ended| ended.how);
+        how == Some(ProcessEndKind::Finished) && last.statistics.queued == 0
+    })
 }
 
 fn order(orders: &Orders, job: &Path) -> Result<()> {
@@ -400,7 +426,7 @@ pub(crate) fn copy(args: &CloneArgs) -> Result<u8> {
             folder.path().display()
         );
     };
-    folder.copy(&name, new)?;
+    print_made(&folder.copy(&name, new)?);
     Ok(exit::OK)
 }
 
@@ -425,6 +451,13 @@ pub(crate) fn delete(args: &DeleteArgs) -> Result<u8> {
         }
     }
     folder.delete(&name, args.archive)?;
+    match args.archive {
+        true => terminal::outln!("deleted job {name} with its archive, logs and reports"),
+        false => terminal::outln!(
+            "deleted the state of job {name}; its archive, logs and reports are in {}",
+            args.job.display()
+        ),
+    }
     Ok(exit::OK)
 }
 
@@ -433,7 +466,7 @@ pub(super) fn existing(job: &Path) -> Result<(Folder, String)> {
     let folder = std::path::absolute(job)?;
     match folder.parent().filter(|folder| folder.is_dir()) {
         Some(_) => split(job),
-        None => bail!("job {} not found", job.display()),
+        None => Err(JobsFolderError::Unknown(job.display().to_string()).into()),
     }
 }
 

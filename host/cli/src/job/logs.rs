@@ -72,7 +72,8 @@ struct ColumnArgs {
     /// crawl.log: print only visits of this host, without its subdomains.
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
-    /// crawl.log: print only visits with an annotation that names this plugin.
+    /// Print only lines about this plugin: in crawl.log visits with an annotation that names it, in runtime-errors.log its errors,
+    /// in scope.log its decisions, in alerts.log and job.log its alerts and the commands on it.
     #[arg(long, value_name = "PLUGIN")]
     plugin: Option<String>,
 }
@@ -142,7 +143,7 @@ pub(super) fn run(args: LogsArgs) -> Result<u8> {
     let log = file.file_name().unwrap_or_default().to_string_lossy();
     if filter.needs_columns() && !log.starts_with("crawl.log") {
         return usage(&format!(
-            "{log} has no such columns; --status, --media-type, --host and --plugin select lines of crawl.log"
+            "{log} has no such columns; --status, --media-type and --host select lines of crawl.log"
         ));
     }
     if let Some(table) = &args.parquet {

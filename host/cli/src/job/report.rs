@@ -133,7 +133,7 @@ pub(crate) fn breakdown(breakdown: &Breakdown, out: &mut dyn Write) -> io::Resul
     }
     for row in &breakdown.hosts {
         let host = terminal::line(&row.host);
-        let amount = row.counts.succeeded;
+        let amount = row.counts.responses;
         writeln!(
             out,
             "{:>10}  {host}  {}",

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use opilio_archive::{CdxjEntry, MergedIndex, forget_catalogues, index, index_path, write_index};
 
-use super::{answer, archives, moved, note};
+use super::{answer, archives, archives_here, moved, note, note_left_out};
 use crate::job_directory::known_job;
 use crate::{exit, terminal};
 
@@ -41,7 +41,10 @@ pub(super) struct IndexArgs {
 
 /// Runs the command.
 pub(super) fn run(args: &IndexArgs) -> Result<u8> {
-    let files = archives(&args.files)?;
+    let files = match args.merge {
+        true => archives_here(&args.files)?,
+        false => archives(&args.files)?,
+    };
     if args.beside {
         for file in &files {
             let (entries, path) = (args.entries(file)?, index_path(file));
@@ -61,9 +64,10 @@ pub(super) fn run(args: &IndexArgs) -> Result<u8> {
     let mut merged = MergedIndex::new(&folder);
     let jobs = args.files.iter().filter_map(|path| known_job(path));
     for job in jobs.filter(|_| args.merge) {
-        for file in moved(&job)? {
-            merged.add_index_of(&file.path(&job));
-        }
+        // Their indexes stay in the job.
+        let mut left_out = moved(&job)?;
+        left_out.retain(|file| !merged.add_index_of(&file.path(&job)));
+        note_left_out(&job, &left_out);
     }
     for file in &files {
         if !(args.merge && merged.add_index_of(file)) {

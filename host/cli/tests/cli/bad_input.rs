@@ -66,7 +66,7 @@ fn a_profile_that_is_not_there_is_said_to_be_missing() {
         &Home::new(),
         &["continous", "--seed", SEED],
         &[
-            "continous: no built-in profile",
+            "continous: no profile, file or job named \"continous\"",
             "did you mean \"continuous\"?",
         ],
     );

@@ -73,8 +73,14 @@ async fn stored_files_leave_the_job_and_what_needs_them_says_where_they_are() {
     assert_eq!(moved.count(), stored.len(), "{list}");
 
     let read = home.run(&["warc", "index", "store/tree/warcs"]).code(0).out;
-    let merged = home.run(&["warc", "index", "--merge", "jobs/tree"]);
-    assert_eq!(merged.code(0).out, read);
+    let merged = home.run(&["warc", "index", "--merge", "jobs/tree"]).code(0);
+    assert_eq!((&*merged.out, &*merged.err), (&*read, ""));
+    let listed = home.run(&["warc", "ls", "jobs/tree"]).code(1);
+    assert!(
+        listed.err.contains("only in the store, such as file:///"),
+        "{listed:?}"
+    );
+    assert!(listed.err.contains("no archive file is left"), "{listed:?}");
     let refused = home.run(&["package", "jobs/tree", "-o", "a.wacz"]).code(1);
     assert!(refused.err.contains("copy them back"), "{refused:?}");
 
@@ -109,12 +115,28 @@ async fn stored_files_leave_the_job_and_what_needs_them_says_where_they_are() {
 async fn files_that_no_store_took_are_handed_over_later() {
     let (home, web) = (Home::new(), tree(PAGES, 8000).await);
     profile(&home, "");
-    let ended = run(&home, &crawl(&web, "job")).code(0);
+    let ended = run(&home, &crawl(&web, "job")).code(6);
     assert!(ended.out.contains("opilio job handover"), "{ended:?}");
     let log = fs::read_to_string(home.job().join("logs/job.log")).unwrap();
     assert!(log.contains("alert handover file:///"), "{log}");
-    let alerts = home.run(&["job", "alerts", "job", "--json"]).code(0).out;
-    assert!(alerts.contains("\"handover\""), "{alerts}");
+    let alert = || -> Value {
+        let alerts = home.run(&["job", "alerts", "job", "--json"]).code(0).out;
+        serde_json::from_str(alerts.lines().next().unwrap()).unwrap()
+    };
+    let left = alert();
+    assert_eq!(
+        (&left["kind"], &left["until"]),
+        (&json!("handover"), &Value::Null)
+    );
+    let message = left["message"].as_str().unwrap();
+    assert!(
+        message.contains(" files were not handed over to file:///"),
+        "{message}"
+    );
+    assert!(message.contains("mount it"), "{message}");
+    assert!(message.contains("opilio job handover JOB"), "{message}");
+    let listed = || home.run(&["job", "list", "job"]).code(0).out;
+    assert!(listed().contains("  1 alert "), "{}", listed());
     home.run(&["job", "handover", "job", "--list"]).code(1);
     let refused = home.run(&["job", "handover", "job"]).code(1);
     assert!(refused.out.contains("mount it"), "{refused:?}");
@@ -124,6 +146,13 @@ async fn files_that_no_store_took_are_handed_over_later() {
     let last: Value = serde_json::from_str(done.out.lines().last().unwrap()).unwrap();
     assert_eq!(last["left"], 0, "{done:?}");
     home.run(&["job", "handover", "job", "--list"]).code(0);
+    assert!(alert()["until"].is_string(), "{}", alert());
+    assert!(!listed().contains("alert"), "{}", listed());
+    // Nothing is left, so nothing is sent, and the log does not change.
+    let log = fs::read(home.job().join("logs/job.log")).unwrap();
+    let again = home.run(&["job", "handover", "job", "--json"]).code(0);
+    assert_eq!(again.out.lines().count(), 1, "{again:?}");
+    assert_eq!(fs::read(home.job().join("logs/job.log")).unwrap(), log);
     let warcs = home.job().join("warcs");
     let stored = home.path().join("store/job/warcs");
     for name in names(&warcs, "") {
@@ -153,7 +182,7 @@ async fn a_daemon_packs_a_job_and_hands_it_over() {
     let (home, web) = (Home::new(), tree(5, 8000).await);
     let store = home.path().join("store");
     profile(&home, "");
-    run(&home, &crawl(&web, "jobs/tree")).code(0);
+    run(&home, &crawl(&web, "jobs/tree")).code(6);
     home.profile("");
     run(&home, &crawl(&web, "jobs/bare")).code(0);
     let daemon = Daemon::start(&home, &["--no-auth"]);

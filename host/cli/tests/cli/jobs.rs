@@ -14,9 +14,14 @@ async fn jobs_are_copied_listed_and_deleted_without_a_daemon() {
     let gate = Gate::serve(&[("/", "x")]);
     let home = Home::new();
     make(&home, "jobs/one", &gate.url("/"));
-    home.run(&["job", "clone", "jobs/one", "two"]).code(0);
-    let taken = home.run(&["job", "clone", "jobs/one", "two"]).code(1);
-    assert!(taken.err.contains("two"), "{taken:?}");
+    let copied = home.run(&["job", "clone", "jobs/one", "two"]).code(0);
+    assert!(copied.out.starts_with("created job "), "{copied:?}");
+    // A name in use is an error of the command line, whatever the command.
+    let new = ["job", "new", "jobs/two", "--profile", "snapshot"];
+    for taken in [&["job", "clone", "jobs/one", "two"][..], &new] {
+        let taken = home.run(taken).code(2);
+        assert!(taken.err.contains("two\" already exists"), "{taken:?}");
+    }
     let states = || -> Vec<(String, String)> {
         let listed = home.run(&["job", "list", "jobs", "--json"]).code(0).out;
         let jobs = listed.lines().map(|line| {
@@ -40,16 +45,20 @@ async fn jobs_are_copied_listed_and_deleted_without_a_daemon() {
     gate.open();
     until("two is stopped", || states()[1] == is("two", "stopped")).await;
 
-    let elsewhere = home.run(&["job", "start", "typo/one"]).code(1);
+    let elsewhere = home.run(&["job", "start", "typo/one"]).code(2);
     assert!(
-        elsewhere.err.contains("job typo/one not found"),
+        elsewhere.err.contains("job \"typo/one\" not found"),
         "{elsewhere:?}"
     );
     assert!(!home.path().join("typo").exists());
     let unasked = home.run(&["job", "delete", "jobs/one"]).code(1);
     assert!(unasked.err.contains("pass --yes"), "{unasked:?}");
-    home.run(&["job", "delete", "jobs/one", "--yes"]).code(0);
-    let gone = home.run(&["job", "delete", "jobs/one", "--yes"]).code(1);
+    let deleted = home.run(&["job", "delete", "jobs/one", "--yes"]).code(0);
+    assert!(
+        deleted.out.starts_with("deleted the state of job one"),
+        "{deleted:?}"
+    );
+    let gone = home.run(&["job", "delete", "jobs/one", "--yes"]).code(2);
     assert!(gone.err.contains("\"one\""), "{gone:?}");
     assert_eq!(states(), [is("two", "stopped")]);
     let all = ["job", "delete", "jobs/two", "--archive", "--yes"];
@@ -100,7 +109,10 @@ async fn a_job_that_waits_says_so_and_can_be_stopped_before_it_begins() {
     until("b waits", || daemon.state("b") == "waiting").await;
 
     let status = home.run(&["job", "status", "jobs/b"]).code(0).out;
-    assert!(status.contains("why  waiting for a free place"), "{status}");
+    assert!(
+        status.contains("state  waiting for a free place"),
+        "{status}"
+    );
     let result = |answer: Value| answer["result"].as_str().unwrap().to_owned();
     assert_eq!(
         result(daemon.post("/jobs/b/pause", None, 200)),
@@ -126,7 +138,8 @@ async fn a_job_that_waits_says_so_and_can_be_stopped_before_it_begins() {
     gate.open();
     until("a is finished", || daemon.state("a") == "finished").await;
     let status = home.run(&["job", "status", "jobs/a"]).code(0).out;
-    assert!(status.contains("why  finished: no URIs left"), "{status}");
+    assert!(status.contains("state  finished: no URIs left"), "{status}");
+    assert!(!status.contains("idle"), "{status}");
     let log = home.run(&["job", "log", "jobs/a"]).code(0).out;
     assert!(log.contains("crawl begin => new job"), "{log}");
     let log = home.run(&["job", "log", "jobs/b"]).code(0).out;

@@ -38,10 +38,12 @@ async fn a_crawl_that_fetches_no_seed_says_why_and_has_an_exit_code_of_its_own()
     let again = home.run(&["crawl", "job", "--json"]).code(5);
     let summary: Value = serde_json::from_str(&again.out).unwrap();
     assert_eq!(summary["seeds"]["fetched"], 0, "{summary}");
-    assert_eq!(
-        summary["seeds"]["failed"].as_array().unwrap().len(),
-        2,
-        "{summary}"
+    let failed = summary["seeds"]["failed"].as_array().unwrap();
+    assert_eq!(failed.len(), 2, "{summary}");
+    let why = failed[0]["why"].as_str().unwrap();
+    assert!(
+        why.contains("no connection to the server: cannot connect to "),
+        "{why}"
     );
 }
 
@@ -65,14 +67,16 @@ async fn one_fetched_seed_is_enough_and_the_others_are_listed() {
     assert!(ended.out.contains(&format!("{down}  ")), "{ended:?}");
     // Look-ups, robots.txt files and error responses are not documents.
     assert!(
-        ended.out.contains("visits  2 documents, 1 error response,"),
+        ended
+            .out
+            .contains("visits  2 documents, 1 failed (1 error response),"),
         "{ended:?}"
     );
     let status = home.run(&["job", "status", "job"]).code(0);
     assert!(
         status
             .out
-            .contains("visits  2 documents, 1 error response,"),
+            .contains("visits  2 documents, 1 failed (1 error response),"),
         "{status:?}"
     );
 }
@@ -143,6 +147,13 @@ async fn a_job_has_the_same_name_in_every_command() {
     let one = home.run(&["job", "list", "news"]).code(0);
     assert!(one.out.starts_with("news  finished"), "{one:?}");
     assert_eq!(one.out.lines().count(), 1, "{one:?}");
+    let again = home.run(&["job", "start", "news"]).code(0);
+    assert!(
+        again
+            .out
+            .contains("the job is finished: nothing is left to fetch"),
+        "{again:?}"
+    );
     home.run(&["job", "start", "one"]).code(0);
     let refused = home.run(&["crawl", "jobs"]).code(2);
     assert!(refused.err.contains("without a job"), "{refused:?}");

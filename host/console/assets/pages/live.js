@@ -260,9 +260,9 @@ class Tiles {
     const { visits } = status;
     // A job that was not opened has no counts of visits.
     if (visits) {
-      this.set("Documents", count(visits.documents), `${count(visits.error_responses)} error responses (4xx, 5xx), ${count(visits.failed)} failed, ${count(visits.disregarded)} disregarded`);
+      this.set("Documents", count(visits.documents), `${count(visits.error_responses + visits.no_response)} failed (${count(visits.error_responses)} error responses), ${count(visits.disregarded)} disregarded`);
     } else {
-      this.set("Succeeded", count(statistics.succeeded), `${count(statistics.failed)} failed, ${count(statistics.disregarded)} disregarded; with DNS, robots.txt and error responses`);
+      this.set("Succeeded", count(statistics.succeeded), `${count(statistics.failed)} failed, ${count(statistics.disregarded)} disregarded, ${count(statistics.prerequisites)} prerequisites`);
     }
     const content = statistics.bytes;
     this.set("Content", bytes(content.novel + content.unchanged + content.unknown), `${bytes(content.novel)} of it new`);
@@ -384,7 +384,7 @@ class Charts {
     this.types.update(
       most(types).map((row) => ({ name: row.media_type, value: row.uris, detail: bytes(row.bytes), href: /\/|^no-type$/.test(row.media_type) ? uris({ media_type: row.media_type }) : undefined })),
     );
-    this.hosts.update(hosts.slice(0, SHOWN).map((row) => ({ name: row.host, value: row.succeeded.uris, detail: bytes(row.succeeded.bytes), href: /:$/.test(row.host) ? undefined : uris({ host: row.host }) })));
+    this.hosts.update(hosts.slice(0, SHOWN).map((row) => ({ name: row.host, value: row.responses.uris, detail: bytes(row.responses.bytes), href: /:$/.test(row.host) ? undefined : uris({ host: row.host }) })));
   }
 
   plugins(plugins) {

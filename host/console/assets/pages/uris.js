@@ -8,7 +8,7 @@ import { ask, choice, failed, field } from "../notice.js";
 import { Pages, Table } from "../table.js";
 
 const SIZE = 100;
-const STATES = [["", "any"], "queued", "open", "succeeded", "failed", "disregarded", "done", "deleted", "faded"];
+const STATES = [["", "any"], "queued", "open", "succeeded", "failed", "disregarded", "prerequisite", "done", "deleted", "faded"];
 
 /** Opens the page. */
 export async function open(page) {

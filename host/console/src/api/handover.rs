@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use opilio_control::{Author, HandoverAtRest};
-use opilio_crawl::{HandoverState, HandoverStep};
+use opilio_crawl::HandoverState;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -115,13 +115,7 @@ pub(crate) async fn begin(
 /// Carries out a hand-over, until the daemon ends.
 async fn hand_over(daemon: &Daemon, job: &str, handover: HandoverAtRest) -> Result<(), String> {
     let mut closing = daemon.closing.subscribe();
-    let mut say = |step| {
-        let file = match step {
-            HandoverStep::Done(_) => Ok(()),
-            HandoverStep::Failed(why) => Err(why),
-        };
-        daemon.file_tasks.count(job, file);
-    };
+    let mut say = |file: Result<_, String>| daemon.file_tasks.count(job, file.map(|_| ()));
     tokio::select! {
         ended = handover.run(&mut say) => match ended {
             Ok(_) => Ok(()),

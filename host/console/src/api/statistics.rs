@@ -114,6 +114,10 @@ pub(crate) fn status_of(known: &KnownJob) -> JobStatus {
     let resting = || Status {
         job: known.directory.clone(),
         state: CrawlState::Idle,
+        last_end: known
+            .course
+            .as_ref()
+            .and_then(|course| course.ended.clone()),
         pid: None,
         elapsed_s: None,
         uris: 0,

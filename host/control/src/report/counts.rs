@@ -60,7 +60,7 @@ impl JobAdmin<'_> {
                 while let Some(one) = forced.next_if(is_passed) {
                     in_forced += u64::from(one.map_err(failed)? == host.as_bytes());
                 }
-                let mut record = (u64::MAX - counts.succeeded.uris).to_be_bytes().to_vec();
+                let mut record = (u64::MAX - counts.responses.uris).to_be_bytes().to_vec();
                 record.extend(in_forced.to_be_bytes());
                 record.extend(host.as_bytes());
                 sorter.push(&record).map_err(failed)?;
@@ -230,8 +230,8 @@ fn opened(record: &[u8]) -> (u64, &[u8]) {
 
 fn host_row(host: String, counts: &HostCounts, remaining: u64) -> Vec<Value> {
     vec![
-        counts.succeeded.uris.into(),
-        counts.succeeded.bytes.into(),
+        counts.responses.uris.into(),
+        counts.responses.bytes.into(),
         host.into(),
         counts.robots.into(),
         remaining.into(),

@@ -38,6 +38,7 @@ const COUNTED_AT_THE_END_MAX: u64 = 1_000_000;
 impl JobAdmin<'_> {
     pub(super) fn crawl_report(&self, page: &mut Page<'_>) -> Result<(), ControlError> {
         let totals = self.counted()?.totals;
+        let visits = totals.visits();
         let statistics = self.frontier().statistics();
         let course = self.course()?;
         // Going back to a checkpoint does not undo the counts of the logs, nor the run time behind them.
@@ -82,16 +83,22 @@ impl JobAdmin<'_> {
             ("hosts visited", "hosts_visited", totals.hosts.into()),
             ("", "", Value::Null),
             ("URIs processed", "uris_processed", totals.all.uris.into()),
+            ("URI successes", "uri_successes", visits.documents.into()),
+            ("URI failures", "uri_failures", visits.failed().into()),
             (
-                "URI successes",
-                "uri_successes",
-                totals.succeeded.uris.into(),
+                "of these, error responses",
+                "error_responses",
+                visits.error_responses.into(),
             ),
-            ("URI failures", "uri_failures", totals.failed.into()),
             (
                 "URI disregards",
                 "uri_disregards",
                 totals.disregarded.into(),
+            ),
+            (
+                "prerequisites",
+                "prerequisites",
+                visits.prerequisites.into(),
             ),
             ("", "", Value::Null),
             ("novel URIs", "novel_uris", totals.novel.uris.into()),
@@ -109,7 +116,7 @@ impl JobAdmin<'_> {
             (
                 "total crawled bytes",
                 "bytes",
-                totals.succeeded.bytes.into(),
+                totals.responses.bytes.into(),
             ),
             (
                 "novel crawled bytes",
@@ -131,7 +138,7 @@ impl JobAdmin<'_> {
             (
                 "KiB/sec",
                 "kibibytes_per_second",
-                rate(totals.succeeded.bytes / 1024),
+                rate(totals.responses.bytes / 1024),
             ),
         ])
     }

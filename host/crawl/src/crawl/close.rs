@@ -72,7 +72,7 @@ impl EndedCrawl {
                 _ => "finished",
             }
             .to_owned(),
-            reason: Some(summary.end.to_string()),
+            reason: Some(summary.outcome()),
         });
         let notifier = context
             .alerts

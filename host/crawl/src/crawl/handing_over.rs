@@ -94,18 +94,21 @@ pub(crate) async fn finish(
             _ if !handover.is_allowed() => task.abort(),
             _ => finish_one(handover, context, task).await,
         }
-        let totals_of = handover.totals();
-        let left = totals_of.left;
-        if left > 0 {
-            let words = format!(
-                "{left} files were not handed over to {}; the next start of the job or `opilio job handover` tries again",
-                handover.name()
-            );
-            tracing::warn!("{words}");
-            context.job_log.crawl("handover", &words);
-        }
-        totals.push(totals_of);
+        totals.push(handover.totals());
     }
+    for left in &totals {
+        let Some(words) = left.leftover() else {
+            continue;
+        };
+        tracing::warn!("{words}");
+        context.job_log.crawl("handover", &words);
+        // The next start of a crawl that the system has terminated hands over what is left.
+        if *end != End::Terminated {
+            context.raise(AlertKind::Handover, &left.to, Severity::Warning, &words);
+        }
+    }
+    // A message that is no news was not written.
+    context.alerts.board.write();
     totals
 }
 
@@ -128,7 +131,7 @@ fn tell(
         }
         Err(why) => {
             let waiting = handover.totals().left;
-            let why = format!("{why}; {waiting} files wait, and the hand-over is retried");
+            let why = format!("{why}; files that wait to be tried again: {waiting}");
             context.raise(
                 AlertKind::Handover,
                 handover.name(),
@@ -152,8 +155,11 @@ async fn finish_one(
         }
         let each = |file: &Path, result| tell(handover, file, result, context);
         handover.hand_each(each).await;
-        if let Err(problem) = handover.put_other_files(&context.profile).await {
-            tracing::warn!("{problem}");
+        // If one fails, the others would fail, too.
+        let each = |result: Result<HandedOver, String>| result.is_ok();
+        handover.put_other_files(&context.profile, each).await;
+        if handover.totals().left == 0 {
+            context.clear(AlertKind::Handover, handover.name());
         }
     };
     let Some(limit) = handover.finish_within() else {
@@ -162,6 +168,7 @@ async fn finish_one(
     };
     if tokio::time::timeout(limit, all).await.is_err() {
         task.abort();
+        handover.ran_out_of_time();
         tracing::warn!("stopped handing over after {} s", limit.as_secs());
     }
 }

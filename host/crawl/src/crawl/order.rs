@@ -38,6 +38,8 @@ pub enum ProfileSource {
     },
     /// A named profile.
     Named(NamedProfile),
+    /// Nothing of the given name was found; the error says so.
+    Unknown(Diagnostics),
 }
 
 /// A version of a named profile, with or without changes.
@@ -60,7 +62,7 @@ impl ProfileSource {
                 name: name.clone(),
                 version: None,
             }),
-            ProfileSource::File(_) | ProfileSource::Text { .. } => None,
+            ProfileSource::File(_) | ProfileSource::Text { .. } | ProfileSource::Unknown(_) => None,
         }
     }
 }
@@ -95,6 +97,7 @@ pub(super) fn written(
         }
         ProfileSource::Builtin(name) => Profile::builtin(name, given),
         ProfileSource::Text { file, text } => Profile::parse(file, text, given),
+        ProfileSource::Unknown(faults) => Err(faults.clone()),
         ProfileSource::Named(named) => {
             let folder = here.join(named.file.parent().unwrap_or(Path::new("")));
             return Ok((named.load(given).map_err(CrawlError::Profile)?, folder));
@@ -123,6 +126,7 @@ pub(super) fn other_profile(
             format!("profile {}", named.origin.name),
             Some(named.text.clone()),
         ),
+        ProfileSource::Unknown(_) => return Vec::new(),
     };
     if !directory::is_job(directory) || text.is_none_or(|text| text == profile.source_text()) {
         return Vec::new();

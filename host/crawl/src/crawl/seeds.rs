@@ -69,15 +69,30 @@ impl Crawl {
 /// Statuses of attempts that the network or the server has failed (`docs/GLOSSARY.md`).
 const NETWORK_ERRORS: [i32; 8] = [-1, -2, -3, -4, -6, -9, -61, -404];
 
+/// Name of the value in the frontier with the seeds that were not fetched, as JSON. A later process of the job does not visit
+/// them again, and knows their errors from it.
+const FAILURES: &str = "seed-failures";
+
 impl Crawl {
-    /// Returns the outcomes of all seeds.
+    /// Returns the outcomes of all seeds, and keeps those that were not fetched.
     pub(super) fn seed_outcomes(&self) -> Result<SeedOutcomes, opilio_frontier::FrontierError> {
         let mut outcomes = SeedOutcomes::default();
+        let kept = self.context.frontier().caller_value(FAILURES)?;
+        let kept: Vec<SeedFailure> = kept
+            .and_then(|json| serde_json::from_slice(&json).ok())
+            .unwrap_or_default();
         let profile = self.context.current();
         for Seed { uri, .. } in &profile.seeds.list {
             if self.context.has_own(&seed_candidate(&profile, uri)) {
                 outcomes.count(self.seed_outcome(uri)?);
             }
+        }
+        for failure in &mut outcomes.failed {
+            failure.recall(&kept);
+        }
+        let failed = serde_json::to_vec(&outcomes.failed).unwrap_or_default();
+        if let Err(problem) = self.context.frontier().put_caller_value(FAILURES, &failed) {
+            tracing::debug!("cannot keep the errors of seeds: {problem}");
         }
         Ok(outcomes)
     }

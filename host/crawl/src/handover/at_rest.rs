@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 
 use jiff::Timestamp;
 use opilio_archive::index_path;
@@ -11,17 +10,19 @@ use opilio_job::handover::{HandedOver, Receiver, handed_over};
 use opilio_profile::Profile;
 use serde::Serialize;
 
-use super::{Destination, finished, other_files};
+use super::{Handover, finished, other_files};
 use crate::error::{CrawlError, io_error};
 use opilio_job::progress::HandoverTotals;
 
-/// Attempt to hand over one file.
+/// Step of handing over the files of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HandoverStep {
-    /// The file was handed over.
-    Done(HandedOver),
-    /// The file was not handed over, for this reason. The message names the file.
-    Failed(String),
+    /// Files wait, and are handed over from now on. Not reported if nothing waits.
+    Begun,
+    /// A file was handed over; or was not, for this reason. The message names the file.
+    File(Result<HandedOver, String>),
+    /// All archive files and indexes were handed over. Logs, reports and packages follow.
+    ArchiveDone,
 }
 
 /// State of a file.
@@ -54,7 +55,7 @@ pub struct HandoverFile {
 }
 
 /// Hands over all files of a job that were not handed over yet, with one attempt each, to the command and the store of its
-/// profile. `say` receives the result for each file. The caller holds the job.
+/// profile. `say` receives the steps. The caller holds the job.
 ///
 /// # Errors
 /// The profile names neither, a key of the store is missing, or files of the job cannot be read.
@@ -63,42 +64,26 @@ pub async fn hand_over_job(
     job: &Path,
     say: &mut dyn FnMut(HandoverStep),
 ) -> Result<Vec<HandoverTotals>, CrawlError> {
-    let mut totals = Vec::new();
-    for handover in super::open(profile, job, None)? {
-        let tell = |_: &Path, result| {
-            say(match result {
-                Ok(done) => HandoverStep::Done(done),
-                Err(why) => HandoverStep::Failed(why),
-            });
-        };
-        handover.hand_each(tell).await;
-        let mut left = handover.lock().len() as u64;
-        if let Destination::Store(queue) = &handover.to {
-            for file in other_files(profile, job) {
-                if handover.is_done(&file) {
-                    continue;
-                }
-                let stored = queue.store.put(&file, &handover.record, true).await;
-                say(match stored {
-                    Ok(done) => {
-                        handover.count.fetch_add(1, Ordering::Relaxed);
-                        HandoverStep::Done(done)
-                    }
-                    Err(problem) => {
-                        left += 1;
-                        let why = opilio_stacks::chain(&problem);
-                        HandoverStep::Failed(format!("{}: {why}", file.display()))
-                    }
-                });
-            }
-        }
-        totals.push(HandoverTotals {
-            to: handover.name().to_owned(),
-            files: handover.count.load(Ordering::Relaxed),
-            left,
-        });
+    let handovers = super::open(profile, job, None)?;
+    let waits = |it: &Handover| it.totals().left > 0 || !it.missing_others(profile).is_empty();
+    if handovers.iter().any(|it| waits(it)) {
+        say(HandoverStep::Begun);
     }
-    Ok(totals)
+    for handover in &handovers {
+        let each = |_: &Path, result| say(HandoverStep::File(result));
+        handover.hand_each(each).await;
+    }
+    if handovers.iter().all(|it| it.totals().left == 0) {
+        say(HandoverStep::ArchiveDone);
+    }
+    for handover in &handovers {
+        let each = |result| {
+            say(HandoverStep::File(result));
+            true
+        };
+        handover.put_other_files(profile, each).await;
+    }
+    Ok(handovers.iter().map(|it| it.totals()).collect())
 }
 
 /// Lists the files of a job that are handed over, with their state, by name. With a store these are archive files, indexes, logs,

@@ -96,6 +96,7 @@ impl Check<'_> {
             LastOutcome::Succeeded => self.counted.succeeded += 1,
             LastOutcome::Failed => self.counted.failed += 1,
             LastOutcome::Disregarded => self.counted.disregarded += 1,
+            LastOutcome::Prerequisite => self.counted.prerequisites += 1,
         }
         if record.owns_canonical {
             self.canonical(key, record.canonical)?;

@@ -584,6 +584,7 @@ fn statistics_that_are_wrong() {
                 counters.statistics.succeeded += 1;
                 counters.statistics.failed += 1;
                 counters.statistics.disregarded += 1;
+                counters.statistics.prerequisites += 1;
                 counters.refusals += 1;
                 counters.arrivals = 1;
             });
@@ -595,6 +596,7 @@ fn statistics_that_are_wrong() {
             (InconsistencyKind::WrongStatistics, "succeeded"),
             (InconsistencyKind::WrongStatistics, "failed"),
             (InconsistencyKind::WrongStatistics, "disregarded"),
+            (InconsistencyKind::WrongStatistics, "prerequisites"),
             (InconsistencyKind::WrongStatistics, "refusals"),
         ],
     );

@@ -731,7 +731,11 @@ impl Pair {
                 keeps,
             } => Outcome::Succeeded(Box::new(Success {
                 visit: VisitUpdate {
-                    status: if sent.seconds == 0 { 304 } else { 200 },
+                    status: match sent.seconds {
+                        0 => 304,
+                        1 => 404,
+                        _ => 200,
+                    },
                     state,
                     size: (sent.hundreds > 0).then_some(sent.hundreds * 100),
                     outlinks: is_extracted.then_some(outlinks.len() as u64),

@@ -213,6 +213,7 @@ impl Naive {
             succeeded: standing(LastOutcome::Succeeded),
             failed: standing(LastOutcome::Failed),
             disregarded: standing(LastOutcome::Disregarded),
+            prerequisites: standing(LastOutcome::Prerequisite),
             ..self.counted
         }
     }
@@ -537,7 +538,7 @@ impl Naive {
             let arrival = self.tick();
             let waits = self.config.waits;
             let wait = whole(match one.standing {
-                LastOutcome::Failed => waits.min,
+                LastOutcome::Failed if one.status < 400 => waits.min,
                 _ => waits.max,
             });
             let uri = self.uris.get_mut(&exact).unwrap();
@@ -974,7 +975,11 @@ impl Naive {
         uri.visits += 1;
         uri.versions += u64::from(is_novel);
         uri.status = visit.status;
-        uri.standing = LastOutcome::Succeeded;
+        uri.standing = match (counts, visit.status) {
+            (false, _) => LastOutcome::Prerequisite,
+            (true, 400..600) => LastOutcome::Failed,
+            (true, _) => LastOutcome::Succeeded,
+        };
         uri.deferrals = 0;
         uri.failures = 0;
         uri.wait = success.wait.or(uri.wait);

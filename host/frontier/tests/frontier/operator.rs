@@ -71,7 +71,12 @@ fn why_says_which_filter_which_limit_which_state() {
     };
     let page = site.issue(5, "http://a.org/2");
     site.finish(&page, down, 5);
-    check(&mut site, "http://a.org/2", 6, "backs off until");
+    check(
+        &mut site,
+        "http://a.org/2",
+        6,
+        "(1 back-off in a row; last failure: no connection to the server)",
+    );
     site.visit(25, "http://a.org/3");
     check(&mut site, "http://a.org/2", 26, "retired by budget");
     site.frontier().set_precedence_floor(Some(3));

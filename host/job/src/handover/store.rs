@@ -22,6 +22,7 @@ use opilio_archive::{Algorithm, Hasher};
 use opilio_profile::{ArchiveStore, SecretProblem, StoreBucket, StorePlace};
 use tokio::io::AsyncReadExt as _;
 
+use super::failure::failure;
 use super::folder_store::FolderStore;
 use super::requests::Connector;
 use super::{Checksums, HandedOver, HandoverRecord, hex, name_in, path_in_store};
@@ -455,19 +456,6 @@ fn open_bucket(bucket: &StoreBucket) -> Result<Box<dyn ObjectStore>, FileStoreEr
 pub(super) fn unreadable(file: &Path, source: io::Error) -> FileStoreError {
     let file = file.to_owned();
     FileStoreError::File { file, source }
-}
-
-/// The answer of a store on one line.
-pub(super) fn failure(problem: &object_store::Error) -> FileStoreError {
-    let words = problem.to_string();
-    let words: Vec<&str> = words.split_whitespace().collect();
-    let mut words = words.join(" ").trim_end_matches(':').to_owned();
-    if let object_store::Error::PermissionDenied { .. }
-    | object_store::Error::Unauthenticated { .. } = problem
-    {
-        words.push_str("; check the keys of archive.store and their rights");
-    }
-    FileStoreError::Store(words)
 }
 
 #[cfg(test)]

@@ -1,26 +1,26 @@
 //! Counts of one host, as the ledger keeps them in the store.
 
 use jiff::Timestamp;
-use opilio_frontier::is_error_response;
+use opilio_frontier::LastOutcome;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Amount;
-use super::line::{CountedLine, Kind, Novelty};
+use super::line::{CountedLine, Novelty};
 
 /// Counts of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HostCounts {
-    /// Visits with a response.
-    pub succeeded: Amount,
+    /// Visits with a response: documents, error responses and prerequisites.
+    pub responses: Amount,
     /// Of these, new or changed ones.
     pub novel: Amount,
     /// Of these, those whose payload was archived already.
     pub duplicate: Amount,
     /// Of these, those that the server answered with 304.
     pub not_modified: Amount,
-    /// Failed visits.
-    pub failed: u64,
+    /// Visits that failed without a response.
+    pub no_response: u64,
     /// Disregarded URIs.
     pub disregarded: u64,
     /// Of these, URIs disallowed by robots.txt.
@@ -42,12 +42,12 @@ impl HostCounts {
     /// Returns the number of responses to requests for documents, without error responses.
     pub fn documents(&self) -> u64 {
         let others = self.prerequisites + self.error_responses;
-        self.succeeded.uris.saturating_sub(others)
+        self.responses.uris.saturating_sub(others)
     }
 
     /// Returns the number of error responses and failed visits.
     pub fn errors(&self) -> u64 {
-        self.error_responses + self.failed
+        self.error_responses + self.no_response
     }
 
     /// Counts a line of the log.
@@ -58,35 +58,33 @@ impl HostCounts {
         };
         self.last_status = line.status;
         self.last_visit = line.logged.parse().ok().or(self.last_visit);
-        match line.kind() {
-            Kind::Failed => self.failed += 1,
-            Kind::Disregarded => {
+        match line.outcome() {
+            LastOutcome::Disregarded => {
                 self.disregarded += 1;
                 self.robots += u64::from(line.status == -9998);
             }
-            Kind::Succeeded => {
-                self.succeeded.add(amount);
-                if line.is_prerequisite {
-                    self.prerequisites += 1;
-                } else if is_error_response(line.status) {
-                    self.error_responses += 1;
-                }
-                match line.novelty {
-                    Novelty::Novel => self.novel.add(amount),
-                    Novelty::Duplicate => self.duplicate.add(amount),
-                    Novelty::NotModified => self.not_modified.add(amount),
-                }
+            LastOutcome::Prerequisite => self.prerequisites += 1,
+            LastOutcome::Failed if line.is_response() => self.error_responses += 1,
+            LastOutcome::Open | LastOutcome::Failed => self.no_response += 1,
+            LastOutcome::Succeeded => {}
+        }
+        if line.is_response() {
+            self.responses.add(amount);
+            match line.novelty {
+                Novelty::Novel => self.novel.add(amount),
+                Novelty::Duplicate => self.duplicate.add(amount),
+                Novelty::NotModified => self.not_modified.add(amount),
             }
         }
     }
 
     /// Adds later counts.
     pub(super) fn add(&mut self, later: &HostCounts) {
-        self.succeeded.add(later.succeeded);
+        self.responses.add(later.responses);
         self.novel.add(later.novel);
         self.duplicate.add(later.duplicate);
         self.not_modified.add(later.not_modified);
-        self.failed += later.failed;
+        self.no_response += later.no_response;
         self.disregarded += later.disregarded;
         self.robots += later.robots;
         self.last_status = later.last_status;

@@ -1,6 +1,8 @@
 //! A line of `crawl.log` as the ledger counts it. It is always parsed from its text, so that counts of a running crawl and counts
 //! after a crash are the same.
 
+use opilio_frontier::LastOutcome;
+
 /// The parts of a line that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CountedLine<'l> {
@@ -33,17 +35,6 @@ pub(super) enum Novelty {
     Duplicate,
     /// The server answered 304.
     NotModified,
-}
-
-/// The result for the URI, by its status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// A response came.
-    Succeeded,
-    /// It could not be fetched.
-    Failed,
-    /// It was not to be fetched.
-    Disregarded,
 }
 
 impl CountedLine<'_> {
@@ -81,13 +72,14 @@ impl CountedLine<'_> {
         })
     }
 
-    /// Returns the kind, by the glossary of statuses.
-    pub(super) fn kind(&self) -> Kind {
-        match self.status {
-            1.. => Kind::Succeeded,
-            -4999..=-4000 | -5999..=-5000 | -6999..=-6000 | -9998 => Kind::Disregarded,
-            _ => Kind::Failed,
-        }
+    /// Returns `true` if a response came, whatever its status.
+    pub(super) fn is_response(&self) -> bool {
+        self.status > 0
+    }
+
+    /// Returns the outcome of the visit.
+    pub(super) fn outcome(&self) -> LastOutcome {
+        LastOutcome::of(self.status, self.is_prerequisite)
     }
 }
 

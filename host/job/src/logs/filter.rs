@@ -14,6 +14,9 @@ use crate::transfer::{Outcomes, logged_time};
 /// Largest compiled expression, in bytes.
 const REGEX_BYTES_MAX: usize = 1 << 20;
 
+/// Words at the beginning of a line, in logs other than `crawl.log`, that may name a plugin. A message follows them.
+const NAMING_WORDS: usize = 5;
+
 /// Conditions on lines as people write them. Empty texts are no conditions.
 #[derive(Clone, Debug, Default)]
 pub struct LogConditions {
@@ -98,7 +101,7 @@ pub struct LogFilter {
     pub media_type: Option<String>,
     /// Host of the URI, without its subdomains; `dns:` for look-ups.
     pub host: Option<String>,
-    /// Name of a plugin that an annotation of the line contains.
+    /// Name of a plugin: that an annotation of a visit contains; in lines of other logs, that comes before the message.
     pub plugin: Option<String>,
 }
 
@@ -167,18 +170,22 @@ impl<'l> LoggedVisit<'l> {
 impl LogFilter {
     /// Returns `true` if some condition needs the columns of `crawl.log`.
     pub fn needs_columns(&self) -> bool {
-        !self.statuses.is_empty()
-            || self.media_type.is_some()
-            || self.host.is_some()
-            || self.plugin.is_some()
+        !self.statuses.is_empty() || self.media_type.is_some() || self.host.is_some()
     }
 
     /// Returns `true` if a line matches all conditions.
     pub fn accepts(&self, line: &str) -> bool {
-        let has_text = self.text.as_ref().is_none_or(|text| text.is_match(line));
-        has_text
-            && (!self.needs_columns()
-                || LoggedVisit::parse(line).is_some_and(|visit| self.accepts_visit(&visit)))
+        if !self.text.as_ref().is_none_or(|text| text.is_match(line)) {
+            return false;
+        }
+        if !self.needs_columns() && self.plugin.is_none() {
+            return true;
+        }
+        match LoggedVisit::parse(line) {
+            Some(visit) => self.accepts_visit(&visit),
+            None if self.needs_columns() => false,
+            None => self.plugin.as_ref().is_none_or(|it| names(line, it)),
+        }
     }
 
     fn accepts_visit(&self, visit: &LoggedVisit<'_>) -> bool {
@@ -190,7 +197,7 @@ impl LogFilter {
             }
             None => visit.media_type.eq_ignore_ascii_case(wanted),
         };
-        let names = |wanted: &String| {
+        let is_annotated = |wanted: &String| {
             let mut words = visit.annotations.iter().flat_map(|it| it.split(':'));
             words.any(|word| word == wanted)
         };
@@ -200,8 +207,19 @@ impl LogFilter {
                 .host
                 .as_ref()
                 .is_none_or(|host| ledger::host_of(visit.uri).eq_ignore_ascii_case(host))
-            && self.plugin.as_ref().is_none_or(names)
+            && self.plugin.as_ref().is_none_or(is_annotated)
     }
+}
+
+/// Returns `true` if a line of a log other than `crawl.log` names a plugin before its message: an error or an alert of the plugin,
+/// its decision on a link, or a command on it.
+fn names(line: &str, plugin: &str) -> bool {
+    let words = line.split_ascii_whitespace().take(NAMING_WORDS);
+    let mut words = words.filter(|word| !word.contains("://"));
+    words.any(|word| {
+        let mut parts = word.split(':');
+        parts.any(|part| part.trim_matches('"') == plugin)
+    })
 }
 
 #[cfg(test)]
@@ -280,6 +298,48 @@ mod tests {
                 },
                 expected,
             );
+        }
+    }
+
+    #[test]
+    fn lines_of_other_logs_are_found_by_the_plugin_that_they_are_about() {
+        for (line, plugin, expected) in [
+            (
+                "2026-11-20T12:34:56.789Z html trap http://a.org/: no css",
+                "html",
+                true,
+            ),
+            (
+                "2026-11-20T12:34:56.789Z html trap http://a.org/: no css",
+                "css",
+                false,
+            ),
+            (
+                "2026-11-20T12:34:56.789Z html trap http://a.org/: no css",
+                "http",
+                false,
+            ),
+            (
+                "2026-11-20T12:34:56.789Z raised warning plugin html failed",
+                "html",
+                true,
+            ),
+            (
+                "2026-11-20T12:34:56.789Z REJECT hops:far http://a.org/ -",
+                "hops",
+                true,
+            ),
+            (
+                "2026-11-20T12:34:56.789Z lena:7 plugin replace \"html\" \"./a.wasm\" => done",
+                "html",
+                true,
+            ),
+        ] {
+            let filter = LogFilter {
+                plugin: Some(plugin.to_owned()),
+                ..LogFilter::default()
+            };
+            assert_eq!(filter.accepts(line), expected, "{plugin}: {line}");
         }
     }
 

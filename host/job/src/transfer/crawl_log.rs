@@ -71,10 +71,8 @@ fn standing(status: i32) -> Option<LastOutcome> {
     match status {
         // Unattempted; or deferred, which is logged by mistake only.
         0 | -50 => None,
-        1.. => Some(LastOutcome::Succeeded),
-        // Chaff, too many hops, out of scope, blocked, quota, time, deleted, robots.txt.
-        -4999..=-4000 | -5999..=-5000 | -6999..=-6000 | -9998 => Some(LastOutcome::Disregarded),
-        _ => Some(LastOutcome::Failed),
+        // Prerequisites are not imported.
+        _ => Some(LastOutcome::of(status, false)),
     }
 }
 
@@ -213,7 +211,7 @@ mod tests {
     fn codes_of_the_glossary_mean_what_they_mean() {
         for (status, expected) in [
             (200, Some(LastOutcome::Succeeded)),
-            (404, Some(LastOutcome::Succeeded)),
+            (404, Some(LastOutcome::Failed)),
             (1, Some(LastOutcome::Succeeded)),
             (0, None),
             (-50, None),

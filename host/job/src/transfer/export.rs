@@ -48,17 +48,19 @@ pub enum StateSelector {
     Faded,
     /// The URI has not had a visit.
     Open,
-    /// The last visit got a response.
+    /// The last visit got a response other than an error response.
     Succeeded,
-    /// The last visit failed.
+    /// The last visit failed, or got an error response (4xx, 5xx).
     Failed,
     /// The URI was not to be fetched: robots.txt, a filter, a quota or an operator forbids it.
     Disregarded,
+    /// A prerequisite was answered: a DNS look-up, a robots.txt or a login.
+    Prerequisite,
 }
 
 impl StateSelector {
     /// All states.
-    pub const ALL: [StateSelector; 8] = [
+    pub const ALL: [StateSelector; 9] = [
         StateSelector::Queued,
         StateSelector::Done,
         StateSelector::Deleted,
@@ -67,6 +69,7 @@ impl StateSelector {
         StateSelector::Succeeded,
         StateSelector::Failed,
         StateSelector::Disregarded,
+        StateSelector::Prerequisite,
     ];
 
     /// Returns the state's name.
@@ -80,6 +83,7 @@ impl StateSelector {
             StateSelector::Succeeded => "succeeded",
             StateSelector::Failed => "failed",
             StateSelector::Disregarded => "disregarded",
+            StateSelector::Prerequisite => "prerequisite",
         }
     }
 
@@ -93,6 +97,7 @@ impl StateSelector {
             StateSelector::Succeeded => record.standing == LastOutcome::Succeeded,
             StateSelector::Failed => record.standing == LastOutcome::Failed,
             StateSelector::Disregarded => record.standing == LastOutcome::Disregarded,
+            StateSelector::Prerequisite => record.standing == LastOutcome::Prerequisite,
         }
     }
 }
@@ -402,6 +407,10 @@ mod tests {
         };
         assert_eq!(by("404", None, None), ["http://a.org/gone"]);
         assert_eq!(by("4xx, 500-599", None, None), ["http://a.org/gone"]);
+        let gone = by("404", Some(StateSelector::Failed), None);
+        assert_eq!(gone, ["http://a.org/gone"]);
+        let succeeded = by("", Some(StateSelector::Succeeded), None);
+        assert_eq!(succeeded, ["http://a.org/", "http://www.a.org/x.png"]);
         assert_eq!(by("200", None, Some("image/*")), ["http://www.a.org/x.png"]);
         assert_eq!(by("-5--1", None, None), [""; 0]);
         assert_eq!(

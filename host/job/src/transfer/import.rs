@@ -581,7 +581,7 @@ Fd http://a.org/y
         assert_eq!(
             taken("http://a.org/revisited"),
             (
-                LastOutcome::Succeeded,
+                LastOutcome::Failed,
                 html,
                 Some([1; 20]),
                 vec![(day(23), 404, Some(1234))]

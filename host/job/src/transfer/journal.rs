@@ -1,7 +1,7 @@
 //! The recovery journal of Heritrix 3, `frontier.recover.gz`: what its frontier did, one line each.
 //!
 //! `F+`, `Fs` and `Ff` are followed by URI, hop path and via, `Fe`, `Fr`, `Fd` and `Fi` by the URI alone; one blank between
-//! them, so that a seed's line ends in two. Every 10,000 lines `T` and a time stand alone. Files for the action directory
+//! them, so that a seed's line ends in two. `Fs` and `Ff` of old versions have the URI alone, too. Every 10,000 lines `T` and a time stand alone. Files for the action directory
 //! look the same, and are written by hand: there hop path, via and the link's context may be missing.
 //!
 //! An export writes the net effect of such a journal, one line for each URI. Heritrix recovers from it the finished and the open
@@ -12,7 +12,7 @@ use std::io::Write;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use opilio_frontier::{LastOutcome, UriRecord, UriState};
+use opilio_frontier::{LastOutcome, UriRecord, UriState, is_error_response};
 use opilio_uri::{Hop, HopPath};
 
 use super::reader::{LineProblem, uri};
@@ -47,7 +47,11 @@ pub(super) fn parse(line: &[u8], clock: &mut Clock) -> Result<Option<ImportedRec
         other => return Err(LineProblem::Tag(other.chars().take(20).collect())),
     };
     let mut imported = ImportedRecord::found(uri(words.next().ok_or(LineProblem::NoUri)?)?);
-    if matches!(tag, "F+" | "Fs" | "Ff") {
+    // The line of a seed ends in blanks. A line that ends with the URI does not tell how it was found: the line `F+` did.
+    let written = line.trim_end_matches(['\r', '\n']);
+    let is_short =
+        tag != "F+" && words.clone().next().is_none() && !written.ends_with(char::is_whitespace);
+    if matches!(tag, "F+" | "Fs" | "Ff") && !is_short {
         let mut via = words.next();
         let hop_path = match via {
             None | Some("-") => Ok(HopPath::new()),
@@ -101,10 +105,12 @@ pub fn write_journal(
 fn line(record: &UriRecord) -> String {
     let uri = &record.uri;
     let tag = match (record.standing, record.place) {
+        // To Heritrix, every response is a success.
+        (LastOutcome::Failed, _) if is_error_response(record.status) => "Fs",
         (LastOutcome::Disregarded, _) | (LastOutcome::Open, UriState::Deleted) => {
             return format!("Fd {uri}\n");
         }
-        (LastOutcome::Succeeded, _) => "Fs",
+        (LastOutcome::Succeeded | LastOutcome::Prerequisite, _) => "Fs",
         (LastOutcome::Failed, _) => "Ff",
         (LastOutcome::Open, _) => "F+",
     };
@@ -197,6 +203,9 @@ mod tests {
             "Fs dns:a.org P http://a.org/",
             r#"dns:a.org "P" http://a.org/ Succeeded"#,
         );
+        check("Fs http://a.org/  ", r#"http://a.org/ "" - Succeeded seed"#);
+        check("Fs http://a.org/b\r\n", "http://a.org/b ? - Succeeded");
+        check("Ff http://a.org/b", "http://a.org/b ? - Failed");
     }
 
     #[test]

@@ -154,6 +154,7 @@ impl From<UriRecord> for UriLine {
                 LastOutcome::Succeeded => "succeeded",
                 LastOutcome::Failed => "failed",
                 LastOutcome::Disregarded => "disregarded",
+                LastOutcome::Prerequisite => "prerequisite",
             },
             status: record.status,
             queue: record.queue,
@@ -295,6 +296,8 @@ pub(super) struct QueueLine {
     wake: Option<Timestamp>,
     failures: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
+    last_failure: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     crawl_delay_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     group: Option<String>,
@@ -321,6 +324,7 @@ impl From<QueueReport> for QueueLine {
             next_ready: report.next_ready,
             wake: report.wake,
             failures: report.failures,
+            last_failure: report.last_failure,
             crawl_delay_s: report.crawl_delay.map(|delay| delay.as_secs_f64()),
             group: report.group,
             finished: report.finished,
@@ -376,6 +380,7 @@ enum ImportOutcome {
     Succeeded,
     Failed,
     Disregarded,
+    Prerequisite,
 }
 
 #[derive(Deserialize)]
@@ -390,7 +395,12 @@ pub(super) fn parse(line: &[u8]) -> Result<ImportedRecord, LineProblem> {
         // Deleted before it was ever fetched: it stays known and is not fetched here either.
         ImportOutcome::Open if line.state == State::Deleted => Some(LastOutcome::Disregarded),
         ImportOutcome::Open => None,
-        ImportOutcome::Succeeded => Some(LastOutcome::Succeeded),
+        // The status decides: other crawlers count error responses as successes.
+        ImportOutcome::Succeeded => match line.status {
+            Some(status @ 1..) => Some(LastOutcome::of(status, false)),
+            _ => Some(LastOutcome::Succeeded),
+        },
+        ImportOutcome::Prerequisite => Some(LastOutcome::Prerequisite),
         ImportOutcome::Failed => Some(LastOutcome::Failed),
         ImportOutcome::Disregarded => Some(LastOutcome::Disregarded),
     };

@@ -8,6 +8,8 @@
 use std::io;
 use std::path::Path;
 
+use opilio_frontier::{LastOutcome, is_error_response};
+
 use super::sorter::{Sorted, Sorter};
 use super::{Finish, ImportedRecord};
 
@@ -115,7 +117,11 @@ fn gather(known: &mut ImportedRecord, later: ImportedRecord) {
 
 /// Returns the last finish, completed by the one before it: a journal has no statuses, a failure no digest.
 fn filled(mut last: Finish, before: Finish) -> Finish {
-    if last.status.is_none() && last.standing == before.standing {
+    // To a journal of Heritrix, every response is a success.
+    let is_response =
+        last.standing == LastOutcome::Succeeded && before.status.is_some_and(is_error_response);
+    if last.status.is_none() && (last.standing == before.standing || is_response) {
+        last.standing = before.standing;
         last.status = before.status;
         last.at = before.at.or(last.at);
         last.size = last.size.or(before.size);
@@ -178,6 +184,8 @@ mod tests {
 
     const FETCHED: &str = "2026-11-20T12:00:00.000Z 200 9 http://a.org/z L http://a.org/ text/html #1 \
                            20261120120000000+1 sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ - -";
+    const GONE: &str = "2026-11-20T12:00:00.000Z 404 9 http://a.org/z L http://a.org/ text/html #1 \
+                        20261120120000000+1 sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ - -";
     const LOST: &str = "2026-11-21T12:00:00.000Z -2 - http://a.org/z L http://a.org/ - #1 - - - -";
 
     #[test]
@@ -230,6 +238,9 @@ mod tests {
             &[FETCHED, "F+ http://a.org/z L http://a.org/", finished],
             &expected,
         );
+        let expected = ["http://a.org/z L http://a.org/ Failed 404 text/html digest"];
+        check(&[GONE, finished], &expected);
+        check(&[finished, GONE], &expected);
     }
 
     #[test]

@@ -88,17 +88,24 @@ impl Profile {
     /// # Errors
     /// All errors, as for [`Profile::load`]. An unknown name is one of them.
     pub fn builtin(name: &str, given: &ProfileContext) -> Result<Self, Diagnostics> {
-        let Some(text) = builtin_profiles::text(name) else {
-            let names: Vec<&str> = builtin_profiles::names().collect();
-            let suggestion = match nearest(name, names.iter().copied()) {
-                Some(near) => format!("did you mean {}?", quote(near)),
-                None => format!("available: {}", names.join(", ")),
-            };
-            let mut fault = fault_of_file(name, format!("no built-in profile {}", quote(name)));
-            fault.suggestion = Some(suggestion);
-            return Err(fault.into());
+        match builtin_profiles::text(name) {
+            Some(text) => Self::parse(&format!("{name}.toml"), text, given),
+            None => Err(Self::unknown(name, "built-in profile", &[])),
+        }
+    }
+
+    /// The error about a name of which nothing was found. `what` names the kinds of things that were looked for. The error lists
+    /// the operator's own profiles, `saved`, and the built-in ones.
+    pub fn unknown(name: &str, what: &str, saved: &[String]) -> Diagnostics {
+        let mut known: Vec<&str> = saved.iter().map(String::as_str).collect();
+        known.extend(builtin_profiles::names().map(|name| &name[..]));
+        let suggestion = match nearest(name, known.iter().copied()) {
+            Some(near) => format!("did you mean {}?", quote(near)),
+            None => format!("profiles: {}", known.join(", ")),
         };
-        Self::parse(&format!("{name}.toml"), text, given)
+        let mut fault = fault_of_file(name, format!("no {what} {}", quote(name)));
+        fault.suggestion = Some(suggestion);
+        fault.into()
     }
 
     /// Turns the written profile into the usable one.

@@ -204,7 +204,9 @@ fn faults_of_the_command_line_and_of_the_seeds_file_name_them() {
     )
     .unwrap();
     let given = ProfileContext {
-        seeds: vec!["http://".to_owned()],
+        seeds: ["http://", "exmaple", "htp:/x.org", "http://intranet"]
+            .map(str::to_owned)
+            .to_vec(),
         base: Some(folder.path().to_owned()),
         contact_url: Some("https://www.kb.nl/crawl".to_owned()),
         ..given()
@@ -223,7 +225,17 @@ fn faults_of_the_command_line_and_of_the_seeds_file_name_them() {
         printed.contains("\n--seed:1:1: not a seed: \"http://\""),
         "{printed}"
     );
-    assert_eq!(faults.len(), 2, "{printed}");
+    assert!(
+        printed.contains(
+            "\n--seed:1:1: not a seed: \"exmaple\": its host has no dot (if it is a host of your network, write \"http://exmaple/\")"
+        ),
+        "{printed}"
+    );
+    assert!(
+        printed.contains("scheme \"htp\" is not crawled"),
+        "{printed}"
+    );
+    assert_eq!(faults.len(), 4, "{printed}");
 }
 
 #[test]

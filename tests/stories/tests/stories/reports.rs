@@ -164,7 +164,7 @@ async fn logs_rotate_by_size_and_nothing_is_lost_between_them() {
         .sum();
     let totals = breakdown(&story).await.totals;
     assert_eq!(totals.all.uris, lines as u64);
-    assert_eq!(totals.succeeded.uris, 43);
+    assert_eq!(totals.responses.uris, 43);
 
     let objects: Vec<serde_json::Value> = of("crawl.jsonl")
         .iter()

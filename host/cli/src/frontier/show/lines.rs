@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use indicatif::{HumanBytes, HumanCount, HumanDuration};
-use opilio_control::{KnownStack, Overdue, Statistics, Status, WhyAnswer};
+use opilio_control::{KnownStack, Overdue, Statistics, Status, WhyAnswer, status_words};
 use opilio_crawl::TableReport;
 use serde_json::Value;
 
@@ -23,16 +23,17 @@ pub(super) fn line(name: &str, value: &str) -> String {
 
 pub(super) fn status_lines(status: &Status) -> String {
     let statistics = &status.statistics;
-    let state = match (status.pid, status.elapsed_s) {
-        (Some(pid), Some(elapsed)) => format!(
+    let mut lines = line("job", &status.job.display().to_string());
+    // The state of a job without a process is known from its files, and is shown before this.
+    if let (Some(pid), Some(elapsed)) = (status.pid, status.elapsed_s) {
+        let elapsed = Duration::try_from_secs_f64(elapsed).unwrap_or_default();
+        let state = format!(
             "{}; process {pid}, running for {}",
             status.state.name(),
-            HumanDuration(Duration::try_from_secs_f64(elapsed).unwrap_or_default())
-        ),
-        _ => format!("{}: no process runs the job", status.state.name()),
-    };
-    let mut lines = line("job", &status.job.display().to_string());
-    lines += &line("state", &state);
+            HumanDuration(elapsed)
+        );
+        lines += &line("state", &state);
+    }
     lines += &line("URIs", &figures::uris(statistics));
     if let Some(visits) = &status.visits {
         lines += &line("visits", &figures::visits(visits));
@@ -102,7 +103,12 @@ pub(super) fn queue_lines(queue: &Value) -> String {
     lines += &line("delayed until", &time(queue, "next_ready"));
     let failures = queue["failures"].as_u64().unwrap_or(0);
     if failures > 0 {
-        lines += &line("back-offs", &format!("{failures} in a row"));
+        let last = queue["last_failure"].as_i64();
+        let last = last.and_then(|status| status.try_into().ok());
+        let last = last.map_or_else(String::new, |status| {
+            format!("; last failure: {}", status_words(status))
+        });
+        lines += &line("back-offs", &format!("{failures} in a row{last}"));
     }
     if let Some(delay) = queue["crawl_delay_s"].as_f64() {
         lines += &line("crawl-delay", &format!("{delay} s"));

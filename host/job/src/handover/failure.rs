@@ -1,0 +1,115 @@
+//! Failures of a bucket in plain words. The library's own text is about its attempts and settings; its last cause tells what is
+//! wrong.
+
+use std::error::Error;
+
+use object_store::client::{HttpError, HttpErrorKind};
+
+use super::FileStoreError;
+
+/// Beginnings of the library's text about an answer of the server. Status and body follow.
+const ANSWERS: [&str; 2] = [
+    "Server returned non-2xx status code:",
+    "Server returned error response:",
+];
+
+/// Returns the failure of a bucket on one line.
+pub(super) fn failure(problem: &object_store::Error) -> FileStoreError {
+    let mut words = cause(problem);
+    if let object_store::Error::PermissionDenied { .. }
+    | object_store::Error::Unauthenticated { .. } = problem
+    {
+        words.push_str("; check the keys of archive.store and their rights");
+    }
+    FileStoreError::Store(words)
+}
+
+fn cause(problem: &(dyn Error + 'static)) -> String {
+    let mut lost = None;
+    let mut last = problem;
+    loop {
+        lost = last.downcast_ref::<HttpError>().or(lost);
+        match last.source() {
+            Some(cause) => last = cause,
+            None => break,
+        }
+    }
+    let last = last.to_string();
+    let last = last.split_whitespace().collect::<Vec<_>>().join(" ");
+    match lost.map(HttpError::kind) {
+        Some(HttpErrorKind::Connect) => format!("no connection to the store: {last}"),
+        Some(HttpErrorKind::Timeout) => format!("the store did not answer in time: {last}"),
+        Some(_) => format!("the request to the store failed: {last}"),
+        None => answer(&last),
+    }
+}
+
+/// Puts the answer of a server in words: its status, and the message in its body.
+fn answer(text: &str) -> String {
+    let Some(rest) = ANSWERS.iter().find_map(|begin| text.strip_prefix(begin)) else {
+        return text.to_owned();
+    };
+    let status = rest.split([':', '<']).next().unwrap_or_default().trim();
+    let element = |name: &str| {
+        let (_, from) = rest.split_once(&format!("<{name}>"))?;
+        Some(from.split_once("</")?.0)
+    };
+    let message = element("Message").or_else(|| element("Code"));
+    let parts = [Some(status), message].into_iter().flatten();
+    let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
+    match parts.is_empty() {
+        true => "the store answers with an error".to_owned(),
+        false => format!("the store answers {}", parts.join(": ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(problem: object_store::Error, words: &str) {
+        assert_eq!(failure(&problem).to_string(), words);
+    }
+
+    fn generic(source: impl Error + Send + Sync + 'static) -> object_store::Error {
+        object_store::Error::Generic {
+            store: "S3",
+            source: Box::new(source),
+        }
+    }
+
+    #[test]
+    fn a_failure_is_its_last_cause_in_words() {
+        let refused = || io::Error::other("Connection refused (os error 111)");
+        check(
+            generic(HttpError::new(HttpErrorKind::Connect, refused())),
+            "no connection to the store: Connection refused (os error 111)",
+        );
+        check(
+            generic(HttpError::new(HttpErrorKind::Interrupted, refused())),
+            "the request to the store failed: Connection refused (os error 111)",
+        );
+        let busy = "Server returned non-2xx status code: 503 Service Unavailable: <?xml version=\"1.0\"?>\n\
+                    <Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>";
+        check(
+            generic(io::Error::other(busy)),
+            "the store answers 503 Service Unavailable: Please reduce your request rate.",
+        );
+        let denied = "Server returned non-2xx status code: 403 Forbidden: ";
+        check(
+            object_store::Error::PermissionDenied {
+                path: "news/a.warc.gz".to_owned(),
+                source: Box::new(io::Error::other(denied)),
+            },
+            "the store answers 403 Forbidden; check the keys of archive.store and their rights",
+        );
+        check(
+            generic(io::Error::other("Server returned error response: ")),
+            "the store answers with an error",
+        );
+        check(generic(io::Error::other("no\nregion")), "no region");
+    }
+}
