@@ -48,8 +48,8 @@ mod socket;
 mod sweep;
 mod takeover;
 mod touched;
-mod user_name;
 mod transfers;
+mod user_name;
 mod verify;
 
 pub use admin::{ControlError, ErrorKind};

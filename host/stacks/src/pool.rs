@@ -138,7 +138,9 @@ impl Maker {
     }
 
     pub(super) fn snapshot(&self, settings: Value) -> Result<Plugin, String> {
-        let made = self.component.configure_with_snapshot(self.config(settings));
+        let made = self
+            .component
+            .configure_with_snapshot(self.config(settings));
         made.map_err(|problem| chain(&problem))
     }
 
