@@ -333,6 +333,11 @@ impl JobCommands {
                 };
                 finish(admin, &by, &Command::Stop, words, say)?;
             }
+            command if !command.is_for_all_nodes() => {
+                tracing::warn!(
+                    "command {sequence} of the job is not one for all nodes; it is passed over"
+                );
+            }
             command => {
                 let guard = match command.queues_uris() {
                     true => running.map(|running| running.live.hand()),

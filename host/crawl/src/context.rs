@@ -299,12 +299,8 @@ impl CrawlContext {
             match consequence {
                 None => {}
                 Some(Consequence::LeftOut(rest)) => {
-                    let rest = rest.as_secs_f64();
-                    self.alert(
-                        &fault.plugin,
-                        Severity::Warning,
-                        &format!("{why}; left out for {rest} s"),
-                    );
+                    let words = format!("{why}; left out for {} s", rest.as_secs_f64());
+                    self.alert(&fault.plugin, Severity::Warning, &words);
                 }
                 Some(Consequence::Pause { each: true }) => {
                     let why = format!("failed with {}", fault.message);
@@ -312,11 +308,8 @@ impl CrawlContext {
                 }
                 Some(Consequence::Pause { each: false }) => self.pause_for(&fault.plugin, &why),
                 Some(Consequence::Halt) => {
-                    self.alert(
-                        &fault.plugin,
-                        Severity::Critical,
-                        &format!("{why}; the crawl ends, as the profile sets"),
-                    );
+                    let words = format!("{why}; the crawl ends, as the profile sets");
+                    self.alert(&fault.plugin, Severity::Critical, &words);
                     halt.get_or_insert(Halt::Plugin {
                         plugin: fault.plugin.to_string(),
                         message: fault.message.clone(),

@@ -60,11 +60,20 @@ impl SharedLimits {
     }
 
     /// Returns `true` if one more document may begin, if all that are in process succeed. Otherwise more is asked for.
+    ///
+    /// Nodes take their shares of the limits in one order. A node that waits for its share of one limit and has nothing in process
+    /// leaves its shares of the later ones to others, because two nodes could wait for each other.
     pub(crate) fn has_room(&self, limits: &[CountedLimit], at_work: usize) -> bool {
         let mut shares = self.lock();
         let mut has_room = true;
         for limit in limits {
             let share = shares.entry(limit.name).or_default();
+            if !has_room {
+                if at_work == 0 {
+                    (share.taken, share.is_wanted) = (limit.count, false);
+                }
+                continue;
+            }
             let in_process = if limit.counts_documents { at_work } else { 0 };
             if limit.count + in_process as u64 >= share.taken {
                 share.is_wanted = true;
@@ -225,6 +234,31 @@ mod tests {
         assert_eq!(limits.reached(&limit(1)), None);
         limits.lock().get_mut(FETCHED).unwrap().is_over = true;
         assert_eq!(limits.reached(&limit(1)), Some(End::DocumentLimit));
+    }
+
+    #[test]
+    fn a_node_that_waits_for_one_limit_leaves_its_shares_of_later_ones() {
+        let limits = SharedLimits::default();
+        let [fetched] = limit(1);
+        let succeeded = CountedLimit {
+            name: SUCCEEDED,
+            ..limit(0)[0].clone()
+        };
+        let both = [fetched, succeeded];
+        assert!(!limits.has_room(&both, 0));
+        for (name, taken) in [(FETCHED, 1), (SUCCEEDED, 5)] {
+            limits.lock().get_mut(name).unwrap().taken = taken;
+        }
+        let share = |name| limits.lock()[name];
+        // What is in process may succeed.
+        assert!(!limits.has_room(&both, 1));
+        assert_eq!(share(SUCCEEDED).taken, 5);
+        assert!(!limits.has_room(&both, 0));
+        assert!(share(FETCHED).is_wanted);
+        assert_eq!(
+            (share(SUCCEEDED).taken, share(SUCCEEDED).is_wanted),
+            (0, false)
+        );
     }
 
     #[test]

@@ -306,6 +306,29 @@ impl CallState {
         }
     }
 
+    /// Prepares for `configure` in an instance whose plugin has been configured before: it gets no tables and kept values, and its
+    /// log lines are not passed on. Returns the state for the call.
+    pub(crate) fn begin_setup(&mut self) -> (Arc<Callee>, LogSink) {
+        let Callee {
+            name,
+            described,
+            limits,
+            ..
+        } = &*self.callee;
+        let unready = Callee::unready(name, described.clone(), limits.clone());
+        let callee = std::mem::replace(&mut self.callee, unready);
+        (callee, std::mem::replace(&mut self.sink, Arc::new(|_| {})))
+    }
+
+    /// Forgets the log lines and counters of `configure`, and goes on with the call.
+    pub(crate) fn end_setup(&mut self, (callee, sink): (Arc<Callee>, LogSink)) {
+        (self.callee, self.sink) = (callee, sink);
+        self.log.clear();
+        self.counts.clear();
+        (self.log_bytes, self.log_bytes_dropped, self.kept_dropped) = (0, 0, 0);
+        (self.tables, self.by_uri) = (None, true);
+    }
+
     /// Notes that the call has read or left something that no later call can be compared by.
     pub(crate) fn is_unrepeatable(&mut self) {
         self.trace = None;

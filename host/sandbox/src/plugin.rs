@@ -2,7 +2,7 @@
 
 use std::hash::Hash;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -43,13 +43,10 @@ const PASS: &str = "pass";
 #[derive(Clone)]
 pub struct Plugin(Arc<Ready>);
 
-/// A plugin that may be gone.
-pub(crate) struct WeakPlugin(Weak<Ready>);
-
 struct Ready {
     shared: Arc<Shared>,
     program: Program,
-    /// What a snapshot is made from, if that is done when the plugin has been called often.
+    /// Input of a snapshot that is made when the plugin has been called often.
     later: Option<Later>,
     /// The program that starts from that snapshot.
     snapshot: OnceLock<Program>,
@@ -79,7 +76,7 @@ impl std::fmt::Debug for Plugin {
     }
 }
 
-/// What a later snapshot is made from.
+/// Input of a snapshot that is made later.
 pub(crate) struct Later {
     component: Arc<Loaded>,
     key: Key,
@@ -94,18 +91,6 @@ impl Later {
             key,
             calls: AtomicU64::new(0),
         }
-    }
-}
-
-impl WeakPlugin {
-    pub(crate) fn upgrade(&self) -> Option<Plugin> {
-        self.0.upgrade().map(Plugin)
-    }
-}
-
-impl std::fmt::Debug for WeakPlugin {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("WeakPlugin")
     }
 }
 
@@ -251,12 +236,17 @@ impl Plugin {
             return;
         };
         if later.calls.fetch_add(1, Ordering::Relaxed) + 1 == CALLS_WORTH_A_SNAPSHOT {
-            queue.push(WeakPlugin(Arc::downgrade(&self.0)));
+            let plugin = Arc::downgrade(&self.0);
+            queue.push(move || {
+                if let Some(plugin) = plugin.upgrade() {
+                    Plugin(plugin).compile_snapshot();
+                }
+            });
         }
     }
 
     /// Compiles the later snapshot. The next calls start from it.
-    pub(crate) fn compile_snapshot(&self) {
+    fn compile_snapshot(&self) {
         let Some(Later { component, key, .. }) = &self.0.later else {
             return;
         };
@@ -632,7 +622,9 @@ impl Plugin {
         let _permit = self.0.permits.as_ref().map(Permits::acquire);
         let (answer, used) = call(shared, &program.instance, &occasion, |store, instance| {
             if !is_configured {
+                let ready = store.data_mut().begin_setup();
                 self.configure(store, instance)?;
+                store.data_mut().end_setup(ready);
             }
             store.data_mut().wasi.begin_call();
             work(&program.exports, store, instance)

@@ -4,28 +4,24 @@ use std::io;
 use std::sync::mpsc;
 
 use crate::lane::spawn_lane;
-use crate::plugin::WeakPlugin;
 
 /// Name of the thread that compiles.
 const THREAD: &str = "plugin-snapshots";
 
-/// Plugins whose snapshots are to be compiled. Its thread ends with it.
-#[derive(Debug)]
-pub(crate) struct SnapshotQueue(mpsc::Sender<WeakPlugin>);
+/// Queue of snapshots to compile. Its thread ends with it.
+pub(crate) struct SnapshotQueue(mpsc::Sender<Box<dyn FnOnce() + Send>>);
 
 impl SnapshotQueue {
     pub(crate) fn start() -> io::Result<Self> {
-        let (sender, plugins) = mpsc::channel::<WeakPlugin>();
+        let (sender, snapshots) = mpsc::channel::<Box<dyn FnOnce() + Send>>();
         spawn_lane(THREAD, move || {
-            for plugin in plugins.iter().filter_map(|plugin| plugin.upgrade()) {
-                plugin.compile_snapshot();
-            }
+            snapshots.iter().for_each(|compile| compile());
         })?;
         Ok(Self(sender))
     }
 
-    pub(crate) fn push(&self, plugin: WeakPlugin) {
+    pub(crate) fn push(&self, compile: impl FnOnce() + Send + 'static) {
         // The thread does not end before the queue. Without it, calls run `configure`.
-        let _ = self.0.send(plugin);
+        let _ = self.0.send(Box::new(compile));
     }
 }

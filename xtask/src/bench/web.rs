@@ -14,7 +14,7 @@ use crate::documentation;
 /// Host names that every resolver knows, one for each documentation package.
 const HOSTS: [&str; 2] = ["localhost", "127.0.0.1"];
 
-/// What [`WebProcess::documentation`] serves.
+/// Options of [`WebProcess::documentation`].
 pub(super) struct Documentation {
     /// Each package has so many host names, and each host a queue of its own.
     pub(super) copies: usize,

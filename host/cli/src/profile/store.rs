@@ -284,11 +284,7 @@ fn compared(args: &CompareArgs) -> Result<((String, String), (String, String))> 
 
 /// Lists versions.
 pub(super) fn history(args: &HistoryArgs) -> Result<u8> {
-    let store = store(&args.at)?;
-    if is_only_shipped(&store, &args.name)? {
-        return Ok(exit::USAGE);
-    }
-    for version in store.versions(&args.name)? {
+    for version in own(&args.name, store(&args.at)?.versions(&args.name))? {
         match args.json {
             true => terminal::outln!("{}", serde_json::to_string(&version)?),
             false => terminal::outln!("{}", terminal::line(&version_line(&version))),
@@ -300,10 +296,7 @@ pub(super) fn history(args: &HistoryArgs) -> Result<u8> {
 /// Deletes a profile.
 pub(super) fn delete(args: &DeleteArgs) -> Result<u8> {
     let store = store(&args.at)?;
-    if is_only_shipped(&store, &args.name)? {
-        return Ok(exit::USAGE);
-    }
-    store.get(&args.name)?;
+    own(&args.name, store.get(&args.name))?;
     if !args.yes {
         if !io::stdin().is_terminal() {
             bail!("no terminal to confirm the deletion; pass --yes");
@@ -323,33 +316,17 @@ pub(super) fn delete(args: &DeleteArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// Returns `true` if a profile ships with Opilio and no own one has its name or had it; then prints that it has no versions.
-#[expect(
-    clippy::print_stderr,
-    reason = "errors are for the person at the terminal"
-)]
-fn is_only_shipped(store: &ProfileStore, name: &str) -> Result<bool> {
-    let is_shipped = Profile::builtin_text(name).is_some();
-    let is_only = is_shipped && store.find(name)?.is_none() && store.versions(name).is_err();
-    if is_only {
-        eprintln!(
-            "opilio: profile {name} ships with Opilio: it has no versions and cannot be deleted; `opilio profile copy {name} NEW` makes a copy to change"
-        );
-    }
-    Ok(is_only)
-}
-
 fn store(at: &ConfigArgs) -> Result<ProfileStore> {
     Ok(at.load()?.profile_store())
 }
 
-/// Explains that a profile which the store does not have is a shipped one.
-fn own<T>(name: &str, found: Result<T, ProfileStoreError>) -> Result<T> {
+/// Returns the error for shipped profiles if the store does not have a profile of this name and one is shipped.
+fn own<T>(name: &str, found: Result<T, ProfileStoreError>) -> Result<T, ProfileStoreError> {
     match found {
-        Err(ProfileStoreError::Unknown { .. }) if Profile::builtin_text(name).is_some() => bail!(
-            "profile {name} is shipped with Opilio: it has no versions and cannot be deleted; opilio profile copy {name} NEW makes one of your own"
-        ),
-        found => Ok(found?),
+        Err(ProfileStoreError::Unknown { .. }) if Profile::builtin_text(name).is_some() => {
+            Err(ProfileStoreError::Shipped(name.to_owned()))
+        }
+        found => found,
     }
 }
 

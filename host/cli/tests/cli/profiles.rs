@@ -76,7 +76,7 @@ fn profiles_are_saved_compared_copied_and_deleted_on_the_command_line() {
         &["delete", "news", "--yes"],
         &["show", "news@1"],
     ] {
-        let shipped = home.run(&[&["profile"], command].concat()).code(1).err;
+        let shipped = home.run(&[&["profile"], command].concat()).code(2).err;
         assert!(shipped.contains("opilio profile copy news"), "{shipped}");
     }
     // The place of an error is in the file of the operator; a note does not refuse it.

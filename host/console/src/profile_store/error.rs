@@ -14,7 +14,9 @@ pub enum ProfileStoreError {
     )]
     Name(String),
     /// The name is that of a shipped profile.
-    #[error("{0:?} is the name of a shipped profile; choose another name")]
+    #[error(
+        "profile {0} is shipped with Opilio: it has no versions and cannot be changed or deleted; opilio profile copy {0} NEW makes one of your own"
+    )]
     Shipped(String),
     /// The profile does not exist.
     #[error("profile {name:?} not found in {}; opilio profile list shows all profiles", folder.display())]

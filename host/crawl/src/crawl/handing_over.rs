@@ -107,7 +107,7 @@ pub(crate) async fn finish(
             context.raise(AlertKind::Handover, &left.to, Severity::Warning, &words);
         }
     }
-    // A message that is no news was not written.
+    // `raise` does not write a message that is known.
     context.alerts.board.write();
     totals
 }

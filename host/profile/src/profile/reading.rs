@@ -98,7 +98,7 @@ impl Profile {
     /// the operator's own profiles, `saved`, and the built-in ones.
     pub fn unknown(name: &str, what: &str, saved: &[String]) -> Diagnostics {
         let mut known: Vec<&str> = saved.iter().map(String::as_str).collect();
-        known.extend(builtin_profiles::names().map(|name| &name[..]));
+        builtin_profiles::names().for_each(|name| known.push(name));
         let suggestion = match nearest(name, known.iter().copied()) {
             Some(near) => format!("did you mean {}?", quote(near)),
             None => format!("profiles: {}", known.join(", ")),
