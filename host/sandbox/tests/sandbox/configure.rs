@@ -191,7 +191,7 @@ fn an_endless_configure_is_stopped() {
         ..Guest::filter("(i32.const 0)")
     });
     let limits = opilio_sandbox::Limits {
-        time: std::time::Duration::from_millis(30),
+        time: Duration::from_millis(30),
         ..limits()
     };
     let error = component.configure(config(json!({}), limits)).unwrap_err();
