@@ -362,15 +362,18 @@ fn table(looks: &[Look]) -> String {
     text
 }
 
+/// A figure of a look.
+type Figure = fn(&Look) -> u64;
+
 /// Compares the second half of a crawl with its first: nothing may have grown but by what a busy moment explains.
 #[expect(clippy::print_stdout, reason = "the result of the command")]
 fn judge(looks: &[Look], browsers: usize) -> Result<()> {
     let parts = parts(looks);
     let (first, second) = parts.split_at(ROWS / 2);
-    let most = |parts: &[Look], figure: fn(&Look) -> u64| parts.iter().map(figure).max();
+    let most = |parts: &[Look], figure: Figure| parts.iter().map(figure).max();
     // A browser that is being replaced counts beside the new one.
     let of_a_browser = 12;
-    let figures: [(&str, fn(&Look) -> u64, u64); 5] = [
+    let figures: [(&str, Figure, u64); 5] = [
         ("bytes of memory of opilio", |it| it.memory, 64 << 20),
         ("descriptors", |it| it.descriptors as u64, 32),
         (

@@ -290,6 +290,10 @@ fn print_done(target: &JobTarget, command: &str, result: &str) -> Result<u8> {
 }
 
 /// Makes a job.
+#[expect(
+    clippy::print_stderr,
+    reason = "notes are for the person at the terminal"
+)]
 pub(crate) fn new(args: NewArgs) -> Result<u8> {
     let (folder, name) = split(&args.job)?;
     let made = folder.make(NewJob {

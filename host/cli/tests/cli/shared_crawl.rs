@@ -294,7 +294,7 @@ async fn operators_commands_act_on_all_nodes_once_and_survive_restarts() {
     ];
     home_a.run(&own).code(0);
     until("both have it", || {
-        homes.map(|home| changes(home)) == [["override add"], ["override add"]]
+        homes.map(changes) == [["override add"], ["override add"]]
     })
     .await;
     let refused = home_a.run(&["job", "set", "job", "workers='many'"]).code(2);
@@ -333,10 +333,7 @@ async fn operators_commands_act_on_all_nodes_once_and_survive_restarts() {
         .run(&["job", "unset", "job", "--override", &id])
         .code(0);
     let all = ["override add", "set ", "override remove"];
-    until("both have all changes", || {
-        homes.map(|home| changes(home)) == [all, all]
-    })
-    .await;
+    until("both have all changes", || homes.map(changes) == [all, all]).await;
 
     // A stop ends all; the pause is still there.
     home_a.run(&["job", "stop", "job"]).code(0);
@@ -351,7 +348,7 @@ async fn operators_commands_act_on_all_nodes_once_and_survive_restarts() {
     assert_eq!(web.requests().len(), requests);
     home_b.run(&["job", "resume", "job"]).code(0);
     assert_eq!((a.wait(), b.wait()), (0, 0));
-    assert_eq!(homes.map(|home| changes(home)), [all, all]);
+    assert_eq!(homes.map(changes), [all, all]);
     let mut fetched = pages(&home_a.job());
     fetched.extend(pages(&home_b.job()));
     assert_eq!(
