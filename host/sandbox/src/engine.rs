@@ -41,7 +41,7 @@ const INSTANCE_BYTES_MAX: usize = 4 << 20;
 /// large ones.
 const RESIDENT_BYTES: usize = 512 * 1024;
 /// Cache generation. It changes whenever older cached components must not be used.
-const CACHE_GENERATION: &str = "2";
+const CACHE_GENERATION: &str = "3";
 
 /// Settings of an [`Engine`]. The default suits one crawl on one machine.
 #[derive(Clone)]
