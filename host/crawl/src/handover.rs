@@ -41,6 +41,9 @@ const PAUSE_MIN: Duration = Duration::from_secs(10);
 /// Longest pause after the command has failed.
 const PAUSE_MAX: Duration = Duration::from_secs(15 * 60);
 
+/// Further attempts for a log or report that changes while it is sent.
+const AGAIN_MAX: usize = 5;
+
 /// Files that wait for one receiver.
 pub(crate) struct Handover {
     to: Destination,
@@ -407,7 +410,7 @@ impl Handover {
             .store(files.len() as u64, Ordering::Relaxed);
         for file in files {
             let stored = match self.is_allowed() {
-                true => queue.store.put(&file, &self.record, true).await,
+                true => self.put_other(queue, &file).await,
                 false => return,
             };
             if stored.is_ok() {
@@ -422,6 +425,22 @@ impl Handover {
                 return;
             }
         }
+    }
+
+    /// Puts a file into the store: again if it gets a line while it is sent.
+    async fn put_other(
+        &self,
+        queue: &StoreQueue,
+        file: &Path,
+    ) -> Result<HandedOver, FileStoreError> {
+        let mut stored = queue.store.put(file, &self.record, true).await;
+        for _ in 0..AGAIN_MAX {
+            if !matches!(stored, Err(FileStoreError::Changed(_))) {
+                break;
+            }
+            stored = queue.store.put(file, &self.record, true).await;
+        }
+        stored
     }
 
     /// Returns `true` if no file of the queue has failed.
