@@ -64,10 +64,10 @@ include-name-regex = "(PATCH .*/settings|(POST|PATCH) .*/overrides(/\\{id\\})?)$
 [operations.checks.positive_data_acceptance]
 expected-statuses = ["2xx", "404", "409", "422"]
 
-# Changes of a text fit only some texts, and tags only one version. Names of shipped profiles are taken, and a text may be
+# Changes of a text fit only some texts, and tags in If-Match only one version. Names of shipped profiles are taken, and a text may be
 # good for one profile and not for another.
 [[operations]]
-include-name-regex = "(POST .*/profiles/form|PUT .*/profiles/\\{profile\\}|POST /api/v1/jobs|POST .*/profiles(/\\{profile\\}/copy)?)$"
+include-name-regex = "(POST .*/profiles/form|(PUT|DELETE) .*/profiles/\\{profile\\}|POST /api/v1/jobs|POST .*/profiles(/\\{profile\\}/copy)?)$"
 [operations.checks.positive_data_acceptance]
 expected-statuses = ["2xx", "404", "409", "412", "422"]
 

@@ -231,7 +231,7 @@ pub(crate) async fn make(
 /// Saves a new version of a profile. `If-Match` has the tag of the version that the client has read; if the profile has changed
 /// since, nothing is saved (412). A text with errors is refused; the response lists them with line and column. Settings that
 /// name programs or files of this machine may stay as they are, or be removed.
-#[utoipa::path(put, path = "/profiles/{profile}", operation_id = "save_profile", tag = "profiles", params(("profile" = String, Path, description = "Name of the profile"), ("if-match" = String, Header, description = "Tag of the version that was read, as in the header `ETag`")), request_body = NewText, responses((status = 200, body = SavedProfile, headers(("etag" = String, description = "Tag of the version")))))]
+#[utoipa::path(put, path = "/profiles/{profile}", operation_id = "save_profile", tag = "profiles", params(("profile" = String, Path, description = "Name of the profile"), ("if-match" = String, Header, description = "Tag of the version that was read, as in the header `ETag`; `*` for the newest version, whichever it is")), request_body = NewText, responses((status = 200, body = SavedProfile, headers(("etag" = String, description = "Tag of the version")))))]
 pub(crate) async fn save(
     State(daemon): Shared,
     caller: Caller,
@@ -241,9 +241,8 @@ pub(crate) async fn save(
 ) -> Result<impl IntoResponse, Problem> {
     let saved = blocking(move || {
         let stored = stored(&daemon, &name)?;
-        let tag = if_match(&headers)?;
+        let expected = expected(&headers)?;
         // The settings that may stay are those of the version that is replaced.
-        let expected = ExpectedProfile::Tag(&tag);
         daemon.profiles.must_be(Some(&stored), &name, expected)?;
         reach::check(&new.toml, Some(&stored.text), &caller)?;
         let notices = must_be_valid(&daemon, &name, &new.toml)?;
@@ -276,7 +275,7 @@ pub(crate) async fn copy(
 
 /// Deletes a profile. `If-Match` has the tag of the version that the client has read; if the profile has changed since, it stays
 /// (412). Its versions stay. Jobs have their own copies. For admins.
-#[utoipa::path(delete, path = "/profiles/{profile}", operation_id = "delete_profile", tag = "profiles", params(("profile" = String, Path, description = "Name of the profile"), ("if-match" = String, Header, description = "Tag of the version that was read, as in the header `ETag`"), Deletion), responses((status = 204, description = "The profile was deleted")))]
+#[utoipa::path(delete, path = "/profiles/{profile}", operation_id = "delete_profile", tag = "profiles", params(("profile" = String, Path, description = "Name of the profile"), ("if-match" = String, Header, description = "Tag of the version that was read, as in the header `ETag`; `*` for the newest version, whichever it is"), Deletion), responses((status = 204, description = "The profile was deleted")))]
 pub(crate) async fn delete(
     State(daemon): Shared,
     caller: Caller,
@@ -287,9 +286,8 @@ pub(crate) async fn delete(
     caller.needs(Role::Admin)?;
     blocking(move || {
         stored(&daemon, &name)?;
-        let tag = if_match(&headers)?;
+        let expected = expected(&headers)?;
         let note = note(&caller, reason.as_deref());
-        let expected = ExpectedProfile::Tag(&tag);
         Ok(daemon.profiles.delete(&name, expected, note)?)
     })
     .await?;
@@ -464,16 +462,19 @@ fn note<'n>(caller: &'n Caller, reason: Option<&'n str>) -> ChangeNote<'n> {
     }
 }
 
-/// The tag that a client has read. Proxies that compress weaken it.
-fn if_match(headers: &HeaderMap) -> Result<String, Problem> {
+/// The version that a client expects to change: the one with the tag in `If-Match`, or with `*` the newest, whichever it is
+/// (RFC 9110, 13.1.1). Proxies that compress weaken tags.
+fn expected(headers: &HeaderMap) -> Result<ExpectedProfile<'_>, Problem> {
     let Some(value) = headers.get(header::IF_MATCH) else {
         return Err(Problem::new(
             StatusCode::PRECONDITION_REQUIRED,
             "send the tag of the version that you have read, in the header If-Match",
         ));
     };
-    let tag = value.to_str().unwrap_or_default().trim();
-    Ok(tag.trim_start_matches("W/").trim_matches('"').to_owned())
+    Ok(match value.to_str().unwrap_or_default().trim() {
+        "*" => ExpectedProfile::Any,
+        tag => ExpectedProfile::Tag(tag.trim_start_matches("W/").trim_matches('"')),
+    })
 }
 
 fn etag(tag: &str) -> HeaderMap {
