@@ -4,6 +4,7 @@ use anyhow::Result;
 
 mod bare_client;
 mod browser;
+mod cluster;
 mod cost;
 mod hosts;
 pub(crate) mod measured;
@@ -24,6 +25,8 @@ pub(crate) enum Bench {
     Hosts(hosts::Options),
     /// Crawl a site of articles and applications with a browser for no page, for those that need one, and for all; look for leaks.
     Browser(browser::Options),
+    /// Crawl with the embedded store, as one node over NATS, and as two nodes that share the crawl.
+    Cluster(cluster::Options),
     /// The web of the benchmarks: prints its port, serves until its standard input ends.
     #[command(hide = true)]
     Web(web::Options),
@@ -39,6 +42,7 @@ pub(crate) fn run(bench: Bench) -> Result<()> {
         Bench::Revisits(options) => revisits::run(&options),
         Bench::Hosts(options) => hosts::run(&options),
         Bench::Browser(options) => browser::run(&options),
+        Bench::Cluster(options) => cluster::run(&options),
         Bench::Web(options) => web::run(&options),
         Bench::BareClient(options) => bare_client::run(&options),
     }

@@ -6,9 +6,10 @@
 //! in a browser by everybody who reads archives. Pushes plugins to a registry (docker-registry) and pulls them
 //! from it, in turns with an independent client (wkg). Uses the web console in a browser (Playwright, axe-core). Asks the API all that
 //! its description allows (schemathesis), and has clients of Heritrix steer the daemon (hapy-heritrix, heritrix3-wrapper). Hands
-//! files over to an S3 server (moto).
+//! files over to an S3 server (moto). Has three nodes share a crawl while nodes and NATS servers die.
 
 mod api;
+mod cluster;
 mod console;
 mod handover;
 mod heritrix;
@@ -20,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
@@ -47,15 +48,18 @@ const AT_ONCE: usize = 2;
 /// Selection of judges.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// These alone [default: all].
+    /// These alone [default: all but `cluster`, which takes some minutes].
     #[arg(value_name = "JUDGE")]
     only: Vec<Judge>,
     /// Judge this binary instead of building one.
     #[arg(long, value_name = "FILE")]
     opilio: Option<PathBuf>,
+    /// Begin no further judge after so many minutes, and name those that are left out [default: no limit].
+    #[arg(long, value_name = "MINUTES")]
+    begin_within: Option<u64>,
 }
 
-/// The judges, the longest first.
+/// The judges, the longest first: those at the end are left out first where time is short.
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Judge {
     /// The web console: Chromium by way of Playwright, and axe-core.
@@ -74,6 +78,8 @@ enum Judge {
     Heritrix,
     /// The archive of the demo: warcio.
     Demo,
+    /// A crawl of three nodes while nodes and NATS servers die: the web's own log, and warcio.
+    Cluster,
 }
 
 /// Runs the judges: one in this process, several in processes of their own, whose output is printed when they end.
@@ -82,22 +88,36 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Some(binary) => binary.clone(),
         None => build_opilio()?,
     };
+    let limit = options
+        .begin_within
+        .map(|minutes| Duration::from_secs(minutes * 60));
     match options.only[..] {
         [judge] => judge.run(&opilio),
-        [] => run_all(Judge::value_variants(), &opilio),
-        ref several => run_all(several, &opilio),
+        [] => {
+            let all = Judge::value_variants().iter().copied();
+            let usual: Vec<Judge> = all.filter(|it| !matches!(it, Judge::Cluster)).collect();
+            run_all(&usual, &opilio, limit)
+        }
+        ref several => run_all(several, &opilio, limit),
     }
 }
 
+/// Runs judges, and begins none after `limit`.
 #[expect(clippy::print_stdout, reason = "the result of the command")]
-fn run_all(judges: &[Judge], opilio: &Path) -> Result<()> {
-    let next = AtomicUsize::new(0);
+fn run_all(judges: &[Judge], opilio: &Path, limit: Option<Duration>) -> Result<()> {
+    let first = Instant::now();
+    let (next, left_out) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let work = || -> Result<()> {
         while let Some(judge) = judges.get(next.fetch_add(1, Ordering::Relaxed)) {
             let name = judge
                 .to_possible_value()
                 .context("a judge that the command line does not have")?;
             let began = Instant::now();
+            if limit.is_some_and(|limit| first.elapsed() > limit) {
+                println!("{}: LEFT OUT, no time is left", name.get_name());
+                left_out.fetch_add(1, Ordering::Relaxed);
+                continue;
+            }
             let mut command = Command::new(std::env::current_exe()?);
             command.args(["judges", name.get_name(), "--opilio"]);
             let output = command.arg(opilio).output()?;
@@ -122,7 +142,9 @@ fn run_all(judges: &[Judge], opilio: &Path) -> Result<()> {
             worker.join().map_err(panicked).flatten()
         })
     })?;
-    println!("judges: {} passed, 0 failed", judges.len());
+    let left_out = left_out.into_inner();
+    let passed = judges.len() - left_out;
+    println!("judges: {passed} passed, 0 failed, {left_out} left out");
     Ok(())
 }
 
@@ -143,6 +165,7 @@ impl Judge {
             Judge::Handover => runtime.block_on(handover::judge(&home, opilio)),
             Judge::Registry => registry::judge(&home, opilio),
             Judge::Heritrix => runtime.block_on(heritrix::judge(&home, opilio)),
+            Judge::Cluster => runtime.block_on(cluster::judge(&home, opilio)),
             Judge::Demo => demo_web(&home, &registries::python(&PYTHON_PACKAGES)?, opilio),
         }
     }

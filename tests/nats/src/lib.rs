@@ -3,11 +3,15 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod proxy;
+
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+
+pub use proxy::{Network, Proxy};
 
 /// Names the program, if it is not in the path.
 const PROGRAM: &str = "OPILIO_NATS_SERVER";
@@ -42,7 +46,8 @@ impl NatsServer {
         Self::run("", false)
     }
 
-    /// Prepares so many servers of one NATS cluster, and starts them.
+    /// Prepares so many servers of one NATS cluster, and starts them. They do not tell clients of each other, so that a proxy in front
+    /// of each is the only way.
     pub fn start_cluster(count: usize) -> Option<Vec<Self>> {
         let routes: Vec<u16> = (0..count).map(|_| free_port()).collect();
         let list: Vec<String> = routes
@@ -53,7 +58,7 @@ impl NatsServer {
         let mut servers = Vec::new();
         for (number, route) in routes.iter().enumerate() {
             let configuration = format!(
-                "server_name: n{number}\ncluster {{ name: c, listen: \"127.0.0.1:{route}\", routes: [{list}] }}\n"
+                "server_name: n{number}\ncluster {{ name: c, listen: \"127.0.0.1:{route}\", routes: [{list}], no_advertise: true }}\n"
             );
             servers.push(Self::prepare(&configuration, true)?);
         }

@@ -17,12 +17,22 @@ use crate::repository;
 const TIME_MAX: Duration = Duration::from_secs(900);
 
 /// Crawls with the program of `command`, a profile, and an empty folder for the job.
-pub(super) fn crawl(mut command: Command, folder: &Path, profile: &str) -> Result<Cost> {
+pub(super) fn crawl(command: Command, folder: &Path, profile: &str) -> Result<Cost> {
+    crawl_with(command, folder, profile, &[])
+}
+
+/// The same, with further arguments.
+pub(super) fn crawl_with(
+    mut command: Command,
+    folder: &Path,
+    profile: &str,
+    arguments: &[&str],
+) -> Result<Cost> {
     let file = folder.join("profile.toml");
     fs::write(&file, profile)?;
     let job = folder.join("job");
     command.arg("crawl").arg(&file).args(["--json", "--job"]);
-    command.arg(&job);
+    command.arg(&job).args(arguments);
     // Compiled components of the benchmark: the operator's stay as they are.
     command.env(
         "XDG_CACHE_HOME",

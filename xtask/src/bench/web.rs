@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, Result};
 use opilio_test_web::directory::Directory;
-use opilio_test_web::{Reply, Web};
+use opilio_test_web::{Reply, SeenRequest, Web};
 
 use crate::documentation;
 
@@ -40,6 +40,9 @@ pub(crate) struct Options {
     /// Generated pages of each host.
     #[arg(long, default_value_t = 0)]
     pages: u64,
+    /// Each generated page names the same page of the next host as well.
+    #[arg(long)]
+    linked: bool,
     /// Folders to serve.
     folders: Vec<PathBuf>,
 }
@@ -58,8 +61,10 @@ pub(super) fn run(options: &Options) -> Result<()> {
     }
     for number in 0..options.generated_hosts {
         let (name, pages) = (generated_host(number), options.pages);
+        let next = (number + 1) % options.generated_hosts;
+        let next = options.linked.then(|| generated_host(next));
         web.site(&name.clone())
-            .rest(move |seen| generated(&name, &seen.target, pages));
+            .rest(move |seen| generated(&name, seen, pages, next.as_deref()));
     }
     let runtime = tokio::runtime::Runtime::new()?;
     let web = runtime.block_on(web.serve())?;
@@ -73,9 +78,9 @@ pub(super) fn generated_host(number: u64) -> String {
     format!("site-{number}.localhost")
 }
 
-/// Page `/N`, of some 4 KB, links to [`LINKS`] pages below it. There is nothing beside the pages.
-fn generated(host: &str, target: &str, pages: u64) -> Reply {
-    let number: Option<u64> = target.trim_start_matches('/').parse().ok();
+/// Page `/N`, of some 4 KB, links to [`LINKS`] pages below it, and to `/N` of the host `next`. There is nothing beside the pages.
+fn generated(host: &str, seen: &SeenRequest, pages: u64, next: Option<&str>) -> Reply {
+    let number: Option<u64> = seen.target.trim_start_matches('/').parse().ok();
     let Some(number) = number.filter(|&number| number < pages) else {
         return Reply::status(404);
     };
@@ -87,6 +92,14 @@ fn generated(host: &str, target: &str, pages: u64) -> Reply {
             page,
             "<p>Paragraph {after} of page {number} leads to <a href=\"/{link}\">page {link}</a>. \
              It says little else, but it is as long as a paragraph of a usual page, so that reading it costs something.</p>"
+        );
+    }
+    if let Some(next) = next {
+        let own = seen.headers.get("host").and_then(|it| it.to_str().ok());
+        let port = own.and_then(|it| it.rsplit(':').next()).unwrap_or_default();
+        let _ = writeln!(
+            page,
+            "<p><a href=\"http://{next}:{port}/{number}\">next host</a>"
         );
     }
     Reply::html(page)
@@ -130,6 +143,14 @@ impl WebProcess {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["bench", "web", "--generated-hosts", &hosts.to_string()]);
         command.args(["--pages", &pages.to_string()]);
+        WebProcess::start(command)
+    }
+
+    /// The same, and each page names the same page of the next host.
+    pub(super) fn linked(hosts: u64, pages: u64) -> Result<WebProcess> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["bench", "web", "--linked", "--generated-hosts"]);
+        command.args([&hosts.to_string(), "--pages", &pages.to_string()]);
         WebProcess::start(command)
     }
 

@@ -9,7 +9,6 @@ mod membership;
 #[path = "../../examples/control_plane/network.rs"]
 mod network;
 mod parts;
-mod proxy;
 mod replicas;
 mod rest;
 mod server;

@@ -11,9 +11,9 @@ use opilio_cluster::{
     Availability, Cluster, ClusterConnection, ClusterError, ClusterJob, JobStorage, LeaseGuard,
     Member, MemberEvent, MemberScope, MemberStatus, PartitionLog,
 };
+use opilio_test_nats::{Network, Proxy};
 use tokio::sync::{mpsc, watch};
 
-use crate::proxy::{Network, Proxy};
 use crate::server::{NatsServer, ServerMembers as _, open, signal_process};
 
 /// Longest time for anything in these tests.

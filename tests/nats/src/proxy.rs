@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 /// State of the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Network {
+pub enum Network {
     /// Everything passes after so long.
     Open(Duration),
     /// Nothing passes; connections stay as they are.
@@ -17,19 +17,25 @@ pub(crate) enum Network {
 }
 
 /// A proxy in front of a server.
-pub(crate) struct Proxy {
-    pub(crate) port: u16,
+#[derive(Debug)]
+pub struct Proxy {
+    /// Its port on 127.0.0.1.
+    pub port: u16,
     state: watch::Sender<Network>,
 }
 
 impl Proxy {
-    pub(crate) async fn start(server: u16) -> Self {
+    /// Starts a proxy for the server with this port.
+    pub async fn start(server: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let (state, receiver) = watch::channel(Network::Open(Duration::ZERO));
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                let server = TcpStream::connect(("127.0.0.1", server)).await.unwrap();
+                // Without a server the client is disconnected.
+                let Ok(server) = TcpStream::connect(("127.0.0.1", server)).await else {
+                    continue;
+                };
                 let ((a, b), (c, d)) = (client.into_split(), server.into_split());
                 tokio::spawn(carry(a, d, receiver.clone()));
                 tokio::spawn(carry(c, b, receiver.clone()));
@@ -38,7 +44,8 @@ impl Proxy {
         Self { port, state }
     }
 
-    pub(crate) fn set(&self, network: Network) {
+    /// Changes the network, also for connections that there are.
+    pub fn set(&self, network: Network) {
         self.state.send_replace(network);
     }
 }
