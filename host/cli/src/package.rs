@@ -34,7 +34,7 @@ pub(crate) struct PackageArgs {
     /// Include the crawl.log of a job. It lists every URI that the crawl requested, failures included.
     #[arg(long)]
     logs: bool,
-    /// Print JSON.
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
 }
