@@ -37,6 +37,12 @@ pub(crate) async fn run(args: CrawlArgs, telemetry: &Telemetry) -> Result<u8> {
         );
         return Ok(exit::USAGE);
     }
+    if is_web(&args.what)
+        && let Err(problem) = opilio_uri::Uri::parse(&args.what)
+    {
+        eprintln!("opilio: invalid URL {}: {problem}", args.what);
+        return Ok(exit::USAGE);
+    }
     let order = order(&args);
     let opening = Opening {
         is_paused: args.paused,
@@ -381,10 +387,14 @@ fn find_profile(what: &str, jobs: Option<&Path>, kinds: &str) -> ProfileSource {
     }
 }
 
+/// Returns `true` for a text that is meant as a URL, valid or not.
+fn is_web(what: &str) -> bool {
+    what.starts_with("http://") || what.starts_with("https://")
+}
+
 /// Returns a URL with its host, for the name of the job.
 fn as_url(what: &str) -> Option<(String, String)> {
-    let url = what.starts_with("http://") || what.starts_with("https://");
-    let uri = opilio_uri::Uri::parse(what).ok().filter(|_| url)?;
+    let uri = opilio_uri::Uri::parse(what).ok().filter(|_| is_web(what))?;
     Some((what.to_owned(), job_name(&uri)))
 }
 

@@ -74,7 +74,7 @@ fn bless(folder: &Path, file: &Path, recording: &Recording, subject: &Subject) -
     let path = folder.join(format!("{id}.json"));
     ensure!(
         !path.exists(),
-        "{} already exists; choose another file",
+        "{} already exists; choose another folder",
         path.display()
     );
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;

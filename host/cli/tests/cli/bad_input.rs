@@ -99,7 +99,7 @@ fn a_seed_that_is_no_url_is_named() {
         &["not a seed"],
     );
     check_refused(&home, &["p.toml"], &["there are no seeds"]);
-    check_refused(&home, &["http://[::1/"], &["http://[::1/"]);
+    check_refused(&home, &["http://[::1/"], &["invalid URL http://[::1/: "]);
 }
 
 #[test]
