@@ -158,8 +158,7 @@ fn list(args: &ListArgs) -> Result<u8> {
     }
     let folder = sources.store().folder();
     let text = if args.json {
-        let shipped = shipped.iter().flat_map(|listed| listed.objects(true));
-        lines(shipped.chain(kept.iter().flat_map(|listed| listed.objects(false))))
+        lines(shipped.iter().chain(&kept).flat_map(Listed::objects))
     } else {
         as_text(&shipped, &kept, folder)
     };
@@ -233,9 +232,10 @@ fn listed(engine: &Engine, sources: &Sources, kept: StoredComponent) -> Result<L
 
 impl Listed {
     /// Returns an object for each plugin, or one for a component that cannot be used.
-    fn objects(&self, built_in: bool) -> Vec<Value> {
+    fn objects(&self) -> Vec<Value> {
         let of_component = |mut object: Value| {
-            object["built_in"] = json!(built_in);
+            // The store notes when a component was used.
+            object["built_in"] = json!(self.used.is_none());
             object["sha256"] = json!(self.sha256);
             object["bytes"] = json!(self.bytes);
             object["images"] = json!(self.images);
