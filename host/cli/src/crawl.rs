@@ -4,7 +4,7 @@ use std::future;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use opilio_cluster::ClusterConfig;
 use opilio_console::DaemonConfig;
 pub(crate) use opilio_crawl::component_cache;
@@ -18,6 +18,7 @@ use crate::hangup::hangup;
 use crate::job_directory::known_job;
 use crate::summary::Sequel;
 use crate::telemetry::Telemetry;
+use crate::usage_error::UsageError;
 use crate::{CrawlArgs, DisplayArgs, NodesArgs, daemon_config, exit, live, preparing, summary};
 
 /// The copy of the profile in the job's directory.
@@ -200,10 +201,11 @@ fn job_part(args: NodesArgs, plan: &Plan) -> Result<Option<(ClusterConfig, JobPa
         (None, None) => return Ok(None),
     };
     let Some(cluster) = DaemonConfig::load(&file)?.cluster else {
-        bail!(
+        let problem = format!(
             "{} has no [cluster]: add it, or name another file with --config",
             file.display()
         );
+        return Err(UsageError::new(problem).into());
     };
     let config = cluster.settings()?;
     let partitions = config.partitions;
@@ -222,9 +224,10 @@ fn job_part(args: NodesArgs, plan: &Plan) -> Result<Option<(ClusterConfig, JobPa
             let count = args.parts.unwrap_or_default();
             let can_move = plan.profile().checkpoint.publish_every.is_some();
             if count > args.nodes.len() && !can_move {
-                bail!(
+                let problem = format!(
                     "--parts {count} is more than there are nodes, and parts cannot be taken over: set checkpoint.publish-every in the profile"
                 );
+                return Err(UsageError::new(problem).into());
             }
             let parts = part_names(args.nodes, count);
             JobPart {
