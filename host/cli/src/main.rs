@@ -12,6 +12,8 @@ mod job_directory;
 mod judge;
 mod live;
 mod manual;
+#[cfg(test)]
+mod named_commands;
 mod named_values;
 mod node;
 mod package;
