@@ -234,6 +234,10 @@ impl Release {
             (root().join("CHANGELOG.md"), "share/doc/opilio/CHANGELOG.md"),
             (root().join("LICENSE"), "share/doc/opilio/LICENSE"),
             (
+                root().join("deploy/README.md"),
+                "share/doc/opilio/INSTALL.md",
+            ),
+            (
                 root().join("deploy/opilio.service"),
                 "share/opilio/opilio.service",
             ),
@@ -256,7 +260,7 @@ impl Release {
             status(Command::new("cp").arg("-r").args([from, to]))?;
         }
         let readme = format!(
-            "Opilio {}\n\nbin/opilio runs from any folder. {needs}\nTo install it for all users: cp -r bin share /usr/local/\nTo run the daemon under systemd, read *Tarball* in deploy/README.md of the source.\n",
+            "Opilio {}\n\nbin/opilio runs from any folder. {needs}\nTo install it for all users: cp -r bin share /usr/local/\nTo run the daemon under systemd, read *Tarball* in share/doc/opilio/INSTALL.md.\n",
             self.version
         );
         fs::write(folder.join("README"), readme)?;

@@ -148,7 +148,7 @@ pub enum RedactError {
         kind: String,
     },
     /// The file changed since it was surveyed.
-    #[error("{} has changed since it was looked through; begin again", .0.display())]
+    #[error("{} has changed since it was searched; run the command again", .0.display())]
     Changed(PathBuf),
     /// The file or its replacement cannot be read.
     #[error(transparent)]

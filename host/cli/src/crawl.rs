@@ -4,7 +4,7 @@ use std::future;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use opilio_cluster::ClusterConfig;
 use opilio_console::DaemonConfig;
 pub(crate) use opilio_crawl::component_cache;
@@ -18,6 +18,7 @@ use crate::hangup::hangup;
 use crate::job_directory::known_job;
 use crate::summary::Sequel;
 use crate::telemetry::Telemetry;
+use crate::usage_error::UsageError;
 use crate::{CrawlArgs, DisplayArgs, NodesArgs, daemon_config, exit, live, preparing, summary};
 
 /// The copy of the profile in the job's directory.
@@ -35,6 +36,12 @@ pub(crate) async fn run(args: CrawlArgs, telemetry: &Telemetry) -> Result<u8> {
             "opilio: {} is a directory without a job; pass a profile, a URL or a job",
             what.display()
         );
+        return Ok(exit::USAGE);
+    }
+    if is_web(&args.what)
+        && let Err(problem) = opilio_uri::Uri::parse(&args.what)
+    {
+        eprintln!("opilio: invalid URL {}: {problem}", args.what);
         return Ok(exit::USAGE);
     }
     let order = order(&args);
@@ -194,10 +201,11 @@ fn job_part(args: NodesArgs, plan: &Plan) -> Result<Option<(ClusterConfig, JobPa
         (None, None) => return Ok(None),
     };
     let Some(cluster) = DaemonConfig::load(&file)?.cluster else {
-        bail!(
+        let problem = format!(
             "{} has no [cluster]: add it, or name another file with --config",
             file.display()
         );
+        return Err(UsageError::new(problem).into());
     };
     let config = cluster.settings()?;
     let partitions = config.partitions;
@@ -216,9 +224,10 @@ fn job_part(args: NodesArgs, plan: &Plan) -> Result<Option<(ClusterConfig, JobPa
             let count = args.parts.unwrap_or_default();
             let can_move = plan.profile().checkpoint.publish_every.is_some();
             if count > args.nodes.len() && !can_move {
-                bail!(
+                let problem = format!(
                     "--parts {count} is more than there are nodes, and parts cannot be taken over: set checkpoint.publish-every in the profile"
                 );
+                return Err(UsageError::new(problem).into());
             }
             let parts = part_names(args.nodes, count);
             JobPart {
@@ -381,10 +390,14 @@ fn find_profile(what: &str, jobs: Option<&Path>, kinds: &str) -> ProfileSource {
     }
 }
 
+/// Returns `true` for a text that is meant as a URL, valid or not.
+fn is_web(what: &str) -> bool {
+    what.starts_with("http://") || what.starts_with("https://")
+}
+
 /// Returns a URL with its host, for the name of the job.
 fn as_url(what: &str) -> Option<(String, String)> {
-    let url = what.starts_with("http://") || what.starts_with("https://");
-    let uri = opilio_uri::Uri::parse(what).ok().filter(|_| url)?;
+    let uri = opilio_uri::Uri::parse(what).ok().filter(|_| is_web(what))?;
     Some((what.to_owned(), job_name(&uri)))
 }
 

@@ -6,13 +6,14 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use opilio_browser::{BrowserError, BrowserExecutable, BrowserSettings};
 use opilio_crawl::{End, Order, ProfileSource, Summary, is_job};
 use opilio_test_web::{Web, demo};
 
 use crate::crawl::{Opening, component_cache, run_order};
 use crate::summary::Sequel;
+use crate::usage_error::UsageError;
 use crate::{DemoArgs, exit, judge, terminal};
 
 /// Profile of the selftest: that of the demo, but its crawl ends when the checks have what they need. A busy machine needs more
@@ -80,10 +81,11 @@ async fn crawl(
     enough: impl AsyncFnOnce(&Web),
 ) -> Result<(u8, Web, Option<Summary>)> {
     if let Some(job) = args.job.as_deref().filter(|job| is_job(job)) {
-        bail!(
+        let problem = format!(
             "{} contains a job, and the demo cannot resume a job, because its web is gone; pass another directory",
             job.display()
         );
+        return Err(UsageError::new(problem).into());
     }
     let web = demo::web()
         .serve()

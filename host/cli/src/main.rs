@@ -12,6 +12,8 @@ mod job_directory;
 mod judge;
 mod live;
 mod manual;
+#[cfg(test)]
+mod named_commands;
 mod named_values;
 mod node;
 mod package;
@@ -26,6 +28,7 @@ mod telemetry;
 mod terminal;
 mod token;
 mod uri;
+mod usage_error;
 mod warc;
 
 use std::ffi::OsString;
@@ -36,6 +39,7 @@ use clap::{Args, Parser, Subcommand};
 use opilio_crawl::Share;
 
 use crate::telemetry::{LogFormat, Telemetry};
+use crate::usage_error::UsageError;
 
 /// The global allocator. A crawl mostly allocates and frees small objects on many threads. Measured in docs/PERFORMANCE.md.
 #[global_allocator]
@@ -313,7 +317,7 @@ fn own_program() -> Option<PathBuf> {
 fn fail(problem: &anyhow::Error) -> ExitCode {
     let remedy = opilio_crawl::remedy(problem.as_ref()).map(|remedy| format!("; {remedy}"));
     eprintln!("opilio: {problem:#}{}", remedy.unwrap_or_default());
-    ExitCode::from(match is_about_name(problem) {
+    ExitCode::from(match is_about_name(problem) || problem.is::<UsageError>() {
         true => exit::USAGE,
         false => exit::FAILED,
     })

@@ -56,7 +56,7 @@ struct ShowArgs {
     /// Name of the node.
     #[arg(value_name = "NODE")]
     node: String,
-    /// Print JSON.
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -3,12 +3,13 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use clap::Args;
 use jiff::Timestamp;
 use opilio_archive::wacz::{Contents, PackageMetadata, pack};
 
 use crate::job_directory::known_job;
+use crate::usage_error::UsageError;
 use crate::warc::{ensure_local, finished, pages, places};
 use crate::{exit, terminal};
 
@@ -34,7 +35,7 @@ pub(crate) struct PackageArgs {
     /// Include the crawl.log of a job. It lists every URI that the crawl requested, failures included.
     #[arg(long)]
     logs: bool,
-    /// Print JSON.
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
 }
@@ -85,7 +86,8 @@ pub(crate) fn run(args: &PackageArgs) -> Result<u8> {
 fn logs(what: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let jobs: Vec<PathBuf> = what.iter().filter_map(|path| known_job(path)).collect();
     let [job] = jobs.as_slice() else {
-        bail!("--logs needs exactly one job, got {}", jobs.len());
+        let problem = format!("--logs needs exactly one job, got {}", jobs.len());
+        return Err(UsageError::new(problem).into());
     };
     let log = places(job)?.logs.join("crawl.log");
     ensure!(log.is_file(), "{} not found", log.display());

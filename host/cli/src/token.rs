@@ -11,6 +11,7 @@ use serde_json::json;
 
 use crate::daemon_config::ConfigArgs;
 use crate::named_values::one_of;
+use crate::usage_error::UsageError;
 use crate::{exit, terminal};
 
 /// The command line.
@@ -70,10 +71,11 @@ pub(crate) fn run(args: TokenArgs) -> Result<u8> {
         TokenCommand::New(args) => {
             let until = args.expires.as_deref().map(until).transpose()?;
             if args.name.trim().is_empty() || args.name.chars().any(char::is_control) {
-                bail!(
+                let problem = format!(
                     "invalid name {:?}: it is empty or contains control characters",
                     args.name
                 );
+                return Err(UsageError::new(problem).into());
             }
             let (file, mut tokens) = tokens(&args.at)?;
             let token = tokens.make(&args.name, args.role, until);
@@ -132,7 +134,8 @@ fn until(text: &str) -> Result<Timestamp> {
         .ok()
         .and_then(|duration| SignedDuration::try_from(duration).ok())
         .and_then(|duration| Timestamp::now().checked_add(duration).ok());
-    duration.with_context(|| {
-        format!("invalid duration {text:?}; write a number with a unit, such as 90d")
+    duration.ok_or_else(|| {
+        let problem = format!("invalid duration {text:?}; write a number with a unit, such as 90d");
+        UsageError::new(problem).into()
     })
 }

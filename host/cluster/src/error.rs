@@ -198,7 +198,7 @@ pub enum ClusterError {
     },
     /// A new directory would begin a part that has been worked on.
     #[error(
-        "node {node:?} has begun part {part:?} of the job: resume the job's directory there, or go on from the newest snapshot with --take-over {part}"
+        "node {node:?} has begun part {part:?} of the job: resume the job's directory there, or continue from the newest snapshot with --take-over {part}"
     )]
     PartBegun {
         /// Name of the part.

@@ -29,7 +29,7 @@ export class Checkpoints {
         { title: "Frontier", isNumber: true, cell: (kept) => known(kept.bytes, bytes) },
         { title: "Archive size", isNumber: true, cell: (kept) => known(kept.warcs, (files) => `${bytes(kept.warc_bytes)} in ${count(files)} ${files === 1 ? "file" : "files"}`) },
         { title: "Components", cell: (kept) => kept.components.join(", ") || "–" },
-        { title: "Do", isWide: true, cell: (kept) => this.way(kept) },
+        { title: "Actions", isWide: true, cell: (kept) => this.way(kept) },
       ],
     });
     this.pages = new Pages({

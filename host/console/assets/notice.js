@@ -23,7 +23,8 @@ export function failed(problem, what) {
 
 /** A fault with its place. */
 export function faultText(fault) {
-  const place = fault.line ? `line ${fault.line}${fault.column ? `:${fault.column}` : ""}: ` : fault.setting ? `${fault.setting}: ` : "";
+  const file = fault.file === "seeds" ? "seeds, " : "";
+  const place = fault.line ? `${file}line ${fault.line}${fault.column ? `:${fault.column}` : ""}: ` : fault.setting ? `${fault.setting}: ` : "";
   return `${place}${fault.problem ?? fault.message ?? String(fault)}${fault.suggestion ? ` (${fault.suggestion})` : ""}`;
 }
 

@@ -442,7 +442,7 @@ fn edit(
     one.settings.sort_by(|a, b| a.pointer.cmp(&b.pointer));
     match one.settings.is_empty() {
         true => Err(request(
-            "nothing was changed: the override would have no settings; to remove it, use opilio job unset --override ID without names of settings".to_owned(),
+            "nothing was changed: the override would have no settings; to remove it, use `opilio job unset JOB --override NUMBER` without names of settings".to_owned(),
         )),
         false => Ok(one),
     }

@@ -100,7 +100,7 @@ pub enum SnapshotError {
     #[error("cannot use {}", .0.display())]
     File(PathBuf, #[source] io::Error),
     /// The store lacks archive files.
-    #[error("{0} archive files are not in the store: `opilio job handover` stores them")]
+    #[error("{0} archive files are not in the store: `opilio job handover JOB` stores them")]
     NotStored(usize),
     /// This process does not have its part now.
     #[error("this process does not have its part of the job now")]

@@ -191,7 +191,7 @@ impl JobAdmin<'_> {
             return Err(ControlError::new(
                 ErrorKind::Unknown,
                 format!(
-                    "no active alert {}{which}; `opilio job alerts` lists the active alerts",
+                    "no active alert {}{which}; `opilio job alerts JOB` lists the active alerts",
                     kind.name()
                 ),
             ));

@@ -333,7 +333,7 @@ fn must_have_folders(job: &Path) -> Result<(), ControlError> {
             return Err(ControlError::new(
                 ErrorKind::State,
                 format!(
-                    "{} is a link or on another disk, so it cannot be replaced at once; create a new job from the checkpoint with opilio job restore",
+                    "{} is a link or on another disk, so it cannot be replaced at once; create a new job from the checkpoint with `opilio job restore CHECKPOINT JOB`",
                     folder.display()
                 ),
             ));

@@ -534,7 +534,7 @@ fn unchangeable(text: &str, said: &[SettingInText]) -> Diagnostics {
     let fault = |one: &SettingInText| {
         if is_nothing(one) {
             let problem = "a change adds an override to the existing ones, and this adds none";
-            let instead = "opilio job overrides lists the overrides, opilio job unset --override ID removes one, and opilio job set --host (--surt …) adds one";
+            let instead = "opilio job overrides JOB lists the overrides, opilio job unset JOB --override NUMBER removes one, and opilio job set JOB --host HOST KEY=VALUE adds one";
             return opilio_profile::fault_in(
                 NAME,
                 text,

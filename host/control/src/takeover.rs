@@ -129,7 +129,7 @@ async fn load(
     restore(downloaded.path(), directory, base, membership.part())?;
     let part = &membership.part().part;
     tracing::info!(
-        "part {part} goes on from its snapshot of {:.0}",
+        "part {part} continues from its snapshot of {:.0}",
         manifest.made
     );
     Ok(true)

@@ -118,7 +118,7 @@ pub enum Halt {
     Stopped,
     /// A plugin fails too often, and the profile ends the crawl for that, as it does for filters of the scope.
     #[error(
-        "plugin {plugin} failed too often, last with {message}; fix it, replace it with `opilio plugin replace`, and run the same command again"
+        "plugin {plugin} failed too often, last with {message}; fix it, replace it with `opilio plugin replace JOB {plugin} COMPONENT`, and run the same command again"
     )]
     Plugin {
         /// The plugin.

@@ -123,7 +123,7 @@ pub enum FrontierError {
     },
     /// It opens, but contains a value that this code would not have written.
     #[error(
-        "the frontier's store is damaged: {what} under key {key:?}; `opilio frontier check --repair` repairs what can be repaired"
+        "the frontier's store is damaged: {what} under key {key:?}; `opilio frontier check JOB --repair` repairs what can be repaired"
     )]
     Damaged {
         /// Description of the value.

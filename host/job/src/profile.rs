@@ -73,7 +73,7 @@ fn frozen_with(
     change: Option<TrialChange<'_>>,
 ) -> Result<(Profile, PathBuf), ProfileError> {
     let copy = FrozenProfile::read(directory)?;
-    let (again, _) = Seeds::parse("--seed", &given.seeds.join("\n"));
+    let (again, _) = Seeds::parse("seeds", &given.seeds.join("\n"));
     let mut seeds = vec![copy.seeds.clone()];
     seeds.extend(given.seeds);
     let given = ProfileContext {

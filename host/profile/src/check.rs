@@ -57,7 +57,7 @@ impl<'d> Check<'d> {
             return;
         }
         if self.reported == FAULTS_MAX {
-            let problem = format!("more than {FAULTS_MAX} faults; the rest is not shown");
+            let problem = format!("more than {FAULTS_MAX} errors; the rest is not shown");
             self.faults
                 .push(self.document.fault("", Spot::Key, Level::Error, problem));
         }

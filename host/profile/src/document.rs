@@ -21,6 +21,8 @@ pub(crate) struct Document {
     places: HashMap<String, Spans>,
     /// File and text of every layer, if there are several.
     sources: Vec<(String, String)>,
+    /// Index of the first source that is a change of a job; `None` if the profile itself has not been laid over the others.
+    changes: Option<usize>,
 }
 
 /// The value of a TOML text. `None` if the text is not TOML, or is nested deeper than any profile; the reader of the profile
@@ -102,6 +104,7 @@ impl Document {
             value: Value::Object(Map::new()),
             places: HashMap::new(),
             sources: vec![(file.to_owned(), text.to_owned())],
+            changes: None,
         }
     }
 
@@ -131,8 +134,9 @@ impl Document {
         self.sources.append(&mut upper.sources);
     }
 
-    /// Makes the last source the profile itself.
+    /// Makes the last source the profile itself. Later ones are changes of a job.
     pub(crate) fn make_main(&mut self) {
+        self.changes = Some(self.sources.len());
         if let Some((file, text)) = self.sources.last() {
             self.file.clone_from(file);
             self.text.clone_from(text);
@@ -188,6 +192,22 @@ impl Document {
     /// Returns `true` if there is a value at this pointer.
     pub(crate) fn has(&self, pointer: &str) -> bool {
         self.places.contains_key(pointer)
+    }
+
+    /// Returns `true` if a change of a job has the value at this pointer, or its nearest existing parent.
+    pub(crate) fn is_in_change(&self, pointer: &str) -> bool {
+        let (source, _) = self.span(pointer, Spot::Key);
+        let both = source.zip(self.changes);
+        both.is_some_and(|(source, first)| source >= first)
+    }
+
+    /// The name under which a setting is written there: its key, below the header of its table; in a change of a job, which has
+    /// no headers, the whole name, such as `politeness.min-delay`.
+    pub(crate) fn written_name(&self, pointer: &str) -> String {
+        match parent(pointer) {
+            Some((_, key)) if !self.is_in_change(pointer) => key,
+            _ => dotted(within_override(pointer)),
+        }
     }
 
     /// The number of the layer that has the value at this pointer, later ones higher; `None` if no layer has it.
@@ -351,6 +371,14 @@ pub(crate) fn dotted(pointer: &str) -> String {
         .replace('/', ".")
         .replace("~1", "/")
         .replace("~0", "~")
+}
+
+/// The pointer within the override that it leads into; the same if it leads into none.
+fn within_override(pointer: &str) -> &str {
+    let below = pointer.strip_prefix("/override/");
+    below
+        .and_then(|below| below.find('/').map(|end| &below[end..]))
+        .unwrap_or(pointer)
 }
 
 /// The last key of a pointer, and the pointer to its parent.

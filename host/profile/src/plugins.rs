@@ -24,8 +24,9 @@ pub(crate) fn missing_components(faults: Diagnostics, builtins: &[String]) -> Di
         if let Some(name) = name
             && builtins.iter().any(|builtin| builtin == name)
             && fault.problem.starts_with("missing key")
+            && let Some(example) = &fault.suggestion
         {
-            fault.suggestion = Some(format!("write component = \"builtin:{name}\""));
+            fault.suggestion = Some(example.replace("builtin:html", &format!("builtin:{name}")));
         }
         fault
     };

@@ -120,7 +120,7 @@ pub struct ProfileContext {
     /// Name of the crawl if the profile has none; `None`: the profile's file name. It is for a copy that a job has frozen under
     /// another name.
     pub name: Option<String>,
-    /// Further seeds, from the command line; each may hold several lines.
+    /// Further seeds, from the command line or the API; each may hold several lines. Errors name them `seeds`, with their line.
     pub seeds: Vec<String>,
     /// The contact URL of the command line; it replaces the profile's.
     pub contact_url: Option<String>,

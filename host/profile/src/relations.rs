@@ -359,15 +359,15 @@ pub(crate) struct Remark<'s> {
     pub(crate) suggestion: &'static str,
     /// The first seed that it is about.
     seed: &'s Seed,
-    /// The suggestion if that seed is on the command line.
+    /// The suggestion if that seed was given beside the profile.
     flag: &'static str,
 }
 
 impl Remark<'_> {
-    /// Reports the remark at the setting, or at the flag that has brought the seed.
+    /// Reports the remark at the setting, or as one about the seed, if that was given beside the profile.
     fn report(self, given: &ProfileContext, check: &mut Check<'_>) {
         if is_from_flag(self.seed, given) {
-            let mut fault = of_flag("--seed", self.level, self.problem, check.document);
+            let mut fault = of_flag(seeds::GIVEN, self.level, self.problem, check.document);
             self.pointer.clone_into(&mut fault.pointer);
             fault.suggestion = Some(self.flag.to_owned());
             check.faults.push(fault);
@@ -384,17 +384,17 @@ impl Remark<'_> {
     }
 }
 
-/// Returns `true` if a seed is on the command line. The seeds of a job that exists are in its own file.
+/// Returns `true` if a seed was given beside the profile. The seeds of a job that exists are in its own file.
 fn is_from_flag(seed: &Seed, given: &ProfileContext) -> bool {
     let mut flags = given.seeds.iter();
     !given.seeds_elsewhere
         && flags.any(|text| {
-            let (seeds, _) = Seeds::parse("--seed", text);
+            let (seeds, _) = Seeds::parse(seeds::GIVEN, text);
             seeds.list.iter().any(|it| it.uri == seed.uri)
         })
 }
 
-/// An error that a flag causes, whatever the profile says.
+/// An error that an argument beside the profile causes, whatever the profile says.
 fn of_flag(flag: &str, level: Level, problem: String, document: &Document) -> Diagnostic {
     let mut fault = document.fault("", Spot::Key, level, problem);
     flag.clone_into(&mut fault.file);
@@ -425,7 +425,7 @@ fn contact_is_missing<'s>(profile: &Profile, seeds: &'s [Seed]) -> Option<Remark
         ),
         suggestion: "set operator.contact-url = \"https://…\": a page that says who crawls and why",
         seed,
-        flag: "pass --contact-url URL too, or set operator.contact-url in a profile: a page that says who crawls and why",
+        flag: "pass a contact URL too (--contact-url URL), or set operator.contact-url in a profile: a page that says who crawls and why",
     })
 }
 

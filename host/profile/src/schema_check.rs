@@ -127,11 +127,16 @@ impl<'s> Shape<'s> {
             | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
                 for key in unexpected.iter().take(FAULTS_MAX) {
                     let pointer = child(&pointer, key);
+                    let name = document.written_name(&format!("{at}{pointer}"));
                     add(
                         &pointer,
                         Spot::Key,
-                        format!("unknown key {}", quote(key)),
-                        Some(self.known_keys(node, key)),
+                        format!("unknown key {}", quote(&name)),
+                        Some(self.known_keys(
+                            node,
+                            key,
+                            name.strip_suffix(key.as_str()).unwrap_or_default(),
+                        )),
                     );
                     repairs.push(Repair::Remove(pointer));
                 }
@@ -143,11 +148,18 @@ impl<'s> Shape<'s> {
                     .and_then(|keys| keys.get(key));
                 let example = wanted.and_then(|node| self.example(node));
                 let pointer = child(&pointer, key);
-                let suggestion = example.map(|example| format!("write {key} = {example}"));
+                let whole = format!("{at}{pointer}");
+                let name = document.written_name(&whole);
+                let equals = if document.is_in_change(&whole) {
+                    "="
+                } else {
+                    " = "
+                };
+                let suggestion = example.map(|example| format!("write {name}{equals}{example}"));
                 add(
                     &pointer,
                     Spot::Key,
-                    format!("missing key {}", quote(key)),
+                    format!("missing key {}", quote(&name)),
                     suggestion,
                 );
                 repairs.push(Repair::Replace(pointer, self.neutral(wanted)));
@@ -159,10 +171,13 @@ impl<'s> Shape<'s> {
                     (Some("array"), Value::String(_)) => {
                         Some(format!("write [{}]", toml_text(found)))
                     }
-                    (Some("object"), _) => Some(format!(
-                        "write [{}] above its keys",
-                        dotted(&format!("{at}{pointer}"))
-                    )),
+                    (Some("object"), _) => {
+                        let whole = format!("{at}{pointer}");
+                        Some(match document.is_in_change(&whole) {
+                            true => format!("write {}.KEY=VALUE", document.written_name(&whole)),
+                            false => format!("write [{}] above its keys", dotted(&whole)),
+                        })
+                    }
                     _ => self.example(node).map(|example| format!("as in {example}")),
                 });
                 add(&pointer, Spot::Value, problem, suggestion);
@@ -242,16 +257,17 @@ impl<'s> Shape<'s> {
             .unwrap_or(node)
     }
 
-    fn known_keys(&self, node: Option<&'s Value>, key: &str) -> String {
+    /// A suggestion for an unknown key. `table` comes before the names of the keys beside it: the table and a dot, or nothing.
+    fn known_keys(&self, node: Option<&'s Value>, key: &str, table: &str) -> String {
         let known: Vec<&str> = keys(node).collect();
         let withdrawn = WITHDRAWN
             .iter()
             .find(|(old, new, _)| *old == key && known.iter().any(|known| new == known));
-        if let Some((_, _, remedy)) = withdrawn {
-            return (*remedy).to_owned();
+        if let Some((_, new, remedy)) = withdrawn {
+            return remedy.replacen(new, &format!("{table}{new}"), 1);
         }
         if let Some(near) = nearest(key, known.iter().copied()) {
-            return format!("did you mean {}?", quote(near));
+            return format!("did you mean {}?", quote(&format!("{table}{near}")));
         }
         // A key of another table: written before the table's header, or after the wrong one.
         let elsewhere: Vec<String> = keys(Some(self.schema))
@@ -275,12 +291,11 @@ impl<'s> Shape<'s> {
         } else {
             ""
         };
+        let listed = known.iter().take(KNOWN_KEYS_MAX);
+        let listed: Vec<String> = listed.map(|known| format!("{table}{known}")).collect();
         match known.len() {
             0 => "no keys are known here".to_owned(),
-            _ => format!(
-                "known here: {}{more}",
-                known[..known.len().min(KNOWN_KEYS_MAX)].join(", ")
-            ),
+            _ => format!("known here: {}{more}", listed.join(", ")),
         }
     }
 

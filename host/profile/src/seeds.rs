@@ -18,6 +18,9 @@ const SEED_FAULTS_MAX: usize = 50;
 /// Largest seeds file: some millions of seeds. A larger file is not a seeds file.
 const SEEDS_BYTES_MAX: u64 = 1 << 30;
 
+/// The file of errors in seeds that were given beside the profile, on the command line or over the API.
+pub(crate) const GIVEN: &str = "seeds";
+
 /// Example of a `+` line.
 const SURT_EXAMPLE: &str = "write \"+http://(org,example,\" or \"+https://example.org/path/\"";
 
@@ -169,11 +172,9 @@ pub(crate) fn check(
             }
         }
     }
-    for text in given {
-        let (more, others) = Seeds::parse("--seed", text);
-        seeds.append(more);
-        faults.append(others);
-    }
+    let (more, others) = Seeds::parse(GIVEN, &given.join("\n"));
+    seeds.append(more);
+    faults.append(others);
     seeds.dedup();
     (seeds, faults)
 }
@@ -192,7 +193,7 @@ pub(crate) fn none_given(document: &Document) -> Diagnostic {
         "there are no seeds".to_owned(),
     );
     fault.suggestion = Some(
-        "write seeds = [\"https://www.example.org/\"], seeds-file = \"seeds.txt\", or give --seed"
+        "write seeds = [\"https://www.example.org/\"], seeds-file = \"seeds.txt\", or pass --seed URL"
             .to_owned(),
     );
     fault
@@ -225,7 +226,7 @@ pub(crate) fn read(line: &str) -> Result<Line, (String, String)> {
     };
     let uri = Uri::parse_seed(text).map_err(fault)?;
     if uri.scheme() == "dns" {
-        let problem = format!("look-ups are no seeds: {}", quote(text));
+        let problem = format!("a look-up is not a seed: {}", quote(text));
         return Err((problem, "write the URL of a page on that host".to_owned()));
     }
     let is_word = |host: &str| !host.contains(['.', ':']) && host != "localhost";

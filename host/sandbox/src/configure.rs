@@ -14,7 +14,7 @@ use crate::component::{Loaded, Program, cached, compile};
 use crate::fault::Fault;
 use crate::limits::Limits;
 use crate::notes::one_line;
-use crate::plugin::{Later, Plugin, Start};
+use crate::plugin::{LaterSnapshot, Plugin, Start};
 use crate::settings::canonical;
 use crate::table::Tables;
 use crate::{Description, SettingsFault, snapshot};
@@ -175,7 +175,7 @@ pub(crate) fn snapshotted(
                 if took < CONFIGURE_TIME_SHORT {
                     let why = "it has not been called often yet".to_owned();
                     let component = component.clone();
-                    return Ok(each_call(why, Some(Later::new(component, key))));
+                    return Ok(each_call(why, Some(LaterSnapshot::new(component, key))));
                 }
             }
             match snapshot_of(component, &configuration, &key)? {

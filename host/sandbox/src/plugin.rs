@@ -1,28 +1,28 @@
-//! A configured plugin: its description, and the calls to it.
+//! A configured plugin: its description, and the calls of each kind. `calls.rs` has the steps that all calls have in common,
+//! `later_snapshot.rs` the snapshot of a plugin that has been called often.
 
-use std::hash::Hash;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+mod calls;
+mod later_snapshot;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use wasmtime::Store;
-use wasmtime::component::{Instance, Resource};
+use wasmtime::component::Resource;
 
-use crate::answer_cache::{About, Answers, CachedAnswer, Remembered, Trace};
+use crate::answer_cache::{About, Answers};
 use crate::answers::{
     check_aligned, checked, fitting, joined, kept_small, observed, ranked, reported,
 };
-use crate::cache::Key;
-use crate::call::{CallState, Occasion, Problem, Used, call};
+use crate::call::Problem;
 use crate::candidates::Candidates;
 use crate::component::{Loaded, Program};
-use crate::configure::{Configuration, snapshot_of};
+use crate::configure::Configuration;
 use crate::describe::Callable;
 use crate::document::Document;
 use crate::engine::Shared;
-use crate::exports::{Exports, NotExported};
-use crate::fault::{Fault, FaultKind};
+use crate::fault::Fault;
 use crate::handles::Matcher;
 use crate::permits::Permits;
 use crate::queue::Queue;
@@ -33,8 +33,7 @@ use crate::{
     Report, Ruling, Span, Stage, StripProblem, Verdict,
 };
 
-/// Calls after which a plugin is worth a snapshot, which takes some tenths of a second of one core.
-const CALLS_WORTH_A_SNAPSHOT: u64 = 64;
+pub(crate) use self::later_snapshot::LaterSnapshot;
 
 /// Name under which answers without an opinion are counted.
 const PASS: &str = "pass";
@@ -46,10 +45,8 @@ pub struct Plugin(Arc<Ready>);
 struct Ready {
     shared: Arc<Shared>,
     program: Program,
-    /// Input of a snapshot that is made when the plugin has been called often.
-    later: Option<Later>,
-    /// The program that starts from that snapshot.
-    snapshot: OnceLock<Program>,
+    /// The snapshot that is made when the plugin has been called often.
+    later: Option<LaterSnapshot>,
     /// Permits for simultaneous calls, if their number is limited.
     permits: Option<Permits>,
     configuration: Configuration,
@@ -73,24 +70,6 @@ impl std::fmt::Debug for Plugin {
             .field("origin", &self.origin())
             .field("start", self.start())
             .finish_non_exhaustive()
-    }
-}
-
-/// Input of a snapshot that is made later.
-pub(crate) struct Later {
-    component: Arc<Loaded>,
-    key: Key,
-    /// Calls so far.
-    calls: AtomicU64,
-}
-
-impl Later {
-    pub(crate) fn new(component: Arc<Loaded>, key: Key) -> Self {
-        Self {
-            component,
-            key,
-            calls: AtomicU64::new(0),
-        }
     }
 }
 
@@ -143,14 +122,13 @@ impl Plugin {
         configuration: Configuration,
         program: Program,
         start: Start,
-        later: Option<Later>,
+        later: Option<LaterSnapshot>,
     ) -> Self {
         let handles = &configuration.description.handles;
         Self(Arc::new(Ready {
             shared: component.shared.clone(),
             program,
             later,
-            snapshot: OnceLock::new(),
             permits: (configuration.callee.limits.instances < usize::MAX)
                 .then(|| Permits::new(configuration.callee.limits.instances.max(1))),
             // The patterns were checked when the component was loaded.
@@ -219,7 +197,7 @@ impl Plugin {
     /// The start of its calls. It changes if the snapshot is compiled later
     /// ([`EngineConfig::snapshots_later`](crate::EngineConfig::snapshots_later)).
     pub fn start(&self) -> &Start {
-        match self.0.snapshot.get() {
+        match self.later_program() {
             Some(_) => &Start::Snapshot { cached: false },
             None => &self.0.start,
         }
@@ -228,44 +206,6 @@ impl Plugin {
     /// Returns `true` if calls start from a snapshot.
     pub fn snapshotted(&self) -> bool {
         matches!(self.start(), Start::Snapshot { .. })
-    }
-
-    /// Counts a call without a snapshot, and has the snapshot compiled when it is worth that.
-    fn count_without_snapshot(&self) {
-        let (Some(later), Some(queue)) = (&self.0.later, &self.0.shared.snapshots) else {
-            return;
-        };
-        if later.calls.fetch_add(1, Ordering::Relaxed) + 1 == CALLS_WORTH_A_SNAPSHOT {
-            let plugin = Arc::downgrade(&self.0);
-            queue.push(move || {
-                if let Some(plugin) = plugin.upgrade() {
-                    Plugin(plugin).compile_snapshot();
-                }
-            });
-        }
-    }
-
-    /// Compiles the later snapshot. The next calls start from it.
-    fn compile_snapshot(&self) {
-        let Some(Later { component, key, .. }) = &self.0.later else {
-            return;
-        };
-        let contract = self.0.program.exports.contract();
-        let program = snapshot_of(component, &self.0.configuration, key)
-            .map_err(|problem| problem.to_string())
-            .flatten()
-            .and_then(|compiled| {
-                let program = Program::new(&self.0.shared, contract, &compiled);
-                program.map_err(|problem| format!("{problem:#}"))
-            });
-        match program {
-            // Nobody else sets it.
-            Ok(program) => drop(self.0.snapshot.set(program)),
-            Err(problem) => tracing::warn!(
-                "plugin `{}` is configured anew for each call: {problem}",
-                self.instance()
-            ),
-        }
     }
 
     /// Returns `true` if it is of this kind.
@@ -550,145 +490,6 @@ impl Plugin {
         })?;
         self.note(|statistics| statistics.output("reports", reports.len()));
         Ok(reports)
-    }
-
-    /// Returns the remembered answer to the same question with the same host state. Otherwise it makes a call and remembers the
-    /// answer. It always makes a call if answers are not remembered.
-    fn recall_or_call<Q: Clone + Eq + Hash, A: Clone>(
-        &self,
-        known: Option<&Remembered<Q, A>>,
-        asked: &Q,
-        uri: Arc<str>,
-        about: About<'_>,
-        work: impl FnOnce(&Exports, &mut Store<CallState>, Instance) -> Result<A, Problem>,
-    ) -> Result<A, Fault> {
-        let Some(known) = known else {
-            return self.call(uri, work);
-        };
-        if let Some(said) = known.recall(asked, about) {
-            self.note(|statistics| {
-                statistics.calls += 1;
-                for (name, n) in &said.counts {
-                    statistics.count(name, *n, self.limits().counters);
-                }
-            });
-            return Ok(said.answer.clone());
-        }
-        let (answer, used) = self.call_and_use(uri, |exports, store, instance| {
-            store.data_mut().trace = Some(Trace::default());
-            work(exports, store, instance)
-        });
-        if let (Ok(answer), Some(trace)) = (&answer, used.trace) {
-            let said = CachedAnswer {
-                answer: answer.clone(),
-                counts: used.counts,
-            };
-            let answers = about.candidates.map_or(1, Candidates::len);
-            known.remember(asked, trace, said, answers);
-        }
-        answer
-    }
-
-    pub(crate) fn call<R>(
-        &self,
-        uri: Arc<str>,
-        work: impl FnOnce(&Exports, &mut Store<CallState>, Instance) -> Result<R, Problem>,
-    ) -> Result<R, Fault> {
-        self.call_and_use(uri, work).0
-    }
-
-    fn call_and_use<R>(
-        &self,
-        uri: Arc<str>,
-        work: impl FnOnce(&Exports, &mut Store<CallState>, Instance) -> Result<R, Problem>,
-    ) -> (Result<R, Fault>, Used) {
-        let Ready {
-            shared,
-            configuration,
-            ..
-        } = &*self.0;
-        let (program, is_configured) = match (self.0.snapshot.get(), &self.0.start) {
-            (Some(snapshot), _) => (snapshot, true),
-            (None, Start::Snapshot { .. }) => (&self.0.program, true),
-            (None, Start::EachCall { .. }) => {
-                self.count_without_snapshot();
-                (&self.0.program, false)
-            }
-        };
-        let occasion = Occasion {
-            callee: configuration.callee.clone(),
-            uri,
-        };
-        let _permit = self.0.permits.as_ref().map(Permits::acquire);
-        let (answer, used) = call(shared, &program.instance, &occasion, |store, instance| {
-            if !is_configured {
-                let ready = store.data_mut().begin_setup();
-                self.configure(store, instance)?;
-                store.data_mut().end_setup(ready);
-            }
-            store.data_mut().wasi.begin_call();
-            work(&program.exports, store, instance)
-        });
-        if !used.by_uri {
-            self.0.has_read_more.store(true, Ordering::Release);
-        }
-        self.0.has_judged.store(true, Ordering::Release);
-        self.note(|statistics| {
-            if let Err(fault) = &answer {
-                *statistics.faults.entry(fault.kind).or_default() += 1;
-            }
-            statistics.calls += 1;
-            statistics.times.add(used.time);
-            statistics.memory_max = statistics.memory_max.max(used.memory as u64);
-            statistics.log_bytes_dropped += used.log_bytes_dropped;
-            statistics.kept_dropped += used.kept_dropped;
-            for (name, n) in &used.counts {
-                statistics.count(name, *n, self.limits().counters);
-            }
-        });
-        (answer, used)
-    }
-
-    pub(crate) fn note(&self, work: impl FnOnce(&mut PluginStatistics)) {
-        let mut statistics = self
-            .0
-            .statistics
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        work(&mut statistics);
-    }
-
-    fn configure(&self, store: &mut Store<CallState>, instance: Instance) -> Result<(), Problem> {
-        let exports = &self.0.program.exports;
-        match exports.configure(store, &instance, self.name(), self.settings())? {
-            Ok(()) => Ok(()),
-            Err(faults) => {
-                let first = faults
-                    .first()
-                    .map(|fault| fault.problem.as_str())
-                    .unwrap_or("without saying why");
-                Err(Problem::Unconfigured(format!(
-                    "settings refused that were taken before: {first}"
-                )))
-            }
-        }
-    }
-
-    /// Checks that the plugin has a kind. Asking for another kind is an error of the caller and not of the plugin, so it is not
-    /// counted.
-    pub(crate) fn check_has(&self, kind: Callable, uri: &Arc<str>) -> Result<(), Fault> {
-        if self.0.program.kinds.contains(&kind) {
-            return Ok(());
-        }
-        Err(Fault {
-            plugin: self.0.configuration.callee.name.clone(),
-            described: self.0.configuration.callee.described.clone(),
-            uri: uri.clone(),
-            kind: FaultKind::Nonsense,
-            message: NotExported(kind).to_string(),
-            backtrace: Box::default(),
-            log: Vec::new(),
-        })
     }
 }
 

@@ -277,7 +277,7 @@ fn changed_since(instance: &Instance, kept: &JobPlugin) -> Option<String> {
     let is_changed = Sha256::of(&bytes) != begun.sha256;
     is_changed.then(|| {
         format!(
-            "{} has changed since the job began; the job goes on with its own copy: opilio plugin replace JOB {} {} takes the new one",
+            "{} has changed since the job began; the job keeps its own copy: opilio plugin replace JOB {} {} takes the new one",
             path.display(),
             instance.name,
             path.display(),

@@ -1,7 +1,10 @@
 //! Annotations of plugins in the crawl log, apart from the crawl's own words.
 //!
 //! Scripts, reports and people read `unchanged` or `robotExcluded` as the crawl's finding. A plugin that uses such a word
-//! gets its name in front of it: `my-plugin:unchanged`.
+//! gets its name in front of it: `my-plugin:unchanged`. Other annotations stay as the plugin made them, and `by:my-plugin`
+//! follows them, so that a search for a plugin finds what it wrote.
+
+use std::sync::Arc;
 
 use opilio_sandbox::Annotation;
 
@@ -9,6 +12,7 @@ use opilio_sandbox::Annotation;
 const RESERVED: &[&str] = &[
     "authenticated",
     "browser",
+    "by",
     "cancelled",
     "cookieredirect",
     "damagedcontentencoding",
@@ -57,8 +61,29 @@ const RESERVED_BEGINNINGS: &[&str] = &["inconsistent", "unsatisfiable", "using"]
 /// Letters around a number that make a reserved word: `3t`, `2vis`, `1ver`, and `os200`.
 const COUNTS: &[&str] = &["t", "vis", "ver", "os"];
 
-/// Returns a plugin's annotation as it appears in the crawl log.
-pub(crate) fn of_plugin(annotation: &Annotation) -> String {
+/// Returns the annotations of plugins as they appear in the crawl log: those of one plugin together, in the order made, and then
+/// `by:NAME`, unless all of them have its name between colons.
+pub(crate) fn of_plugins(annotations: &[Annotation]) -> Vec<String> {
+    let mut plugins: Vec<&Arc<str>> = Vec::new();
+    for annotation in annotations {
+        if !plugins.contains(&&annotation.plugin) {
+            plugins.push(&annotation.plugin);
+        }
+    }
+    let mut words = Vec::new();
+    for plugin in plugins {
+        let own = annotations.iter().filter(|it| it.plugin == *plugin);
+        let own: Vec<String> = own.map(of_plugin).collect();
+        let names_it = |word: &String| word.split(':').any(|part| *part == **plugin);
+        let author = (!own.iter().all(names_it)).then(|| format!("by:{plugin}"));
+        words.extend(own);
+        words.extend(author);
+    }
+    words
+}
+
+/// Returns a plugin's annotation with its name in front, if it begins with a word of the crawl.
+fn of_plugin(annotation: &Annotation) -> String {
     let Annotation { plugin, text } = annotation;
     if is_reserved(text) {
         format!("{plugin}:{text}")
@@ -108,6 +133,7 @@ mod tests {
             "wt:1d0h0m0s0ms",
             "unsatisfiableContentEncoding:br",
             "usingCharsetInHTML:utf-8",
+            "by:someone-else",
         ] {
             check(word, &format!("liar:{word}"));
         }
@@ -126,5 +152,29 @@ mod tests {
         ] {
             check(word, word);
         }
+    }
+
+    #[test]
+    fn the_author_follows_annotations_that_do_not_name_it() {
+        let made = [
+            ("bot-walls", "botblock:cloudflare"),
+            ("headers", "headers:right:2"),
+            ("soft-404", "soft404"),
+            ("bot-walls", "unchanged"),
+        ];
+        let made = made.map(|(plugin, text)| Annotation {
+            plugin: plugin.into(),
+            text: text.to_owned(),
+        });
+        let expected = [
+            "botblock:cloudflare",
+            "bot-walls:unchanged",
+            "by:bot-walls",
+            "headers:right:2",
+            "soft404",
+            "by:soft-404",
+        ];
+        assert_eq!(of_plugins(&made), expected);
+        assert_eq!(of_plugins(&[]), [""; 0]);
     }
 }

@@ -121,8 +121,8 @@ impl PendingCapture<'_> {
     /// Completes the annotations once it is decided how the capture is kept.
     pub fn annotate(&mut self, pipeline: &Pipeline, keep: &CaptureForm) {
         let notes = self.memory.notes.annotations();
-        let of_plugins = notes.iter().map(crate::annotations::of_plugin);
-        self.annotations.extend(of_plugins);
+        self.annotations
+            .extend(crate::annotations::of_plugins(&notes));
         let record = &pipeline.issue.record;
         let mut add = |annotation: &str| self.annotations.push(annotation.to_owned());
         if record.attempts > 0 {

@@ -181,10 +181,10 @@ def job(page, served, seed, screenshots):
     page.get_by_label("Seeds", exact=True).fill(seed)
     page.get_by_label("Scope", exact=True).select_option("host")
     common = page.get_by_role("region", name="Scope, limits and schedule")
-    for label, value in [("Depth", "3"), ("Most pages", "500")]:
+    for label, value in [("Depth", "3"), ("Page limit", "500")]:
         common.get_by_label(label, exact=True).fill(value)
         common.get_by_label(label, exact=True).press("Enter")
-    hour = common.get_by_role("group", name="Most time")
+    hour = common.get_by_role("group", name="Time limit")
     hour.get_by_role("textbox").fill("1")
     hour.get_by_role("combobox").select_option("hours")
     common.get_by_label("Exclusions", exact=True).fill(r"\.pdf$")

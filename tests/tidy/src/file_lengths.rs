@@ -111,10 +111,6 @@ const LONG: &[(&str, &str)] = &[
         "Split: one file for each argument that is written as JSON",
     ),
     (
-        "host/sandbox/src/plugin.rs",
-        "Split: loading and figures from the calls of each kind",
-    ),
-    (
         "host/sandbox/tests/sandbox/hostile.rs",
         "one case for each way of doing harm",
     ),

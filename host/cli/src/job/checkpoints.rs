@@ -30,7 +30,7 @@ pub(crate) struct RestoreArgs {
     /// Restore without confirmation.
     #[arg(long, requires = "in_place")]
     yes: bool,
-    /// Print JSON.
+    /// Print JSON, one object per line.
     #[arg(long)]
     json: bool,
 }

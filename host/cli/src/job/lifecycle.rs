@@ -19,6 +19,7 @@ use super::JobTarget;
 use super::send::{ask, ask_only_here, user};
 use crate::crawl::{component_cache, profile_source_of, refused};
 use crate::job_directory::{JOBS, existing_job, known_job, new_job};
+use crate::usage_error::UsageError;
 use crate::{exit, figures, terminal};
 
 /// Interval between checks of a started process until it has its job.
@@ -106,10 +107,13 @@ pub(crate) async fn list(args: &ListArgs) -> Result<u8> {
     let (folder, only) = match known_job(&args.jobs) {
         Some(job) => existing(&job).map(|(folder, name)| (folder, Some(name)))?,
         None if args.jobs.is_dir() => (Folder::open(&args.jobs, None)?, None),
-        None => bail!(
-            "folder {} not found; pass the folder that contains the jobs",
-            args.jobs.display()
-        ),
+        None => {
+            let problem = format!(
+                "folder {} not found; pass the folder that contains the jobs",
+                args.jobs.display()
+            );
+            return Err(UsageError::new(problem).into());
+        }
     };
     let mut jobs = glance(&folder).await;
     jobs.retain(|job| only.as_ref().is_none_or(|only| *only == job.name));
@@ -425,10 +429,11 @@ pub(crate) fn copy(args: &CloneArgs) -> Result<u8> {
         None => false,
     };
     let Some(new) = new.filter(|_| !is_elsewhere) else {
-        bail!(
+        let problem = format!(
             "the copy of a job is created in the folder of the job, {}; pass only its name",
             folder.path().display()
         );
+        return Err(UsageError::new(problem).into());
     };
     print_made(&folder.copy(&name, new)?);
     Ok(exit::OK)
@@ -479,7 +484,8 @@ fn split(job: &Path) -> Result<(Folder, String)> {
     let job = std::path::absolute(job)?;
     let name = job.file_name().and_then(|name| name.to_str());
     let (Some(name), Some(folder)) = (name, job.parent()) else {
-        bail!("{} is not a job directory", job.display());
+        let problem = format!("{} is not a job directory", job.display());
+        return Err(UsageError::new(problem).into());
     };
     Ok((Folder::open(folder, component_cache())?, name.to_owned()))
 }

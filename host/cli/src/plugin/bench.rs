@@ -48,7 +48,7 @@ pub(super) struct BenchArgs {
     material: MaterialArgs,
     #[command(flatten)]
     question: QuestionArgs,
-    /// Print JSON.
+    /// Print JSON, one object per line.
     #[arg(long)]
     json: bool,
 }

@@ -25,7 +25,7 @@ pub(super) struct BuildArgs {
     /// [default: DIR/opilio-sdk, or else the SDK that this program carries].
     #[arg(long, value_name = "DIR")]
     pub(super) sdk: Option<PathBuf>,
-    /// Print JSON.
+    /// Print one JSON object.
     #[arg(long)]
     pub(super) json: bool,
 }

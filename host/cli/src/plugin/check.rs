@@ -29,7 +29,7 @@ pub(super) struct CheckArgs {
     /// Folder of cases; the same call must give the same answer [default: `cases` next to the component].
     #[arg(long, value_name = "DIR")]
     cases: Option<PathBuf>,
-    /// Print JSON.
+    /// Print JSON: one object per line for each finding, then one for the result.
     #[arg(long)]
     json: bool,
 }
@@ -87,7 +87,7 @@ pub(super) fn run(args: &CheckArgs) -> Result<u8> {
     check_answers(&subject, cases, &mut findings)?;
     let failed = findings.0.iter().any(|one| one.weight == Weight::Bad);
     say(&match args.json {
-        true => format!("{:#}\n", as_json(&findings, failed)),
+        true => as_json(&findings, failed),
         false => as_text(&subject, &findings),
     })?;
     Ok(if failed { exit::FAILED } else { exit::OK })
@@ -269,12 +269,11 @@ fn as_text(subject: &Subject, findings: &Findings) -> String {
     format!("{}\n{}", subject.component.origin(), table(&rows, 2))
 }
 
-fn as_json(findings: &Findings, failed: bool) -> Value {
-    let list = findings.0.iter();
-    json!({
-        "ok": !failed,
-        "findings": list
-            .map(|one| json!({"weight": one.weight.word().to_lowercase(), "what": one.what, "said": one.said}))
-            .collect::<Value>(),
-    })
+/// Formats the findings as JSON, one per line, and then the result.
+fn as_json(findings: &Findings, failed: bool) -> String {
+    let findings = findings.0.iter().map(
+        |one| json!({"weight": one.weight.word().to_lowercase(), "what": one.what, "said": one.said}),
+    );
+    let objects = findings.chain([json!({ "ok": !failed })]);
+    objects.map(|object| format!("{object}\n")).collect()
 }

@@ -19,7 +19,7 @@ pub(super) struct InspectArgs {
     /// Component to inspect.
     #[arg(value_name = "PLUGIN")]
     component: String,
-    /// Print JSON.
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
 }
@@ -34,7 +34,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<u8> {
         .map(|description| (description, start(&subject, description)))
         .collect();
     let text = match args.json {
-        true => format!("{:#}\n", as_json(&subject, &anatomy, &inspected)),
+        true => format!("{}\n", as_json(&subject, &anatomy, &inspected)),
         false => as_text(&subject, &anatomy, &inspected),
     };
     say(&text)?;

@@ -155,7 +155,11 @@ pub(super) fn run(args: &NewArgs) -> Result<u8> {
         .dir
         .clone()
         .unwrap_or_else(|| PathBuf::from(&args.name));
-    ensure!(!folder.exists(), "{} already exists", folder.display());
+    ensure!(
+        !folder.exists(),
+        "{} already exists; choose another folder with --dir",
+        folder.display()
+    );
     let mut kinds = args.kind.clone();
     kinds.sort_by_key(|kind| kind.word());
     kinds.dedup();

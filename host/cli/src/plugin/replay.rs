@@ -72,7 +72,11 @@ fn bless(folder: &Path, file: &Path, recording: &Recording, subject: &Subject) -
     };
     let (case, contents) = recording.case(&id, answer);
     let path = folder.join(format!("{id}.json"));
-    ensure!(!path.exists(), "{} already exists", path.display());
+    ensure!(
+        !path.exists(),
+        "{} already exists; choose another folder",
+        path.display()
+    );
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     for (name, content) in contents {
         let path = folder.join(name);

@@ -66,7 +66,7 @@ struct RegistryArgs {
 pub(super) struct ListArgs {
     #[command(flatten)]
     store: StoreArgs,
-    /// Print JSON.
+    /// Print JSON, one object per line.
     #[arg(long)]
     json: bool,
 }
@@ -86,7 +86,7 @@ pub(super) struct PullArgs {
     registry: RegistryArgs,
     #[command(flatten)]
     store: StoreArgs,
-    /// Print JSON.
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
 }
@@ -101,7 +101,7 @@ pub(super) struct PushArgs {
     image: String,
     #[command(flatten)]
     registry: RegistryArgs,
-    /// Print JSON.
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
 }
@@ -116,7 +116,7 @@ pub(super) struct PruneArgs {
     dry_run: bool,
     #[command(flatten)]
     store: StoreArgs,
-    /// Print JSON.
+    /// Print JSON, one object per line.
     #[arg(long)]
     json: bool,
 }
@@ -158,12 +158,7 @@ fn list(args: &ListArgs) -> Result<u8> {
     }
     let folder = sources.store().folder();
     let text = if args.json {
-        let all = |list: &[Listed]| list.iter().map(Listed::as_json).collect::<Vec<_>>();
-        let store = json!({ "folder": folder, "components": all(&kept) });
-        format!(
-            "{:#}\n",
-            json!({ "built_in": all(&shipped), "store": store })
-        )
+        lines(shipped.iter().chain(&kept).flat_map(Listed::objects))
     } else {
         as_text(&shipped, &kept, folder)
     };
@@ -236,22 +231,29 @@ fn listed(engine: &Engine, sources: &Sources, kept: StoredComponent) -> Result<L
 }
 
 impl Listed {
-    fn as_json(&self) -> Value {
-        let plugins = self.plugins.as_ref().map(Vec::as_slice).unwrap_or_default();
-        let plugins = plugins.iter().map(|plugin| {
-            let mut shown = plugin_as_json(plugin);
-            shown["profiles"] = json!(self.profiles.get(&plugin.name));
-            shown
-        });
-        json!({
-            "plugins": plugins.collect::<Vec<_>>(),
-            "problem": self.plugins.as_ref().err(),
-            "sha256": self.sha256,
-            "bytes": self.bytes,
-            "images": self.images,
-            "jobs": self.jobs,
-            "used": self.used,
-        })
+    /// Returns an object for each plugin, or one for a component that cannot be used.
+    fn objects(&self) -> Vec<Value> {
+        let of_component = |mut object: Value| {
+            // The store notes when a component was used.
+            object["built_in"] = json!(self.used.is_none());
+            object["sha256"] = json!(self.sha256);
+            object["bytes"] = json!(self.bytes);
+            object["images"] = json!(self.images);
+            object["jobs"] = json!(self.jobs);
+            object["used"] = json!(self.used);
+            object
+        };
+        let plugins = match &self.plugins {
+            Ok(plugins) => plugins,
+            Err(problem) => return vec![of_component(json!({ "problem": problem }))],
+        };
+        let of_plugin = |plugin: &Description| {
+            let profiles = self.profiles.get(&plugin.name).map(Vec::as_slice);
+            let mut object = of_component(plugin_as_json(plugin));
+            object["profiles"] = json!(profiles.unwrap_or_default());
+            object
+        };
+        plugins.iter().map(of_plugin).collect()
     }
 
     /// Returns the reason that it cannot be used.
@@ -336,7 +338,7 @@ fn pull(args: &PullArgs) -> Result<u8> {
             "was_there": was_there,
             "plugins": plugins.iter().map(plugin_as_json).collect::<Vec<_>>(),
         });
-        say(&format!("{text:#}\n"))?;
+        say(&format!("{text}\n"))?;
     } else {
         let what = match was_there {
             true => "is already in the store",
@@ -372,7 +374,7 @@ fn push(args: &PushArgs) -> Result<u8> {
             "bytes": found.bytes.len(),
             "plugins": plugins.iter().map(plugin_as_json).collect::<Vec<_>>(),
         });
-        say(&format!("{text:#}\n"))?;
+        say(&format!("{text}\n"))?;
     } else {
         let size = size(found.bytes.len() as u64);
         let mut text = format!("{} is now {image}: {size}\n", args.file.display());
@@ -404,7 +406,7 @@ fn prune(args: &PruneArgs) -> Result<u8> {
     };
     let pruned = sources.store().prune(prune, Timestamp::now())?;
     let text = match args.json {
-        true => format!("{:#}\n", pruned_as_json(&pruned, args.dry_run)),
+        true => lines(pruned_objects(&pruned, args.dry_run)),
         false => pruned_as_text(&pruned, args.dry_run),
     };
     say(&text)?;
@@ -441,20 +443,27 @@ fn pruned_as_text(pruned: &PruneResult, dry_run: bool) -> String {
     format!("{text}.\n{}", table(&rows, 2))
 }
 
-fn pruned_as_json(pruned: &PruneResult, dry_run: bool) -> Value {
-    let components = pruned.components.iter().map(|component| {
+/// Returns an object for each component, and one for each unfinished file.
+fn pruned_objects(pruned: &PruneResult, dry_run: bool) -> impl Iterator<Item = Value> {
+    let components = pruned.components.iter().map(move |component| {
         json!({
+            "dry_run": dry_run,
             "sha256": component.sha256,
             "bytes": component.bytes,
             "images": component.images,
             "used": component.used,
         })
     });
-    json!({
-        "dry_run": dry_run,
-        "components": components.collect::<Vec<_>>(),
-        "unfinished_files": pruned.partial,
-    })
+    let files = pruned.partial.iter();
+    let files = files.map(
+        move |file| json!({ "dry_run": dry_run, "unfinished_file": file.display().to_string() }),
+    );
+    components.chain(files)
+}
+
+/// Formats objects, one per line.
+fn lines(objects: impl Iterator<Item = Value>) -> String {
+    objects.map(|object| format!("{object}\n")).collect()
 }
 
 /// Returns the lines of a profile that name exactly this component.

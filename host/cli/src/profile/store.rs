@@ -17,6 +17,7 @@ use crate::crawl::component_cache;
 use crate::daemon_config::ConfigArgs;
 use crate::job::send::user;
 use crate::job_directory::existing_job;
+use crate::usage_error::UsageError;
 use crate::{exit, terminal};
 
 /// The command line of `list`.
@@ -173,7 +174,7 @@ pub(super) fn save(args: &SaveArgs) -> Result<u8> {
     let name = match (&args.name, args.file.file_stem()) {
         (Some(name), _) => name.clone(),
         (None, Some(stem)) if !is_input => stem.to_string_lossy().into_owned(),
-        _ => bail!("pass the name of the profile: --name NAME"),
+        _ => return Err(UsageError::new("pass the name of the profile: --name NAME").into()),
     };
     let text = match is_input {
         true => {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -11,6 +11,7 @@ use opilio_archive::{Headers, Reader, StoredRecord};
 use super::row::{Row, bare};
 use super::{Content, archives, each_record, note, payload, row};
 use crate::exit;
+use crate::usage_error::UsageError;
 
 /// Bytes of a block read at a time.
 const PIECE_BYTES: usize = 64 * 1024;
@@ -72,7 +73,8 @@ pub(super) fn run(args: &ShowArgs) -> Result<u8> {
     let place = match Which::parse(&args.which)? {
         Which::Offset(offset) => {
             let [file] = &files[..] else {
-                bail!("an offset needs exactly one file, got {}", files.len());
+                let problem = format!("an offset needs exactly one file, got {}", files.len());
+                return Err(UsageError::new(problem).into());
             };
             Place {
                 file: file.clone(),

@@ -99,7 +99,7 @@ fn a_seed_that_is_no_url_is_named() {
         &["not a seed"],
     );
     check_refused(&home, &["p.toml"], &["there are no seeds"]);
-    check_refused(&home, &["http://[::1/"], &["http://[::1/"]);
+    check_refused(&home, &["http://[::1/"], &["invalid URL http://[::1/: "]);
 }
 
 #[test]
@@ -254,6 +254,20 @@ fn the_command_line_itself_may_be_wrong() {
     assert!(home.run(&["crawl"]).code(2).err.contains("PROFILE|URL|JOB"));
     home.run(&["crawl", "p.toml", "--quiet", "--json"]).code(2);
     home.run(&["crwal"]).code(2);
+    let before = home.names();
+    for (command, said) in [
+        (&["token", "new", " "][..], "invalid name \" \""),
+        (
+            &["token", "new", "lena", "--expires", "soon"],
+            "such as 90d",
+        ),
+        (&["profile", "save", "-"], "--name NAME"),
+        (&["job", "list", "nowhere"], "folder nowhere not found"),
+    ] {
+        let ended = home.run(command).code(2);
+        assert!(ended.err.contains(said), "{command:?}: {ended:?}");
+    }
+    assert_eq!(home.names(), before, "something was made");
 }
 
 /// As `head` does it.

@@ -134,7 +134,7 @@ async fn a_job_has_the_same_name_in_every_command() {
     }
     home.run(&["job", "clone", "news", "one"]).code(0);
     home.run(&["job", "clone", "jobs/news", "jobs/two"]).code(0);
-    let elsewhere = home.run(&["job", "clone", "news", "other/three"]).code(1);
+    let elsewhere = home.run(&["job", "clone", "news", "other/three"]).code(2);
     assert!(
         elsewhere.err.contains("pass only its name"),
         "{elsewhere:?}"

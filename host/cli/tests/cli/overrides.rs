@@ -179,7 +179,7 @@ async fn overrides_of_a_running_crawl_are_listed_changed_moved_and_removed() {
         (
             &["unset", "job", "--override", "2", "robots"],
             2,
-            "opilio job unset --override",
+            "`opilio job unset JOB --override NUMBER`",
         ),
         (
             &["overrides", "job", "--move", "2", "--before", "1"],

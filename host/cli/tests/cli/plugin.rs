@@ -197,8 +197,11 @@ fn a_component_is_judged_before_it_is_given_away() {
     let ended = home
         .run(&["plugin", "check", "./trap.wasm", "--json"])
         .code(1);
-    let findings: Value = serde_json::from_str(&ended.out).unwrap();
-    let findings = findings["findings"].as_array().unwrap();
+    let findings = ended.out.lines();
+    let findings: Vec<Value> = findings
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(findings.last(), Some(&json!({"ok": false})));
     let failed = |what: &str| {
         let of = findings.iter().filter(|one| one["what"] == what);
         of.into_iter().any(|one| one["weight"] == "fail")

@@ -15,8 +15,20 @@ fn shipped(home: &Home, plugin: &str) -> String {
     path.display().to_string()
 }
 
-fn json(ended: &Ended) -> Value {
-    serde_json::from_str(&ended.out).unwrap()
+/// One object per line.
+fn objects(ended: &Ended) -> Vec<Value> {
+    let lines = ended.out.lines();
+    lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+/// The plugins in the store.
+fn kept(home: &Home, more: &[&str]) -> Vec<Value> {
+    let list = ["plugin", "list", "--json"];
+    let mut listed = objects(&home.run(&[&list[..], more].concat()).code(0));
+    listed.retain(|plugin| plugin["built_in"] == false);
+    listed
 }
 
 /// One sentence on standard error that says this.
@@ -92,20 +104,14 @@ fn the_list_shows_what_ships_and_what_was_pulled() {
     home.run(&["plugin", "pull", &image, "--store", "mine"])
         .code(0);
 
-    let listed = home
-        .run(&["plugin", "list", "--store", "mine", "--json"])
-        .code(0);
-    let list = json(&listed);
-    let shipped = list["built_in"].as_array().unwrap();
-    let html = shipped
-        .iter()
-        .find(|component| component["plugins"][0]["name"] == "html")
-        .unwrap();
-    assert_eq!(html["plugins"][0]["kinds"][0], "extractor");
-    let users = html["plugins"][0]["profiles"].as_array().unwrap();
+    let list = objects(&home.run(&["plugin", "list", "--json"]).code(0));
+    let html = list.iter().find(|plugin| plugin["name"] == "html").unwrap();
+    assert_eq!(html["kinds"][0], "extractor");
+    let users = html["profiles"].as_array().unwrap();
     assert!(users.contains(&"default".into()), "{html}");
-    let kept = list["store"]["components"].as_array().unwrap();
-    assert_eq!(kept.len(), 1, "{list}");
+    let kept = kept(&home, &["--store", "mine"]);
+    assert_eq!(kept.len(), 1, "{kept:?}");
+    assert_eq!(kept[0]["name"], "css");
     assert_eq!(kept[0]["images"][0], image);
     assert_eq!(
         kept[0]["sha256"],
@@ -125,6 +131,14 @@ fn pruning_says_what_goes_and_takes_what_no_tag_names_any_more() {
         home.run(&["plugin", "push", &file, &image]).code(0);
         home.run(&["plugin", "pull", &image]).code(0);
     }
+    let would = home.run(&["plugin", "prune", "--dry-run", "--json"]);
+    let would = objects(&would.code(0));
+    assert_eq!(would.len(), 1, "{would:?}");
+    assert_eq!(would[0]["dry_run"], true);
+    assert_eq!(
+        would[0]["sha256"],
+        opilio_builtin::find("css").unwrap().sha256
+    );
     let would = home.run(&["plugin", "prune", "--dry-run"]).code(0);
     assert!(
         would.out.contains("Would remove 1 component"),
@@ -134,12 +148,9 @@ fn pruning_says_what_goes_and_takes_what_no_tag_names_any_more() {
     let done = home.run(&["plugin", "prune"]).code(0);
     assert!(done.out.contains("Removed 1 component"), "{}", done.out);
     let left = home.run(&["plugin", "prune", "--unused-for", "1d", "--json"]);
-    assert_eq!(
-        json(&left.code(0))["components"].as_array().unwrap().len(),
-        0
-    );
-    let list = json(&home.run(&["plugin", "list", "--json"]).code(0));
-    let kept = list["store"]["components"].as_array().unwrap();
+    assert_eq!(left.code(0).out, "");
+    let kept = kept(&home, &[]);
+    assert_eq!(kept.len(), 1, "{kept:?}");
     assert_eq!(
         kept[0]["sha256"],
         opilio_builtin::find("js").unwrap().sha256
@@ -217,9 +228,9 @@ async fn a_job_goes_on_with_the_plugin_that_it_began_with() {
     gate.open();
     assert_eq!(running.wait(), 0);
     assert!(asked(&web).len() < PAGES, "stopped too late to tell");
-    let list = json(&home.run(&["plugin", "list", "--json"]).code(0));
-    let jobs = &list["store"]["components"][0]["jobs"];
-    assert_eq!(jobs.as_array().map(Vec::len), Some(1), "{list}");
+    let kept = kept(&home, &[]);
+    let jobs = &kept[0]["jobs"];
+    assert_eq!(jobs.as_array().map(Vec::len), Some(1), "{kept:?}");
 
     // Style sheets have no links to pages.
     home.run(&["plugin", "push", &css, &image]).code(0);

@@ -67,6 +67,11 @@ fn a_new_project_names_nothing_outside_its_folder() {
     for language in LANGUAGES {
         let new = ["plugin", "new", "--lang", language, "--kind", "extractor"];
         home.run(&[&new[..], &[language]].concat()).code(0);
+        let again = home.run(&[&new[..], &[language]].concat()).code(2);
+        assert_eq!(
+            again.err,
+            format!("opilio: {language} already exists; choose another folder with --dir\n")
+        );
         let folder = home.path().join(language);
         let version = fs::read_to_string(folder.join("opilio-sdk/VERSION")).unwrap();
         assert_eq!(version, "0.3.0\n", "{language}");

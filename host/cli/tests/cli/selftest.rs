@@ -12,6 +12,6 @@ fn the_selftest_passes() {
         "{ended:?}"
     );
     assert!(home.job().join("job.json").exists());
-    let again = home.run(&["selftest", "--job", "job"]).code(1);
+    let again = home.run(&["selftest", "--job", "job"]).code(2);
     assert!(again.err.contains("contains a job"), "{again:?}");
 }

@@ -66,7 +66,7 @@ function nodes(page) {
       { title: "Joined", cell: (node) => when(node.since, { isShort: true }) },
       { title: "Renewed", cell: (node) => when(node.renewed, { isShort: true }) },
       { title: "Clock", isNumber: true, cell: (node) => `${Math.round(node.clock_skew_s * 1000)} ms` },
-      { title: "Do", cell: (node) => (node.state === "live" ? drainButton(node, table, load) : removeButton(node, load)) },
+      { title: "Actions", cell: (node) => (node.state === "live" ? drainButton(node, table, load) : removeButton(node, load)) },
     ],
   });
   const load = async () => {

@@ -30,7 +30,7 @@ export async function open(page) {
   const note = h("p.muted", { role: "status" });
   const table = new Table({
     caption: "Visits",
-    empty: () => (pages.next === null ? "No matching visits." : "No matching visits in this part of the log. “Next” goes on searching."),
+    empty: () => (pages.next === null ? "No matching visits." : "No matching visits in this part of the log. “Next” continues the search."),
     key: (row) => row.line,
     columns: [
       { title: "Logged (UTC)", isHead: true, cell: (row) => h("time", { datetime: row.logged }, utc(row.logged).replace(" UTC", "")) },

@@ -29,7 +29,7 @@ export async function open(page) {
       { title: "Content", sort: "bytes", isDescendingFirst: true, isNumber: true, cell: (job) => bytes(job.bytes) },
       { title: "Alerts", isNumber: true, cell: (job) => (job.alerts ? link(job.name, "alerts", {}, h("span.badge.bad", {}, count(job.alerts))) : "–") },
       { title: "Started", sort: "started", isDescendingFirst: true, cell: (job) => when(job.started, { isShort: true }) },
-      { title: "Do", cell: (job) => menu(job.name, () => table.row(job.name)?.state, () => pages.again()) },
+      { title: "Actions", cell: (job) => menu(job.name, () => table.row(job.name)?.state, () => pages.again()) },
     ],
   });
   const pages = new Pages({

@@ -176,9 +176,9 @@ function commonFields(schema, apply) {
   );
   const made = [
     make("plugins/hops/settings/max", "Depth", "Most hops from a seed; 0 fetches the seeds only.", hopsTable),
-    make("limits/documents", "Most pages", "Documents after which the crawl ends; none for no limit."),
-    make("limits/time", "Most time", "Time after which the crawl ends; none for no limit."),
-    make("limits/bytes", "Most data", "Bytes after which the crawl ends; none for no limit."),
+    make("limits/documents", "Page limit", "Number of documents after which the crawl ends; none for no limit."),
+    make("limits/time", "Time limit", "Time after which the crawl ends; none for no limit."),
+    make("limits/bytes", "Data limit", "Bytes received over the network after which the crawl ends; none for no limit."),
     make("politeness/min-delay", "Delay", "Shortest time between two fetches from a server."),
     excluded,
     make("strategy", "Visits", "Whether documents are fetched once, or again and again."),

@@ -55,9 +55,9 @@ export async function open(page) {
       { title: "Override", isHead: true, cell: (one) => (one.id ? String(one.id) : h("span.muted", {}, "profile")) },
       { title: "Matches", isWide: true, cell: (one) => conditionList(one.matching) },
       { title: "Settings", isWide: true, cell: (one) => one.settings.map((setting) => h("div", { title: EFFECTS[setting.effect] }, h("code", {}, `${setting.key} = ${setting.toml}`))) },
-      { title: "Made", cell: (one) => (one.id ? [person(one.by), " ", when(one.at, { isShort: true }), one.reason && h("div.hint", {}, one.reason)] : `${one.file}:${one.line}`) },
+      { title: "Origin", cell: (one) => (one.id ? [person(one.by), " ", when(one.at, { isShort: true }), one.reason && h("div.hint", {}, one.reason)] : `${one.file}:${one.line}`) },
       {
-        title: "Do",
+        title: "Actions",
         cell: (one) => {
           if (!one.id) return h("span.muted", {}, "fixed");
           const order = live();

@@ -24,7 +24,7 @@ export async function open(page) {
       { title: "Plugin", isHead: true, cell: (plugin) => [link(page.job, "plugin", { name: plugin.name }, plugin.name), plugin.variant && h("div.hint", {}, `variant ${plugin.variant}`)] },
       { title: "Version", cell: (plugin) => [plugin.version, h("div.hint.mono", { title: plugin.component }, plugin.component.slice(0, 12))] },
       { title: "Calls", isNumber: true, cell: (plugin) => count(plugin.calls) },
-      { title: "Faults", isNumber: true, cell: faults },
+      { title: "Errors", isNumber: true, cell: faults },
       { title: "Time", isNumber: true, cell: (plugin) => duration(plugin.times.total_s) },
       { title: "Median", isNumber: true, cell: (plugin) => duration(plugin.times.median_s) },
       { title: "p99", isNumber: true, cell: (plugin) => duration(plugin.times.p99_s) },
@@ -32,7 +32,7 @@ export async function open(page) {
       { title: "Memory", isNumber: true, cell: (plugin) => bytes(plugin.memory_max) },
       { title: "Answers", isWide: true, cell: (plugin) => [tally({ ...plugin.outputs, ...plugin.counters }), oddWaits(plugin)] },
       {
-        title: "Do",
+        title: "Actions",
         cell: (plugin) =>
           h("button.button.small", { type: "button", "data-needs": "admin", "aria-label": `Replace ${plugin.name}`, onclick: () => askToReplace(page, plugin, () => again().catch(failed)) }, "Replace …"),
       },

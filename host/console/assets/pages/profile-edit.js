@@ -76,7 +76,7 @@ export async function open(page) {
         !stored.ships && h("button.button.danger", { type: "button", "data-needs": "admin", onclick: () => askToDelete(name, () => (location.hash = "#/profiles"), stored.tag) }, "Delete"),
       ),
     ),
-    stored.ships && h("p.muted", {}, "Shipped profiles cannot be changed. Copy it to change it, or extend it."),
+    stored.ships && h("p.muted", {}, "This profile is shipped with Opilio and cannot be changed. Copy it, or extend it in a profile of your own."),
     editor.element,
     !isReadOnly && form,
     !stored.ships && h("section", {}, h("h2", {}, "Versions"), versionTable(name, versions, stored, { editor, isReadOnly, difference }).element, difference),
@@ -111,7 +111,7 @@ function versionTable(name, versions, stored, { editor, isReadOnly, difference }
       { title: "By", cell: (version) => (version.by ? person(version.by) : h("span.muted", {}, "unknown")) },
       { title: "Change", isWide: true, cell: (version) => [CHANGES[version.change], version.copied_from && ` from ${version.copied_from}`, version.reason && h("div.hint", {}, version.reason)] },
       {
-        title: "Do",
+        title: "Actions",
         cell: (version) => {
           if (version.change === "delete") return "";
           const before = versions.find((other) => other.number < version.number && other.change !== "delete");

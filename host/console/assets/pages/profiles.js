@@ -37,7 +37,7 @@ export async function open(page) {
         cell: (profile) => (profile.ships ? badge("shipped") : [profile.changed_by ? [person(profile.changed_by), " "] : "", profile.changed && when(profile.changed, { isShort: true })]),
       },
       {
-        title: "Do",
+        title: "Actions",
         cell: (profile) =>
           !profile.problem &&
           h(

@@ -1,4 +1,4 @@
-// One queue: what it is doing and why, what stands in it and when that is due, and the operator's hand on it.
+// One queue: its state and figures, its URIs in the order of issue, and the commands of operators.
 
 import { get, job as path, send } from "../api.js";
 import { h, put } from "../dom.js";
@@ -12,7 +12,7 @@ const SIZE = 50;
 const EVERY = 3000;
 const KNOWN = new Set([
   ..."queue state ready waiting in_process precedence next_ready wake failures crawl_delay_s group finished fetched succeeded".split(" "),
-  ..."novel bytes novel_bytes run_time_s spent retired_by".split(" "),
+  ..."novel bytes novel_bytes run_time_s spent retired_by last_failure last_failure_words".split(" "),
 ]);
 
 /** Opens the page. */
@@ -81,7 +81,7 @@ function queueFacts(queue) {
     ["Waiting", count(queue.waiting)],
     ["In process", count(queue.in_process)],
     ["Precedence", count(queue.precedence)],
-    ["Back-offs in a row", count(queue.failures)],
+    ["Back-offs in a row", [count(queue.failures), queue.last_failure_words && `; last failure: ${queue.last_failure_words}`]],
     ["Crawl-delay of robots.txt", queue.crawl_delay_s && duration(queue.crawl_delay_s)],
     ["Server group", queue.group],
     ["Finished visits", count(queue.finished)],

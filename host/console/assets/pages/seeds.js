@@ -28,7 +28,7 @@ export async function open(page) {
       { title: "Redirects to", isWide: true, cell: (seed) => (seed.redirect ? redirect(page, seed) : "–") },
       { title: "From", cell: (seed) => seed.origin },
       {
-        title: "Do",
+        title: "Actions",
         cell: (seed) => h("button.button.small", { type: "button", "data-needs": "operator", onclick: () => askToRemove(page, seed.uri, () => pages.again().catch(failed)) }, "Remove …"),
       },
     ],

@@ -24,7 +24,7 @@ export async function open(page) {
       { title: "From", cell: (setting) => (setting.file ? `${setting.file}${setting.line ? `:${setting.line}` : ""}` : h("span.muted", {}, "default")) },
       { title: "A change takes effect", cell: (setting) => EFFECTS[setting.effect] ?? setting.effect },
       {
-        title: "Do",
+        title: "Actions",
         cell: (setting) =>
           setting.effect !== "never" && h("button.button.small", { type: "button", "data-needs": "operator", "aria-label": `Change ${setting.key}`, onclick: () => form.take(setting) }, "Change"),
       },

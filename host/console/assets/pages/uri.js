@@ -287,8 +287,8 @@ async function mentions(page, uri) {
     columns: [
       { title: "When", isHead: true, cell: (visit) => when(visit.at) },
       { title: "Status", isNumber: true, cell: (visit) => String(visit.status) },
-      { title: "Wait by", cell: (visit) => waitBy(visit) ?? "–" },
-      { title: "Noted", isWide: true, cell: notes },
+      { title: "Wait set by", cell: (visit) => waitBy(visit) ?? "–" },
+      { title: "Annotations", isWide: true, cell: notes },
       { title: "Log", cell: log },
     ],
   });

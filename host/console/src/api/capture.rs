@@ -321,7 +321,7 @@ impl Archive {
                 (None, 0) => "no capture found".to_owned(),
                 (Some(first), 0) => format!("the first capture is of {}", first.date),
                 (_, unlisted) => format!(
-                    "no index of the archive lists a capture that old; {unlisted} files have no index (`opilio warc index --beside` writes them)"
+                    "no index of the archive lists a capture that old; {unlisted} files have no index (`opilio warc index --beside JOB` writes them)"
                 ),
             },
         ))

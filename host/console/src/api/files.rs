@@ -493,7 +493,7 @@ async fn merged(job: PathBuf) -> Result<MergedIndex, Problem> {
         match files.first_key_value() {
             None => Ok(index),
             Some(((_, name), _)) => Err(Problem::conflict(format!(
-                "{} of {total} archive files have no index, such as {name}; `opilio warc index --beside` writes the indexes",
+                "{} of {total} archive files have no index, such as {name}; `opilio warc index --beside JOB` writes the indexes",
                 files.len()
             ))),
         }

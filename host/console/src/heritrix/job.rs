@@ -178,7 +178,7 @@ pub(super) async fn act(
         Some("teardown") => daemon.tear_down(case, caller).await?,
         Some("delete") => {
             return Err(Problem::forbidden(
-                "jobs cannot be deleted here; an admin can delete them with `opilio job delete`, which keeps the archive",
+                "jobs cannot be deleted here; an admin can delete them with `opilio job delete JOB`, which keeps the archive",
             ));
         }
         Some(other) => return Err(Problem::unusable(format!("unknown action {other:?}"))),

@@ -25,7 +25,8 @@ impl JobCommands {
         state.write(&self.directory)?;
         if state.is_paused {
             running.live.pause_everywhere(true);
-            let words = "paused on all nodes; opilio job resume on any of them resumes the crawl";
+            let words =
+                "paused on all nodes; `opilio job resume JOB` on any of them resumes the crawl";
             running.log.crawl("cluster", words);
         }
         let last = self.wait(self.job.last_command())?;

@@ -288,7 +288,7 @@ fn state_words(state: Availability) -> &'static str {
         Availability::Outside => "not a member: nothing is fetched",
         Availability::Working => "NATS answers",
         Availability::Slow => "NATS answers slowly",
-        Availability::Riding => "NATS does not answer; the crawl goes on until its session ends",
+        Availability::Riding => "NATS does not answer; the crawl continues until its session ends",
         Availability::Paused => {
             "NATS does not answer, and the session has ended: nothing is fetched"
         }

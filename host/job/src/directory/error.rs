@@ -53,7 +53,7 @@ pub enum JobError {
     },
     /// The frontier's store is missing, though the job has crawled.
     #[error(
-        "{state} is missing or empty, though the job has crawled: restore it (is a disk not mounted?), or create a job from a checkpoint with opilio job restore; without it everything would be fetched again"
+        "{state} is missing or empty, though the job has crawled: restore it (is a disk not mounted?), or create a job from a checkpoint with `opilio job restore CHECKPOINT JOB`; without it everything would be fetched again"
     )]
     StateGone {
         /// The expected path of the frontier's store.

@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     const LINE: &str = "2026-11-20T12:34:56.789Z   404       1234 http://a.org/x LE http://a.org/ Text/HTML #007 \
-                        20261120123455001+42 sha1:X http://a.org/ 3t,wt-by:adaptive,5vis";
+                        20261120123455001+42 sha1:X http://a.org/ soft404,by:soft-404,3t,wt-by:adaptive,5vis";
 
     #[track_caller]
     fn check(filter: &LogFilter, expected: bool) {
@@ -289,7 +289,7 @@ mod tests {
                 expected,
             );
         }
-        for (plugin, expected) in [("adaptive", true), ("adapt", false)] {
+        for (plugin, expected) in [("adaptive", true), ("soft-404", true), ("adapt", false)] {
             let plugin = Some(plugin.to_owned());
             check(
                 &LogFilter {
@@ -381,7 +381,7 @@ mod tests {
         let expected = serde_json::json!({
             "logged": "2026-11-20T12:34:56.789Z", "status": 404, "size": 1234, "uri": "http://a.org/x", "hop_path": "LE",
             "via": "http://a.org/", "media_type": "Text/HTML", "fetched": "2026-11-20T12:34:55.001Z", "took_ms": 42, "digest": "sha1:X", "source": "http://a.org/",
-            "annotations": ["3t", "wt-by:adaptive", "5vis"],
+            "annotations": ["soft404", "by:soft-404", "3t", "wt-by:adaptive", "5vis"],
         });
         assert_eq!(read, expected);
         assert_eq!(LoggedVisit::parse(&LINE[..100]), None);

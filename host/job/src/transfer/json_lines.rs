@@ -11,7 +11,7 @@ use opilio_archive::Digest;
 use opilio_frontier::{
     Directive, KeptValues, LastOutcome, LinkAttribute, Oscillation, PastVisit,
     PlannedReconsideration, QueueReport, SHORT_DIGEST_BYTES, Signal, Swing, UriRecord, UriState,
-    WarcLocation,
+    WarcLocation, status_words,
 };
 use opilio_uri::HopPath;
 use serde::{Deserialize, Serialize};
@@ -298,6 +298,8 @@ pub(super) struct QueueLine {
     #[serde(skip_serializing_if = "Option::is_none")]
     last_failure: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    last_failure_words: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     crawl_delay_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     group: Option<String>,
@@ -325,6 +327,7 @@ impl From<QueueReport> for QueueLine {
             wake: report.wake,
             failures: report.failures,
             last_failure: report.last_failure,
+            last_failure_words: report.last_failure.map(status_words),
             crawl_delay_s: report.crawl_delay.map(|delay| delay.as_secs_f64()),
             group: report.group,
             finished: report.finished,
@@ -434,7 +437,23 @@ pub(super) fn parse(line: &[u8]) -> Result<ImportedRecord, LineProblem> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::test_frontier::Trial;
     use super::*;
+
+    #[test]
+    fn the_failure_of_a_queue_has_words() {
+        let mut trial = Trial::new();
+        trial.schedule("http://example.org/");
+        let queue = trial.frontier.queue("org,example,", trial.now).unwrap();
+        let failing = QueueReport {
+            failures: 3,
+            last_failure: Some(-2),
+            ..queue.unwrap()
+        };
+        let line = serde_json::to_value(QueueLine::from(failing)).unwrap();
+        assert_eq!(line["last_failure"], -2);
+        assert_eq!(line["last_failure_words"], "no connection to the server");
+    }
 
     #[track_caller]
     fn check(line: &str, standing: Option<LastOutcome>, status: Option<i32>, seed: bool) {

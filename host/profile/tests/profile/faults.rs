@@ -178,7 +178,7 @@ fn seeds_are_needed_unless_the_job_knows_them() {
     let faults = Profile::parse("p.toml", "name = \"x\"\nseeds = []\n", &given).unwrap_err();
     assert_eq!(
         faults.to_string(),
-        "p.toml:2:1: there are no seeds (write seeds = [\"https://www.example.org/\"], seeds-file = \"seeds.txt\", or give --seed)\n    2 | seeds = []\n      | ^^^^^"
+        "p.toml:2:1: there are no seeds (write seeds = [\"https://www.example.org/\"], seeds-file = \"seeds.txt\", or pass --seed URL)\n    2 | seeds = []\n      | ^^^^^"
     );
     let given = ProfileContext {
         seeds: vec!["http://a.localhost/".to_owned()],
@@ -222,12 +222,12 @@ fn faults_of_the_command_line_and_of_the_seeds_file_name_them() {
         "{printed}"
     );
     assert!(
-        printed.contains("\n--seed:1:1: not a seed: \"http://\""),
+        printed.contains("\nseeds:1:1: not a seed: \"http://\""),
         "{printed}"
     );
     assert!(
         printed.contains(
-            "\n--seed:1:1: not a seed: \"exmaple\": its host has no dot (if it is a host of your network, write \"http://exmaple/\")"
+            "\nseeds:2:1: not a seed: \"exmaple\": its host has no dot (if it is a host of your network, write \"http://exmaple/\")"
         ),
         "{printed}"
     );
@@ -322,10 +322,10 @@ fn what_a_flag_or_a_later_layer_causes_is_reported_there() {
     let profile = Profile::builtin("snapshot", &given).unwrap();
     let printed = profile.check_job().unwrap_err().to_string();
     assert!(
-        printed.starts_with("--seed: warning: contact-url is missing, and \"https://www.kb.nl/\" is not on this machine (pass --contact-url URL too,"),
+        printed.starts_with("seeds: warning: contact-url is missing, and \"https://www.kb.nl/\" is not on this machine (pass a contact URL too (--contact-url URL),"),
         "{printed}"
     );
-    // A seed of the profile is not one of the flag.
+    // A seed of the profile was not given beside it.
     let own = "seeds = [\"https://www.nb.no/\"]\n[operator]\n";
     let profile = Profile::parse("p.toml", own, &given).unwrap();
     let printed = profile.check_job().unwrap_err().to_string();

@@ -1,6 +1,6 @@
 //! Profiles that extend others: what holds, where it comes from, and what is said of faults.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use opilio_profile::{Layer, Origin, Profile, Stage, TableSource};
 use opilio_uri::Uri;
@@ -176,6 +176,48 @@ fn faults_name_the_file_and_the_line_that_are_wrong() {
         g.contains("g.toml:2:") || g.contains("base2.toml:1:"),
         "{g}"
     );
+}
+
+#[test]
+fn errors_of_a_change_have_names_that_can_be_typed() {
+    let layer = |file: &str, text: &str| Layer {
+        file: file.to_owned(),
+        text: text.to_owned(),
+        base: PathBuf::new(),
+    };
+    let profile = "[politeness]\nmin-delay = '3s'\n[plugins.hops]\ncomponent = 'builtin:hops'\n";
+    for (change, expected) in [
+        (
+            "plugins.css.settings.deep = 1",
+            "missing key \"plugins.css.component\" (write plugins.css.component=\"builtin:css\")",
+        ),
+        (
+            "plugins.mine.settings.deep = 1",
+            "missing key \"plugins.mine.component\" (write plugins.mine.component=\"builtin:html\")",
+        ),
+        (
+            "politeness.min-dely = '4s'",
+            "unknown key \"politeness.min-dely\" (did you mean \"politeness.min-delay\"?)",
+        ),
+        (
+            "plugins.hops.sha = 'x'",
+            "unknown key \"plugins.hops.sha\" (known here: plugins.hops.",
+        ),
+        (
+            "[[override]]\nmatch.host = ['a.org']\nretry.dely = '4s'",
+            "unknown key \"retry.dely\" (did you mean \"retry.delay\"?)",
+        ),
+        ("politeness = '4s'", "(write politeness.KEY=VALUE)"),
+    ] {
+        let own = layer("p.toml", profile);
+        let refused = Profile::layered(Vec::new(), own, vec![layer("set", change)], &given());
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains(expected), "{change}: {refused}");
+        // A profile has tables.
+        let refused = Profile::parse("p.toml", change, &given()).unwrap_err();
+        let refused = refused.to_string();
+        assert!(!refused.contains(expected), "{change}: {refused}");
+    }
 }
 
 #[test]

@@ -32,6 +32,7 @@ async fn bot_walls_and_pages_that_say_there_is_nothing_are_named_in_the_log_and_
     let walled = told.sole(&web.url(WWW, "/walled.html"));
     assert_eq!(walled.status, 403);
     assert!(walled.notes("botblock:cloudflare"), "{walled:?}");
+    assert!(walled.notes("by:bot-walls"), "{walled:?}");
     told.record("response", &web.url(WWW, "/walled.html"));
     let gone = told.sole(&web.url(WWW, "/gone.html"));
     assert_eq!(gone.status, 200);

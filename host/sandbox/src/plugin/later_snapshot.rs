@@ -1,0 +1,64 @@
+//! The snapshot of a plugin whose `configure` takes little time. It is compiled in the background once the plugin has been called
+//! often; until then every call runs `configure`.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use crate::cache::Key;
+use crate::component::{Loaded, Program};
+use crate::configure::{Configuration, snapshot_of};
+
+/// Calls after which a plugin is worth a snapshot, which takes some tenths of a second of one core.
+const CALLS_WORTH_A_SNAPSHOT: u64 = 64;
+
+/// A snapshot that is made later.
+pub(crate) struct LaterSnapshot {
+    component: Arc<Loaded>,
+    key: Key,
+    /// Calls so far.
+    calls: AtomicU64,
+    /// The program that starts from the snapshot.
+    program: OnceLock<Program>,
+}
+
+impl LaterSnapshot {
+    pub(crate) fn new(component: Arc<Loaded>, key: Key) -> Self {
+        Self {
+            component,
+            key,
+            calls: AtomicU64::new(0),
+            program: OnceLock::new(),
+        }
+    }
+
+    /// The program that starts from the snapshot; `None` until it is compiled.
+    pub(super) fn program(&self) -> Option<&Program> {
+        self.program.get()
+    }
+
+    /// Counts a call without the snapshot. Returns `true` at the call that makes the snapshot worth compiling.
+    pub(super) fn count_call(&self) -> bool {
+        self.calls.fetch_add(1, Ordering::Relaxed) + 1 == CALLS_WORTH_A_SNAPSHOT
+    }
+
+    /// Compiles the snapshot. The next calls start from it.
+    pub(super) fn compile(&self, configuration: &Configuration) {
+        let component = &self.component;
+        let contract = component.program.exports.contract();
+        let program = snapshot_of(component, configuration, &self.key)
+            .map_err(|problem| problem.to_string())
+            .flatten()
+            .and_then(|compiled| {
+                let program = Program::new(&component.shared, contract, &compiled);
+                program.map_err(|problem| format!("{problem:#}"))
+            });
+        match program {
+            // Nobody else sets it.
+            Ok(program) => drop(self.program.set(program)),
+            Err(problem) => tracing::warn!(
+                "plugin `{}` is configured anew for each call: {problem}",
+                configuration.callee.name
+            ),
+        }
+    }
+}
