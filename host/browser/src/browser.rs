@@ -28,15 +28,18 @@ pub(crate) struct Browser {
     proxy: RefusingProxy,
     /// Pages that it has had.
     pub pages: u32,
+    /// Counts this browser as running.
+    _running: Arc<()>,
 }
 
 impl Browser {
-    /// Starts a browser with a fresh profile in `folder`, and waits until it answers.
+    /// Starts a browser with a fresh profile in `folder`, and waits until it answers. It has a clone of `running` until its end.
     pub(crate) async fn start(
         executable: &BrowserExecutable,
         settings: &BrowserSettings,
         folder: &Path,
         authority: &Arc<JobAuthority>,
+        running: &Arc<()>,
     ) -> Result<Browser, BrowserError> {
         let profile = tempfile::Builder::new()
             .prefix(PROFILE_PREFIX)
@@ -60,6 +63,7 @@ impl Browser {
             process,
             proxy,
             pages: 0,
+            _running: running.clone(),
         };
         let method = "Browser.getVersion";
         let answer = browser.devtools.call(None, method, json!({}));

@@ -37,6 +37,9 @@ async fn error_of(executable: PathBuf) -> BrowserError {
     let Err(error) = PageSession::open(&pool, Arc::new(NoNetwork)).await else {
         panic!("it has started");
     };
+    let figures = pool.figures();
+    let counts = (figures.running, figures.started, figures.failed_starts);
+    assert_eq!(counts, (0, 0, 1), "{error}");
     error
 }
 

@@ -79,6 +79,9 @@ async fn a_page_that_allocates_without_end_is_cut_and_the_next_has_a_new_browser
     page.close().await;
     let figures = test.pool.figures();
     assert_eq!((figures.started, figures.failed), (2, 1));
+    assert_eq!(figures.running, 1);
+    test.pool.close().await;
+    assert_eq!(test.pool.figures().running, 0);
     test.close().await;
 }
 

@@ -17,11 +17,12 @@ use opilio_visit::{PageToRender, RenderResult, Rendering};
 use super::CrawlVisit;
 use super::behave::{BehaveError, Behaved};
 use super::page_requests::{PageNetwork, PageRequests};
-use crate::behavior_steps::BehaviorRun;
+use crate::behavior_steps::{BehaviorEnd, BehaviorRun};
 use crate::error::Halt;
 use crate::lanes::LanePanic;
 use crate::records;
-use crate::render_board::{PageActivity, PageOnBoard, RenderFigures};
+use crate::render_board::{PageActivity, PageOnBoard};
+use crate::render_figures::RenderFigures;
 use opilio_job::alerts::{AlertKind, Severity};
 
 /// Browsers that try to render a page, one after the other: the second one only if the first fails.
@@ -89,7 +90,12 @@ impl CrawlVisit<'_> {
             Err(NotShown::Cut(cut)) => {
                 rendering.result = RenderResult::NotShown;
                 board.count(|figures| {
-                    figures.not_rendered += 1;
+                    figures.count_not_rendered(|by| match cut {
+                        PageCut::Time | PageCut::Steps => &mut by.time,
+                        PageCut::Memory => &mut by.memory,
+                        PageCut::Crashed => &mut by.page_crashed,
+                        PageCut::Unresponsive => &mut by.unresponsive,
+                    });
                     figures.crashes += 1;
                 });
                 let cut = cut_name(cut);
@@ -98,7 +104,7 @@ impl CrawlVisit<'_> {
             Err(NotShown::Lane(panic)) => return Err(panic.into()),
             Err(NotShown::Browser(error)) => {
                 rendering.result = RenderResult::NotShown;
-                board.count(|figures| figures.not_rendered += 1);
+                board.count(|figures| figures.count_not_rendered(|by| &mut by.browser));
                 let problem = opilio_stacks::chain(&error);
                 let words = format!("pages are archived without rendering: {problem}");
                 self.context
@@ -153,6 +159,8 @@ impl CrawlVisit<'_> {
         on_board.begins(PageActivity::Loading);
         let seen = self.look(&mut session, page, on_board).await;
         let report = session.close().await;
+        let board = &self.context.network.browsers.board;
+        board.count(|figures| figures.count_closed(&report));
         match seen {
             Ok(seen) => Ok(Shown { report, ..seen }),
             Err(BehaveError::Page(PageError::Cut(cut))) => {
@@ -292,14 +300,22 @@ impl Shown {
     }
 
     fn count_in(&self, figures: &mut RenderFigures) {
-        match (self.has_document(), &self.load, self.report.cut) {
-            (false, ..) => figures.not_rendered += 1,
-            (true, LoadResult::Idle, None | Some(PageCut::Steps)) => figures.rendered += 1,
-            (true, ..) => {
-                figures.rendered += 1;
-                figures.cut_by_time += 1;
-            }
+        if !self.has_document() {
+            return figures.count_not_rendered(|by| &mut by.no_page);
         }
+        figures.rendered += 1;
+        let runs = &self.behaved.runs;
+        let cut = match (&self.load, self.report.cut) {
+            (_, Some(PageCut::Memory | PageCut::Crashed | PageCut::Unresponsive)) => {
+                &mut figures.cut_by_crash
+            }
+            (LoadResult::NotIdle, _) | (_, Some(PageCut::Time)) => &mut figures.cut_by_time,
+            (_, Some(PageCut::Steps)) => &mut figures.cut_by_steps,
+            _ if runs.iter().any(|run| run.end == BehaviorEnd::Steps) => &mut figures.cut_by_steps,
+            _ if self.report.requests_refused > 0 => &mut figures.cut_by_requests,
+            _ => return,
+        };
+        *cut += 1;
     }
 
     /// Links of the page, and the URIs that it wanted to open, to download and to be replaced by.
