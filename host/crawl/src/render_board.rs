@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::render_figures::{
-    BrowserProcesses, PageRequestEnds, PageRequestRefusals, PagesByActivity, RenderFigures,
+    BrowserProcesses, PageRequestEnds, PageRequestRefusals, RenderFigures,
 };
 
 /// Pages that are shown. Further ones wait for a browser.
@@ -68,6 +68,21 @@ pub enum PageActivity {
     Extraction,
     /// The browser is done, and its requests are being archived.
     Archiving,
+}
+
+/// Pages that have a browser or wait for one, by activity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct PagesByActivity {
+    /// They wait for a browser.
+    pub waiting: u64,
+    /// A browser loads them.
+    pub loading: u64,
+    /// A behaviour operates them.
+    pub behavior: u64,
+    /// Their links, text and pictures are taken.
+    pub extraction: u64,
+    /// The browser is done, and their requests are being archived.
+    pub archiving: u64,
 }
 
 /// The board of a crawl. Clones share it.
@@ -148,6 +163,31 @@ impl RenderBoard {
 
     fn lock(&self) -> MutexGuard<'_, Board> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PagesByActivity {
+    /// Returns each count with the name of its activity.
+    pub fn named(&self) -> [(&'static str, u64); 5] {
+        [
+            ("waiting", self.waiting),
+            ("loading", self.loading),
+            ("behavior", self.behavior),
+            ("extraction", self.extraction),
+            ("archiving", self.archiving),
+        ]
+    }
+
+    /// Counts a page with this activity.
+    pub(crate) fn count(&mut self, activity: PageActivity) {
+        let count = match activity {
+            PageActivity::Waiting => &mut self.waiting,
+            PageActivity::Loading => &mut self.loading,
+            PageActivity::Behavior => &mut self.behavior,
+            PageActivity::Extraction => &mut self.extraction,
+            PageActivity::Archiving => &mut self.archiving,
+        };
+        *count += 1;
     }
 }
 

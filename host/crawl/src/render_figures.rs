@@ -4,8 +4,6 @@ use opilio_browser::PageReport;
 use opilio_visit::status;
 use serde::{Deserialize, Serialize};
 
-use crate::render_board::PageActivity;
-
 /// Counts of pages and requests of browsers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct RenderFigures {
@@ -101,21 +99,6 @@ pub struct BrowserProcesses {
     pub failed_starts: u64,
 }
 
-/// Pages that have a browser or wait for one, by activity.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct PagesByActivity {
-    /// They wait for a browser.
-    pub waiting: u64,
-    /// A browser loads them.
-    pub loading: u64,
-    /// A behaviour operates them.
-    pub behavior: u64,
-    /// Their links, text and pictures are taken.
-    pub extraction: u64,
-    /// The browser is done, and their requests are being archived.
-    pub archiving: u64,
-}
-
 impl RenderFigures {
     /// Returns the pages that were to be rendered, by outcome. Each page is counted once.
     pub fn outcomes(&self) -> [(&'static str, u64); 11] {
@@ -200,31 +183,6 @@ impl PageRequestRefusals {
             status::QUOTA => &mut self.quotas,
             _ => &mut self.prerequisites,
         }
-    }
-}
-
-impl PagesByActivity {
-    /// Returns each count with the name of its activity.
-    pub fn named(&self) -> [(&'static str, u64); 5] {
-        [
-            ("waiting", self.waiting),
-            ("loading", self.loading),
-            ("behavior", self.behavior),
-            ("extraction", self.extraction),
-            ("archiving", self.archiving),
-        ]
-    }
-
-    /// Counts a page with this activity.
-    pub(crate) fn count(&mut self, activity: PageActivity) {
-        let count = match activity {
-            PageActivity::Waiting => &mut self.waiting,
-            PageActivity::Loading => &mut self.loading,
-            PageActivity::Behavior => &mut self.behavior,
-            PageActivity::Extraction => &mut self.extraction,
-            PageActivity::Archiving => &mut self.archiving,
-        };
-        *count += 1;
     }
 }
 

@@ -88,9 +88,9 @@ fn by(
 
 #[cfg(test)]
 mod tests {
+    use opilio_crawl::render_board::PagesByActivity;
     use opilio_crawl::render_figures::{
-        BrowserProcesses, NotRenderedPages, PageRequestEnds, PageRequestRefusals, PagesByActivity,
-        RenderFigures,
+        BrowserProcesses, NotRenderedPages, PageRequestEnds, PageRequestRefusals, RenderFigures,
     };
     use opilio_job::exposition::Exposition;
 
