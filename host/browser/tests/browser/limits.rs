@@ -193,6 +193,8 @@ async fn a_crash_of_the_browser_or_of_its_page_is_named() {
     let viewed = page.view(&[]).await;
     let is_named = matches!(&viewed, Err(PageError::Browser(BrowserError::Crashed { status, .. })) if status.contains("9"));
     assert!(is_named, "{viewed:?}");
+    let text = viewed.map(drop).expect_err("it crashed").to_string();
+    assert!(text.contains("memory of the machine"), "{text}");
     page.close().await;
 
     // A browser that crashed between two pages is replaced.
