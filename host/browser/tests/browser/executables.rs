@@ -90,10 +90,22 @@ async fn each_problem_has_its_error_with_place_and_remedy() {
     let broken = check(broken, &["exit status: 127", "libnss3.so", "--dump-dom"]).await;
     assert!(matches!(broken, BrowserError::DoesNotStart { .. }));
 
-    let refused = "echo 'FATAL: No usable sandbox! Update your kernel' >&2; exit 1";
-    let refused = script(folder, "Chromium 156.0.1.2", refused);
-    let refused = check(refused, &["sandbox = false", "user namespaces"]).await;
-    assert!(matches!(refused, BrowserError::SandboxRefused { .. }));
+    for message in [
+        "FATAL: No usable sandbox! Update your kernel",
+        "The setuid sandbox is not running as root.",
+        "The SUID sandbox helper binary was found, but is not configured correctly.",
+        "Failed to move to new namespace: errno = Operation not permitted",
+        "FATAL:credentials.cc(127)] Check failed: . : Permission denied (13)",
+    ] {
+        let refused = script(
+            folder,
+            "Chromium 156.0.1.2",
+            &format!("echo '{message}' >&2; exit 1"),
+        );
+        let parts = [message, "sandbox = false", "user namespaces"];
+        let refused = check(refused, &parts).await;
+        assert!(matches!(refused, BrowserError::SandboxRefused { .. }));
+    }
 
     let silent = script(folder, "Chromium 156.0.1.2", "exec sleep 1000");
     let silent = check(silent, &["no answer to its start after 5s", "processes"]).await;
