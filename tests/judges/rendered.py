@@ -1,5 +1,5 @@
 """Replays pages that a browser rendered in a crawl: pywb serves the archive, Chromium shows it without any other network, and
-every page must look as it did in the crawl.
+every page must look as it did in the crawl. Pages without end must have ended at their limits in the crawl.
 
 usage: rendered.py WARCS INDEX WACZ ORIGIN CHROMIUM HOME
 
@@ -10,6 +10,7 @@ screenshots go. Prints a line for each fault; exits 1 where there was one.
 
 import base64
 import glob
+import hashlib
 import json
 import os
 import sys
@@ -24,13 +25,16 @@ from replay import PATIENCE_S, read_index, serve_from, start
 WINDOW = {"width": 1280, "height": 800}
 SWITCHES = ["--no-sandbox", "--disable-gpu", "--font-render-hinting=none", "--force-color-profile=srgb", "--hide-scrollbars"]
 
+# No name leads anywhere. Requests of workers pass the filter of a context, and not this.
+SWITCHES += ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
+
 # A pixel differs if a channel does by more than this (of 255); a page looks otherwise if more than this share of its pixels differ.
 CHANNEL_MAX = 24
 SHARE_MAX = 0.002
 
 # Each page, and what holds once it is as it was.
 PAGES = [
-    ("/", "document.links.length === 6"),
+    ("/", "document.links.length === 14"),
     ("/app", "document.querySelectorAll('h2').length === 2 && document.querySelector('#old')?.textContent === 'By XMLHttpRequest.'"),
     (
         "/search",
@@ -43,6 +47,15 @@ PAGES = [
     ("/parts", "document.querySelector('iframe').contentDocument?.querySelector('#inside')?.textContent === 'Written in a frame.'"
      " && document.querySelector('#host').shadowRoot !== null"),
     ("/more", "document.querySelector('button') !== null"),
+    ("/worker/", "document.querySelector('#words').textContent === 'Answered by a worker.'"),
+    ("/fonts", "document.querySelector('#loaded').textContent === 'Loaded.'"),
+    ("/video", "document.querySelector('#length').textContent === '2 s, 160 by 96'"),
+    ("/windows", "document.querySelector('#said').textContent === 'Confirmed: false'"),
+    ("/opened", "document.querySelector('#opened') !== null"),
+    ("/downloads", "document.querySelector('iframe') !== null"),
+    ("/away", "document.querySelector('#left') !== null"),
+    ("/left", "document.querySelector('#left') !== null"),
+    ("/busy", "document.querySelector('#polled').textContent === 'Polled.'"),
 ]
 
 # What readers of the archive do, and what they then find: parts that a behaviour had loaded in the crawl.
@@ -50,10 +63,26 @@ DEEDS = {
     "/endless": ("window.scrollTo(0, document.body.scrollHeight)", "document.querySelectorAll('.part').length === 4"),
     "/lazy": ("window.scrollTo(0, document.body.scrollHeight)", "document.querySelector('#far').naturalWidth === 300"),
     "/more": ("document.querySelector('button')?.click()", "document.querySelectorAll('.part').length === 3"),
+    "/windows": ("document.querySelector('button')?.click()", "document.querySelector('button') === null"),
 }
 
 # Pages whose picture was taken after a behaviour had changed what is in sight: compared after the same deed.
-CHANGED = {"/more"}
+CHANGED = {"/more", "/windows"}
+
+# Pages that leave themselves in replay. The picture of the crawl shows them before.
+LEFT = {"/away"}
+
+# Pages whose network does not come to rest, or whose frame has no document.
+RESTLESS = {"/busy", "/downloads"}
+
+# Pages with a worker of their own. pywb allows it for addresses with this modifier only.
+WORKED = {"/worker/": "mp_"}
+
+# Annotations of pages that reach a limit in the crawl: how each begins.
+LIMITED = {"/busy": "rendered:", "/greedy": "notRendered:memory"}
+
+# A file that a page downloads, as `xtask/src/judges/replay/rendered.rs` serves it.
+FILE = ("/data.bin", bytes(range(256)) * 256)
 
 # Share of pixels of two pictures that differ; 1 where their sizes do.
 DIFFERENCE = """async ([first, second, most]) => {
@@ -80,7 +109,7 @@ def main():
     served = serve_from(home, warcs, index)
     views = read_views(warcs)
     captured = read_index(index)
-    faults = packed(wacz, origin)
+    faults = packed(wacz, origin) + limited(warcs, origin) + fetched(captured, origin)
     server, port = start(home)
     worst = 0.0
     try:
@@ -91,7 +120,7 @@ def main():
                 if view is None or not stamp:
                     faults.append(f"{path}: no capture or no picture in the archive")
                     continue
-                replayed = f"http://127.0.0.1:{port}/judged/{stamp[-1]}/{origin}{path}"
+                replayed = f"http://127.0.0.1:{port}/judged/{stamp[-1]}{WORKED.get(path, '')}/{origin}{path}"
                 found, share = look(browser, port, replayed, path, holds, view, home)
                 faults += found
                 worst = max(worst, share)
@@ -107,7 +136,7 @@ def main():
 
 def look(browser, port, url, path, holds, view, home):
     """Faults of a replayed page, and the share of its pixels that differ from the picture of the crawl."""
-    context = browser.new_context(viewport=WINDOW, service_workers="block")
+    context = browser.new_context(viewport=WINDOW, service_workers="allow" if path in WORKED else "block")
     # Nothing but the replay can be reached.
     context.route(lambda target: not target.startswith(f"http://127.0.0.1:{port}/"), lambda route: route.abort())
     page = context.new_page()
@@ -120,7 +149,10 @@ def look(browser, port, url, path, holds, view, home):
         deed, then = DEEDS.get(path, (None, None))
         if path in CHANGED:
             do(page, deed, then)
-        page.wait_for_load_state("networkidle")
+        if path in LEFT:
+            return faults, share
+        if path not in RESTLESS:
+            page.wait_for_load_state("networkidle")
         picture = page.screenshot(path=os.path.join(home, f"{name}-replay.png"))
         with open(os.path.join(home, f"{name}-crawl.png"), "wb") as file:
             file.write(view)
@@ -152,6 +184,32 @@ def read_views(warcs):
                 if target.startswith("urn:view:"):
                     views[target.removeprefix("urn:view:")] = record.content_stream().read()
     return views
+
+
+def limited(warcs, origin):
+    """Faults of pages that had to reach a limit in the crawl."""
+    annotations = {}
+    with open(os.path.join(os.path.dirname(os.path.abspath(warcs)), "logs", "crawl.log"), encoding="utf-8") as lines:
+        for fields in map(str.split, lines):
+            annotations[fields[3]] = fields[11].split(",")
+    faults = []
+    for path, beginning in LIMITED.items():
+        found = annotations.get(origin + path, [])
+        if not any(it.startswith(beginning) for it in found):
+            faults.append(f"{path}: annotations are {found} and not {beginning}")
+    return faults
+
+
+def fetched(captured, origin):
+    """Faults of what only a browser asks for: a part of a video, and a file that was downloaded."""
+    faults = []
+    if not any(it.get("status") == "206" for it in captured[origin + "/clip.webm"]):
+        faults.append("/clip.webm: no capture with status 206")
+    path, content = FILE
+    digest = base64.b32encode(hashlib.sha1(content).digest()).decode()
+    if not any(it.get("digest", "").endswith(digest) for it in captured[origin + path]):
+        faults.append(f"{path}: no whole capture")
+    return faults
 
 
 def packed(wacz, origin):

@@ -18,6 +18,17 @@ use crate::settings::BrowserSettings;
 /// Time for a browser to answer when it is asked whether it still does.
 const PING_TIME_MAX: Duration = Duration::from_secs(5);
 
+/// Parts of Chromium's messages when its sandbox cannot be set up. They depend on what forbids it: the user, the kernel, a missing or
+/// powerless setuid helper, or the filter of system calls of a container.
+const SANDBOX_MESSAGES: [&str; 6] = [
+    "without --no-sandbox",
+    "No usable sandbox",
+    "setuid sandbox",
+    "SUID sandbox",
+    "Failed to move to new namespace",
+    "credentials.cc",
+];
+
 /// Prefix of profile folders.
 pub(crate) const PROFILE_PREFIX: &str = "profile-";
 
@@ -28,15 +39,18 @@ pub(crate) struct Browser {
     proxy: RefusingProxy,
     /// Pages that it has had.
     pub pages: u32,
+    /// Counts this browser as running.
+    _running: Arc<()>,
 }
 
 impl Browser {
-    /// Starts a browser with a fresh profile in `folder`, and waits until it answers.
+    /// Starts a browser with a fresh profile in `folder`, and waits until it answers. It has a clone of `running` until its end.
     pub(crate) async fn start(
         executable: &BrowserExecutable,
         settings: &BrowserSettings,
         folder: &Path,
         authority: &Arc<JobAuthority>,
+        running: &Arc<()>,
     ) -> Result<Browser, BrowserError> {
         let profile = tempfile::Builder::new()
             .prefix(PROFILE_PREFIX)
@@ -60,6 +74,7 @@ impl Browser {
             process,
             proxy,
             pages: 0,
+            _running: running.clone(),
         };
         let method = "Browser.getVersion";
         let answer = browser.devtools.call(None, method, json!({}));
@@ -101,12 +116,10 @@ impl Browser {
         let path = executable.path.clone();
         let status = self.process.status().await;
         let stderr = self.process.stderr();
-        let is_sandbox = [
-            "without --no-sandbox",
-            "No usable sandbox",
-            "setuid sandbox",
-        ];
-        match is_sandbox.iter().any(|message| stderr.contains(message)) {
+        match SANDBOX_MESSAGES
+            .iter()
+            .any(|message| stderr.contains(message))
+        {
             true => BrowserError::SandboxRefused { path, stderr },
             false => BrowserError::DoesNotStart {
                 path,

@@ -20,7 +20,8 @@ pub enum BrowserError {
     },
     /// The file is not Chromium, or libraries are missing.
     #[error(
-        "{path}: `--version` names no version of Chromium ({answer}): set the path of Chromium (executable)"
+        "{path}: `--version` names no version of Chromium ({answer}): install the libraries that it misses, \
+         or set the path of Chromium (executable)"
     )]
     NotChromium {
         /// The executable.
@@ -39,7 +40,10 @@ pub enum BrowserError {
         version_min: u32,
     },
     /// Its own words say what is missing, such as a library.
-    #[error("{path} does not start ({status}): {stderr}")]
+    #[error(
+        "{path} does not start ({status}): {stderr}; install the libraries that it misses, \
+         and try `{path} --headless --dump-dom about:blank`"
+    )]
     DoesNotStart {
         /// The executable.
         path: PathBuf,
@@ -60,7 +64,10 @@ pub enum BrowserError {
         stderr: String,
     },
     /// The visit may be repeated with another browser.
-    #[error("the browser crashed during {during} ({status}): {stderr}")]
+    #[error(
+        "the browser crashed during {during} ({status}): {stderr}; if many pages have this, look at the memory of the machine \
+         and the limit of processes, or lower the number of browsers (processes)"
+    )]
     Crashed {
         /// The DevTools command or the wait that it interrupted.
         during: String,
@@ -70,7 +77,9 @@ pub enum BrowserError {
         stderr: String,
     },
     /// The browser is ended. The visit may be repeated with another one.
-    #[error("the browser gave no answer to {during} after {after:?}")]
+    #[error(
+        "the browser gave no answer to {during} after {after:?}; if many pages have this, lower the number of browsers (processes)"
+    )]
     Hung {
         /// The DevTools command.
         during: String,
@@ -101,8 +110,11 @@ pub enum BrowserError {
         /// The cause.
         source: io::Error,
     },
-    /// No port on loopback could be opened.
-    #[error("no port on 127.0.0.1 for the recording proxy")]
+    /// No port on loopback could be opened. Raise the limit of open files, or widen the range of ports.
+    #[error(
+        "no port on 127.0.0.1 for the recording proxy: look at the limit of open files (`ulimit -n`) and at \
+         net.ipv4.ip_local_port_range"
+    )]
     ProxyPort {
         /// The cause.
         source: io::Error,

@@ -26,8 +26,12 @@ pub struct BrowserPool {
 /// Counts of a pool since its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolFigures {
+    /// Browser processes that run now, those without a page included.
+    pub running: u64,
     /// Browser processes that were started.
     pub started: u64,
+    /// Browser processes that did not start.
+    pub failed_starts: u64,
     /// Pages that were opened.
     pub pages: u64,
     /// Browsers that ended by themselves, hung, or were killed because of their page.
@@ -43,7 +47,10 @@ pub(crate) struct PoolShared {
     folder: PathBuf,
     slots: Arc<Semaphore>,
     idle: Mutex<Vec<Browser>>,
+    /// Each running browser has a clone.
+    running: Arc<()>,
     started: AtomicU64,
+    failed_starts: AtomicU64,
     pages: AtomicU64,
     failed: AtomicU64,
     refused: Mutex<Vec<String>>,
@@ -81,7 +88,9 @@ impl BrowserPool {
                 folder,
                 slots: Arc::new(Semaphore::new(settings.processes.max(1))),
                 idle: Mutex::default(),
+                running: Arc::new(()),
                 started: AtomicU64::new(0),
+                failed_starts: AtomicU64::new(0),
                 pages: AtomicU64::new(0),
                 failed: AtomicU64::new(0),
                 refused: Mutex::default(),
@@ -108,7 +117,10 @@ impl BrowserPool {
         let mut refused = lock(&shared.refused).clone();
         refused.extend(lock(&shared.idle).iter().flat_map(Browser::refused));
         PoolFigures {
+            // One is that of the pool.
+            running: Arc::strong_count(&shared.running) as u64 - 1,
             started: shared.started.load(Ordering::Relaxed),
+            failed_starts: shared.failed_starts.load(Ordering::Relaxed),
             pages: shared.pages.load(Ordering::Relaxed),
             failed: shared.failed.load(Ordering::Relaxed),
             refused,
@@ -146,10 +158,15 @@ impl PoolShared {
                         &self.settings,
                         &self.folder,
                         &self.authority,
+                        &self.running,
                     );
-                    let browser = start.await?;
-                    self.started.fetch_add(1, Ordering::Relaxed);
-                    browser
+                    let started = start.await;
+                    let count = match &started {
+                        Ok(_) => &self.started,
+                        Err(_) => &self.failed_starts,
+                    };
+                    count.fetch_add(1, Ordering::Relaxed);
+                    started?
                 }
             };
             browser.pages += 1;

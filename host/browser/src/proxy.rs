@@ -105,10 +105,15 @@ impl PageProxy {
     }
 }
 
-/// Opens a port on loopback.
+/// Opens a free port on loopback.
 async fn listen() -> Result<(TcpListener, SocketAddr), BrowserError> {
+    listen_on(0).await
+}
+
+/// Opens this port on loopback; 0 for any that is free.
+async fn listen_on(port: u16) -> Result<(TcpListener, SocketAddr), BrowserError> {
     let open = async {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let address = listener.local_addr()?;
         Ok((listener, address))
     };
@@ -365,6 +370,18 @@ mod tests {
         check("/", tunnel, false, "https://[::1]:8443/");
         let tunnel = Some((Scheme::HTTP, "a.test:80"));
         check("/socket", tunnel, true, "ws://a.test/socket");
+    }
+
+    #[tokio::test]
+    async fn a_port_that_is_taken_is_an_error_with_cause_and_remedy() {
+        let (_taken, address) = listen().await.expect("a free port");
+        let error = listen_on(address.port()).await.map(drop);
+        let error = error.expect_err("the port is taken");
+        assert!(
+            matches!(&error, BrowserError::ProxyPort { source } if source.kind() == std::io::ErrorKind::AddrInUse),
+            "{error:?}"
+        );
+        assert!(error.to_string().contains("ulimit -n"), "{error}");
     }
 
     #[test]

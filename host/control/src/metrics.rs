@@ -4,6 +4,8 @@
 //! Labels have few values: statuses, the 50 most frequent media types, states of queues, kinds of alerts, and the plugins of the
 //! profile. A host or a URI is never a label.
 
+mod browsers;
+
 use std::path::Path;
 
 use opilio_frontier::Overdue;
@@ -84,12 +86,13 @@ pub fn metrics<'j>(jobs: impl IntoIterator<Item = (&'j str, &'j Figures)>) -> St
     for (name, figures) in jobs {
         let labels = [("job_name", name)];
         text.add(&METRICS, &labels, figures);
+        text.add(&browsers::BROWSER_METRICS, &labels, figures);
         expose(&mut text, &labels, &figures.plugins);
     }
     text.finish()
 }
 
-/// Metrics of a job besides those of its plugins, in the order of `docs/METRICS.md`.
+/// Metrics of a job besides those of its browsers and plugins, in the order of `docs/METRICS.md`.
 const METRICS: [Metric<Figures>; 32] = [
     Metric::gauge("opilio_job_up", "Whether a process runs the job.", |job| {
         count(u64::from(job.status.pid.is_some()))
@@ -340,7 +343,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::CrawlState;
+    use crate::{BrowsersStatus, CrawlState};
     use opilio_job::alerts::{Alert, Severity};
     use opilio_job::breakdown::{StatusAmount, TypeAmount};
     use opilio_job::census::{Census, QueueCensus, QueueStates};
@@ -350,7 +353,7 @@ mod tests {
     use opilio_sandbox::FaultKind;
 
     /// Returns the figures of a job with all optional parts.
-    fn figures() -> Figures {
+    pub(super) fn figures() -> Figures {
         let at = Timestamp::UNIX_EPOCH;
         let amount = Amount { uris: 3, bytes: 40 };
         let status = Status {
@@ -364,7 +367,7 @@ mod tests {
             statistics: opilio_frontier::Statistics::default(),
             visits: None,
             in_flight: Vec::new(),
-            browsers: None,
+            browsers: Some(BrowsersStatus::default()),
             share: Share {
                 bytes_per_second: Some(1000),
                 connections: Some(6),

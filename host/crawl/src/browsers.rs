@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use opilio_browser::{BrowserError, BrowserExecutable, BrowserPool, BrowserSettings, Viewport};
 use opilio_profile::{Diagnostic, Profile};
-use tokio::sync::Mutex;
+use tokio::sync::OnceCell;
 
-use crate::render_board::RenderBoard;
+use crate::render_board::{BrowsersStatus, RenderBoard};
+use crate::render_figures::BrowserProcesses;
 use crate::rendered_captures::RenderedCaptures;
 
 /// Name of the folder in a job that has the profiles of its browsers.
@@ -19,7 +20,7 @@ const ACTIONS_MAX: u32 = 10_000;
 pub(crate) struct Browsers {
     settings: BrowserSettings,
     folder: PathBuf,
-    pool: Mutex<Option<BrowserPool>>,
+    pool: OnceCell<BrowserPool>,
     /// Captures that their pages have brought.
     pub(crate) captures: RenderedCaptures,
     /// Pages that are being rendered, and counts.
@@ -32,7 +33,7 @@ impl Browsers {
         Browsers {
             settings: settings(profile),
             folder: job.join(FOLDER),
-            pool: Mutex::default(),
+            pool: OnceCell::new(),
             captures: RenderedCaptures::default(),
             board: RenderBoard::default(),
         }
@@ -40,17 +41,27 @@ impl Browsers {
 
     /// Returns the pool of browsers. An error is tried again with the next page.
     pub(crate) async fn pool(&self) -> Result<BrowserPool, BrowserError> {
-        let mut pool = self.pool.lock().await;
-        if let Some(pool) = pool.as_ref() {
-            return Ok(pool.clone());
-        }
-        let new = BrowserPool::new(self.settings.clone(), &self.folder).await?;
-        Ok(pool.insert(new).clone())
+        let open = || BrowserPool::new(self.settings.clone(), &self.folder);
+        let pool = self.pool.get_or_try_init(open).await?;
+        Ok(pool.clone())
     }
 
-    /// Ends all browsers, and removes their folder.
+    /// The pages that browsers have now, and counts; `None` if no page was to be rendered so far.
+    pub(crate) fn status(&self) -> Option<BrowsersStatus> {
+        let processes = self.pool.get().map(|pool| {
+            let figures = pool.figures();
+            BrowserProcesses {
+                running: figures.running,
+                started: figures.started,
+                failed_starts: figures.failed_starts,
+            }
+        });
+        self.board.status(processes.unwrap_or_default())
+    }
+
+    /// Ends all browsers, and removes their folder. No page is rendered afterwards.
     pub(crate) async fn close(&self) {
-        let Some(pool) = self.pool.lock().await.take() else {
+        let Some(pool) = self.pool.get() else {
             return;
         };
         pool.close().await;

@@ -266,7 +266,7 @@ impl CrawlContext {
 
     /// The pages that browsers have now, and counts; `None` if no page was to be rendered so far.
     pub fn browsers_status(&self) -> Option<BrowsersStatus> {
-        self.network.browsers.board.status()
+        self.network.browsers.status()
     }
 
     /// Computes the digests of a payload that the profile asks for.

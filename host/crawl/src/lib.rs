@@ -35,6 +35,7 @@ mod progress_log;
 pub mod reconcile;
 mod records;
 pub mod render_board;
+pub mod render_figures;
 mod rendered_captures;
 mod replace;
 pub mod sample;

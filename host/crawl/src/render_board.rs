@@ -1,10 +1,14 @@
-//! The pages that browsers have at this moment, and counts of rendered pages. Consoles show them.
+//! The pages that browsers have at this moment, with the counts of rendered pages. Consoles and metrics show them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+
+use crate::render_figures::{
+    BrowserProcesses, PageRequestEnds, PageRequestRefusals, RenderFigures,
+};
 
 /// Pages that are shown. Further ones wait for a browser.
 const PAGES_MAX: usize = 100;
@@ -13,32 +17,19 @@ const PAGES_MAX: usize = 100;
 const LAST_MAX: usize = 12;
 
 /// Browsers of a running crawl.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct BrowsersStatus {
-    /// Counts since the process began.
+    /// Browser processes, since the process of the crawl began.
+    pub processes: BrowserProcesses,
+    /// Counts since the process of the crawl began.
     pub figures: RenderFigures,
+    /// Number of all pages that have a browser or wait for one, by activity.
+    pub activities: PagesByActivity,
     /// Pages that have a browser or wait for one, longest first; at most 100.
     pub pages: Vec<PageInBrowser>,
     /// URIs of the pages that were rendered last and whose pictures are archived, newest first; at most 12.
     #[serde(default)]
     pub last: Vec<String>,
-}
-
-/// Counts of pages and requests of browsers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct RenderFigures {
-    /// Pages that a browser showed.
-    pub rendered: u64,
-    /// Of these, pages that were taken before they were idle, or that reached `browser.page-time`.
-    pub cut_by_time: u64,
-    /// Pages that were to be rendered and were not.
-    pub not_rendered: u64,
-    /// Crashes of browsers and of pages, including hangs and pages past the limit of memory.
-    pub crashes: u64,
-    /// Requests of pages, without that for the page itself.
-    pub requests: u64,
-    /// Of these, requests that were refused by scope, robots.txt, filters or quotas, and WebSockets.
-    pub refused: u64,
 }
 
 /// Page that has a browser or waits for one.
@@ -77,6 +68,21 @@ pub enum PageActivity {
     Extraction,
     /// The browser is done, and its requests are being archived.
     Archiving,
+}
+
+/// Pages that have a browser or wait for one, by activity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct PagesByActivity {
+    /// They wait for a browser.
+    pub waiting: u64,
+    /// A browser loads them.
+    pub loading: u64,
+    /// A behaviour operates them.
+    pub behavior: u64,
+    /// Their links, text and pictures are taken.
+    pub extraction: u64,
+    /// The browser is done, and their requests are being archived.
+    pub archiving: u64,
 }
 
 /// The board of a crawl. Clones share it.
@@ -136,11 +142,20 @@ impl RenderBoard {
         last.truncate(LAST_MAX);
     }
 
-    /// The pages and counts; `None` if no page was to be rendered so far.
-    pub(crate) fn status(&self) -> Option<BrowsersStatus> {
+    /// The pages and counts, with those of the browsers; `None` if no page was to be rendered so far.
+    pub(crate) fn status(&self, processes: BrowserProcesses) -> Option<BrowsersStatus> {
         let board = self.lock();
-        (board.came > 0).then(|| BrowsersStatus {
+        if board.came == 0 {
+            return None;
+        }
+        let mut activities = PagesByActivity::default();
+        for page in board.pages.values() {
+            activities.count(page.activity);
+        }
+        Some(BrowsersStatus {
+            processes,
             figures: board.figures,
+            activities,
             pages: board.pages.values().take(PAGES_MAX).cloned().collect(),
             last: board.last.iter().cloned().collect(),
         })
@@ -148,6 +163,31 @@ impl RenderBoard {
 
     fn lock(&self) -> MutexGuard<'_, Board> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PagesByActivity {
+    /// Returns each count with the name of its activity.
+    pub fn named(&self) -> [(&'static str, u64); 5] {
+        [
+            ("waiting", self.waiting),
+            ("loading", self.loading),
+            ("behavior", self.behavior),
+            ("extraction", self.extraction),
+            ("archiving", self.archiving),
+        ]
+    }
+
+    /// Counts a page with this activity.
+    pub(crate) fn count(&mut self, activity: PageActivity) {
+        let count = match activity {
+            PageActivity::Waiting => &mut self.waiting,
+            PageActivity::Loading => &mut self.loading,
+            PageActivity::Behavior => &mut self.behavior,
+            PageActivity::Extraction => &mut self.extraction,
+            PageActivity::Archiving => &mut self.archiving,
+        };
+        *count += 1;
     }
 }
 
@@ -181,12 +221,17 @@ impl PageOnBoard {
         });
     }
 
-    /// A request of the page has been refused.
-    pub(crate) fn refused(&self) {
+    /// A request of the page has been refused by the rule that `rule` selects.
+    pub(crate) fn refused(&self, rule: impl FnOnce(&mut PageRequestRefusals) -> &mut u64) {
         self.change(|page, figures| {
             page.refused += 1;
-            figures.refused += 1;
+            figures.count_refused(rule);
         });
+    }
+
+    /// A request of the page has ended as `end` selects.
+    pub(crate) fn ended(&self, end: impl FnOnce(&mut PageRequestEnds) -> &mut u64) {
+        self.change(|_, figures| *end(&mut figures.requests_by) += 1);
     }
 
     fn change(&self, change: impl FnOnce(&mut PageInBrowser, &mut RenderFigures)) {
@@ -211,16 +256,21 @@ mod tests {
     #[test]
     fn a_page_is_on_the_board_until_it_is_done_and_counts_afterwards() {
         let board = RenderBoard::default();
-        assert_eq!(board.status(), None);
+        let status = || board.status(BrowserProcesses::default());
+        assert_eq!(status(), None);
         let first = board.add("http://a.org/");
         let second = board.add("http://b.org/");
         second.begins(PageActivity::Loading);
         second.requested();
         second.requested();
-        second.refused();
+        second.refused(|by| &mut by.robots);
+        second.ended(|by| &mut by.archived);
         second.step("autoscroll", 1);
         second.step("autoscroll", 2);
-        let pages = board.status().unwrap().pages;
+        let BrowsersStatus {
+            pages, activities, ..
+        } = status().unwrap();
+        assert_eq!((activities.waiting, activities.behavior), (1, 1));
         let uris: Vec<&str> = pages.iter().map(|page| page.uri.as_str()).collect();
         assert_eq!(uris, ["http://a.org/", "http://b.org/"]);
         assert_eq!(pages[0].activity, PageActivity::Waiting);
@@ -229,18 +279,16 @@ mod tests {
         assert_eq!(page.behavior.as_deref(), Some("autoscroll"));
         assert_eq!((page.step, page.requests, page.refused), (2, 2, 1));
         second.begins(PageActivity::Extraction);
-        let page = &board.status().unwrap().pages[1];
+        let page = &status().unwrap().pages[1];
         assert_eq!((&page.behavior, page.step), (&None, 0));
         drop((first, second));
-        let status = board.status().unwrap();
-        assert_eq!(status.pages, []);
+        let BrowsersStatus { pages, figures, .. } = status().unwrap();
+        assert_eq!(pages, []);
         for uri in ["http://a.org/", "http://b.org/", "http://a.org/"] {
             board.archived(uri);
         }
-        assert_eq!(
-            board.status().unwrap().last,
-            ["http://a.org/", "http://b.org/"]
-        );
-        assert_eq!((status.figures.requests, status.figures.refused), (2, 1));
+        assert_eq!(status().unwrap().last, ["http://a.org/", "http://b.org/"]);
+        assert_eq!((figures.requests, figures.requests_by.archived), (2, 1));
+        assert_eq!((figures.refused, figures.refused_by.robots), (1, 1));
     }
 }

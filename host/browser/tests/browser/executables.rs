@@ -14,9 +14,16 @@ use crate::site::NoNetwork;
 
 /// An executable that answers `--version` as Chromium does, and does something else when it is started.
 fn script(folder: &Path, version: &str, start: &str) -> PathBuf {
+    executable(
+        folder,
+        &format!("if [ \"$1\" = --version ]; then echo '{version}'; exit; fi\n{start}"),
+    )
+}
+
+/// An executable with these commands.
+fn executable(folder: &Path, commands: &str) -> PathBuf {
     let path = folder.join("chromium");
-    let text =
-        format!("#!/bin/sh\nif [ \"$1\" = --version ]; then echo '{version}'; exit; fi\n{start}\n");
+    let text = format!("#!/bin/sh\n{commands}\n");
     fs::write(&path, text).expect("the folder is ours");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("the file is ours");
     path
@@ -37,6 +44,9 @@ async fn error_of(executable: PathBuf) -> BrowserError {
     let Err(error) = PageSession::open(&pool, Arc::new(NoNetwork)).await else {
         panic!("it has started");
     };
+    let figures = pool.figures();
+    let counts = (figures.running, figures.started, figures.failed_starts);
+    assert_eq!(counts, (0, 0, 1), "{error}");
     error
 }
 
@@ -67,18 +77,38 @@ async fn each_problem_has_its_error_with_place_and_remedy() {
     let old = check(old, &["90.0.1.2", "120 or later"]).await;
     assert!(matches!(old, BrowserError::TooOld { .. }));
 
-    let broken = "echo 'error while loading shared libraries: libnss3.so' >&2; exit 127";
-    let broken = script(folder, "Chromium 156.0.1.2", broken);
-    let broken = check(broken, &["exit status: 127", "libnss3.so"]).await;
+    let without_library = "echo 'error while loading shared libraries: libnss3.so' >&2; exit 127";
+    let mute = executable(folder, without_library);
+    let mute = check(
+        mute,
+        &["exit status: 127", "libnss3.so", "install the libraries"],
+    )
+    .await;
+    assert!(matches!(mute, BrowserError::NotChromium { .. }));
+
+    let broken = script(folder, "Chromium 156.0.1.2", without_library);
+    let broken = check(broken, &["exit status: 127", "libnss3.so", "--dump-dom"]).await;
     assert!(matches!(broken, BrowserError::DoesNotStart { .. }));
 
-    let refused = "echo 'FATAL: No usable sandbox! Update your kernel' >&2; exit 1";
-    let refused = script(folder, "Chromium 156.0.1.2", refused);
-    let refused = check(refused, &["sandbox = false", "user namespaces"]).await;
-    assert!(matches!(refused, BrowserError::SandboxRefused { .. }));
+    for message in [
+        "FATAL: No usable sandbox! Update your kernel",
+        "The setuid sandbox is not running as root.",
+        "The SUID sandbox helper binary was found, but is not configured correctly.",
+        "Failed to move to new namespace: errno = Operation not permitted",
+        "FATAL:credentials.cc(127)] Check failed: . : Permission denied (13)",
+    ] {
+        let refused = script(
+            folder,
+            "Chromium 156.0.1.2",
+            &format!("echo '{message}' >&2; exit 1"),
+        );
+        let parts = [message, "sandbox = false", "user namespaces"];
+        let refused = check(refused, &parts).await;
+        assert!(matches!(refused, BrowserError::SandboxRefused { .. }));
+    }
 
     let silent = script(folder, "Chromium 156.0.1.2", "exec sleep 1000");
-    let silent = check(silent, &["no answer to its start after 5s"]).await;
+    let silent = check(silent, &["no answer to its start after 5s", "processes"]).await;
     assert!(matches!(silent, BrowserError::Hung { .. }));
 }
 

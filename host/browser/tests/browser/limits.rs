@@ -79,6 +79,9 @@ async fn a_page_that_allocates_without_end_is_cut_and_the_next_has_a_new_browser
     page.close().await;
     let figures = test.pool.figures();
     assert_eq!((figures.started, figures.failed), (2, 1));
+    assert_eq!(figures.running, 1);
+    test.pool.close().await;
+    assert_eq!(test.pool.figures().running, 0);
     test.close().await;
 }
 
@@ -190,6 +193,8 @@ async fn a_crash_of_the_browser_or_of_its_page_is_named() {
     let viewed = page.view(&[]).await;
     let is_named = matches!(&viewed, Err(PageError::Browser(BrowserError::Crashed { status, .. })) if status.contains("9"));
     assert!(is_named, "{viewed:?}");
+    let text = viewed.map(drop).expect_err("it crashed").to_string();
+    assert!(text.contains("memory of the machine"), "{text}");
     page.close().await;
 
     // A browser that crashed between two pages is replaced.

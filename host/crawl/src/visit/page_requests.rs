@@ -80,7 +80,7 @@ impl PageFetcher for PageNetwork {
     fn open_web_socket(&self, _: http::Request<()>) -> FetchFuture<'_, OpenedWebSocket> {
         if let Some(page) = self.0.upgrade() {
             page.on_board.requested();
-            page.on_board.refused();
+            page.on_board.refused(|by| &mut by.web_sockets);
         }
         Box::pin(async { Err(FetchRejection::refused("WebSocket")) })
     }
@@ -167,18 +167,23 @@ impl PageRequests {
         let server = self.server(&request.uri);
         let slot = tokio::select! {
             slot = server.slots.acquire() => slot,
-            () = sender.gone() => return Ok(()),
+            () = sender.gone() => {
+                self.on_board.ended(|by| &mut by.abandoned);
+                return Ok(());
+            }
         };
         let permit = match self.admit(&visit, &server).await? {
             Ok(permit) => permit,
             Err(refused) => {
-                self.on_board.refused();
-                let why = opilio_frontier::status_words(refused.entry.status);
+                let status = refused.entry.status;
+                self.on_board.refused(|by| by.of_status(status));
+                let why = opilio_frontier::status_words(status);
                 sender.reject(FetchRejection::refused(why));
                 return self.log_refusal(&visit, refused.entry);
             }
         };
         let Some(mut exchange) = visit.exchange_for_page(&request, &permit, &sender).await? else {
+            self.on_board.ended(|by| &mut by.abandoned);
             return Ok(());
         };
         exchange.annotations.extend(permit.annotations);
@@ -261,6 +266,18 @@ impl PageRequests {
         server.clone()
     }
 
+    /// Counts a request of which nothing is archived.
+    fn count_unarchived(&self, exchange: &Exchange) {
+        let board = &self.on_board;
+        match &exchange.failure {
+            Some(FetchFailure::AddressRefused { .. } | FetchFailure::PortRefused { .. }) => {
+                board.refused(|by| &mut by.addresses);
+            }
+            _ if exchange.head.is_some() => board.ended(|by| &mut by.unarchived),
+            _ => board.ended(|by| &mut by.failed),
+        }
+    }
+
     fn log_refusal(&self, visit: &CrawlVisit<'_>, mut entry: LogEntry) -> Result<(), Halt> {
         if entry.status == status::OUT_OF_SCOPE {
             // As links out of scope, which have no line either.
@@ -297,8 +314,14 @@ impl PageRequests {
                 duration: exchange.duration,
             };
             visit.count_in_passing(request_in_passing)?;
+            self.on_board.ended(|by| match is_novel {
+                true => &mut by.archived,
+                false => &mut by.duplicate,
+            });
             // Whatever the method: what a script sends by POST is not fetched by GET for a string in that script.
             lock(&self.archived).insert(request.uri.clone());
+        } else {
+            self.count_unarchived(&exchange);
         }
         let is_document = entry.is_archived();
         let line = visit.line(entry);

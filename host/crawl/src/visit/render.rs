@@ -17,11 +17,12 @@ use opilio_visit::{PageToRender, RenderResult, Rendering};
 use super::CrawlVisit;
 use super::behave::{BehaveError, Behaved};
 use super::page_requests::{PageNetwork, PageRequests};
-use crate::behavior_steps::BehaviorRun;
+use crate::behavior_steps::{BehaviorEnd, BehaviorRun};
 use crate::error::Halt;
 use crate::lanes::LanePanic;
 use crate::records;
-use crate::render_board::{PageActivity, PageOnBoard, RenderFigures};
+use crate::render_board::{PageActivity, PageOnBoard};
+use crate::render_figures::RenderFigures;
 use opilio_job::alerts::{AlertKind, Severity};
 
 /// Browsers that try to render a page, one after the other: the second one only if the first fails.
@@ -70,6 +71,7 @@ impl CrawlVisit<'_> {
                 self.context.clear(AlertKind::Browser, "");
                 rendering.annotations.push(shown.annotation());
                 rendering.annotations.extend(shown.web_sockets());
+                rendering.annotations.extend(shown.requests_past_limit());
                 board.count(|figures| shown.count_in(figures));
                 let runs = shown.behaved.runs.iter();
                 rendering
@@ -89,7 +91,12 @@ impl CrawlVisit<'_> {
             Err(NotShown::Cut(cut)) => {
                 rendering.result = RenderResult::NotShown;
                 board.count(|figures| {
-                    figures.not_rendered += 1;
+                    figures.count_not_rendered(|by| match cut {
+                        PageCut::Time | PageCut::Steps => &mut by.time,
+                        PageCut::Memory => &mut by.memory,
+                        PageCut::Crashed => &mut by.page_crashed,
+                        PageCut::Unresponsive => &mut by.unresponsive,
+                    });
                     figures.crashes += 1;
                 });
                 let cut = cut_name(cut);
@@ -98,7 +105,7 @@ impl CrawlVisit<'_> {
             Err(NotShown::Lane(panic)) => return Err(panic.into()),
             Err(NotShown::Browser(error)) => {
                 rendering.result = RenderResult::NotShown;
-                board.count(|figures| figures.not_rendered += 1);
+                board.count(|figures| figures.count_not_rendered(|by| &mut by.browser));
                 let problem = opilio_stacks::chain(&error);
                 let words = format!("pages are archived without rendering: {problem}");
                 self.context
@@ -153,6 +160,8 @@ impl CrawlVisit<'_> {
         on_board.begins(PageActivity::Loading);
         let seen = self.look(&mut session, page, on_board).await;
         let report = session.close().await;
+        let board = &self.context.network.browsers.board;
+        board.count(|figures| figures.count_closed(&report));
         match seen {
             Ok(seen) => Ok(Shown { report, ..seen }),
             Err(BehaveError::Page(PageError::Cut(cut))) => {
@@ -291,15 +300,29 @@ impl Shown {
         (refused > 0).then(|| format!("webSocketsRefused:{refused}"))
     }
 
+    /// The annotation of a page that reached `browser.page-requests`: it may lack parts that its visitors see.
+    fn requests_past_limit(&self) -> Option<String> {
+        let refused = self.report.requests_refused;
+        (refused > 0).then(|| format!("pageRequestsRefused:{refused}"))
+    }
+
     fn count_in(&self, figures: &mut RenderFigures) {
-        match (self.has_document(), &self.load, self.report.cut) {
-            (false, ..) => figures.not_rendered += 1,
-            (true, LoadResult::Idle, None | Some(PageCut::Steps)) => figures.rendered += 1,
-            (true, ..) => {
-                figures.rendered += 1;
-                figures.cut_by_time += 1;
-            }
+        if !self.has_document() {
+            return figures.count_not_rendered(|by| &mut by.no_page);
         }
+        figures.rendered += 1;
+        let runs = &self.behaved.runs;
+        let cut = match (&self.load, self.report.cut) {
+            (_, Some(PageCut::Memory | PageCut::Crashed | PageCut::Unresponsive)) => {
+                &mut figures.cut_by_crash
+            }
+            (LoadResult::NotIdle, _) | (_, Some(PageCut::Time)) => &mut figures.cut_by_time,
+            (_, Some(PageCut::Steps)) => &mut figures.cut_by_steps,
+            _ if runs.iter().any(|run| run.end == BehaviorEnd::Steps) => &mut figures.cut_by_steps,
+            _ if self.report.requests_refused > 0 => &mut figures.cut_by_requests,
+            _ => return,
+        };
+        *cut += 1;
     }
 
     /// Links of the page, and the URIs that it wanted to open, to download and to be replaced by.
@@ -376,5 +399,88 @@ fn cut_name(cut: PageCut) -> &'static str {
         PageCut::Steps => "steps",
         PageCut::Crashed => "pageCrashed",
         PageCut::Unresponsive => "unresponsive",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A page that was loaded so, with a behaviour that ended so.
+    fn shown(load: LoadResult, end: Option<BehaviorEnd>, report: PageReport) -> Shown {
+        let runs = end.into_iter().map(|end| BehaviorRun {
+            name: "autoscroll".to_owned(),
+            version: "1.0.0".to_owned(),
+            steps: 1,
+            end,
+        });
+        Shown {
+            load,
+            behaved: Behaved {
+                runs: runs.collect(),
+                ..Behaved::default()
+            },
+            content: PageContent::default(),
+            document: None,
+            view: None,
+            thumbnail: None,
+            report,
+        }
+    }
+
+    fn cut_by(cut: PageCut) -> PageReport {
+        PageReport {
+            cut: Some(cut),
+            ..PageReport::default()
+        }
+    }
+
+    #[track_caller]
+    fn check(shown: &Shown, outcome: &str) {
+        let mut figures = RenderFigures::default();
+        shown.count_in(&mut figures);
+        let outcomes = figures.outcomes();
+        let counted: Vec<_> = outcomes.iter().filter(|(_, count)| *count > 0).collect();
+        assert_eq!(counted, [&(outcome, 1)]);
+    }
+
+    #[test]
+    fn a_page_is_counted_by_the_limit_that_it_reached() {
+        let (whole, idle) = (PageReport::default(), LoadResult::Idle);
+        let past_limit = PageReport {
+            requests_refused: 2,
+            ..PageReport::default()
+        };
+        let steps = Some(BehaviorEnd::Steps);
+        let of =
+            |load: &LoadResult, end, report: &PageReport| shown(load.clone(), end, report.clone());
+        check(&of(&idle, Some(BehaviorEnd::Finished), &whole), "complete");
+        check(&of(&LoadResult::NotIdle, steps, &whole), "cut-by-time");
+        check(&of(&idle, steps, &cut_by(PageCut::Time)), "cut-by-time");
+        check(&of(&idle, steps, &past_limit), "cut-by-steps");
+        check(&of(&idle, None, &cut_by(PageCut::Steps)), "cut-by-steps");
+        check(&of(&idle, None, &past_limit), "cut-by-requests");
+        check(
+            &of(&LoadResult::NotIdle, None, &cut_by(PageCut::Memory)),
+            "cut-by-crash",
+        );
+        check(&of(&LoadResult::Download, None, &whole), "no-page");
+        let failed = LoadResult::Failed("net::ERR_EMPTY_RESPONSE".to_owned());
+        check(&of(&failed, None, &whole), "no-page");
+    }
+
+    #[test]
+    fn requests_past_the_limit_of_a_page_are_annotated() {
+        let report = PageReport {
+            requests_refused: 2,
+            ..PageReport::default()
+        };
+        let page = shown(LoadResult::Idle, None, report);
+        assert_eq!(
+            page.requests_past_limit().as_deref(),
+            Some("pageRequestsRefused:2")
+        );
+        let page = shown(LoadResult::Idle, None, PageReport::default());
+        assert_eq!(page.requests_past_limit(), None);
     }
 }

@@ -229,6 +229,38 @@ async fn a_page_that_is_never_idle_is_taken_as_it_is_after_its_time() {
 }
 
 #[tokio::test]
+async fn requests_past_the_limit_of_a_page_fail_and_are_noted() {
+    let Some(story) = rendering() else { return };
+    // Addresses are written so that only the page itself knows them.
+    let asking = "<p>page</p><script>
+        for (let number = 0; number < 6; number += 1) fetch(atob('L3BhcnQ=') + number).catch(() => 0);
+        </script>";
+    let sites = (0..6).fold(site(WWW).page("/", html(asking)), |sites, number| {
+        sites.page(
+            &format!("/part{number}"),
+            Reply::ok("text/plain", number.to_string()),
+        )
+    });
+    let web = sites.serve().await;
+    let told = story
+        .profile("[browser]\npage-requests = 3\nscreenshots = false\ntext = false\n")
+        .seed(web.url(WWW, "/"))
+        .run()
+        .await
+        .finished();
+    let page = told.sole(&web.url(WWW, "/"));
+    assert!(
+        page.annotations.contains(&"rendered".to_owned()),
+        "{page:?}"
+    );
+    assert!(page.notes("pageRequestsRefused:"), "{page:?}");
+    // The page itself is one of the three, and an icon may be another.
+    let asked = asked(&web);
+    let parts = asked.iter().filter(|it| it.contains("/part")).count();
+    assert!((1..=2).contains(&parts), "{asked:?}");
+}
+
+#[tokio::test]
 async fn an_override_renders_one_site_only() {
     let Some(story) = rendering() else { return };
     let made = "<script>document.body.insertAdjacentHTML('beforeend', '<a href=' + atob('L21hZGU=') + '>Made</a>')</script>";

@@ -1,12 +1,12 @@
 //! Pages that need a browser, crawled with one. pywb replays them in Chromium, where each must look as it did in the crawl, and
-//! py-wacz validates a package of them.
+//! py-wacz validates a package of them. Pages that never come to rest, or that take all memory, must end at their limits.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::Result;
-use opilio_test_web::{Reply, Web};
+use opilio_test_web::{Reply, Site, Web};
 
 use super::{POLITENESS, crawl};
 use crate::command::{is_root, status};
@@ -14,6 +14,28 @@ use crate::repository::root;
 
 /// The host of the pages. `tests/judges/rendered.py` knows what is on them.
 const SITE: &str = "rendered.judge.localhost";
+
+/// A font whose letters are rectangles, and two seconds of one colour. `tests/judges/media/make.py` has made them.
+const FONT: &[u8] = include_bytes!("../../../../tests/judges/media/blocks.ttf");
+const CLIP: &[u8] = include_bytes!("../../../../tests/judges/media/clip.webm");
+
+/// Links of the first page.
+const LINKS: [&str; 14] = [
+    "/app",
+    "/search",
+    "/endless",
+    "/lazy",
+    "/parts",
+    "/more",
+    "/worker/",
+    "/fonts",
+    "/video",
+    "/windows",
+    "/downloads",
+    "/away",
+    "/busy",
+    "/greedy",
+];
 
 /// Crawls the pages, and has them replayed and packed.
 pub(super) async fn judge(
@@ -77,6 +99,8 @@ component = "builtin:load-more"
 [browser]
 render = "always"
 sandbox = {sandbox}
+load-time = "15s"
+memory = "1GiB"
 {POLITENESS}
 "#
     )
@@ -85,8 +109,7 @@ sandbox = {sandbox}
 fn pages() -> opilio_test_web::WebBuilder {
     let mut web = Web::builder();
     let site = web.site(SITE);
-    let links = ["/app", "/search", "/endless", "/lazy", "/parts", "/more"];
-    let links = links.map(|it| format!("<a href=\"{it}\">{it}</a> "));
+    let links = LINKS.map(|it| format!("<a href=\"{it}\">{it}</a> "));
     site.page("/", page("Home", &links.concat()));
     site.page("/app", page("Application", APPLICATION));
     site.page(
@@ -123,7 +146,51 @@ fn pages() -> opilio_test_web::WebBuilder {
             "<p id=inside></p><script>document.querySelector('#inside').textContent = 'Written in a frame.'</script>",
         ),
     );
+    site.page("/worker/", page("Worker", WORKER));
+    site.page(
+        "/worker/worker.js",
+        Reply::ok("text/javascript", WORKER_SCRIPT),
+    );
+    site.page("/fonts", page("Fonts", FONTS));
+    site.page("/fonts.css", Reply::ok("text/css", FONT_FACE));
+    site.page("/blocks.ttf", Reply::ok("font/ttf", FONT));
+    site.page("/video", page("Video", VIDEO));
+    parts_of(site, "/clip.webm", "video/webm", CLIP);
+    site.page("/windows", page("Windows", WINDOWS));
+    site.page("/opened", page("Opened", "<p id=opened>Opened.</p>"));
+    site.page("/downloads", page("Downloads", DOWNLOADS));
+    // `tests/judges/rendered.py` has the same.
+    let file: Vec<u8> = (0..=255).cycle().take(64 * 1024).collect();
+    site.page("/data.bin", Reply::ok("application/octet-stream", file));
+    site.page("/away", page("Away", AWAY));
+    site.page("/left", page("Left", "<p id=left>Left.</p>"));
+    site.page("/busy", page("Busy", BUSY));
+    site.page("/poll", Reply::ok("text/plain", "Polled."));
+    site.page("/greedy", page("Greedy", GREEDY));
     web
+}
+
+/// Serves a file, or the part of it that `Range` asks for.
+fn parts_of(site: &mut Site, target: &str, media_type: &'static str, file: &'static [u8]) {
+    site.answer(target, move |seen| {
+        let asked = seen.headers.get("range");
+        let asked = asked.and_then(|it| it.to_str().ok()?.strip_prefix("bytes=")?.split_once('-'));
+        let first = asked.and_then(|(first, _)| first.parse::<usize>().ok());
+        let Some(first) = first.filter(|first| *first < file.len()) else {
+            return Reply::ok(media_type, file).with("accept-ranges", "bytes");
+        };
+        let end = file.len() - 1;
+        let last = asked.and_then(|(_, last)| last.parse::<usize>().ok());
+        let last = last.unwrap_or(end).clamp(first, end);
+        Reply {
+            status: 206,
+            ..Reply::ok(media_type, &file[first..=last])
+        }
+        .with(
+            "content-range",
+            format!("bytes {first}-{last}/{}", file.len()),
+        )
+    });
 }
 
 fn page(title: &str, body: &str) -> Reply {
@@ -204,4 +271,83 @@ const shadow = document.querySelector('#host').attachShadow({mode: 'open'});
 shadow.innerHTML = '<style>b { color: rgb(180, 30, 30) }</style><b>In the shadow.</b>';
 const socket = new WebSocket('ws://' + location.host + '/live');
 socket.onmessage = () => { document.body.textContent = 'not in the archive' };
+</script>";
+
+/// A worker answers a request that no server would.
+const WORKER: &str = r"<p id=words></p><script>
+const run = async () => {
+    const workers = navigator.serviceWorker;
+    await workers.register('/worker/worker.js', {scope: '/worker/'});
+    await workers.ready;
+    if (!workers.controller) await new Promise((go) => workers.addEventListener('controllerchange', go, {once: true}));
+    document.querySelector('#words').textContent = await (await fetch('/worker/words')).text();
+};
+run();
+</script>";
+
+const WORKER_SCRIPT: &str = r"self.addEventListener('install', () => self.skipWaiting());
+self.addEventListener('activate', (event) => event.waitUntil(self.clients.claim()));
+self.addEventListener('fetch', (event) => {
+    if (event.request.url.endsWith('/worker/words')) event.respondWith(new Response('Answered by a worker.'));
+});
+";
+
+/// A font of the site. The script writes whether it is there.
+const FONTS: &str = r"<link rel=stylesheet href=/fonts.css><p id=text>Set in blocks</p><p id=loaded></p><script>
+document.fonts.load('48px Blocks').then((faces) => {
+    const isLoaded = faces.length === 1 && document.fonts.check('48px Blocks');
+    document.querySelector('#loaded').textContent = isLoaded ? 'Loaded.' : 'Missing.';
+});
+</script>";
+
+const FONT_FACE: &str =
+    "@font-face { font-family: Blocks; src: url(/blocks.ttf) format('truetype') }
+#text { font: 48px Blocks, serif }
+";
+
+/// A video that browsers ask for by ranges. All of its frames look alike.
+const VIDEO: &str = r"<video id=clip preload=auto muted src=/clip.webm></video><p id=length></p><script>
+const clip = document.querySelector('#clip');
+const write = () => {
+    document.querySelector('#length').textContent = `${Math.round(clip.duration)} s, ${clip.videoWidth} by ${clip.videoHeight}`;
+};
+if (clip.readyState >= 2) write(); else clip.addEventListener('loadeddata', write);
+</script>";
+
+/// A dialog, and a click that opens a window. Only the script has the address of the window.
+const WINDOWS: &str = r"<p id=said></p><button>Load more</button><script>
+document.querySelector('#said').textContent = `Confirmed: ${confirm('Go on?')}`;
+const button = document.querySelector('button');
+button.onclick = () => {
+    window.open(atob('L29wZW5lZA=='));
+    button.remove();
+};
+</script>";
+
+/// A frame that is a file.
+const DOWNLOADS: &str = r"<p>A file comes.</p><script>
+const frame = document.createElement('iframe');
+frame.style.display = 'none';
+frame.src = atob('L2RhdGEuYmlu');
+document.body.append(frame);
+</script>";
+
+/// Goes to another page. In the crawl it stays, and the other page is a link of it.
+const AWAY: &str = r"<p>Soon away.</p><script>
+setTimeout(() => { location.href = atob('L2xlZnQ='); }, 500);
+</script>";
+
+/// Makes requests without end.
+const BUSY: &str = r"<p id=polled></p><script>
+const poll = async () => {
+    document.querySelector('#polled').textContent = await (await fetch('/poll')).text();
+    setTimeout(poll, 100);
+};
+poll();
+</script>";
+
+/// Takes memory without end. Nobody replays it.
+const GREEDY: &str = r"<p>Greedy.</p><script>
+const all = [];
+setInterval(() => all.push(new Uint8Array(20e6).fill(1)), 20);
 </script>";

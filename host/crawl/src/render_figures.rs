@@ -1,0 +1,247 @@
+//! Counts of browsers, of the pages that they render, and of the requests of these pages. Consoles and metrics show them.
+
+use opilio_browser::PageReport;
+use opilio_visit::status;
+use serde::{Deserialize, Serialize};
+
+/// Counts of pages and requests of browsers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct RenderFigures {
+    /// Pages that a browser showed.
+    pub rendered: u64,
+    /// Of these, pages that were taken before they were idle, or that reached `browser.page-time`.
+    pub cut_by_time: u64,
+    /// Of these, other pages of which a behaviour reached `browser.page-steps`.
+    pub cut_by_steps: u64,
+    /// Of these, other pages that reached `browser.page-requests`.
+    pub cut_by_requests: u64,
+    /// Of these, pages that crashed, stopped answering or passed `browser.memory` after their links had been taken.
+    pub cut_by_crash: u64,
+    /// Pages that were to be rendered and were not.
+    pub not_rendered: u64,
+    /// These pages by reason.
+    pub not_rendered_by: NotRenderedPages,
+    /// Crashes of browsers and of pages, including hangs and pages past the limit of memory.
+    pub crashes: u64,
+    /// Time that pages had a browser, in seconds. It is added when the browser is free again.
+    pub rendering_s: f64,
+    /// Requests of pages, without that for the page itself.
+    pub requests: u64,
+    /// Requests that were not refused, by their end.
+    pub requests_by: PageRequestEnds,
+    /// Requests that were refused by scope, robots.txt, filters, quotas, addresses or the limit of the page, and WebSockets.
+    pub refused: u64,
+    /// These requests by the rule that refused them.
+    pub refused_by: PageRequestRefusals,
+}
+
+/// Pages that were to be rendered and were not, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct NotRenderedPages {
+    /// There is no Chromium, it does not start, or it crashed or hung with two browsers.
+    pub browser: u64,
+    /// The browser showed no page: a download or a failed load.
+    pub no_page: u64,
+    /// The page passed `browser.memory`.
+    pub memory: u64,
+    /// The page's own process crashed.
+    pub page_crashed: u64,
+    /// A script kept the page busy.
+    pub unresponsive: u64,
+    /// Its links and text could not be taken in time.
+    pub time: u64,
+}
+
+/// Requests of pages that were not refused, by their end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct PageRequestEnds {
+    /// The response is archived with its payload.
+    pub archived: u64,
+    /// The payload was stored before: the response is archived as a revisit record.
+    pub duplicate: u64,
+    /// Answered, and not archived: `HEAD` and `OPTIONS`.
+    pub unarchived: u64,
+    /// There is no response.
+    pub failed: u64,
+    /// The browser went away before the response began.
+    pub abandoned: u64,
+}
+
+/// Refused requests of pages, by the rule that refused them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct PageRequestRefusals {
+    /// Scope.
+    pub scope: u64,
+    /// robots.txt.
+    pub robots: u64,
+    /// Pre-fetch filters.
+    pub filters: u64,
+    /// Quotas of the host, the domain or the seed.
+    pub quotas: u64,
+    /// `fetch.allow-addresses` and `fetch.allow-ports`.
+    pub addresses: u64,
+    /// An address, a robots.txt or a login that could not be had.
+    pub prerequisites: u64,
+    /// `browser.page-requests`, and URIs of more than 16 KiB.
+    pub page_requests: u64,
+    /// WebSockets, which are always refused.
+    pub web_sockets: u64,
+}
+
+/// Browser processes of a crawl.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct BrowserProcesses {
+    /// Browsers that run now, those without a page included.
+    pub running: u64,
+    /// Browsers that were started.
+    pub started: u64,
+    /// Browsers that did not start.
+    pub failed_starts: u64,
+}
+
+impl RenderFigures {
+    /// Returns the pages that were to be rendered, by outcome. Each page is counted once.
+    pub fn outcomes(&self) -> [(&'static str, u64); 11] {
+        let cut = self.cut_by_time + self.cut_by_steps + self.cut_by_requests + self.cut_by_crash;
+        let not = &self.not_rendered_by;
+        [
+            ("complete", self.rendered.saturating_sub(cut)),
+            ("cut-by-time", self.cut_by_time),
+            ("cut-by-steps", self.cut_by_steps),
+            ("cut-by-requests", self.cut_by_requests),
+            ("cut-by-crash", self.cut_by_crash),
+            ("no-browser", not.browser),
+            ("no-page", not.no_page),
+            ("memory", not.memory),
+            ("page-crashed", not.page_crashed),
+            ("unresponsive", not.unresponsive),
+            ("time", not.time),
+        ]
+    }
+
+    /// Returns the requests of pages by outcome. Those that are under way are not included.
+    pub fn request_outcomes(&self) -> [(&'static str, u64); 6] {
+        let ended = &self.requests_by;
+        [
+            ("archived", ended.archived),
+            ("duplicate", ended.duplicate),
+            ("unarchived", ended.unarchived),
+            ("failed", ended.failed),
+            ("abandoned", ended.abandoned),
+            ("refused", self.refused),
+        ]
+    }
+
+    /// Counts a page that was not rendered, for the reason that `reason` selects.
+    pub(crate) fn count_not_rendered(
+        &mut self,
+        reason: impl FnOnce(&mut NotRenderedPages) -> &mut u64,
+    ) {
+        self.not_rendered += 1;
+        *reason(&mut self.not_rendered_by) += 1;
+    }
+
+    /// Counts a refused request, by the rule that `rule` selects.
+    pub(crate) fn count_refused(
+        &mut self,
+        rule: impl FnOnce(&mut PageRequestRefusals) -> &mut u64,
+    ) {
+        self.refused += 1;
+        *rule(&mut self.refused_by) += 1;
+    }
+
+    /// Counts a page that has been closed: its time, and requests past its limit, which no fetcher has seen.
+    pub(crate) fn count_closed(&mut self, report: &PageReport) {
+        self.rendering_s += report.duration.as_secs_f64();
+        self.requests += report.requests_refused;
+        self.refused += report.requests_refused;
+        self.refused_by.page_requests += report.requests_refused;
+    }
+}
+
+impl PageRequestRefusals {
+    /// Returns each count with the name of its rule.
+    pub fn named(&self) -> [(&'static str, u64); 8] {
+        [
+            ("scope", self.scope),
+            ("robots", self.robots),
+            ("filters", self.filters),
+            ("quotas", self.quotas),
+            ("addresses", self.addresses),
+            ("prerequisites", self.prerequisites),
+            ("page-requests", self.page_requests),
+            ("web-sockets", self.web_sockets),
+        ]
+    }
+
+    /// The count of the rule that refuses with this fetch status.
+    pub(crate) fn of_status(&mut self, status: i32) -> &mut u64 {
+        match status {
+            status::OUT_OF_SCOPE => &mut self.scope,
+            status::ROBOTS => &mut self.robots,
+            status::BLOCKED | status::BLOCKED_BY_CUSTOM_FILTER => &mut self.filters,
+            status::QUOTA => &mut self.quotas,
+            _ => &mut self.prerequisites,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn each_page_has_one_outcome() {
+        let mut figures = RenderFigures {
+            rendered: 9,
+            cut_by_time: 1,
+            cut_by_steps: 2,
+            cut_by_requests: 1,
+            cut_by_crash: 1,
+            ..RenderFigures::default()
+        };
+        figures.count_not_rendered(|by| &mut by.memory);
+        figures.count_not_rendered(|by| &mut by.browser);
+        let outcomes = figures.outcomes();
+        assert_eq!(outcomes[0], ("complete", 4));
+        let all: u64 = outcomes.iter().map(|(_, count)| count).sum();
+        assert_eq!(all, figures.rendered + figures.not_rendered);
+    }
+
+    #[test]
+    fn refusals_are_counted_by_their_rule() {
+        let mut figures = RenderFigures::default();
+        for status in [
+            status::OUT_OF_SCOPE,
+            status::ROBOTS,
+            status::BLOCKED,
+            status::BLOCKED_BY_CUSTOM_FILTER,
+            status::QUOTA,
+            status::ROBOTS_FAILED,
+            status::PREREQUISITE_FAILED,
+        ] {
+            figures.count_refused(|by| by.of_status(status));
+        }
+        figures.count_closed(&PageReport {
+            requests_refused: 3,
+            duration: Duration::from_millis(1500),
+            ..PageReport::default()
+        });
+        let expected = PageRequestRefusals {
+            scope: 1,
+            robots: 1,
+            filters: 2,
+            quotas: 1,
+            prerequisites: 2,
+            page_requests: 3,
+            ..PageRequestRefusals::default()
+        };
+        assert_eq!(figures.refused_by, expected);
+        let named = figures.refused_by.named();
+        let by_rule: u64 = named.iter().map(|(_, count)| count).sum();
+        assert_eq!((figures.refused, by_rule), (10, 10));
+        assert_eq!((figures.requests, figures.rendering_s), (3, 1.5));
+    }
+}
