@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use opilio_control::{Author, Command, CommandRequest, carry_out};
 use opilio_stories::{captures, html, until};
 use opilio_test_nats::NatsServer;
 use opilio_test_web::{Gate, Reply, SeenRequest, Web};
@@ -369,6 +370,33 @@ async fn operators_commands_act_on_all_nodes_once_and_survive_restarts() {
         "{refused:?}"
     );
     assert_eq!(changes(&home_a), all);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_has_paused_by_itself_stays_paused_if_nats_does_not_take_the_resumption() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let gate = Gate::closed();
+    let web = held_web(&[("/4.html", &gate)]).await;
+    let home_a = home(&server, &web, "a");
+    let mut a = crawl(&home_a);
+    until("it crawls", || !web.requests().is_empty()).await;
+    // As alerts and crawl windows do.
+    let pause = CommandRequest {
+        by: Author::default(),
+        command: Command::Pause,
+        only_here: true,
+    };
+    carry_out(&home_a.job(), &pause, &mut |_| true).unwrap();
+    let is_paused = || state(&home_a).starts_with("paus");
+    assert!(is_paused());
+    drop(server);
+    let refused = home_a.run(&["job", "resume", "job"]);
+    assert_ne!(refused.code, 0, "{refused:?}");
+    assert!(is_paused());
+    a.signal("KILL");
+    a.wait();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use opilio_cluster::PartQuestions;
 use opilio_crawl::JobPart;
 use opilio_profile::Profile;
 use opilio_uri::Uri;
@@ -13,6 +14,9 @@ use crate::{Command, CommandRequest, CommandResponse, ControlError, ErrorKind, R
 
 /// Pause after a failure of NATS.
 const RETRY: Duration = Duration::from_secs(10);
+
+/// Pause between two looks at the session of the process.
+const SESSION_PAUSE: Duration = Duration::from_millis(100);
 
 impl JobCommands {
     /// Has another part carry out a command. Its answers go to `say`.
@@ -41,32 +45,58 @@ impl JobCommands {
         }
     }
 
-    /// Answers questions of other nodes about URIs of this part, until the crawl ends.
+    /// Answers questions of other nodes about URIs of this part, until the crawl ends. While another process may have the part, it
+    /// listens to none.
     pub(super) async fn answer(&self, running: &Running, mut ended: watch::Receiver<()>) {
+        let membership = running.context.membership.clone();
+        let has_part = || membership.as_ref().is_some_and(|it| it.has_part());
         while ended.has_changed().is_ok() {
+            if !has_part() {
+                // Resolves when the sender is dropped.
+                let _ = tokio::time::timeout(SESSION_PAUSE, ended.changed()).await;
+                continue;
+            }
             let mut questions = match self.job.questions(&self.part.part).await {
                 Ok(questions) => questions,
                 Err(problem) => {
                     tracing::warn!("{problem}");
-                    // Resolves when the sender is dropped.
                     let _ = tokio::time::timeout(RETRY, ended.changed()).await;
                     continue;
                 }
             };
-            loop {
-                let question = tokio::select! {
-                    biased;
-                    _ = ended.changed() => return,
-                    question = questions.next() => question,
-                };
-                let Some(question) = question else { break };
-                let (request, running) = (question.bytes().to_vec(), running.clone());
+            let goes_on = || ended.has_changed().is_ok() && has_part();
+            answer_while(&mut questions, goes_on, |request| async move {
+                let running = running.clone();
                 let answers = tokio::task::spawn_blocking(move || answers(&request, &running));
-                match answers.await {
-                    Ok(answers) => question.answer(answers).await,
-                    Err(panic) => tracing::error!("a question of another node: {panic}"),
-                }
-            }
+                let answers = answers.await;
+                answers.inspect_err(|panic| tracing::error!("a question of another node: {panic}"))
+            })
+            .await;
+        }
+    }
+}
+
+/// Answers questions as long as `goes_on` holds. A question that comes later, or during whose answer it ceases to hold, is not answered:
+/// another process may have the part.
+pub(super) async fn answer_while<E, A: Future<Output = Result<Vec<u8>, E>>>(
+    questions: &mut PartQuestions,
+    goes_on: impl Fn() -> bool,
+    answer_to: impl Fn(Vec<u8>) -> A,
+) {
+    while goes_on() {
+        let Ok(question) = tokio::time::timeout(SESSION_PAUSE, questions.next()).await else {
+            continue;
+        };
+        // The connection was closed.
+        let Some(question) = question else { return };
+        if !goes_on() {
+            return;
+        }
+        let answer = answer_to(question.bytes().to_vec()).await;
+        if let Ok(answer) = answer
+            && goes_on()
+        {
+            question.answer(answer).await;
         }
     }
 }
