@@ -515,6 +515,16 @@ impl Command {
         }
     }
 
+    /// Returns the queue of a command that only a node with this queue can carry out.
+    pub(super) fn queue_of_part(&self) -> Option<&str> {
+        match self {
+            Command::Queue { queue }
+            | Command::ChangeQueue { queue, .. }
+            | Command::QueuePrecedence { queue, .. } => Some(queue),
+            _ => None,
+        }
+    }
+
     /// Returns the line for the job's log: the command as on the command line, in one line whatever it contains. `None` if it
     /// changes nothing. Shares are not logged either: the daemon changes them every few seconds, without a decision of an
     /// operator.

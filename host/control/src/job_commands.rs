@@ -31,12 +31,12 @@ use serde::{Deserialize, Serialize};
 use tokio::runtime::{Handle, Runtime};
 
 pub(crate) use process::{begin, end, keep, tell_end};
-pub(super) use questions::other_part;
+pub(super) use questions::elsewhere;
 pub(crate) use state::CommandState;
 
 use super::admin::CommandOrigin;
 use super::delivery::profile;
-use super::perform::{Say, done};
+use super::perform::{Say, done, read_uri};
 use super::{
     Author, ClusterFile, Command, CommandRequest, CommandResponse, ControlError, ErrorKind,
     JobAdmin, OverrideChange,
@@ -105,20 +105,20 @@ impl JobCommands {
         }
     }
 
-    /// The commands of a job that no process runs, in this directory; `None` if the command does not concern other nodes.
+    /// The commands of a job that no process runs; `None` if the command does not concern other nodes.
     ///
     /// # Errors
     /// The cluster has no such job, or NATS fails.
     pub(crate) fn at_rest(
-        directory: &Path,
-        profile: &Profile,
+        admin: &JobAdmin<'_>,
         request: &CommandRequest,
     ) -> Result<Option<JobCommands>, ControlError> {
+        let directory = admin.job;
         let part = JobPart::read(directory);
         let part = part.map_err(|problem| ControlError::file(directory, &problem))?;
         let concerns_others = |part: &JobPart| {
             let command = &request.command;
-            command.is_for_all_nodes() || other_part(part, profile, command).is_some()
+            command.is_for_all_nodes() || elsewhere(admin, part, command).is_some()
         };
         let Some(part) = part.filter(|part| !request.only_here && concerns_others(part)) else {
             return Ok(None);
@@ -276,6 +276,7 @@ impl JobCommands {
                 *sha256 = Some(obtained.sha256().to_string());
                 component = Some(self.wait(self.job.store_file(obtained.bytes()))?);
             }
+            Command::RemoveSeed { uri } => trial.must_be_seed(&read_uri(uri)?)?,
             _ => {}
         }
         self.log(by.clone(), command, component)

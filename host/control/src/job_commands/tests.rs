@@ -17,6 +17,7 @@ use opilio_uri::Uri;
 use opilio_visit::policy;
 
 use super::*;
+use crate::QueueAction;
 
 /// A directory with the only part of a job.
 struct OnlyPart {
@@ -101,15 +102,16 @@ impl OnlyPart {
         JobCommands::new(job, only_part(), &self.directory, Handle::current())
     }
 
-    /// Gives a command to all nodes. Returns its answers as text.
-    fn give(&self, commands: &JobCommands, command: Command) -> String {
+    /// Carries out a command as an operator gives it on this node. Returns its answers as text.
+    fn perform(&self, commands: &JobCommands, command: Command) -> String {
         let request = CommandRequest {
             by: lena(),
             command,
             only_here: false,
         };
         let mut answers = Vec::new();
-        commands.give(&self.admin(), &request, &mut |answer| {
+        let admin = self.admin().sharing(Some(commands));
+        admin.perform(&request, &mut |answer| {
             answers.push(answer);
             true
         });
@@ -151,11 +153,11 @@ async fn pauses_and_stops_do_not_wait_for_a_command_that_fails() {
     // A folder in the place of the file, as a full disk would do.
     let file = part.directory.join(ADDED_SEEDS);
     fs::create_dir(&file).unwrap();
-    let refused = part.give(&commands, add_seed());
+    let refused = part.perform(&commands, add_seed());
     assert!(refused.contains("not carried out here yet"), "{refused}");
     assert_eq!(state(), CommandState::default());
 
-    let paused = part.give(&commands, Command::Pause);
+    let paused = part.perform(&commands, Command::Pause);
     let waits = "command 1 of the job still waits here";
     assert!(paused.contains(waits) && paused.contains("End"), "{paused}");
     let expected = CommandState {
@@ -165,15 +167,15 @@ async fn pauses_and_stops_do_not_wait_for_a_command_that_fails() {
     };
     assert_eq!(state(), expected);
     // Other commands keep their order.
-    let refused = part.give(&commands, set("workers=3", None));
+    let refused = part.perform(&commands, set("workers=3", None));
     assert!(refused.contains("not carried out here yet"), "{refused}");
     assert_eq!(part.history(), []);
-    let resumed = part.give(&commands, Command::Resume);
+    let resumed = part.perform(&commands, Command::Resume);
     assert!(resumed.contains("resumed on all nodes"), "{resumed}");
 
     // When the cause is removed, all others follow, and the pause does not come back.
     fs::remove_dir(&file).unwrap();
-    let stopped = part.give(&commands, Command::Stop);
+    let stopped = part.perform(&commands, Command::Stop);
     assert!(!stopped.contains("waits here"), "{stopped}");
     let expected = CommandState {
         carried_out: 5,
@@ -282,4 +284,71 @@ async fn a_process_that_has_lost_its_part_answers_no_question() {
     assert_eq!(first.unwrap(), b"one");
     let is_silent = matches!(second, Err(ClusterError::PartSilent { .. }));
     assert!(is_silent, "{second:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_about_a_queue_of_another_part_is_carried_out_there() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let part = OnlyPart::new();
+    let mut commands = part.commands(&server).await;
+    commands.part.parts.push("b".to_owned());
+    let freeze = |queue: &str| Command::ChangeQueue {
+        queue: queue.to_owned(),
+        action: QueueAction::Freeze,
+    };
+    let refused = part.perform(&commands, freeze("elsewhere"));
+    assert!(refused.contains("does not answer"), "{refused}");
+
+    let mut questions = commands.job.questions("b").await.unwrap();
+    let answering = tokio::spawn(async move {
+        let answer_to = |question: Vec<u8>| async move {
+            let question = String::from_utf8(question).unwrap();
+            let unknown = CommandResponse::Refused {
+                fault: ErrorKind::Unknown,
+                message: "queue not found".to_owned(),
+            };
+            let done = CommandResponse::Done {
+                result: "frozen by b".to_owned(),
+            };
+            let answers = match question.contains("elsewhere") {
+                true => vec![done, CommandResponse::End],
+                false => vec![unknown],
+            };
+            Ok::<_, ()>(serde_json::to_vec(&answers).unwrap())
+        };
+        questions::answer_while(&mut questions, || true, answer_to).await;
+    });
+    let answers = part.perform(&commands, freeze("elsewhere"));
+    assert!(answers.contains("frozen by b"), "{answers}");
+    let refused = part.perform(&commands, freeze("nowhere"));
+    assert!(refused.contains("not found in any part"), "{refused}");
+    answering.abort();
+
+    // A queue of this part needs no other one.
+    part.again(&add_seed());
+    let uri = Uri::parse("http://b.localhost/").unwrap();
+    let known = part.frontier.lock().record(&uri).unwrap();
+    let own = known.unwrap().queue;
+    let answers = part.perform(&commands, freeze(&own));
+    assert!(answers.contains("is frozen"), "{answers}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_uri_that_is_not_a_seed_is_refused_before_other_nodes_get_the_command() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let part = OnlyPart::new();
+    let commands = part.commands(&server).await;
+    let remove = |uri: &str| Command::RemoveSeed {
+        uri: uri.to_owned(),
+    };
+    let refused = part.perform(&commands, remove("http://c.localhost/"));
+    assert!(refused.contains("is not a seed of the job"), "{refused}");
+    assert_eq!(commands.job.last_command().await.unwrap(), 0);
+    let removed = part.perform(&commands, remove("http://a.localhost/"));
+    assert!(removed.contains("removed from seeds"), "{removed}");
+    assert_eq!(CommandState::read(&part.directory).unwrap().carried_out, 1);
 }
