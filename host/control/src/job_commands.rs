@@ -402,32 +402,3 @@ fn not_given(problem: &ClusterError) -> ControlError {
     };
     ControlError::new(fault, opilio_stacks::chain(problem))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn commands_in_the_log_are_read_again() {
-        let logged = LoggedCommand {
-            by: Author {
-                user: "lena".to_owned(),
-                pid: 7,
-            },
-            part: "a".to_owned(),
-            command: Command::ReplacePlugin {
-                plugin: "html".to_owned(),
-                component: "/html.wasm".to_owned(),
-                sha256: None,
-                settings: None,
-            },
-            component: Some(StoredFile {
-                sha256: "00".to_owned(),
-                bytes: 3,
-            }),
-        };
-        let json = serde_json::to_vec(&logged).unwrap();
-        let again: LoggedCommand = serde_json::from_slice(&json).unwrap();
-        assert_eq!(again, logged);
-    }
-}

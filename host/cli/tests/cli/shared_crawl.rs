@@ -400,6 +400,44 @@ async fn a_node_that_has_paused_by_itself_stays_paused_if_nats_does_not_take_the
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_fails_on_one_node_is_an_alert_and_holds_up_no_pause_and_no_stop() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let gate = Gate::closed();
+    let web = held_web(&[("/4.html", &gate)]).await;
+    let (home_a, home_b) = (home(&server, &web, "a"), home(&server, &web, "b"));
+    let homes = [&home_a, &home_b];
+    let (mut a, mut b) = (crawl(&home_a), crawl(&home_b));
+    until("both crawl", || web.requests().len() >= 2 * SITES).await;
+
+    // A folder in the place of the file, as a full disk would do.
+    let file = home_b.job().join("added-seeds.txt");
+    std::fs::create_dir(&file).unwrap();
+    let new = web.url(&host(0), "/new.html");
+    let add = ["job", "seeds", "job", "--add", &new];
+    home_a.run(&add).code(0);
+    let alerts = || home_b.run(&["job", "alerts", "job"]).out;
+    until("it is an alert", || alerts().contains("commands")).await;
+    home_a.run(&["job", "pause", "job"]).code(0);
+    let are_paused = || homes.map(state).iter().all(|it| it.starts_with("paus"));
+    until("both pause", are_paused).await;
+    home_b.run(&["job", "stop", "job"]).code(0);
+    gate.open();
+    assert_eq!((a.wait(), b.wait()), (0, 0));
+
+    std::fs::remove_dir(&file).unwrap();
+    let (mut a, mut b) = (crawl(&home_a), crawl(&home_b));
+    until("both pause from their start", are_paused).await;
+    assert!(file.is_file());
+    home_a.run(&["job", "resume", "job"]).code(0);
+    assert_eq!((a.wait(), b.wait()), (0, 0));
+    let mut fetched = pages(&home_a.job());
+    fetched.extend(pages(&home_b.job()));
+    assert!(fetched.contains_key(&new), "{fetched:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_limit_of_the_crawl_is_reached_exactly_by_all_nodes_together() {
     let Some(server) = NatsServer::start() else {
         return;

@@ -35,6 +35,24 @@ impl LoggedCommand {
     }
 }
 
+/// Describes a command of the log for operators: its place, its line for `job.log`, and its author.
+pub(super) fn described(next: &JobCommand) -> String {
+    let sequence = next.sequence;
+    let logged = LoggedCommand::read(next).ok();
+    let line = logged.and_then(|logged| {
+        let line = logged.command.log_line()?;
+        Some(format!(
+            "{line}, by {} on {}",
+            logged.by.name(),
+            logged.part
+        ))
+    });
+    match line {
+        Some(line) => format!("command {sequence} of the job ({line})"),
+        None => format!("command {sequence} of the job"),
+    }
+}
+
 impl JobCommands {
     /// Carries out all commands up to this one, whose answers go to `say`.
     pub(super) fn carry_out_through(

@@ -11,6 +11,7 @@ use opilio_job::alerts::{AlertKind, Severity};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::carry_out::described;
 use super::state::CommandState;
 use super::{JobCommands, NotNow};
 use crate::{Author, Command, ControlError, ErrorKind, Running};
@@ -21,6 +22,8 @@ const RETRY: Duration = Duration::from_secs(10);
 /// A command that has failed, and that those behind it wait for.
 struct HeldUp {
     sequence: u64,
+    /// Its description.
+    command: String,
     why: ControlError,
     /// Time at which it is tried again.
     retry: Instant,
@@ -29,9 +32,9 @@ struct HeldUp {
 impl HeldUp {
     /// Message for the operator.
     fn words(&self) -> String {
-        let HeldUp { sequence, why, .. } = self;
+        let HeldUp { command, why, .. } = self;
         format!(
-            "command {sequence} of the job fails on this node, and those behind it wait: {why}; remove the cause, it is tried again every {} seconds; pauses, resumptions and stops act at once",
+            "{command} fails on this node, and those behind it wait: {why}; remove the cause, it is tried again every {} seconds; pauses, resumptions and stops act at once",
             RETRY.as_secs()
         )
     }
@@ -98,7 +101,7 @@ impl JobCommands {
                 }
                 next = reader.next() => next?,
             };
-            let sequence = next.sequence;
+            let (sequence, command) = (next.sequence, described(&next));
             let why = held_up.as_ref().map(|failed| copy_of(&failed.why));
             let (commands, process) = (self.clone(), running.clone());
             let carried_out = tokio::task::spawn_blocking(move || {
@@ -118,6 +121,7 @@ impl JobCommands {
                 Err(NotNow::Failed(why)) if held_up.is_none() => {
                     let failed = HeldUp {
                         sequence,
+                        command,
                         why,
                         retry: Instant::now() + RETRY,
                     };
@@ -128,7 +132,7 @@ impl JobCommands {
                     held_up = Some(failed);
                 }
                 Err(NotNow::Failed(why)) => {
-                    tracing::warn!("command {sequence} of the job: {why}");
+                    tracing::warn!("{command}: {why}");
                 }
             }
         }

@@ -4,8 +4,8 @@ use std::fs;
 use std::sync::atomic::Ordering;
 
 use jiff::Timestamp;
-use opilio_cluster::JobStorage;
 use opilio_cluster::partition::PartitionCount;
+use opilio_cluster::{JobCommand, JobStorage};
 use opilio_frontier::{Frontier, SharedFrontier};
 use opilio_job::changes::{self, ADDED_SEEDS};
 use opilio_job::directory::{self, Copies, Job};
@@ -351,4 +351,45 @@ async fn a_uri_that_is_not_a_seed_is_refused_before_other_nodes_get_the_command(
     let removed = part.perform(&commands, remove("http://a.localhost/"));
     assert!(removed.contains("removed from seeds"), "{removed}");
     assert_eq!(CommandState::read(&part.directory).unwrap().carried_out, 1);
+}
+
+#[test]
+fn commands_in_the_log_are_read_again() {
+    let logged = LoggedCommand {
+        by: Author {
+            user: "lena".to_owned(),
+            pid: 7,
+        },
+        part: "a".to_owned(),
+        command: Command::ReplacePlugin {
+            plugin: "html".to_owned(),
+            component: "/html.wasm".to_owned(),
+            sha256: None,
+            settings: None,
+        },
+        component: Some(StoredFile {
+            sha256: "00".to_owned(),
+            bytes: 3,
+        }),
+    };
+    let json = serde_json::to_vec(&logged).unwrap();
+    let again: LoggedCommand = serde_json::from_slice(&json).unwrap();
+    assert_eq!(again, logged);
+
+    let next = JobCommand {
+        sequence: 12,
+        command: json,
+    };
+    let words = carry_out::described(&next);
+    assert!(
+        words.starts_with("command 12 of the job (plugin replace"),
+        "{words}"
+    );
+    assert!(words.ends_with("by lena on a)"), "{words}");
+    let of_later_version = JobCommand {
+        command: b"{}".to_vec(),
+        ..next
+    };
+    let words = carry_out::described(&of_later_version);
+    assert_eq!(words, "command 12 of the job");
 }
