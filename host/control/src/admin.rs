@@ -43,6 +43,8 @@ pub(super) enum CommandOrigin<'a> {
         sequence: u64,
         /// The component that it names.
         component: Option<&'a [u8]>,
+        /// `true` if this process has begun to carry it out before, and failed.
+        is_again: bool,
     },
 }
 
@@ -57,6 +59,11 @@ impl CommandOrigin<'_> {
             CommandOrigin::Log { sequence, .. } => Some(sequence),
             CommandOrigin::Here | CommandOrigin::Trial => None,
         }
+    }
+
+    /// Returns `true` if this process has begun to carry the command out before, and failed.
+    pub(super) fn is_again(self) -> bool {
+        matches!(self, CommandOrigin::Log { is_again: true, .. })
     }
 }
 

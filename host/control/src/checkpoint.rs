@@ -16,6 +16,7 @@ use opilio_archive::is_archive;
 use opilio_frontier::FrontierCheckpoint;
 use serde::{Deserialize, Serialize};
 
+use super::job_commands::CommandState;
 use super::perform::Say;
 use super::{CommandResponse, ControlError, ErrorKind, JobAdmin};
 use opilio_job::changes;
@@ -80,6 +81,13 @@ pub struct WarcFile {
     pub bytes: u64,
 }
 
+/// The part of a job's state that changes while it is crawled, copied at one moment.
+pub(super) struct CopiedState {
+    pub(super) frontier: FrontierCheckpoint,
+    /// The place in the log of commands, of a job that several nodes share.
+    commands: Option<CommandState>,
+}
+
 impl JobAdmin<'_> {
     pub(super) fn checkpoint(
         &self,
@@ -123,9 +131,9 @@ impl JobAdmin<'_> {
             ),
             _ => ControlError::file(&directory, &problem),
         })?;
-        let written = self.copied_frontier().and_then(|frontier| {
-            self.write_checkpoint(&directory, job, made, is_periodic, frontier)
-        });
+        let written = self
+            .copied_state()
+            .and_then(|state| self.write_checkpoint(&directory, job, made, is_periodic, state));
         if written.is_err() {
             // Errors are ignored: nothing depends on the files, and without a description they are not a checkpoint.
             let _ = fs::remove_dir_all(&directory);
@@ -142,28 +150,35 @@ impl JobAdmin<'_> {
     }
 
     /// Copies the frontier, at once and without writing anything.
-    pub(super) fn copied_frontier(&self) -> Result<FrontierCheckpoint, ControlError> {
+    pub(super) fn copied_state(&self) -> Result<CopiedState, ControlError> {
+        // Before the frontier is copied: a command whose effect the copy lacks is carried out again after a restore.
+        let commands = CommandState::for_copy(self.job)?;
         if let Some(running) = self.running {
             // The counts so far are part of the checkpoint.
             running.context.figures.ledger.store(self.store())?;
         }
-        Ok(self.frontier().checkpoint())
+        Ok(CopiedState {
+            frontier: self.frontier().checkpoint(),
+            commands,
+        })
     }
 
-    /// Writes a checkpoint with this copy of the frontier into a directory, while the crawl continues.
+    /// Writes a checkpoint with this copy of the state into a directory, while the crawl continues.
     pub(super) fn write_checkpoint(
         &self,
         directory: &Path,
         job: PathBuf,
         made: Timestamp,
         is_periodic: bool,
-        frontier: FrontierCheckpoint,
+        state: CopiedState,
     ) -> Result<Checkpoint, ControlError> {
-        let summary = frontier.write(&directory.join("state"))?;
+        let summary = state.frontier.write(&directory.join("state"))?;
         let failed = |(path, problem): (PathBuf, io::Error)| ControlError::file(&path, &problem);
         // The files are listed after the frontier's moment, so that they contain all that the frontier knows as archived.
         let warcs = warcs(&self.job.join(&self.profile.archive.directory)).map_err(failed)?;
         copy_some(self.job, directory, &COPIES).map_err(failed)?;
+        // The place in the log is that of the copied frontier, and no process runs a copy.
+        CommandState::write_copy(state.commands.as_ref(), directory)?;
         copy_components(self.job, directory).map_err(failed)?;
         copy(&self.job.join("job.json"), &directory.join(JOB_COPY)).map_err(failed)?;
         let checkpoint = Checkpoint {
@@ -217,7 +232,12 @@ fn is_unfinished(directory: &Path) -> io::Result<bool> {
         changes::CHANGES,
         components::COMPONENTS,
     ];
-    let files = [components::LIST, JOB_COPY, "checkpoint.draft"];
+    let files = [
+        components::LIST,
+        JOB_COPY,
+        "checkpoint.draft",
+        "cluster-commands.draft",
+    ];
     let parts = || folders.iter().chain(&files).chain(&COPIES);
     for entry in fs::read_dir(directory)? {
         let name = entry?.file_name();

@@ -499,6 +499,11 @@ impl Command {
         )
     }
 
+    /// Returns `true` if the command acts on all nodes and does not depend on other commands: it need not wait for one that fails.
+    pub(super) fn needs_no_turn(&self) -> bool {
+        matches!(self, Command::Pause | Command::Resume | Command::Stop)
+    }
+
     /// Returns the URI of a command that only the node with its site can carry out.
     pub(super) fn uri_of_site(&self) -> Option<&str> {
         match self {
@@ -506,6 +511,16 @@ impl Command {
             | Command::Cancel { uri }
             | Command::Force { uri }
             | Command::UriPrecedence { uri, .. } => Some(uri),
+            _ => None,
+        }
+    }
+
+    /// Returns the queue of a command that only a node with this queue can carry out.
+    pub(super) fn queue_of_part(&self) -> Option<&str> {
+        match self {
+            Command::Queue { queue }
+            | Command::ChangeQueue { queue, .. }
+            | Command::QueuePrecedence { queue, .. } => Some(queue),
             _ => None,
         }
     }

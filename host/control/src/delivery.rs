@@ -38,7 +38,7 @@ pub fn carry_out(
         return held.check(repair, request, say);
     }
     let opened = held.open_frontier()?;
-    let commands = JobCommands::at_rest(job, &opened.held.profile, request)?;
+    let commands = JobCommands::at_rest(&opened.admin(), request)?;
     let admin = opened.admin().sharing(commands.as_ref());
     admin.perform(request, say);
     opened.frontier().persist()?;

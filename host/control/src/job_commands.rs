@@ -3,22 +3,26 @@
 //! has stopped.
 //!
 //! - The node where a command is given checks it first, and the log gets only commands that this node can carry out.
-//! - `cluster-commands.json` has the place in the log. It is written after the effects of a command. A process that dies in between
-//!   carries the command out again, which changes nothing (`LiveOverride::command`).
+//! - `cluster-commands.json` has the place in the log. It is written after the effects of a command are on disk. A process that dies in
+//!   between carries the command out again, which changes nothing (`LiveOverride::command`).
+//! - A command that fails holds up those behind it, except pauses, resumptions and stops (`carry_out.rs`).
 //! - Overrides have numbers of their own in each directory. In the log they have the place of the command that made them.
 //! - Components travel through the job's object store.
 
+mod carry_out;
 mod process;
 mod questions;
 mod state;
+#[cfg(test)]
+mod tests;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use opilio_cluster::{
-    Cluster, ClusterConfig, ClusterConnection, ClusterError, ClusterJob, CommandReader, JobCommand,
-    MemberScope, StoredFile,
+    Cluster, ClusterConfig, ClusterConnection, ClusterError, ClusterJob, MemberScope, StoredFile,
 };
 use opilio_crawl::{JobMembership, JobPart};
 use opilio_job::overrides::{self, LiveOverride};
@@ -27,12 +31,12 @@ use serde::{Deserialize, Serialize};
 use tokio::runtime::{Handle, Runtime};
 
 pub(crate) use process::{begin, end, keep, tell_end};
-pub(super) use questions::other_part;
+pub(super) use questions::elsewhere;
+pub(crate) use state::CommandState;
 
-use self::state::CommandState;
 use super::admin::CommandOrigin;
 use super::delivery::profile;
-use super::perform::{Say, done};
+use super::perform::{Say, done, read_uri};
 use super::{
     Author, ClusterFile, Command, CommandRequest, CommandResponse, ControlError, ErrorKind,
     JobAdmin, OverrideChange,
@@ -51,6 +55,12 @@ pub(crate) struct JobCommands {
     runtime: Option<Runtime>,
     /// Held while commands are carried out, so that each is carried out once.
     turn: Mutex<()>,
+    /// Place of the last command that was given before the process of the part began; 0 for none.
+    given_before: u64,
+    /// `true` if the process before has not ended in good order.
+    has_died: AtomicBool,
+    /// The command that has begun and is not noted as carried out; 0 for none.
+    unfinished: AtomicU64,
 }
 
 /// A command in the log.
@@ -75,30 +85,40 @@ enum NotNow {
 impl JobCommands {
     /// The commands of a job that this process runs.
     pub(crate) fn of(membership: &JobMembership, directory: &Path) -> JobCommands {
+        let (job, part) = (membership.job().clone(), membership.part().clone());
+        let mut commands = JobCommands::new(job, part, directory, Handle::current());
+        commands.given_before = membership.commands_before();
+        commands
+    }
+
+    fn new(job: ClusterJob, part: JobPart, directory: &Path, handle: Handle) -> JobCommands {
         JobCommands {
-            job: membership.job().clone(),
-            part: membership.part().clone(),
+            job,
+            part,
             directory: directory.to_owned(),
-            handle: Handle::current(),
+            handle,
             runtime: None,
             turn: Mutex::default(),
+            given_before: 0,
+            has_died: AtomicBool::new(false),
+            unfinished: AtomicU64::new(0),
         }
     }
 
-    /// The commands of a job that no process runs, in this directory; `None` if the command does not concern other nodes.
+    /// The commands of a job that no process runs; `None` if the command does not concern other nodes.
     ///
     /// # Errors
     /// The cluster has no such job, or NATS fails.
     pub(crate) fn at_rest(
-        directory: &Path,
-        profile: &Profile,
+        admin: &JobAdmin<'_>,
         request: &CommandRequest,
     ) -> Result<Option<JobCommands>, ControlError> {
+        let directory = admin.job;
         let part = JobPart::read(directory);
         let part = part.map_err(|problem| ControlError::file(directory, &problem))?;
         let concerns_others = |part: &JobPart| {
             let command = &request.command;
-            command.is_for_all_nodes() || other_part(part, profile, command).is_some()
+            command.is_for_all_nodes() || elsewhere(admin, part, command).is_some()
         };
         let Some(part) = part.filter(|part| !request.only_here && concerns_others(part)) else {
             return Ok(None);
@@ -123,14 +143,11 @@ impl JobCommands {
             ClusterJob::open(&members.ok_or_else(unknown)?, &name).await
         });
         match job {
-            Ok(job) => Ok(Some(JobCommands {
-                job,
-                part,
-                directory: directory.to_owned(),
-                handle,
-                runtime: Some(runtime),
-                turn: Mutex::default(),
-            })),
+            Ok(job) => {
+                let mut commands = JobCommands::new(job, part, directory, handle);
+                commands.runtime = Some(runtime);
+                Ok(Some(commands))
+            }
             Err(problem) => {
                 runtime.shutdown_background();
                 Err(problem)
@@ -158,7 +175,7 @@ impl JobCommands {
             return admin.perform_here(request, say);
         }
         let problem = match self.send(admin, request, &live, say) {
-            Ok(sequence) => match self.carry_out_through(admin, sequence, say) {
+            Ok(sequence) => match self.carry_out_given(admin, request, sequence, say) {
                 Ok(()) => return,
                 Err(NotNow::Ending) => {
                     let result = format!(
@@ -181,6 +198,27 @@ impl JobCommands {
         let logged = admin.log_action(None, &request.by, &request.command, &refused);
         if let Some(ControlError { fault, message }) = refused.err().or(logged.err()) {
             say(CommandResponse::Refused { fault, message });
+        }
+    }
+
+    /// Carries out a command that this node has put into the log, and those before it. If one of these fails, a pause, a resumption or
+    /// a stop does not wait for it.
+    fn carry_out_given(
+        &self,
+        admin: &JobAdmin<'_>,
+        request: &CommandRequest,
+        sequence: u64,
+        say: Say<'_>,
+    ) -> Result<(), NotNow> {
+        if request.command == Command::Resume {
+            // Also the pause of this node ends, for instance one of an alert. It holds until the log has the command.
+            drop(admin.pause(false, &mut |_| true));
+        }
+        match self.carry_out_through(admin, sequence, say) {
+            Err(NotNow::Failed(problem)) if request.command.needs_no_turn() => {
+                self.carry_out_ahead_through(admin, sequence, &problem, say)
+            }
+            carried_out => carried_out,
         }
     }
 
@@ -238,8 +276,7 @@ impl JobCommands {
                 *sha256 = Some(obtained.sha256().to_string());
                 component = Some(self.wait(self.job.store_file(obtained.bytes()))?);
             }
-            // Also the pause of this node ends, for instance one of an alert.
-            Command::Resume => drop(trial.pause(false, &mut |_| true)),
+            Command::RemoveSeed { uri } => trial.must_be_seed(&read_uri(uri)?)?,
             _ => {}
         }
         self.log(by.clone(), command, component)
@@ -262,148 +299,6 @@ impl JobCommands {
         let json = serde_json::to_vec(&logged);
         let json = json.map_err(|problem| ControlError::failure(&problem))?;
         self.wait(self.job.send_command(&json))
-    }
-
-    /// Carries out all commands up to this one, whose answers go to `say`.
-    fn carry_out_through(
-        &self,
-        admin: &JobAdmin<'_>,
-        through: u64,
-        say: Say<'_>,
-    ) -> Result<(), NotNow> {
-        let mut state = self.state()?;
-        let mut reader = self.wait(CommandReader::open(&self.job, state.carried_out))?;
-        while state.carried_out < through {
-            let next = self.wait(reader.next())?;
-            match next.sequence == through {
-                true => self.carry_out(admin, &next, &mut state, say)?,
-                false => self.carry_out(admin, &next, &mut state, &mut |_| true)?,
-            }
-        }
-        if let Err(problem) = self.wait(self.job.note_applied(state.carried_out)) {
-            tracing::warn!("{problem}");
-        }
-        Ok(())
-    }
-
-    /// Carries out the command that follows those that were carried out.
-    fn carry_out(
-        &self,
-        admin: &JobAdmin<'_>,
-        next: &JobCommand,
-        state: &mut CommandState,
-        say: Say<'_>,
-    ) -> Result<(), NotNow> {
-        let sequence = next.sequence;
-        let logged: LoggedCommand = serde_json::from_slice(&next.command).map_err(|_| {
-            ControlError::new(
-                ErrorKind::Failure,
-                format!(
-                    "command {sequence} of the job is of another version: run the same version of Opilio on all nodes"
-                ),
-            )
-        })?;
-        let running = admin.running;
-        if running.is_some_and(|running| running.stop.is_asked()) {
-            return Err(NotNow::Ending);
-        }
-        let by = match logged.part == self.part.part {
-            true => logged.by,
-            false => of_other_node(&logged.by, &logged.part),
-        };
-        match logged.command {
-            command @ (Command::Pause | Command::Resume) => {
-                state.is_paused = command == Command::Pause;
-                if let Some(running) = running {
-                    running.live.pause_everywhere(state.is_paused);
-                }
-                let words = match state.is_paused {
-                    true => "pausing on all nodes; no new fetches start, current fetches finish",
-                    false => "resumed on all nodes",
-                };
-                finish(admin, &by, &command, words, say)?;
-            }
-            Command::Stop => {
-                let words = match running {
-                    Some(running) => {
-                        running.stop.stop();
-                        "stopping on all nodes; current fetches finish; `opilio crawl JOB` on each node resumes the job"
-                    }
-                    None => "stopping on all nodes; no process runs the job here",
-                };
-                finish(admin, &by, &Command::Stop, words, say)?;
-            }
-            command if !command.is_for_all_nodes() => {
-                tracing::warn!(
-                    "command {sequence} of the job is not one for all nodes; it is passed over"
-                );
-            }
-            command => {
-                let guard = match command.queues_uris() {
-                    true => running.map(|running| running.live.hand()),
-                    false => None,
-                };
-                if matches!(guard, Some(None)) {
-                    return Err(NotNow::Ending);
-                }
-                let component = logged.component.map(|stored| {
-                    let file = format!("component of command {sequence}");
-                    self.wait(self.job.read_stored(&file, &stored))
-                });
-                let component = component.transpose()?;
-                let origin = CommandOrigin::Log {
-                    sequence,
-                    component: component.as_deref(),
-                };
-                let profile = current_profile(admin)?;
-                let request = CommandRequest {
-                    by,
-                    command: self.with_own_numbers(command)?,
-                    only_here: true,
-                };
-                let mut failed = None;
-                admin
-                    .with(&profile, origin)
-                    .perform_here(&request, &mut |answer| {
-                        if let CommandResponse::Refused {
-                            fault: fault @ ErrorKind::Failure,
-                            message,
-                        } = &answer
-                        {
-                            failed = Some(ControlError::new(*fault, message.clone()));
-                            return true;
-                        }
-                        say(answer)
-                    });
-                if let Some(problem) = failed {
-                    return Err(NotNow::Failed(problem));
-                }
-            }
-        }
-        state.carried_out = sequence;
-        Ok(state.write(&self.directory)?)
-    }
-
-    /// Returns a command of the log with the numbers that overrides have in this directory. One that is not there gets a number that
-    /// no override has, so that the command is refused.
-    fn with_own_numbers(&self, mut command: Command) -> Result<Command, ControlError> {
-        let Command::ChangeOverride { id, change, .. } = &mut command else {
-            return Ok(command);
-        };
-        let live = overrides::read(&self.directory)
-            .map_err(|problem| ControlError::file(&self.directory, &problem))?;
-        let own = |shared: u64| {
-            let known = live.iter().find(|one| one.command == Some(shared));
-            known.map_or(0, |one| one.id)
-        };
-        *id = own(*id);
-        if let OverrideChange::Move {
-            before: Some(before),
-        } = change
-        {
-            *before = own(*before);
-        }
-        Ok(command)
     }
 
     fn state(&self) -> Result<CommandState, ControlError> {
@@ -480,20 +375,6 @@ fn check(
     checked.map(drop)
 }
 
-/// Logs a command that was carried out, and answers it.
-fn finish(
-    admin: &JobAdmin<'_>,
-    by: &Author,
-    command: &Command,
-    words: &str,
-    say: Say<'_>,
-) -> Result<(), ControlError> {
-    admin.log_action(None, by, command, &Ok(words.to_owned()))?;
-    done(words, say);
-    say(CommandResponse::End);
-    Ok(())
-}
-
 /// Waits for an answer of NATS. The caller may be a thread of any runtime.
 fn wait<T: Send>(
     handle: &Handle,
@@ -520,33 +401,4 @@ fn not_given(problem: &ClusterError) -> ControlError {
         false => ErrorKind::State,
     };
     ControlError::new(fault, opilio_stacks::chain(problem))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn commands_in_the_log_are_read_again() {
-        let logged = LoggedCommand {
-            by: Author {
-                user: "lena".to_owned(),
-                pid: 7,
-            },
-            part: "a".to_owned(),
-            command: Command::ReplacePlugin {
-                plugin: "html".to_owned(),
-                component: "/html.wasm".to_owned(),
-                sha256: None,
-                settings: None,
-            },
-            component: Some(StoredFile {
-                sha256: "00".to_owned(),
-                bytes: 3,
-            }),
-        };
-        let json = serde_json::to_vec(&logged).unwrap();
-        let again: LoggedCommand = serde_json::from_slice(&json).unwrap();
-        assert_eq!(again, logged);
-    }
 }

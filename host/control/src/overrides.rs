@@ -3,10 +3,11 @@
 //! Overrides of the profile are fixed. They come first. Live overrides are those that operators have made since
 //! ([`opilio_job::overrides`]); the last one that matches wins.
 
+use std::io;
 use std::path::Path;
 
 use jiff::Timestamp;
-use opilio_job::history::{Changed, OverrideAction};
+use opilio_job::history::{self, Change, Changed, OverrideAction};
 use opilio_job::overrides::{self, LiveOverride};
 use opilio_job::profile::TrialChange;
 use opilio_profile::{MatchFile, Origin, SettingInText, WrittenOverride, dotted_key, toml_value};
@@ -123,9 +124,9 @@ impl JobAdmin<'_> {
         let _changing = running.map(|running| running.live.changing());
         let before = self.live_overrides()?;
         let command = self.origin.sequence();
-        if command.is_some() && before.iter().any(|one| one.command == command) {
-            // The process died before it had noted the command as carried out.
-            return Ok("the override was made before".to_owned());
+        let is_of_command = |one: &&LiveOverride| command.is_some() && one.command == command;
+        if let Some(made) = before.iter().find(is_of_command) {
+            return self.complete_override(made, said);
         }
         let mut after = before.clone();
         after.push(LiveOverride {
@@ -145,6 +146,38 @@ impl JobAdmin<'_> {
             said: said.to_vec(),
         };
         self.revise(revision, (by, request.reason), request.only_check, say)
+    }
+
+    /// Completes a command of a shared job that has made an override before, and was not noted as carried out: the process died, or a
+    /// later step failed.
+    fn complete_override(
+        &self,
+        made: &LiveOverride,
+        said: &[SettingInText],
+    ) -> Result<String, ControlError> {
+        let path = self.job.join(history::FILE);
+        let failed = |problem: io::Error| ControlError::file(&path, &problem);
+        let known = history::read(self.job).map_err(failed)?;
+        if !known.iter().any(|change| change.number == made.id) {
+            let change = Change {
+                number: made.id,
+                at: made.at,
+                by: made.by.clone(),
+                reason: made.reason.clone(),
+                what: Changed::Override {
+                    id: made.id,
+                    action: OverrideAction::Add,
+                    toml: made.toml.clone(),
+                },
+            };
+            history::add(self.job, &change).map_err(failed)?;
+        }
+        let changed: Vec<SettingChanged> = said.iter().map(|one| changed(one, None)).collect();
+        Ok(format!(
+            "override {}, which was made before: {}",
+            made.id,
+            words_of(&changed)
+        ))
     }
 
     /// Changes a live override.

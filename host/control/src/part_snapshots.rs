@@ -315,11 +315,11 @@ impl Publisher {
             running.context.finish_left_files()?;
             let profile = running.context.current();
             let admin = running.admin(&profile);
-            let frontier = admin.copied_frontier()?;
-            let changes = frontier.changes();
+            let state = admin.copied_state()?;
+            let changes = state.frontier.changes();
             let job = running.job.clone();
             let made = Timestamp::now();
-            let written = admin.write_checkpoint(&directory, job, made, true, frontier)?;
+            let written = admin.write_checkpoint(&directory, job, made, true, state)?;
             Ok((written, changes))
         })
         .await

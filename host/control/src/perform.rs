@@ -9,7 +9,7 @@ use opilio_frontier::{
 use opilio_uri::{HopPath, Uri, UriError};
 
 use super::admin::CommandOrigin;
-use super::job_commands::other_part;
+use super::job_commands::elsewhere;
 use super::settings::SetRequest;
 use super::{
     Author, Command, CommandRequest, CommandResponse, ControlError, CrawlState, ErrorKind,
@@ -36,8 +36,8 @@ pub(super) const PART_PAUSE: Duration = Duration::from_millis(1);
 pub(super) type Say<'s> = &'s mut dyn FnMut(CommandResponse) -> bool;
 
 impl JobAdmin<'_> {
-    /// Carries out a command: on all nodes if it is for all nodes of a shared job, or on the node with the site of its URI. The last
-    /// answer is [`CommandResponse::End`] or [`CommandResponse::Refused`].
+    /// Carries out a command: on all nodes if it is for all nodes of a shared job, or on the node with the site of its URI or with its
+    /// queue. The last answer is [`CommandResponse::End`] or [`CommandResponse::Refused`].
     pub(super) fn perform(&self, request: &CommandRequest, say: Say<'_>) {
         let Some(commands) = self.commands.filter(|_| !request.only_here) else {
             return self.perform_here(request, say);
@@ -45,8 +45,8 @@ impl JobAdmin<'_> {
         if request.command.is_for_all_nodes() {
             return commands.give(self, request, say);
         }
-        match other_part(commands.part(), self.profile, &request.command) {
-            Some(part) => commands.ask(&part, request, say),
+        match elsewhere(self, commands.part(), &request.command) {
+            Some(place) => commands.ask(&place, request, say),
             None => self.perform_here(request, say),
         }
     }

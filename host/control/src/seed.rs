@@ -29,10 +29,7 @@ impl JobAdmin<'_> {
         let is_struck = strike(self.job, seed)
             .map_err(|(path, problem)| ControlError::file(&path, &problem))?;
         if !is_seed && !is_struck && !was_struck {
-            return Err(ControlError::new(
-                ErrorKind::State,
-                format!("{seed} is not a seed of the job; its seeds.txt lists the seeds"),
-            ));
+            return Err(not_a_seed(seed));
         }
         if let Some(running) = self.running {
             let prefixes = prefixes(self.job)
@@ -67,6 +64,25 @@ impl JobAdmin<'_> {
         }
         Ok(done(&result, say))
     }
+
+    /// Fails if [`Self::remove_seed`] would refuse a URI, because it is not a seed of the job.
+    pub(super) fn must_be_seed(&self, seed: &Uri) -> Result<(), ControlError> {
+        let mut listed = self.profile.seeds.list.iter();
+        let is_seed = listed.any(|listed| listed.uri == *seed)
+            || directory::removed_seeds(self.job).contains(seed.as_str());
+        let record = self.frontier().record(seed)?;
+        match is_seed || record.is_some_and(|record| record.seed) {
+            true => Ok(()),
+            false => Err(not_a_seed(seed)),
+        }
+    }
+}
+
+fn not_a_seed(seed: &Uri) -> ControlError {
+    ControlError::new(
+        ErrorKind::State,
+        format!("{seed} is not a seed of the job; its seeds.txt lists the seeds"),
+    )
 }
 
 type FileError = (std::path::PathBuf, io::Error);

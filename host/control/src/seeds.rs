@@ -124,7 +124,9 @@ impl JobAdmin<'_> {
             known: (seeds.list.len() - new.len()) as u64,
             notices: Vec::new(),
         };
-        if new.is_empty() && new_prefixes == 0 {
+        let is_logged = self.origin.sequence().is_some();
+        let is_known = new.is_empty() && new_prefixes == 0;
+        if is_known && !is_logged {
             return Ok(added);
         }
         let notices = self
@@ -134,22 +136,9 @@ impl JobAdmin<'_> {
         if self.origin.is_trial() {
             return Ok(added);
         }
-        let lines = crawl::seed_lines(&Seeds {
-            list: new.clone(),
-            surt_prefixes: seeds
-                .surt_prefixes
-                .iter()
-                .filter(|prefix| !prefixes.contains(*prefix))
-                .cloned()
-                .collect(),
-        });
-        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-        let what = Changed::AddSeeds { seeds: lines };
-        let number = self.keep((by, None), Timestamp::now(), what, |_, job| {
-            directory::add_seeds(job, &text)?;
-            directory::restore_removed(job, &new)
-        })?;
-        added.number = Some(number);
+        if !is_known {
+            added.number = Some(self.keep_seeds(&new, seeds, &prefixes, by)?);
+        }
         if let Some(running) = self.running {
             let profile = changed_profile(self.job, None)
                 .map_err(|problem| ControlError::failure(&problem))?;
@@ -162,12 +151,14 @@ impl JobAdmin<'_> {
                 .map_err(|problem| ControlError::failure(&problem))?;
         }
         // All nodes of a shared job get the command: each takes its own seeds.
-        let part = match self.origin.sequence() {
-            Some(_) => queues_of_job(self.job, self.profile)
+        let part = match is_logged {
+            true => queues_of_job(self.job, self.profile)
                 .map_err(|problem| ControlError::file(self.job, &problem))?,
-            None => None,
+            false => None,
         };
-        for batch in new.chunks(BATCH) {
+        // An attempt before may have kept the seeds and failed then. Known seeds stay as they are.
+        let scheduled = if is_logged { &seeds.list } else { &new };
+        for batch in scheduled.chunks(BATCH) {
             let candidates = batch
                 .iter()
                 .map(|seed| crawl::seed_candidate(self.profile, &seed.uri))
@@ -177,6 +168,31 @@ impl JobAdmin<'_> {
         }
         self.nudge();
         Ok(added)
+    }
+
+    /// Keeps the new seeds and prefixes among these seeds. Returns the number of the change. `prefixes` are those that the job has.
+    fn keep_seeds(
+        &self,
+        new: &[Seed],
+        seeds: &Seeds,
+        prefixes: &HashSet<String>,
+        by: &Author,
+    ) -> Result<u64, ControlError> {
+        let lines = crawl::seed_lines(&Seeds {
+            list: new.to_vec(),
+            surt_prefixes: seeds
+                .surt_prefixes
+                .iter()
+                .filter(|prefix| !prefixes.contains(*prefix))
+                .cloned()
+                .collect(),
+        });
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let what = Changed::AddSeeds { seeds: lines };
+        self.keep((by, None), Timestamp::now(), what, |_, job| {
+            directory::add_seeds(job, &text)?;
+            directory::restore_removed(job, new)
+        })
     }
 
     /// Lists the seeds in the order in which they came, with the outcome of each.

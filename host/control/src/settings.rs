@@ -178,12 +178,14 @@ impl JobAdmin<'_> {
         };
         let words = words_of(&answer.changed);
         if !only_check && !self.origin.is_trial() {
-            let at = Timestamp::now();
-            let what = Changed::Set { toml: text.clone() };
-            let write = |number, job: &Path| {
-                changes::keep_change(job, number, &format!("# {at:.0} {by}\n{text}"))
-            };
-            answer.number = Some(self.keep((by, reason), at, what, write)?);
+            if !(self.origin.is_again() && self.is_last_change(&text)?) {
+                let at = Timestamp::now();
+                let what = Changed::Set { toml: text.clone() };
+                let write = |number, job: &Path| {
+                    changes::keep_change(job, number, &format!("# {at:.0} {by}\n{text}"))
+                };
+                answer.number = Some(self.keep((by, reason), at, what, write)?);
+            }
             self.put_in_force(accepted.loaded)?;
         }
         let number = answer.number;
@@ -192,6 +194,15 @@ impl JobAdmin<'_> {
             Some(number) => format!("change {number}: {words}"),
             None => words,
         })
+    }
+
+    /// Returns `true` if the last change of settings that the job has kept is this text.
+    fn is_last_change(&self, text: &str) -> Result<bool, ControlError> {
+        let kept = changes::changes(self.job, Path::new(""))
+            .map_err(|problem| ControlError::file(self.job, &problem))?;
+        // The first line names author and time.
+        let last = kept.last().and_then(|change| change.text.split_once('\n'));
+        Ok(last.is_some_and(|(_, kept)| kept == text))
     }
 
     /// Checks a change as a whole profile is checked, and configures the plugins that it affects. `text` is the part that the
@@ -483,6 +494,26 @@ impl JobAdmin<'_> {
             Plugins::Some(names) => names.iter().try_for_each(|name| check(Some(name))),
             _ => check(None),
         }
+    }
+
+    /// Applies everything that the directory keeps to the running crawl: settings, overrides and plugins. It completes a command that
+    /// has failed after its change was kept.
+    pub(super) fn put_kept_in_force(&self) -> Result<(), ControlError> {
+        let Some(running) = self.running else {
+            return Ok(());
+        };
+        let _changing = running.live.changing();
+        let profile =
+            changed_profile(self.job, None).map_err(|problem| ControlError::failure(&problem))?;
+        let loaded = self
+            .load(&Plugins::All, &profile)
+            .map_err(|problem| match problem {
+                Unloaded::Faults(faults) => {
+                    ControlError::new(ErrorKind::Failure, faults.to_string())
+                }
+                Unloaded::Other(problem) => problem,
+            })?;
+        self.put_in_force(loaded)
     }
 
     /// Applies the kept settings to the running crawl.

@@ -19,6 +19,7 @@ use opilio_visit::policy;
 
 use super::ControlError;
 use super::delivery::profile;
+use super::job_commands::CommandState;
 use super::part_snapshots::{SnapshotError, SnapshotManifest};
 use super::restore::{described, put_together};
 
@@ -126,7 +127,7 @@ async fn load(
     let store = Arc::new(store);
     let manifest = SnapshotManifest::download(&store, snapshot, downloaded.path()).await?;
     membership.claim(record.as_ref()).await?;
-    restore(downloaded.path(), directory, base, membership.part())?;
+    restore(downloaded.path(), directory, base, membership)?;
     let part = &membership.part().part;
     tracing::info!(
         "part {part} continues from its snapshot of {:.0}",
@@ -137,12 +138,20 @@ async fn load(
 
 /// Makes the job of a part from a checkpoint. Its first fetch of each server waits for a whole politeness delay, because the last
 /// fetches of the node before are unknown.
-fn restore(checkpoint: &Path, job: &Path, base: &Path, part: &JobPart) -> Result<(), ControlError> {
+fn restore(
+    checkpoint: &Path,
+    job: &Path,
+    base: &Path,
+    membership: &JobMembership,
+) -> Result<(), ControlError> {
     described(checkpoint)?;
     directory::make_restored(job, |growing| {
         put_together(checkpoint, growing)?;
         directory::set_base(growing, base)?;
-        let written = part.write(growing);
+        if membership.replaces_dead() {
+            CommandState::note_death(growing)?;
+        }
+        let written = membership.part().write(growing);
         written.map_err(|problem| ControlError::file(growing, &problem))?;
         let config = policy::frontier_config(&profile(growing)?.into());
         let mut frontier = Frontier::open(&growing.join("state"), config)?;

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex as StdMutex, PoisonError};
 use std::time::Duration;
 
+use opilio_cluster::control::SessionState;
 use opilio_cluster::partition::Partition;
 use opilio_cluster::{
     Availability, Cluster, ClusterConfig, ClusterConnection, ClusterError, ClusterJob, JobStorage,
@@ -37,6 +38,10 @@ pub struct JobMembership {
     node: String,
     forced: ForcedQueues,
     job: ClusterJob,
+    /// Place of the last command of the job's log that was given before this process joined; 0 for none.
+    commands_before: u64,
+    /// `true` if the process that had the part before has died.
+    replaces_dead: bool,
     pub(crate) member: Member,
     /// Number of lost sessions when the cluster last confirmed that this directory has the part.
     confirmed: AtomicU64,
@@ -135,7 +140,12 @@ impl JobMembership {
         if let Some(seeds) = seeds {
             job.check_files(&JobFiles::of(&part, profile, seeds).all())?;
         }
-        let membership = Self::enter(job, part, node, profile).await?;
+        let sessions = cluster.nodes().await?;
+        let before = sessions.iter().find(|session| session.name == part.part);
+        // A session that seems to be live keeps the process from joining, unless it ends without a word.
+        let has_died = before.is_some_and(|session| session.state != SessionState::Left);
+        let mut membership = Self::enter(job, part, node, profile).await?;
+        membership.replaces_dead = has_died;
         let record = membership.job.part(&membership.part.part).await?;
         Ok((membership, record))
     }
@@ -160,6 +170,8 @@ impl JobMembership {
         node: String,
         profile: &Profile,
     ) -> Result<JobMembership, ClusterError> {
+        // Read first: a command that is given while the process waits for an older session to end is meant for it.
+        let commands_before = job.last_command().await?;
         // Its events are about other nodes, which the daemon's log has.
         let joined = Member::join(job.cluster(), env!("CARGO_PKG_VERSION")).await;
         let (member, _) = joined.map_err(|error| match error {
@@ -171,6 +183,8 @@ impl JobMembership {
             part,
             node,
             job,
+            commands_before,
+            replaces_dead: false,
             member,
             confirmed: AtomicU64::new(UNCONFIRMED),
             delivered: AtomicU64::new(0),
@@ -199,6 +213,18 @@ impl JobMembership {
     #[must_use]
     pub fn job(&self) -> &ClusterJob {
         &self.job
+    }
+
+    /// Place of the last command in the job's log of commands that was given before this process joined the job; 0 if there was none.
+    #[must_use]
+    pub fn commands_before(&self) -> u64 {
+        self.commands_before
+    }
+
+    /// Returns `true` if this process has taken the part over from a process that has not ended in good order.
+    #[must_use]
+    pub fn replaces_dead(&self) -> bool {
+        self.replaces_dead
     }
 
     /// Returns `true` if the process has the part now: it may issue URIs, send links, and write to the store.

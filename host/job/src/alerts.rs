@@ -85,6 +85,8 @@ pub enum AlertKind {
     Handover,
     /// Pages could not be rendered: Chromium is missing, does not start, or fails. They are archived as fetched.
     Browser,
+    /// A command that was given to all nodes of a shared crawl fails on this one, and later commands wait for it. It is tried again.
+    Commands,
     /// The crawl has ended because of an error.
     Halted,
 }
@@ -118,7 +120,7 @@ impl Alert {
 
 impl AlertKind {
     /// All kinds.
-    pub const ALL: [AlertKind; 12] = [
+    pub const ALL: [AlertKind; 13] = [
         AlertKind::DiskLow,
         AlertKind::FaultRate,
         AlertKind::FailureRate,
@@ -130,6 +132,7 @@ impl AlertKind {
         AlertKind::Checkpoint,
         AlertKind::Handover,
         AlertKind::Browser,
+        AlertKind::Commands,
         AlertKind::Halted,
     ];
 
@@ -147,6 +150,7 @@ impl AlertKind {
             AlertKind::Checkpoint => "checkpoint",
             AlertKind::Handover => "handover",
             AlertKind::Browser => "browser",
+            AlertKind::Commands => "commands",
             AlertKind::Halted => "halted",
         }
     }

@@ -90,7 +90,8 @@ pub fn read(job: &Path) -> io::Result<Vec<Change>> {
 
 /// Returns the number of the next change.
 pub fn next_number(job: &Path) -> io::Result<u64> {
-    let told = read(job)?.last().map_or(0, |change| change.number);
+    // A change that was listed late has a smaller number than those before it.
+    let told = read(job)?.iter().map(|change| change.number).max();
     // A change that a killed process wrote but did not list counts, too.
     let live = overrides::read(job)?;
     let mut kept = live.iter().map(|one| one.id).max().unwrap_or(0);
@@ -103,7 +104,7 @@ pub fn next_number(job: &Path) -> io::Result<u64> {
             kept = kept.max(number.unwrap_or(0));
         }
     }
-    Ok(told.max(kept) + 1)
+    Ok(told.unwrap_or(0).max(kept) + 1)
 }
 
 /// Adds a change. It is on disk when this returns.
@@ -141,5 +142,8 @@ mod tests {
         fs::write(&file, torn).unwrap();
         add(job.path(), &change(3)).unwrap();
         assert_eq!(read(job.path()).unwrap(), [change(1), change(3)]);
+        // One that is listed late does not give a number away twice.
+        add(job.path(), &change(2)).unwrap();
+        assert_eq!(next_number(job.path()).unwrap(), 4);
     }
 }

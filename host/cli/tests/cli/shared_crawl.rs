@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use opilio_control::{Author, Command, CommandRequest, carry_out};
 use opilio_stories::{captures, html, until};
 use opilio_test_nats::NatsServer;
 use opilio_test_web::{Gate, Reply, SeenRequest, Web};
@@ -369,6 +370,71 @@ async fn operators_commands_act_on_all_nodes_once_and_survive_restarts() {
         "{refused:?}"
     );
     assert_eq!(changes(&home_a), all);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_has_paused_by_itself_stays_paused_if_nats_does_not_take_the_resumption() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let gate = Gate::closed();
+    let web = held_web(&[("/4.html", &gate)]).await;
+    let home_a = home(&server, &web, "a");
+    let mut a = crawl(&home_a);
+    until("it crawls", || !web.requests().is_empty()).await;
+    // As alerts and crawl windows do.
+    let pause = CommandRequest {
+        by: Author::default(),
+        command: Command::Pause,
+        only_here: true,
+    };
+    carry_out(&home_a.job(), &pause, &mut |_| true).unwrap();
+    let is_paused = || state(&home_a).starts_with("paus");
+    assert!(is_paused());
+    drop(server);
+    let refused = home_a.run(&["job", "resume", "job"]);
+    assert_ne!(refused.code, 0, "{refused:?}");
+    assert!(is_paused());
+    a.signal("KILL");
+    a.wait();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_fails_on_one_node_is_an_alert_and_holds_up_no_pause_and_no_stop() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let gate = Gate::closed();
+    let web = held_web(&[("/4.html", &gate)]).await;
+    let (home_a, home_b) = (home(&server, &web, "a"), home(&server, &web, "b"));
+    let homes = [&home_a, &home_b];
+    let (mut a, mut b) = (crawl(&home_a), crawl(&home_b));
+    until("both crawl", || web.requests().len() >= 2 * SITES).await;
+
+    // A folder in the place of the file, as a full disk would do.
+    let file = home_b.job().join("added-seeds.txt");
+    std::fs::create_dir(&file).unwrap();
+    let new = web.url(&host(0), "/new.html");
+    let add = ["job", "seeds", "job", "--add", &new];
+    home_a.run(&add).code(0);
+    let alerts = || home_b.run(&["job", "alerts", "job"]).out;
+    until("it is an alert", || alerts().contains("commands")).await;
+    home_a.run(&["job", "pause", "job"]).code(0);
+    let are_paused = || homes.map(state).iter().all(|it| it.starts_with("paus"));
+    until("both pause", are_paused).await;
+    home_b.run(&["job", "stop", "job"]).code(0);
+    gate.open();
+    assert_eq!((a.wait(), b.wait()), (0, 0));
+
+    std::fs::remove_dir(&file).unwrap();
+    let (mut a, mut b) = (crawl(&home_a), crawl(&home_b));
+    until("both pause from their start", are_paused).await;
+    assert!(file.is_file());
+    home_a.run(&["job", "resume", "job"]).code(0);
+    assert_eq!((a.wait(), b.wait()), (0, 0));
+    let mut fetched = pages(&home_a.job());
+    fetched.extend(pages(&home_b.job()));
+    assert!(fetched.contains_key(&new), "{fetched:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

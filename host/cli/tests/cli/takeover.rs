@@ -306,6 +306,33 @@ async fn the_part_of_a_lost_machine_is_taken_over_and_no_page_is_missing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_stop_that_a_lost_machine_did_not_get_ends_the_process_that_takes_its_part_over() {
+    let Some(world) = World::new().await else {
+        return;
+    };
+    let (one, two) = (world.machine("a"), world.machine("b"));
+    let mut a = one.crawl("job", &[]);
+    let mut b = two.crawl("job", &[]);
+    until("all sites are held", || world.held() == SITES).await;
+    one.until_saved("job", "a").await;
+    a.signal("KILL");
+    a.wait();
+    two.home.run(&["job", "stop", "job"]).code(0);
+    world.gate.open();
+    assert_eq!(b.wait(), 0);
+
+    let requests = world.web.requests().len();
+    let mut taken = two.crawl("taken", &["--take-over", "a"]);
+    assert_eq!(taken.wait(), 0);
+    assert_eq!(world.web.requests().len(), requests);
+    // The next start is an operator's.
+    let mut taken = two.home.start(&["crawl", "taken"]);
+    let mut b = two.home.start(&["crawl", "job"]);
+    assert_eq!((taken.wait(), b.wait()), (0, 0));
+    world.has_every_page_once();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_process_whose_part_was_taken_over_fetches_and_writes_nothing() {
     let Some(world) = World::new().await else {
         return;

@@ -2,18 +2,43 @@
 //! as they come.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use opilio_cluster::CommandReader;
+use opilio_cluster::{CommandReader, JobCommand};
 use opilio_job::End;
+use opilio_job::alerts::{AlertKind, Severity};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
+use super::carry_out::described;
 use super::state::CommandState;
-use super::{JobCommands, LoggedCommand, NotNow};
+use super::{JobCommands, NotNow};
 use crate::{Author, Command, ControlError, ErrorKind, Running};
 
 /// Pause after a failure of NATS, or of a command, for instance because the disk is full.
 const RETRY: Duration = Duration::from_secs(10);
+
+/// A command that has failed, and that those behind it wait for.
+struct HeldUp {
+    sequence: u64,
+    /// Its description.
+    command: String,
+    why: ControlError,
+    /// Time at which it is tried again.
+    retry: Instant,
+}
+
+impl HeldUp {
+    /// Message for the operator.
+    fn words(&self) -> String {
+        let HeldUp { command, why, .. } = self;
+        format!(
+            "{command} fails on this node, and those behind it wait: {why}; remove the cause, it is tried again every {} seconds; pauses, resumptions and stops act at once",
+            RETRY.as_secs()
+        )
+    }
+}
 
 impl JobCommands {
     /// Carries out the commands that were given while no process ran the job here, before it fetches anything. A stop counts if the
@@ -22,6 +47,8 @@ impl JobCommands {
         let _turn = self.turn();
         let mut state = self.state()?;
         let has_died = std::mem::replace(&mut state.is_running, true);
+        // For commands that NATS delivers only later.
+        self.has_died.store(has_died, Ordering::Release);
         state.write(&self.directory)?;
         if state.is_paused {
             running.live.pause_everywhere(true);
@@ -38,14 +65,13 @@ impl JobCommands {
         let admin = running.admin(&profile);
         while state.carried_out < last {
             let next = self.wait(reader.next())?;
-            let is_stop = serde_json::from_slice::<LoggedCommand>(&next.command)
-                .is_ok_and(|logged| logged.command == Command::Stop);
-            if is_stop && !has_died {
-                state.carried_out = next.sequence;
-                state.write(&self.directory)?;
-                continue;
+            match self.carry_out(&admin, &next, &mut state, &mut |_| true) {
+                Err(NotNow::Failed(why)) => {
+                    self.carry_out_ahead_through(&admin, last, &why, &mut |_| true)?;
+                    return Err(NotNow::Failed(why));
+                }
+                carried_out => carried_out?,
             }
-            self.carry_out(&admin, &next, &mut state, &mut |_| true)?;
         }
         Ok(self.wait(self.job.note_applied(last))?)
     }
@@ -58,34 +84,93 @@ impl JobCommands {
     ) -> Result<(), NotNow> {
         let state = self.state()?;
         let mut reader = CommandReader::open(&self.job, state.carried_out).await?;
+        let mut held_up: Option<HeldUp> = None;
         loop {
             let next = tokio::select! {
                 biased;
                 // Resolves when the sender is dropped.
                 _ = ended.changed() => return Ok(()),
+                () = until_retry(held_up.as_ref()) => {
+                    let state = self.state()?;
+                    reader = CommandReader::open(&self.job, state.carried_out).await?;
+                    let failed = held_up.take();
+                    // An operator's command may have carried it out meanwhile.
+                    if failed.is_some_and(|failed| state.carried_out >= failed.sequence) {
+                        running.context.clear(AlertKind::Commands, "");
+                    }
+                    continue;
+                }
                 next = reader.next() => next?,
             };
-            let (commands, running, sequence) = (self.clone(), running.clone(), next.sequence);
+            let (sequence, command) = (next.sequence, described(&next));
+            let why = held_up.as_ref().map(|failed| copy_of(&failed.why));
+            let (commands, process) = (self.clone(), running.clone());
             let carried_out = tokio::task::spawn_blocking(move || {
-                let _turn = commands.turn();
-                let mut state = commands.state()?;
-                if state.carried_out >= next.sequence {
-                    return Ok(());
-                }
-                let profile = running.context.current();
-                let admin = running.admin(&profile);
-                commands.carry_out(&admin, &next, &mut state, &mut |_| true)
+                commands.carry_out_next(&process, &next, why.as_ref())
             });
-            match carried_out.await {
-                Ok(carried_out) => carried_out?,
-                Err(panic) => {
-                    let why = format!("a command panicked: {panic}");
-                    return Err(ControlError::new(ErrorKind::Failure, why).into());
+            let carried_out = carried_out.await.unwrap_or_else(|panic| {
+                let why = format!("a command panicked: {panic}");
+                Err(ControlError::new(ErrorKind::Failure, why).into())
+            });
+            match carried_out {
+                Ok(()) if held_up.is_none() => {
+                    running.context.clear(AlertKind::Commands, "");
+                    self.job.note_applied(sequence).await?;
+                }
+                Ok(()) => {}
+                Err(NotNow::Ending) => return Err(NotNow::Ending),
+                Err(NotNow::Failed(why)) if held_up.is_none() => {
+                    let failed = HeldUp {
+                        sequence,
+                        command,
+                        why,
+                        retry: Instant::now() + RETRY,
+                    };
+                    let words = failed.words();
+                    running
+                        .context
+                        .raise(AlertKind::Commands, "", Severity::Warning, &words);
+                    held_up = Some(failed);
+                }
+                Err(NotNow::Failed(why)) => {
+                    tracing::warn!("{command}: {why}");
                 }
             }
-            self.job.note_applied(sequence).await?;
         }
     }
+
+    /// Carries out the next command of the log, unless another thread has done so. With `why`, a command before it has failed for
+    /// this reason.
+    fn carry_out_next(
+        &self,
+        running: &Running,
+        next: &JobCommand,
+        why: Option<&ControlError>,
+    ) -> Result<(), NotNow> {
+        let _turn = self.turn();
+        let mut state = self.state()?;
+        if state.carried_out >= next.sequence {
+            return Ok(());
+        }
+        let profile = running.context.current();
+        let admin = running.admin(&profile);
+        match why {
+            None => self.carry_out(&admin, next, &mut state, &mut |_| true),
+            Some(why) => self.carry_out_ahead(&admin, next, &mut state, why, &mut |_| true),
+        }
+    }
+}
+
+/// Waits until a command that has failed is to be tried again; for ever if there is none.
+async fn until_retry(failed: Option<&HeldUp>) {
+    match failed {
+        Some(failed) => tokio::time::sleep_until(failed.retry).await,
+        None => std::future::pending::<()>().await,
+    }
+}
+
+fn copy_of(problem: &ControlError) -> ControlError {
+    ControlError::new(problem.fault, problem.message.clone())
 }
 
 /// Carries out the commands that were given while no process ran the job, before the crawl begins.
@@ -96,8 +181,9 @@ pub(crate) async fn begin(running: &Running) {
     let beginning = running.clone();
     let begun = tokio::task::spawn_blocking(move || commands.begin(&beginning)).await;
     match begun {
+        Ok(Ok(())) => running.context.clear(AlertKind::Commands, ""),
         // Stopped by one of them.
-        Ok(Ok(()) | Err(NotNow::Ending)) => {}
+        Ok(Err(NotNow::Ending)) => {}
         Ok(Err(NotNow::Failed(problem))) => {
             let words = format!("commands of other nodes are not carried out yet: {problem}");
             tracing::warn!("{words}");

@@ -1,88 +1,207 @@
-//! Commands about a URI whose site another part of a shared job has: its process is asked over NATS, and answers.
+//! Commands about a URI or a queue that another part of a shared job has: its process is asked over NATS, and answers.
 
 use std::time::Duration;
 
+use jiff::Timestamp;
+use opilio_cluster::PartQuestions;
 use opilio_crawl::JobPart;
-use opilio_profile::Profile;
 use opilio_uri::Uri;
 use tokio::sync::watch;
 
 use super::{JobCommands, of_other_node};
 use crate::perform::Say;
-use crate::{Command, CommandRequest, CommandResponse, ControlError, ErrorKind, Running};
+use crate::{Command, CommandRequest, CommandResponse, ControlError, ErrorKind, JobAdmin, Running};
 
 /// Pause after a failure of NATS.
 const RETRY: Duration = Duration::from_secs(10);
 
+/// Pause between two looks at the session of the process.
+const SESSION_PAUSE: Duration = Duration::from_millis(100);
+
 impl JobCommands {
     /// Has another part carry out a command. Its answers go to `say`.
-    pub(crate) fn ask(&self, part: &str, request: &CommandRequest, say: Say<'_>) {
-        let question = CommandRequest {
-            by: of_other_node(&request.by, &self.part.part),
-            ..request.clone()
+    pub(crate) fn ask(&self, place: &Elsewhere, request: &CommandRequest, say: Say<'_>) {
+        let answers = match place {
+            Elsewhere::Site { part } => self.answers_of(part, request).map_err(|problem| {
+                ControlError::new(
+                    problem.fault,
+                    format!(
+                        "the site of this URI belongs to part {part:?} of the crawl: {problem}"
+                    ),
+                )
+            }),
+            Elsewhere::Queue { queue } => self.answers_about(queue, request),
         };
-        let asked = serde_json::to_vec(&question)
-            .map_err(|problem| ControlError::failure(&problem))
-            .and_then(|question| self.wait(self.job.ask_part(part, question)))
-            .and_then(|answers| {
-                serde_json::from_slice::<Vec<CommandResponse>>(&answers)
-                    .map_err(|problem| ControlError::failure(&problem))
-            });
-        match asked {
+        match answers {
             Ok(answers) => answers.into_iter().for_each(|answer| {
                 say(answer);
             }),
             Err(ControlError { fault, message }) => {
-                let message = format!(
-                    "the site of this URI belongs to part {part:?} of the crawl: {message}"
-                );
                 say(CommandResponse::Refused { fault, message });
             }
         }
     }
 
-    /// Answers questions of other nodes about URIs of this part, until the crawl ends.
+    /// The answers of the part that has a queue. The name of a queue does not tell the part: all others are asked in turn.
+    fn answers_about(
+        &self,
+        queue: &str,
+        request: &CommandRequest,
+    ) -> Result<Vec<CommandResponse>, ControlError> {
+        let mut silent = Vec::new();
+        let own = &self.part;
+        for part in own.parts.iter().filter(|part| **part != own.part) {
+            match self.answers_of(part, request) {
+                Ok(answers) if is_unknown(&answers) => {}
+                Ok(answers) => return Ok(answers),
+                Err(problem) => silent.push(problem.message),
+            }
+        }
+        match silent.is_empty() {
+            true => Err(ControlError::new(
+                ErrorKind::Unknown,
+                format!(
+                    "queue {queue:?} not found in any part of the crawl; `opilio frontier queues JOB` lists the queues of a node"
+                ),
+            )),
+            false => Err(ControlError::new(
+                ErrorKind::State,
+                format!(
+                    "queue {queue:?} is not in this part of the crawl, and may be in one that does not answer: {}",
+                    silent.join("; ")
+                ),
+            )),
+        }
+    }
+
+    /// The answers of the process of a part.
+    fn answers_of(
+        &self,
+        part: &str,
+        request: &CommandRequest,
+    ) -> Result<Vec<CommandResponse>, ControlError> {
+        let question = CommandRequest {
+            by: of_other_node(&request.by, &self.part.part),
+            ..request.clone()
+        };
+        let question =
+            serde_json::to_vec(&question).map_err(|problem| ControlError::failure(&problem))?;
+        let answers = self.wait(self.job.ask_part(part, question))?;
+        serde_json::from_slice(&answers).map_err(|problem| ControlError::failure(&problem))
+    }
+
+    /// Answers questions of other nodes about URIs and queues of this part, until the crawl ends. While another process may have the
+    /// part, it listens to none.
     pub(super) async fn answer(&self, running: &Running, mut ended: watch::Receiver<()>) {
+        let membership = running.context.membership.clone();
+        let has_part = || membership.as_ref().is_some_and(|it| it.has_part());
         while ended.has_changed().is_ok() {
+            if !has_part() {
+                // Resolves when the sender is dropped.
+                let _ = tokio::time::timeout(SESSION_PAUSE, ended.changed()).await;
+                continue;
+            }
             let mut questions = match self.job.questions(&self.part.part).await {
                 Ok(questions) => questions,
                 Err(problem) => {
                     tracing::warn!("{problem}");
-                    // Resolves when the sender is dropped.
                     let _ = tokio::time::timeout(RETRY, ended.changed()).await;
                     continue;
                 }
             };
-            loop {
-                let question = tokio::select! {
-                    biased;
-                    _ = ended.changed() => return,
-                    question = questions.next() => question,
-                };
-                let Some(question) = question else { break };
-                let (request, running) = (question.bytes().to_vec(), running.clone());
+            let goes_on = || ended.has_changed().is_ok() && has_part();
+            answer_while(&mut questions, goes_on, |request| async move {
+                let running = running.clone();
                 let answers = tokio::task::spawn_blocking(move || answers(&request, &running));
-                match answers.await {
-                    Ok(answers) => question.answer(answers).await,
-                    Err(panic) => tracing::error!("a question of another node: {panic}"),
-                }
-            }
+                let answers = answers.await;
+                answers.inspect_err(|panic| tracing::error!("a question of another node: {panic}"))
+            })
+            .await;
         }
     }
 }
 
-/// Returns the part that has the site of a command's URI, if it is another one.
-pub(crate) fn other_part(own: &JobPart, profile: &Profile, command: &Command) -> Option<String> {
+/// Answers questions as long as `goes_on` holds. A question that comes later, or during whose answer it ceases to hold, is not answered:
+/// another process may have the part.
+pub(super) async fn answer_while<E, A: Future<Output = Result<Vec<u8>, E>>>(
+    questions: &mut PartQuestions,
+    goes_on: impl Fn() -> bool,
+    answer_to: impl Fn(Vec<u8>) -> A,
+) {
+    while goes_on() {
+        let Ok(question) = tokio::time::timeout(SESSION_PAUSE, questions.next()).await else {
+            continue;
+        };
+        // The connection was closed.
+        let Some(question) = question else { return };
+        if !goes_on() {
+            return;
+        }
+        let answer = answer_to(question.bytes().to_vec()).await;
+        if let Ok(answer) = answer
+            && goes_on()
+        {
+            question.answer(answer).await;
+        }
+    }
+}
+
+/// The place of a command's subject that is not in the part of this directory.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Elsewhere {
+    /// This part has the site of the URI.
+    Site {
+        /// Name of the part.
+        part: String,
+    },
+    /// Another part may have the queue.
+    Queue {
+        /// Name of the queue.
+        queue: String,
+    },
+}
+
+/// Returns the place of a command's subject, if it is not in this part.
+pub(crate) fn elsewhere(
+    admin: &JobAdmin<'_>,
+    own: &JobPart,
+    command: &Command,
+) -> Option<Elsewhere> {
+    if let Some(queue) = command.queue_of_part() {
+        let found = admin.frontier().queue(queue, Timestamp::now());
+        // A store that fails says so when the command is carried out.
+        return matches!(found, Ok(None)).then(|| Elsewhere::Queue {
+            queue: queue.to_owned(),
+        });
+    }
     let uri = Uri::parse_seed(command.uri_of_site()?).ok()?;
-    let part = own.part_of(profile, &uri);
-    (part != own.part).then(|| part.to_owned())
+    let part = own.part_of(admin.profile, &uri);
+    (part != own.part).then(|| Elsewhere::Site {
+        part: part.to_owned(),
+    })
+}
+
+/// Returns `true` if a part has refused a command because it does not have its subject.
+fn is_unknown(answers: &[CommandResponse]) -> bool {
+    matches!(
+        answers.last(),
+        Some(CommandResponse::Refused {
+            fault: ErrorKind::Unknown,
+            ..
+        })
+    )
+}
+
+/// Returns `true` if other parts may have this part carry out a command.
+fn is_question(command: &Command) -> bool {
+    command.uri_of_site().is_some() || command.queue_of_part().is_some()
 }
 
 /// Answers a question of another node.
 fn answers(request: &[u8], running: &Running) -> Vec<u8> {
     let mut answers = Vec::new();
     match serde_json::from_slice::<CommandRequest>(request) {
-        Ok(request) if request.command.uri_of_site().is_some() => {
+        Ok(request) if is_question(&request.command) => {
             let profile = running.context.current();
             running
                 .admin(&profile)

@@ -13,9 +13,12 @@ use crate::ControlError;
 /// The place of a directory in the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct CommandState {
-    /// The last command that was carried out; 0 for none.
+pub(crate) struct CommandState {
+    /// The last command that was carried out in the order of the log; 0 for none.
     pub(super) carried_out: u64,
+    /// The last pause, resumption or stop that was carried out before its turn, because a command before it failed; 0 for none.
+    /// Those up to it have no effect any more when their turn comes.
+    pub(super) ahead: u64,
     /// `true` if the crawl is paused on all nodes.
     pub(super) is_paused: bool,
     /// `true` from the start of a process until it has ended in good order.
@@ -24,13 +27,19 @@ pub(super) struct CommandState {
 
 impl CommandState {
     pub(super) fn read(job: &Path) -> Result<CommandState, ControlError> {
+        Ok(CommandState::kept(job)?.unwrap_or_default())
+    }
+
+    /// The place as it is kept in a directory; `None` if there is none, because no other node shares the job.
+    fn kept(job: &Path) -> Result<Option<CommandState>, ControlError> {
         let path = job.join(SHARED_COMMANDS);
         let failed = |problem| ControlError::file(&path, &problem);
         match fs::read(&path) {
             Ok(json) => serde_json::from_slice(&json)
                 .map_err(io::Error::other)
-                .map_err(failed),
-            Err(problem) if problem.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
+                .map_err(failed)
+                .map(Some),
+            Err(problem) if problem.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(problem) => Err(failed(problem)),
         }
     }
@@ -40,26 +49,95 @@ impl CommandState {
         let json = serde_json::to_vec(self).map_err(|problem| ControlError::failure(&problem))?;
         write_text(&path, json).map_err(|problem| ControlError::file(&path, &problem))
     }
+
+    /// The place for a copy of the job, which no process runs; `None` if no other node shares the job.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(crate) fn for_copy(job: &Path) -> Result<Option<CommandState>, ControlError> {
+        let kept = CommandState::kept(job)?;
+        Ok(kept.map(|state| CommandState {
+            is_running: false,
+            ..state
+        }))
+    }
+
+    /// Writes the place into a copy of the job, if there is one.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(crate) fn write_copy(copied: Option<&CommandState>, to: &Path) -> Result<(), ControlError> {
+        copied.map_or(Ok(()), |state| state.write(to))
+    }
+
+    /// Notes in a copy of a job that its process has died: stops that it had not carried out count.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub(crate) fn note_death(job: &Path) -> Result<(), ControlError> {
+        let state = CommandState {
+            is_running: true,
+            ..CommandState::read(job)?
+        };
+        state.write(job)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn state() -> CommandState {
+        CommandState {
+            carried_out: 7,
+            ahead: 9,
+            is_paused: true,
+            is_running: true,
+        }
+    }
+
     #[test]
     fn the_place_in_the_log_is_kept_and_damage_is_named() {
         let job = tempfile::tempdir().unwrap();
         let read = || CommandState::read(job.path());
         assert_eq!(read().unwrap(), CommandState::default());
-        let state = CommandState {
-            carried_out: 7,
-            is_paused: true,
-            is_running: true,
-        };
-        state.write(job.path()).unwrap();
-        assert_eq!(read().unwrap(), state);
+        state().write(job.path()).unwrap();
+        assert_eq!(read().unwrap(), state());
         fs::write(job.path().join(SHARED_COMMANDS), "{").unwrap();
         let problem = read().unwrap_err().to_string();
         assert!(problem.contains("cluster-commands.json"), "{problem}");
+    }
+
+    #[test]
+    fn no_process_runs_a_copy() {
+        let (job, copy) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        assert_eq!(CommandState::for_copy(job.path()).unwrap(), None);
+        CommandState::write_copy(None, copy.path()).unwrap();
+        assert!(!copy.path().join(SHARED_COMMANDS).exists());
+
+        state().write(job.path()).unwrap();
+        let copied = CommandState::for_copy(job.path()).unwrap();
+        CommandState::write_copy(copied.as_ref(), copy.path()).unwrap();
+        let expected = CommandState {
+            is_running: false,
+            ..state()
+        };
+        assert_eq!(CommandState::read(copy.path()).unwrap(), expected);
+
+        CommandState::note_death(copy.path()).unwrap();
+        assert_eq!(CommandState::read(copy.path()).unwrap(), state());
+    }
+
+    #[test]
+    fn a_place_of_an_earlier_version_is_read() {
+        let job = tempfile::tempdir().unwrap();
+        let json = r#"{"carried_out": 3, "is_paused": true}"#;
+        fs::write(job.path().join(SHARED_COMMANDS), json).unwrap();
+        let expected = CommandState {
+            carried_out: 3,
+            is_paused: true,
+            ..CommandState::default()
+        };
+        assert_eq!(CommandState::read(job.path()).unwrap(), expected);
     }
 }

@@ -1,0 +1,322 @@
+//! Commands of the log, carried out in the directory of a part.
+//!
+//! Commands are carried out in the order of the log. A command that fails stays, and those behind it wait. Pauses, resumptions and
+//! stops do not wait: they are carried out before their turn, in their own order, because an operator needs them most when something
+//! fails. They do not depend on settings, plugins and seeds.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use opilio_cluster::{CommandReader, JobCommand};
+use opilio_job::overrides;
+use opilio_profile::Profile;
+
+use super::state::CommandState;
+use super::{JobCommands, LoggedCommand, NotNow, current_profile, of_other_node};
+use crate::admin::CommandOrigin;
+use crate::delivery::profile;
+use crate::perform::{Say, done};
+use crate::{
+    Author, Command, CommandRequest, CommandResponse, ControlError, ErrorKind, JobAdmin,
+    OverrideChange,
+};
+
+impl LoggedCommand {
+    fn read(next: &JobCommand) -> Result<LoggedCommand, ControlError> {
+        serde_json::from_slice(&next.command).map_err(|_| {
+            ControlError::new(
+                ErrorKind::Failure,
+                format!(
+                    "command {} of the job is of another version: run the same version of Opilio on all nodes",
+                    next.sequence
+                ),
+            )
+        })
+    }
+}
+
+/// Describes a command of the log for operators: its place, its line for `job.log`, and its author.
+pub(super) fn described(next: &JobCommand) -> String {
+    let sequence = next.sequence;
+    let logged = LoggedCommand::read(next).ok();
+    let line = logged.and_then(|logged| {
+        let line = logged.command.log_line()?;
+        Some(format!(
+            "{line}, by {} on {}",
+            logged.by.name(),
+            logged.part
+        ))
+    });
+    match line {
+        Some(line) => format!("command {sequence} of the job ({line})"),
+        None => format!("command {sequence} of the job"),
+    }
+}
+
+impl JobCommands {
+    /// Carries out all commands up to this one, whose answers go to `say`.
+    pub(super) fn carry_out_through(
+        &self,
+        admin: &JobAdmin<'_>,
+        through: u64,
+        say: Say<'_>,
+    ) -> Result<(), NotNow> {
+        let mut state = self.state()?;
+        let mut reader = self.wait(CommandReader::open(&self.job, state.carried_out))?;
+        while state.carried_out < through {
+            let next = self.wait(reader.next())?;
+            match next.sequence == through {
+                true => self.carry_out(admin, &next, &mut state, say)?,
+                false => self.carry_out(admin, &next, &mut state, &mut |_| true)?,
+            }
+        }
+        if let Err(problem) = self.wait(self.job.note_applied(state.carried_out)) {
+            tracing::warn!("{problem}");
+        }
+        Ok(())
+    }
+
+    /// Carries out pauses, resumptions and stops up to this command, whose answers go to `say`, before their turn. `why` is the failure of
+    /// the command that they would have to wait for.
+    pub(super) fn carry_out_ahead_through(
+        &self,
+        admin: &JobAdmin<'_>,
+        through: u64,
+        why: &ControlError,
+        say: Say<'_>,
+    ) -> Result<(), NotNow> {
+        let mut state = self.state()?;
+        let mut at = state.carried_out.max(state.ahead);
+        let mut reader = self.wait(CommandReader::open(&self.job, at))?;
+        while at < through {
+            let next = self.wait(reader.next())?;
+            at = next.sequence;
+            match at == through {
+                true => self.carry_out_ahead(admin, &next, &mut state, why, say)?,
+                false => self.carry_out_ahead(admin, &next, &mut state, why, &mut |_| true)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Carries out the command that follows those that were carried out.
+    pub(super) fn carry_out(
+        &self,
+        admin: &JobAdmin<'_>,
+        next: &JobCommand,
+        state: &mut CommandState,
+        say: Say<'_>,
+    ) -> Result<(), NotNow> {
+        let sequence = next.sequence;
+        let logged = LoggedCommand::read(next)?;
+        must_not_end(admin)?;
+        if logged.command.needs_no_turn() {
+            let is_done = sequence <= state.ahead || self.is_past(sequence, &logged.command);
+            let words = (!is_done).then(|| take_effect(admin, &logged.command, state));
+            self.note(admin, sequence, state)?;
+            if let Some(words) = words {
+                finish(admin, &self.author(&logged), &logged.command, words, say);
+            }
+            return Ok(());
+        }
+        if logged.command.is_for_all_nodes() {
+            let is_again = self.unfinished.load(Ordering::Acquire) == sequence;
+            self.unfinished.store(sequence, Ordering::Release);
+            self.change(admin, sequence, logged, is_again, say)?;
+            // What the command has changed is on disk before its place.
+            let persisted = admin.frontier().persist();
+            persisted.map_err(ControlError::from)?;
+        } else {
+            tracing::warn!(
+                "command {sequence} of the job is not one for all nodes; it is passed over"
+            );
+        }
+        self.note(admin, sequence, state)?;
+        self.unfinished.store(0, Ordering::Release);
+        Ok(())
+    }
+
+    /// Carries out a pause, a resumption or a stop before its turn. Other commands keep their order.
+    pub(super) fn carry_out_ahead(
+        &self,
+        admin: &JobAdmin<'_>,
+        next: &JobCommand,
+        state: &mut CommandState,
+        why: &ControlError,
+        say: Say<'_>,
+    ) -> Result<(), NotNow> {
+        let sequence = next.sequence;
+        // One of another version is behind its turn at the latest when this version is gone.
+        let logged = LoggedCommand::read(next).ok();
+        let Some(logged) = logged.filter(|logged| logged.command.needs_no_turn()) else {
+            return Ok(());
+        };
+        if sequence <= state.carried_out.max(state.ahead) {
+            return Ok(());
+        }
+        must_not_end(admin)?;
+        let is_past = self.is_past(sequence, &logged.command);
+        let words = (!is_past).then(|| take_effect(admin, &logged.command, state));
+        let waits = state.carried_out + 1;
+        state.ahead = sequence;
+        state.is_running |= admin.running.is_some();
+        state.write(&self.directory)?;
+        if let Some(words) = words {
+            let words = format!("{words}; command {waits} of the job still waits here: {why}");
+            finish(admin, &self.author(&logged), &logged.command, &words, say);
+        }
+        Ok(())
+    }
+
+    /// Changes the job's settings, plugins or seeds.
+    fn change(
+        &self,
+        admin: &JobAdmin<'_>,
+        sequence: u64,
+        logged: LoggedCommand,
+        is_again: bool,
+        say: Say<'_>,
+    ) -> Result<(), NotNow> {
+        let by = self.author(&logged);
+        let guard = match logged.command.queues_uris() {
+            true => admin.running.map(|running| running.live.hand()),
+            false => None,
+        };
+        if matches!(guard, Some(None)) {
+            return Err(NotNow::Ending);
+        }
+        let component = logged.component.map(|stored| {
+            let file = format!("component of command {sequence}");
+            self.wait(self.job.read_stored(&file, &stored))
+        });
+        let component = component.transpose()?;
+        let origin = CommandOrigin::Log {
+            sequence,
+            component: component.as_deref(),
+            is_again,
+        };
+        let profile: Arc<Profile> = match is_again {
+            // The attempt before may have kept its change without putting it into effect.
+            true => Arc::new(profile(admin.job)?),
+            false => current_profile(admin)?,
+        };
+        let request = CommandRequest {
+            by,
+            command: self.with_own_numbers(logged.command)?,
+            only_here: true,
+        };
+        let mut failed = None;
+        let changing = admin.with(&profile, origin);
+        changing.perform_here(&request, &mut |answer| {
+            if let CommandResponse::Refused {
+                fault: fault @ ErrorKind::Failure,
+                message,
+            } = &answer
+            {
+                failed = Some(ControlError::new(*fault, message.clone()));
+                return true;
+            }
+            say(answer)
+        });
+        match failed {
+            Some(problem) => Err(NotNow::Failed(problem)),
+            // A change that the attempt before has kept is refused as one that is made already.
+            None if is_again => Ok(changing.put_kept_in_force()?),
+            None => Ok(()),
+        }
+    }
+
+    /// Notes the place of a command that was carried out.
+    fn note(
+        &self,
+        admin: &JobAdmin<'_>,
+        sequence: u64,
+        state: &mut CommandState,
+    ) -> Result<(), ControlError> {
+        state.carried_out = sequence;
+        // Also if the disk was full when the process began.
+        state.is_running |= admin.running.is_some();
+        state.write(&self.directory)
+    }
+
+    /// Returns `true` for a stop that has no effect on this process: it was given before the process began, and the process before had
+    /// ended in good order.
+    fn is_past(&self, sequence: u64, command: &Command) -> bool {
+        *command == Command::Stop
+            && sequence <= self.given_before
+            && !self.has_died.load(Ordering::Acquire)
+    }
+
+    /// The author of a command as this part sees it.
+    fn author(&self, logged: &LoggedCommand) -> Author {
+        match logged.part == self.part.part {
+            true => logged.by.clone(),
+            false => of_other_node(&logged.by, &logged.part),
+        }
+    }
+
+    /// Returns a command of the log with the numbers that overrides have in this directory. One that is not there gets a number that
+    /// no override has, so that the command is refused.
+    fn with_own_numbers(&self, mut command: Command) -> Result<Command, ControlError> {
+        let Command::ChangeOverride { id, change, .. } = &mut command else {
+            return Ok(command);
+        };
+        let live = overrides::read(&self.directory)
+            .map_err(|problem| ControlError::file(&self.directory, &problem))?;
+        let own = |shared: u64| {
+            let known = live.iter().find(|one| one.command == Some(shared));
+            known.map_or(0, |one| one.id)
+        };
+        *id = own(*id);
+        if let OverrideChange::Move {
+            before: Some(before),
+        } = change
+        {
+            *before = own(*before);
+        }
+        Ok(command)
+    }
+}
+
+/// Fails if the process of the part is ending: the next one carries the command out.
+fn must_not_end(admin: &JobAdmin<'_>) -> Result<(), NotNow> {
+    match admin.running.is_some_and(|running| running.stop.is_asked()) {
+        true => Err(NotNow::Ending),
+        false => Ok(()),
+    }
+}
+
+/// Pauses, resumes or stops. Returns the result in a sentence. The caller writes the state.
+fn take_effect(admin: &JobAdmin<'_>, command: &Command, state: &mut CommandState) -> &'static str {
+    if *command == Command::Stop {
+        return match admin.running {
+            Some(running) => {
+                running.stop.stop();
+                "stopping on all nodes; current fetches finish; `opilio crawl JOB` on each node resumes the job"
+            }
+            None => "stopping on all nodes; no process runs the job here",
+        };
+    }
+    state.is_paused = *command == Command::Pause;
+    if let Some(running) = admin.running {
+        running.live.pause_everywhere(state.is_paused);
+    }
+    match state.is_paused {
+        true => "pausing on all nodes; no new fetches start, current fetches finish",
+        false => "resumed on all nodes",
+    }
+}
+
+/// Logs a command that was carried out, and answers it. A full disk, which fails the log, does not hold up a pause or a stop.
+fn finish(admin: &JobAdmin<'_>, by: &Author, command: &Command, words: &str, say: Say<'_>) {
+    match admin.log_action(None, by, command, &Ok(words.to_owned())) {
+        Ok(()) => {
+            done(words, say);
+            say(CommandResponse::End);
+        }
+        Err(ControlError { fault, message }) => {
+            tracing::warn!("{message}");
+            say(CommandResponse::Refused { fault, message });
+        }
+    }
+}
