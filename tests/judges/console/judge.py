@@ -44,14 +44,12 @@ def main():
                     found = story.run(browser, served, seed=seed, axe=axe, screenshots=screenshots, store=bucket)
                 except Exception:
                     found = [traceback.format_exc()]
-                faults += [f"{name}: {fault}" for fault in found]
-                print(f"{name}: {len(found)} faults, {time.monotonic() - began:.0f} s", flush=True)
+                faults += found
+                print(f"{name}: {len(found)} faults, {time.monotonic() - began:.0f} s", *found, sep="\n  ", flush=True)
             browser.close()
     finally:
         served.end()
         bucket.end()
-    for fault in faults:
-        print(fault)
     sys.exit(1 if faults else 0)
 
 
