@@ -467,6 +467,32 @@ async fn a_component_that_a_node_cannot_keep_is_kept_when_the_cause_is_removed()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_pause_of_all_nodes_holds_if_the_disk_is_full_when_a_process_starts() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let gate = Gate::closed();
+    let web = held_web(&[("/4.html", &gate)]).await;
+    let home_a = home(&server, &web, "a");
+    let mut a = crawl(&home_a);
+    until("it crawls", || !web.requests().is_empty()).await;
+    home_a.run(&["job", "pause", "job"]).code(0);
+    a.signal("KILL");
+    a.wait();
+
+    // A folder in the place of the file, as a full disk would do.
+    let draft = home_a.job().join("cluster-commands.draft");
+    std::fs::create_dir(&draft).unwrap();
+    let requests = web.requests().len();
+    let mut a = crawl(&home_a);
+    let is_paused = || state(&home_a).starts_with("paus");
+    until("it pauses from its start", is_paused).await;
+    assert_eq!(web.requests().len(), requests);
+    a.signal("KILL");
+    a.wait();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_limit_of_the_crawl_is_reached_exactly_by_all_nodes_together() {
     let Some(server) = NatsServer::start() else {
         return;

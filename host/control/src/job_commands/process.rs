@@ -49,13 +49,14 @@ impl JobCommands {
         let has_died = std::mem::replace(&mut state.is_running, true);
         // For commands that NATS delivers only later.
         self.has_died.store(has_died, Ordering::Release);
-        state.write(&self.directory)?;
+        // Before the place is written, which a full disk prevents.
         if state.is_paused {
             running.live.pause_everywhere(true);
             let words =
                 "paused on all nodes; `opilio job resume JOB` on any of them resumes the crawl";
             running.log.crawl("cluster", words);
         }
+        state.write(&self.directory)?;
         let last = self.wait(self.job.last_command())?;
         if state.carried_out >= last {
             return Ok(());
