@@ -122,16 +122,18 @@ impl JobCommands {
         if logged.command.is_for_all_nodes() {
             let is_again = self.unfinished.load(Ordering::Acquire) == sequence;
             self.unfinished.store(sequence, Ordering::Release);
-            self.change(admin, sequence, logged, is_again, say)?;
+            let last = self.change(admin, sequence, logged, is_again, say)?;
             // What the command has changed is on disk before its place.
             let persisted = admin.frontier().persist();
             persisted.map_err(ControlError::from)?;
+            self.note(admin, sequence, state)?;
+            say(last);
         } else {
             tracing::warn!(
                 "command {sequence} of the job is not one for all nodes; it is passed over"
             );
+            self.note(admin, sequence, state)?;
         }
-        self.note(admin, sequence, state)?;
         self.unfinished.store(0, Ordering::Release);
         Ok(())
     }
@@ -168,7 +170,7 @@ impl JobCommands {
         Ok(())
     }
 
-    /// Changes the job's settings, plugins or seeds.
+    /// Changes the job's settings, plugins or seeds. Returns the last answer, which the caller gives when the command is noted.
     fn change(
         &self,
         admin: &JobAdmin<'_>,
@@ -176,7 +178,7 @@ impl JobCommands {
         logged: LoggedCommand,
         is_again: bool,
         say: Say<'_>,
-    ) -> Result<(), NotNow> {
+    ) -> Result<CommandResponse, NotNow> {
         let by = self.author(&logged);
         let guard = match logged.command.queues_uris() {
             true => admin.running.map(|running| running.live.hand()),
@@ -205,25 +207,27 @@ impl JobCommands {
             command: self.with_own_numbers(logged.command)?,
             only_here: true,
         };
-        let mut failed = None;
+        let mut last = CommandResponse::End;
         let changing = admin.with(&profile, origin);
-        changing.perform_here(&request, &mut |answer| {
-            if let CommandResponse::Refused {
-                fault: fault @ ErrorKind::Failure,
-                message,
-            } = &answer
-            {
-                failed = Some(ControlError::new(*fault, message.clone()));
-                return true;
+        changing.perform_here(&request, &mut |answer| match answer {
+            CommandResponse::End | CommandResponse::Refused { .. } => {
+                last = answer;
+                true
             }
-            say(answer)
+            answer => say(answer),
         });
-        match failed {
-            Some(problem) => Err(NotNow::Failed(problem)),
-            // A change that the attempt before has kept is refused as one that is made already.
-            None if is_again => Ok(changing.put_kept_in_force()?),
-            None => Ok(()),
+        if let CommandResponse::Refused {
+            fault: fault @ ErrorKind::Failure,
+            message,
+        } = last
+        {
+            return Err(NotNow::Failed(ControlError::new(fault, message)));
         }
+        if is_again {
+            // A change that the attempt before has kept is refused as one that is made already.
+            changing.put_kept_in_force()?;
+        }
+        Ok(last)
     }
 
     /// Notes the place of a command that was carried out.

@@ -192,6 +192,25 @@ async fn pauses_and_stops_do_not_wait_for_a_command_that_fails() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_command_whose_place_is_not_written_is_not_answered_as_done() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let part = OnlyPart::new();
+    let commands = part.commands(&server).await;
+    // A folder in the place of the file, as a full disk would do.
+    let draft = part.directory.join("cluster-commands.draft");
+    fs::create_dir(&draft).unwrap();
+    let refused = part.perform(&commands, set("workers=3", None));
+    let is_refused = refused.contains("not carried out here yet");
+    assert!(is_refused && !refused.contains("End,"), "{refused}");
+    fs::remove_dir(&draft).unwrap();
+    part.perform(&commands, Command::Resume);
+    assert_eq!(CommandState::read(&part.directory).unwrap().carried_out, 2);
+    assert_eq!(part.history().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stop_from_before_the_process_counts_only_after_a_death() {
     let Some(server) = NatsServer::start() else {
         return;
