@@ -493,6 +493,28 @@ async fn a_pause_of_all_nodes_holds_if_the_disk_is_full_when_a_process_starts() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_stop_that_is_given_where_the_process_has_died_ends_the_next_one() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let gate = Gate::closed();
+    let web = held_web(&[("/4.html", &gate)]).await;
+    let home_a = home(&server, &web, "a");
+    let mut a = crawl(&home_a);
+    until("it crawls", || !web.requests().is_empty()).await;
+    a.signal("KILL");
+    a.wait();
+    home_a.run(&["job", "stop", "job"]).code(0);
+    assert_eq!(crawl(&home_a).wait(), 0);
+    // The next start is an operator's.
+    let requests = web.requests().len();
+    let mut a = crawl(&home_a);
+    until("it crawls again", || web.requests().len() > requests).await;
+    a.signal("KILL");
+    a.wait();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_limit_of_the_crawl_is_reached_exactly_by_all_nodes_together() {
     let Some(server) = NatsServer::start() else {
         return;

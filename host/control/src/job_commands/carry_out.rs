@@ -298,6 +298,11 @@ fn take_effect(admin: &JobAdmin<'_>, command: &Command, state: &mut CommandState
                 running.stop.stop();
                 "stopping on all nodes; current fetches finish; `opilio crawl JOB` on each node resumes the job"
             }
+            // The process has died, or its daemon has ended. It would have stopped, and the daemon may be about to start the next one.
+            None if state.is_running => {
+                state.is_stopped = true;
+                "stopping on all nodes; no process runs the job here, and the next one stops at once"
+            }
             None => "stopping on all nodes; no process runs the job here",
         };
     }

@@ -47,6 +47,7 @@ impl JobCommands {
         let _turn = self.turn();
         let mut state = self.state()?;
         let has_died = std::mem::replace(&mut state.is_running, true);
+        let is_stopped = std::mem::take(&mut state.is_stopped);
         // For commands that NATS delivers only later.
         self.has_died.store(has_died, Ordering::Release);
         // Before the place is written, which a full disk prevents.
@@ -56,7 +57,16 @@ impl JobCommands {
                 "paused on all nodes; `opilio job resume JOB` on any of them resumes the crawl";
             running.log.crawl("cluster", words);
         }
+        if is_stopped {
+            running.stop.stop();
+            let words =
+                "stopping on all nodes: the stop was given after the process before had died";
+            running.log.crawl("cluster", words);
+        }
         state.write(&self.directory)?;
+        if is_stopped {
+            return Err(NotNow::Ending);
+        }
         let last = self.wait(self.job.last_command())?;
         if state.carried_out >= last {
             return Ok(());

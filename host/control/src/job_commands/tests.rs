@@ -225,6 +225,21 @@ async fn a_stop_from_before_the_process_counts_only_after_a_death() {
     assert!(!commands.is_past(4, &Command::Stop));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_given_without_a_process_is_kept_only_after_a_death() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let part = OnlyPart::new();
+    let commands = part.commands(&server).await;
+    let is_stopped = || CommandState::read(&part.directory).unwrap().is_stopped;
+    part.perform(&commands, Command::Stop);
+    assert!(!is_stopped());
+    CommandState::note_death(&part.directory).unwrap();
+    part.perform(&commands, Command::Stop);
+    assert!(is_stopped());
+}
+
 #[test]
 fn seeds_that_a_failed_command_has_kept_are_queued_at_the_retry() {
     let part = OnlyPart::new();
