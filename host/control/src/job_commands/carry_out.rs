@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use opilio_cluster::{CommandReader, JobCommand};
+use opilio_job::alerts::AlertKind;
 use opilio_job::overrides;
 use opilio_profile::Profile;
 
@@ -230,7 +231,7 @@ impl JobCommands {
         Ok(last)
     }
 
-    /// Notes the place of a command that was carried out.
+    /// Notes the place of a command that was carried out, and clears the alert about it.
     fn note(
         &self,
         admin: &JobAdmin<'_>,
@@ -240,7 +241,12 @@ impl JobCommands {
         state.carried_out = sequence;
         // Also if the disk was full when the process began.
         state.is_running |= admin.running.is_some();
-        state.write(&self.directory)
+        state.write(&self.directory)?;
+        if let Some(running) = admin.running {
+            // It was the first of those that wait. If the next one fails, it is an alert again.
+            running.context.clear(AlertKind::Commands, "");
+        }
+        Ok(())
     }
 
     /// Returns `true` for a stop that has no effect on this process: it was given before the process began, and the process before had
