@@ -215,7 +215,11 @@ impl JobCommands {
                 last = answer;
                 true
             }
-            answer => say(answer),
+            answer => {
+                // The other nodes carry the command out whether the client still listens or not.
+                say(answer);
+                true
+            }
         });
         if let CommandResponse::Refused {
             fault: fault @ ErrorKind::Failure,

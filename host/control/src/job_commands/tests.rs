@@ -13,7 +13,7 @@ use opilio_job::history::{self, Changed};
 use opilio_job::job_log::JobLog;
 use opilio_profile::MatchFile;
 use opilio_test_nats::NatsServer;
-use opilio_uri::Uri;
+use opilio_uri::{HopPath, Uri};
 use opilio_visit::policy;
 
 use super::*;
@@ -384,6 +384,37 @@ async fn a_uri_that_is_not_a_seed_is_refused_before_other_nodes_get_the_command(
     assert_eq!(commands.job.last_command().await.unwrap(), 0);
     let removed = part.perform(&commands, remove("http://a.localhost/"));
     assert!(removed.contains("removed from seeds"), "{removed}");
+    assert_eq!(CommandState::read(&part.directory).unwrap().carried_out, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_disconnects_does_not_end_a_command_on_its_node() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let part = OnlyPart::new();
+    let commands = part.commands(&server).await;
+    let seed = "http://a.localhost/";
+    let uri = |number: usize| Uri::parse(&format!("{seed}{number}")).unwrap();
+    let found = |number: usize| {
+        let hops = HopPath::new();
+        policy::candidate(&part.profile, uri(number), hops, Some(seed), Some(seed))
+    };
+    // More than a sweep examines at once.
+    let candidates = (0..5_000).map(found).collect();
+    let now = Timestamp::now();
+    part.frontier.lock().schedule(candidates, now).unwrap();
+    let request = CommandRequest {
+        by: lena(),
+        command: Command::RemoveSeed {
+            uri: seed.to_owned(),
+        },
+        only_here: false,
+    };
+    let admin = part.admin().sharing(Some(&commands));
+    admin.perform(&request, &mut |_| false);
+    let is_known = |number| part.frontier.lock().record(&uri(number)).unwrap().is_some();
+    assert!((0..5_000).all(|number| !is_known(number)));
     assert_eq!(CommandState::read(&part.directory).unwrap().carried_out, 1);
 }
 
