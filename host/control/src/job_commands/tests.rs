@@ -418,6 +418,22 @@ async fn a_client_that_disconnects_does_not_end_a_command_on_its_node() {
     assert_eq!(CommandState::read(&part.directory).unwrap().carried_out, 1);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_whose_part_was_taken_over_gives_no_commands() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let part = OnlyPart::new();
+    let mut commands = part.commands(&server).await;
+    commands.part.epoch = commands.job.claim_part("a", 0, "one").await.unwrap();
+    commands.must_have_part().unwrap();
+    commands.job.claim_part("a", 1, "two").await.unwrap();
+    assert!(commands.must_have_part().is_err());
+    let refused = part.perform(&commands, Command::Stop);
+    assert!(refused.contains("Refused"), "{refused}");
+    assert_eq!(commands.job.last_command().await.unwrap(), 0);
+}
+
 #[test]
 fn commands_in_the_log_are_read_again() {
     let logged = LoggedCommand {
