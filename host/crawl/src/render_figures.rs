@@ -1,7 +1,7 @@
 //! Counts of browsers, of the pages that they render, and of the requests of these pages. Consoles and metrics show them.
 
 use opilio_browser::PageReport;
-use opilio_visit::status;
+use opilio_visit::{LogEntry, ROBOTS_ADDRESS_REFUSED, status};
 use serde::{Deserialize, Serialize};
 
 /// Counts of pages and requests of browsers.
@@ -174,12 +174,20 @@ impl PageRequestRefusals {
         ]
     }
 
-    /// The count of the rule that refuses with this fetch status.
-    pub(crate) fn of_status(&mut self, status: i32) -> &mut u64 {
-        match status {
+    /// The count of the rule that refused a request with this entry before its fetch.
+    pub(crate) fn of_entry(&mut self, entry: &LogEntry) -> &mut u64 {
+        let is_about_address = |it: &String| it == ROBOTS_ADDRESS_REFUSED;
+        match entry.status {
             status::OUT_OF_SCOPE => &mut self.scope,
             status::ROBOTS => &mut self.robots,
-            status::BLOCKED | status::BLOCKED_BY_CUSTOM_FILTER => &mut self.filters,
+            // A robots.txt comes first, so addresses and ports are mostly refused there.
+            status::BLOCKED if entry.annotations.iter().any(is_about_address) => {
+                &mut self.addresses
+            }
+            // A filter that fails refuses for now.
+            status::BLOCKED | status::BLOCKED_BY_CUSTOM_FILTER | status::RUNTIME => {
+                &mut self.filters
+            }
             status::QUOTA => &mut self.quotas,
             _ => &mut self.prerequisites,
         }
@@ -218,12 +226,16 @@ mod tests {
             status::ROBOTS,
             status::BLOCKED,
             status::BLOCKED_BY_CUSTOM_FILTER,
+            status::RUNTIME,
             status::QUOTA,
             status::ROBOTS_FAILED,
             status::PREREQUISITE_FAILED,
         ] {
-            figures.count_refused(|by| by.of_status(status));
+            let entry = LogEntry::of(status, "some-filter:a reason".to_owned());
+            figures.count_refused(|by| by.of_entry(&entry));
         }
+        let of_robots = LogEntry::of(status::BLOCKED, ROBOTS_ADDRESS_REFUSED.to_owned());
+        figures.count_refused(|by| by.of_entry(&of_robots));
         figures.count_closed(&PageReport {
             requests_refused: 3,
             duration: Duration::from_millis(1500),
@@ -232,8 +244,9 @@ mod tests {
         let expected = PageRequestRefusals {
             scope: 1,
             robots: 1,
-            filters: 2,
+            filters: 3,
             quotas: 1,
+            addresses: 1,
             prerequisites: 2,
             page_requests: 3,
             ..PageRequestRefusals::default()
@@ -241,7 +254,7 @@ mod tests {
         assert_eq!(figures.refused_by, expected);
         let named = figures.refused_by.named();
         let by_rule: u64 = named.iter().map(|(_, count)| count).sum();
-        assert_eq!((figures.refused, by_rule), (10, 10));
+        assert_eq!((figures.refused, by_rule), (12, 12));
         assert_eq!((figures.requests, figures.rendering_s), (3, 1.5));
     }
 }
