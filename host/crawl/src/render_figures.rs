@@ -13,7 +13,7 @@ pub struct RenderFigures {
     pub cut_by_time: u64,
     /// Of these, other pages of which a behaviour reached `browser.page-steps`.
     pub cut_by_steps: u64,
-    /// Of these, other pages that reached `browser.page-requests`.
+    /// Of these, other pages with requests past `browser.page-requests`, or with URIs that are too long.
     pub cut_by_requests: u64,
     /// Of these, pages that crashed, stopped answering or passed `browser.memory` after their links had been taken.
     pub cut_by_crash: u64,

@@ -294,7 +294,7 @@ impl Shown {
         (refused > 0).then(|| format!("webSocketsRefused:{refused}"))
     }
 
-    /// The annotation of a page that reached `browser.page-requests`: it may lack parts that its visitors see.
+    /// The annotation of a page with requests past its limits: it may lack parts that its visitors see.
     fn requests_past_limit(&self) -> Option<String> {
         let refused = self.report.requests_refused;
         (refused > 0).then(|| format!("pageRequestsRefused:{refused}"))
