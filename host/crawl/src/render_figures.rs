@@ -102,10 +102,9 @@ pub struct BrowserProcesses {
 impl RenderFigures {
     /// Returns the pages that were to be rendered, by outcome. Each page is counted once.
     pub fn outcomes(&self) -> [(&'static str, u64); 11] {
-        let cut = self.cut_by_time + self.cut_by_steps + self.cut_by_requests + self.cut_by_crash;
         let not = &self.not_rendered_by;
         [
-            ("complete", self.rendered.saturating_sub(cut)),
+            ("complete", self.rendered.saturating_sub(self.cut_pages())),
             ("cut-by-time", self.cut_by_time),
             ("cut-by-steps", self.cut_by_steps),
             ("cut-by-requests", self.cut_by_requests),
@@ -117,6 +116,11 @@ impl RenderFigures {
             ("unresponsive", not.unresponsive),
             ("time", not.time),
         ]
+    }
+
+    /// Returns the number of pages that a browser showed, and that reached a limit or crashed.
+    pub fn cut_pages(&self) -> u64 {
+        self.cut_by_time + self.cut_by_steps + self.cut_by_requests + self.cut_by_crash
     }
 
     /// Returns the requests of pages by outcome. Those that are under way are not included.
@@ -216,6 +220,7 @@ mod tests {
         assert_eq!(outcomes[0], ("complete", 4));
         let all: u64 = outcomes.iter().map(|(_, count)| count).sum();
         assert_eq!(all, figures.rendered + figures.not_rendered);
+        assert_eq!(figures.cut_pages(), 5);
     }
 
     #[test]
