@@ -82,7 +82,7 @@ pub struct PageReport {
     pub uri: String,
     /// All requests, in their order.
     pub resources: Vec<PageResource>,
-    /// Requests past `requests_max`, which failed.
+    /// Requests past `requests_max`, and those with a URI of more than 16 KiB, which failed.
     pub requests_refused: u64,
     /// URIs of windows that it wanted to open.
     pub pop_ups: Vec<String>,

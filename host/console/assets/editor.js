@@ -2,7 +2,7 @@
 // The text area is an ordinary one, so that everything else is as people know it.
 
 import { h, id, put } from "./dom.js";
-import { faultText } from "./notice.js";
+import { faultText, isInSeeds } from "./notice.js";
 import { keysAt } from "./schema.js";
 
 const LINE = 20;
@@ -108,7 +108,7 @@ export class Editor {
         h(
           "li",
           { class: fault.level && fault.level !== "error" ? "warn-text" : "bad-text" },
-          fault.line ? h("button.bare", { type: "button", onclick: () => this.go(fault) }, faultText(fault)) : faultText(fault),
+          fault.line && !isInSeeds(fault) ? h("button.bare", { type: "button", onclick: () => this.go(fault) }, faultText(fault)) : faultText(fault),
         ),
       ),
     );
@@ -124,7 +124,8 @@ export class Editor {
 
   number(faults) {
     const lines = this.area.value.split("\n").length;
-    const kinds = new Map(faults.map((fault) => [fault.line, !fault.level || fault.level === "error" ? "bad" : "warn"]));
+    const own = faults.filter((fault) => !isInSeeds(fault));
+    const kinds = new Map(own.map((fault) => [fault.line, !fault.level || fault.level === "error" ? "bad" : "warn"]));
     put(
       this.gutter,
       Array.from({ length: lines }, (_, n) => {

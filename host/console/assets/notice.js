@@ -21,9 +21,14 @@ export function failed(problem, what) {
   );
 }
 
+/** Whether a fault is in seeds that were given beside the profile. Its line is one of the seeds. */
+export function isInSeeds(fault) {
+  return fault.file === "seeds";
+}
+
 /** A fault with its place. */
 export function faultText(fault) {
-  const file = fault.file === "seeds" ? "seeds, " : "";
+  const file = isInSeeds(fault) ? "seeds, " : "";
   const place = fault.line ? `${file}line ${fault.line}${fault.column ? `:${fault.column}` : ""}: ` : fault.setting ? `${fault.setting}: ` : "";
   return `${place}${fault.problem ?? fault.message ?? String(fault)}${fault.suggestion ? ` (${fault.suggestion})` : ""}`;
 }

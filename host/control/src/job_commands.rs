@@ -230,9 +230,7 @@ impl JobCommands {
         live: &[LiveOverride],
         say: Say<'_>,
     ) -> Result<u64, ControlError> {
-        if self.part.can_move() {
-            self.wait(self.job.check_part(self.part.own()))?;
-        }
+        self.must_have_part()?;
         let profile = current_profile(admin)?;
         let trial = admin.with(&profile, CommandOrigin::Trial);
         let (by, mut command) = (&request.by, request.command.clone());
@@ -280,6 +278,14 @@ impl JobCommands {
             _ => {}
         }
         self.log(by.clone(), command, component)
+    }
+
+    /// Fails if another directory has got the part: it gives no commands to the others.
+    fn must_have_part(&self) -> Result<(), ControlError> {
+        match self.part.can_move() {
+            true => self.wait(self.job.check_part(self.part.own())),
+            false => Ok(()),
+        }
     }
 
     /// Puts a command into the log. Returns its place there.

@@ -10,7 +10,9 @@ use serde_json::Value;
 use super::perform::{Say, done};
 use super::{Author, CommandResponse, ControlError, ErrorKind, JobAdmin};
 use opilio_crawl::load::sources;
-use opilio_crawl::plugin_factory::{ObtainedComponent, PluginFactory, ReplacementRequest};
+use opilio_crawl::plugin_factory::{
+    ObtainedComponent, PluginFactory, ReplacementError, ReplacementRequest,
+};
 use opilio_job::component_cache;
 use opilio_stacks::components::JobPlugins;
 use opilio_stacks::on_plugin_thread;
@@ -56,10 +58,15 @@ impl JobAdmin<'_> {
         let replaced = match self.running {
             Some(running) => running.context.replace_plugin(request, &by),
             None => on_plugin_thread("plugin-replacement", || self.replace_at_rest(request, &by))
+                .map_err(ReplacementError::from)
                 .and_then(|replaced| replaced),
         };
         let words = replaced.map_err(|problem| {
-            ControlError::new(ErrorKind::State, format!("not replaced: {problem}"))
+            let fault = match problem {
+                ReplacementError::Refused(_) => ErrorKind::State,
+                ReplacementError::NotKept(_) => ErrorKind::Failure,
+            };
+            ControlError::new(fault, format!("not replaced: {problem}"))
         })?;
         Ok(done(&words, say))
     }
@@ -98,7 +105,11 @@ impl JobAdmin<'_> {
         Ok((factory, kept))
     }
 
-    fn replace_at_rest(&self, request: &ReplacementRequest, by: &str) -> Result<String, String> {
+    fn replace_at_rest(
+        &self,
+        request: &ReplacementRequest,
+        by: &str,
+    ) -> Result<String, ReplacementError> {
         let (factory, kept) = self.factory_at_rest()?;
         factory.known(self.profile, &request.instance)?;
         let candidate = factory.get(request)?;

@@ -71,7 +71,7 @@ pub struct SettingChanged {
 pub struct FaultFound {
     /// `info`, `warning` or `error`.
     pub level: String,
-    /// File, as named in errors; `set` for the submitted change.
+    /// File, as named in errors; `set` for the submitted change, `seeds` for seeds that are not in the profile.
     pub file: String,
     /// Line in the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]

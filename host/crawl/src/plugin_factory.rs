@@ -39,6 +39,23 @@ pub struct ReplacementRequest {
     pub bytes: Option<Vec<u8>>,
 }
 
+/// Reason why a plugin was not replaced. Nothing has changed then.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplacementError {
+    /// The job does not accept the component: the same request is refused again.
+    #[error("{0}")]
+    Refused(String),
+    /// The job cannot keep the component, for instance because the disk is full: try again when the cause is removed.
+    #[error("{0}")]
+    NotKept(String),
+}
+
+impl From<String> for ReplacementError {
+    fn from(why: String) -> ReplacementError {
+        ReplacementError::Refused(why)
+    }
+}
+
 /// A component that has been obtained and checked.
 pub struct ObtainedComponent {
     found: ResolvedComponent,
@@ -107,6 +124,9 @@ impl PluginFactory {
 
     /// Returns the plugins with one replaced, and the result in words. The job keeps the replacement, unless it comes from the
     /// file that the profile has watched. Blocks.
+    ///
+    /// # Errors
+    /// See [`ReplacementError`].
     pub fn replaced(
         &self,
         profile: &Profile,
@@ -114,7 +134,7 @@ impl PluginFactory {
         request: &ReplacementRequest,
         candidate: &ObtainedComponent,
         by: &str,
-    ) -> Result<(Pool, String), String> {
+    ) -> Result<(Pool, String), ReplacementError> {
         let name = &request.instance;
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let pool = current.replaced(
@@ -131,7 +151,7 @@ impl PluginFactory {
             current.plugin(name),
             pool.plugin(name),
         ) else {
-            return Err(format!("the job has no plugin {name:?}"));
+            return Err(format!("the job has no plugin {name:?}").into());
         };
         let mut words = format!(
             "{name} was {} {} (sha256 {}), is {} {} (sha256 {})",
@@ -164,7 +184,7 @@ impl PluginFactory {
                 by: by.to_owned(),
             };
             kept.replace(&self.job, instance, replaced, &candidate.found.bytes)
-                .map_err(|problem| chain(&problem))?;
+                .map_err(|problem| ReplacementError::NotKept(chain(&problem)))?;
         }
         Ok((pool, words))
     }

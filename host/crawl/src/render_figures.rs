@@ -1,7 +1,7 @@
 //! Counts of browsers, of the pages that they render, and of the requests of these pages. Consoles and metrics show them.
 
 use opilio_browser::PageReport;
-use opilio_visit::status;
+use opilio_visit::{LogEntry, ROBOTS_ADDRESS_REFUSED, status};
 use serde::{Deserialize, Serialize};
 
 /// Counts of pages and requests of browsers.
@@ -13,7 +13,7 @@ pub struct RenderFigures {
     pub cut_by_time: u64,
     /// Of these, other pages of which a behaviour reached `browser.page-steps`.
     pub cut_by_steps: u64,
-    /// Of these, other pages that reached `browser.page-requests`.
+    /// Of these, other pages with requests past `browser.page-requests`, or with URIs that are too long.
     pub cut_by_requests: u64,
     /// Of these, pages that crashed, stopped answering or passed `browser.memory` after their links had been taken.
     pub cut_by_crash: u64,
@@ -102,10 +102,9 @@ pub struct BrowserProcesses {
 impl RenderFigures {
     /// Returns the pages that were to be rendered, by outcome. Each page is counted once.
     pub fn outcomes(&self) -> [(&'static str, u64); 11] {
-        let cut = self.cut_by_time + self.cut_by_steps + self.cut_by_requests + self.cut_by_crash;
         let not = &self.not_rendered_by;
         [
-            ("complete", self.rendered.saturating_sub(cut)),
+            ("complete", self.rendered.saturating_sub(self.cut_pages())),
             ("cut-by-time", self.cut_by_time),
             ("cut-by-steps", self.cut_by_steps),
             ("cut-by-requests", self.cut_by_requests),
@@ -117,6 +116,11 @@ impl RenderFigures {
             ("unresponsive", not.unresponsive),
             ("time", not.time),
         ]
+    }
+
+    /// Returns the number of pages that a browser showed, and that reached a limit or crashed.
+    pub fn cut_pages(&self) -> u64 {
+        self.cut_by_time + self.cut_by_steps + self.cut_by_requests + self.cut_by_crash
     }
 
     /// Returns the requests of pages by outcome. Those that are under way are not included.
@@ -174,12 +178,20 @@ impl PageRequestRefusals {
         ]
     }
 
-    /// The count of the rule that refuses with this fetch status.
-    pub(crate) fn of_status(&mut self, status: i32) -> &mut u64 {
-        match status {
+    /// The count of the rule that refused a request with this entry before its fetch.
+    pub(crate) fn of_entry(&mut self, entry: &LogEntry) -> &mut u64 {
+        let is_about_address = |it: &String| it == ROBOTS_ADDRESS_REFUSED;
+        match entry.status {
             status::OUT_OF_SCOPE => &mut self.scope,
             status::ROBOTS => &mut self.robots,
-            status::BLOCKED | status::BLOCKED_BY_CUSTOM_FILTER => &mut self.filters,
+            // A robots.txt comes first, so addresses and ports are mostly refused there.
+            status::BLOCKED if entry.annotations.iter().any(is_about_address) => {
+                &mut self.addresses
+            }
+            // A filter that fails refuses for now.
+            status::BLOCKED | status::BLOCKED_BY_CUSTOM_FILTER | status::RUNTIME => {
+                &mut self.filters
+            }
             status::QUOTA => &mut self.quotas,
             _ => &mut self.prerequisites,
         }
@@ -208,6 +220,7 @@ mod tests {
         assert_eq!(outcomes[0], ("complete", 4));
         let all: u64 = outcomes.iter().map(|(_, count)| count).sum();
         assert_eq!(all, figures.rendered + figures.not_rendered);
+        assert_eq!(figures.cut_pages(), 5);
     }
 
     #[test]
@@ -218,12 +231,16 @@ mod tests {
             status::ROBOTS,
             status::BLOCKED,
             status::BLOCKED_BY_CUSTOM_FILTER,
+            status::RUNTIME,
             status::QUOTA,
             status::ROBOTS_FAILED,
             status::PREREQUISITE_FAILED,
         ] {
-            figures.count_refused(|by| by.of_status(status));
+            let entry = LogEntry::of(status, "some-filter:a reason".to_owned());
+            figures.count_refused(|by| by.of_entry(&entry));
         }
+        let of_robots = LogEntry::of(status::BLOCKED, ROBOTS_ADDRESS_REFUSED.to_owned());
+        figures.count_refused(|by| by.of_entry(&of_robots));
         figures.count_closed(&PageReport {
             requests_refused: 3,
             duration: Duration::from_millis(1500),
@@ -232,8 +249,9 @@ mod tests {
         let expected = PageRequestRefusals {
             scope: 1,
             robots: 1,
-            filters: 2,
+            filters: 3,
             quotas: 1,
+            addresses: 1,
             prerequisites: 2,
             page_requests: 3,
             ..PageRequestRefusals::default()
@@ -241,7 +259,7 @@ mod tests {
         assert_eq!(figures.refused_by, expected);
         let named = figures.refused_by.named();
         let by_rule: u64 = named.iter().map(|(_, count)| count).sum();
-        assert_eq!((figures.refused, by_rule), (10, 10));
+        assert_eq!((figures.refused, by_rule), (12, 12));
         assert_eq!((figures.requests, figures.rendering_s), (3, 1.5));
     }
 }

@@ -15,7 +15,7 @@ use opilio_profile::{ComponentReference, Instance};
 use tokio::sync::watch;
 
 use crate::context::CrawlContext;
-use crate::plugin_factory::{ObtainedComponent, ReplacementRequest};
+use crate::plugin_factory::{ObtainedComponent, ReplacementError, ReplacementRequest};
 use opilio_stacks::on_plugin_thread;
 
 /// Interval at which the crawl looks at the files of watched plugins.
@@ -25,8 +25,12 @@ impl CrawlContext {
     /// Replaces a plugin for all work that begins from now on. Returns the result in words. Blocks.
     ///
     /// # Errors
-    /// The reason; nothing has changed then.
-    pub fn replace_plugin(&self, request: &ReplacementRequest, by: &str) -> Result<String, String> {
+    /// See [`ReplacementError`].
+    pub fn replace_plugin(
+        &self,
+        request: &ReplacementRequest,
+        by: &str,
+    ) -> Result<String, ReplacementError> {
         self.plugins
             .factory
             .known(&self.current(), &request.instance)?;
@@ -46,7 +50,11 @@ impl CrawlContext {
         on_plugin_thread("plugin-replacement", || factory.get(request))?
     }
 
-    fn replace_known(&self, request: &ReplacementRequest, by: &str) -> Result<String, String> {
+    fn replace_known(
+        &self,
+        request: &ReplacementRequest,
+        by: &str,
+    ) -> Result<String, ReplacementError> {
         let candidate = self.plugins.factory.get(request)?;
         // Held until the new plugins are in effect, so that two concurrent changes do not undo each other.
         let _seeds = self.plugins.seeds.blocking_lock();

@@ -16,6 +16,10 @@ use crate::scope::{self, FilterPart, ScopeDecision, ScopeJudgement};
 use crate::scope_memory::ScopeQuestion;
 use crate::{plugin_view, status};
 
+/// Annotation of a URI whose robots.txt has an address or a port that the profile refuses.
+pub const ROBOTS_ADDRESS_REFUSED: &str =
+    "fetch.allow-addresses or fetch.allow-ports refuses its robots.txt";
+
 /// The result of the stages before a fetch.
 pub enum Admission {
     /// The URI may be fetched.
@@ -243,8 +247,7 @@ fn refused_by_robots<D: Driver>(
         // A blocked robots.txt blocks the other URIs of its host too. A port stays refused. A host name may get another address
         // at any time.
         RobotsReason::Unreachable(status::BLOCKED) => {
-            let annotation =
-                "fetch.allow-addresses or fetch.allow-ports refuses its robots.txt".to_owned();
+            let annotation = ROBOTS_ADDRESS_REFUSED.to_owned();
             let port = pipeline.issue.uri.port_or_default();
             match opilio_fetch::is_bad_port(port, &pipeline.settings.fetch.allow_ports) {
                 true => Conclusion::disregarded(status::BLOCKED, annotation),

@@ -11,6 +11,7 @@ use opilio_sandbox::Annotation;
 /// First words of the annotations that the crawl or its fetcher makes, up to a colon or an equals sign, in lower case.
 const RESERVED: &[&str] = &[
     "authenticated",
+    "behaved",
     "browser",
     "by",
     "cancelled",
@@ -26,10 +27,12 @@ const RESERVED: &[&str] = &[
     "headertrunc",
     "lentrunc",
     "login",
+    "method",
     "midfetchabort",
     "noclosenotify",
-    "ov",
     "notrendered",
+    "ov",
+    "pagerequestsrefused",
     "quota",
     "ratetrunc",
     "recovered",
@@ -51,6 +54,7 @@ const RESERVED: &[&str] = &[
     "unwantedtrunc",
     "unwritten",
     "warcrevisit",
+    "websocketsrefused",
     "wt",
     "wt-by",
 ];
@@ -134,6 +138,10 @@ mod tests {
             "unsatisfiableContentEncoding:br",
             "usingCharsetInHTML:utf-8",
             "by:someone-else",
+            "behaved:autoscroll:3",
+            "method:POST",
+            "pageRequestsRefused:40",
+            "webSocketsRefused:2",
         ] {
             check(word, &format!("liar:{word}"));
         }

@@ -48,7 +48,7 @@ pub mod status;
 pub mod synthetic;
 mod waits;
 
-pub use admission::{Admission, Permit, admit};
+pub use admission::{Admission, Permit, ROBOTS_ADDRESS_REFUSED, admit};
 pub use after_fetch::{ScratchFailed, receive};
 pub use archiving::{PendingCapture, StoredCapture};
 pub use capture::{Body, CaptureForm, EarlierCapture};

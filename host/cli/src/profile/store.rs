@@ -334,9 +334,10 @@ fn own<T>(name: &str, found: Result<T, ProfileStoreError>) -> Result<T, ProfileS
 /// Reads a saved or shipped profile by its name, or a version of it as `NAME@3`. Returns it with its full name.
 fn text(store: &ProfileStore, what: &str) -> Result<(String, String)> {
     if let Some((name, version)) = what.split_once('@') {
-        let version = version.parse();
-        let version = version.with_context(|| {
-            format!("invalid version in {what:?}; write a number, as in {name}@3")
+        let version = version.parse::<u64>();
+        let version = version.map_err(|_| {
+            let problem = format!("invalid version in {what:?}; write a number, as in {name}@3");
+            UsageError::new(problem)
         })?;
         return Ok((what.to_owned(), own(name, store.text(name, version))?));
     }

@@ -262,6 +262,7 @@ fn the_command_line_itself_may_be_wrong() {
             "such as 90d",
         ),
         (&["profile", "save", "-"], "--name NAME"),
+        (&["profile", "show", "site@last"], "as in site@3"),
         (&["job", "list", "nowhere"], "folder nowhere not found"),
     ] {
         let ended = home.run(command).code(2);

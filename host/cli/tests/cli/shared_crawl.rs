@@ -438,6 +438,83 @@ async fn a_command_that_fails_on_one_node_is_an_alert_and_holds_up_no_pause_and_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_component_that_a_node_cannot_keep_is_kept_when_the_cause_is_removed() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let gate = Gate::closed();
+    let web = held_web(&[("/4.html", &gate)]).await;
+    let home_a = home(&server, &web, "a");
+    let mut a = crawl(&home_a);
+    until("it crawls", || !web.requests().is_empty()).await;
+    a.signal("KILL");
+    a.wait();
+
+    // A folder in the place of the file, as a full disk would do.
+    let draft = home_a.job().join("plugins.draft");
+    std::fs::create_dir(&draft).unwrap();
+    let mut component = opilio_builtin::find("html").unwrap().component.to_vec();
+    component.extend(b"\0\x08\x06remark!");
+    home_a.file("changed.wasm", component);
+    let replace = ["plugin", "replace", "job", "html", "changed.wasm"];
+    let failed = home_a.run(&replace).code(1);
+    let is_held_up = failed.err.contains("not carried out here yet");
+    assert!(is_held_up, "{failed:?}");
+    assert_eq!(html_component(&home_a), "built in");
+    std::fs::remove_dir(&draft).unwrap();
+    home_a.run(&["job", "set", "job", "workers=3"]).code(0);
+    assert_eq!(html_component(&home_a), "changed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pause_of_all_nodes_holds_if_the_disk_is_full_when_a_process_starts() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let gate = Gate::closed();
+    let web = held_web(&[("/4.html", &gate)]).await;
+    let home_a = home(&server, &web, "a");
+    let mut a = crawl(&home_a);
+    until("it crawls", || !web.requests().is_empty()).await;
+    home_a.run(&["job", "pause", "job"]).code(0);
+    a.signal("KILL");
+    a.wait();
+
+    // A folder in the place of the file, as a full disk would do.
+    let draft = home_a.job().join("cluster-commands.draft");
+    std::fs::create_dir(&draft).unwrap();
+    let requests = web.requests().len();
+    let mut a = crawl(&home_a);
+    let is_paused = || state(&home_a).starts_with("paus");
+    until("it pauses from its start", is_paused).await;
+    assert_eq!(web.requests().len(), requests);
+    a.signal("KILL");
+    a.wait();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_that_is_given_where_the_process_has_died_ends_the_next_one() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let gate = Gate::closed();
+    let web = held_web(&[("/4.html", &gate)]).await;
+    let home_a = home(&server, &web, "a");
+    let mut a = crawl(&home_a);
+    until("it crawls", || !web.requests().is_empty()).await;
+    a.signal("KILL");
+    a.wait();
+    home_a.run(&["job", "stop", "job"]).code(0);
+    assert_eq!(crawl(&home_a).wait(), 0);
+    // The next start is an operator's.
+    let requests = web.requests().len();
+    let mut a = crawl(&home_a);
+    until("it crawls again", || web.requests().len() > requests).await;
+    a.signal("KILL");
+    a.wait();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_limit_of_the_crawl_is_reached_exactly_by_all_nodes_together() {
     let Some(server) = NatsServer::start() else {
         return;

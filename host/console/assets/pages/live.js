@@ -201,10 +201,11 @@ class Browsers {
     const { pages, figures, last } = browsers;
     this.table.show(pages);
     this.showPictures(last);
+    const cut = figures.cut_by_time + figures.cut_by_steps + figures.cut_by_requests + figures.cut_by_crash;
     const crashes = figures.crashes === 1 ? "crash" : "crashes";
     say(
       this.figures,
-      `This process: ${count(figures.rendered)} pages rendered, ${count(figures.cut_by_time)} of them cut by time; ${count(figures.not_rendered)} not rendered; ` +
+      `This process: ${count(figures.rendered)} pages rendered, ${count(cut)} of them cut; ${count(figures.not_rendered)} not rendered; ` +
         `${count(figures.crashes)} ${crashes}; ${count(figures.requests)} requests, ${count(figures.refused)} of them refused.`,
     );
   }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use opilio_cluster::{CommandReader, JobCommand};
+use opilio_job::alerts::AlertKind;
 use opilio_job::overrides;
 use opilio_profile::Profile;
 
@@ -122,16 +123,18 @@ impl JobCommands {
         if logged.command.is_for_all_nodes() {
             let is_again = self.unfinished.load(Ordering::Acquire) == sequence;
             self.unfinished.store(sequence, Ordering::Release);
-            self.change(admin, sequence, logged, is_again, say)?;
+            let last = self.change(admin, sequence, logged, is_again, say)?;
             // What the command has changed is on disk before its place.
             let persisted = admin.frontier().persist();
             persisted.map_err(ControlError::from)?;
+            self.note(admin, sequence, state)?;
+            say(last);
         } else {
             tracing::warn!(
                 "command {sequence} of the job is not one for all nodes; it is passed over"
             );
+            self.note(admin, sequence, state)?;
         }
-        self.note(admin, sequence, state)?;
         self.unfinished.store(0, Ordering::Release);
         Ok(())
     }
@@ -168,7 +171,7 @@ impl JobCommands {
         Ok(())
     }
 
-    /// Changes the job's settings, plugins or seeds.
+    /// Changes the job's settings, plugins or seeds. Returns the last answer, which the caller gives when the command is noted.
     fn change(
         &self,
         admin: &JobAdmin<'_>,
@@ -176,7 +179,7 @@ impl JobCommands {
         logged: LoggedCommand,
         is_again: bool,
         say: Say<'_>,
-    ) -> Result<(), NotNow> {
+    ) -> Result<CommandResponse, NotNow> {
         let by = self.author(&logged);
         let guard = match logged.command.queues_uris() {
             true => admin.running.map(|running| running.live.hand()),
@@ -205,28 +208,34 @@ impl JobCommands {
             command: self.with_own_numbers(logged.command)?,
             only_here: true,
         };
-        let mut failed = None;
+        let mut last = CommandResponse::End;
         let changing = admin.with(&profile, origin);
-        changing.perform_here(&request, &mut |answer| {
-            if let CommandResponse::Refused {
-                fault: fault @ ErrorKind::Failure,
-                message,
-            } = &answer
-            {
-                failed = Some(ControlError::new(*fault, message.clone()));
-                return true;
+        changing.perform_here(&request, &mut |answer| match answer {
+            CommandResponse::End | CommandResponse::Refused { .. } => {
+                last = answer;
+                true
             }
-            say(answer)
+            answer => {
+                // The other nodes carry the command out whether the client still listens or not.
+                say(answer);
+                true
+            }
         });
-        match failed {
-            Some(problem) => Err(NotNow::Failed(problem)),
-            // A change that the attempt before has kept is refused as one that is made already.
-            None if is_again => Ok(changing.put_kept_in_force()?),
-            None => Ok(()),
+        if let CommandResponse::Refused {
+            fault: fault @ ErrorKind::Failure,
+            message,
+        } = last
+        {
+            return Err(NotNow::Failed(ControlError::new(fault, message)));
         }
+        if is_again {
+            // A change that the attempt before has kept is refused as one that is made already.
+            changing.put_kept_in_force()?;
+        }
+        Ok(last)
     }
 
-    /// Notes the place of a command that was carried out.
+    /// Notes the place of a command that was carried out, and clears the alert about it.
     fn note(
         &self,
         admin: &JobAdmin<'_>,
@@ -236,7 +245,12 @@ impl JobCommands {
         state.carried_out = sequence;
         // Also if the disk was full when the process began.
         state.is_running |= admin.running.is_some();
-        state.write(&self.directory)
+        state.write(&self.directory)?;
+        if let Some(running) = admin.running {
+            // It was the first of those that wait. If the next one fails, it is an alert again.
+            running.context.clear(AlertKind::Commands, "");
+        }
+        Ok(())
     }
 
     /// Returns `true` for a stop that has no effect on this process: it was given before the process began, and the process before had
@@ -293,6 +307,11 @@ fn take_effect(admin: &JobAdmin<'_>, command: &Command, state: &mut CommandState
             Some(running) => {
                 running.stop.stop();
                 "stopping on all nodes; current fetches finish; `opilio crawl JOB` on each node resumes the job"
+            }
+            // The process has died, or its daemon has ended. It would have stopped, and the daemon may be about to start the next one.
+            None if state.is_running => {
+                state.is_stopped = true;
+                "stopping on all nodes; no process runs the job here, and the next one stops at once"
             }
             None => "stopping on all nodes; no process runs the job here",
         };

@@ -47,14 +47,25 @@ impl JobCommands {
         let _turn = self.turn();
         let mut state = self.state()?;
         let has_died = std::mem::replace(&mut state.is_running, true);
+        let is_stopped = std::mem::take(&mut state.is_stopped);
         // For commands that NATS delivers only later.
         self.has_died.store(has_died, Ordering::Release);
-        state.write(&self.directory)?;
+        // Before the place is written, which a full disk prevents.
         if state.is_paused {
             running.live.pause_everywhere(true);
             let words =
                 "paused on all nodes; `opilio job resume JOB` on any of them resumes the crawl";
             running.log.crawl("cluster", words);
+        }
+        if is_stopped {
+            running.stop.stop();
+            let words =
+                "stopping on all nodes: the stop was given after the process before had died";
+            running.log.crawl("cluster", words);
+        }
+        state.write(&self.directory)?;
+        if is_stopped {
+            return Err(NotNow::Ending);
         }
         let last = self.wait(self.job.last_command())?;
         if state.carried_out >= last {
@@ -234,7 +245,11 @@ pub(crate) async fn tell_end(running: &Running, end: &End) {
         user: "time-limit".to_owned(),
         pid: 0,
     };
-    let told = tokio::task::spawn_blocking(move || commands.log(by, Command::Stop, None));
+    let told = tokio::task::spawn_blocking(move || {
+        // A process that was suspended for long may have lost its part, and its time is over before it learns this.
+        commands.must_have_part()?;
+        commands.log(by, Command::Stop, None)
+    });
     if let Ok(Err(problem)) = told.await {
         tracing::warn!("the other nodes do not know that the time of the crawl is over: {problem}");
     }

@@ -23,6 +23,8 @@ pub(crate) struct CommandState {
     pub(super) is_paused: bool,
     /// `true` from the start of a process until it has ended in good order.
     pub(super) is_running: bool,
+    /// `true` if a stop was carried out without a process, after one that had not ended in good order: the next one stops at once.
+    pub(super) is_stopped: bool,
 }
 
 impl CommandState {
@@ -58,6 +60,7 @@ impl CommandState {
         let kept = CommandState::kept(job)?;
         Ok(kept.map(|state| CommandState {
             is_running: false,
+            is_stopped: false,
             ..state
         }))
     }
@@ -93,6 +96,7 @@ mod tests {
             ahead: 9,
             is_paused: true,
             is_running: true,
+            is_stopped: false,
         }
     }
 
@@ -115,7 +119,11 @@ mod tests {
         CommandState::write_copy(None, copy.path()).unwrap();
         assert!(!copy.path().join(SHARED_COMMANDS).exists());
 
-        state().write(job.path()).unwrap();
+        let stopped = CommandState {
+            is_stopped: true,
+            ..state()
+        };
+        stopped.write(job.path()).unwrap();
         let copied = CommandState::for_copy(job.path()).unwrap();
         CommandState::write_copy(copied.as_ref(), copy.path()).unwrap();
         let expected = CommandState {

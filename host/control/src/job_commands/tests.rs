@@ -13,7 +13,7 @@ use opilio_job::history::{self, Changed};
 use opilio_job::job_log::JobLog;
 use opilio_profile::MatchFile;
 use opilio_test_nats::NatsServer;
-use opilio_uri::Uri;
+use opilio_uri::{HopPath, Uri};
 use opilio_visit::policy;
 
 use super::*;
@@ -192,6 +192,25 @@ async fn pauses_and_stops_do_not_wait_for_a_command_that_fails() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_command_whose_place_is_not_written_is_not_answered_as_done() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let part = OnlyPart::new();
+    let commands = part.commands(&server).await;
+    // A folder in the place of the file, as a full disk would do.
+    let draft = part.directory.join("cluster-commands.draft");
+    fs::create_dir(&draft).unwrap();
+    let refused = part.perform(&commands, set("workers=3", None));
+    let is_refused = refused.contains("not carried out here yet");
+    assert!(is_refused && !refused.contains("End,"), "{refused}");
+    fs::remove_dir(&draft).unwrap();
+    part.perform(&commands, Command::Resume);
+    assert_eq!(CommandState::read(&part.directory).unwrap().carried_out, 2);
+    assert_eq!(part.history().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stop_from_before_the_process_counts_only_after_a_death() {
     let Some(server) = NatsServer::start() else {
         return;
@@ -204,6 +223,21 @@ async fn a_stop_from_before_the_process_counts_only_after_a_death() {
     assert!(!commands.is_past(4, &Command::Pause));
     commands.has_died.store(true, Ordering::Release);
     assert!(!commands.is_past(4, &Command::Stop));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_given_without_a_process_is_kept_only_after_a_death() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let part = OnlyPart::new();
+    let commands = part.commands(&server).await;
+    let is_stopped = || CommandState::read(&part.directory).unwrap().is_stopped;
+    part.perform(&commands, Command::Stop);
+    assert!(!is_stopped());
+    CommandState::note_death(&part.directory).unwrap();
+    part.perform(&commands, Command::Stop);
+    assert!(is_stopped());
 }
 
 #[test]
@@ -351,6 +385,53 @@ async fn a_uri_that_is_not_a_seed_is_refused_before_other_nodes_get_the_command(
     let removed = part.perform(&commands, remove("http://a.localhost/"));
     assert!(removed.contains("removed from seeds"), "{removed}");
     assert_eq!(CommandState::read(&part.directory).unwrap().carried_out, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_disconnects_does_not_end_a_command_on_its_node() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let part = OnlyPart::new();
+    let commands = part.commands(&server).await;
+    let seed = "http://a.localhost/";
+    let uri = |number: usize| Uri::parse(&format!("{seed}{number}")).unwrap();
+    let found = |number: usize| {
+        let hops = HopPath::new();
+        policy::candidate(&part.profile, uri(number), hops, Some(seed), Some(seed))
+    };
+    // More than a sweep examines at once.
+    let candidates = (0..5_000).map(found).collect();
+    let now = Timestamp::now();
+    part.frontier.lock().schedule(candidates, now).unwrap();
+    let request = CommandRequest {
+        by: lena(),
+        command: Command::RemoveSeed {
+            uri: seed.to_owned(),
+        },
+        only_here: false,
+    };
+    let admin = part.admin().sharing(Some(&commands));
+    admin.perform(&request, &mut |_| false);
+    let is_known = |number| part.frontier.lock().record(&uri(number)).unwrap().is_some();
+    assert!((0..5_000).all(|number| !is_known(number)));
+    assert_eq!(CommandState::read(&part.directory).unwrap().carried_out, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_whose_part_was_taken_over_gives_no_commands() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let part = OnlyPart::new();
+    let mut commands = part.commands(&server).await;
+    commands.part.epoch = commands.job.claim_part("a", 0, "one").await.unwrap();
+    commands.must_have_part().unwrap();
+    commands.job.claim_part("a", 1, "two").await.unwrap();
+    assert!(commands.must_have_part().is_err());
+    let refused = part.perform(&commands, Command::Stop);
+    assert!(refused.contains("Refused"), "{refused}");
+    assert_eq!(commands.job.last_command().await.unwrap(), 0);
 }
 
 #[test]

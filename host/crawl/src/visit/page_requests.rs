@@ -175,9 +175,8 @@ impl PageRequests {
         let permit = match self.admit(&visit, &server).await? {
             Ok(permit) => permit,
             Err(refused) => {
-                let status = refused.entry.status;
-                self.on_board.refused(|by| by.of_status(status));
-                let why = opilio_frontier::status_words(status);
+                self.on_board.refused(|by| by.of_entry(&refused.entry));
+                let why = opilio_frontier::status_words(refused.entry.status);
                 sender.reject(FetchRejection::refused(why));
                 return self.log_refusal(&visit, refused.entry);
             }

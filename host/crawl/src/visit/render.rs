@@ -90,15 +90,7 @@ impl CrawlVisit<'_> {
             }
             Err(NotShown::Cut(cut)) => {
                 rendering.result = RenderResult::NotShown;
-                board.count(|figures| {
-                    figures.count_not_rendered(|by| match cut {
-                        PageCut::Time | PageCut::Steps => &mut by.time,
-                        PageCut::Memory => &mut by.memory,
-                        PageCut::Crashed => &mut by.page_crashed,
-                        PageCut::Unresponsive => &mut by.unresponsive,
-                    });
-                    figures.crashes += 1;
-                });
+                board.count(|figures| count_cut(cut, figures));
                 let cut = cut_name(cut);
                 rendering.annotations.push(format!("notRendered:{cut}"));
             }
@@ -165,7 +157,9 @@ impl CrawlVisit<'_> {
         match seen {
             Ok(seen) => Ok(Shown { report, ..seen }),
             Err(BehaveError::Page(PageError::Cut(cut))) => {
-                Err(NotShown::Cut(report.cut.unwrap_or(cut)))
+                // Without actions left, it was the time for its links and text that ended.
+                let reached = report.cut.filter(|it| *it != PageCut::Steps);
+                Err(NotShown::Cut(reached.unwrap_or(cut)))
             }
             Err(BehaveError::Page(PageError::Browser(error))) => Err(NotShown::Browser(error)),
             Err(BehaveError::Page(_)) => Err(NotShown::Browser(BrowserError::Closed)),
@@ -300,7 +294,7 @@ impl Shown {
         (refused > 0).then(|| format!("webSocketsRefused:{refused}"))
     }
 
-    /// The annotation of a page that reached `browser.page-requests`: it may lack parts that its visitors see.
+    /// The annotation of a page with requests past its limits: it may lack parts that its visitors see.
     fn requests_past_limit(&self) -> Option<String> {
         let refused = self.report.requests_refused;
         (refused > 0).then(|| format!("pageRequestsRefused:{refused}"))
@@ -311,11 +305,13 @@ impl Shown {
             return figures.count_not_rendered(|by| &mut by.no_page);
         }
         figures.rendered += 1;
+        if self.report.cut.is_some_and(is_crash) {
+            figures.cut_by_crash += 1;
+            figures.crashes += 1;
+            return;
+        }
         let runs = &self.behaved.runs;
         let cut = match (&self.load, self.report.cut) {
-            (_, Some(PageCut::Memory | PageCut::Crashed | PageCut::Unresponsive)) => {
-                &mut figures.cut_by_crash
-            }
             (LoadResult::NotIdle, _) | (_, Some(PageCut::Time)) => &mut figures.cut_by_time,
             (_, Some(PageCut::Steps)) => &mut figures.cut_by_steps,
             _ if runs.iter().any(|run| run.end == BehaviorEnd::Steps) => &mut figures.cut_by_steps,
@@ -390,6 +386,25 @@ fn error_name(error: &BrowserError) -> &'static str {
         BrowserError::ProxyNotUsed { .. } => "proxyNotUsed",
         _ => "browserFailed",
     }
+}
+
+/// Counts a page that reached a limit before its links and text were taken.
+fn count_cut(cut: PageCut, figures: &mut RenderFigures) {
+    figures.count_not_rendered(|by| match cut {
+        PageCut::Time | PageCut::Steps => &mut by.time,
+        PageCut::Memory => &mut by.memory,
+        PageCut::Crashed => &mut by.page_crashed,
+        PageCut::Unresponsive => &mut by.unresponsive,
+    });
+    figures.crashes += u64::from(is_crash(cut));
+}
+
+/// Returns `true` if the page is gone, and not only its time or its actions.
+fn is_crash(cut: PageCut) -> bool {
+    matches!(
+        cut,
+        PageCut::Memory | PageCut::Crashed | PageCut::Unresponsive
+    )
 }
 
 fn cut_name(cut: PageCut) -> &'static str {
@@ -467,6 +482,24 @@ mod tests {
         check(&of(&LoadResult::Download, None, &whole), "no-page");
         let failed = LoadResult::Failed("net::ERR_EMPTY_RESPONSE".to_owned());
         check(&of(&failed, None, &whole), "no-page");
+    }
+
+    #[test]
+    fn crashes_are_counted_before_and_after_links_are_taken() {
+        for (cut, crashes) in [
+            (PageCut::Time, 0),
+            (PageCut::Steps, 0),
+            (PageCut::Memory, 1),
+            (PageCut::Crashed, 1),
+            (PageCut::Unresponsive, 1),
+        ] {
+            let mut before = RenderFigures::default();
+            count_cut(cut, &mut before);
+            let mut after = RenderFigures::default();
+            shown(LoadResult::Idle, None, cut_by(cut)).count_in(&mut after);
+            assert_eq!((before.not_rendered, before.crashes), (1, crashes), "{cut}");
+            assert_eq!((after.rendered, after.crashes), (1, crashes), "{cut}");
+        }
     }
 
     #[test]

@@ -72,9 +72,9 @@ pub(super) fn status_lines(status: &Status) -> String {
     if let Some(browsers) = &status.browsers {
         let figures = &browsers.figures;
         let rendered = format!(
-            "{} rendered, {} of them cut by time; {} not rendered; crashes: {}; {}, {} of them refused",
+            "{} rendered, {} of them cut; {} not rendered; crashes: {}; {}, {} of them refused",
             numbered(figures.rendered, "page"),
-            HumanCount(figures.cut_by_time),
+            HumanCount(figures.cut_pages()),
             HumanCount(figures.not_rendered),
             HumanCount(figures.crashes),
             numbered(figures.requests, "request"),
