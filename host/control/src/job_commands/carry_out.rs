@@ -255,7 +255,7 @@ impl JobCommands {
 
     /// Returns `true` for a stop that has no effect on this process: it was given before the process began, and the process before had
     /// ended in good order.
-    fn is_past(&self, sequence: u64, command: &Command) -> bool {
+    pub(super) fn is_past(&self, sequence: u64, command: &Command) -> bool {
         *command == Command::Stop
             && sequence <= self.given_before
             && !self.has_died.load(Ordering::Acquire)
