@@ -158,7 +158,7 @@ async fn look(
                 continue;
             }
         };
-        if is_finished(&parts) {
+        if !is_under_way(&parts) {
             continue;
         }
         for part in &parts {
@@ -212,9 +212,12 @@ fn free_name(daemon: &Daemon, crawl: &str, part: &str) -> (String, PathBuf) {
     free.unwrap_or_default()
 }
 
-/// Returns `true` if all parts have nothing left to do, so that nobody needs to work on those of nodes that are gone.
-fn is_finished(parts: &[ListedPart]) -> bool {
-    parts.iter().all(|part| part.is_at_rest && part.inbox == 0)
+/// Returns `true` if a part has something left to do, and a node works on one. Otherwise the crawl is finished, or an operator has
+/// stopped it on all nodes: then nobody works on parts of nodes that are drained or gone.
+fn is_under_way(parts: &[ListedPart]) -> bool {
+    let is_done = |part: &ListedPart| part.is_at_rest && part.inbox == 0;
+    let is_running = |part: &ListedPart| part.state == PartState::Running;
+    !parts.iter().all(is_done) && parts.iter().any(is_running)
 }
 
 /// Returns `true` if nobody works on a part, and nobody is about to.
@@ -348,12 +351,20 @@ mod tests {
     }
 
     #[test]
-    fn a_crawl_is_finished_when_all_parts_rest_with_empty_inboxes() {
-        let mut parts = vec![part("a", Some("a"), PartState::Gone); 2];
-        assert!(!is_finished(&parts));
-        parts.iter_mut().for_each(|part| part.is_at_rest = true);
-        assert!(is_finished(&parts));
-        parts[0].inbox = 1;
-        assert!(!is_finished(&parts));
+    fn a_crawl_is_under_way_while_a_part_has_work_and_a_node_works() {
+        let mut parts = [
+            part("a", Some("a"), PartState::Running),
+            part("b", Some("b"), PartState::Stopped),
+        ];
+        assert!(is_under_way(&parts));
+        parts[0].is_at_rest = true;
+        assert!(is_under_way(&parts));
+        parts[1].is_at_rest = true;
+        assert!(!is_under_way(&parts));
+        parts[1].inbox = 1;
+        assert!(is_under_way(&parts));
+        // An operator has stopped it on all nodes.
+        parts[0].state = PartState::Stopped;
+        assert!(!is_under_way(&parts));
     }
 }

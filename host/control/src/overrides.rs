@@ -352,7 +352,7 @@ impl JobAdmin<'_> {
             return Ok(words);
         }
         let at = Timestamp::now();
-        let next = opilio_job::history::next_number(self.job)
+        let next = history::next_number(self.job)
             .map_err(|problem| ControlError::file(self.job, &problem))?;
         let id = if id == 0 { next } else { id };
         if let Some(one) = place.map(|at| &mut after[at]) {
