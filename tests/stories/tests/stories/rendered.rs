@@ -261,6 +261,73 @@ async fn requests_past_the_limit_of_a_page_fail_and_are_noted() {
 }
 
 #[tokio::test]
+async fn a_page_reaches_no_refused_address_and_nothing_out_of_scope() {
+    let Some(story) = rendering() else { return };
+    // Addresses are written so that only the page itself knows them: a private one, one that the scope rejects, and a redirect to
+    // another private one.
+    let hostile = "<p>page</p><script>
+        (async () => {
+            const inside = atob('aHR0cDovL2luc2lkZS5zdG9yeS50ZXN0L3NlY3JldA==');
+            for (const uri of [inside, atob('L291dHNpZGU='), atob('L2xlYXZl')])
+                await fetch(uri, {mode: 'no-cors'}).catch(() => 0);
+            document.querySelector('p').textContent = 'nothing came';
+        })();
+        </script>";
+    let inside = [
+        "http://inside.story.test/secret",
+        "http://inside.story.test/other",
+    ];
+    let web = site(WWW)
+        .page("/", html(hostile))
+        .page("/outside", Reply::ok("text/plain", "outside"))
+        .page("/leave", Reply::redirect(302, inside[1]))
+        .serve()
+        .await;
+    let url = |target: &str| web.url(WWW, target);
+    let told = story
+        .profile(
+            "fetch.allow-addresses = ['loopback']
+            browser.screenshots = false
+            stacks.scope = ['surt-scope', 'hops', 'transclusion', 'prerequisite', 'scheme', 'outside']
+            [dns.hosts]
+            'inside.story.test' = '10.9.9.9'
+            [plugins.outside]
+            component = 'builtin:regex-list'
+            settings = { patterns = ['/outside$'], then = 'reject' }",
+        )
+        .seed(url("/"))
+        .run()
+        .await
+        .finished();
+    let page = told.sole(&url("/"));
+    assert!(
+        page.annotations.contains(&"rendered".to_owned()),
+        "{page:?}"
+    );
+    for uri in inside {
+        let line = told.sole(uri);
+        assert_eq!(line.status, -5001, "{line:?}");
+        assert!(line.notes("browser"), "{line:?}");
+        assert!(told.records("response", uri).is_empty());
+    }
+    assert_eq!(told.sole(&url("/leave")).status, 302);
+    // What is out of scope has no line.
+    assert!(told.of(&url("/outside")).is_empty(), "{:?}", told.log);
+    let asked = asked(&web);
+    assert!(!asked.contains(&format!("{WWW} /outside")), "{asked:?}");
+
+    let info = told.record("resource", &format!("urn:pageinfo:{}", url("/")));
+    let info: serde_json::Value = serde_json::from_slice(&info.block).unwrap();
+    for uri in [inside[0], inside[1], &url("/outside")] {
+        let error = info["urls"][uri]["error"].as_str();
+        let is_refused = error.is_some_and(|it| it.starts_with("refused: "));
+        assert!(is_refused, "{uri}: {info}");
+    }
+    let text = told.record("resource", &format!("urn:text:{}", url("/")));
+    assert!(text.text().contains("nothing came"), "{}", text.text());
+}
+
+#[tokio::test]
 async fn an_override_renders_one_site_only() {
     let Some(story) = rendering() else { return };
     let made = "<script>document.body.insertAdjacentHTML('beforeend', '<a href=' + atob('L21hZGU=') + '>Made</a>')</script>";
