@@ -18,6 +18,7 @@ use super::CrawlVisit;
 use super::behave::{BehaveError, Behaved};
 use super::page_requests::{PageNetwork, PageRequests};
 use crate::behavior_steps::{BehaviorEnd, BehaviorRun};
+use crate::browsers::page_settings;
 use crate::error::Halt;
 use crate::lanes::LanePanic;
 use crate::records;
@@ -147,7 +148,8 @@ impl CrawlVisit<'_> {
         let on_board = &requests.on_board;
         on_board.begins(PageActivity::Waiting);
         let network = Arc::new(PageNetwork(Arc::downgrade(requests)));
-        let session = PageSession::open(pool, network).await;
+        let settings = page_settings(&page.settings.browser);
+        let session = PageSession::open_for(pool, network, settings).await;
         let mut session = session.map_err(NotShown::Browser)?;
         on_board.begins(PageActivity::Loading);
         let seen = self.look(&mut session, page, on_board).await;

@@ -330,7 +330,8 @@ async fn a_page_reaches_no_refused_address_and_nothing_out_of_scope() {
 #[tokio::test]
 async fn an_override_renders_one_site_only() {
     let Some(story) = rendering() else { return };
-    let made = "<script>document.body.insertAdjacentHTML('beforeend', '<a href=' + atob('L21hZGU=') + '>Made</a>')</script>";
+    let made = "<script>document.body.insertAdjacentHTML('beforeend',
+        '<a href=' + atob('L21hZGU=') + '>Made</a> for ' + innerWidth)</script>";
     let web = site(WWW)
         .page("/", html(made))
         .and(CDN)
@@ -340,7 +341,7 @@ async fn an_override_renders_one_site_only() {
         .await;
     let told = story
         .profile(&format!(
-            "browser.render = 'never'\n[[override]]\nmatch.host = ['{CDN}']\nbrowser.render = 'always'\nbrowser.screenshots = false\n"
+            "browser.render = 'never'\n[[override]]\nmatch.host = ['{CDN}']\nbrowser.render = 'always'\nbrowser.screenshots = false\nbrowser.width = 700\n"
         ))
         .seed(web.url(WWW, "/"))
         .seed(web.url(CDN, "/"))
@@ -355,7 +356,8 @@ async fn an_override_renders_one_site_only() {
         told.records("resource", &format!("urn:view:{}", web.url(CDN, "/")))
             .is_empty()
     );
-    told.record("resource", &format!("urn:text:{}", web.url(CDN, "/")));
+    let text = told.record("resource", &format!("urn:text:{}", web.url(CDN, "/")));
+    assert!(text.text().contains("for 700"), "{}", text.text());
 }
 
 /// A program that answers `--version` as this Chromium does, and does something else when it is started.
