@@ -261,6 +261,44 @@ async fn requests_past_the_limit_of_a_page_fail_and_are_noted() {
 }
 
 #[tokio::test]
+async fn requests_of_a_page_count_in_the_quota_of_their_host() {
+    let Some(story) = rendering() else { return };
+    // Addresses are written so that only the page itself knows them, and are asked for one after the other.
+    let asking = "<p>page</p><script>
+        (async () => {
+            for (let number = 0; number < 50; number += 1) await fetch(atob('L3BhcnQ=') + number).catch(() => 0);
+        })();
+        </script>";
+    let sites = (0..50).fold(site(WWW).page("/", html(asking)), |sites, number| {
+        sites.page(
+            &format!("/part{number}"),
+            Reply::ok("text/plain", number.to_string()),
+        )
+    });
+    let web = sites.serve().await;
+    let told = story
+        .profile("quotas.host.fetched = 2\nbrowser.screenshots = false\nbrowser.text = false\n")
+        .seed(web.url(WWW, "/"))
+        .run()
+        .await
+        .finished();
+    // A request counts once it is archived, so those after it may be a few too many.
+    let asked = asked(&web);
+    let (served, refused): (Vec<_>, Vec<_>) = (0..50)
+        .map(|number| format!("/part{number}"))
+        .partition(|part| asked.contains(&format!("{WWW} {part}")));
+    assert!(!served.is_empty() && !refused.is_empty(), "{asked:?}");
+    for part in refused {
+        let line = told.sole(&web.url(WWW, &part));
+        assert_eq!(line.status, -5003, "{line:?}");
+        let is_told = line.notes("browser") && line.notes("quota:host:");
+        assert!(is_told, "{line:?}");
+    }
+    // The page itself is kept.
+    told.record("response", &web.url(WWW, "/"));
+}
+
+#[tokio::test]
 async fn a_page_reaches_no_refused_address_and_nothing_out_of_scope() {
     let Some(story) = rendering() else { return };
     // Addresses are written so that only the page itself knows them: a private one, one that the scope rejects, and a redirect to
