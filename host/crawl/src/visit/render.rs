@@ -366,7 +366,8 @@ impl Shown {
     }
 }
 
-/// Returns `true` if another browser may succeed.
+/// Returns `true` if another browser may succeed. A browser that does not start, or has no port, may lack processes or descriptors
+/// for a moment only.
 fn may_pass(error: &BrowserError) -> bool {
     matches!(
         error,
@@ -374,6 +375,8 @@ fn may_pass(error: &BrowserError) -> bool {
             | BrowserError::Hung { .. }
             | BrowserError::Refused { .. }
             | BrowserError::Answer { .. }
+            | BrowserError::DoesNotStart { .. }
+            | BrowserError::ProxyPort { .. }
     )
 }
 
@@ -484,6 +487,75 @@ mod tests {
         check(&of(&LoadResult::Download, None, &whole), "no-page");
         let failed = LoadResult::Failed("net::ERR_EMPTY_RESPONSE".to_owned());
         check(&of(&failed, None, &whole), "no-page");
+    }
+
+    #[test]
+    fn each_error_of_a_browser_has_its_annotation_and_those_that_may_pass_are_tried_again() {
+        let text = String::new;
+        let path = std::path::PathBuf::new;
+        let cause = || std::io::Error::other("a cause");
+        let (looked, version, during) = (text(), text(), text());
+        let after = std::time::Duration::ZERO;
+        for (error, name, is_tried_again) in [
+            (BrowserError::NotFound { looked }, "noChromium", false),
+            (
+                BrowserError::TooOld {
+                    path: path(),
+                    version,
+                    version_min: 120,
+                },
+                "oldChromium",
+                false,
+            ),
+            (
+                BrowserError::DoesNotStart {
+                    path: path(),
+                    status: text(),
+                    stderr: text(),
+                },
+                "doesNotStart",
+                true,
+            ),
+            (
+                BrowserError::SandboxRefused {
+                    path: path(),
+                    stderr: text(),
+                },
+                "sandboxRefused",
+                false,
+            ),
+            (
+                BrowserError::Crashed {
+                    during: text(),
+                    status: text(),
+                    stderr: text(),
+                },
+                "crashed",
+                true,
+            ),
+            (BrowserError::Hung { during, after }, "hung", true),
+            (
+                BrowserError::ProxyNotUsed { error: text() },
+                "proxyNotUsed",
+                false,
+            ),
+            (
+                BrowserError::ProxyPort { source: cause() },
+                "browserFailed",
+                true,
+            ),
+            (
+                BrowserError::Folder {
+                    folder: path(),
+                    source: cause(),
+                },
+                "browserFailed",
+                false,
+            ),
+        ] {
+            assert_eq!(error_name(&error), name, "{error}");
+            assert_eq!(may_pass(&error), is_tried_again, "{error}");
+        }
     }
 
     #[test]
