@@ -76,7 +76,7 @@ enum Judge {
     Registry,
     /// The REST interface of Heritrix 3: hapy-heritrix and heritrix3-wrapper.
     Heritrix,
-    /// The archive of the demo: warcio.
+    /// The demo: warcio reads its archive, and Chromium renders a page of it.
     Demo,
     /// A crawl of three nodes while nodes and NATS servers die: the web's own log, and warcio.
     Cluster,
@@ -271,7 +271,43 @@ fn demo_web(home: &Path, python: &Path, opilio: &Path) -> Result<()> {
         python,
         jwarc: None,
     };
-    readers.judge(&job.join("warcs"), &[])
+    readers.judge(&job.join("warcs"), &[])?;
+    demo_renders(home, opilio)
+}
+
+/// Runs the demo, which renders the page that needs a browser.
+fn demo_renders(home: &Path, opilio: &Path) -> Result<()> {
+    let job = home.join("demo-browser");
+    if job.exists() {
+        fs::remove_dir_all(&job)?;
+    }
+    let mut command = Command::new(opilio);
+    command.args(["demo", "--quiet", "--job"]).arg(&job);
+    let status = command
+        .status()
+        .with_context(|| format!("cannot run {}", opilio.display()))?;
+    let is_done = status.success() || status.code() == Some(LIMIT_REACHED);
+    ensure!(is_done, "opilio demo ended with {status}");
+    let log = fs::read_to_string(job.join("logs/crawl.log"))?;
+    let has = |target: &str, annotation: &str| {
+        log.lines().any(|line| {
+            let columns: Vec<&str> = line.split_whitespace().collect();
+            let is_it = columns.get(3).is_some_and(|uri| uri.ends_with(target));
+            let mut annotations = columns.get(11).into_iter().flat_map(|it| it.split(','));
+            is_it && annotations.any(|it| it.starts_with(annotation))
+        })
+    };
+    for (target, annotation) in [
+        ("/prices.html", "rendered"),
+        ("/data/prices.json", "browser"),
+    ] {
+        ensure!(
+            has(target, annotation),
+            "no line of {target} in {}/logs/crawl.log has the annotation {annotation}",
+            job.display()
+        );
+    }
+    Ok(())
 }
 
 /// Other people's readers of archives: `tests/judges/judge_warcs.py` says what they judge, and which faults of theirs are

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::authority::JobAuthority;
 use crate::devtools::{CommandFailure, DevTools};
 use crate::error::BrowserError;
-use crate::executable::BrowserExecutable;
+use crate::executable::{self, BrowserExecutable};
 use crate::flags::CommandLine;
 use crate::process::BrowserProcess;
 use crate::proxy::RefusingProxy;
@@ -113,7 +113,10 @@ impl Browser {
     }
 
     async fn start_error(&mut self, executable: &BrowserExecutable) -> BrowserError {
-        let path = executable.path.clone();
+        let path = match executable::existing_file(&executable.path) {
+            Ok(path) => path,
+            Err(missing) => return missing,
+        };
         let status = self.process.status().await;
         let stderr = self.process.stderr();
         match SANDBOX_MESSAGES

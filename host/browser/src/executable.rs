@@ -38,7 +38,7 @@ impl BrowserExecutable {
     pub async fn find(settings: &BrowserSettings) -> Result<Self, BrowserError> {
         let folders = std::env::var_os("PATH").unwrap_or_default();
         let path = match &settings.executable {
-            Some(path) => set_path(path)?,
+            Some(path) => existing_file(path)?,
             None => search(std::env::split_paths(&folders))?,
         };
         // Browsers run in their profiles, where a relative path would lead elsewhere.
@@ -63,7 +63,8 @@ impl BrowserExecutable {
     }
 }
 
-fn set_path(path: &Path) -> Result<PathBuf, BrowserError> {
+/// The path, if a file is there. Chromium may be removed while it is in use.
+pub(crate) fn existing_file(path: &Path) -> Result<PathBuf, BrowserError> {
     match path.is_file() {
         true => Ok(path.to_owned()),
         false => Err(BrowserError::NotFound {

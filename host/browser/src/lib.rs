@@ -32,5 +32,5 @@ pub use page_fetcher::{
     FetchFuture, FetchRejection, OpenedWebSocket, PageBody, PageFetcher, WebSocketStream, full_body,
 };
 pub use pool::{BrowserPool, PoolFigures};
-pub use settings::{BrowserSettings, Viewport};
+pub use settings::{BrowserSettings, PageSettings, Viewport};
 pub use traffic::{PageResource, ResourceResult};

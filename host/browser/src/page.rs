@@ -22,7 +22,7 @@ use crate::error::{BrowserError, PageCut, PageError};
 use crate::page_fetcher::PageFetcher;
 use crate::pool::{BrowserLease, BrowserPool};
 use crate::proxy::PageProxy;
-use crate::settings::BrowserSettings;
+use crate::settings::{BrowserSettings, PageSettings};
 use crate::traffic::{PageResource, PageTraffic};
 
 use memory::MemoryWatch;
@@ -111,8 +111,33 @@ impl PageSession {
         pool: &BrowserPool,
         fetcher: Arc<dyn PageFetcher>,
     ) -> Result<PageSession, BrowserError> {
+        Self::open_with(pool, fetcher, None).await
+    }
+
+    /// Opens an empty page as [`PageSession::open`] does, with these settings instead of those of the pool.
+    ///
+    /// # Errors
+    /// The browser does not start, or fails.
+    pub async fn open_for(
+        pool: &BrowserPool,
+        fetcher: Arc<dyn PageFetcher>,
+        page: PageSettings,
+    ) -> Result<PageSession, BrowserError> {
+        Self::open_with(pool, fetcher, Some(page)).await
+    }
+
+    async fn open_with(
+        pool: &BrowserPool,
+        fetcher: Arc<dyn PageFetcher>,
+        page: Option<PageSettings>,
+    ) -> Result<PageSession, BrowserError> {
         let mut lease = pool.lease().await?;
-        match Self::set_up(&mut lease, fetcher).await {
+        let of_pool = &lease.pool.settings;
+        let settings = match page {
+            Some(page) => of_pool.of_page(page),
+            None => of_pool.clone(),
+        };
+        match Self::set_up(&mut lease, fetcher, settings).await {
             Ok(parts) => Ok(parts.into_session(lease)),
             Err(error) => {
                 lease.fail().await;
@@ -124,9 +149,9 @@ impl PageSession {
     async fn set_up(
         lease: &mut BrowserLease,
         fetcher: Arc<dyn PageFetcher>,
+        settings: BrowserSettings,
     ) -> Result<Parts, BrowserError> {
         let (pool, browser) = (lease.pool.clone(), &mut lease.browser);
-        let settings = pool.settings.clone();
         // A page begins with a process of its own, as a browser does.
         let time_max = settings.start_time_max;
         let events = browser.devtools.observe();

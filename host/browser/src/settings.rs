@@ -43,6 +43,42 @@ pub struct BrowserSettings {
     pub document_characters_max: usize,
 }
 
+/// Settings of one page in place of those of its pool: a site may have its own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PageSettings {
+    /// In place of [`BrowserSettings::memory_max`].
+    pub memory_max: u64,
+    /// In place of [`BrowserSettings::page_time_max`].
+    pub page_time_max: Duration,
+    /// In place of [`BrowserSettings::load_time_max`].
+    pub load_time_max: Duration,
+    /// In place of [`BrowserSettings::requests_max`].
+    pub requests_max: usize,
+    /// In place of [`BrowserSettings::viewport`].
+    pub viewport: Viewport,
+}
+
+impl BrowserSettings {
+    /// Returns these settings with those of a page.
+    pub(crate) fn of_page(&self, page: PageSettings) -> BrowserSettings {
+        let PageSettings {
+            memory_max,
+            page_time_max,
+            load_time_max,
+            requests_max,
+            viewport,
+        } = page;
+        BrowserSettings {
+            memory_max,
+            page_time_max,
+            load_time_max,
+            requests_max,
+            viewport,
+            ..self.clone()
+        }
+    }
+}
+
 /// Size of a page's window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Viewport {

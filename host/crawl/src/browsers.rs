@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use opilio_browser::{BrowserError, BrowserExecutable, BrowserPool, BrowserSettings, Viewport};
-use opilio_profile::{Diagnostic, Profile};
+use opilio_browser::{
+    BrowserError, BrowserExecutable, BrowserPool, BrowserSettings, PageSettings, Viewport,
+};
+use opilio_profile::{Browser, Diagnostic, Profile};
 use tokio::sync::OnceCell;
 
 use crate::render_board::{BrowsersStatus, RenderBoard};
@@ -97,7 +99,26 @@ pub fn check_browser(profile: &Profile) -> Option<Diagnostic> {
     Some(fault)
 }
 
-/// The settings of the browsers, which hold for the whole job.
+/// The settings of a page, which its site may have for itself.
+pub(crate) fn page_settings(browser: &Browser) -> PageSettings {
+    PageSettings {
+        memory_max: browser.memory.bytes(),
+        page_time_max: browser.page_time,
+        load_time_max: browser.load_time,
+        requests_max: browser.page_requests,
+        viewport: viewport(browser),
+    }
+}
+
+fn viewport(browser: &Browser) -> Viewport {
+    Viewport {
+        width: browser.width,
+        height: browser.height,
+        scale: browser.device_scale,
+    }
+}
+
+/// The settings of the browsers of the job. Pages have settings of their own.
 fn settings(profile: &Profile) -> BrowserSettings {
     let browser = &profile.settings().browser;
     BrowserSettings {
@@ -110,11 +131,7 @@ fn settings(profile: &Profile) -> BrowserSettings {
         steps_max: ACTIONS_MAX,
         requests_max: browser.page_requests,
         pages_max: browser.pages_per_process,
-        viewport: Viewport {
-            width: browser.width,
-            height: browser.height,
-            scale: browser.device_scale,
-        },
+        viewport: viewport(browser),
         user_agent_suffix: suffix(&profile.user_agent),
         ..BrowserSettings::default()
     }

@@ -212,6 +212,7 @@ impl Pulse {
             then: then.as_ref().unwrap_or(first),
             queues: census.queues.as_ref(),
             failing: context.figures.failing_queue(),
+            rendered: context.network.browsers.board.figures().rendered_pages(),
             holds: standing != CrawlState::Running || self.stop.is_asked(),
             waits_until,
             is_overlong: waits_until.is_some_and(|until| context.is_overlong(until, now)),

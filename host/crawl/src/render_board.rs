@@ -142,6 +142,11 @@ impl RenderBoard {
         last.truncate(LAST_MAX);
     }
 
+    /// Returns the counts.
+    pub(crate) fn figures(&self) -> RenderFigures {
+        self.lock().figures
+    }
+
     /// The pages and counts, with those of the browsers; `None` if no page was to be rendered so far.
     pub(crate) fn status(&self, processes: BrowserProcesses) -> Option<BrowsersStatus> {
         let board = self.lock();

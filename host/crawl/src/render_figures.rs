@@ -1,6 +1,7 @@
 //! Counts of browsers, of the pages that they render, and of the requests of these pages. Consoles and metrics show them.
 
 use opilio_browser::PageReport;
+use opilio_job::alerts::RenderedPages;
 use opilio_visit::{LogEntry, ROBOTS_ADDRESS_REFUSED, status};
 use serde::{Deserialize, Serialize};
 
@@ -136,6 +137,18 @@ impl RenderFigures {
         ]
     }
 
+    /// Returns the pages that were to be rendered, and those that reached a limit of time or memory or crashed. A missing browser
+    /// has an alert of its own.
+    pub(crate) fn rendered_pages(&self) -> RenderedPages {
+        let not = &self.not_rendered_by;
+        let shown = self.cut_by_time + self.cut_by_crash;
+        let not_shown = not.memory + not.page_crashed + not.unresponsive + not.time;
+        RenderedPages {
+            all: self.rendered + self.not_rendered,
+            cut: shown + not_shown,
+        }
+    }
+
     /// Counts a page that was not rendered, for the reason that `reason` selects.
     pub(crate) fn count_not_rendered(
         &mut self,
@@ -221,6 +234,8 @@ mod tests {
         let all: u64 = outcomes.iter().map(|(_, count)| count).sum();
         assert_eq!(all, figures.rendered + figures.not_rendered);
         assert_eq!(figures.cut_pages(), 5);
+        let expected = RenderedPages { all: 11, cut: 3 };
+        assert_eq!(figures.rendered_pages(), expected);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use opilio_uri::Uri;
 use crate::{
     Candidate, ContentState, Directive, Disposition, Frontier, FrontierError, GroupFigures,
     KeptChange, LastOutcome, OutOfScopeLink, Outcome, PREREQUISITE_FAILED,
-    PREREQUISITE_UNSCHEDULABLE, PastVisit, ScheduleResult, Success, Tally, Transfer, UNTIL_CHANGED,
+    PREREQUISITE_UNSCHEDULABLE, PastVisit, ScheduleResult, Success, Tally, UNTIL_CHANGED,
     UriRecord, UriState,
     admission::{Origin, admit},
     change::{self, Change},
@@ -104,9 +104,10 @@ impl Turn<'_, '_> {
                 None
             }
         };
-        let Some(Transfer { duration, bytes }) = transfer else {
+        let Some(transfer) = transfer else {
             return Ok(());
         };
+        let duration = transfer.duration;
         if politeness::is_free(self.uri.as_str()) {
             return Ok(());
         }
@@ -123,19 +124,8 @@ impl Turn<'_, '_> {
             let until = instant::after(change.now, change.config.group.min_delay);
             change.rest_group(group, *slot, until)?;
         }
-        let config = change.config;
-        // Computed as if the bytes had come at the allowed rate, from the beginning of the fetch.
-        let began = instant::floor(change.now).saturating_sub(instant::millis(duration));
-        let paid = |rate: Option<u64>, before: Millis| match rate {
-            Some(rate) => before
-                .max(began)
-                .saturating_add(politeness::time_for(bytes, rate)),
-            None => Millis::MIN,
-        };
-        change.counters.paid_until = paid(config.bandwidth, change.counters.paid_until);
-        let queue = change.queue(queue)?;
-        queue.paid_until = paid(queue.settings(config).bandwidth, queue.paid_until);
-        Ok(())
+        change.pay_bandwidth(transfer);
+        change.pay_bandwidth_of(queue, transfer)
     }
 
     /// Adds to the run time of all tallies in which the URI counts.

@@ -2,7 +2,13 @@
 
 use std::time::Duration;
 
-use crate::{Frontier, FrontierError, change, instant::Millis};
+use jiff::Timestamp;
+
+use crate::{
+    Frontier, FrontierError, Transfer,
+    change::{self, Change},
+    instant::{self, Millis},
+};
 
 /// Longest bandwidth debt that is plausible: it would be 8 GB at 100 kB a second. A longer debt comes from a clock that was
 /// ahead.
@@ -31,6 +37,39 @@ impl Frontier {
         let slots = u32::from(settings.valence.max(1));
         Ok(Some(rest.saturating_add(took) / slots))
     }
+}
+
+impl Change<'_> {
+    /// Charges received bytes to the bandwidth of the crawl.
+    pub(crate) fn pay_bandwidth(&mut self, transfer: Transfer) {
+        let (rate, before) = (self.config.bandwidth, self.counters.paid_until);
+        self.counters.paid_until = paid_until(rate, before, transfer, self.now);
+    }
+
+    /// Charges received bytes to the bandwidth of a queue.
+    pub(crate) fn pay_bandwidth_of(
+        &mut self,
+        queue: &str,
+        transfer: Transfer,
+    ) -> Result<(), FrontierError> {
+        let (config, now) = (self.config, self.now);
+        let record = self.queue(queue)?;
+        let rate = record.settings(config).bandwidth;
+        record.paid_until = paid_until(rate, record.paid_until, transfer, now);
+        Ok(())
+    }
+}
+
+/// Time until which a bandwidth is used up, after a fetch that ends now. It is computed as if the bytes had come at the allowed
+/// rate, from the beginning of the fetch.
+fn paid_until(rate: Option<u64>, before: Millis, transfer: Transfer, now: Timestamp) -> Millis {
+    let Some(rate) = rate else {
+        return Millis::MIN;
+    };
+    let began = instant::floor(now).saturating_sub(instant::millis(transfer.duration));
+    before
+        .max(began)
+        .saturating_add(time_for(transfer.bytes, rate))
 }
 
 /// Time that `bytes` take at `rate` bytes a second; the longest time if the rate is 0.

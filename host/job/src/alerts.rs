@@ -9,6 +9,7 @@
 mod at_rest;
 mod disk;
 mod notify;
+mod rendered_pages;
 mod store;
 mod watch;
 
@@ -23,6 +24,7 @@ pub use disk::free_space;
 pub use disk::rooms;
 pub use notify::http_client;
 pub use notify::{Notice, Notifier};
+pub use rendered_pages::RenderedPages;
 pub use store::AlertBoard;
 pub use store::kept_alerts;
 pub use watch::{AlertAction, Measurements, WAIT_MIN, Watch};
@@ -85,6 +87,8 @@ pub enum AlertKind {
     Handover,
     /// Pages could not be rendered: Chromium is missing, does not start, or fails. They are archived as fetched.
     Browser,
+    /// Many rendered pages reach a limit of time or memory, or crash.
+    Rendering,
     /// A command that was given to all nodes of a shared crawl fails on this one, and later commands wait for it. It is tried again.
     Commands,
     /// The crawl has ended because of an error.
@@ -120,7 +124,7 @@ impl Alert {
 
 impl AlertKind {
     /// All kinds.
-    pub const ALL: [AlertKind; 13] = [
+    pub const ALL: [AlertKind; 14] = [
         AlertKind::DiskLow,
         AlertKind::FaultRate,
         AlertKind::FailureRate,
@@ -132,6 +136,7 @@ impl AlertKind {
         AlertKind::Checkpoint,
         AlertKind::Handover,
         AlertKind::Browser,
+        AlertKind::Rendering,
         AlertKind::Commands,
         AlertKind::Halted,
     ];
@@ -150,6 +155,7 @@ impl AlertKind {
             AlertKind::Checkpoint => "checkpoint",
             AlertKind::Handover => "handover",
             AlertKind::Browser => "browser",
+            AlertKind::Rendering => "rendering",
             AlertKind::Commands => "commands",
             AlertKind::Halted => "halted",
         }

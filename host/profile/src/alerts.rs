@@ -48,6 +48,11 @@ pub struct AlertsFile {
     #[schemars(range(max = 100))]
     pub walls_percent: u8,
 
+    /// Pages that reached a limit of time or memory or crashed, in percent of those that were to be rendered, at which there is an
+    /// alert. It needs five such pages; 0 for no such alert. Default `50`: so many are seldom slow or too large for the browser.
+    #[schemars(range(max = 100))]
+    pub rendering_percent: u8,
+
     /// Queues that back off after failures, in percent of those that hold URIs, at which there is an alert. It needs ten or
     /// more queues that hold URIs, or that all of them back off; 0 for no such alert. Default `50`: so many hosts are seldom down at once.
     #[schemars(range(max = 100))]
@@ -96,6 +101,8 @@ pub struct Alerts {
     pub failures_percent: u8,
     /// Walls against robots in percent of URIs finished; 0: no alert.
     pub walls_percent: u8,
+    /// Rendered pages that were cut, in percent of those that were to be rendered; 0: no alert.
+    pub rendering_percent: u8,
     /// Queues in back-off, in percent of queues that hold URIs; 0: no alert.
     pub failing_hosts_percent: u8,
     /// Time without a finished URI; `None`: no alert.
@@ -123,6 +130,7 @@ impl Default for AlertsFile {
             faults_percent: 5,
             failures_percent: 50,
             walls_percent: 20,
+            rendering_percent: 50,
             failing_hosts_percent: 50,
             stalled_after: "30m".into(),
             clock_jump: "30s".into(),
@@ -164,6 +172,7 @@ impl AlertsFile {
             faults_percent: self.faults_percent,
             failures_percent: self.failures_percent,
             walls_percent: self.walls_percent,
+            rendering_percent: self.rendering_percent,
             failing_hosts_percent: self.failing_hosts_percent,
             stalled_after: part.duration_limit("stalled-after", &self.stalled_after),
             clock_jump: part.duration_limit("clock-jump", &self.clock_jump),

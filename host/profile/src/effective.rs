@@ -41,7 +41,8 @@ pub struct EffectiveSettings {
     pub fetch: Fetch,
     /// Whether cookies are kept.
     pub cookies: Cookies,
-    /// Whether pages are rendered in a browser, and what is archived of them. The other settings of browsers belong to the job.
+    /// Rendering of its page, if it is one. Chromium's path, its sandbox, and the number of browsers and of their pages belong to the
+    /// job.
     pub browser: Browser,
     /// Failures that are retried. The number and times of retries in [`QueueSettings`] apply.
     pub retry: Retry,

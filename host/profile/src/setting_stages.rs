@@ -34,10 +34,12 @@ const NEEDED: &[(&str, Needed)] = &[
     ("/fetch/slow-fetches", Needed::Job),
     ("/fetch", Needed::Uri),
     ("/cookies/accept", Needed::Uri),
-    ("/browser/render", Needed::Response),
-    ("/browser/page-steps", Needed::Response),
-    ("/browser/screenshots", Needed::Response),
-    ("/browser/text", Needed::Response),
+    // Settings of all browsers together.
+    ("/browser/executable", Needed::Job),
+    ("/browser/sandbox", Needed::Job),
+    ("/browser/processes", Needed::Job),
+    ("/browser/pages-per-process", Needed::Job),
+    ("/browser", Needed::Response),
     ("/retry/statuses", Needed::Uri),
     ("/retry/errors", Needed::Uri),
     ("/retry", Needed::Queue),
@@ -113,12 +115,14 @@ mod tests {
             ("/quotas/host/bytes", Needed::Queue),
             ("/archive/prefix", Needed::Job),
             ("/browser/render", Needed::Response),
-            ("/browser/memory", Needed::Job),
+            ("/browser/memory", Needed::Response),
+            ("/browser/sandbox", Needed::Job),
             ("/uris", Needed::Job),
         ] {
             assert_eq!(needed(pointer), expected, "{pointer}");
         }
         assert!(is_overridable("/fetch") && is_overridable("/quotas"));
         assert!(!is_overridable("/archive") && !is_overridable("/fetch/scratch-max"));
+        assert!(is_overridable("/browser/width") && !is_overridable("/browser/executable"));
     }
 }

@@ -113,6 +113,27 @@ async fn each_problem_has_its_error_with_place_and_remedy() {
 }
 
 #[tokio::test]
+async fn a_browser_that_is_removed_after_its_check_is_named_as_missing() {
+    let folder = TempDir::new().expect("a folder");
+    let chromium = script(folder.path(), "Chromium 156.0.1.2", "exit 1");
+    let settings = BrowserSettings {
+        executable: Some(chromium.clone()),
+        ..settings()
+    };
+    let pool = BrowserPool::new(settings, folder.path().join("browsers")).await;
+    let pool = pool.expect("it answers");
+    fs::remove_file(&chromium).expect("the file is ours");
+    let Err(error) = PageSession::open(&pool, Arc::new(NoNetwork)).await else {
+        panic!("it has started");
+    };
+    assert!(matches!(error, BrowserError::NotFound { .. }), "{error}");
+    assert!(
+        error.to_string().contains("chromium is not a file"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
 async fn root_with_the_sandbox_on_is_told_the_remedy() {
     if settings().sandbox {
         // Chromium refuses root only.

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use opilio_browser::{
-    BrowserError, LoadResult, PageAction, PageCut, PageError, PageSession, ScrollTarget,
+    ActionResult, BrowserError, LoadResult, PageAction, PageCut, PageError, PageSession,
+    PageSettings, ScrollTarget, Viewport,
 };
 
-use crate::chromium::TestPool;
+use crate::chromium::{self, TestPool};
 use crate::site::{Endless, NoNetwork, Site, html};
 
 #[tokio::test]
@@ -130,6 +131,47 @@ async fn time_and_actions_of_a_page_have_their_limits() {
     );
     assert_eq!(page.extract().await.expect("content").text, "page");
     page.close().await;
+    test.close().await;
+}
+
+#[tokio::test]
+async fn a_page_may_have_limits_and_a_window_of_its_own() {
+    let Some(test) = TestPool::with(|_| {}).await else {
+        return;
+    };
+    let site = Site::serve(|_| {
+        html("<p>page</p><script>for (let i = 0; i < 5; i++) fetch(`/${i}`)</script>")
+    })
+    .await;
+    let of_pool = chromium::settings();
+    let own = PageSettings {
+        memory_max: of_pool.memory_max,
+        page_time_max: of_pool.page_time_max,
+        load_time_max: of_pool.load_time_max,
+        requests_max: 3,
+        viewport: Viewport {
+            width: 700,
+            height: 500,
+            scale: 2.0,
+        },
+    };
+    let script = "return `${innerWidth} ${innerHeight} ${devicePixelRatio}`".to_owned();
+    for (own, window, refused) in [(Some(own), "700 500 2", true), (None, "1280 800 1", false)] {
+        let page = match own {
+            Some(own) => PageSession::open_for(&test.pool, site.clone(), own).await,
+            None => PageSession::open(&test.pool, site.clone()).await,
+        };
+        let mut page = page.expect("a browser");
+        page.load("https://site.test/").await.expect("a page");
+        let action = PageAction::Evaluate {
+            script: script.clone(),
+        };
+        let result = page.act(&action).await.expect("it runs");
+        let is_it = matches!(&result, ActionResult::Value(it) if it.contains(window));
+        assert!(is_it, "{result:?} is not {window}");
+        let report = page.close().await;
+        assert_eq!(report.requests_refused > 0, refused, "{report:?}");
+    }
     test.close().await;
 }
 

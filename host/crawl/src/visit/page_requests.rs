@@ -310,7 +310,7 @@ impl PageRequests {
             let request_in_passing = RequestInPassing {
                 bytes: exchange.payload.length(),
                 is_novel,
-                duration: exchange.duration,
+                transfer: visit.transfer(&exchange),
             };
             visit.count_in_passing(request_in_passing)?;
             self.on_board.ended(|by| match is_novel {
@@ -421,8 +421,9 @@ impl CrawlVisit<'_> {
             .iter()
             .map(|(kind, name, _)| (*kind, *name))
             .collect();
+        let queue = &self.pipeline.issue.queue;
         let mut frontier = self.context.frontier();
-        Ok(frontier.count_in_passing(&tallies, request, Timestamp::now())?)
+        Ok(frontier.count_in_passing(queue, &tallies, request, Timestamp::now())?)
     }
 
     /// Fetches this robots.txt for a request of the page, and archives and keeps it.

@@ -18,6 +18,7 @@ use super::CrawlVisit;
 use super::behave::{BehaveError, Behaved};
 use super::page_requests::{PageNetwork, PageRequests};
 use crate::behavior_steps::{BehaviorEnd, BehaviorRun};
+use crate::browsers::page_settings;
 use crate::error::Halt;
 use crate::lanes::LanePanic;
 use crate::records;
@@ -147,7 +148,8 @@ impl CrawlVisit<'_> {
         let on_board = &requests.on_board;
         on_board.begins(PageActivity::Waiting);
         let network = Arc::new(PageNetwork(Arc::downgrade(requests)));
-        let session = PageSession::open(pool, network).await;
+        let settings = page_settings(&page.settings.browser);
+        let session = PageSession::open_for(pool, network, settings).await;
         let mut session = session.map_err(NotShown::Browser)?;
         on_board.begins(PageActivity::Loading);
         let seen = self.look(&mut session, page, on_board).await;
@@ -364,7 +366,8 @@ impl Shown {
     }
 }
 
-/// Returns `true` if another browser may succeed.
+/// Returns `true` if another browser may succeed. A browser that does not start, or has no port, may lack processes or descriptors
+/// for a moment only.
 fn may_pass(error: &BrowserError) -> bool {
     matches!(
         error,
@@ -372,6 +375,8 @@ fn may_pass(error: &BrowserError) -> bool {
             | BrowserError::Hung { .. }
             | BrowserError::Refused { .. }
             | BrowserError::Answer { .. }
+            | BrowserError::DoesNotStart { .. }
+            | BrowserError::ProxyPort { .. }
     )
 }
 
@@ -482,6 +487,75 @@ mod tests {
         check(&of(&LoadResult::Download, None, &whole), "no-page");
         let failed = LoadResult::Failed("net::ERR_EMPTY_RESPONSE".to_owned());
         check(&of(&failed, None, &whole), "no-page");
+    }
+
+    #[test]
+    fn each_error_of_a_browser_has_its_annotation_and_those_that_may_pass_are_tried_again() {
+        let text = String::new;
+        let path = std::path::PathBuf::new;
+        let cause = || std::io::Error::other("a cause");
+        let (looked, version, during) = (text(), text(), text());
+        let after = std::time::Duration::ZERO;
+        for (error, name, is_tried_again) in [
+            (BrowserError::NotFound { looked }, "noChromium", false),
+            (
+                BrowserError::TooOld {
+                    path: path(),
+                    version,
+                    version_min: 120,
+                },
+                "oldChromium",
+                false,
+            ),
+            (
+                BrowserError::DoesNotStart {
+                    path: path(),
+                    status: text(),
+                    stderr: text(),
+                },
+                "doesNotStart",
+                true,
+            ),
+            (
+                BrowserError::SandboxRefused {
+                    path: path(),
+                    stderr: text(),
+                },
+                "sandboxRefused",
+                false,
+            ),
+            (
+                BrowserError::Crashed {
+                    during: text(),
+                    status: text(),
+                    stderr: text(),
+                },
+                "crashed",
+                true,
+            ),
+            (BrowserError::Hung { during, after }, "hung", true),
+            (
+                BrowserError::ProxyNotUsed { error: text() },
+                "proxyNotUsed",
+                false,
+            ),
+            (
+                BrowserError::ProxyPort { source: cause() },
+                "browserFailed",
+                true,
+            ),
+            (
+                BrowserError::Folder {
+                    folder: path(),
+                    source: cause(),
+                },
+                "browserFailed",
+                false,
+            ),
+        ] {
+            assert_eq!(error_name(&error), name, "{error}");
+            assert_eq!(may_pass(&error), is_tried_again, "{error}");
+        }
     }
 
     #[test]

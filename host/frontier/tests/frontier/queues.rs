@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use opilio_frontier::{
     Candidate, FrontierConfig, GroupSettings, Next, Outcome, PrecedencePolicy, QueueSettings,
-    QueueState, Quota, Resolver, RetiredBy, TallyKind, Transfer,
+    QueueState, Quota, RequestInPassing, Resolver, RetiredBy, TallyKind, Transfer,
 };
 
 use crate::site::{Site, at, candidate, config, secs, success, took, with_queue};
@@ -176,6 +176,53 @@ fn a_queue_has_a_bandwidth_of_its_own() {
     site.finish(&a, success(ZERO, None, vec![]), 0);
     site.visit(0, "http://b.org/1");
     site.waits(0, 10);
+}
+
+#[test]
+fn requests_in_passing_use_the_bandwidth_of_the_crawl_and_of_their_queue() {
+    let request = |bytes| RequestInPassing {
+        bytes,
+        is_novel: true,
+        transfer: Transfer {
+            duration: secs(1),
+            bytes,
+        },
+    };
+    let mut site = Site::new(FrontierConfig {
+        bandwidth: Some(100),
+        ..config()
+    });
+    site.schedule(pages("a.org", 1), 0);
+    // No queue has this name. A thousand bytes since 0 are paid at 10, a hundred more at 11.
+    for bytes in [1_000, 100] {
+        let frontier = site.frontier();
+        frontier
+            .count_in_passing("org,cdn,", &[], request(bytes), at(1))
+            .unwrap();
+    }
+    site.waits(1, 11);
+    site.reopen();
+    site.waits(2, 11);
+    site.issue(11, "http://a.org/1");
+
+    let limits = |name: &str| QueueSettings {
+        bandwidth: (name == "org,a,").then_some(100),
+        ..config().queue
+    };
+    let mut site = Site::new(FrontierConfig {
+        resolver: Some(Resolver::new(limits)),
+        ..config()
+    });
+    site.schedule(pages("a.org", 1), 0);
+    site.schedule(pages("b.org", 1), 0);
+    site.frontier()
+        .count_in_passing("org,a,", &[], request(1_000), at(1))
+        .unwrap();
+    // The other queue has no limit.
+    let b = site.issue(1, "http://b.org/1");
+    site.finish(&b, success(ZERO, None, vec![]), 1);
+    site.waits(2, 10);
+    site.issue(10, "http://a.org/1");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use opilio_profile::{Alerts, ByteSize};
 
+use super::rendered_pages::{RenderedPages, RenderedWindow};
 use super::{Alert, AlertKind, Severity};
 use crate::census::QueueCensus;
 use crate::queue_tally::QueueTally;
@@ -40,6 +41,8 @@ pub struct Measurements<'s> {
     pub queues: Option<&'s QueueCensus>,
     /// Queue that backs off after failures, with its tally.
     pub failing: Option<(String, QueueTally)>,
+    /// Pages that were to be rendered since the process began.
+    pub rendered: RenderedPages,
     /// `true` if the crawl issues nothing, because it is paused or ending.
     pub holds: bool,
     /// Time before which nothing is due.
@@ -70,6 +73,7 @@ pub struct Watch {
     holding: Vec<AlertKind>,
     low_folders: BTreeSet<String>,
     is_paused: bool,
+    rendered: RenderedWindow,
 }
 
 impl Watch {
@@ -83,6 +87,7 @@ impl Watch {
             holding: held.iter().map(|alert| alert.kind).collect(),
             low_folders: low.map(|alert| alert.subject.clone()).collect(),
             is_paused: false,
+            rendered: RenderedWindow::default(),
         }
     }
 
@@ -97,6 +102,7 @@ impl Watch {
         self.clock(seen, &mut acts);
         self.disks(seen, &mut acts);
         self.shares(seen, &mut acts);
+        self.rendering(seen, &mut acts);
         self.hosts(seen, &mut acts);
         self.stall(seen, &mut acts);
         acts
@@ -225,6 +231,22 @@ impl Watch {
             );
             self.hold(kind, is_over, is_well, message, acts);
         }
+    }
+
+    fn rendering(&mut self, seen: &Measurements<'_>, acts: &mut Vec<AlertAction>) {
+        let (limit, window) = (self.settings.rendering_percent, self.settings.window);
+        let (pages, is_whole) = self.rendered.look(seen.rendered, seen.instant, window);
+        let (percent, is_enough) = pages.cut_percent();
+        let is_over = limit > 0 && is_enough && percent >= f64::from(limit);
+        let is_telling = is_enough || is_whole;
+        let is_well = limit == 0 || is_telling && percent < f64::from(limit) * CLEARED_AT;
+        let message = format!(
+            "{} of {} rendered pages in the last {} minutes reached a limit of time or memory, or crashed; see the annotations rendered: and notRendered: in crawl.log, and raise browser.load-time or browser.memory, or lower browser.processes",
+            pages.cut,
+            pages.all,
+            window.as_secs_f64() / 60.0
+        );
+        self.hold(AlertKind::Rendering, is_over, is_well, message, acts);
     }
 
     fn hosts(&mut self, seen: &Measurements<'_>, acts: &mut Vec<AlertAction>) {
@@ -382,6 +404,7 @@ mod tests {
         other_room: Option<u64>,
         now: Sample,
         queues: Option<QueueCensus>,
+        rendered: RenderedPages,
         holds: bool,
         waits_s: Option<u64>,
         is_overlong: bool,
@@ -398,6 +421,7 @@ mod tests {
                 other_room: None,
                 now: sample(),
                 queues: None,
+                rendered: RenderedPages::default(),
                 holds: false,
                 waits_s: None,
                 is_overlong: false,
@@ -422,6 +446,7 @@ mod tests {
                 then: &then,
                 queues: self.queues.as_ref(),
                 failing: None,
+                rendered: self.rendered,
                 holds: self.holds,
                 waits_until: self.waits_s.map(at),
                 is_overlong: self.is_overlong,
@@ -509,6 +534,24 @@ mod tests {
         assert_eq!(trial.after(1), ["fault-rate warning"]);
         (trial.now.faults, trial.now.walls) = (0, 20);
         assert_eq!(trial.after(1), ["fault-rate over", "bot-walls warning"]);
+    }
+
+    #[test]
+    fn many_rendered_pages_that_are_cut_are_an_alert() {
+        let mut trial = Trial::new("window = '60s'\nstalled-after = 'none'");
+        assert_eq!(trial.after(1), [""; 0]);
+        for (seconds, (all, cut), expected) in [
+            (1, (4, 4), &[][..]),
+            (1, (10, 5), &["rendering warning"]),
+            (1, (11, 5), &[]),
+            (1, (20, 5), &["rendering over"]),
+            (70, (30, 15), &["rendering warning"]),
+            // None was rendered since.
+            (70, (30, 15), &["rendering over"]),
+        ] {
+            trial.rendered = RenderedPages { all, cut };
+            assert_eq!(trial.after(seconds), expected, "{cut} of {all}");
+        }
     }
 
     #[test]

@@ -95,6 +95,7 @@ const CONDITIONS: [Condition; 30] = [
             "/browser/text",
             "/stacks/behave",
             "/stacks/render",
+            "/alerts/rendering-percent",
         ],
         is_met: Facts::renders,
         reason: NOT_RENDERED,
@@ -237,9 +238,8 @@ const CONDITIONS: [Condition; 30] = [
         settings: &["/alerts/window", "/alerts/window-uris"],
         is_met: |facts| {
             let shares = ["faults-percent", "failures-percent", "walls-percent"];
-            shares
-                .iter()
-                .any(|one| facts.is_on(&format!("/alerts/{one}")))
+            let is_on = |one: &str| facts.is_on(&format!("/alerts/{one}"));
+            shares.into_iter().any(is_on) || facts.renders() && is_on("rendering-percent")
         },
         reason: "all percentages over this period are 0",
         remedy: "write a percentage such as alerts.failures-percent = 50, or leave it out",

@@ -261,9 +261,115 @@ async fn requests_past_the_limit_of_a_page_fail_and_are_noted() {
 }
 
 #[tokio::test]
+async fn requests_of_a_page_count_in_the_quota_of_their_host() {
+    let Some(story) = rendering() else { return };
+    // Addresses are written so that only the page itself knows them, and are asked for one after the other.
+    let asking = "<p>page</p><script>
+        (async () => {
+            for (let number = 0; number < 50; number += 1) await fetch(atob('L3BhcnQ=') + number).catch(() => 0);
+        })();
+        </script>";
+    let sites = (0..50).fold(site(WWW).page("/", html(asking)), |sites, number| {
+        sites.page(
+            &format!("/part{number}"),
+            Reply::ok("text/plain", number.to_string()),
+        )
+    });
+    let web = sites.serve().await;
+    let told = story
+        .profile("quotas.host.fetched = 2\nbrowser.screenshots = false\nbrowser.text = false\n")
+        .seed(web.url(WWW, "/"))
+        .run()
+        .await
+        .finished();
+    // A request counts once it is archived, so those after it may be a few too many.
+    let asked = asked(&web);
+    let (served, refused): (Vec<_>, Vec<_>) = (0..50)
+        .map(|number| format!("/part{number}"))
+        .partition(|part| asked.contains(&format!("{WWW} {part}")));
+    assert!(!served.is_empty() && !refused.is_empty(), "{asked:?}");
+    for part in refused {
+        let line = told.sole(&web.url(WWW, &part));
+        assert_eq!(line.status, -5003, "{line:?}");
+        let is_told = line.notes("browser") && line.notes("quota:host:");
+        assert!(is_told, "{line:?}");
+    }
+    // The page itself is kept.
+    told.record("response", &web.url(WWW, "/"));
+}
+
+#[tokio::test]
+async fn a_page_reaches_no_refused_address_and_nothing_out_of_scope() {
+    let Some(story) = rendering() else { return };
+    // Addresses are written so that only the page itself knows them: a private one, one that the scope rejects, and a redirect to
+    // another private one.
+    let hostile = "<p>page</p><script>
+        (async () => {
+            const inside = atob('aHR0cDovL2luc2lkZS5zdG9yeS50ZXN0L3NlY3JldA==');
+            for (const uri of [inside, atob('L291dHNpZGU='), atob('L2xlYXZl')])
+                await fetch(uri, {mode: 'no-cors'}).catch(() => 0);
+            document.querySelector('p').textContent = 'nothing came';
+        })();
+        </script>";
+    let inside = [
+        "http://inside.story.test/secret",
+        "http://inside.story.test/other",
+    ];
+    let web = site(WWW)
+        .page("/", html(hostile))
+        .page("/outside", Reply::ok("text/plain", "outside"))
+        .page("/leave", Reply::redirect(302, inside[1]))
+        .serve()
+        .await;
+    let url = |target: &str| web.url(WWW, target);
+    let told = story
+        .profile(
+            "fetch.allow-addresses = ['loopback']
+            browser.screenshots = false
+            stacks.scope = ['surt-scope', 'hops', 'transclusion', 'prerequisite', 'scheme', 'outside']
+            [dns.hosts]
+            'inside.story.test' = '10.9.9.9'
+            [plugins.outside]
+            component = 'builtin:regex-list'
+            settings = { patterns = ['/outside$'], then = 'reject' }",
+        )
+        .seed(url("/"))
+        .run()
+        .await
+        .finished();
+    let page = told.sole(&url("/"));
+    assert!(
+        page.annotations.contains(&"rendered".to_owned()),
+        "{page:?}"
+    );
+    for uri in inside {
+        let line = told.sole(uri);
+        assert_eq!(line.status, -5001, "{line:?}");
+        assert!(line.notes("browser"), "{line:?}");
+        assert!(told.records("response", uri).is_empty());
+    }
+    assert_eq!(told.sole(&url("/leave")).status, 302);
+    // What is out of scope has no line.
+    assert!(told.of(&url("/outside")).is_empty(), "{:?}", told.log);
+    let asked = asked(&web);
+    assert!(!asked.contains(&format!("{WWW} /outside")), "{asked:?}");
+
+    let info = told.record("resource", &format!("urn:pageinfo:{}", url("/")));
+    let info: serde_json::Value = serde_json::from_slice(&info.block).unwrap();
+    for uri in [inside[0], inside[1], &url("/outside")] {
+        let error = info["urls"][uri]["error"].as_str();
+        let is_refused = error.is_some_and(|it| it.starts_with("refused: "));
+        assert!(is_refused, "{uri}: {info}");
+    }
+    let text = told.record("resource", &format!("urn:text:{}", url("/")));
+    assert!(text.text().contains("nothing came"), "{}", text.text());
+}
+
+#[tokio::test]
 async fn an_override_renders_one_site_only() {
     let Some(story) = rendering() else { return };
-    let made = "<script>document.body.insertAdjacentHTML('beforeend', '<a href=' + atob('L21hZGU=') + '>Made</a>')</script>";
+    let made = "<script>document.body.insertAdjacentHTML('beforeend',
+        '<a href=' + atob('L21hZGU=') + '>Made</a> for ' + innerWidth)</script>";
     let web = site(WWW)
         .page("/", html(made))
         .and(CDN)
@@ -273,7 +379,7 @@ async fn an_override_renders_one_site_only() {
         .await;
     let told = story
         .profile(&format!(
-            "browser.render = 'never'\n[[override]]\nmatch.host = ['{CDN}']\nbrowser.render = 'always'\nbrowser.screenshots = false\n"
+            "browser.render = 'never'\n[[override]]\nmatch.host = ['{CDN}']\nbrowser.render = 'always'\nbrowser.screenshots = false\nbrowser.width = 700\n"
         ))
         .seed(web.url(WWW, "/"))
         .seed(web.url(CDN, "/"))
@@ -288,7 +394,8 @@ async fn an_override_renders_one_site_only() {
         told.records("resource", &format!("urn:view:{}", web.url(CDN, "/")))
             .is_empty()
     );
-    told.record("resource", &format!("urn:text:{}", web.url(CDN, "/")));
+    let text = told.record("resource", &format!("urn:text:{}", web.url(CDN, "/")));
+    assert!(text.text().contains("for 700"), "{}", text.text());
 }
 
 /// A program that answers `--version` as this Chromium does, and does something else when it is started.
