@@ -183,7 +183,7 @@ fn check(root: &Path, shelf: &Path, plugins: &[Plugin], all: bool) -> Result<()>
         .filter(|_| !all)
         .map(|name| format!(" {name}"))
         .collect();
-    bail!("mend with: cargo xtask plugins{names}")
+    bail!("build them with: cargo xtask plugins{names}")
 }
 
 /// Builds what is stale, or everything if `force`, onto `shelf`.

@@ -105,7 +105,7 @@ pub enum ConsoleError {
     Folder(#[from] JobsFolderError),
     /// There is no token, so no user could sign in.
     #[error(
-        "there are no tokens, so nobody could sign in: create one with `opilio token new NAME --role admin`, or pass --no-auth if every account of this machine may have full access"
+        "there are no tokens, and without one nobody can sign in: create one with `opilio token new NAME --role admin`, or pass --no-auth if every account of this machine may have full access"
     )]
     NoTokens,
     /// Another daemon supervises these jobs.

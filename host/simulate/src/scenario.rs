@@ -211,7 +211,7 @@ impl Scenario {
                 level: Level::Error,
                 problem,
                 suggestion: Some(format!(
-                    "give a file of TOML, or one that ships: {}",
+                    "give a file of TOML, or the name of a shipped one: {}",
                     ready.join(", ")
                 )),
             })
@@ -349,7 +349,7 @@ impl Scenario {
             refuse("/budget/visits", problem, suggestion);
         }
         if self.workers == 0 {
-            let problem = "nobody fetches".to_owned();
+            let problem = "0 workers fetch nothing".to_owned();
             refuse("/budget/workers", problem, "write workers = 50");
         }
         if self.sites.is_empty() {

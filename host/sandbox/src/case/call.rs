@@ -135,7 +135,7 @@ pub enum CallProblem {
     #[error("charset {0} is unknown")]
     Charset(String),
     /// Invalid base64.
-    #[error("a document's `base64` is none: {0}")]
+    #[error("the `base64` of a document is not Base64: {0}")]
     Base64(String),
     /// The content is in a file that has not been read.
     #[error("the content in {} has not been read", .0.display())]
