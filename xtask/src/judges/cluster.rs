@@ -1,8 +1,11 @@
 //! A crawl of three nodes over three NATS servers while misfortune strikes: nodes are killed, stopped for longer than their lease
 //! and cut off from NATS, and each NATS server is killed, so the leaders of all streams are, too.
 //!
-//! At the end every page of the reference crawl is archived, none more often than the misfortunes explain, and the web has seen no
-//! two requests to a host closer than the delay. Archives are read by warcio as well.
+//! At the end every page of the web is archived, and no more pages were fetched again than were in flight when a process was killed.
+//! The web's own log has no two requests to a host closer than the delay, and none of a node that was cut off for longer than its
+//! lease. Archives are read by warcio as well.
+//!
+//! Parts do not move here: takeovers and drains are tests of the command line (`host/cli/tests/cli/takeover.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -30,6 +33,9 @@ const PAGES: usize = 200;
 /// Delay between two requests to a site.
 const DELAY: Duration = Duration::from_millis(300);
 
+/// The exit code of a Rust program whose main thread panicked.
+const PANICKED: i32 = 101;
+
 /// Time after which a node that is silent has lost its part.
 const TIME_TO_LIVE: Duration = Duration::from_secs(5);
 
@@ -39,7 +45,7 @@ const WORKERS: usize = 8;
 /// Time in which the nodes crawl before the next misfortune.
 const CALM: Duration = Duration::from_secs(4);
 
-/// Time after the last misfortune within which the crawl ends.
+/// Time within which the crawl begins, and time after the last misfortune within which it ends.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Each happens to each node, or each NATS server.
@@ -62,8 +68,15 @@ struct Node {
     process: Child,
     /// Its networks to the NATS servers.
     proxies: Vec<Proxy>,
-    /// Times that its process was started.
-    starts: usize,
+    /// Times that its process ended by itself before the crawl, and was started again.
+    restarts: usize,
+}
+
+/// Time in which a node had lost its lease, because it was cut off.
+struct Silence {
+    node: usize,
+    from: Instant,
+    to: Instant,
 }
 
 impl Node {
@@ -88,7 +101,7 @@ impl Node {
             folder.join("opilio.toml"),
             format!(
                 "[cluster]\nservers = {addresses:?}\nnode = \"{name}\"\nreplicas = {NATS_SERVERS}\n\
-                 partitions = 48\ntime-to-live = \"{}s\"\n",
+                 partitions = 64\ntime-to-live = \"{}s\"\n",
                 TIME_TO_LIVE.as_secs()
             ),
         )?;
@@ -99,21 +112,35 @@ impl Node {
             folder,
             process,
             proxies,
-            starts: 1,
+            restarts: 0,
         })
     }
 
-    /// Starts the process again if it has ended before the crawl, as a service manager does. Returns `true` if the crawl is over.
+    /// Starts the process again if it has ended before the crawl, as a service manager does: it ends with an error if it cannot join
+    /// the cluster. Returns `true` if the crawl is over. Fails if the process crashed.
     fn supervise(&mut self, opilio: &Path) -> Result<bool> {
-        match self.process.try_wait()? {
-            None => Ok(false),
-            Some(status) if status.success() => Ok(true),
-            Some(_) => {
-                self.process = begin(opilio, &self.folder)?;
-                self.starts += 1;
-                Ok(false)
-            }
+        let Some(status) = self.process.try_wait()? else {
+            return Ok(false);
+        };
+        if status.success() {
+            return Ok(true);
         }
+        let is_crash = status.code().is_none_or(|code| code == PANICKED);
+        ensure!(
+            !is_crash,
+            "the process of node {} crashed with {status}: {}",
+            self.name,
+            self.last_words()
+        );
+        self.process = begin(opilio, &self.folder)?;
+        self.restarts += 1;
+        Ok(false)
+    }
+
+    /// The last line that its process has written to standard error.
+    fn last_words(&self) -> String {
+        let said = fs::read_to_string(self.folder.join("said.txt")).unwrap_or_default();
+        said.lines().last().unwrap_or_default().to_owned()
     }
 
     fn set_network(&self, network: Network) {
@@ -187,6 +214,10 @@ delay-factor = 0.0
 min-delay = "{delay}ms"
 max-delay = "{delay}ms"
 
+[alerts]
+disk-warn = "none"
+disk-pause = "none"
+
 [fetch]
 allow-addresses = ["loopback"]
 
@@ -215,7 +246,7 @@ fn page(site: usize, seen: &SeenRequest) -> Reply {
     }
 }
 
-/// The pages of the reference crawl.
+/// All pages of the web.
 fn expected(web: &Web) -> BTreeSet<String> {
     let of_site = |site: usize| {
         let host = host(site);
@@ -257,7 +288,9 @@ pub(super) async fn judge(home: &Path, opilio: &Path) -> Result<()> {
         nodes.push(Node::start(name, &home, opilio, &servers, &web).await?);
     }
     // Nothing is lost before there is something to lose.
+    let began = Instant::now();
     while web.requests().len() < SITES {
+        in_time(began, "did not begin", &nodes)?;
         keep_up(&mut nodes, opilio, CALM).await?;
     }
     let kinds = [
@@ -266,7 +299,7 @@ pub(super) async fn judge(home: &Path, opilio: &Path) -> Result<()> {
         Misfortune::Stopped,
         Misfortune::CutOff,
     ];
-    let mut struck = 0;
+    let mut silences = Vec::new();
     for (round, kind) in kinds
         .into_iter()
         .cycle()
@@ -276,25 +309,25 @@ pub(super) async fn judge(home: &Path, opilio: &Path) -> Result<()> {
         // Each kind meets each node, beginning with another one.
         let victim = (round / kinds.len() + round) % NODES.len();
         let before = web.requests().len();
-        strike(kind, victim, &mut nodes, &mut servers).await?;
+        ensure!(
+            !nodes[victim].supervise(opilio)?,
+            "the crawl was over before the last misfortune"
+        );
+        silences.extend(strike(kind, victim, opilio, &mut nodes, &mut servers).await?);
         keep_up(&mut nodes, opilio, CALM).await?;
         println!(
             "{kind:?} {}: {} requests meanwhile",
             NODES[victim],
             web.requests().len() - before
         );
-        struck += usize::from(!matches!(kind, Misfortune::NatsKilled));
     }
     let last = Instant::now();
     while !keep_up(&mut nodes, opilio, CALM).await? {
-        ensure!(
-            last.elapsed() < PATIENCE,
-            "the crawl did not end within {PATIENCE:?}; see {}",
-            home.display()
-        );
+        in_time(last, "did not end", &nodes)?;
     }
-    account(&nodes, &web, struck)?;
+    account(&nodes, &web)?;
     polite(&web)?;
+    silent(&nodes, &web, &silences)?;
     let readers = Readers {
         python: &python,
         jwarc: None,
@@ -302,6 +335,17 @@ pub(super) async fn judge(home: &Path, opilio: &Path) -> Result<()> {
     for node in &nodes {
         readers.judge(&node.folder.join("job/warcs"), &[])?;
     }
+    Ok(())
+}
+
+/// Fails if [`PATIENCE`] has passed since `began`.
+fn in_time(began: Instant, fault: &str, nodes: &[Node]) -> Result<()> {
+    let words: Vec<String> = nodes.iter().map(Node::last_words).collect();
+    ensure!(
+        began.elapsed() < PATIENCE,
+        "the crawl {fault} within {PATIENCE:?}; the last words of its nodes are {words:?}; see {}",
+        nodes[0].folder.display()
+    );
     Ok(())
 }
 
@@ -320,29 +364,37 @@ async fn keep_up(nodes: &mut [Node], opilio: &Path, time: Duration) -> Result<bo
     }
 }
 
+/// Returns the time in which the victim had lost its lease without being stopped, if there was one.
 async fn strike(
     kind: Misfortune,
     victim: usize,
+    opilio: &Path,
     nodes: &mut [Node],
     servers: &mut [NatsServer],
-) -> Result<()> {
+) -> Result<Option<Silence>> {
     let node = &mut nodes[victim];
     match kind {
         Misfortune::Killed => {
             node.process.kill()?;
             node.process.wait()?;
+            node.process = begin(opilio, &node.folder)?;
         }
         Misfortune::Stopped => {
-            if node.process.try_wait()?.is_none() {
-                signal_process(node.process.id(), "-STOP");
-                tokio::time::sleep(2 * TIME_TO_LIVE).await;
-                signal_process(node.process.id(), "-CONT");
-            }
+            signal_process(node.process.id(), "-STOP");
+            tokio::time::sleep(2 * TIME_TO_LIVE).await;
+            signal_process(node.process.id(), "-CONT");
         }
         Misfortune::CutOff => {
             node.set_network(Network::Cut);
+            let from = Instant::now() + TIME_TO_LIVE;
             tokio::time::sleep(2 * TIME_TO_LIVE).await;
+            let to = Instant::now();
             node.set_network(Network::Open(Duration::ZERO));
+            return Ok(Some(Silence {
+                node: victim,
+                from,
+                to,
+            }));
         }
         Misfortune::NatsKilled => {
             servers[victim].kill();
@@ -350,23 +402,22 @@ async fn strike(
             servers[victim].begin();
         }
     }
-    Ok(())
+    Ok(None)
 }
 
-/// Holds the archives of all nodes against the pages of the reference crawl.
+/// Holds the archives of all nodes, and the web's own log, against the pages of the web.
 #[expect(clippy::print_stdout, reason = "the result of the command")]
-fn account(nodes: &[Node], web: &Web, struck: usize) -> Result<()> {
+fn account(nodes: &[Node], web: &Web) -> Result<()> {
     let mut all: BTreeMap<String, usize> = BTreeMap::new();
-    let (mut both, mut starts) = (0, 0);
+    let mut both = 0;
     for node in nodes {
         let captures = node.captures()?;
         println!(
-            "node {}: {} pages, its process was started {} times",
+            "node {}: {} pages, its process ended {} times by itself and was started again",
             node.name,
             captures.len(),
-            node.starts
+            node.restarts
         );
-        starts += node.starts - 1;
         for (uri, count) in captures {
             let known = all.entry(uri).or_default();
             both += usize::from(*known > 0);
@@ -388,16 +439,19 @@ fn account(nodes: &[Node], web: &Web, struck: usize) -> Result<()> {
         beyond.first()
     );
     let repeated: usize = all.values().map(|count| count - 1).sum();
-    // A visit that is under way when a process dies or loses its part is made again.
-    let most = WORKERS * starts.max(struck);
-    if repeated > most || both > 0 {
+    let again = |seen: &&SeenRequest| seen.visit > 1 && seen.target != "/robots.txt";
+    let fetched_again = web.requests().iter().filter(again).count();
+    // A visit that is under way when a process is killed is made again. Each node is killed once; a node that was stopped or cut off
+    // completes its visits.
+    let most = WORKERS * nodes.len();
+    if repeated.max(fetched_again) > most || both > 0 {
         bail!(
-            "{repeated} captures were made again, at most {most} are explained; {both} pages have two nodes"
+            "{repeated} pages were archived and {fetched_again} were fetched again, at most {most} are explained; {both} pages have two nodes"
         );
     }
     println!(
-        "cluster: all {} pages are archived through {struck} misfortunes of nodes and {NATS_SERVERS} of NATS servers; {repeated} captures were made \
-         again (at most {most} were under way), no page has two nodes",
+        "cluster: all {} pages are archived; {repeated} were archived and {fetched_again} fetched again (at most {most} were in flight \
+         when a process was killed), no page has two nodes",
         expected.len()
     );
     Ok(())
@@ -425,6 +479,38 @@ fn polite(web: &Web) -> Result<()> {
     println!(
         "cluster: {} requests, the shortest time between two to a host is {shortest:?}",
         requests.len()
+    );
+    Ok(())
+}
+
+/// Looks for requests of nodes that were cut off for longer than their lease.
+#[expect(clippy::print_stdout, reason = "the result of the command")]
+fn silent(nodes: &[Node], web: &Web, silences: &[Silence]) -> Result<()> {
+    let requests = web.requests();
+    for silence in silences {
+        let node = &nodes[silence.node];
+        let captures = node.captures()?;
+        let hosts: BTreeSet<&str> = captures
+            .keys()
+            .filter_map(|uri| uri.split(['/', ':']).nth(3))
+            .collect();
+        ensure!(!hosts.is_empty(), "node {} has no sites", node.name);
+        let zombie = requests.iter().find(|seen| {
+            (silence.from..silence.to).contains(&seen.came) && hosts.contains(&*seen.host)
+        });
+        if let Some(seen) = zombie {
+            bail!(
+                "node {} requested {}{} though it was cut off {:?} before, for longer than its lease",
+                node.name,
+                seen.host,
+                seen.target,
+                seen.came - silence.from + TIME_TO_LIVE
+            );
+        }
+    }
+    println!(
+        "cluster: no requests by nodes that had lost their lease ({} times)",
+        silences.len()
     );
     Ok(())
 }

@@ -256,6 +256,39 @@ fn a_process_that_was_stopped_ends_no_session_because_of_its_own_silence() {
     assert!(run(&mut machine, 35 * SECOND, 40 * SECOND));
 }
 
+#[test]
+fn a_clock_that_differs_is_reported_once_and_ends_no_session() {
+    let mut machine = leader();
+    let mut renewals = 0;
+    let mut renew = |machine: &mut NodeMachine, skew_ms: i64, now: Duration| {
+        renewals += 1;
+        let stored_ms = 5_000_000;
+        let record = ClusterRecord::Node(NodeRecord {
+            session: "other".to_owned(),
+            state: SessionState::Live,
+            version: String::new(),
+            beat: 1 + renewals,
+            clock_ms: stored_ms + skew_ms,
+            since_ms: 0,
+        });
+        let revision = 1_000 + renewals;
+        let actions = machine.observe(&other_key(), Some(record), revision, Some(stored_ms), now);
+        let reports = actions.into_iter().filter_map(|action| match action {
+            ControlAction::Report(event) => Some(event),
+            _ => None,
+        });
+        reports.collect::<Vec<ControlEvent>>()
+    };
+    let skew = |skew_ms| vec![ControlEvent::ClockSkew("b".to_owned(), skew_ms)];
+    assert_eq!(renew(&mut machine, 3_600_000, 5 * SECOND), skew(3_600_000));
+    assert!(renew(&mut machine, 3_601_000, 6 * SECOND).is_empty());
+    assert!(!run(&mut machine, 7 * SECOND, 18 * SECOND));
+    // The clock was set right, and is set back.
+    assert!(renew(&mut machine, 1_000, 18 * SECOND).is_empty());
+    assert_eq!(renew(&mut machine, -9_000, 19 * SECOND), skew(-9_000));
+    assert!(!run(&mut machine, 20 * SECOND, 31 * SECOND));
+}
+
 /// An accident of a random history.
 #[derive(Debug, Clone)]
 enum Accident {
