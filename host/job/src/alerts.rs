@@ -91,6 +91,8 @@ pub enum AlertKind {
     Rendering,
     /// A command that was given to all nodes of a shared crawl fails on this one, and later commands wait for it. It is tried again.
     Commands,
+    /// This node of a shared crawl fetches nothing because NATS does not answer or its session has ended, or JetStream has no room.
+    Nats,
     /// The crawl has ended because of an error.
     Halted,
 }
@@ -124,7 +126,7 @@ impl Alert {
 
 impl AlertKind {
     /// All kinds.
-    pub const ALL: [AlertKind; 14] = [
+    pub const ALL: [AlertKind; 15] = [
         AlertKind::DiskLow,
         AlertKind::FaultRate,
         AlertKind::FailureRate,
@@ -138,6 +140,7 @@ impl AlertKind {
         AlertKind::Browser,
         AlertKind::Rendering,
         AlertKind::Commands,
+        AlertKind::Nats,
         AlertKind::Halted,
     ];
 
@@ -157,6 +160,7 @@ impl AlertKind {
             AlertKind::Browser => "browser",
             AlertKind::Rendering => "rendering",
             AlertKind::Commands => "commands",
+            AlertKind::Nats => "nats",
             AlertKind::Halted => "halted",
         }
     }

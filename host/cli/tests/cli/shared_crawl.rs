@@ -400,6 +400,37 @@ async fn a_node_that_has_paused_by_itself_stays_paused_if_nats_does_not_take_the
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_outage_of_nats_is_an_alert_and_the_crawl_continues_after_it() {
+    let Some(mut server) = NatsServer::start() else {
+        return;
+    };
+    let gate = Gate::closed();
+    let web = held_web(&[("/4.html", &gate)]).await;
+    let (home_a, home_b) = (home(&server, &web, "a"), home(&server, &web, "b"));
+    let homes = [&home_a, &home_b];
+    let (mut a, mut b) = (crawl(&home_a), crawl(&home_b));
+    until("both crawl", || web.requests().len() >= 2 * SITES).await;
+    server.kill();
+    let has_alert = |home: &&Home| {
+        let alerts = home.run(&["job", "alerts", "job"]).out;
+        alerts.contains("NATS does not answer")
+    };
+    until("both are paused", || homes.iter().all(has_alert)).await;
+    server.begin();
+    gate.open();
+    assert_eq!((a.wait(), b.wait()), (0, 0));
+    for home in homes {
+        let log = std::fs::read_to_string(home.job().join("logs/alerts.log")).unwrap();
+        let cleared = |line: &str| line.contains(" cleared ") && line.contains(" nats");
+        assert!(log.lines().any(cleared), "{log}");
+    }
+    let mut all = pages(&home_a.job());
+    all.extend(pages(&home_b.job()));
+    assert_eq!(all.keys().cloned().collect::<BTreeSet<_>>(), all_uris(&web));
+    assert!(all.values().all(|count| *count == 1), "{all:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_command_that_fails_on_one_node_is_an_alert_and_holds_up_no_pause_and_no_stop() {
     let Some(server) = NatsServer::start() else {
         return;

@@ -24,6 +24,7 @@ use crate::error::Halt;
 use crate::membership::JobMembership;
 use crate::stop::Stop;
 use opilio_job::End;
+use opilio_job::alerts::{AlertKind, Severity};
 
 /// Entries of the outbox that are read at a time.
 const OUTBOX_READ: usize = 1_000;
@@ -271,6 +272,8 @@ async fn look_around(
 async fn wake(context: &CrawlContext, membership: &JobMembership) {
     let mut status = membership.member.status();
     let mut known = status.borrow_and_update().availability;
+    // The process before may have left one.
+    change_alert(context, known);
     while status.changed().await.is_ok() {
         let now = status.borrow_and_update().availability;
         if now == known {
@@ -278,9 +281,35 @@ async fn wake(context: &CrawlContext, membership: &JobMembership) {
         }
         known = now;
         context.job_log.crawl("cluster", state_words(now));
+        change_alert(context, now);
         context.live.nudge();
     }
     std::future::pending().await
+}
+
+/// Raises or clears the alert about NATS.
+fn change_alert(context: &CrawlContext, state: Availability) {
+    let (severity, words) = match state {
+        Availability::Outside => (
+            Severity::Critical,
+            "the session of this process has ended, and nothing is fetched; it joins again by itself unless another process has its part",
+        ),
+        Availability::Paused => (
+            Severity::Critical,
+            "NATS does not answer, and nothing is fetched: check nats-server and the network",
+        ),
+        Availability::Full => (
+            Severity::Warning,
+            "JetStream has no room: raise max_file_store of nats-server, or free disk",
+        ),
+        // The crawl continues for now.
+        Availability::Riding => return,
+        Availability::Working | Availability::Slow => {
+            context.clear(AlertKind::Nats, "");
+            return;
+        }
+    };
+    context.raise(AlertKind::Nats, "", severity, words);
 }
 
 fn state_words(state: Availability) -> &'static str {
