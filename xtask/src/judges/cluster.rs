@@ -28,7 +28,7 @@ const NATS_SERVERS: usize = 3;
 const SITES: usize = 24;
 
 /// Pages of a site that its first page names. Each names a page of the next site that nothing else names.
-const PAGES: usize = 200;
+const PAGES: usize = 250;
 
 /// Delay between two requests to a site.
 const DELAY: Duration = Duration::from_millis(300);
