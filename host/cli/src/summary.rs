@@ -113,9 +113,11 @@ fn text(summary: &Summary, sequel: Sequel) -> String {
     text.collect()
 }
 
-/// Returns the number of seeds that were fetched, and a line for each one that was not.
+/// Returns the number of seeds that were fetched, and a line for each one that was not; nothing if they were not counted.
 fn seeds(summary: &Summary) -> Vec<(&'static str, String)> {
-    let seeds = &summary.seeds;
+    let Some(seeds) = &summary.seeds else {
+        return Vec::new();
+    };
     let mut fetched = format!(
         "{} of {} fetched",
         HumanCount(seeds.fetched as u64),
@@ -138,11 +140,14 @@ fn seeds(summary: &Summary) -> Vec<(&'static str, String)> {
 }
 
 fn as_json(summary: &Summary) -> serde_json::Value {
-    let mut seeds = json!(summary.seeds);
-    let failed = seeds["failed"].as_array_mut().into_iter().flatten();
-    for (object, failure) in failed.zip(&summary.seeds.failed) {
-        object["why"] = failure.to_string().into();
-    }
+    let seeds = summary.seeds.as_ref().map(|outcomes| {
+        let mut seeds = json!(outcomes);
+        let failed = seeds["failed"].as_array_mut().into_iter().flatten();
+        for (object, failure) in failed.zip(&outcomes.failed) {
+            object["why"] = failure.to_string().into();
+        }
+        seeds
+    });
     json!({
         "end": summary.end.to_string(),
         "seeds": seeds,

@@ -5,10 +5,12 @@ use std::fmt::{self, Write as _};
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
+use anyhow::Context as _;
 use indicatif::ProgressBar;
 use opilio_sandbox::is_unprintable;
 
 use crate::exit;
+use crate::usage_error::UsageError;
 
 /// Interval between two pictures of a spinner.
 const SPINNER_TICK: Duration = Duration::from_millis(100);
@@ -63,6 +65,21 @@ pub(crate) fn spinning<T>(what: &str, work: impl FnOnce() -> T) -> T {
     let result = work();
     bar.finish_and_clear();
     result
+}
+
+/// Asks a question that is answered with yes or no. Without an answer it is no. The command has a flag `--yes` for scripts.
+///
+/// # Errors
+/// There is no terminal ([`UsageError`]), or it cannot be read.
+pub(crate) fn confirm(question: &str) -> anyhow::Result<bool> {
+    if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+        return Err(UsageError::new("no terminal to ask for confirmation; pass --yes").into());
+    }
+    dialoguer::Confirm::new()
+        .with_prompt(line(question))
+        .default(false)
+        .interact()
+        .context("cannot ask for confirmation")
 }
 
 /// Returns `true` if the reader of the output has closed it.

@@ -286,6 +286,15 @@ impl Side {
                 _copy: None,
             });
         }
+        if !directory.exists() {
+            return Err(ControlError::new(
+                ErrorKind::Request,
+                format!(
+                    "job or checkpoint {} not found; opilio job list lists the jobs",
+                    directory.display()
+                ),
+            ));
+        }
         let made = described(directory).map_err(|problem| {
             ControlError::new(
                 problem.fault,

@@ -101,10 +101,13 @@ pub(super) fn must_be_job(job: &Path) -> Result<(), ControlError> {
     if is_job(job) {
         return Ok(());
     }
-    Err(ControlError::new(
-        ErrorKind::Request,
-        format!("{} is not a job: it has no job.json", job.display()),
-    ))
+    let exists = job.exists();
+    let job = job.display();
+    let problem = match exists {
+        true => format!("{job} is not a job: it has no job.json"),
+        false => format!("job {job} not found; opilio job list lists the jobs"),
+    };
+    Err(ControlError::new(ErrorKind::Request, problem))
 }
 
 pub(super) fn profile(job: &Path) -> Result<opilio_profile::Profile, ControlError> {

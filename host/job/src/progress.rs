@@ -51,8 +51,8 @@ pub struct Progress {
 pub struct Summary {
     /// Reason for the end.
     pub end: End,
-    /// Outcomes of the seeds.
-    pub seeds: SeedOutcomes,
+    /// Outcomes of the seeds; `None` if the system asked the process to end, since counting them takes time.
+    pub seeds: Option<SeedOutcomes>,
     /// Progress at the end.
     pub progress: Progress,
     /// WARC files that this process finished.

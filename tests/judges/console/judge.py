@@ -16,6 +16,7 @@ from playwright.sync_api import sync_playwright
 import actions
 import browsers
 import daemon
+import journey
 import keyboard
 import looks
 import many
@@ -38,7 +39,7 @@ def main():
     try:
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-            for story in [actions, reading, browsers, keyboard, profiles, store, roles, looks, tabs, wide, many, outage]:
+            for story in [actions, reading, browsers, keyboard, journey, profiles, store, roles, looks, tabs, wide, many, outage]:
                 name, began = story.__name__, time.monotonic()
                 try:
                     found = story.run(browser, served, seed=seed, axe=axe, screenshots=screenshots, store=bucket)

@@ -21,7 +21,8 @@ const PYTHON_PACKAGES: [&str; 4] = [
     "openapi-python-client==0.29.1",
 ];
 
-const NODE_PACKAGES: [&str; 4] = [
+const NODE_PACKAGES: [&str; 5] = [
+    "@redocly/cli@2.77.0",
     "openapi-typescript@7.13.0",
     "openapi-fetch@0.17.0",
     "typescript@5.9.3",
@@ -198,6 +199,11 @@ fn clients(home: &Path, python: &Path, story: &[&str]) -> Result<()> {
 
     let node = registries::node(&NODE_PACKAGES)?;
     let program = |name: &str| Command::new(node.join("node_modules/.bin").join(name));
+    // The rules of the specification alone: missing descriptions of responses and repeated names of operations are errors.
+    let mut lint = program("redocly");
+    lint.args(["lint", "--extends", "spec"]).arg(&description);
+    lint.env("REDOCLY_TELEMETRY", "off");
+    status(lint.env("REDOCLY_SUPPRESS_UPDATE_NOTICE", "true"))?;
     let project = node.join("api");
     fs::create_dir_all(&project)?;
     fs::write(project.join("package.json"), r#"{"type": "module"}"#)?;

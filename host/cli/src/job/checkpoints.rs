@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 use indicatif::{HumanBytes, HumanCount};
 use opilio_console::{JobsFolderError, is_seen_to};
@@ -129,14 +129,10 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<u8> {
 }
 
 fn is_sure(job: &Path) -> Result<bool> {
-    dialoguer::Confirm::new()
-        .with_prompt(format!(
-            "Job {} forgets URIs found and settings and seeds changed since the checkpoint. Its archive files and logs are kept. Restore it?",
-            job.display()
-        ))
-        .default(false)
-        .interact()
-        .context("cannot ask for confirmation (pass --yes to skip it)")
+    terminal::confirm(&format!(
+        "Job {} forgets URIs found and settings and seeds changed since the checkpoint. Its archive files and logs are kept. Restore it?",
+        job.display()
+    ))
 }
 
 fn go_back(

@@ -450,12 +450,7 @@ pub(crate) fn delete(args: &DeleteArgs) -> Result<u8> {
                 format!("Delete the state of job {name}, and keep its archive, logs and reports?")
             }
         };
-        let sure = dialoguer::Confirm::new()
-            .with_prompt(question)
-            .default(false)
-            .interact()
-            .context("cannot ask for confirmation (pass --yes to skip it)")?;
-        if !sure {
+        if !terminal::confirm(&question)? {
             return Ok(exit::FAILED);
         }
     }

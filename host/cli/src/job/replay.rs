@@ -14,9 +14,10 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use opilio_archive::{CdxjEntry, MergedIndex, index};
 use opilio_console::{REPLAY_ADDRESS, REPLAY_FOLDER, program_in_path};
-use opilio_crawl::name_of;
+use opilio_crawl::{is_job, name_of};
 
 use crate::job_directory::existing_job;
+use crate::usage_error::UsageError;
 use crate::warc::archives;
 use crate::warc::index::is_not_modified;
 use crate::{exit, terminal};
@@ -52,6 +53,13 @@ pub(super) struct ReplayArgs {
 
 /// Runs the command.
 pub(super) fn run(args: &ReplayArgs) -> Result<u8> {
+    if !is_job(&args.job) {
+        let problem = format!(
+            "{} is not a job; opilio job list lists the jobs",
+            args.job.display()
+        );
+        return Err(UsageError::new(problem).into());
+    }
     let job = fs::canonicalize(&args.job)
         .with_context(|| format!("cannot find {}", args.job.display()))?;
     let wayback = match &args.wayback {

@@ -250,10 +250,11 @@ pub(crate) fn seed_row(seed: &SeedReport) -> Vec<String> {
         )
     };
     vec![
-        match seed.fetched {
-            Some(_) if seed.status < 0 => status_words(seed.status),
-            Some(_) => seed.status.to_string(),
-            None => NOTHING.to_owned(),
+        match seed.status {
+            0 => NOTHING.to_owned(),
+            // A seed that was refused before its fetch has a status, too.
+            ..0 => status_words(seed.status),
+            _ => seed.status.to_string(),
         },
         time(&seed.first_captured.or(seed.redirect_first_captured)),
         time(&seed.fetched),
@@ -456,6 +457,24 @@ pub(crate) fn table(rows: &[(String, String, String)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_seed_that_was_refused_before_its_fetch_has_the_reason_as_its_status() {
+        for (status, shown) in [
+            (0, "-"),
+            (200, "200"),
+            (-2, "no connection to the server"),
+            (-5001, "refused by a setting or a filter"),
+            (-9998, "forbidden by robots.txt"),
+        ] {
+            let seed = serde_json::json!({
+                "uri": "http://a.org/", "origin": "job", "captured": false, "status": status,
+                "crawled": false, "pages": 0, "visits": 0,
+            });
+            let seed: SeedReport = serde_json::from_value(seed).unwrap();
+            assert_eq!(seed_row(&seed)[0], shown);
+        }
+    }
 
     #[test]
     fn a_wait_is_said_in_two_units_at_most() {

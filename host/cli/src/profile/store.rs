@@ -1,7 +1,7 @@
 //! `opilio profile list|show|save|copy|compare|history|delete`: the store of named profiles that the daemon uses.
 
 use std::fs;
-use std::io::{self, IsTerminal as _, Read as _};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
@@ -299,11 +299,8 @@ pub(super) fn delete(args: &DeleteArgs) -> Result<u8> {
     let store = store(&args.at)?;
     own(&args.name, store.get(&args.name))?;
     if !args.yes {
-        if !io::stdin().is_terminal() {
-            bail!("no terminal to confirm the deletion; pass --yes");
-        }
         let question = format!("Delete profile {}? Its versions stay.", args.name);
-        if !dialoguer::Confirm::new().with_prompt(question).interact()? {
+        if !terminal::confirm(&question)? {
             return Ok(exit::FAILED);
         }
     }

@@ -55,7 +55,7 @@ fn duration(home: &Home) -> f64 {
 async fn a_job_goes_back_to_its_own_checkpoint_and_crawls_on_from_there() {
     let (home, gate) = (Home::new(), gate());
     let none = home.run(&["job", "checkpoints", "job"]).code(2);
-    assert!(none.err.contains("is not a job"), "{none:?}");
+    assert!(none.err.contains("job job not found"), "{none:?}");
     let mut running = paused(&home, &gate).await;
     let none = home.run(&["job", "checkpoints", "job"]).code(0);
     assert!(none.out.contains("has no checkpoints"), "{none:?}");

@@ -197,6 +197,11 @@ impl Running {
         }
     }
 
+    /// Lines of standard error that were seen.
+    pub(crate) fn seen(&self) -> &[String] {
+        &self.seen
+    }
+
     /// Waits for the end; the exit code, −1 where a signal was it.
     pub(crate) fn wait(&mut self) -> i32 {
         self.child.wait().unwrap().code().unwrap_or(-1)

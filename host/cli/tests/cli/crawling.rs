@@ -163,7 +163,7 @@ async fn an_interrupt_ends_politely_and_the_same_command_goes_on() {
 async fn a_termination_ends_politely_too() {
     let (home, web) = (Home::new(), tree(200, 0).await);
     home.profile("name = 'tree'\nworkers = 2");
-    let mut running = home.start(&[
+    let mut running = home.start_following_both(&[
         "crawl",
         "p.toml",
         "--seed",
@@ -175,6 +175,13 @@ async fn a_termination_ends_politely_too() {
     running.signal("TERM");
     assert_eq!(running.wait(), 0);
     sound(&home.job());
+    // Seeds are not counted, for want of time.
+    running.until_said("opilio job report");
+    let seen = running.seen();
+    assert!(
+        !seen.iter().any(|line| line.contains("fetched")),
+        "{seen:#?}"
+    );
 }
 
 /// A server that never answers holds up the polite end; the second interrupt does not wait for it, and loses nothing.

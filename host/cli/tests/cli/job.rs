@@ -369,7 +369,25 @@ async fn one_process_works_on_a_job_and_what_needs_a_running_one_says_so() {
     assert!(lines.all(|line| !line.contains(" unknown:")), "{log}");
     assert!(log.contains(" checkpoint => "), "{log}");
     let none = home.run(&["job", "status", "nowhere"]).code(2);
-    assert!(none.err.contains("is not a job"), "{none:?}");
+    assert!(
+        none.err.contains("job nowhere not found; opilio job list"),
+        "{none:?}"
+    );
+    let no_job = home.run(&["job", "status", "."]).code(2);
+    assert!(
+        no_job.err.contains("is not a job: it has no job.json"),
+        "{no_job:?}"
+    );
+    for command in [
+        &["job", "replay", "nowhere"][..],
+        &["job", "compare", "job", "nowhere"],
+    ] {
+        let none = home.run(command).code(2);
+        assert!(
+            none.err.contains("opilio job list lists the jobs"),
+            "{none:?}"
+        );
+    }
     let none = home.run(&["frontier", "queues", "nowhere"]).code(2);
     assert_eq!(none.out, "", "what is not there is not empty");
     home.run(&["crawl", "p.toml", "--job", "job"]).code(0);

@@ -51,7 +51,7 @@ async fn jobs_are_copied_listed_and_deleted_without_a_daemon() {
         "{elsewhere:?}"
     );
     assert!(!home.path().join("typo").exists());
-    let unasked = home.run(&["job", "delete", "jobs/one"]).code(1);
+    let unasked = home.run(&["job", "delete", "jobs/one"]).code(2);
     assert!(unasked.err.contains("pass --yes"), "{unasked:?}");
     let deleted = home.run(&["job", "delete", "jobs/one", "--yes"]).code(0);
     assert!(

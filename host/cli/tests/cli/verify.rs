@@ -75,7 +75,7 @@ fn without_line(job: &Path, uri: &str) {
 async fn what_does_not_agree_is_told_and_repaired() {
     let (home, web) = (Home::new(), web().await);
     let none = home.run(&["job", "verify", "job"]).code(2);
-    assert!(none.err.contains("is not a job"), "{none:?}");
+    assert!(none.err.contains("job job not found"), "{none:?}");
     crawl(&home, &web);
     assert_eq!(verify(&home, false, 0), [""; 0]);
 

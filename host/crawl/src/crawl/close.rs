@@ -149,12 +149,13 @@ impl Crawl {
                 SeedOutcomes::default()
             })
         };
-        let mut seeds = SeedOutcomes::default();
+        let mut seeds = None;
         if end == End::Finished {
-            seeds = outcomes();
-            if seeds.is_total_failure() {
-                end = End::NoSeedFetched(seeds.failure_words());
+            let found = outcomes();
+            if found.is_total_failure() {
+                end = End::NoSeedFetched(found.failure_words());
             }
+            seeds = Some(found);
         }
         let mut course = self.course.lock().unwrap_or_else(PoisonError::into_inner);
         let statistics = self.context.frontier().statistics();
@@ -164,7 +165,7 @@ impl Crawl {
         drop(course);
         // There may be a million seeds, and a system that shuts down soon kills the process.
         if !matches!(end, End::Finished | End::NoSeedFetched(_) | End::Terminated) {
-            seeds = outcomes();
+            seeds = Some(outcomes());
         }
         // The reports say how the crawl ended.
         write_reports();

@@ -133,6 +133,34 @@ fn settings_that_nothing_reads_are_noted() {
 }
 
 #[test]
+fn waits_of_an_evaluator_that_the_profile_limits_or_replaces_are_noted() {
+    let with = |settings: &str| {
+        format!(
+            "strategy = 'revisit'\nstacks.wait = ['adaptive']\n\
+             revisit = {{ min-wait = '1h', max-wait = '9d', default-wait = '5d' }}\n\
+             plugins.adaptive = {{ component = 'builtin:adaptive', settings = {{ {settings} }} }}\n"
+        )
+    };
+    check_notes(
+        &with("initial-wait = '1m', min-wait = '30m', max-wait = '10d', default-wait = '4d'"),
+        &[
+            "3:62: note: default-wait (5d) only applies when \"adaptive\" fails",
+            "4:82: note: initial-wait (1m) is shorter than revisit.min-wait (1h), which applies instead",
+            "4:99: note: min-wait (30m) has no effect: revisit.min-wait (1h) is longer",
+            "4:117: note: max-wait (10d) has no effect: revisit.max-wait (9d) is shorter",
+        ],
+    );
+    check_notes(
+        &with("initial-wait = '10d', default-wait = '5d'"),
+        &[
+            "4:82: note: initial-wait (10d) is longer than revisit.max-wait (9d), which applies instead",
+        ],
+    );
+    let within = "initial-wait = '2h', min-wait = '1h', max-wait = '9d', default-wait = '5d'";
+    check_notes(&with(within), &[]);
+}
+
+#[test]
 fn what_one_override_reads_is_not_noted() {
     let overridden = |setting: &str| format!("[[override]]\nmatch.host = ['a.org']\n{setting}\n");
     for (text, setting) in [

@@ -1,0 +1,106 @@
+"""A running job with the keys alone: an override for one host and its removal, a page that is missing, another plugin.
+
+Every step is seen in light, in dark and 390 pixels wide, and by axe. Profiles are made with the keys in profiles.py; jobs are
+started, packed and found in S3 in store.py.
+"""
+
+from playwright.sync_api import expect
+
+import daemon
+from keyboard import tab_to
+from looks import accessible
+from parts import rows
+
+HOST = "news.harvest.localhost"
+SETTING = 'politeness.min-delay = "450ms"'
+SCREENS = {"dark": (1280, 900, "dark"), "phone": (390, 844, "light"), "light": (1280, 900, "light")}
+
+
+def run(browser, served, seed, axe, screenshots, **_):
+    faults = []
+    with open(axe, encoding="utf-8") as file:
+        axe = file.read()
+    options = {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light", "reduced_motion": "reduce"}
+    with daemon.opened(browser, faults, expects=["status of 40[13]"], **options) as page:
+
+        def look(step):
+            for screen, (width, height, scheme) in SCREENS.items():
+                page.set_viewport_size({"width": width, "height": height})
+                page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+                page.screenshot(path=f"{screenshots}/journey-{step}-{screen}.png")
+                wide = page.evaluate("document.documentElement.scrollWidth")
+                if wide > width:
+                    faults.append(f"{step}, {screen}: {wide} pixels wide")
+                faults.extend(f"{step}, {screen}: {fault}" for fault in accessible(page, axe))
+
+        served.sign_in(page)
+        page.goto(served.of_job())
+        expect(page.get_by_role("heading", name=daemon.JOB, level=1)).to_be_visible()
+        override(page, look)
+        missing(page, seed, look)
+        replace(page, look)
+    return faults
+
+
+def go(page, key, title):
+    """Opens a page of the job with `g` and its key."""
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("g")
+    page.keyboard.press(key)
+    expect(page.get_by_role("heading", name=title, level=1)).to_be_visible()
+
+
+def override(page, look):
+    """An override for one host, made after a look at the URIs that it touches, and taken back."""
+    keys, dialog = page.keyboard, page.get_by_role("dialog")
+    listed = rows(page, "Overrides").filter(has_text="450ms")
+    go(page, "v", "Overrides")
+    tab_to(page, page.get_by_label("Settings, one per line as in a profile"))
+    keys.type(SETTING)
+    tab_to(page, page.get_by_label("Hosts"))
+    keys.type(HOST)
+    tab_to(page, page.get_by_role("button", name="Preview …"))
+    keys.press("Enter")
+    expect(dialog).to_contain_text("450ms")
+    look("override-preview")
+    tab_to(page, dialog.get_by_label("Reason"))
+    keys.type("with the keys alone")
+    keys.press("Enter")
+    expect(dialog).to_have_count(0)
+    expect(listed).to_have_count(1)
+    expect(listed).to_contain_text(HOST)
+    look("override")
+    tab_to(page, listed.get_by_role("button", name="Remove"))
+    keys.press("Enter")
+    expect(dialog).to_be_visible()
+    look("override-removal")
+    tab_to(page, dialog.get_by_role("button", name="Remove", exact=True))
+    keys.press("Enter")
+    expect(dialog).to_have_count(0)
+    expect(listed).to_have_count(0)
+
+
+def missing(page, seed, look):
+    """A page that is not in the archive: the console says why."""
+    go(page, "u", "URIs")
+    page.keyboard.press("/")
+    expect(page.get_by_label("One URI")).to_be_focused()
+    page.keyboard.type(f"{seed}private/secret.html")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("forbidden by robots.txt").first).to_be_visible()
+    expect(page.get_by_text("Loading …")).to_have_count(0)
+    look("missing")
+
+
+def replace(page, look):
+    """Another component in the place of a plugin of the running job."""
+    dialog = page.get_by_role("dialog")
+    go(page, "p", "Plugins")
+    tab_to(page, page.get_by_role("button", name="Replace html", exact=True))
+    page.keyboard.press("Enter")
+    expect(dialog.get_by_label("Component", exact=True)).to_be_focused()
+    look("replacement")
+    page.keyboard.type("builtin:html")
+    page.keyboard.press("Enter")
+    expect(dialog).to_have_count(0)
+    expect(page.locator(".notice.done").last).to_be_visible()
