@@ -159,7 +159,7 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
         ),
         (&["bad.toml"], "did you mean \"known\""),
         (&["none"], "none: cannot be read"),
-        (&["none"], "that ships: blogs, bursts"),
+        (&["none"], "shipped one: blogs, bursts"),
         (&["."], ".: cannot be read"),
         (&["latin.toml"], "latin.toml: not UTF-8"),
         (&["web.toml", "--profile", "none.toml"], "none.toml"),
