@@ -92,7 +92,7 @@ async fn a_job_goes_back_to_its_own_checkpoint_and_crawls_on_from_there() {
     assert_eq!((&kept["uris"], &kept["warcs"]), (&json!(5), &json!(1)));
 
     // Nobody is there to be asked.
-    let unasked = home.run(&back[..5]).code(1);
+    let unasked = home.run(&back[..5]).code(2);
     assert!(unasked.err.contains("--yes"), "{unasked:?}");
     let worked = duration(&home);
     let gone = home.run(&back).code(0);

@@ -197,7 +197,12 @@ fn requests_in_passing_use_the_bandwidth_of_the_crawl_and_of_their_queue() {
     for bytes in [1_000, 100] {
         let frontier = site.frontier();
         frontier
-            .count_in_passing("org,cdn,", &[], request(bytes), at(1))
+            .count_in_passing(
+                "org,cdn,",
+                &[(TallyKind::Host, "cdn.org")],
+                request(bytes),
+                at(1),
+            )
             .unwrap();
     }
     site.waits(1, 11);
