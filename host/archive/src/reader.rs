@@ -332,8 +332,11 @@ impl Reader {
                 Packing::Zstd => {
                     let dictionary = self.dictionary()?;
                     // The library reports an invalid dictionary as a lack of memory.
-                    let decoder = zst::decoder(source, dictionary)
-                        .map_err(|_| self.damaged(Damage::Dictionary("it is not a dictionary of zstd".to_owned())))?;
+                    let decoder = zst::decoder(source, dictionary).map_err(|_| {
+                        self.damaged(Damage::Dictionary(
+                            "it is not a dictionary of zstd".to_owned(),
+                        ))
+                    })?;
                     let frame = BufReader::with_capacity(BUFFER_BYTES, decoder);
                     self.stream = Some(Stream::Zstd(Box::new(frame)));
                 }
