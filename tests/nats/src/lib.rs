@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-pub use proxy::{Network, Proxy};
+pub use proxy::{NatsNetwork, NatsProxy};
 
 /// Names the program, if it is not in the path.
 const PROGRAM: &str = "OPILIO_NATS_SERVER";

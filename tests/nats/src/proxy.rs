@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 /// State of the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Network {
+pub enum NatsNetwork {
     /// Everything passes after so long.
     Open(Duration),
     /// Nothing passes; connections stay as they are.
@@ -18,18 +18,18 @@ pub enum Network {
 
 /// A proxy in front of a server.
 #[derive(Debug)]
-pub struct Proxy {
+pub struct NatsProxy {
     /// Its port on 127.0.0.1.
     pub port: u16,
-    state: watch::Sender<Network>,
+    state: watch::Sender<NatsNetwork>,
 }
 
-impl Proxy {
+impl NatsProxy {
     /// Starts a proxy for the server with this port.
     pub async fn start(server: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let (state, receiver) = watch::channel(Network::Open(Duration::ZERO));
+        let (state, receiver) = watch::channel(NatsNetwork::Open(Duration::ZERO));
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 // Without a server the client is disconnected.
@@ -45,7 +45,7 @@ impl Proxy {
     }
 
     /// Changes the network, also for connections that there are.
-    pub fn set(&self, network: Network) {
+    pub fn set(&self, network: NatsNetwork) {
         self.state.send_replace(network);
     }
 }
@@ -53,13 +53,13 @@ impl Proxy {
 async fn carry(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
-    mut state: watch::Receiver<Network>,
+    mut state: watch::Receiver<NatsNetwork>,
 ) {
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
-        let open = state.wait_for(|network| *network != Network::Cut).await;
+        let open = state.wait_for(|network| *network != NatsNetwork::Cut).await;
         let delay = match open.map(|network| *network) {
-            Ok(Network::Open(delay)) => delay,
+            Ok(NatsNetwork::Open(delay)) => delay,
             _ => return,
         };
         tokio::time::sleep(delay).await;

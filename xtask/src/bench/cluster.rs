@@ -81,7 +81,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Crawls all pages with these nodes, or without NATS if there are none. The costs of the nodes are added up.
+/// Crawls all pages with these nodes, or without NATS if the list is empty. The costs of the nodes are added up.
 fn crawl(options: &Options, binary: &Path, home: &Path, nodes: &[&str]) -> Result<Cost> {
     let web = WebProcess::linked(options.hosts, options.pages)?;
     let seeds: Vec<String> = (0..options.hosts)

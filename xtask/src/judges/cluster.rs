@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use opilio_test_nats::{NatsServer, Network, Proxy, signal_process};
+use opilio_test_nats::{NatsNetwork, NatsProxy, NatsServer, signal_process};
 use opilio_test_web::{Reply, SeenRequest, Web};
 use serde_json::Value;
 
@@ -70,7 +70,7 @@ struct Node {
     folder: PathBuf,
     process: Child,
     /// Its networks to the NATS servers.
-    proxies: Vec<Proxy>,
+    proxies: Vec<NatsProxy>,
     /// Times that its process ended by itself before the crawl, and was started again.
     restarts: usize,
 }
@@ -94,7 +94,7 @@ impl Node {
         fs::create_dir_all(&folder)?;
         let mut proxies = Vec::new();
         for server in servers {
-            proxies.push(Proxy::start(server.port).await);
+            proxies.push(NatsProxy::start(server.port).await);
         }
         let addresses: Vec<String> = proxies
             .iter()
@@ -146,7 +146,7 @@ impl Node {
         said.lines().last().unwrap_or_default().to_owned()
     }
 
-    fn set_network(&self, network: Network) {
+    fn set_network(&self, network: NatsNetwork) {
         for proxy in &self.proxies {
             proxy.set(network);
         }
@@ -388,11 +388,11 @@ async fn strike(
             signal_process(node.process.id(), "-CONT");
         }
         Misfortune::CutOff => {
-            node.set_network(Network::Cut);
+            node.set_network(NatsNetwork::Cut);
             let from = Instant::now() + TIME_TO_LIVE;
             tokio::time::sleep(2 * TIME_TO_LIVE).await;
             let to = Instant::now();
-            node.set_network(Network::Open(Duration::ZERO));
+            node.set_network(NatsNetwork::Open(Duration::ZERO));
             return Ok(Some(Silence {
                 node: victim,
                 from,

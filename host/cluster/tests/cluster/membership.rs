@@ -11,7 +11,7 @@ use opilio_cluster::{
     Availability, Cluster, ClusterConnection, ClusterError, ClusterJob, JobStorage, LeaseGuard,
     Member, MemberEvent, MemberScope, MemberStatus, PartitionLog,
 };
-use opilio_test_nats::{Network, Proxy};
+use opilio_test_nats::{NatsNetwork, NatsProxy};
 use tokio::sync::{mpsc, watch};
 
 use crate::server::{NatsServer, ServerMembers as _, open, signal_process};
@@ -265,7 +265,7 @@ async fn a_node_that_is_cut_off_loses_its_partitions_and_joins_again() {
     let Some(server) = NatsServer::start() else {
         return;
     };
-    let proxy = Proxy::start(server.port).await;
+    let proxy = NatsProxy::start(server.port).await;
     let mut a = Worker::join(&server.cluster("a").await).await;
     let servers = vec![format!("127.0.0.1:{}", proxy.port)];
     let behind = open(opilio_cluster::ClusterConfig {
@@ -276,7 +276,7 @@ async fn a_node_that_is_cut_off_loses_its_partitions_and_joins_again() {
     .unwrap();
     let mut b = Worker::join(&behind).await;
     let guards = b.guards(8).await;
-    proxy.set(Network::Cut);
+    proxy.set(NatsNetwork::Cut);
     a.event(|event| matches!(event, MemberEvent::NodeGone(node) if node == "b"))
         .await;
     assert!(
@@ -284,7 +284,7 @@ async fn a_node_that_is_cut_off_loses_its_partitions_and_joins_again() {
         "b has stopped before a takes over"
     );
     a.holds(16).await;
-    proxy.set(Network::Open(Duration::ZERO));
+    proxy.set(NatsNetwork::Open(Duration::ZERO));
     b.event(|event| matches!(event, MemberEvent::SessionLost))
         .await;
     b.holds(8).await;
@@ -299,7 +299,7 @@ async fn a_slow_nats_is_told_and_work_goes_on() {
     let Some(server) = NatsServer::start() else {
         return;
     };
-    let proxy = Proxy::start(server.port).await;
+    let proxy = NatsProxy::start(server.port).await;
     let servers = vec![format!("127.0.0.1:{}", proxy.port)];
     let cluster = open(opilio_cluster::ClusterConfig {
         servers,
@@ -314,13 +314,13 @@ async fn a_slow_nats_is_told_and_work_goes_on() {
     })
     .await;
     // Renewals are sent every 400 ms, and take this twice.
-    proxy.set(Network::Open(Duration::from_millis(100)));
+    proxy.set(NatsNetwork::Open(Duration::from_millis(100)));
     a.wait("slowness", |status| {
         status.availability == Availability::Slow
     })
     .await;
     assert!(guards.iter().all(|guard| guard.time_left().is_some()));
-    proxy.set(Network::Open(Duration::ZERO));
+    proxy.set(NatsNetwork::Open(Duration::ZERO));
     a.wait("work", |status| {
         status.availability == Availability::Working
     })
