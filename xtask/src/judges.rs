@@ -72,12 +72,12 @@ enum Judge {
     RealInput,
     /// Files of a job in S3: moto, boto3 and warcio.
     Handover,
-    /// Plugins in a registry: docker-registry and wkg.
-    Registry,
     /// The REST interface of Heritrix 3: hapy-heritrix and heritrix3-wrapper.
     Heritrix,
     /// The demo: warcio reads its archive, and Chromium renders a page of it.
     Demo,
+    /// Plugins in a registry: docker-registry and wkg, which takes minutes to compile.
+    Registry,
     /// A crawl of three nodes while nodes and NATS servers die: the web's own log, and warcio.
     Cluster,
 }
