@@ -44,13 +44,14 @@ def rows(path):
         for column, text, style in spans(line):
             attributes = "".join(f' {name}="{value}"' for name, value in style.items())
             x, y = MARGIN + column * CELL, MARGIN + 44 + row * LINE
-            yield row, f'<text x="{x:.1f}" y="{y}"{attributes} textLength="{len(text) * CELL:.1f}">{html.escape(text)}</text>'
+            yield row, column + len(text), f'<text x="{x:.1f}" y="{y}"{attributes} textLength="{len(text) * CELL:.1f}">{html.escape(text)}</text>'
 
 
 def main(out, *arguments):
     frames = [(float(seconds), list(rows(path))) for seconds, path in (argument.split(":", 1) for argument in arguments)]
-    height = max(row for _, texts in frames for row, _ in texts) + 1
-    width, height = 100 * CELL + 2 * MARGIN, height * LINE + 2 * MARGIN + 32
+    height = max(row for _, texts in frames for row, _, _ in texts) + 1
+    columns = max(end for _, texts in frames for _, end, _ in texts)
+    width, height = columns * CELL + 2 * MARGIN, height * LINE + 2 * MARGIN + 32
     total, at, parts, styles = sum(seconds for seconds, _ in frames), 0.0, [], []
     for number, (seconds, texts) in enumerate(frames):
         begin, end = at / total * 100, (at + seconds) / total * 100
@@ -62,7 +63,7 @@ def main(out, *arguments):
             keys = f"0%,{end:.3f}%{{visibility:visible}}{end + 0.001:.3f}%,100%{{visibility:hidden}}"
         styles.append(f"@keyframes f{number}{{{keys}}}#f{number}{{animation:f{number} {total:g}s step-end infinite}}")
         hidden = "" if last else ' visibility="hidden"'
-        parts.append(f'<g id="f{number}"{hidden}>' + "\n".join(text for _, text in texts) + "</g>")
+        parts.append(f'<g id="f{number}"{hidden}>' + "\n".join(text for _, _, text in texts) + "</g>")
     dots = "".join(f'<circle cx="{20 + 18 * i}" cy="18" r="6" fill="{c}"/>' for i, c in enumerate(["#ff5f56", "#ffbd2e", "#27c93f"]))
     with open(out, "w", encoding="utf-8") as file:
         file.write(
