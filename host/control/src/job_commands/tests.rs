@@ -275,7 +275,10 @@ fn an_override_that_a_failed_command_has_kept_is_completed_at_the_retry() {
             matches!(history[..], [Changed::Override { id: 1, .. }]),
             "{history:?}"
         );
-        assert_eq!(overrides::read(&part.directory).unwrap(), [made.clone()]);
+        assert_eq!(
+            overrides::read(&part.directory).unwrap(),
+            std::slice::from_ref(&made)
+        );
     }
 }
 
