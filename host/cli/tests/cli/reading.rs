@@ -201,7 +201,10 @@ async fn two_jobs_and_a_checkpoint_are_compared() {
     let twice = home.run(&["job", "compare", "one", "jobs/one"]).code(2);
     assert!(twice.err.contains("is given twice"), "{twice:?}");
     let nothing = home.run(&["job", "compare", "one", "nothing"]).code(2);
-    assert!(nothing.err.contains("job or checkpoint nothing not found"), "{nothing:?}");
+    assert!(
+        nothing.err.contains("job or checkpoint nothing not found"),
+        "{nothing:?}"
+    );
 
     let daemon = Daemon::start(&home, &["--no-auth"]);
     let compared = daemon.get("/jobs/one/compare?with=two&limit=1");
