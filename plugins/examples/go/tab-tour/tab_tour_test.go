@@ -1,0 +1,9 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/opilio/opilio/sdk/go/opiliotest"
+)
+
+func TestItsCasesHold(t *testing.T) { opiliotest.CheckCases(t, "cases") }
