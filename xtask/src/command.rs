@@ -7,6 +7,9 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::repository;
 
+/// Names of Chromium, in the order in which `opilio` looks for them.
+const CHROMIUM: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
+
 /// Runs a command that must succeed.
 pub(crate) fn status(command: &mut Command) -> Result<()> {
     let status = command
@@ -36,6 +39,18 @@ pub(crate) fn is_root() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let user = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     user.and_then(|ids| ids.split_whitespace().nth(1)) == Some("0")
+}
+
+/// The Chromium in `PATH` that `opilio` finds, too.
+pub(crate) fn chromium() -> Result<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let mut files = CHROMIUM
+        .iter()
+        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
+    files
+        .find(|file| file.is_file())
+        .context("no Chromium in PATH; install it, such as `apt-get install chromium`")
 }
 
 /// A command of cargo at the root of the workspace.

@@ -7,7 +7,7 @@ use opilio_test_web::{Reply, Web};
 
 use super::crawl::{Crawl, asked};
 use super::steps::Steps;
-use crate::command::is_root;
+use crate::command::{chromium, is_root};
 use crate::repository::root;
 
 /// With this variable, a machine without Chromium is an error. CI sets it.
@@ -21,7 +21,7 @@ const COLLAPSED: &str = r#"<button id="outer">Read more</button><script>
         const details = document.querySelector("details");
         details.ontoggle = () => details.insertAdjacentHTML("beforeend", "<a href=" + "/sources>a page</a>");
     };
-    </script><a href="/items/7">a book</a>"#;
+    </script><a href="/items/7">a book</a><a href="/museum">a museum</a>"#;
 
 /// A book of three pages.
 const BOOK: &str = r##"<p class="item-cover"><a class="open-viewer" href="#">read</a></p><script>
@@ -40,10 +40,47 @@ const BOOK: &str = r##"<p class="item-cover"><a class="open-viewer" href="#">rea
     };
     </script>"##;
 
+/// Tabs of which the second one loads a picture, a carousel of three pictures, and a map that shows the fifth level.
+const MUSEUM: &str = r#"<button role="tab">Works</button><button role="tab" id="letters">Letters</button>
+    <img id="slide" width="9" height="9" src="/slides/1.gif"><button class="carousel-control-next">next</button>
+    <div id="map"><button class="leaflet-control-zoom-in">+</button><button class="leaflet-control-zoom-out">-</button></div>
+    <script>
+    const picture = (source) => '<img width="9" height="9" src="' + source + '.gif">';
+    letters.onclick = () => letters.insertAdjacentHTML("afterend", picture("/letters/1"));
+    let number = 1;
+    document.querySelector(".carousel-control-next").onclick = () => {
+        number = number % 3 + 1;
+        slide.src = "/slides/" + number + ".gif";
+    };
+    let level = 5;
+    const zoom = (by) => {
+        level += by;
+        map.insertAdjacentHTML("beforeend", picture("/tiles/" + level));
+    };
+    document.querySelector(".leaflet-control-zoom-in").onclick = () => zoom(1);
+    document.querySelector(".leaflet-control-zoom-out").onclick = () => zoom(-1);
+    </script>"#;
+
+/// Pictures that only somebody gets who turns the pages of the book, opens the tab, waits for all slides, and zooms in and out
+/// by two levels.
+const IMAGES: [&str; 8] = [
+    "/images/1.gif",
+    "/images/2.gif",
+    "/images/3.gif",
+    "/letters/1.gif",
+    "/slides/2.gif",
+    "/slides/3.gif",
+    "/tiles/3.gif",
+    "/tiles/7.gif",
+];
+
 /// The behaviours: their names in the profile, and their projects.
-const BEHAVIORS: [(&str, &str); 2] = [
+const BEHAVIORS: [(&str, &str); 5] = [
     ("more", "javascript/read-more"),
     ("turner", "python/page-turner"),
+    ("tabs", "go/tab-tour"),
+    ("carousels", "c/carousel-tour"),
+    ("maps", "typescript/map-zoom"),
 ];
 
 /// Adds the crawl.
@@ -53,30 +90,22 @@ pub(super) fn crawl(steps: &mut Steps, opilio: &Path, home: &Path) {
         folder: home.join("crawls").join("browser"),
     };
     steps.add("crawls", "page behaviours in a browser", move || {
-        if has_chromium() || std::env::var_os(REQUIRED).is_some() {
+        if chromium().is_ok() || std::env::var_os(REQUIRED).is_some() {
             behave(&crawl)?;
         }
         Ok(())
     });
 }
 
-fn has_chromium() -> bool {
-    let names = ["chromium", "chromium-browser", "google-chrome"];
-    std::env::var_os("PATH").is_some_and(|path| {
-        std::env::split_paths(&path)
-            .any(|folder| names.iter().any(|name| folder.join(name).is_file()))
-    })
-}
-
 fn behave(crawl: &Crawl) -> Result<()> {
     const SITE: &str = "browser.localhost";
-    let images = ["/images/1.gif", "/images/2.gif", "/images/3.gif"];
     let mut web = Web::builder();
     let site = web.site(SITE);
     site.page("/", Reply::html(COLLAPSED));
     site.page("/items/7", Reply::html(BOOK));
+    site.page("/museum", Reply::html(MUSEUM));
     site.page("/sources", Reply::html("found"));
-    for image in images {
+    for image in IMAGES {
         site.page(image, Reply::ok("image/gif", "GIF89a"));
     }
     let runtime = tokio::runtime::Runtime::new()?;
@@ -106,7 +135,7 @@ fn behave(crawl: &Crawl) -> Result<()> {
         );
     }
     let asked = asked(&web);
-    for path in images.into_iter().chain(["/sources"]) {
+    for path in IMAGES.into_iter().chain(["/sources"]) {
         ensure!(
             asked.iter().any(|one| one == path),
             "{path} was not requested, so a behaviour did not operate its page: {asked:?}\n{}",
