@@ -23,7 +23,7 @@ pub(crate) enum Bench {
     Revisits(revisits::Options),
     /// Crawl many hosts politely, and as many pages of two hosts without delays.
     Hosts(hosts::Options),
-    /// Crawl a site of articles and applications with a browser for no page, for those that need one, and for all; look for leaks.
+    /// Crawl a site with a browser for no page, for those that need one, and for all, beside a bare loop in Playwright; look for leaks.
     Browser(browser::Options),
     /// Crawl with the embedded store, as one node over NATS, and as two nodes that share the crawl.
     Cluster(cluster::Options),

@@ -1,0 +1,116 @@
+//! Search for leaks in a crawl: does anything grow with the pages?
+
+use anyhow::{Result, ensure};
+
+/// Rows of the table of one crawl.
+const ROWS: usize = 10;
+
+/// Figures of a crawl at one moment.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Look {
+    pub(super) rendered: usize,
+    pub(super) memory: u64,
+    pub(super) descriptors: usize,
+    pub(super) browser_processes: usize,
+    pub(super) browser_memory: u64,
+    /// Folders of browsers, and files for bodies.
+    pub(super) left: usize,
+}
+
+/// The most of each figure in each tenth of the pages.
+fn parts(looks: &[Look]) -> Vec<Look> {
+    let all = looks.last().map_or(0, |it| it.rendered).max(1);
+    let mut parts = vec![Look::default(); ROWS];
+    for look in looks.iter().filter(|it| it.rendered > 0) {
+        let part = &mut parts[((look.rendered - 1) * ROWS / all).min(ROWS - 1)];
+        *part = Look {
+            rendered: part.rendered.max(look.rendered),
+            memory: part.memory.max(look.memory),
+            descriptors: part.descriptors.max(look.descriptors),
+            browser_processes: part.browser_processes.max(look.browser_processes),
+            browser_memory: part.browser_memory.max(look.browser_memory),
+            left: part.left.max(look.left),
+        };
+    }
+    parts
+}
+
+/// Formats the most of each figure, by the number of rendered pages.
+pub(super) fn table(looks: &[Look]) -> String {
+    let mut text =
+        "most until  opilio MB  descriptors  browser processes  browsers MB  files\n".to_owned();
+    for part in parts(looks) {
+        text += &format!(
+            "{:>10} {:>10} {:>12} {:>18} {:>12} {:>6}\n",
+            part.rendered,
+            part.memory / 1_000_000,
+            part.descriptors,
+            part.browser_processes,
+            part.browser_memory / 1_000_000,
+            part.left,
+        );
+    }
+    text
+}
+
+/// A figure of a look.
+type Figure = fn(&Look) -> u64;
+
+/// Compares the second half of a crawl with its first: nothing may have grown but by what a busy moment explains.
+#[expect(clippy::print_stdout, reason = "the result of the command")]
+pub(super) fn judge(looks: &[Look], browsers: usize) -> Result<()> {
+    let parts = parts(looks);
+    let (first, second) = parts.split_at(ROWS / 2);
+    let most = |parts: &[Look], figure: Figure| parts.iter().map(figure).max();
+    // A browser that is being replaced counts beside the new one.
+    let of_a_browser = 12;
+    let figures: [(&str, Figure, u64); 5] = [
+        ("bytes of memory of opilio", |it| it.memory, 64 << 20),
+        ("descriptors", |it| it.descriptors as u64, 32),
+        (
+            "processes of browsers",
+            |it| it.browser_processes as u64,
+            of_a_browser,
+        ),
+        (
+            "bytes of memory of browsers",
+            |it| it.browser_memory,
+            512 << 20,
+        ),
+        ("files", |it| it.left as u64, browsers as u64 + 8),
+    ];
+    for (name, figure, more) in figures {
+        let (before, after) = (most(first, figure), most(second, figure));
+        let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
+        ensure!(
+            after <= before + before / 10 + more,
+            "{name} grew from {before} in the first half of the pages to {after} in the second: a leak"
+        );
+    }
+    println!(
+        "nothing leaks: no figure of the second half is above that of the first by more than a busy moment explains"
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn looks(memory: impl Fn(u64) -> u64) -> Vec<Look> {
+        let looks = (1..=1000).map(|rendered| Look {
+            rendered: rendered as usize,
+            memory: memory(rendered),
+            ..Look::default()
+        });
+        looks.collect()
+    }
+
+    #[test]
+    fn memory_that_grows_with_the_pages_is_a_leak_and_a_busy_moment_is_not() {
+        let leak = looks(|page| (100 << 20) + page * (1 << 20));
+        assert!(judge(&leak, 2).is_err());
+        let busy = looks(|page| (100 << 20) + (page % 7) * (10 << 20));
+        assert!(judge(&busy, 2).is_ok());
+    }
+}

@@ -1,0 +1,91 @@
+//! A program that starts browsers, watched from its start to the end of its last browser.
+
+use std::collections::BTreeMap;
+use std::process::{Command, ExitStatus};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::bench::processes::Processes;
+
+/// Time between two looks at the processes of the program.
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Time for killed processes to disappear.
+const END_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// Time that a program and its browsers took.
+pub(super) struct Watched {
+    /// Exit status of the program.
+    pub(super) status: ExitStatus,
+    /// From the start of the program to its end.
+    pub(super) time: Duration,
+    /// Processor time of the program itself.
+    pub(super) own_time: Duration,
+    /// Processor time of its browsers.
+    pub(super) browser_time: Duration,
+}
+
+impl Watched {
+    /// Processor time of the program and its browsers.
+    pub(super) fn processor_time(&self) -> Duration {
+        self.own_time + self.browser_time
+    }
+}
+
+/// The processes of the program at one moment.
+pub(super) struct Moment {
+    pub(super) all: Processes,
+    /// The program.
+    pub(super) program: u32,
+    /// Process groups of its browsers.
+    pub(super) groups: Vec<u32>,
+}
+
+/// Runs a command to its end, and hands its processes to `look` again and again.
+pub(super) fn watch(command: &mut Command, mut look: impl FnMut(&Moment)) -> Result<Watched> {
+    let began = Instant::now();
+    let mut process = command
+        .spawn()
+        .with_context(|| format!("cannot run {:?}", command.get_program()))?;
+    let program = process.id();
+    let mut own_time = Duration::ZERO;
+    // By process group: the time of ended processes is in that of those that waited for them.
+    let mut browsers: BTreeMap<u32, Duration> = BTreeMap::new();
+    let status = loop {
+        if let Some(status) = process.try_wait()? {
+            break status;
+        }
+        let all = Processes::now();
+        own_time = own_time.max(all.own_time(program));
+        let groups = all.groups_under(program);
+        for group in &groups {
+            let time = browsers.entry(*group).or_default();
+            *time = all.time_of_group(*group).max(*time);
+        }
+        look(&Moment {
+            all,
+            program,
+            groups,
+        });
+        thread::sleep(LOOK_INTERVAL);
+    };
+    let time = began.elapsed();
+    let end = Instant::now() + END_TIME_MAX;
+    let is_running = |all: &Processes| browsers.keys().any(|it| all.of_group(*it).next().is_some());
+    while is_running(&Processes::now()) {
+        ensure!(
+            Instant::now() < end,
+            "{:?} has ended, and its browsers have not",
+            command.get_program()
+        );
+        thread::sleep(LOOK_INTERVAL);
+    }
+    Ok(Watched {
+        status,
+        time,
+        own_time,
+        browser_time: browsers.into_values().sum(),
+    })
+}
