@@ -249,7 +249,7 @@ fn entries(folder: &Path) -> usize {
 fn rendered(job: &Path) -> usize {
     let log = fs::read_to_string(job.join("logs/crawl.log")).unwrap_or_default();
     let is_rendered = |line: &&str| {
-        let annotations = row.split_whitespace().nth(11).unwrap_or_default();
+        let annotations = line.split_whitespace().nth(11).unwrap_or_default();
         let mut annotations = annotations.split(',');
         annotations.any(|it| it == "rendered" || it.starts_with("rendered:"))
     };
