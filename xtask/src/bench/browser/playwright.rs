@@ -56,8 +56,6 @@ impl Playwright {
     /// Opens each page once. The folder is for files of the loop.
     pub(super) fn open(&self, folder: &Path, pages: &Pages<'_>) -> Result<Watched> {
         let (input, output) = (folder.join("input.json"), folder.join("output.json"));
-        let temporary = folder.join("tmp");
-        fs::create_dir_all(&temporary)?;
         let asked = json!({
             "executable": self.chromium,
             "sandbox": !command::is_root(),
@@ -67,7 +65,7 @@ impl Playwright {
         fs::write(&input, asked.to_string())?;
         let mut node = Command::new("node");
         node.arg(&self.script).args([&input, &output]);
-        let watched = watch(node.env("TMPDIR", &temporary), |_| ())?;
+        let watched = watch(&mut node, |_| ())?;
         ensure!(
             watched.status.success(),
             "the loop in Playwright ended with {}",
