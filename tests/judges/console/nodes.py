@@ -90,6 +90,8 @@ def run(browser, served, seed, axe, screenshots, nats, **_):
 
             east, west = nodes
             east.sign_in(page)
+            # What it has of the cluster is there when it runs.
+            expect(rows(page, "Jobs").filter(has_text=CRAWL)).to_contain_text("running")
             page.get_by_role("link", name=CRAWL, exact=True).click()
             expect(page.get_by_role("heading", name=CRAWL, level=1)).to_be_visible()
             faults += parts(page, look)
@@ -154,7 +156,7 @@ def begun(page, look):
 def paused(page):
     """A pause holds for all parts, and so does its end."""
     for button, check in [("Pause", "to_contain_text"), ("Resume", "not_to_contain_text")]:
-        tab_to(page, page.get_by_role("button", name=button, exact=True))
+        tab_to(page, page.get_by_role("button", name=button))
         page.keyboard.press("Enter")
         for name in [*NODES, WAITING]:
             getattr(expect(cell(page, name, "State")), check)("paused")

@@ -14,7 +14,7 @@ mod process;
 mod web;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
@@ -22,7 +22,7 @@ use opilio_test_nats::{NatsServer, signal_process};
 use opilio_test_web::Web;
 
 use self::accounts::{PartArchive, Silence, account, polite, silent};
-use self::process::{JOB, Machine, PartProcess};
+use self::process::{CrawlCommand, JOB, Machine, PartProcess};
 use self::web::WebSize;
 use super::{PYTHON_PACKAGES, Readers};
 use crate::registries;
@@ -109,9 +109,7 @@ enum Misfortune {
 
 /// The crawl while it runs.
 struct ChaosCrawl {
-    opilio: PathBuf,
-    /// Number of parts.
-    parts: usize,
+    command: CrawlCommand,
     /// The first are those of [`NODES`].
     processes: Vec<PartProcess>,
     machines: Vec<Machine>,
@@ -134,8 +132,10 @@ pub(super) async fn judge(home: &Path, opilio: &Path, size: &CrawlSize) -> Resul
     let web = size.web.serve().await?;
     let profile = size.profile(&web, &store);
     let mut crawl = ChaosCrawl {
-        opilio: opilio.to_owned(),
-        parts: NODES.len() + usize::from(size.parts_move),
+        command: CrawlCommand {
+            opilio: opilio.to_owned(),
+            parts: NODES.len() + usize::from(size.parts_move),
+        },
         processes: Vec::new(),
         machines: Vec::new(),
         servers,
@@ -143,7 +143,7 @@ pub(super) async fn judge(home: &Path, opilio: &Path, size: &CrawlSize) -> Resul
     };
     for (number, name) in NODES.into_iter().enumerate() {
         crawl.add_machine(name, &home, &profile).await?;
-        let process = PartProcess::start(opilio, crawl.parts, number, &crawl.machines)?;
+        let process = crawl.command.start(&crawl.machines, number)?;
         crawl.processes.push(process);
     }
     // Nothing is lost before there is something to lose.
@@ -250,7 +250,7 @@ impl ChaosCrawl {
             self.keep_up(CALM).await?;
             println!(
                 "{kind:?} {}: {} requests meanwhile",
-                NODES[victim],
+                self.processes[victim].part,
                 web.requests().len() - before
             );
         }
@@ -289,8 +289,8 @@ impl ChaosCrawl {
     /// Starts the process of a part at the machine that was added last, and waits until it has the part.
     async fn take_over(&mut self, part: &str) -> Result<()> {
         let last = self.machines.len() - 1;
-        let taken = PartProcess::take_over(&self.opilio, self.parts, last, &self.machines, part);
-        self.processes.push(taken?);
+        let taken = self.command.take_over(&self.machines, last, part)?;
+        self.processes.push(taken);
         let began = Instant::now();
         while !self.processes.last().is_some_and(PartProcess::has_job) {
             self.in_time(began, "was not taken over by the added node")?;

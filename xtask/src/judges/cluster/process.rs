@@ -77,6 +77,54 @@ impl Machine {
     }
 }
 
+/// The command that starts a process of the crawl.
+pub(super) struct CrawlCommand {
+    pub(super) opilio: PathBuf,
+    /// Number of parts of the crawl.
+    pub(super) parts: usize,
+}
+
+impl CrawlCommand {
+    /// Starts the process of the part that has the name of its node.
+    pub(super) fn start(&self, machines: &[Machine], machine: usize) -> Result<PartProcess> {
+        self.begin(machines, machine, machines[machine].name, &[])
+    }
+
+    /// Starts the process of a part that no node has, or that another node had.
+    pub(super) fn take_over(
+        &self,
+        machines: &[Machine],
+        machine: usize,
+        part: &str,
+    ) -> Result<PartProcess> {
+        self.begin(machines, machine, part, &["--take-over", part])
+    }
+
+    fn begin(
+        &self,
+        machines: &[Machine],
+        machine: usize,
+        part: &str,
+        more: &[&str],
+    ) -> Result<PartProcess> {
+        let (nodes, parts) = (NODES.join(","), self.parts.to_string());
+        let mut arguments = vec!["crawl", "p.toml", "--quiet", "--job", part];
+        arguments.extend(["--cluster-job", JOB, "--nodes", &nodes, "--parts", &parts]);
+        arguments.extend(more);
+        let arguments: Vec<String> = arguments.into_iter().map(str::to_owned).collect();
+        let folder = machines[machine].folder.clone();
+        Ok(PartProcess {
+            child: spawn(&self.opilio, &folder, part, &arguments)?,
+            part: part.to_owned(),
+            machine,
+            folder,
+            opilio: self.opilio.clone(),
+            arguments,
+            restarts: 0,
+        })
+    }
+}
+
 /// The process of a part of the crawl, in a job directory with the part's name.
 pub(super) struct PartProcess {
     pub(super) part: String,
@@ -92,54 +140,6 @@ pub(super) struct PartProcess {
 }
 
 impl PartProcess {
-    /// Starts the process of the part that has the name of its node.
-    pub(super) fn start(
-        opilio: &Path,
-        parts: usize,
-        machine: usize,
-        machines: &[Machine],
-    ) -> Result<PartProcess> {
-        let part = machines[machine].name;
-        Self::begin(opilio, parts, machine, machines, part, &[])
-    }
-
-    /// Starts the process of a part that no node has, or that another node had.
-    pub(super) fn take_over(
-        opilio: &Path,
-        parts: usize,
-        machine: usize,
-        machines: &[Machine],
-        part: &str,
-    ) -> Result<PartProcess> {
-        let more = ["--take-over", part];
-        Self::begin(opilio, parts, machine, machines, part, &more)
-    }
-
-    fn begin(
-        opilio: &Path,
-        parts: usize,
-        machine: usize,
-        machines: &[Machine],
-        part: &str,
-        more: &[&str],
-    ) -> Result<PartProcess> {
-        let (nodes, parts) = (NODES.join(","), parts.to_string());
-        let mut arguments = vec!["crawl", "p.toml", "--quiet", "--job", part];
-        arguments.extend(["--cluster-job", JOB, "--nodes", &nodes, "--parts", &parts]);
-        arguments.extend(more);
-        let arguments: Vec<String> = arguments.into_iter().map(str::to_owned).collect();
-        let folder = machines[machine].folder.clone();
-        Ok(PartProcess {
-            child: spawn(opilio, &folder, part, &arguments)?,
-            part: part.to_owned(),
-            machine,
-            folder,
-            opilio: opilio.to_owned(),
-            arguments,
-            restarts: 0,
-        })
-    }
-
     /// Folder of the archive that this process writes.
     pub(super) fn archive(&self) -> PathBuf {
         self.folder.join(&self.part).join("warcs")
