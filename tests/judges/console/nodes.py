@@ -1,5 +1,4 @@
-"""A crawl that two nodes share, with the keys alone: its parts on the job's page, commands for all of them, and the nodes on the page
-Daemon.
+"""A crawl that two nodes share: its parts on the job's page, a pause for all of them, and the nodes on the page Daemon.
 
 One part waits until the second node begins it. Then that node is drained, and leaves.
 """

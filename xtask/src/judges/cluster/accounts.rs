@@ -187,3 +187,36 @@ pub(super) fn silent(archives: &[PartArchive], web: &Web, silences: &[Silence]) 
 fn host_of(uri: &str) -> Option<&str> {
     uri.split(['/', ':']).nth(3)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn archives_in_the_store_have_the_names_of_their_parts_and_count_pages() {
+        let job = tempfile::tempdir().unwrap();
+        let line = |url: &str| format!("key 20261127000000 {{\"url\":\"{url}\"}}\n");
+        let pages = [
+            "http://a/",
+            "http://a/1",
+            "http://a/",
+            "http://a/robots.txt",
+        ];
+        for name in ["b-2", "part-1-1", "b-1"] {
+            let warcs = job.path().join(name).join("warcs");
+            fs::create_dir_all(&warcs).unwrap();
+            fs::write(warcs.join("x.cdxj"), pages.map(line).concat()).unwrap();
+            fs::write(warcs.join("x.warc.gz"), "").unwrap();
+        }
+        let archives = PartArchive::in_store(job.path()).unwrap();
+        let parts: Vec<&str> = archives.iter().map(|archive| &*archive.part).collect();
+        assert_eq!(parts, ["b", "b", "part-1"]);
+        let captures = archives[2].captures().unwrap();
+        let counts: Vec<(&str, usize)> = captures.iter().map(|(url, n)| (&**url, *n)).collect();
+        assert_eq!(counts, [("http://a/", 2), ("http://a/1", 1)]);
+        assert_eq!(
+            host_of("http://www.site0.localhost:80/1.html"),
+            Some("www.site0.localhost")
+        );
+    }
+}
