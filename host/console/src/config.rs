@@ -503,6 +503,22 @@ mod tests {
     }
 
     #[test]
+    fn configurations_that_ship_are_valid() {
+        let deploy = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy"));
+        for file in [
+            "opilio.toml",
+            "opilio-container.toml",
+            "kubernetes/opilio.toml",
+            "cluster/opilio.toml",
+            "cluster/kubernetes/opilio.toml",
+        ] {
+            let config = DaemonConfig::load(&deploy.join(file)).unwrap();
+            let checked = config.check();
+            checked.unwrap_or_else(|problem| panic!("{file}: {problem}"));
+        }
+    }
+
+    #[test]
     fn what_all_jobs_have_is_enough_for_each() {
         let problem = refused("[limits]\njobs = 4\nconnections = 3\n");
         assert!(

@@ -8,12 +8,11 @@ from playwright.sync_api import expect
 
 import daemon
 from keyboard import tab_to
-from looks import accessible
+from looks import look_at
 from parts import rows
 
 HOST = "news.harvest.localhost"
 SETTING = 'politeness.min-delay = "450ms"'
-SCREENS = {"dark": (1280, 900, "dark"), "phone": (390, 844, "light"), "light": (1280, 900, "light")}
 
 
 def run(browser, served, seed, axe, screenshots, **_):
@@ -24,14 +23,7 @@ def run(browser, served, seed, axe, screenshots, **_):
     with daemon.opened(browser, faults, expects=["status of 40[13]"], **options) as page:
 
         def look(step):
-            for screen, (width, height, scheme) in SCREENS.items():
-                page.set_viewport_size({"width": width, "height": height})
-                page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-                page.screenshot(path=f"{screenshots}/journey-{step}-{screen}.png")
-                wide = page.evaluate("document.documentElement.scrollWidth")
-                if wide > width:
-                    faults.append(f"{step}, {screen}: {wide} pixels wide")
-                faults.extend(f"{step}, {screen}: {fault}" for fault in accessible(page, axe))
+            faults.extend(look_at(page, axe, f"{screenshots}/journey-{step}"))
 
         served.sign_in(page)
         page.goto(served.of_job())

@@ -1,9 +1,9 @@
 """Uses the web console as operators do, in Chromium, against a daemon that crawls.
 
-usage: judge.py OPILIO CHROMIUM AXE HOME SCREENSHOTS SEED
+usage: judge.py OPILIO CHROMIUM AXE HOME SCREENSHOTS SEED NATS
 
 OPILIO is the program, CHROMIUM a browser, AXE the file axe.min.js, HOME an empty directory, SCREENSHOTS where pictures go,
-SEED a page of a web that is served on loopback and changes. Prints a line for each fault; exits 1 where there was one.
+SEED a page of a web that is served on loopback and changes, NATS host and port of a NATS server. Prints a line for each fault; exits 1 where there was one.
 """
 
 import os
@@ -20,6 +20,7 @@ import journey
 import keyboard
 import looks
 import many
+import nodes
 import outage
 import profiles
 import reading
@@ -30,7 +31,7 @@ import wide
 
 
 def main():
-    opilio, chromium, axe, home, screenshots, seed = sys.argv[1:]
+    opilio, chromium, axe, home, screenshots, seed, nats = sys.argv[1:]
     os.makedirs(screenshots, exist_ok=True)
     served = daemon.Daemon(opilio, home)
     bucket = store.Store(home)
@@ -39,10 +40,10 @@ def main():
     try:
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-            for story in [actions, reading, browsers, keyboard, journey, profiles, store, roles, looks, tabs, wide, many, outage]:
+            for story in [actions, reading, browsers, keyboard, journey, profiles, store, nodes, roles, looks, tabs, wide, many, outage]:
                 name, began = story.__name__, time.monotonic()
                 try:
-                    found = story.run(browser, served, seed=seed, axe=axe, screenshots=screenshots, store=bucket)
+                    found = story.run(browser, served, seed=seed, axe=axe, screenshots=screenshots, store=bucket, nats=nats)
                 except Exception:
                     found = [traceback.format_exc()]
                 faults += found

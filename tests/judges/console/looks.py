@@ -39,6 +39,8 @@ SCREENS = {
     "dark": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
     "phone": {"viewport": {"width": 360, "height": 740}, "color_scheme": "light", "has_touch": True, "is_mobile": True},
 }
+# One after the other, for a page that goes on with the last of them: width, height, colours.
+STEPS = {"dark": (1280, 900, "dark"), "phone": (390, 844, "light"), "light": (1280, 900, "light")}
 
 
 def run(browser, served, seed, axe, screenshots, **_):
@@ -74,6 +76,20 @@ def run(browser, served, seed, axe, screenshots, **_):
             expect(page.get_by_role("dialog")).to_be_visible()
             page.screenshot(path=f"{screenshots}/dialogue-{screen}.png")
             faults += [f"dialogue, {screen}: {fault}" for fault in accessible(page, axe)]
+    return faults
+
+
+def look_at(page, axe, screenshot):
+    """Looks at a page in light, in dark and 390 pixels wide; its faults. `screenshot` is how the names of the pictures begin."""
+    faults = []
+    for screen, (width, height, scheme) in STEPS.items():
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        page.screenshot(path=f"{screenshot}-{screen}.png")
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        if wide > width:
+            faults.append(f"{screenshot}-{screen}.png: {wide} pixels wide")
+        faults += [f"{screenshot}-{screen}.png: {fault}" for fault in accessible(page, axe)]
     return faults
 
 

@@ -1,12 +1,13 @@
 //! The web console, used in Chromium against a daemon that crawls: every page and every action, by keyboard, on a telephone, in
 //! light and dark, under axe-core, with a thousand jobs, and while the daemon starts again. A package is handed over to S3
-//! (moto). Screenshots are left in `target/console`.
+//! (moto), and two nodes share a crawl. Screenshots are left in `target/console`.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
+use opilio_test_nats::NatsServer;
 use opilio_test_web::{Gate, Reply, demo};
 
 use super::replay::chromium;
@@ -22,6 +23,12 @@ const AXE: &str = "axe-core@4.14.1";
 /// A server that keeps one waiting, beside the hosts of the demo web.
 const HELD: &str = "held.harvest.localhost";
 
+/// Sites of the crawl that nodes share, one for each of its parts. `tests/judges/console/nodes.py` knows them.
+const SHARED: [&str; 3] = ["maps.localhost", "letters.localhost", "books.localhost"];
+
+/// Pages that the first page of such a site names.
+const SHARED_PAGES: usize = 12;
+
 /// Serves the demo web and has the console used.
 #[expect(clippy::print_stdout, reason = "the result of the command")]
 pub(super) async fn judge(home: &Path, opilio: &Path) -> Result<()> {
@@ -33,6 +40,8 @@ pub(super) async fn judge(home: &Path, opilio: &Path) -> Result<()> {
         }
         fs::create_dir_all(folder)?;
     }
+    let nats = NatsServer::start()
+        .context("nats-server is not in the path: CONTRIBUTING.md says how to install it")?;
     let python = registries::python(&PYTHON_PACKAGES)?;
     let axe = registries::node(&[AXE])?.join("node_modules/axe-core/axe.min.js");
     let mut web = demo::web();
@@ -41,6 +50,17 @@ pub(super) async fn judge(home: &Path, opilio: &Path) -> Result<()> {
         "/page.html",
         Reply::html("<p>At last.</p>").behind(&Gate::of(2)),
     );
+    for host in SHARED {
+        let links: String = (0..SHARED_PAGES)
+            .map(|page| format!("<a href='/{page}.html'>{page}</a> "))
+            .collect();
+        let site = web.site(host);
+        site.page("/", Reply::html(links));
+        for page in 0..SHARED_PAGES {
+            let text = format!("<p>Page {page} of {host}.");
+            site.page(&format!("/{page}.html"), Reply::html(text));
+        }
+    }
     let web = web
         .serve()
         .await
@@ -50,7 +70,8 @@ pub(super) async fn judge(home: &Path, opilio: &Path) -> Result<()> {
     judge
         .arg(root().join("tests/judges/console/judge.py"))
         .args([opilio, chromium()?, &axe, &home, &screenshots])
-        .arg(seed);
+        .arg(seed)
+        .arg(format!("127.0.0.1:{}", nats.port));
     tokio::task::spawn_blocking(move || status(&mut judge)).await??;
     println!(
         "console: every page and action works; screenshots are in {}",

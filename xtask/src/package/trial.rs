@@ -9,12 +9,9 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::command::{output, status};
-use crate::registries;
+use crate::command::status;
+use crate::judges::deploy;
 use crate::repository::root;
-
-/// The Go module of kustomize.
-const KUSTOMIZE: &str = "sigs.k8s.io/kustomize/kustomize/v5@v5.7.1";
 
 /// The unit that runs the trial in the booted root. The root halts with its result.
 const UNIT: &str = "\
@@ -63,29 +60,13 @@ pub(super) fn run(home: &Path, packages: &[PathBuf]) -> Result<()> {
         status(rpmlint.arg(of("rpm")?))?;
         println!("rpmlint: passed");
     }
-    manifests(home)?;
-    println!("kubernetes-validate: passed");
+    deploy::judge(home)?;
     if is_there("debootstrap") && is_there("systemd-nspawn") {
         let clean = clean_root(home)?;
         for kind in ["deb", "rpm"] {
             println!("{kind} in a clean root:");
             boot(home, &clean, kind)?;
         }
-    }
-    Ok(())
-}
-
-/// Renders the Kubernetes manifests as `kubectl apply -k` does, and validates them by the schemas of the API server.
-fn manifests(home: &Path) -> Result<()> {
-    let rendered = home.join("kubernetes.yaml");
-    let kustomize = registries::go(KUSTOMIZE)?;
-    let python = registries::python(&["kubernetes-validate==1.37.0"])?;
-    for folder in ["deploy/kubernetes", "deploy/cluster/kubernetes"] {
-        let mut kustomize = Command::new(&kustomize);
-        kustomize.arg("build").arg(root().join(folder));
-        fs::write(&rendered, output(&mut kustomize)?)?;
-        let mut validate = Command::new(python.with_file_name("kubernetes-validate"));
-        status(validate.arg("--strict").arg(&rendered))?;
     }
     Ok(())
 }

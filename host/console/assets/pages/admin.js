@@ -57,7 +57,7 @@ function calendar(entries) {
 function nodes(page) {
   let own;
   const table = new Table({
-    caption: "Nodes of the cluster",
+    caption: "Nodes of the cluster, by name",
     key: (node) => node.name,
     columns: [
       { title: "Node", isHead: true, cell: (node) => [node.name, node.name === own && h("div.hint", {}, "this daemon")] },

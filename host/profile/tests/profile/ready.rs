@@ -114,6 +114,14 @@ fn news_visits_front_pages_sooner_than_articles() {
 }
 
 #[test]
+fn the_profile_that_ships_for_a_cluster_has_parts_that_can_move() {
+    let text = include_str!("../../../../deploy/cluster/profiles/shared.toml");
+    let profile = crate::profile(text);
+    assert!(profile.checkpoint.publish_every.is_some());
+    assert!(profile.archive.store.is_some());
+}
+
+#[test]
 fn default_profile_is_what_nothing_written_means() {
     let default = Profile::builtin("default", &given()).unwrap();
     let empty = Profile::parse(
