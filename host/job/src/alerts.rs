@@ -10,6 +10,7 @@ mod at_rest;
 mod disk;
 mod notify;
 mod rendered_pages;
+mod shared_crawl;
 mod store;
 mod watch;
 
@@ -93,6 +94,14 @@ pub enum AlertKind {
     Commands,
     /// This node of a shared crawl fetches nothing because NATS does not answer or its session has ended, or JetStream has no room.
     Nats,
+    /// No process works on a part of a shared crawl, although it has something to do.
+    PartGone,
+    /// Links between the parts of a shared crawl wait for long: this part does not take them, or NATS does not store those that it sends.
+    LinksWaiting,
+    /// The storage of the account in JetStream is nearly full.
+    JetstreamLow,
+    /// Another process works under the name of this part of a shared crawl, or the session of this process ends again and again.
+    Lease,
     /// The crawl has ended because of an error.
     Halted,
 }
@@ -126,7 +135,7 @@ impl Alert {
 
 impl AlertKind {
     /// All kinds.
-    pub const ALL: [AlertKind; 15] = [
+    pub const ALL: [AlertKind; 19] = [
         AlertKind::DiskLow,
         AlertKind::FaultRate,
         AlertKind::FailureRate,
@@ -141,6 +150,10 @@ impl AlertKind {
         AlertKind::Rendering,
         AlertKind::Commands,
         AlertKind::Nats,
+        AlertKind::PartGone,
+        AlertKind::LinksWaiting,
+        AlertKind::JetstreamLow,
+        AlertKind::Lease,
         AlertKind::Halted,
     ];
 
@@ -161,6 +174,10 @@ impl AlertKind {
             AlertKind::Rendering => "rendering",
             AlertKind::Commands => "commands",
             AlertKind::Nats => "nats",
+            AlertKind::PartGone => "part-gone",
+            AlertKind::LinksWaiting => "links-waiting",
+            AlertKind::JetstreamLow => "jetstream-low",
+            AlertKind::Lease => "lease",
             AlertKind::Halted => "halted",
         }
     }

@@ -11,8 +11,10 @@ use jiff::Timestamp;
 use opilio_profile::{Alerts, ByteSize};
 
 use super::rendered_pages::{RenderedPages, RenderedWindow};
+use super::shared_crawl::SharedCrawlWatch;
 use super::{Alert, AlertKind, Severity};
 use crate::census::QueueCensus;
+use crate::part_status::PartStatus;
 use crate::queue_tally::QueueTally;
 use crate::series::Sample;
 
@@ -23,7 +25,7 @@ const HOSTS_MIN: u64 = 10;
 pub const WAIT_MIN: Duration = Duration::from_secs(5);
 
 /// Share of its limit to which a figure must fall before its alert is cleared.
-const CLEARED_AT: f64 = 0.8;
+pub(super) const CLEARED_AT: f64 = 0.8;
 
 /// Observed figures of the crawl.
 pub struct Measurements<'s> {
@@ -43,6 +45,8 @@ pub struct Measurements<'s> {
     pub failing: Option<(String, QueueTally)>,
     /// Pages that were to be rendered since the process began.
     pub rendered: RenderedPages,
+    /// The part of a shared crawl that the process has; `None` on one machine, or if NATS has not been asked yet.
+    pub part: Option<&'s PartStatus>,
     /// `true` if the crawl issues nothing, because it is paused or ending.
     pub holds: bool,
     /// Time before which nothing is due.
@@ -74,6 +78,7 @@ pub struct Watch {
     low_folders: BTreeSet<String>,
     is_paused: bool,
     rendered: RenderedWindow,
+    shared_crawl: SharedCrawlWatch,
 }
 
 impl Watch {
@@ -88,6 +93,7 @@ impl Watch {
             low_folders: low.map(|alert| alert.subject.clone()).collect(),
             is_paused: false,
             rendered: RenderedWindow::default(),
+            shared_crawl: SharedCrawlWatch::new(held),
         }
     }
 
@@ -105,6 +111,11 @@ impl Watch {
         self.rendering(seen, &mut acts);
         self.hosts(seen, &mut acts);
         self.stall(seen, &mut acts);
+        if let Some(part) = seen.part {
+            let (settings, now) = (&self.settings, seen.instant);
+            self.shared_crawl
+                .look(settings, part, seen.holds, now, &mut acts);
+        }
         acts
     }
 
@@ -346,7 +357,7 @@ fn low(left: &str, pauses: Option<bool>) -> (Severity, String) {
 }
 
 /// Formats a size in one short unit.
-fn size(bytes: u64) -> String {
+pub(super) fn size(bytes: u64) -> String {
     const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     match UNITS.iter().find(|(_, unit)| bytes >= *unit) {
         Some((name, unit)) => format!("{:.1} {name}", bytes as f64 / *unit as f64),
@@ -355,7 +366,7 @@ fn size(bytes: u64) -> String {
 }
 
 /// Formats a duration in one short unit.
-fn long(time: Duration) -> String {
+pub(super) fn long(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds {
         0..120 => format!("{seconds} s"),
@@ -366,12 +377,12 @@ fn long(time: Duration) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::census::QueueStates;
     use crate::ledger::Totals;
 
-    fn settings(toml: &str) -> Alerts {
+    pub(in crate::alerts) fn settings(toml: &str) -> Alerts {
         let text = format!("[alerts]\n{toml}");
         let given = opilio_profile::ProfileContext {
             builtins: opilio_stacks::builtin_plugins(),
@@ -447,6 +458,7 @@ mod tests {
                 queues: self.queues.as_ref(),
                 failing: None,
                 rendered: self.rendered,
+                part: None,
                 holds: self.holds,
                 waits_until: self.waits_s.map(at),
                 is_overlong: self.is_overlong,
