@@ -374,6 +374,36 @@ async fn a_command_about_a_queue_of_another_part_is_carried_out_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_process_remembers_a_pause_that_a_full_disk_does_not_note() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let part = OnlyPart::new();
+    let commands = part.commands(&server).await;
+    let paused = CommandState {
+        carried_out: 5,
+        is_paused: true,
+        ..CommandState::default()
+    };
+    // A folder in the place of the file can neither be written nor read.
+    let file = part.directory.join(changes::SHARED_COMMANDS);
+    fs::create_dir(&file).unwrap();
+    assert!(commands.keep_place(false, &paused).is_err());
+    assert!(commands.state().is_err());
+    commands.keep_place(true, &paused).unwrap();
+    assert_eq!(commands.state().unwrap(), paused);
+
+    fs::remove_dir(&file).unwrap();
+    let next = CommandState {
+        carried_out: 6,
+        ..paused
+    };
+    commands.write(&next).unwrap();
+    assert_eq!(commands.state().unwrap(), next);
+    assert_eq!(CommandState::read(&part.directory).unwrap(), next);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn all_parts_are_asked_for_a_queue_at_the_same_time() {
     let Some(server) = NatsServer::start() else {
         return;
