@@ -13,6 +13,7 @@ mod rendered_pages;
 mod shared_crawl;
 mod store;
 mod watch;
+mod words;
 
 use std::fmt;
 
@@ -29,6 +30,9 @@ pub use rendered_pages::RenderedPages;
 pub use store::AlertBoard;
 pub use store::kept_alerts;
 pub use watch::{AlertAction, Measurements, WAIT_MIN, Watch};
+
+/// Share of its limit to which a figure must fall before its alert is cleared.
+const CLEARED_AT: f64 = 0.8;
 
 /// Problem that an operator should know of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -230,6 +234,18 @@ impl fmt::Display for Alert {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Settings as a profile has them.
+    pub(super) fn settings(toml: &str) -> opilio_profile::Alerts {
+        let text = format!("[alerts]\n{toml}");
+        let given = opilio_profile::ProfileContext {
+            builtins: opilio_stacks::builtin_plugins(),
+            seeds: vec!["http://a.localhost/".to_owned()],
+            ..opilio_profile::ProfileContext::default()
+        };
+        let profile = opilio_profile::Profile::parse("p.toml", &text, &given);
+        profile.unwrap_or_else(|faults| panic!("{faults}")).alerts
+    }
 
     #[test]
     fn a_line_of_the_log_is_one_line() {

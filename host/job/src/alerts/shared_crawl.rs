@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use opilio_profile::Alerts;
 
-use super::watch::{CLEARED_AT, long, size};
-use super::{Alert, AlertAction, AlertKind, Severity};
+use super::words::{long, size};
+use super::{Alert, AlertAction, AlertKind, CLEARED_AT, Severity};
 use crate::part_status::{OtherPart, PartState, PartStatus};
 
-/// Period in which lost sessions count. A machine that loses one a day is no problem.
+/// Period in which lost sessions count. One a day does no harm.
 const SESSIONS_WINDOW: Duration = Duration::from_secs(3_600);
 
 /// Subjects of the alert about links that wait.
@@ -237,7 +237,7 @@ fn missing_words(part: &OtherPart, waited: Duration, can_move: bool) -> String {
 mod tests {
     use jiff::Timestamp;
 
-    use super::super::watch::tests::settings;
+    use super::super::tests::settings;
     use super::*;
     use crate::part_status::JetStreamUse;
 
