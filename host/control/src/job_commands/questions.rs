@@ -43,31 +43,39 @@ impl JobCommands {
         }
     }
 
-    /// The answers of the part that has a queue. The name of a queue does not tell the part: all others are asked at the same time, so
-    /// that several silent ones take no longer than one.
+    /// The answers of the part that has a queue. The name of a queue does not tell the part: all others are first asked for the queue, at
+    /// the same time, so that several silent ones take no longer than one.
     fn answers_about(
         &self,
         queue: &str,
         request: &CommandRequest,
     ) -> Result<Vec<CommandResponse>, ControlError> {
-        let question = self.question(request)?;
+        let question = self.question(&CommandRequest {
+            command: Command::Queue {
+                queue: queue.to_owned(),
+            },
+            ..request.clone()
+        })?;
         let own = &self.part;
         let mut asked = JoinSet::new();
         for part in own.parts.iter().filter(|part| **part != own.part) {
             let (job, part, question) = (self.job.clone(), part.clone(), question.clone());
             asked.spawn_on(
-                async move { job.ask_part(&part, question).await },
+                async move {
+                    let answers = job.ask_part(&part, question).await;
+                    (part, answers)
+                },
                 &self.handle,
             );
         }
         let mut silent = Vec::new();
-        while let Some(answers) = self.wait(next_of(&mut asked))? {
+        while let Some((part, answers)) = self.wait(next_of(&mut asked))? {
             match answers
                 .map_err(|problem| not_given(&problem))
                 .and_then(|it| read(&it))
             {
                 Ok(answers) if is_unknown(&answers) => {}
-                Ok(answers) => return Ok(answers),
+                Ok(_) => return self.answers_of(&part, request),
                 Err(problem) => silent.push(problem.message),
             }
         }
@@ -199,10 +207,11 @@ pub(crate) fn elsewhere(
     })
 }
 
-/// The answer of the next part that has one; `None` if all have been asked.
-async fn next_of(
-    asked: &mut JoinSet<Result<Vec<u8>, ClusterError>>,
-) -> Result<Option<Result<Vec<u8>, ClusterError>>, ClusterError> {
+/// A part with its answers.
+type Answered = (String, Result<Vec<u8>, ClusterError>);
+
+/// The next part that has answered, or is silent; `None` if there is no other.
+async fn next_of(asked: &mut JoinSet<Answered>) -> Result<Option<Answered>, ClusterError> {
     Ok(asked
         .join_next()
         .await
