@@ -199,6 +199,6 @@ pub(crate) fn creation_error(
     }
 }
 
-fn milliseconds(nanoseconds: i128) -> i64 {
+pub(crate) fn milliseconds(nanoseconds: i128) -> i64 {
     i64::try_from(nanoseconds / 1_000_000).unwrap_or(i64::MAX)
 }

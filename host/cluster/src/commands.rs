@@ -6,7 +6,7 @@ use async_nats::jetstream::consumer::DeliverPolicy;
 use async_nats::jetstream::consumer::push::{Ordered, OrderedConfig};
 use async_nats::jetstream::message::PublishMessage;
 
-use crate::bucket::{BucketError, next};
+use crate::bucket::{BucketEntry, BucketError, next};
 use crate::error::{ClusterError, NatsError};
 use crate::job::ClusterJob;
 
@@ -74,13 +74,18 @@ impl ClusterJob {
         let entries = self.state.list(&["applied.*", ANCHOR]).await?;
         let applied = entries.into_iter().filter_map(|entry| {
             let node = entry.key.strip_prefix("applied.")?;
-            let sequence = std::str::from_utf8(entry.value.as_deref()?)
-                .ok()?
-                .parse()
-                .ok()?;
-            Some((node.to_owned(), sequence))
+            Some((node.to_owned(), number_in(&entry)?))
         });
         Ok(applied.collect())
+    }
+
+    /// The place up to which a node has noted that it has applied the commands; 0 for none.
+    ///
+    /// # Errors
+    /// NATS fails.
+    pub async fn applied_command(&self, node: &str) -> Result<u64, ClusterError> {
+        let entry = self.state.read(&format!("applied.{node}")).await?;
+        Ok(entry.as_ref().and_then(number_in).unwrap_or(0))
     }
 
     /// Notes that this node has applied all commands up to this place, for operators who wait for it.
@@ -96,12 +101,7 @@ impl ClusterJob {
     async fn note(&self, key: &str, number: u64) -> Result<(), ClusterError> {
         for _ in 0..NOTES_MAX {
             let entry = self.state.read(key).await?;
-            let known = entry.as_ref().and_then(|entry| {
-                std::str::from_utf8(entry.value.as_deref()?)
-                    .ok()?
-                    .parse::<u64>()
-                    .ok()
-            });
+            let known = entry.as_ref().and_then(number_in);
             if known.is_some_and(|known| known >= number) {
                 return Ok(());
             }
@@ -124,6 +124,14 @@ impl ClusterJob {
 }
 
 const ANCHOR: &str = "applied-anchor";
+
+/// The number in an entry.
+fn number_in(entry: &BucketEntry) -> Option<u64> {
+    std::str::from_utf8(entry.value.as_deref()?)
+        .ok()?
+        .parse()
+        .ok()
+}
 
 impl CommandReader {
     /// Reads the commands behind the place up to which this node has applied them; 0 for a node that has applied none.

@@ -40,6 +40,7 @@ mod questions;
 mod rates;
 mod rest;
 mod snapshot;
+mod storage;
 
 pub use budget::{BudgetAccount, BudgetError};
 pub use budgets::BudgetChangeError;
@@ -59,3 +60,4 @@ pub use questions::{PartQuestion, PartQuestions};
 pub use rates::RateShares;
 pub use rest::JobProgress;
 pub use snapshot::PartitionSnapshot;
+pub use storage::JetStreamStorage;

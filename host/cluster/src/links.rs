@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use async_nats::jetstream::consumer::push::{Ordered, OrderedConfig};
 use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::stream::RawMessageErrorKind;
 use serde::{Deserialize, Serialize};
 
-use crate::bucket::next;
+use crate::bucket::{milliseconds, next};
 use crate::error::{ClusterError, NatsError};
 use crate::frame;
 use crate::job::ClusterJob;
@@ -159,6 +160,25 @@ impl ClusterJob {
             waiting += info.state.messages;
         }
         Ok(waiting)
+    }
+
+    /// Time at which NATS stored the first message with links into a part or partition behind message `taken`, in milliseconds since
+    /// 1970 by the clock of NATS; `None` if there is no such message.
+    ///
+    /// # Errors
+    /// NATS fails.
+    pub async fn links_behind(
+        &self,
+        partition: Partition,
+        taken: u64,
+    ) -> Result<Option<i64>, ClusterError> {
+        let (stream, subject) = self.links(partition);
+        let first = stream.get_first_raw_message_by_subject(subject, taken + 1);
+        match first.await {
+            Ok(message) => Ok(Some(milliseconds(message.time.unix_timestamp_nanos()))),
+            Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(None),
+            Err(error) => Err(ClusterError::of_request("a question for links", error)),
+        }
     }
 }
 

@@ -74,6 +74,8 @@ pub enum MemberEvent {
 pub struct MemberStatus {
     /// Whether the node can work.
     pub availability: Availability,
+    /// `true` if another process renews a session under the name of this node. This one is not a member until the other is silent.
+    pub has_rival: bool,
     /// `true` if it leads.
     pub is_leading: bool,
     /// `true` if an operator drains it.
@@ -140,6 +142,7 @@ impl Member {
         let (events, mut receiver) = mpsc::unbounded_channel();
         let (status, status_receiver) = watch::channel(MemberStatus {
             availability: Availability::Outside,
+            has_rival: false,
             is_leading: false,
             is_drained: false,
             partitions: BTreeMap::new(),
@@ -165,6 +168,7 @@ impl Member {
             renewed: None,
             renewal_took: None,
             is_full: false,
+            has_rival: false,
         };
         let keys = base.into_iter().chain([own]).collect();
         driver.base_watch = Some(driver.watch(Source::Base, keys));
@@ -271,6 +275,7 @@ struct Driver {
     renewed: Option<Duration>,
     renewal_took: Option<Duration>,
     is_full: bool,
+    has_rival: bool,
 }
 
 /// A task that reads a watch. It ends with this value.
@@ -457,7 +462,10 @@ impl Driver {
                 self.session = Arc::new(SessionGuard::default());
                 MemberEvent::SessionLost
             }
-            ControlEvent::NameInUse => MemberEvent::NameInUse,
+            ControlEvent::NameInUse => {
+                self.has_rival = true;
+                MemberEvent::NameInUse
+            }
             ControlEvent::Left => MemberEvent::Left,
             ControlEvent::Leading(is_leading) => {
                 let keys = vec!["nodes.*".to_owned()];
@@ -499,8 +507,9 @@ impl Driver {
         self.membership.set(self.machine.member_until());
     }
 
-    fn publish_status(&self) {
+    fn publish_status(&mut self) {
         let now = self.clock.now();
+        self.has_rival &= self.machine.member_until().is_none();
         let renewal = self.cluster.config().timings().renewal;
         let since_renewal = self.renewed.map(|at| now.saturating_sub(at));
         let is_silent = since_renewal.is_none_or(|since| since > 2 * renewal);
@@ -515,6 +524,7 @@ impl Driver {
         };
         let status = MemberStatus {
             availability,
+            has_rival: self.has_rival,
             is_leading: self.machine.is_leading(),
             is_drained: self.machine.is_drained(),
             partitions: self.machine.held().collect(),

@@ -20,6 +20,7 @@ use opilio_job::alerts::Alert;
 use opilio_job::breakdown::Breakdown;
 use opilio_job::census::Census;
 use opilio_job::ledger::VisitCounts;
+use opilio_job::part_status::PartStatus;
 use opilio_job::plugin_report::PluginReport;
 use opilio_job::process_record::ProcessEnd;
 use opilio_job::series::Sample;
@@ -285,6 +286,9 @@ pub struct Status {
     /// Pages that browsers have now, and counts; not set if no page was to be rendered so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub browsers: Option<BrowsersStatus>,
+    /// Part of a shared crawl that the job has; not set on one machine, and while no process runs the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<PartStatus>,
     /// Active alerts, most severe first.
     #[serde(default)]
     pub alerts: Vec<Alert>,

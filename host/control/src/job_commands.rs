@@ -61,6 +61,8 @@ pub(crate) struct JobCommands {
     has_died: AtomicBool,
     /// The command that has begun and is not noted as carried out; 0 for none.
     unfinished: AtomicU64,
+    /// The place in the log that a full disk has not taken.
+    unwritten: Mutex<Option<CommandState>>,
 }
 
 /// A command in the log.
@@ -102,6 +104,7 @@ impl JobCommands {
             given_before: 0,
             has_died: AtomicBool::new(false),
             unfinished: AtomicU64::new(0),
+            unwritten: Mutex::default(),
         }
     }
 
@@ -308,7 +311,37 @@ impl JobCommands {
     }
 
     fn state(&self) -> Result<CommandState, ControlError> {
-        CommandState::read(&self.directory)
+        match *self.unwritten() {
+            Some(state) => Ok(state),
+            None => CommandState::read(&self.directory),
+        }
+    }
+
+    /// Writes the place in the log.
+    fn write(&self, state: &CommandState) -> Result<(), ControlError> {
+        state.write(&self.directory)?;
+        *self.unwritten() = None;
+        Ok(())
+    }
+
+    /// Writes the place after a pause, a resumption or a stop. If a full disk does not take it, a process remembers it, so that the
+    /// command does not take effect again after later ones. A process that dies meanwhile carries them all out again, which ends in the
+    /// same state.
+    fn keep_place(&self, is_process: bool, state: &CommandState) -> Result<(), ControlError> {
+        match self.write(state) {
+            Err(problem) if is_process => {
+                tracing::warn!("{problem}; it is written with the next command");
+                *self.unwritten() = Some(*state);
+                Ok(())
+            }
+            written => written,
+        }
+    }
+
+    fn unwritten(&self) -> MutexGuard<'_, Option<CommandState>> {
+        self.unwritten
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn turn(&self) -> MutexGuard<'_, ()> {

@@ -2,9 +2,10 @@
 //! accept it as well. `docs/METRICS.md` explains every metric.
 //!
 //! Labels have few values: statuses, the 50 most frequent media types, states of queues, kinds of alerts, and the plugins of the
-//! profile. A host or a URI is never a label.
+//! profile, names of parts. A host or a URI is never a label.
 
 mod browsers;
+mod parts;
 
 use std::path::Path;
 
@@ -87,6 +88,7 @@ pub fn metrics<'j>(jobs: impl IntoIterator<Item = (&'j str, &'j Figures)>) -> St
         let labels = [("job_name", name)];
         text.add(&METRICS, &labels, figures);
         text.add(&browsers::BROWSER_METRICS, &labels, figures);
+        text.add(&parts::PART_METRICS, &labels, figures);
         expose(&mut text, &labels, &figures.plugins);
     }
     text.finish()
@@ -348,6 +350,7 @@ mod tests {
     use opilio_job::breakdown::{StatusAmount, TypeAmount};
     use opilio_job::census::{Census, QueueCensus, QueueStates};
     use opilio_job::ledger::Totals;
+    use opilio_job::part_status::{JetStreamUse, PartStatus};
     use opilio_job::plugin_report::CallTimes;
     use opilio_job::share::{Share, ShareTaken};
     use opilio_sandbox::FaultKind;
@@ -368,6 +371,7 @@ mod tests {
             visits: None,
             in_flight: Vec::new(),
             browsers: Some(BrowsersStatus::default()),
+            part: Some(part()),
             share: Share {
                 bytes_per_second: Some(1000),
                 connections: Some(6),
@@ -426,6 +430,19 @@ mod tests {
                 hosts: Vec::new(),
             },
             plugins: vec![busy()],
+        }
+    }
+
+    /// A part of a shared crawl that watches the others.
+    fn part() -> PartStatus {
+        PartStatus {
+            takeovers: Some(0),
+            jetstream: Some(JetStreamUse {
+                bytes: 1,
+                limit: Some(2),
+            }),
+            others: Some(Vec::new()),
+            ..PartStatus::default()
         }
     }
 

@@ -1,9 +1,9 @@
 //! The parts of a shared crawl as operators see them.
 
 use jiff::Timestamp;
-use opilio_cluster::control::SessionState;
 use opilio_cluster::{Cluster, ClusterConnection, ClusterError, ClusterJob, MemberScope};
-use opilio_crawl::{PARTS_FILE, PartFigures, inbox_of_part};
+use opilio_crawl::{PARTS_FILE, PartFigures, inbox_of_part, part_state};
+pub use opilio_job::part_status::PartState;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -43,20 +43,6 @@ pub struct ListedSnapshot {
     pub manifest: String,
 }
 
-/// State of a part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum PartState {
-    /// No process has begun it.
-    New,
-    /// A process works on it, or no other process has noticed its silence yet.
-    Running,
-    /// Its process was silent for longer than the time to live.
-    Gone,
-    /// Its process has ended in good order.
-    Stopped,
-}
-
 /// Returns the sum of the figures of all parts.
 #[must_use]
 pub fn total_figures(parts: &[ListedPart]) -> PartFigures {
@@ -68,18 +54,6 @@ pub fn total_figures(parts: &[ListedPart]) -> PartFigures {
         total.add(figures);
     }
     total
-}
-
-impl PartState {
-    /// Returns the name of the state.
-    pub fn name(self) -> &'static str {
-        match self {
-            PartState::New => "new",
-            PartState::Running => "running",
-            PartState::Gone => "gone",
-            PartState::Stopped => "stopped",
-        }
-    }
 }
 
 /// Lists the parts of a shared crawl, in their order.
@@ -120,12 +94,7 @@ pub async fn listed_parts(
                 (Some(record), _) => Some(record.node),
                 (None, session) => session.map(|session| session.name.clone()),
             },
-            state: match session.map(|session| session.state) {
-                None => PartState::New,
-                Some(SessionState::Live) => PartState::Running,
-                Some(SessionState::Expired) => PartState::Gone,
-                Some(SessionState::Left) => PartState::Stopped,
-            },
+            state: part_state(session.map(|session| session.state)),
             is_at_rest: job.is_at_rest(name).await?,
             snapshot: snapshot.map(|snapshot| ListedSnapshot {
                 made: Timestamp::from_millisecond(snapshot.made_ms).unwrap_or_default(),

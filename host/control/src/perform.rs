@@ -265,6 +265,7 @@ impl JobAdmin<'_> {
                 visits: self.counted().ok().map(|counted| counted.totals.visits()),
                 in_flight: Vec::new(),
                 browsers: None,
+                part: None,
                 alerts: self.active_alerts(),
                 census: Census::default(),
                 share: Share::default(),
@@ -289,6 +290,11 @@ impl JobAdmin<'_> {
                     visits: Some(progress.visits),
                     in_flight: running.live.in_flight(IN_FLIGHT_MAX),
                     browsers: running.context.browsers_status(),
+                    part: running
+                        .context
+                        .membership
+                        .as_ref()
+                        .and_then(|it| it.status()),
                     alerts: self.active_alerts(),
                     census: running.context.figures.census.get(),
                     share: Share::of(&throttle),

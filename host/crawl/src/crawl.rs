@@ -23,6 +23,7 @@ mod limits;
 mod links_between_nodes;
 mod observe;
 mod part_figures;
+mod part_status;
 mod workers;
 
 // The crawl ends.

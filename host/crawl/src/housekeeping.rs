@@ -204,6 +204,7 @@ impl Pulse {
         let census = context.figures.census.get();
         let standing = context.live.standing();
         let waits_until = context.live.waits_until();
+        let part = context.membership.as_ref().and_then(|it| it.status());
         let seen = Measurements {
             at: now,
             instant: Instant::now(),
@@ -213,6 +214,7 @@ impl Pulse {
             queues: census.queues.as_ref(),
             failing: context.figures.failing_queue(),
             rendered: context.network.browsers.board.figures().rendered_pages(),
+            part: part.as_ref(),
             holds: standing != CrawlState::Running || self.stop.is_asked(),
             waits_until,
             is_overlong: waits_until.is_some_and(|until| context.is_overlong(until, now)),

@@ -8,9 +8,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use opilio_cluster::OwnPart;
+use opilio_cluster::control::SessionState;
 use opilio_cluster::partition::{Partition, PartitionCount};
 use opilio_frontier::CrawlPart;
 use opilio_job::directory::SHARED as FILE;
+use opilio_job::part_status::PartState;
 use opilio_profile::Profile;
 use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
@@ -181,6 +183,17 @@ impl JobPart {
     pub fn queues(&self, profile: &Profile) -> CrawlPart {
         let (part, forced, own) = (self.clone(), ForcedQueues::of(profile), self.number());
         CrawlPart::new(move |queue, uri| part.owner(&forced, queue, uri) == own)
+    }
+}
+
+/// Returns the state of a part by that of its session; `None` if it has never had one.
+#[must_use]
+pub fn part_state(session: Option<SessionState>) -> PartState {
+    match session {
+        None => PartState::New,
+        Some(SessionState::Live) => PartState::Running,
+        Some(SessionState::Expired) => PartState::Gone,
+        Some(SessionState::Left) => PartState::Stopped,
     }
 }
 

@@ -16,6 +16,7 @@ use opilio_cluster::{
     Member, MemberScope, PartRecord,
 };
 use opilio_frontier::Candidate;
+use opilio_job::part_status::PartStatus;
 use opilio_profile::Profile;
 use tokio::sync::Mutex;
 
@@ -54,6 +55,8 @@ pub struct JobMembership {
     is_finished: AtomicBool,
     /// The parts of the crawl's limits that this process may use.
     pub(crate) limits: SharedLimits,
+    /// The state of the part as it was last seen.
+    status: StdMutex<Option<PartStatus>>,
     /// The newest snapshot that this process has published.
     published: StdMutex<Option<PublishedState>>,
     /// Whether the cluster knows this node as at rest; `None` if that is unknown. Whoever takes links holds the lock meanwhile.
@@ -192,6 +195,7 @@ impl JobMembership {
             rested: AtomicU64::new(0),
             is_finished: AtomicBool::new(false),
             limits: SharedLimits::default(),
+            status: StdMutex::default(),
             published: StdMutex::default(),
             known_rest: Mutex::new(None),
         })
@@ -309,6 +313,21 @@ impl JobMembership {
     #[must_use]
     pub fn taken(&self) -> u64 {
         self.taken.load(Ordering::Acquire)
+    }
+
+    /// The state of the part as it was last seen; `None` before NATS has first been asked.
+    #[must_use]
+    pub fn status(&self) -> Option<PartStatus> {
+        self.lock_status().clone()
+    }
+
+    /// Notes the state of the part.
+    pub(crate) fn set_status(&self, status: PartStatus) {
+        *self.lock_status() = Some(status);
+    }
+
+    fn lock_status(&self) -> std::sync::MutexGuard<'_, Option<PartStatus>> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes a snapshot that was published.

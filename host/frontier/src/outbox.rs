@@ -97,6 +97,12 @@ impl Frontier {
         entries.collect()
     }
 
+    /// A number that no entry of the outbox exceeds now. Later entries have greater ones.
+    #[must_use]
+    pub fn outbox_end(&self) -> u64 {
+        self.memory.counters.arrivals
+    }
+
     /// Removes the entries of the outbox up to this number, which is not above that of the last entry.
     ///
     /// # Errors

@@ -10,8 +10,10 @@ mod at_rest;
 mod disk;
 mod notify;
 mod rendered_pages;
+mod shared_crawl;
 mod store;
 mod watch;
+mod words;
 
 use std::fmt;
 
@@ -28,6 +30,9 @@ pub use rendered_pages::RenderedPages;
 pub use store::AlertBoard;
 pub use store::kept_alerts;
 pub use watch::{AlertAction, Measurements, WAIT_MIN, Watch};
+
+/// Share of its limit to which a figure must fall before its alert is cleared.
+const CLEARED_AT: f64 = 0.8;
 
 /// Problem that an operator should know of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -93,6 +98,14 @@ pub enum AlertKind {
     Commands,
     /// This node of a shared crawl fetches nothing because NATS does not answer or its session has ended, or JetStream has no room.
     Nats,
+    /// No process works on a part of a shared crawl, although it has something to do.
+    PartGone,
+    /// Links between the parts of a shared crawl wait for long: this part does not take them, or NATS does not store those that it sends.
+    LinksWaiting,
+    /// The storage of the account in JetStream is nearly full.
+    JetstreamLow,
+    /// Another process works under the name of this part of a shared crawl, or the session of this process ends again and again.
+    Lease,
     /// The crawl has ended because of an error.
     Halted,
 }
@@ -126,7 +139,7 @@ impl Alert {
 
 impl AlertKind {
     /// All kinds.
-    pub const ALL: [AlertKind; 15] = [
+    pub const ALL: [AlertKind; 19] = [
         AlertKind::DiskLow,
         AlertKind::FaultRate,
         AlertKind::FailureRate,
@@ -141,6 +154,10 @@ impl AlertKind {
         AlertKind::Rendering,
         AlertKind::Commands,
         AlertKind::Nats,
+        AlertKind::PartGone,
+        AlertKind::LinksWaiting,
+        AlertKind::JetstreamLow,
+        AlertKind::Lease,
         AlertKind::Halted,
     ];
 
@@ -161,6 +178,10 @@ impl AlertKind {
             AlertKind::Rendering => "rendering",
             AlertKind::Commands => "commands",
             AlertKind::Nats => "nats",
+            AlertKind::PartGone => "part-gone",
+            AlertKind::LinksWaiting => "links-waiting",
+            AlertKind::JetstreamLow => "jetstream-low",
+            AlertKind::Lease => "lease",
             AlertKind::Halted => "halted",
         }
     }
@@ -213,6 +234,18 @@ impl fmt::Display for Alert {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Settings as a profile has them.
+    pub(super) fn settings(toml: &str) -> opilio_profile::Alerts {
+        let text = format!("[alerts]\n{toml}");
+        let given = opilio_profile::ProfileContext {
+            builtins: opilio_stacks::builtin_plugins(),
+            seeds: vec!["http://a.localhost/".to_owned()],
+            ..opilio_profile::ProfileContext::default()
+        };
+        let profile = opilio_profile::Profile::parse("p.toml", &text, &given);
+        profile.unwrap_or_else(|faults| panic!("{faults}")).alerts
+    }
 
     #[test]
     fn a_line_of_the_log_is_one_line() {

@@ -33,8 +33,8 @@ pub struct Metric<S: 'static> {
 pub struct MetricSample {
     /// Suffix of the metric's name: `_sum`, `_count`.
     pub suffix: &'static str,
-    /// Label besides those of the source, and its value.
-    pub label: Option<(&'static str, String)>,
+    /// Labels besides those of the source, and their values.
+    pub labels: Vec<(&'static str, String)>,
     /// Value.
     pub value: f64,
 }
@@ -77,7 +77,7 @@ impl MetricSample {
     pub fn optional(value: Option<f64>) -> Vec<MetricSample> {
         let sample = |value| MetricSample {
             suffix: "",
-            label: None,
+            labels: Vec::new(),
             value,
         };
         value.map(sample).into_iter().collect()
@@ -90,7 +90,7 @@ impl MetricSample {
     ) -> Vec<MetricSample> {
         let sample = |(name, count): (_, u64)| MetricSample {
             suffix: "",
-            label: Some((label, ToString::to_string(&name))),
+            labels: vec![(label, ToString::to_string(&name))],
             value: count as f64,
         };
         counts.into_iter().map(sample).collect()
@@ -112,7 +112,7 @@ impl Exposition {
     pub fn add<S>(&mut self, metrics: &[Metric<S>], labels: &[(&str, &str)], source: &S) {
         for metric in metrics {
             for sample in (metric.samples)(source) {
-                let own = sample.label.as_ref();
+                let own = sample.labels.iter();
                 let own = own.map(|(label, value)| (*label, value.as_str()));
                 let labels: Vec<_> = labels.iter().copied().chain(own).collect();
                 self.write(metric, &sample, &labels);

@@ -27,6 +27,7 @@ pub mod ledger;
 mod log_files;
 pub mod logs;
 pub mod overrides;
+pub mod part_status;
 pub mod plugin_report;
 pub mod process_record;
 pub mod profile;

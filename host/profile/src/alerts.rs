@@ -66,6 +66,24 @@ pub struct AlertsFile {
     /// due times and dates of captures depend on the clock.
     pub clock_jump: DurationWritten,
 
+    /// Time for which no process works on a part of a shared crawl, although it has something to do, after which there is an alert;
+    /// `"none"` for no such alert. Default `"2m"`: longer than a daemon takes to begin a crawl again whose process died.
+    pub part_gone_after: DurationWritten,
+
+    /// Time for which links between the parts of a shared crawl wait, in NATS or in the frontier, after which there is an alert;
+    /// `"none"` for no such alert. Default `"10m"`: links wait for seconds, and somewhat longer when NATS is restarted.
+    pub links_waiting_after: DurationWritten,
+
+    /// Used storage of the account in JetStream, in percent of its limit, at which a shared crawl raises an alert; 0 for no such
+    /// alert. Default `80`: an operator needs time to make room.
+    #[schemars(range(max = 100))]
+    pub jetstream_percent: u8,
+
+    /// Sessions of a process of a shared crawl that others end within an hour, at which there is an alert; 0 for no such alert.
+    /// Default `3`: one or two are an outage of the network.
+    #[schemars(range(max = 1000))]
+    pub sessions_lost: u16,
+
     /// URL to which alerts are sent as JSON, by POST. No default: alerts are not sent.
     #[schemars(extend("examples" = ["https://alerts.example.org/opilio"]))]
     pub webhook: Option<String>,
@@ -109,6 +127,14 @@ pub struct Alerts {
     pub stalled_after: Option<Duration>,
     /// Largest change of the clock without an alert; `None`: no alert.
     pub clock_jump: Option<Duration>,
+    /// Time without a process of a part of a shared crawl; `None`: no alert.
+    pub part_gone_after: Option<Duration>,
+    /// Time for which links between parts wait; `None`: no alert.
+    pub links_waiting_after: Option<Duration>,
+    /// Used storage in JetStream in percent of its limit; 0: no alert.
+    pub jetstream_percent: u8,
+    /// Sessions lost within an hour; 0: no alert.
+    pub sessions_lost: u16,
     /// URL to which alerts are sent.
     pub webhook: Option<String>,
     /// Longest time for the webhook.
@@ -134,6 +160,10 @@ impl Default for AlertsFile {
             failing_hosts_percent: 50,
             stalled_after: "30m".into(),
             clock_jump: "30s".into(),
+            part_gone_after: "2m".into(),
+            links_waiting_after: "10m".into(),
+            jetstream_percent: 80,
+            sessions_lost: 3,
             webhook: None,
             webhook_timeout: "10s".into(),
             command: Vec::new(),
@@ -176,6 +206,11 @@ impl AlertsFile {
             failing_hosts_percent: self.failing_hosts_percent,
             stalled_after: part.duration_limit("stalled-after", &self.stalled_after),
             clock_jump: part.duration_limit("clock-jump", &self.clock_jump),
+            part_gone_after: part.duration_limit("part-gone-after", &self.part_gone_after),
+            links_waiting_after: part
+                .duration_limit("links-waiting-after", &self.links_waiting_after),
+            jetstream_percent: self.jetstream_percent,
+            sessions_lost: self.sessions_lost,
             webhook: self.webhook.clone(),
             webhook_timeout: part.positive_duration("webhook-timeout", &self.webhook_timeout),
             command: self.command.clone(),

@@ -524,6 +524,9 @@ async fn a_pause_of_all_nodes_holds_if_the_disk_is_full_when_a_process_starts() 
     let is_paused = || state(&home_a).starts_with("paus");
     until("it pauses from its start", is_paused).await;
     assert_eq!(web.requests().len(), requests);
+    // The resumption takes effect, although its place in the log cannot be written.
+    home_a.run(&["job", "resume", "job"]).code(0);
+    assert!(!is_paused());
     a.signal("KILL");
     a.wait();
 }

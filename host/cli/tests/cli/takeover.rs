@@ -98,7 +98,7 @@ impl World {
                 "name = 'shared'\nseeds = {seeds:?}\n\
                  politeness = {{ delay-factor = 0.0, min-delay = \"{delay}ms\", max-delay = \"{delay}ms\" }}\n\
                  fetch = {{ allow-addresses = [\"loopback\"], response-timeout = \"10m\" }}\n\
-                 alerts.disk-warn = \"none\"\nalerts.disk-pause = \"none\"\n\
+                 alerts = {{ disk-warn = \"none\", disk-pause = \"none\", part-gone-after = \"1s\" }}\n\
                  checkpoint.publish-every = \"1s\"\narchive.store.url = \"file://{}\"\n",
                 self.store.path().display()
             ),
@@ -268,6 +268,17 @@ async fn the_part_of_a_lost_machine_is_taken_over_and_no_page_is_missing() {
     a.signal("KILL");
     a.wait();
     std::fs::remove_dir_all(one.job("job")).unwrap();
+    let logged = |words: &str| {
+        let log = std::fs::read_to_string(two.job("job/logs/alerts.log"));
+        log.unwrap_or_default().contains(words)
+    };
+    until("the other machine raises an alert", || {
+        logged(" raised warning part-gone a ")
+    })
+    .await;
+    let metrics = two.home.run(&["job", "metrics", "job"]).code(0).out;
+    let gone = |line: &str| line.starts_with("opilio_parts{") && line.ends_with("\"gone\"} 1");
+    assert!(metrics.lines().any(gone), "{metrics}");
 
     // Nobody begins the part anew by mistake.
     let ended = one.home.run(&Machine::arguments("job", &[])).code(1);
@@ -275,6 +286,10 @@ async fn the_part_of_a_lost_machine_is_taken_over_and_no_page_is_missing() {
     assert!(!one.job("job").exists());
     let mut taken = two.crawl("taken", &["--take-over", "a"]);
     until("it goes on there", || two.job("taken/job.json").exists()).await;
+    until("the alert is over", || {
+        logged(" cleared warning part-gone a ")
+    })
+    .await;
     world.gate.open();
     assert_eq!((taken.wait(), b.wait()), (0, 0));
     world.has_every_page_once();

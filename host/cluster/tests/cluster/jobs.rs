@@ -378,7 +378,13 @@ async fn links_arrive_until_they_are_acknowledged() {
     };
     let delivery = again.next().await.unwrap();
     assert_eq!(delivery.links, entries(&["a", "b"]));
+    let behind = |taken| first.job.links_behind(only(), taken);
+    assert!(behind(0).await.unwrap().is_some_and(|stored| stored > 0));
+    assert_eq!(behind(delivery.sequence).await.unwrap(), None);
+    let storage = first.job.cluster().connection().storage().await.unwrap();
+    assert!(storage.used > 0, "{storage:?}");
     again.acknowledge(delivery.sequence).await.unwrap();
+    assert_eq!(behind(0).await.unwrap(), None);
     add("c", 4);
     sender.send_all().await.unwrap();
     let mut last = LinkReader::open(&first.job, only()).await.unwrap();
@@ -486,6 +492,8 @@ async fn commands_reach_each_node_once_and_in_order() {
         job.applied_commands().await.unwrap(),
         [("a".to_owned(), two.sequence)]
     );
+    assert_eq!(job.applied_command("a").await.unwrap(), two.sequence);
+    assert_eq!(job.applied_command("b").await.unwrap(), 0);
 
     // After a restart the node goes on behind what it has applied; a new node begins with the first.
     job.send_command(b"three").await.unwrap();

@@ -295,6 +295,34 @@ async fn a_node_that_is_cut_off_loses_its_partitions_and_joins_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_node_has_a_rival_while_another_process_works_under_its_name() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let proxy = NatsProxy::start(server.port).await;
+    let mut a = Worker::join(&server.cluster("a").await).await;
+    let behind = open(opilio_cluster::ClusterConfig {
+        servers: vec![format!("127.0.0.1:{}", proxy.port)],
+        ..server.config("b")
+    });
+    let mut first = Worker::join(&behind.await.unwrap()).await;
+    proxy.set(NatsNetwork::Cut);
+    a.event(|event| matches!(event, MemberEvent::NodeGone(node) if node == "b"))
+        .await;
+    let second = Worker::join(&server.cluster("b").await).await;
+    assert!(!second.status.borrow().has_rival);
+    proxy.set(NatsNetwork::Open(Duration::ZERO));
+    let status = first.wait("a rival", |status| status.has_rival).await;
+    assert_eq!(status.availability, Availability::Outside);
+    second.stop.send(()).await.unwrap();
+    first
+        .wait("the membership", |status| {
+            status.availability == Availability::Working && !status.has_rival
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_slow_nats_is_told_and_work_goes_on() {
     let Some(server) = NatsServer::start() else {
         return;

@@ -130,6 +130,7 @@ pub(crate) fn status_of(known: &KnownJob) -> JobStatus {
         visits: None,
         in_flight: Vec::new(),
         browsers: None,
+        part: None,
         alerts: held(&known.directory),
         census: Default::default(),
         share: Default::default(),

@@ -114,7 +114,9 @@ impl JobCommands {
         if logged.command.needs_no_turn() {
             let is_done = sequence <= state.ahead || self.is_past(sequence, &logged.command);
             let words = (!is_done).then(|| take_effect(admin, &logged.command, state));
-            self.note(admin, sequence, state)?;
+            advance(admin, sequence, state);
+            self.keep_place(admin.running.is_some(), state)?;
+            clear_alert(admin);
             if let Some(words) = words {
                 finish(admin, &self.author(&logged), &logged.command, words, say);
             }
@@ -163,7 +165,7 @@ impl JobCommands {
         let waits = state.carried_out + 1;
         state.ahead = sequence;
         state.is_running |= admin.running.is_some();
-        state.write(&self.directory)?;
+        self.keep_place(admin.running.is_some(), state)?;
         if let Some(words) = words {
             let words = format!("{words}; command {waits} of the job still waits here: {why}");
             finish(admin, &self.author(&logged), &logged.command, &words, say);
@@ -242,14 +244,9 @@ impl JobCommands {
         sequence: u64,
         state: &mut CommandState,
     ) -> Result<(), ControlError> {
-        state.carried_out = sequence;
-        // Also if the disk was full when the process began.
-        state.is_running |= admin.running.is_some();
-        state.write(&self.directory)?;
-        if let Some(running) = admin.running {
-            // It was the first of those that wait. If the next one fails, it is an alert again.
-            running.context.clear(AlertKind::Commands, "");
-        }
+        advance(admin, sequence, state);
+        self.write(state)?;
+        clear_alert(admin);
         Ok(())
     }
 
@@ -289,6 +286,20 @@ impl JobCommands {
             *before = own(*before);
         }
         Ok(command)
+    }
+}
+
+/// Moves the place behind a command.
+fn advance(admin: &JobAdmin<'_>, sequence: u64, state: &mut CommandState) {
+    state.carried_out = sequence;
+    // Also if the disk was full when the process began.
+    state.is_running |= admin.running.is_some();
+}
+
+/// Clears the alert about a command that was carried out. It was the first of those that wait. If the next one fails, it is an alert again.
+fn clear_alert(admin: &JobAdmin<'_>) {
+    if let Some(running) = admin.running {
+        running.context.clear(AlertKind::Commands, "");
     }
 }
 
@@ -334,6 +345,7 @@ fn finish(admin: &JobAdmin<'_>, by: &Author, command: &Command, words: &str, say
             say(CommandResponse::End);
         }
         Err(ControlError { fault, message }) => {
+            let message = format!("{words}; but this is not logged: {message}");
             tracing::warn!("{message}");
             say(CommandResponse::Refused { fault, message });
         }

@@ -63,7 +63,7 @@ impl JobCommands {
                 "stopping on all nodes: the stop was given after the process before had died";
             running.log.crawl("cluster", words);
         }
-        state.write(&self.directory)?;
+        self.write(&state)?;
         if is_stopped {
             return Err(NotNow::Ending);
         }
@@ -264,7 +264,7 @@ pub(crate) fn end(running: &Running) {
                 is_running: false,
                 ..state
             };
-            state.write(&commands.directory)
+            commands.write(&state)
         });
         if let Err(problem) = ended {
             tracing::warn!("{problem}");

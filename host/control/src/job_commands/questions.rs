@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use opilio_cluster::PartQuestions;
+use opilio_cluster::{ClusterError, PartQuestions};
 use opilio_crawl::JobPart;
 use opilio_uri::Uri;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
-use super::{JobCommands, of_other_node};
+use super::{JobCommands, not_given, of_other_node};
 use crate::perform::Say;
 use crate::{Command, CommandRequest, CommandResponse, ControlError, ErrorKind, JobAdmin, Running};
 
@@ -42,21 +43,43 @@ impl JobCommands {
         }
     }
 
-    /// The answers of the part that has a queue. The name of a queue does not tell the part: all others are asked in turn.
+    /// The answers of the part that has a queue. The name of a queue does not tell the part: all others are first asked for the queue, at
+    /// the same time, so that several silent ones take no longer than one.
     fn answers_about(
         &self,
         queue: &str,
         request: &CommandRequest,
     ) -> Result<Vec<CommandResponse>, ControlError> {
-        let mut silent = Vec::new();
+        let question = self.question(&CommandRequest {
+            command: Command::Queue {
+                queue: queue.to_owned(),
+            },
+            ..request.clone()
+        })?;
         let own = &self.part;
+        let mut asked = JoinSet::new();
         for part in own.parts.iter().filter(|part| **part != own.part) {
-            match self.answers_of(part, request) {
+            let (job, part, question) = (self.job.clone(), part.clone(), question.clone());
+            asked.spawn_on(
+                async move {
+                    let answers = job.ask_part(&part, question).await;
+                    (part, answers)
+                },
+                &self.handle,
+            );
+        }
+        let mut silent = Vec::new();
+        while let Some((part, answers)) = self.wait(next_of(&mut asked))? {
+            match answers
+                .map_err(|problem| not_given(&problem))
+                .and_then(|it| read(&it))
+            {
                 Ok(answers) if is_unknown(&answers) => {}
-                Ok(answers) => return Ok(answers),
+                Ok(_) => return self.answers_of(&part, request),
                 Err(problem) => silent.push(problem.message),
             }
         }
+        silent.sort();
         match silent.is_empty() {
             true => Err(ControlError::new(
                 ErrorKind::Unknown,
@@ -80,14 +103,17 @@ impl JobCommands {
         part: &str,
         request: &CommandRequest,
     ) -> Result<Vec<CommandResponse>, ControlError> {
+        let question = self.question(request)?;
+        read(&self.wait(self.job.ask_part(part, question))?)
+    }
+
+    /// A command as a question to another part.
+    fn question(&self, request: &CommandRequest) -> Result<Vec<u8>, ControlError> {
         let question = CommandRequest {
             by: of_other_node(&request.by, &self.part.part),
             ..request.clone()
         };
-        let question =
-            serde_json::to_vec(&question).map_err(|problem| ControlError::failure(&problem))?;
-        let answers = self.wait(self.job.ask_part(part, question))?;
-        serde_json::from_slice(&answers).map_err(|problem| ControlError::failure(&problem))
+        serde_json::to_vec(&question).map_err(|problem| ControlError::failure(&problem))
     }
 
     /// Answers questions of other nodes about URIs and queues of this part, until the crawl ends. While another process may have the
@@ -179,6 +205,21 @@ pub(crate) fn elsewhere(
     (part != own.part).then(|| Elsewhere::Site {
         part: part.to_owned(),
     })
+}
+
+/// A part with its answers.
+type Answered = (String, Result<Vec<u8>, ClusterError>);
+
+/// The next part that has answered, or is silent; `None` if there is no other.
+async fn next_of(asked: &mut JoinSet<Answered>) -> Result<Option<Answered>, ClusterError> {
+    Ok(asked
+        .join_next()
+        .await
+        .map(|answer| answer.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))))
+}
+
+fn read(answers: &[u8]) -> Result<Vec<CommandResponse>, ControlError> {
+    serde_json::from_slice(answers).map_err(|problem| ControlError::failure(&problem))
 }
 
 /// Returns `true` if a part has refused a command because it does not have its subject.

@@ -15,6 +15,7 @@ use opilio_profile::MatchFile;
 use opilio_test_nats::NatsServer;
 use opilio_uri::{HopPath, Uri};
 use opilio_visit::policy;
+use tokio::sync::Barrier;
 
 use super::*;
 use crate::QueueAction;
@@ -370,6 +371,86 @@ async fn a_command_about_a_queue_of_another_part_is_carried_out_there() {
     let own = known.unwrap().queue;
     let answers = part.perform(&commands, freeze(&own));
     assert!(answers.contains("is frozen"), "{answers}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_remembers_a_pause_that_a_full_disk_does_not_note() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let part = OnlyPart::new();
+    let commands = part.commands(&server).await;
+    let paused = CommandState {
+        carried_out: 5,
+        is_paused: true,
+        ..CommandState::default()
+    };
+    // A folder in the place of the file can neither be written nor read.
+    let file = part.directory.join(changes::SHARED_COMMANDS);
+    fs::create_dir(&file).unwrap();
+    assert!(commands.keep_place(false, &paused).is_err());
+    assert!(commands.state().is_err());
+    commands.keep_place(true, &paused).unwrap();
+    assert_eq!(commands.state().unwrap(), paused);
+
+    fs::remove_dir(&file).unwrap();
+    let next = CommandState {
+        carried_out: 6,
+        ..paused
+    };
+    commands.write(&next).unwrap();
+    assert_eq!(commands.state().unwrap(), next);
+    assert_eq!(CommandState::read(&part.directory).unwrap(), next);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_parts_are_asked_for_a_queue_at_the_same_time() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let part = OnlyPart::new();
+    let mut commands = part.commands(&server).await;
+    // Neither answers before the other one is asked.
+    let asked = Arc::new(Barrier::new(2));
+    let mut answering = Vec::new();
+    for name in ["b", "c"] {
+        commands.part.parts.push(name.to_owned());
+        let mut questions = commands.job.questions(name).await.unwrap();
+        let asked = asked.clone();
+        answering.push(tokio::spawn(async move {
+            let answer_to = |question: Vec<u8>| {
+                let asked = asked.clone();
+                async move {
+                    let question: CommandRequest = serde_json::from_slice(&question).unwrap();
+                    if matches!(question.command, Command::Queue { .. }) {
+                        asked.wait().await;
+                    }
+                    let done = CommandResponse::Done {
+                        result: "frozen by b".to_owned(),
+                    };
+                    let unknown = CommandResponse::Refused {
+                        fault: ErrorKind::Unknown,
+                        message: "queue not found".to_owned(),
+                    };
+                    let answers = match name {
+                        "b" => vec![done, CommandResponse::End],
+                        _ => vec![unknown],
+                    };
+                    Ok::<_, ()>(serde_json::to_vec(&answers).unwrap())
+                }
+            };
+            questions::answer_while(&mut questions, || true, answer_to).await;
+        }));
+    }
+    let freeze = Command::ChangeQueue {
+        queue: "elsewhere".to_owned(),
+        action: QueueAction::Freeze,
+    };
+    let answers = part.perform(&commands, freeze);
+    assert!(answers.contains("frozen by b"), "{answers}");
+    for task in answering {
+        task.abort();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,7 +11,9 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::{Crawl, census, handing_over, limit_shares, links_between_nodes, part_figures};
+use super::{
+    Crawl, census, handing_over, limit_shares, links_between_nodes, part_figures, part_status,
+};
 use crate::context::CrawlContext;
 use crate::housekeeping;
 use crate::live::Live;
@@ -66,6 +68,7 @@ pub(super) fn start(crawl: &Crawl, ended: &watch::Receiver<()>) -> Vec<JoinHandl
         tasks.push(spawn(links_between_nodes::keep(context(), stop, ended())));
         tasks.push(spawn(limit_shares::keep(context(), ended())));
         tasks.push(spawn(part_figures::keep(context(), ended())));
+        tasks.push(spawn(part_status::keep(context(), ended())));
     }
     if let Some(interval) = crawl.context.profile.archive.fsync {
         let interval = interval.max(SYNC_INTERVAL_MIN);

@@ -11,8 +11,11 @@ use jiff::Timestamp;
 use opilio_profile::{Alerts, ByteSize};
 
 use super::rendered_pages::{RenderedPages, RenderedWindow};
-use super::{Alert, AlertKind, Severity};
+use super::shared_crawl::SharedCrawlWatch;
+use super::words::{long, size};
+use super::{Alert, AlertKind, CLEARED_AT, Severity};
 use crate::census::QueueCensus;
+use crate::part_status::PartStatus;
 use crate::queue_tally::QueueTally;
 use crate::series::Sample;
 
@@ -21,9 +24,6 @@ const HOSTS_MIN: u64 = 10;
 
 /// Minimum wait that counts. The frontier repeatedly asks for shorter waits if a queue depends on a fetch that hangs.
 pub const WAIT_MIN: Duration = Duration::from_secs(5);
-
-/// Share of its limit to which a figure must fall before its alert is cleared.
-const CLEARED_AT: f64 = 0.8;
 
 /// Observed figures of the crawl.
 pub struct Measurements<'s> {
@@ -43,6 +43,8 @@ pub struct Measurements<'s> {
     pub failing: Option<(String, QueueTally)>,
     /// Pages that were to be rendered since the process began.
     pub rendered: RenderedPages,
+    /// The part of a shared crawl that the process has; `None` on one machine, or if NATS has not been asked yet.
+    pub part: Option<&'s PartStatus>,
     /// `true` if the crawl issues nothing, because it is paused or ending.
     pub holds: bool,
     /// Time before which nothing is due.
@@ -74,6 +76,7 @@ pub struct Watch {
     low_folders: BTreeSet<String>,
     is_paused: bool,
     rendered: RenderedWindow,
+    shared_crawl: SharedCrawlWatch,
 }
 
 impl Watch {
@@ -88,6 +91,7 @@ impl Watch {
             low_folders: low.map(|alert| alert.subject.clone()).collect(),
             is_paused: false,
             rendered: RenderedWindow::default(),
+            shared_crawl: SharedCrawlWatch::new(held),
         }
     }
 
@@ -105,6 +109,11 @@ impl Watch {
         self.rendering(seen, &mut acts);
         self.hosts(seen, &mut acts);
         self.stall(seen, &mut acts);
+        if let Some(part) = seen.part {
+            let (settings, now) = (&self.settings, seen.instant);
+            self.shared_crawl
+                .look(settings, part, seen.holds, now, &mut acts);
+        }
         acts
     }
 
@@ -345,42 +354,12 @@ fn low(left: &str, pauses: Option<bool>) -> (Severity, String) {
     }
 }
 
-/// Formats a size in one short unit.
-fn size(bytes: u64) -> String {
-    const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
-    match UNITS.iter().find(|(_, unit)| bytes >= *unit) {
-        Some((name, unit)) => format!("{:.1} {name}", bytes as f64 / *unit as f64),
-        None => format!("{bytes} B"),
-    }
-}
-
-/// Formats a duration in one short unit.
-fn long(time: Duration) -> String {
-    let seconds = time.as_secs();
-    match seconds {
-        0..120 => format!("{seconds} s"),
-        120..7_200 => format!("{} minutes", seconds / 60),
-        7_200..172_800 => format!("{} hours", seconds / 3_600),
-        _ => format!("{} days", seconds / 86_400),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::tests::settings;
     use super::*;
     use crate::census::QueueStates;
     use crate::ledger::Totals;
-
-    fn settings(toml: &str) -> Alerts {
-        let text = format!("[alerts]\n{toml}");
-        let given = opilio_profile::ProfileContext {
-            builtins: opilio_stacks::builtin_plugins(),
-            seeds: vec!["http://a.localhost/".to_owned()],
-            ..opilio_profile::ProfileContext::default()
-        };
-        let profile = opilio_profile::Profile::parse("p.toml", &text, &given);
-        profile.unwrap_or_else(|faults| panic!("{faults}")).alerts
-    }
 
     fn sample() -> Sample {
         let statistics = opilio_frontier::Statistics::default();
@@ -447,6 +426,7 @@ mod tests {
                 queues: self.queues.as_ref(),
                 failing: None,
                 rendered: self.rendered,
+                part: None,
                 holds: self.holds,
                 waits_until: self.waits_s.map(at),
                 is_overlong: self.is_overlong,
@@ -580,20 +560,6 @@ mod tests {
         // An alert whose limit was removed is cleared.
         trial.watch = Watch::new(settings("failures-percent = 0"), &held[..1]);
         assert_eq!(trial.after(1), ["failure-rate over"]);
-    }
-
-    #[test]
-    fn sizes_and_durations_are_told_as_people_say_them() {
-        for (bytes, said) in [
-            (24_746_394, "23.6 MiB"),
-            (4 << 30, "4.0 GiB"),
-            (512, "512 B"),
-        ] {
-            assert_eq!(size(bytes), said);
-        }
-        for (seconds, said) in [(31, "31 s"), (4_000, "66 minutes"), (2_592_000, "30 days")] {
-            assert_eq!(long(Duration::from_secs(seconds)), said);
-        }
     }
 
     #[test]

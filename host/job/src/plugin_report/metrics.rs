@@ -77,13 +77,13 @@ fn call_seconds(plugin: &PluginReport) -> Vec<MetricSample> {
     ];
     let quantiles = quantiles.map(|(quantile, value)| MetricSample {
         suffix: "",
-        label: Some(("quantile", quantile.to_owned())),
+        labels: vec![("quantile", quantile.to_owned())],
         value,
     });
     let all = [("_sum", times.total_s), ("_count", plugin.calls as f64)];
     let all = all.map(|(suffix, value)| MetricSample {
         suffix,
-        label: None,
+        labels: Vec::new(),
         value,
     });
     quantiles.into_iter().chain(all).collect()

@@ -1,0 +1,232 @@
+//! Keeps the state of this process' part of a shared crawl, for alerts, metrics and operators. The part that leads the members of the job
+//! also looks at the others: then their number costs one reader, and each problem has one alert.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use opilio_cluster::ClusterError;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::context::CrawlContext;
+use crate::job_part::part_state;
+use crate::membership::JobMembership;
+use opilio_job::part_status::{JetStreamUse, OtherPart, PartState, PartStatus};
+
+/// Interval of looks.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// Longest time for the questions of one look.
+const NATS_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Looks that a [`QueueAge`] remembers.
+const MARKS_MAX: usize = 512;
+
+/// Looks until the crawl ends here.
+pub(super) async fn keep(context: Arc<CrawlContext>, mut ended: watch::Receiver<()>) {
+    let Some(membership) = context.membership.clone() else {
+        return;
+    };
+    let began = Timestamp::now();
+    let mut outbox = QueueAge::default();
+    loop {
+        let mut status = membership.status().unwrap_or_default();
+        look_here(&context, &membership, &mut outbox, &mut status);
+        // Later looks show at least the figures of this machine.
+        if membership.status().is_some() {
+            membership.set_status(status.clone());
+        }
+        let asked = timeout(NATS_TIME_MAX, look_at_nats(&membership, began, &mut status));
+        tokio::select! {
+            // Resolves when the sender is dropped.
+            _ = ended.changed() => return,
+            asked = asked => match asked {
+                Ok(Ok(())) => membership.set_status(status),
+                // The alert `nats` and the tasks for links tell an outage.
+                Ok(Err(problem)) => {
+                    tracing::debug!("the state of the part: {}", opilio_stacks::chain(&problem));
+                }
+                Err(_) => {}
+            },
+        }
+        if timeout(INTERVAL, ended.changed()).await.is_ok() {
+            return;
+        }
+    }
+}
+
+/// Updates the figures that this process has.
+fn look_here(
+    context: &CrawlContext,
+    membership: &JobMembership,
+    outbox: &mut QueueAge,
+    status: &mut PartStatus,
+) {
+    let part = membership.part();
+    status.crawl.clone_from(&part.job);
+    status.name.clone_from(&part.part);
+    status.takeovers = part.can_move().then(|| part.epoch - 1);
+    status.sessions_lost = membership.member.sessions_lost();
+    status.has_rival = membership.member.status().borrow().has_rival;
+    let (first, end) = {
+        let frontier = context.frontier();
+        (frontier.outbox(0, 1), frontier.outbox_end())
+    };
+    match first {
+        Ok(first) => {
+            let first = first.first().map(|entry| entry.number);
+            status.outbox_wait_s = outbox.look(end, first, Instant::now()).as_secs();
+        }
+        Err(problem) => tracing::warn!("the outbox: {}", opilio_stacks::chain(&problem)),
+    }
+}
+
+/// Updates the figures that NATS has.
+async fn look_at_nats(
+    membership: &JobMembership,
+    began: Timestamp,
+    status: &mut PartStatus,
+) -> Result<(), ClusterError> {
+    let (job, own) = (membership.job(), membership.inbox());
+    status.inbox = job.inbox_messages(own).await?;
+    let waiting = match status.inbox {
+        0 => None,
+        _ => job.links_behind(own, membership.taken()).await?,
+    };
+    status.inbox_wait_s = waiting.map_or(0, |stored_ms| {
+        // A process that begins reads messages again that the one before has taken.
+        let since = stored_ms.max(began.as_millisecond());
+        let waited = Timestamp::now().as_millisecond().saturating_sub(since);
+        u64::try_from(waited / 1_000).unwrap_or(0)
+    });
+    let applied = job.applied_command(&membership.part().part).await?;
+    status.commands = job.last_command().await?.saturating_sub(applied);
+    let storage = job.cluster().connection().storage().await?;
+    status.jetstream = Some(JetStreamUse {
+        bytes: storage.used,
+        limit: storage.limit,
+    });
+    let is_leading = membership.member.status().borrow().is_leading;
+    status.others = match is_leading {
+        true => Some(others(membership).await?),
+        false => None,
+    };
+    Ok(())
+}
+
+/// Looks at the other parts.
+async fn others(membership: &JobMembership) -> Result<Vec<OtherPart>, ClusterError> {
+    let (job, own) = (membership.job(), membership.part());
+    let sessions = job.cluster().nodes().await?;
+    let mut others = Vec::new();
+    for (number, name) in (0..).zip(&own.parts) {
+        if *name == own.part {
+            continue;
+        }
+        let session = sessions.iter().find(|session| session.name == *name);
+        let state = part_state(session.map(|session| session.state));
+        // Only parts that may be an alert are worth questions.
+        let node = match state {
+            PartState::Running | PartState::New => None,
+            PartState::Gone | PartState::Stopped if own.can_move() => {
+                job.part(name).await?.map(|record| record.node)
+            }
+            PartState::Gone | PartState::Stopped => Some(name.clone()),
+        };
+        let is_done = state == PartState::Stopped
+            && job.is_at_rest(name).await?
+            && job.inbox_messages(own.inbox(number)).await? == 0;
+        others.push(OtherPart {
+            name: name.clone(),
+            state,
+            node,
+            is_done,
+        });
+    }
+    Ok(others)
+}
+
+/// Age of the oldest entry of a queue whose entries have rising numbers, but no times.
+struct QueueAge {
+    /// The greatest number at some looks, as long as entries up to it wait.
+    marks: VecDeque<(u64, Instant)>,
+    /// Shortest time between two marks. It is doubled when there are too many.
+    spacing: Duration,
+}
+
+impl Default for QueueAge {
+    fn default() -> Self {
+        Self {
+            marks: VecDeque::new(),
+            spacing: INTERVAL,
+        }
+    }
+}
+
+impl QueueAge {
+    /// Returns the time for which the first entry has waited at least. It has waited an interval longer at most, or after hours one in
+    /// a hundred. `end` is the greatest number so far, `first` that of the first entry.
+    fn look(&mut self, end: u64, first: Option<u64>, now: Instant) -> Duration {
+        let Some(first) = first else {
+            *self = Self::default();
+            return Duration::ZERO;
+        };
+        while self.marks.front().is_some_and(|(mark, _)| *mark < first) {
+            self.marks.pop_front();
+        }
+        let since = |at: Instant| now.saturating_duration_since(at);
+        let is_due = |(mark, at): &(u64, Instant)| *mark < end && since(*at) >= self.spacing;
+        if self.marks.back().is_none_or(is_due) {
+            self.marks.push_back((end, now));
+        }
+        if self.marks.len() > MARKS_MAX {
+            self.spacing *= 2;
+            let mut place = 0;
+            self.marks.retain(|_| {
+                place += 1;
+                place % 2 == 1
+            });
+        }
+        let oldest = self.marks.front().map(|(_, at)| *at);
+        oldest.map_or(Duration::ZERO, since)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_age_of_a_queue_is_that_of_its_first_entry() {
+        let (mut age, began) = (QueueAge::default(), Instant::now());
+        let mut look = |second, end, first| {
+            let now = began + Duration::from_secs(second);
+            age.look(end, first, now).as_secs()
+        };
+        assert_eq!(look(0, 100, None), 0);
+        assert_eq!(look(5, 110, Some(104)), 0);
+        assert_eq!(look(10, 120, Some(104)), 5);
+        assert_eq!(look(15, 120, Some(104)), 10);
+        // Entry 115 has come between seconds 5 and 10.
+        assert_eq!(look(20, 130, Some(115)), 10);
+        assert_eq!(look(25, 130, Some(130)), 5);
+        assert_eq!(look(30, 130, None), 0);
+        assert_eq!(look(35, 140, Some(135)), 0);
+    }
+
+    #[test]
+    fn a_long_queue_keeps_the_age_of_its_first_entry() {
+        let (mut age, began) = (QueueAge::default(), Instant::now());
+        for second in 0..10_000 {
+            let now = began + Duration::from_secs(second);
+            assert_eq!(age.look(second, Some(0), now).as_secs(), second);
+        }
+        assert!(age.marks.len() <= MARKS_MAX);
+        // Half of them are sent.
+        let now = began + Duration::from_secs(10_000);
+        let left = age.look(10_000, Some(5_000), now).as_secs();
+        assert!((4_900..=5_000).contains(&left), "{left}");
+    }
+}

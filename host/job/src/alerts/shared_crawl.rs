@@ -1,0 +1,447 @@
+//! Alerts about a crawl that several nodes share. Each process watches its own part. The parts of others and the storage of NATS are
+//! watched by one part, so that each problem has one alert.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::{Duration, Instant};
+
+use opilio_profile::Alerts;
+
+use super::words::{long, size};
+use super::{Alert, AlertAction, AlertKind, CLEARED_AT, Severity};
+use crate::part_status::{OtherPart, PartState, PartStatus};
+
+/// Period in which lost sessions count. One a day does no harm.
+const SESSIONS_WINDOW: Duration = Duration::from_secs(3_600);
+
+/// Subjects of the alert about links that wait.
+const INBOX: &str = "inbox";
+const OUTBOX: &str = "outbox";
+
+/// State between two observations.
+pub(super) struct SharedCrawlWatch {
+    /// Alerts that hold, with their subjects.
+    holding: BTreeSet<(AlertKind, String)>,
+    /// Parts that no process works on, each with the time since which this is known.
+    missing: BTreeMap<String, Instant>,
+    sessions_lost: u64,
+    /// Times of the sessions that were lost in the last period.
+    losses: VecDeque<Instant>,
+}
+
+impl SharedCrawlWatch {
+    /// Creates the watch of a crawl in which the alerts `held` hold already.
+    pub(super) fn new(held: &[Alert]) -> Self {
+        let kinds = [
+            AlertKind::PartGone,
+            AlertKind::LinksWaiting,
+            AlertKind::JetstreamLow,
+            AlertKind::Lease,
+        ];
+        let held = held.iter().filter(|alert| kinds.contains(&alert.kind));
+        Self {
+            holding: held
+                .map(|alert| (alert.kind, alert.subject.clone()))
+                .collect(),
+            missing: BTreeMap::new(),
+            sessions_lost: 0,
+            losses: VecDeque::new(),
+        }
+    }
+
+    /// Adds the actions that follow from the state of a part. `holds` if the crawl is paused or ending.
+    pub(super) fn look(
+        &mut self,
+        settings: &Alerts,
+        part: &PartStatus,
+        holds: bool,
+        now: Instant,
+        acts: &mut Vec<AlertAction>,
+    ) {
+        self.parts(settings, part, holds, now, acts);
+        self.links(settings, part, acts);
+        self.jetstream(settings, part, acts);
+        self.lease(settings, part, now, acts);
+    }
+
+    fn parts(
+        &mut self,
+        settings: &Alerts,
+        part: &PartStatus,
+        holds: bool,
+        now: Instant,
+        acts: &mut Vec<AlertAction>,
+    ) {
+        let others = part.others.as_deref().unwrap_or_default();
+        let missing: Vec<&OtherPart> = others.iter().filter(|other| other.is_missing()).collect();
+        let is_missing = |name: &str| missing.iter().any(|other| other.name == name);
+        // An operator who pauses or stops the crawl knows of parts that do nothing.
+        self.missing.retain(|name, _| !holds && is_missing(name));
+        let limit = settings.part_gone_after;
+        let over = self
+            .holding
+            .iter()
+            .filter(|(kind, name)| *kind == AlertKind::PartGone && !is_missing(name))
+            .cloned()
+            .collect::<Vec<_>>();
+        for (kind, name) in over {
+            self.hold(kind, &name, false, true, String::new(), acts);
+        }
+        if holds {
+            return;
+        }
+        for other in missing {
+            let since = *self.missing.entry(other.name.clone()).or_insert(now);
+            let waited = now.saturating_duration_since(since);
+            let is_over = limit.is_some_and(|limit| waited >= limit);
+            let words = missing_words(other, waited, part.takeovers.is_some());
+            let (kind, is_well) = (AlertKind::PartGone, limit.is_none());
+            self.hold(kind, &other.name, is_over, is_well, words, acts);
+        }
+    }
+
+    fn links(&mut self, settings: &Alerts, part: &PartStatus, acts: &mut Vec<AlertAction>) {
+        let limit = settings.links_waiting_after;
+        for (subject, seconds) in [(INBOX, part.inbox_wait_s), (OUTBOX, part.outbox_wait_s)] {
+            let waited = Duration::from_secs(seconds);
+            let is_over = limit.is_some_and(|limit| waited >= limit);
+            let is_well = limit.is_none_or(|limit| waited < limit.mul_f64(CLEARED_AT));
+            let waited = long(waited);
+            let words = match subject {
+                INBOX => format!(
+                    "links from other parts have waited in NATS for {waited}, and {} messages are in the inbox: this part does not take them; see job.log and diagnostics for the cause, and check the load of the machine and its disk",
+                    part.inbox
+                ),
+                _ => format!(
+                    "links to other parts have waited in the frontier for {waited}: NATS does not store them; check nats-server, the network, and the room of JetStream"
+                ),
+            };
+            self.hold(
+                AlertKind::LinksWaiting,
+                subject,
+                is_over,
+                is_well,
+                words,
+                acts,
+            );
+        }
+    }
+
+    fn jetstream(&mut self, settings: &Alerts, part: &PartStatus, acts: &mut Vec<AlertAction>) {
+        let storage = part.jetstream.unwrap_or_default();
+        let percent = storage.percent().filter(|_| part.others.is_some());
+        let percent = percent.filter(|_| settings.jetstream_percent > 0);
+        let limit = f64::from(settings.jetstream_percent);
+        let is_over = percent.is_some_and(|percent| percent >= limit);
+        let is_well = percent.is_none_or(|percent| percent < limit * CLEARED_AT.max(0.9));
+        let words = format!(
+            "{} of the {} that the account may store in JetStream are used, {:.0} percent; when it is full, links wait in the frontiers: raise max_file of the account, and start parts that are not at work, whose links wait there",
+            size(storage.bytes),
+            size(storage.limit.unwrap_or_default()),
+            percent.unwrap_or_default()
+        );
+        self.hold(AlertKind::JetstreamLow, "", is_over, is_well, words, acts);
+    }
+
+    fn lease(
+        &mut self,
+        settings: &Alerts,
+        part: &PartStatus,
+        now: Instant,
+        acts: &mut Vec<AlertAction>,
+    ) {
+        for _ in self.sessions_lost..part.sessions_lost {
+            self.losses.push_back(now);
+        }
+        self.sessions_lost = part.sessions_lost;
+        let is_past = |at: &Instant| now.saturating_duration_since(*at) >= SESSIONS_WINDOW;
+        while self.losses.front().is_some_and(is_past) {
+            self.losses.pop_front();
+        }
+        if part.has_rival {
+            let words = format!(
+                "another process works under the name of part {:?}, and this one fetches nothing: stop one of the two, and give each directory a part of its own; a machine may have been copied",
+                part.name
+            );
+            self.raise(AlertKind::Lease, "", Severity::Critical, words, acts);
+            return;
+        }
+        let (lost, limit) = (self.losses.len() as u64, u64::from(settings.sessions_lost));
+        let is_over = limit > 0 && lost >= limit;
+        let words = format!(
+            "the session of this process has ended {lost} times in the last hour, because NATS got no renewal for cluster.time-to-live; nothing is fetched meanwhile, and another process may get the part: check the load of the machine, its sleep, and the network to NATS"
+        );
+        self.hold(AlertKind::Lease, "", is_over, !is_over, words, acts);
+    }
+
+    /// Raises an alert over its limit, and clears one well below it. Between the two it changes nothing.
+    fn hold(
+        &mut self,
+        kind: AlertKind,
+        subject: &str,
+        is_over: bool,
+        is_well: bool,
+        words: String,
+        acts: &mut Vec<AlertAction>,
+    ) {
+        if is_over {
+            self.raise(kind, subject, Severity::Warning, words, acts);
+        } else if is_well && self.holding.remove(&(kind, subject.to_owned())) {
+            acts.push(AlertAction::Clear(kind, subject.to_owned()));
+        }
+    }
+
+    fn raise(
+        &mut self,
+        kind: AlertKind,
+        subject: &str,
+        severity: Severity,
+        words: String,
+        acts: &mut Vec<AlertAction>,
+    ) {
+        self.holding.insert((kind, subject.to_owned()));
+        acts.push(AlertAction::Raise(
+            kind,
+            subject.to_owned(),
+            severity,
+            words,
+        ));
+    }
+}
+
+/// Message about a part that no process works on.
+fn missing_words(part: &OtherPart, waited: Duration, can_move: bool) -> String {
+    let (name, waited) = (&part.name, long(waited));
+    let node = part.node.as_deref().unwrap_or(name);
+    let (what, remedy) = match part.state {
+        PartState::New => (
+            "no node has begun it".to_owned(),
+            "start the crawl on its node".to_owned(),
+        ),
+        PartState::Stopped => (
+            format!("it was stopped on node {node:?} and has something left to do"),
+            "start its job again, or stop the crawl on all nodes".to_owned(),
+        ),
+        PartState::Gone | PartState::Running => (
+            format!("its process on node {node:?} has died, or does not reach NATS"),
+            "start its job again".to_owned(),
+        ),
+    };
+    let takeover = match can_move {
+        true => format!(", or take the part over with --take-over {name}"),
+        false => String::new(),
+    };
+    format!("no process has worked on part {name:?} for {waited}: {what}; {remedy}{takeover}")
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::super::tests::settings;
+    use super::*;
+    use crate::part_status::JetStreamUse;
+
+    /// A watch, and the state of the part that it sees.
+    struct Trial {
+        watch: SharedCrawlWatch,
+        settings: Alerts,
+        part: PartStatus,
+        holds: bool,
+        began: Instant,
+        second: u64,
+    }
+
+    impl Trial {
+        /// The part watches others, `b` and `c`, and can be taken over.
+        fn new(toml: &str) -> Trial {
+            Trial {
+                watch: SharedCrawlWatch::new(&[]),
+                settings: settings(toml),
+                part: PartStatus {
+                    name: "a".to_owned(),
+                    takeovers: Some(0),
+                    others: Some(vec![other("b"), other("c")]),
+                    ..PartStatus::default()
+                },
+                holds: false,
+                began: Instant::now(),
+                second: 0,
+            }
+        }
+
+        /// Observes after so many seconds, and returns the actions in a few words.
+        fn after(&mut self, seconds: u64) -> Vec<String> {
+            self.second += seconds;
+            let now = self.began + Duration::from_secs(self.second);
+            let mut acts = Vec::new();
+            let (settings, part) = (&self.settings, &self.part);
+            self.watch.look(settings, part, self.holds, now, &mut acts);
+            let words = acts.into_iter().map(|act| match act {
+                AlertAction::Raise(kind, subject, severity, _) => {
+                    format!("{} {subject} {}", kind.name(), severity.name())
+                }
+                AlertAction::Clear(kind, subject) => format!("{} {subject} over", kind.name()),
+                other => panic!("{other:?}"),
+            });
+            words.collect()
+        }
+
+        fn other(&mut self, place: usize) -> &mut OtherPart {
+            &mut self.part.others.as_mut().unwrap()[place]
+        }
+    }
+
+    fn other(name: &str) -> OtherPart {
+        OtherPart {
+            name: name.to_owned(),
+            state: PartState::Running,
+            node: Some(format!("node-{name}")),
+            is_done: false,
+        }
+    }
+
+    #[test]
+    fn each_part_that_nobody_works_on_is_an_alert_after_a_time() {
+        let mut trial = Trial::new("part-gone-after = '2m'");
+        assert_eq!(trial.after(0), [""; 0]);
+        trial.other(0).state = PartState::Gone;
+        assert_eq!(trial.after(5), [""; 0]);
+        assert_eq!(trial.after(119), [""; 0]);
+        assert_eq!(trial.after(1), ["part-gone b warning"]);
+        // It goes on, and another one is stopped with something left, then with nothing.
+        trial.other(0).state = PartState::Running;
+        trial.other(1).state = PartState::Stopped;
+        assert_eq!(trial.after(1), ["part-gone b over"]);
+        assert_eq!(trial.after(120), ["part-gone c warning"]);
+        trial.other(1).is_done = true;
+        assert_eq!(trial.after(1), ["part-gone c over"]);
+        // Another part of the crawl watches them from now on.
+        trial.other(0).state = PartState::New;
+        assert_eq!(trial.after(1), [""; 0]);
+        assert_eq!(trial.after(120), ["part-gone b warning"]);
+        trial.part.others = None;
+        assert_eq!(trial.after(1), ["part-gone b over"]);
+    }
+
+    #[test]
+    fn parts_of_a_paused_crawl_may_rest() {
+        let mut trial = Trial::new("part-gone-after = '2m'");
+        trial.other(0).state = PartState::Stopped;
+        trial.holds = true;
+        assert_eq!(trial.after(1), [""; 0]);
+        assert_eq!(trial.after(1_000), [""; 0]);
+        trial.holds = false;
+        assert_eq!(trial.after(1), [""; 0]);
+        assert_eq!(trial.after(120), ["part-gone b warning"]);
+        trial.holds = true;
+        assert_eq!(trial.after(1), [""; 0], "it is not over");
+    }
+
+    #[test]
+    fn the_message_about_a_part_has_its_node_and_the_remedy() {
+        let minutes = Duration::from_secs(180);
+        let gone = OtherPart {
+            state: PartState::Gone,
+            ..other("b")
+        };
+        assert_eq!(
+            missing_words(&gone, minutes, true),
+            "no process has worked on part \"b\" for 3 minutes: its process on node \"node-b\" has died, or does not reach NATS; start its job again, or take the part over with --take-over b"
+        );
+        let new = OtherPart {
+            state: PartState::New,
+            node: None,
+            ..other("b")
+        };
+        assert_eq!(
+            missing_words(&new, minutes, false),
+            "no process has worked on part \"b\" for 3 minutes: no node has begun it; start the crawl on its node"
+        );
+    }
+
+    #[test]
+    fn links_that_wait_are_an_alert_for_each_direction() {
+        let mut trial = Trial::new("links-waiting-after = '10m'");
+        for ((inbox, outbox), expected) in [
+            ((599, 0), &[][..]),
+            ((600, 0), &["links-waiting inbox warning"]),
+            ((500, 700), &["links-waiting outbox warning"]),
+            ((479, 500), &["links-waiting inbox over"]),
+            ((0, 0), &["links-waiting outbox over"]),
+        ] {
+            (trial.part.inbox_wait_s, trial.part.outbox_wait_s) = (inbox, outbox);
+            assert_eq!(trial.after(1), expected, "{inbox} {outbox}");
+        }
+        trial.settings.links_waiting_after = None;
+        trial.part.inbox_wait_s = 10_000;
+        assert_eq!(trial.after(1), [""; 0]);
+    }
+
+    #[test]
+    fn storage_that_is_nearly_full_is_an_alert_of_the_part_that_watches() {
+        let mut trial = Trial::new("jetstream-percent = 80");
+        let used = |bytes| {
+            Some(JetStreamUse {
+                bytes,
+                limit: Some(1_000),
+            })
+        };
+        for (bytes, expected) in [
+            (799, &[][..]),
+            (800, &["jetstream-low  warning"]),
+            (730, &[]),
+            (719, &["jetstream-low  over"]),
+            (900, &["jetstream-low  warning"]),
+        ] {
+            trial.part.jetstream = used(bytes);
+            assert_eq!(trial.after(1), expected, "{bytes}");
+        }
+        trial.part.others = None;
+        assert_eq!(trial.after(1), ["jetstream-low  over"]);
+        trial.part.others = Some(Vec::new());
+        trial.part.jetstream = Some(JetStreamUse {
+            bytes: 1 << 40,
+            limit: None,
+        });
+        assert_eq!(trial.after(1), [""; 0], "the limit is not known");
+    }
+
+    #[test]
+    fn sessions_that_end_again_and_again_and_a_rival_are_an_alert() {
+        let mut trial = Trial::new("sessions-lost = 3");
+        for (seconds, lost, expected) in [
+            (0, 1, &[][..]),
+            (1_000, 2, &[]),
+            (1_000, 3, &["lease  warning"]),
+            (1_599, 3, &["lease  warning"]),
+            // The first was an hour ago.
+            (1, 3, &["lease  over"]),
+        ] {
+            trial.part.sessions_lost = lost;
+            assert_eq!(trial.after(seconds), expected, "{lost}");
+        }
+        trial.part.has_rival = true;
+        assert_eq!(trial.after(1), ["lease  critical"]);
+        trial.part.has_rival = false;
+        assert_eq!(trial.after(1), ["lease  over"]);
+    }
+
+    #[test]
+    fn a_process_ends_alerts_of_the_one_before_once_it_knows_better() {
+        let held = Alert {
+            kind: AlertKind::PartGone,
+            subject: "b".to_owned(),
+            severity: Severity::Warning,
+            message: String::new(),
+            since: Timestamp::UNIX_EPOCH,
+            until: None,
+            acknowledged: None,
+        };
+        let mut trial = Trial::new("");
+        trial.watch = SharedCrawlWatch::new(&[held]);
+        trial.other(0).state = PartState::Gone;
+        assert_eq!(trial.after(1), [""; 0]);
+        trial.other(0).state = PartState::Running;
+        assert_eq!(trial.after(1), ["part-gone b over"]);
+    }
+}

@@ -1,0 +1,108 @@
+//! A part of a shared crawl as its process sees it: links and commands that wait, its session, the storage of NATS and, in one part of
+//! the crawl, the others. Alerts, metrics and the job's status show it.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Part of a shared crawl as its process sees it. While NATS does not answer, figures that it has stay as they were.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PartStatus {
+    /// Name of the crawl in the cluster.
+    pub crawl: String,
+    /// Name of the part.
+    pub name: String,
+    /// Number of times that the part was taken over; not set if parts of the crawl cannot be taken over.
+    pub takeovers: Option<u64>,
+    /// Messages with links that the part has not taken, or that no snapshot covers.
+    pub inbox: u64,
+    /// Time for which the oldest message with links that the part has not taken has waited in NATS, in seconds; 0 if none waits.
+    pub inbox_wait_s: u64,
+    /// Time for which the oldest link to another part that NATS has not stored has waited in the frontier, in seconds; 0 if none waits, or
+    /// for some seconds.
+    pub outbox_wait_s: u64,
+    /// Commands of operators that the part has not carried out.
+    pub commands: u64,
+    /// Sessions of this process that others have ended, because NATS got no renewal.
+    pub sessions_lost: u64,
+    /// `true` if another process works under the name of the part. This one fetches nothing.
+    pub has_rival: bool,
+    /// Storage of the account in NATS.
+    pub jetstream: Option<JetStreamUse>,
+    /// The other parts; not set if another part of the crawl watches them.
+    pub others: Option<Vec<OtherPart>>,
+}
+
+/// File storage of an account in JetStream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct JetStreamUse {
+    /// Bytes in use.
+    pub bytes: u64,
+    /// Bytes that the account may use; not set if it has no limit of its own.
+    pub limit: Option<u64>,
+}
+
+/// Another part of the crawl.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct OtherPart {
+    /// Its name.
+    pub name: String,
+    /// Its state.
+    pub state: PartState,
+    /// The node that has it, if its process is gone or has stopped.
+    pub node: Option<String>,
+    /// `true` if it has nothing left to do.
+    pub is_done: bool,
+}
+
+/// State of a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PartState {
+    /// No process has begun it.
+    New,
+    /// A process works on it, or no other process has noticed its silence yet.
+    Running,
+    /// Its process was silent for longer than the time to live.
+    Gone,
+    /// Its process has ended in good order.
+    Stopped,
+}
+
+impl PartState {
+    /// All states.
+    pub const ALL: [PartState; 4] = [
+        PartState::New,
+        PartState::Running,
+        PartState::Gone,
+        PartState::Stopped,
+    ];
+
+    /// Returns the name of the state.
+    pub fn name(self) -> &'static str {
+        match self {
+            PartState::New => "new",
+            PartState::Running => "running",
+            PartState::Gone => "gone",
+            PartState::Stopped => "stopped",
+        }
+    }
+}
+
+impl OtherPart {
+    /// Returns `true` if the part has something to do and no process works on it.
+    pub fn is_missing(&self) -> bool {
+        match self.state {
+            PartState::Running => false,
+            PartState::Stopped => !self.is_done,
+            PartState::New | PartState::Gone => true,
+        }
+    }
+}
+
+impl JetStreamUse {
+    /// Returns the used share of the limit, in percent; `None` without a limit.
+    pub fn percent(&self) -> Option<f64> {
+        let limit = self.limit.filter(|limit| *limit > 0)?;
+        Some(self.bytes as f64 * 100.0 / limit as f64)
+    }
+}
