@@ -169,7 +169,7 @@ impl Held {
             part.map_err(|problem| ControlError::file(&job.join("cluster.json"), &problem))?;
         let config = FrontierConfig {
             part,
-            ..policy::frontier_config(&self.profile)
+            ..policy::frontier_config(&self.profile, Timestamp::now)
         };
         let frontier = Frontier::open(&self.job.state(), config)?;
         Ok(Opened {
@@ -185,7 +185,7 @@ impl Held {
         request: &CommandRequest,
         say: &mut dyn FnMut(CommandResponse) -> bool,
     ) -> Result<(), ControlError> {
-        let config = policy::frontier_config(&self.profile);
+        let config = policy::frontier_config(&self.profile, Timestamp::now);
         let state = self.job.state();
         let mut report = |finding: Inconsistency| {
             let (fault, key) = (finding.fault, finding.key);

@@ -11,6 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use opilio_archive::{
     WarcInfo, Writer, WriterConfig, archives, index_path, is_archive, write_index,
 };
@@ -291,7 +292,7 @@ impl Verifying<'_> {
         if !state.join("format").exists() {
             return Ok(None);
         }
-        let config = policy::frontier_config(&self.profile);
+        let config = policy::frontier_config(&self.profile, Timestamp::now);
         let repairs = self.repairs;
         let mut findings = Vec::new();
         let mut found = |finding| findings.push(finding);

@@ -164,7 +164,7 @@ impl SimulatedCrawl {
         let profile = Arc::new(profile);
         let clock = Arc::new(AtomicI64::new(now.as_millisecond()));
         let hands = clock.clone();
-        let config = policy::frontier_config_at(&profile, move || {
+        let config = policy::frontier_config(&profile, move || {
             Timestamp::from_millisecond(hands.load(Ordering::Relaxed)).unwrap_or_default()
         });
         let config = opilio_frontier::FrontierConfig {
