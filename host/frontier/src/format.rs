@@ -18,7 +18,7 @@ use crate::{
     UriState, Validators, WarcLocation,
     change::{Counters, Issued},
     keys::{self, Rank},
-    queue::{QueueRecord, Turn},
+    queue::{OrderKey, QueueRecord},
     store::{FrontierError, decode, encode},
 };
 
@@ -276,7 +276,7 @@ fn a_queue() {
         waiting: 5,
         first_due: 6,
         precedence: 7,
-        turn: Some(Turn {
+        order_key: Some(OrderKey {
             is_inactive: true,
             wake: 8,
             arrival: 9,
@@ -468,7 +468,7 @@ fn keys_of_the_orders() {
         due: 3,
         arrival: 4,
     };
-    let turn = Turn {
+    let order_key = OrderKey {
         is_inactive: true,
         wake: 5,
         arrival: 6,
@@ -484,7 +484,7 @@ fn keys_of_the_orders() {
         ),
         (keys::waiting_value(Directive::Normal, 2, b"k"), "03026b"),
         (
-            keys::turn(7, turn, "q"),
+            keys::queue_order(7, order_key, "q"),
             "07018000000000000005000000000000000671",
         ),
         (

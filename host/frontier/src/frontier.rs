@@ -314,8 +314,8 @@ impl Frontier {
             // A queue that has held no URI yet waits as well: its first URI may come at once.
             frontier.applied(now, |change| {
                 change.issued.insert(ticket.to_be_bytes().to_vec(), None);
-                let rest = change.polite_rest(queue, took)?;
-                change.rest_all(queue, rest)?;
+                let delay = change.politeness_delay(queue, took)?;
+                change.rest_all(queue, delay)?;
                 change.line_up_again(queue)
             })
         })
@@ -471,8 +471,12 @@ impl Frontier {
     /// A queue's record, from memory or from the store.
     fn queue_record(&mut self, queue: &Arc<str>) -> Result<&QueueRecord, FrontierError> {
         if !self.memory.queues.contains_key(queue) {
-            let record = change::read_queue(&self.store, queue)?
-                .ok_or_else(|| damaged("a turn of a queue without a record", queue.as_bytes()))?;
+            let record = change::read_queue(&self.store, queue)?.ok_or_else(|| {
+                damaged(
+                    "a queue in the queue order without a record",
+                    queue.as_bytes(),
+                )
+            })?;
             self.memory.queues.insert(queue.clone(), record);
         }
         self.memory.queues.get(queue).ok_or(FrontierError::Broken)
@@ -489,8 +493,8 @@ impl Frontier {
         let now_millis = instant::floor(now);
         let record = self.queue_record(queue)?;
         if record
-            .turn
-            .is_none_or(|turn| keys::turn(record.precedence, turn, queue) != key)
+            .order_key
+            .is_none_or(|order_key| keys::queue_order(record.precedence, order_key, queue) != key)
         {
             // It has moved while it stood back for its group.
             self.memory.line.remove_key(&key);
@@ -530,8 +534,8 @@ impl Frontier {
             // URIs that have become due may give the queue another place.
             let place = self.memory.queues.get(queue).map(|record| {
                 record
-                    .turn
-                    .map(|turn| keys::turn(record.precedence, turn, queue))
+                    .order_key
+                    .map(|order_key| keys::queue_order(record.precedence, order_key, queue))
             });
             if place.flatten().is_none_or(|place| place != key) {
                 return Ok(None);
@@ -681,10 +685,10 @@ impl Frontier {
         self.store
             .in_process
             .insert(ticket.to_be_bytes(), encode(issued)?)?;
-        if let Some(turn) = record.turn {
+        if let Some(order_key) = record.order_key {
             self.memory
                 .line
-                .remove(record.precedence, turn, &busy.queue);
+                .remove(record.precedence, order_key, &busy.queue);
         }
         Ok(())
     }

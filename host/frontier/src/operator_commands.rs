@@ -210,7 +210,10 @@ impl Frontier {
                 (First::At { wake, queue }, group) if group.is_none_or(|group| wake <= group) => {
                     let mut record =
                         change::read_queue(&frontier.store, &queue)?.ok_or_else(|| {
-                            damaged("a turn of a queue without a record", queue.as_bytes())
+                            damaged(
+                                "a queue in the queue order without a record",
+                                queue.as_bytes(),
+                            )
                         })?;
                     let rests_until = record.next_ready(&frontier.config);
                     record.shorten_rests(now, &frontier.config);

@@ -40,41 +40,45 @@ impl Frontier {
                 busy.record_key.as_bytes(),
             )
         })?;
-        let mut turn = Turn {
+        let mut completion = Completion {
             uri: busy.uri.clone(),
             change,
             busy,
             record,
             rank,
         };
-        turn.pay(&outcome)?;
+        completion.pay(&outcome)?;
         match outcome {
-            Outcome::Deferred { prerequisites } => turn.defer(prerequisites),
-            Outcome::Considered { wait, ask_again } => turn.consider(wait, ask_again).map(turned),
+            Outcome::Deferred { prerequisites } => completion.defer(prerequisites),
+            Outcome::Considered { wait, ask_again } => {
+                completion.consider(wait, ask_again).map(without_results)
+            }
             outcome => {
-                turn.record.deferrals = 0;
+                completion.record.deferrals = 0;
                 match outcome {
-                    Outcome::Succeeded(success) => turn.succeed(*success),
+                    Outcome::Succeeded(success) => completion.succeed(*success),
                     Outcome::Retry {
                         status,
                         queue_after,
                         after,
                         ..
-                    } => turn.retry(status, queue_after, after),
-                    Outcome::Failed { status, .. } => turn.fail(status).map(turned),
-                    Outcome::OutOfScope { reason, .. } if !turn.record.seed => turn.forget(reason),
+                    } => completion.retry(status, queue_after, after),
+                    Outcome::Failed { status, .. } => completion.fail(status).map(without_results),
+                    Outcome::OutOfScope { reason, .. } if !completion.record.seed => {
+                        completion.forget(reason)
+                    }
                     Outcome::OutOfScope { status, reason } => {
-                        turn.disregard(status, &reason, Some(UNTIL_CHANGED))
+                        completion.disregard(status, &reason, Some(UNTIL_CHANGED))
                     }
                     Outcome::Disregarded {
                         status,
                         reason,
                         wait,
                         ..
-                    } => turn.disregard(status, &reason, wait),
+                    } => completion.disregard(status, &reason, wait),
                     Outcome::Deferred { .. } | Outcome::Considered { .. } => Err(damaged(
                         "an outcome settled twice",
-                        turn.busy.record_key.as_bytes(),
+                        completion.busy.record_key.as_bytes(),
                     )),
                 }
             }
@@ -83,7 +87,7 @@ impl Frontier {
 }
 
 /// An issued URI whose outcome is being recorded, and the change that this makes.
-struct Turn<'t, 'f> {
+struct Completion<'t, 'f> {
     change: &'t mut Change<'f>,
     busy: &'t Busy,
     uri: Uri,
@@ -92,7 +96,7 @@ struct Turn<'t, 'f> {
     rank: Rank,
 }
 
-impl Turn<'_, '_> {
+impl Completion<'_, '_> {
     /// Charges the request to its queue, its server group and the crawl: delay and bandwidth.
     fn pay(&mut self, outcome: &Outcome) -> Result<(), FrontierError> {
         let transfer = match outcome {
@@ -118,8 +122,8 @@ impl Turn<'_, '_> {
             queue, slot, group, ..
         } = self.busy;
         let change = &mut *self.change;
-        let rest = change.polite_rest(queue, duration)?;
-        change.rest(queue, *slot, rest)?;
+        let delay = change.politeness_delay(queue, duration)?;
+        change.rest(queue, *slot, delay)?;
         if let Some((group, slot)) = group {
             let until = instant::after(change.now, change.config.group.min_delay);
             change.rest_group(group, *slot, until)?;
@@ -244,10 +248,10 @@ impl Turn<'_, '_> {
         let asked = after
             .unwrap_or_default()
             .min(settings.politeness.retry_after_max);
-        let rest = settings.back_off(failures).max(asked);
+        let delay = settings.back_off(failures).max(asked);
         let max_retries = settings.max_retries;
         if queue_rests {
-            self.change.rest_all(queue, rest)?;
+            self.change.rest_all(queue, delay)?;
         }
         if attempts > max_retries {
             let disposition = Disposition::GivenUp {
@@ -266,7 +270,7 @@ impl Turn<'_, '_> {
         } else if queue_rests {
             self.put_behind(instant::floor(now))?;
         } else {
-            self.put_behind(instant::after(now, rest))?;
+            self.put_behind(instant::after(now, delay))?;
         }
         Ok((Disposition::Retrying { attempts }, Vec::new()))
     }
@@ -282,7 +286,7 @@ impl Turn<'_, '_> {
         self.change
             .stand(&mut self.record, LastOutcome::Disregarded);
         let wait = self.wait_without_visit(wait);
-        self.complete(wait, None, 0).map(turned)
+        self.complete(wait, None, 0).map(without_results)
     }
 
     fn defer(mut self, prerequisites: Vec<Candidate>) -> Result<Settled, FrontierError> {
@@ -314,7 +318,7 @@ impl Turn<'_, '_> {
             let disposition = Disposition::GivenUp {
                 status,
                 tries,
-                again: Turn { record, ..self }.fail(status)?.again(),
+                again: Completion { record, ..self }.fail(status)?.again(),
             };
             return Ok((disposition, scheduled));
         }
@@ -322,7 +326,7 @@ impl Turn<'_, '_> {
             // One prerequisite depends on another, which has just been put behind it.
             let record = self.change.known_record(record_key)?;
             let now = instant::floor(self.change.now);
-            Turn { record, ..self }.put_behind(now)?;
+            Completion { record, ..self }.put_behind(now)?;
         }
         Ok((Disposition::Deferred, scheduled))
     }
@@ -483,7 +487,7 @@ impl Turn<'_, '_> {
     }
 }
 
-fn turned(disposition: Disposition) -> Settled {
+fn without_results(disposition: Disposition) -> Settled {
     (disposition, Vec::new())
 }
 

@@ -109,12 +109,12 @@ pub(crate) struct Queue {
     balance: u64,
     is_retired: bool,
     is_frozen: bool,
-    turn: Option<Turn>,
+    order_key: Option<OrderKey>,
 }
 
 /// Its place in the line, within its precedence.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Turn {
+struct OrderKey {
     is_inactive: bool,
     wake: i64,
     arrival: u64,
@@ -283,11 +283,14 @@ impl Naive {
         } else if self.is_past_floor(name) {
             QueueState::Ineligible
         } else if queue
-            .turn
-            .is_some_and(|turn| turn.wake > now || self.stands_back(name, now))
+            .order_key
+            .is_some_and(|order_key| order_key.wake > now || self.stands_back(name, now))
         {
             QueueState::Snoozed
-        } else if queue.turn.is_some_and(|turn| turn.is_inactive) {
+        } else if queue
+            .order_key
+            .is_some_and(|order_key| order_key.is_inactive)
+        {
             QueueState::Inactive
         } else {
             QueueState::Ready
@@ -569,14 +572,16 @@ impl Naive {
         }
         loop {
             let mut soonest = i64::MAX;
-            let mut best: Option<((i64, u8, Turn), String)> = None;
+            let mut best: Option<((i64, u8, OrderKey), String)> = None;
             for (name, queue) in &self.queues {
-                let Some(turn) = queue.turn else { continue };
+                let Some(order_key) = queue.order_key else {
+                    continue;
+                };
                 if self.is_full(name) || self.is_past_floor(name) {
                     continue;
                 }
-                if turn.wake > now {
-                    soonest = soonest.min(turn.wake);
+                if order_key.wake > now {
+                    soonest = soonest.min(order_key.wake);
                     continue;
                 }
                 let group_at = match self.group(name) {
@@ -591,10 +596,10 @@ impl Naive {
                     continue;
                 }
                 let aged = self.config.ageing.map_or(0, |step| {
-                    (now - turn.wake) / i64::try_from(step.as_secs().max(1)).unwrap()
+                    (now - order_key.wake) / i64::try_from(step.as_secs().max(1)).unwrap()
                 });
                 let aged = i64::from(queue.precedence) - aged;
-                let order = (aged, queue.precedence, turn);
+                let order = (aged, queue.precedence, order_key);
                 if best.as_ref().is_none_or(|(first, _)| order < *first) {
                     best = Some((order, name.clone()));
                 }
@@ -614,7 +619,7 @@ impl Naive {
 
     /// None where the queue stands elsewhere in the line after all.
     fn issue_from(&mut self, name: &str, now: i64) -> Option<NaiveNext> {
-        let before = (self.queues[name].precedence, self.queues[name].turn);
+        let before = (self.queues[name].precedence, self.queues[name].order_key);
         for uri in self.uris.values_mut().filter(|uri| uri.queue == name) {
             if let Place::Waiting(rank) = uri.place
                 && rank.due <= now
@@ -624,7 +629,7 @@ impl Naive {
         }
         self.touch(name, false);
         self.line_up(now);
-        if before != (self.queues[name].precedence, self.queues[name].turn) {
+        if before != (self.queues[name].precedence, self.queues[name].order_key) {
             return None;
         }
         let text = self
@@ -1401,7 +1406,7 @@ impl Naive {
                 balance: 0,
                 is_retired: false,
                 is_frozen: false,
-                turn: None,
+                order_key: None,
             };
             self.queues.insert(name.to_owned(), queue);
         }
@@ -1426,26 +1431,27 @@ impl Naive {
             let gives = self.gives(&name, now);
             let queue = &self.queues[&name];
             let is_inactive = self.config.session_budget.is_some() && queue.balance == 0;
-            let turn = match (gives, queue.turn) {
+            let order_key = match (gives, queue.order_key) {
                 _ if is_held => None,
                 (Gives::Nothing, _) => None,
-                (Gives::Full, turn) => turn,
+                (Gives::Full, order_key) => order_key,
                 // Who has been ready for long does not fall back for getting more.
-                (Gives::At(wake, is_ready), Some(turn))
+                (Gives::At(wake, is_ready), Some(order_key))
                     if !has_had_its_turn
-                        && turn.is_inactive == is_inactive
-                        && (turn.wake == wake || is_ready && wake == now && turn.wake < now) =>
+                        && order_key.is_inactive == is_inactive
+                        && (order_key.wake == wake
+                            || is_ready && wake == now && order_key.wake < now) =>
                 {
-                    Some(turn)
+                    Some(order_key)
                 }
-                (Gives::At(wake, _), _) => Some(Turn {
+                (Gives::At(wake, _), _) => Some(OrderKey {
                     is_inactive,
                     wake,
                     arrival: self.tick(),
                 }),
             };
             let queue = self.queues.get_mut(&name).unwrap();
-            queue.turn = turn;
+            queue.order_key = order_key;
             queue.precedence = precedence;
         }
     }
