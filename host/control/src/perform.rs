@@ -275,7 +275,7 @@ impl JobAdmin<'_> {
                 let throttle = running.context.network.fetchers.base().throttle();
                 let state = match running.stop.is_asked() {
                     true => CrawlState::Ending,
-                    false => running.live.standing(),
+                    false => running.live.crawl_state(),
                 };
                 Status {
                     job,

@@ -246,7 +246,7 @@ impl JobAdmin<'_> {
             answer.in_process = Some(reason.in_process);
             let is_paused = self
                 .running
-                .is_some_and(|it| it.live.standing() != CrawlState::Running);
+                .is_some_and(|it| it.live.crawl_state() != CrawlState::Running);
             if is_paused && !reason.in_process {
                 answer.sentence += "; the job is paused, so nothing is fetched until it is resumed";
             }

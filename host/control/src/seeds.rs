@@ -311,8 +311,9 @@ fn report(
         captured: record.is_some_and(|record| record.archived.is_some()),
         fetched: history.first().map(|past| past.at),
         status: record.map_or(0, |record| record.status),
-        crawled: record
-            .is_some_and(|record| record.status != 0 && record.standing == LastOutcome::Succeeded),
+        crawled: record.is_some_and(|record| {
+            record.status != 0 && record.last_outcome == LastOutcome::Succeeded
+        }),
         redirect: end.as_ref().map(|(uri, _)| uri.as_str().to_owned()),
         redirect_status: end
             .and_then(|(_, record)| record)

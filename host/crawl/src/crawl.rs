@@ -240,7 +240,7 @@ impl CrawlView {
             elapsed: self.began.elapsed(),
             state: match self.stop.is_asked() {
                 true => CrawlState::Ending.name(),
-                false => self.live.standing().name(),
+                false => self.live.crawl_state().name(),
             },
             statistics: self.context.frontier().statistics(),
             visits: figures.ledger.totals().visits(),

@@ -137,7 +137,7 @@ impl Pulse {
     fn tell_state(&mut self) {
         let state = match self.stop.is_asked() {
             true => CrawlState::Ending,
-            false => self.context.live.standing(),
+            false => self.context.live.crawl_state(),
         };
         if self.state.replace(state) != Some(state) {
             self.context.tell(|| Occurrence::Job {
@@ -202,7 +202,7 @@ impl Pulse {
         self.watch.go_by(alerts);
         let then = then.filter(|then| then.at > first.at);
         let census = context.figures.census.get();
-        let standing = context.live.standing();
+        let state = context.live.crawl_state();
         let waits_until = context.live.waits_until();
         let seen = Measurements {
             at: now,
@@ -213,7 +213,7 @@ impl Pulse {
             queues: census.queues.as_ref(),
             failing: context.figures.failing_queue(),
             rendered: context.network.browsers.board.figures().rendered_pages(),
-            holds: standing != CrawlState::Running || self.stop.is_asked(),
+            holds: state != CrawlState::Running || self.stop.is_asked(),
             waits_until,
             is_overlong: waits_until.is_some_and(|until| context.is_overlong(until, now)),
         };

@@ -494,10 +494,10 @@ impl<'f> Change<'f> {
     }
 
     /// Moves a URI from the count of its last outcome to the count of this one.
-    pub(crate) fn stand(&mut self, record: &mut UriRecord, standing: LastOutcome) {
-        for (standing, change) in [(record.standing, -1), (standing, 1)] {
+    pub(crate) fn set_last_outcome(&mut self, record: &mut UriRecord, outcome: LastOutcome) {
+        for (counted, change) in [(record.last_outcome, -1), (outcome, 1)] {
             let statistics = &mut self.counters.statistics;
-            let count = match standing {
+            let count = match counted {
                 LastOutcome::Open => continue,
                 LastOutcome::Succeeded => &mut statistics.succeeded,
                 LastOutcome::Failed => &mut statistics.failed,
@@ -506,7 +506,7 @@ impl<'f> Change<'f> {
             };
             *count = count.saturating_add_signed(change);
         }
-        record.standing = standing;
+        record.last_outcome = outcome;
     }
 
     /// Makes a slot of the queue wait at least this long from now on.

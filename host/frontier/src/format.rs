@@ -148,7 +148,7 @@ fn record() -> UriRecord {
             due: second(2),
             arrival: 300,
         },
-        standing: LastOutcome::Succeeded,
+        last_outcome: LastOutcome::Succeeded,
         status: -404,
         attempts: 1,
         deferrals: 2,

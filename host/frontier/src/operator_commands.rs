@@ -67,7 +67,7 @@ pub struct ImportedUri {
     /// The URI as a candidate.
     pub candidate: Candidate,
     /// Its outcome in the other crawl.
-    pub standing: LastOutcome,
+    pub last_outcome: LastOutcome,
     /// Its fetch status in the other crawl.
     pub status: i32,
     /// Time of its last visit in the other crawl.
@@ -647,7 +647,7 @@ fn lacks_status(change: &mut Change<'_>, one: &ImportedUri) -> Result<bool, Fron
         let is_elsewhere = matches!(record.place, UriState::Queued { .. } | UriState::Done);
         record.visits == 0
             && record.status == 0
-            && record.standing != LastOutcome::Open
+            && record.last_outcome != LastOutcome::Open
             && is_elsewhere
             && record.history.len() == 1
     }))
@@ -669,10 +669,10 @@ fn include_one(change: &mut Change<'_>, known: ImportedUri) -> Result<(), Fronti
         digest: known.payload_digest.map(crate::PastVisit::short_digest),
         wait: None,
     }];
-    change.stand(&mut record, known.standing);
+    change.set_last_outcome(&mut record, known.last_outcome);
     if record.strategy.revisits() {
         let limits = change.config.waits(&known.candidate.uri, &record);
-        let wait = match known.standing {
+        let wait = match known.last_outcome {
             LastOutcome::Failed if !is_error_response(known.status) => limits.min,
             _ => limits.max,
         };

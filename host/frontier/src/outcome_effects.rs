@@ -158,7 +158,8 @@ impl Completion<'_, '_> {
             site_figures,
             transfer: _,
         } = success;
-        let is_first = self.record.standing != LastOutcome::Succeeded && self.record.visits == 0;
+        let is_first =
+            self.record.last_outcome != LastOutcome::Succeeded && self.record.visits == 0;
         let is_counted = !is_prerequisite(&self.uri, &self.record);
         let bytes = visit.size.unwrap_or(0);
         let is_novel = visit.state.is_version() && !visit.duplicate;
@@ -185,8 +186,8 @@ impl Completion<'_, '_> {
             self.change.now,
             self.change.config.history_length,
         );
-        let standing = LastOutcome::of_response(self.record.status, !is_counted);
-        self.change.stand(&mut self.record, standing);
+        let last_outcome = LastOutcome::of_response(self.record.status, !is_counted);
+        self.change.set_last_outcome(&mut self.record, last_outcome);
         self.record.reason.clear();
         self.record.wait = wait.or(self.record.wait);
         if let Some(past) = self.record.history.first_mut() {
@@ -284,7 +285,7 @@ impl Completion<'_, '_> {
         self.record.status = status;
         rejection::cut(reason).clone_into(&mut self.record.reason);
         self.change
-            .stand(&mut self.record, LastOutcome::Disregarded);
+            .set_last_outcome(&mut self.record, LastOutcome::Disregarded);
         let wait = self.wait_without_visit(wait);
         self.complete(wait, None, 0).map(without_results)
     }
@@ -362,7 +363,8 @@ impl Completion<'_, '_> {
         let wait = self.wait_without_visit(None);
         past.followed_by(wait);
         visit::remember(&mut self.record, past, self.change.config.history_length);
-        self.change.stand(&mut self.record, LastOutcome::Failed);
+        self.change
+            .set_last_outcome(&mut self.record, LastOutcome::Failed);
         self.record.reason.clear();
         let cost = match is_prerequisite(&self.uri, &self.record) {
             true => 0,
@@ -533,7 +535,7 @@ impl Change<'_> {
         record_key: &str,
         mut record: UriRecord,
     ) -> Result<(), FrontierError> {
-        self.stand(&mut record, LastOutcome::Open);
+        self.set_last_outcome(&mut record, LastOutcome::Open);
         let discovered = &mut self.counters.statistics.discovered;
         *discovered = discovered.saturating_sub(1);
         embeds::forget_page(self, record_key)?;

@@ -15,7 +15,8 @@ use crate::{
 /// Longest context that is kept.
 const CONTEXT_BYTES_MAX: usize = 200;
 
-/// One URI's record. Times are kept to the millisecond.
+/// One URI's record, as the frontier stores it. Times are kept to the millisecond. Exports have a
+/// form of their own: `UriLine` in `host/job/src/transfer/json_lines.rs`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UriRecord {
     /// The exact normalised URI.
@@ -45,7 +46,7 @@ pub struct UriRecord {
     /// Its place: in a queue or outside.
     pub place: UriState,
     /// Result of its last completed visit.
-    pub standing: LastOutcome,
+    pub last_outcome: LastOutcome,
     /// Fetch status of its last completed visit or attempt; 0 before.
     pub status: i32,
     /// Failed attempts since its last completed visit.
@@ -120,7 +121,7 @@ impl UriRecord {
             cost: candidate.cost,
             discovered: now,
             place: UriState::Done,
-            standing: LastOutcome::Open,
+            last_outcome: LastOutcome::Open,
             status: 0,
             attempts: 0,
             deferrals: 0,

@@ -57,7 +57,7 @@ impl JobAdmin<'_> {
                 ran += passed.saturating_sub(Duration::from_millis(added));
                 let state = match running.stop.is_asked() {
                     true => "ending",
-                    false => running.live.standing().name(),
+                    false => running.live.crawl_state().name(),
                 };
                 state.to_owned()
             }

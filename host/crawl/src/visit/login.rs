@@ -10,7 +10,7 @@ use opilio_visit::{reading, redirect_of};
 use super::CrawlVisit;
 use crate::error::Halt;
 use crate::lanes::Lane;
-use crate::logins::{Came, Part};
+use crate::logins::{LoginResult, Part};
 
 /// Bytes of a login page or of the answer to its form that are read; the form is in them.
 const LOGIN_PAGE_BYTES_MAX: u64 = 1 << 20;
@@ -63,14 +63,14 @@ impl CrawlVisit<'_> {
         Ok(())
     }
 
-    fn tell_of_login(&self, came: &Came) {
+    fn tell_of_login(&self, came: &LoginResult) {
         match came {
-            Came::Page => {}
-            Came::In(name) => {
+            LoginResult::PageFetched => {}
+            LoginResult::LoggedIn(name) => {
                 let what = format!("login {name}");
                 self.context.job_log.crawl(&what, "logged in");
             }
-            Came::Refused(name, why) => {
+            LoginResult::Refused(name, why) => {
                 let why = format!("{why}; pages that need it fail; retry in an hour");
                 tracing::warn!("login {name}: {why}");
                 self.context

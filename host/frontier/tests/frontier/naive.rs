@@ -67,7 +67,7 @@ pub(crate) struct Known {
     pub(crate) visits: u64,
     pub(crate) versions: u64,
     pub(crate) status: i32,
-    pub(crate) standing: LastOutcome,
+    pub(crate) last_outcome: LastOutcome,
     pub(crate) wait: Option<Duration>,
     pub(crate) kept: KeptValues,
     /// Turns in a row that failed, or were disregarded until nobody knows when.
@@ -197,9 +197,9 @@ impl Naive {
 
     /// All statistics, most of them counted anew.
     pub(crate) fn statistics(&self) -> Statistics {
-        let standing = |standing| {
+        let last_outcome = |last_outcome| {
             let all = self.uris.values();
-            all.filter(|uri| uri.standing == standing).count() as u64
+            all.filter(|uri| uri.last_outcome == last_outcome).count() as u64
         };
         let queued = self
             .uris
@@ -210,10 +210,10 @@ impl Naive {
             discovered: self.uris.len() as u64,
             queued: queued - self.busy.len() as u64,
             in_process: self.busy.len() as u64,
-            succeeded: standing(LastOutcome::Succeeded),
-            failed: standing(LastOutcome::Failed),
-            disregarded: standing(LastOutcome::Disregarded),
-            prerequisites: standing(LastOutcome::Prerequisite),
+            succeeded: last_outcome(LastOutcome::Succeeded),
+            failed: last_outcome(LastOutcome::Failed),
+            disregarded: last_outcome(LastOutcome::Disregarded),
+            prerequisites: last_outcome(LastOutcome::Prerequisite),
             ..self.counted
         }
     }
@@ -512,7 +512,7 @@ impl Naive {
                 visits: 0,
                 versions: 0,
                 status: 0,
-                standing: LastOutcome::Open,
+                last_outcome: LastOutcome::Open,
                 wait: None,
                 kept: KeptValues::default(),
                 failures: 0,
@@ -540,13 +540,13 @@ impl Naive {
                 .insert(candidate.canonical.clone(), exact.clone());
             let arrival = self.tick();
             let waits = self.config.waits;
-            let wait = whole(match one.standing {
+            let wait = whole(match one.last_outcome {
                 LastOutcome::Failed if one.status < 400 => waits.min,
                 _ => waits.max,
             });
             let uri = self.uris.get_mut(&exact).unwrap();
             uri.status = one.status;
-            uri.standing = one.standing;
+            uri.last_outcome = one.last_outcome;
             uri.place = if uri.strategy.revisits() {
                 let rank = Rank {
                     directive: Directive::Normal,
@@ -834,7 +834,7 @@ impl Naive {
             }
             Outcome::OutOfScope { status, .. } | Outcome::Disregarded { status, .. } => {
                 uri.status = *status;
-                uri.standing = LastOutcome::Disregarded;
+                uri.last_outcome = LastOutcome::Disregarded;
                 self.uris.insert(text.to_owned(), uri);
                 let known = match &outcome {
                     Outcome::Disregarded { wait, .. } => *wait,
@@ -930,7 +930,7 @@ impl Naive {
         let is_novel = matches!(visit.state, ContentState::New | ContentState::Changed);
         let mut uri = self.uris[text].clone();
         let counts = !is_prerequisite(text, &uri);
-        let is_first = uri.visits == 0 && uri.standing != LastOutcome::Succeeded;
+        let is_first = uri.visits == 0 && uri.last_outcome != LastOutcome::Succeeded;
         let queue = self.queues.get_mut(&busy.queue).unwrap();
         queue.failures = 0;
         queue.failing.clear();
@@ -980,7 +980,7 @@ impl Naive {
         uri.visits += 1;
         uri.versions += u64::from(is_novel);
         uri.status = visit.status;
-        uri.standing = match (counts, visit.status) {
+        uri.last_outcome = match (counts, visit.status) {
             (false, _) => LastOutcome::Prerequisite,
             (true, 400..600) => LastOutcome::Failed,
             (true, _) => LastOutcome::Succeeded,
@@ -1086,7 +1086,7 @@ impl Naive {
     fn fail(&mut self, busy: &Busy, status: i32, now: i64) -> Option<Timestamp> {
         let uri = self.uris.get_mut(&busy.text).unwrap();
         uri.status = status;
-        uri.standing = LastOutcome::Failed;
+        uri.last_outcome = LastOutcome::Failed;
         uri.deferrals = 0;
         let cost = match is_prerequisite(&busy.text, uri) {
             true => 0,

@@ -93,11 +93,11 @@ impl StateSelector {
             StateSelector::Done => record.place == UriState::Done,
             StateSelector::Deleted => record.place == UriState::Deleted,
             StateSelector::Faded => record.place == UriState::Faded,
-            StateSelector::Open => record.standing == LastOutcome::Open,
-            StateSelector::Succeeded => record.standing == LastOutcome::Succeeded,
-            StateSelector::Failed => record.standing == LastOutcome::Failed,
-            StateSelector::Disregarded => record.standing == LastOutcome::Disregarded,
-            StateSelector::Prerequisite => record.standing == LastOutcome::Prerequisite,
+            StateSelector::Open => record.last_outcome == LastOutcome::Open,
+            StateSelector::Succeeded => record.last_outcome == LastOutcome::Succeeded,
+            StateSelector::Failed => record.last_outcome == LastOutcome::Failed,
+            StateSelector::Disregarded => record.last_outcome == LastOutcome::Disregarded,
+            StateSelector::Prerequisite => record.last_outcome == LastOutcome::Prerequisite,
         }
     }
 }

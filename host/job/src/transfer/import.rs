@@ -288,7 +288,7 @@ fn include(
 fn known(candidate: Candidate, finish: Finish, now: Timestamp) -> ImportedUri {
     ImportedUri {
         candidate,
-        standing: finish.standing,
+        last_outcome: finish.last_outcome,
         status: finish.status.unwrap_or_default(),
         at: finish.at.unwrap_or(now),
         media_type: finish.media_type,
@@ -546,7 +546,7 @@ Fd http://a.org/y
                 .map(|visit| (visit.at, visit.status, visit.size))
                 .collect();
             (
-                record.standing,
+                record.last_outcome,
                 record.media_type,
                 record.digests.payload,
                 history,
