@@ -360,7 +360,7 @@ impl<'a> Session<'a> {
         config.alpn_protocols.clear();
         let connector = TlsConnector::from(std::sync::Arc::new(config));
         let limit = self.parts.config.connect_timeout;
-        let Stream { socket, seat } = stream;
+        let Stream { socket, guard } = stream;
         let Socket::Plain(tcp) = socket else {
             return Err(failed("TLS has begun already".to_owned()).into());
         };
@@ -371,7 +371,7 @@ impl<'a> Session<'a> {
             Ok(Ok(session)) => {
                 let info = self.parts.tls.info(session.get_ref().1, &name);
                 let socket = Socket::Tls(Box::new(session));
-                Ok((Stream { socket, seat }, info))
+                Ok((Stream { socket, guard }, info))
             }
             Ok(Err(error)) => Err(failed(error.to_string()).into()),
             Err(_) => Err(FetchFailure::Timeout {

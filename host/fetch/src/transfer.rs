@@ -21,7 +21,7 @@ use crate::parts::Parts;
 use crate::recording_stream::{ExchangeProgress, Hold, ServerTime};
 use crate::scratch::{Claim, NoRoom};
 use crate::spool::{Spool, SpoolWriter};
-use crate::stream::{Connection, Server, Speaks, Stream};
+use crate::stream::{Connection, ConnectionProtocol, Server, Stream};
 use crate::wire::Clock;
 
 /// Longest line of a conversation. RFC 959 has no limit; servers send welcome texts of a few kilobytes.
@@ -82,16 +82,16 @@ pub(crate) async fn connect(
     clock: &Clock,
 ) -> Result<Connection, FetchFailure> {
     let addresses = candidates(parts, server, addresses)?;
-    dial(parts, server, &addresses, Speaks::Other, clock).await
+    dial(parts, server, &addresses, ConnectionProtocol::Other, clock).await
 }
 
 /// Waits until all exchanges together may read more. The right to read is not kept while the crawl waits for the server.
-async fn turn(parts: &Parts, clock: &Clock) -> Result<(), TruncationCause> {
+async fn read_permit(parts: &Parts, clock: &Clock) -> Result<(), TruncationCause> {
     if parts.throttle.is_free() {
         return Ok(());
     }
     tokio::select! {
-        _turn = parts.throttle.clone().turn() => Ok(()),
+        _permit = parts.throttle.clone().read_permit() => Ok(()),
         () = tokio::time::sleep_until(clock.deadline) => Err(TruncationCause::Time),
         () = parts.cut.happens() => Err(TruncationCause::Stop),
     }
@@ -322,7 +322,7 @@ impl Content {
     /// Waits until more may be read and recorded.
     async fn may_read(&self, parts: &Parts, clock: &Clock) -> Result<(), TruncationCause> {
         self.room(parts, clock).await?;
-        turn(parts, clock).await
+        read_permit(parts, clock).await
     }
 
     /// Waits until as many bytes as one read takes may be recorded.

@@ -142,7 +142,7 @@ pub enum LoginNeed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RobotsAnswer {
     /// HTTP status, or a negative fetch status, and the body.
-    Came(i32, Vec<u8>),
+    Received(i32, Vec<u8>),
     /// A redirect leads to a server that is busy for longer than this.
     Busy(Duration),
 }

@@ -450,7 +450,7 @@ impl CrawlVisit<'_> {
                 let records = records::of_exchange(robots, &exchange, &form, &about);
                 context.archive(records::in_passing(records, page)).await?;
                 match self.follow_robots(&exchange).await? {
-                    RobotsAnswer::Came(status, body) => (status, body),
+                    RobotsAnswer::Received(status, body) => (status, body),
                     RobotsAnswer::Busy(_) => (status::ROBOTS_FAILED, Vec::new()),
                 }
             }

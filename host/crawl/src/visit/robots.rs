@@ -81,7 +81,7 @@ impl CrawlVisit<'_> {
             at = target;
         }
         let (status, body) = answer;
-        Ok(RobotsAnswer::Came(status, body))
+        Ok(RobotsAnswer::Received(status, body))
     }
 
     /// Waits until the queue of a URI that is fetched in passing may be asked, and takes its turn. False if that takes too

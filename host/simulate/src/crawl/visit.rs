@@ -142,7 +142,7 @@ impl Driver for SimulatedVisit<'_> {
         exchange: &Arc<Exchange>,
     ) -> Result<RobotsAnswer, SimulationError> {
         let (status, body) = answer_of(exchange);
-        Ok(RobotsAnswer::Came(status, body))
+        Ok(RobotsAnswer::Received(status, body))
     }
 
     fn set_crawl_delay(&self, delay: Option<Duration>) -> Result<(), SimulationError> {
