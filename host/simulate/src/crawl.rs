@@ -29,7 +29,7 @@ use opilio_profile::Profile;
 use opilio_sandbox::{Engine, EngineConfig};
 use opilio_uri::{HopPath, Uri};
 use opilio_visit::budget::Budget;
-use opilio_visit::evaluation::OddWait;
+use opilio_visit::evaluation::WaitCorrection;
 use opilio_visit::plugin_view::PluginMemory;
 use opilio_visit::precedence::QueueRanks;
 use opilio_visit::synthetic::{exchange, head};
@@ -117,7 +117,7 @@ pub struct VisitEnd {
     /// `true` if a wait evaluator answered.
     pub answered: bool,
     /// The corrections of its answer.
-    pub odd: Vec<OddWait>,
+    pub corrections: Vec<WaitCorrection>,
     /// The time until the next visit.
     pub wait: Option<Duration>,
     /// The kind of end.

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use opilio_crawl::CrawlError;
 use opilio_frontier::{ContentState, Issue, Next};
 use opilio_profile::{Politeness, Profile};
-use opilio_visit::evaluation::OddWait;
+use opilio_visit::evaluation::WaitCorrection;
 
 use crate::crawl::{EndKind, PageRequest, ServerAnswer, SimulatedCrawl, VisitEnd, VisitStart};
 use crate::measure::Sums;
@@ -378,11 +378,11 @@ impl Run {
             self.waits.insert(id, wait);
         }
         self.visits.waits += u64::from(came.answered);
-        for odd in &came.odd {
-            let count = match odd {
-                OddWait::Zero | OddWait::TooShort => &mut self.visits.too_short,
-                OddWait::TooLong => &mut self.visits.too_long,
-                OddWait::Oscillating => &mut self.visits.oscillating,
+        for correction in &came.corrections {
+            let count = match correction {
+                WaitCorrection::Zero | WaitCorrection::TooShort => &mut self.visits.too_short,
+                WaitCorrection::TooLong => &mut self.visits.too_long,
+                WaitCorrection::Oscillating => &mut self.visits.oscillating,
             };
             *count += 1;
         }

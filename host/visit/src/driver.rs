@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::archiving::{PendingCapture, StoredCapture};
 use crate::capture::{CaptureForm, EarlierCapture};
-use crate::evaluation::OddWait;
+use crate::evaluation::WaitCorrection;
 use crate::extraction::{FoundLink, RefusedLink};
 use crate::pipeline::LogEntry;
 use crate::reading::{Reading, ReadingTask};
@@ -323,7 +323,7 @@ pub trait Driver {
     fn promised(&self, wait: Duration, is_visit: bool) -> Result<(), Self::Error>;
 
     /// A wait evaluator was asked: whether it answered, and what the answer was corrected for.
-    fn wait_answered(&self, _answered: bool, _odd: &[OddWait]) {}
+    fn wait_answered(&self, _answered: bool, _corrections: &[WaitCorrection]) {}
 
     /// The response belongs to a login, and its visit is over.
     fn login_came(

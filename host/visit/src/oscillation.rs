@@ -15,7 +15,7 @@ const FACTOR: f64 = 4.0;
 const IN_A_ROW: u32 = 3;
 
 /// A wait that does not oscillate.
-pub(crate) struct HeldWait {
+pub(crate) struct DampedWait {
     /// The wait.
     pub(crate) wait: Duration,
     /// `true` if the evaluator's answer oscillates.
@@ -32,7 +32,7 @@ pub(crate) fn hold(
     before: Option<Oscillation>,
     state: ContentState,
     answer: Duration,
-) -> HeldWait {
+) -> DampedWait {
     let seconds = |wait: Duration| wait.as_secs_f64().max(1e-3);
     // If the state differs, a different answer is legitimate.
     let last = last.filter(|(found, _)| *found == state);
@@ -58,7 +58,7 @@ pub(crate) fn hold(
         }
         _ => answer,
     };
-    HeldWait {
+    DampedWait {
         wait,
         oscillates,
         oscillation,

@@ -83,8 +83,8 @@ pub(crate) async fn wait<D: Driver>(
     let answer = driver.run(Lane::Header, ask).await?;
     driver.failed(&answer.failures)?;
     let settled = answer.settle(record, visit.state, &settings.revisit);
-    driver.wait_answered(answer.wait.is_some(), &settled.odd);
-    answer.note_odd(settled.odd);
+    driver.wait_answered(answer.wait.is_some(), &settled.corrections);
+    answer.note_corrections(settled.corrections);
     driver.promised(settled.until_next, true)?;
     Ok(Some(Waits {
         until_next: settled.until_next,

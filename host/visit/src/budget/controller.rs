@@ -90,7 +90,7 @@ pub(crate) struct Controller {
 
 /// The visit that one document asks for, after it was visited or reconsidered.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Promise {
+pub(crate) struct RequestedVisit {
     pub(crate) now: f64,
     /// Time of the previous visit, and the wait that it got then; none at the first visit.
     pub(crate) before: Option<(f64, f64)>,
@@ -142,15 +142,15 @@ impl Controller {
         (known - self.documents).max(0.0) * each
     }
 
-    /// Counts a promise and moves the price. `known` is the number of documents, `available` the visits a day. If `available` is
+    /// Counts a requested visit and moves the price. `known` is the number of documents, `available` the visits a day. If `available` is
     /// none, as many visits are available as can be made, which shows once documents are late.
-    pub(crate) fn step(&mut self, promise: Promise, known: f64, available: Option<f64>) {
-        let Promise {
+    pub(crate) fn step(&mut self, requested: RequestedVisit, known: f64, available: Option<f64>) {
+        let RequestedVisit {
             now,
             before,
             wait,
             delay,
-        } = promise;
+        } = requested;
         // Promises from before this began were never counted.
         let before = before.filter(|(at, _)| *at >= self.began);
         let before = before.map(|(_, wait)| wait);
@@ -334,13 +334,13 @@ mod tests {
             };
             let wait = 2.0 * controller.price().sqrt() * (0.5 + one as f64 / documents as f64);
             let wait = wait.clamp(0.01, 60.0);
-            let promise = Promise {
+            let requested = RequestedVisit {
                 now,
                 before: before[one],
                 wait,
                 delay: Some(delay),
             };
-            controller.step(promise, documents as f64, budget);
+            controller.step(requested, documents as f64, budget);
             before[one] = Some((now, wait));
             due[at] = (now + wait, one);
             if now > days * 2.0 / 3.0 {
@@ -381,13 +381,13 @@ mod tests {
         let mut controller = Controller::new(1.0, 0.0);
         let mut think = |days: std::ops::Range<usize>, before, delay, available| {
             for day in days {
-                let promise = Promise {
+                let requested = RequestedVisit {
                     now: day as f64,
                     before,
                     wait: 300.0,
                     delay,
                 };
-                controller.step(promise, 100.0, Some(available));
+                controller.step(requested, 100.0, Some(available));
             }
             controller.price()
         };
@@ -419,13 +419,13 @@ mod tests {
             };
             let at = now as f64 / 1440.0;
             let delay = before[one].map_or(0.0, |_| (now - was_due) as f64 / 1440.0);
-            let promise = Promise {
+            let requested = RequestedVisit {
                 now: at,
                 before: before[one],
                 wait,
                 delay: Some(delay),
             };
-            controller.step(promise, 1020.0, Some(100.0));
+            controller.step(requested, 1020.0, Some(100.0));
             dearest = dearest.max(controller.price());
             before[one] = Some((at, wait));
             due.push(Reverse((now + (wait * 1440.0) as u64, one)));
@@ -436,13 +436,13 @@ mod tests {
     #[test]
     fn a_price_is_read_as_it_was_written() {
         let mut controller = Controller::new(0.25, 20_000.5);
-        let promise = Promise {
+        let requested = RequestedVisit {
             now: 20_001.0,
             before: None,
             wait: 3.5,
             delay: Some(0.0),
         };
-        controller.step(promise, 10.0, Some(2.0));
+        controller.step(requested, 10.0, Some(2.0));
         let read = Controller::read(&controller.written()).unwrap();
         assert_eq!(read.written(), controller.written());
         assert!((read.price() - controller.price()).abs() < 1e-12);
