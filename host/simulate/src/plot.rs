@@ -4,7 +4,7 @@
 mod canvas;
 mod chart;
 
-use crate::report::{Report, WaitOfPage};
+use crate::report::{PageWait, Report};
 use canvas::{Canvas, Mark, Paint};
 use chart::{Axis, Chart, Line, Look};
 
@@ -77,7 +77,7 @@ struct Courses {
 struct Waits<'r> {
     note: String,
     names: Vec<String>,
-    pages: Vec<&'r [WaitOfPage]>,
+    pages: Vec<&'r [PageWait]>,
 }
 
 fn freshness(drawn: &Courses) -> Canvas {
@@ -397,7 +397,7 @@ fn mark(index: usize) -> Mark {
 mod tests {
     use super::*;
 
-    const PAGE: WaitOfPage = WaitOfPage {
+    const PAGE: PageWait = PageWait {
         rate: 1.0,
         wait: 7.0,
         best: Some(1.0),
@@ -417,7 +417,7 @@ mod tests {
         }
     }
 
-    fn waits_of(pages: &[&[WaitOfPage]]) -> String {
+    fn waits_of(pages: &[&[PageWait]]) -> String {
         let drawn = Waits {
             note: "scenario x, seed 1".into(),
             names: (0..pages.len())
@@ -500,7 +500,7 @@ mod tests {
 
     #[test]
     fn an_empty_drawing_says_why() {
-        let never = WaitOfPage {
+        let never = PageWait {
             rate: 0.0,
             best: None,
             ..PAGE
@@ -532,7 +532,7 @@ mod tests {
         let run = svg.find("fill=\"#0072b2\"");
         assert!(reference.is_some() && reference < run, "{svg}");
         assert!(svg.contains(">best waits for freshness (oracle)<"), "{svg}");
-        let given_up = WaitOfPage { best: None, ..PAGE };
+        let given_up = PageWait { best: None, ..PAGE };
         let svg = waits_of(&[&[given_up]]);
         assert!(!svg.contains("best waits"), "{svg}");
     }

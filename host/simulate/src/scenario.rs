@@ -137,7 +137,7 @@ pub struct Recurrence {
     pub length: f64,
 }
 
-/// Honesty of a list that sites publish.
+/// The accuracy of a list that sites publish.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lists {
@@ -173,14 +173,14 @@ pub struct PageKind {
     /// Share of pages with a box of random words that has no markup of its own.
     pub noise: f64,
     /// Share with an entity tag that changes with the content, and share with one that never changes.
-    pub etag: Honesty,
+    pub etag: HeaderAccuracy,
     /// The same shares for `Last-Modified`.
-    pub last_modified: Honesty,
+    pub last_modified: HeaderAccuracy,
 }
 
 /// The shares of pages on which a header is right, and on which it is wrong. On the others it is missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Honesty {
+pub struct HeaderAccuracy {
     /// It changes when the content does.
     pub honest: f64,
     /// It never changes.

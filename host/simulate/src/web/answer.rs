@@ -11,7 +11,7 @@ use rand::Rng;
 
 use crate::crawl::ServerAnswer;
 
-use super::{Header, PageId, Place, Web, purpose};
+use super::{Header, PageId, UriTarget, Web, purpose};
 use crate::process::{DAY, is_burst, stream, uniform};
 use crate::scenario::{Lists, Recurrence};
 
@@ -33,12 +33,12 @@ pub(crate) struct Served {
     pub(crate) took: Duration,
     /// The version that was sent, or that a 304 refers to.
     pub(crate) version: u64,
-    pub(crate) of_page: OfPage,
+    pub(crate) page_answer: PageAnswer,
 }
 
 /// The form in which a page was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OfPage {
+pub(crate) enum PageAnswer {
     /// With a body, or the target is not a page.
     Whole,
     /// 304: it has not been modified.
@@ -56,7 +56,7 @@ impl Web {
                 answer: ServerAnswer::Failure,
                 took: Duration::from_secs(20),
                 version: 0,
-                of_page: OfPage::Whole,
+                page_answer: PageAnswer::Whole,
             };
         };
         self.sites[site].requests += 1;
@@ -66,7 +66,7 @@ impl Web {
         // Between half and one and a half times the mean.
         let took = group.response.mul_f64(0.5 + uniform(&mut random));
         let fails = uniform(&mut random) < group.failures;
-        if let Place::Page(id) = place {
+        if let UriTarget::Page(id) = place {
             self.visited(id, now);
         }
         let response = |status, media_type: &str, content: String| {
@@ -80,23 +80,23 @@ impl Web {
                 },
                 took,
                 version: 0,
-                of_page: OfPage::Whole,
+                page_answer: PageAnswer::Whole,
             }
         };
         if fails {
             return response(503, "text/plain", String::new());
         }
         match place {
-            Place::Page(id) => self.serve_page(id, asked, now, took, &mut random),
-            Place::Robots => {
+            UriTarget::Page(id) => self.serve_page(id, asked, now, took, &mut random),
+            UriTarget::Robots => {
                 let rules = self.robots(site, now);
                 response(200, "text/plain", rules)
             }
-            Place::Feed if self.groups[self.sites[site].group].feed != Lists::None => {
+            UriTarget::Feed if self.groups[self.sites[site].group].feed != Lists::None => {
                 let feed = self.feed(site, now);
                 response(200, "application/rss+xml", feed)
             }
-            Place::Sitemap if self.groups[self.sites[site].group].sitemap != Lists::None => {
+            UriTarget::Sitemap if self.groups[self.sites[site].group].sitemap != Lists::None => {
                 let map = self.sitemap(site, now);
                 response(200, "application/xml", map)
             }
@@ -141,7 +141,7 @@ impl Web {
             },
             took,
             version: u64::MAX,
-            of_page: OfPage::Gone,
+            page_answer: PageAnswer::Gone,
         };
         if now < page.born || now >= page.dies {
             return gone(404);
@@ -184,7 +184,7 @@ impl Web {
                 },
                 took,
                 version,
-                of_page: OfPage::NotModified,
+                page_answer: PageAnswer::NotModified,
             };
         }
         let media_type = match page.kind {
@@ -206,7 +206,7 @@ impl Web {
             },
             took,
             version,
-            of_page: OfPage::Whole,
+            page_answer: PageAnswer::Whole,
         }
     }
 
