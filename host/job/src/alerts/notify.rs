@@ -68,7 +68,7 @@ pub struct Notifier {
 }
 
 /// Destinations of a job's notices.
-pub(super) struct Way {
+pub(super) struct Destinations {
     webhook: Option<(reqwest::Client, String)>,
     command: Vec<String>,
     command_timeout: Duration,
@@ -81,14 +81,17 @@ impl Notifier {
         let job = job.to_owned();
         let (notices, mut waiting) = mpsc::channel::<(Notice, Alerts)>(WAITING_MAX);
         let sending = tokio::spawn(async move {
-            let mut last: Option<(Alerts, Option<Way>)> = None;
+            let mut last: Option<(Alerts, Option<Destinations>)> = None;
             while let Some((notice, settings)) = waiting.recv().await {
                 let known = last.take().filter(|(known, _)| *known == settings);
-                let way = known.map_or_else(|| Way::of(&settings, &job), |(_, way)| way);
-                if let Some(way) = &way {
-                    way.send(&notice).await;
+                let destinations = known.map_or_else(
+                    || Destinations::of(&settings, &job),
+                    |(_, destinations)| destinations,
+                );
+                if let Some(destinations) = &destinations {
+                    destinations.send(&notice).await;
                 }
-                last = Some((settings, way));
+                last = Some((settings, destinations));
             }
         });
         Notifier { notices, sending }
@@ -118,9 +121,9 @@ impl Notifier {
     }
 }
 
-impl Way {
+impl Destinations {
     /// Returns the destinations; none if the settings have no destination.
-    pub(super) fn of(settings: &Alerts, job: &Path) -> Option<Way> {
+    pub(super) fn of(settings: &Alerts, job: &Path) -> Option<Destinations> {
         if settings.webhook.is_none() && settings.command.is_empty() {
             return None;
         }
@@ -131,7 +134,7 @@ impl Way {
             });
             Some((client.ok()?, address))
         });
-        Some(Way {
+        Some(Destinations {
             webhook,
             command: settings.command.clone(),
             command_timeout: settings.command_timeout,
