@@ -27,7 +27,7 @@ use crate::overview::{JobState, Jobs, KnownJob, Watcher, is_disk_low};
 use crate::process::{self, Alive};
 use crate::share::Shares;
 use crate::window;
-use sharing::Deaf;
+use sharing::ShareFailure;
 
 /// Time between two looks at all jobs.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -51,7 +51,7 @@ pub(crate) struct Supervisor {
     processes: HashMap<String, Process>,
     shares: Shares,
     /// Jobs that could not be given their share, for which that was logged.
-    deaf: HashMap<String, Deaf>,
+    share_failures: HashMap<String, ShareFailure>,
     /// `true` if the disk is too full to begin jobs, which was logged.
     is_disk_low: bool,
     handled: HandledOccurrences,
@@ -144,7 +144,7 @@ impl Supervisor {
             ),
             processes: HashMap::new(),
             shares: Shares::new(&daemon.config.limits),
-            deaf: HashMap::new(),
+            share_failures: HashMap::new(),
             is_disk_low: false,
             hindered: HashMap::new(),
             handled: HandledOccurrences::read(&daemon.config.own().join("calendar.json"))?,

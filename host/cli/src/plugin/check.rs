@@ -9,7 +9,7 @@ use indicatif::HumanBytes;
 use opilio_sandbox::{CONTRACT, CaseFile, Description, Examiner, PluginConfig, Start};
 use serde_json::{Value, json};
 
-use super::component_parts::Anatomy;
+use super::component_parts::ComponentInterfaces;
 use super::settings_table::{open_objects, settings};
 use super::workbench::{Subject, Workbench, as_in_a_crawl, complete};
 use super::{count, say, table};
@@ -76,9 +76,9 @@ impl Findings {
 /// Runs the command.
 pub(super) fn run(args: &CheckArgs) -> Result<u8> {
     let subject = Workbench::new()?.load(&args.component)?;
-    let anatomy = Anatomy::of(&subject.bytes)?;
+    let interfaces = ComponentInterfaces::of(&subject.bytes)?;
     let mut findings = Findings::default();
-    check_component(&subject, &anatomy, &mut findings);
+    check_component(&subject, &interfaces, &mut findings);
     for description in subject.plugins() {
         check_schema(description, &mut findings);
         check_start(&subject, description, &mut findings);
@@ -93,8 +93,8 @@ pub(super) fn run(args: &CheckArgs) -> Result<u8> {
     Ok(if failed { exit::FAILED } else { exit::OK })
 }
 
-fn check_component(subject: &Subject, anatomy: &Anatomy, findings: &mut Findings) {
-    match anatomy.contract() {
+fn check_component(subject: &Subject, interfaces: &ComponentInterfaces, findings: &mut Findings) {
+    match interfaces.contract() {
         Some(CONTRACT) => findings.add(Weight::Good, "contract", CONTRACT),
         other => {
             let version = other.unwrap_or("none");
@@ -104,7 +104,7 @@ fn check_component(subject: &Subject, anatomy: &Anatomy, findings: &mut Findings
             findings.add(Weight::Note, "contract", said);
         }
     }
-    let foreign: Vec<&str> = anatomy.foreign().collect();
+    let foreign: Vec<&str> = interfaces.foreign().collect();
     match foreign.is_empty() {
         true => findings.add(Weight::Good, "imports", "only those of the contract"),
         // The sandbox has accepted the component, so these imports are provided without effect.

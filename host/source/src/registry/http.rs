@@ -442,8 +442,8 @@ fn follow(attempt: redirect::Attempt<'_>, near: Near) -> redirect::Action {
     } else if from_https && attempt.url().scheme() != "https" {
         attempt.error("a redirect leads from HTTPS to plain HTTP")
     } else if let Err(class) = near.check(attempt.url()) {
-        let answer = sends_to(attempt.url(), class);
-        attempt.error(answer)
+        let problem = sends_to(attempt.url(), class);
+        attempt.error(problem)
     } else {
         attempt.follow()
     }
