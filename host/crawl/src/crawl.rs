@@ -95,7 +95,7 @@ pub struct Crawl {
     began: Instant,
     /// The frontier's statistics at the start. Limits count from there.
     baseline: Statistics,
-    course: Arc<Mutex<ProcessRecord>>,
+    process_record: Arc<Mutex<ProcessRecord>>,
 }
 
 /// Shows a crawl while it runs. Clones show the same crawl.

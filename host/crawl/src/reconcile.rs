@@ -440,12 +440,12 @@ pub(crate) fn suspects(
     config: &WriterConfig,
 ) -> Result<Vec<PathBuf>, opilio_archive::WriteError> {
     let mut suspects: Vec<PathBuf> = repaired.collect();
-    let in_order = |course: &ProcessRecord| {
-        let ended = course.ended.as_ref();
+    let in_order = |process_record: &ProcessRecord| {
+        let ended = process_record.ended.as_ref();
         ended.is_some_and(|ended| ended.how != ProcessEndKind::Halted)
     };
-    if let Some(course) = before.filter(|course| !in_order(course)) {
-        let since = SystemTime::from(course.at - LATE);
+    if let Some(process_record) = before.filter(|process_record| !in_order(process_record)) {
+        let since = SystemTime::from(process_record.at - LATE);
         for (file, _) in archives(config)? {
             let modified = fs::metadata(&file).and_then(|file| file.modified());
             if modified.is_ok_and(|modified| modified >= since) {

@@ -343,8 +343,9 @@ pub fn is_job(directory: &Path) -> bool {
 
 /// Refuses to start a job from nothing that has crawled before: a disk may be missing.
 fn must_have_state(directory: &Path) -> Result<(), JobError> {
-    let course = ProcessRecord::read(directory).ok().flatten();
-    let has_crawled = course.is_some_and(|course| course.statistics.discovered > 0);
+    let process_record = ProcessRecord::read(directory).ok().flatten();
+    let has_crawled =
+        process_record.is_some_and(|process_record| process_record.statistics.discovered > 0);
     let state = directory.join("state");
     let is_gone = || fs::read_dir(&state).map_or(true, |mut entries| entries.next().is_none());
     match has_crawled && is_gone() {
