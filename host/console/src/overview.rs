@@ -302,7 +302,7 @@ impl JobFiles {
             let may_change = stamps[at].is_some_and(|stamp| !stamp.is_settled);
             may_change || stamps[at] != self.stamps[at]
         };
-        let [of_job, of_course, of_orders] = &mut self.problems;
+        let [of_job, of_process, of_orders] = &mut self.problems;
         if is_old(0) {
             *of_job = None;
             self.made = made(directory)
@@ -310,9 +310,9 @@ impl JobFiles {
                 .ok();
         }
         if is_old(1) {
-            *of_course = None;
+            *of_process = None;
             self.process_record = ProcessRecord::read(directory).unwrap_or_else(|source| {
-                *of_course = Some(format!(
+                *of_process = Some(format!(
                     "course.json is damaged: {source}; remove it, then resume the job"
                 ));
                 None

@@ -9,7 +9,7 @@ use wasmtime::component::InstancePre;
 
 use crate::Description;
 use crate::cache::{Cache, Key};
-use crate::call::{CallState, Callee, DESCRIBE, Occasion, Problem, call};
+use crate::call::{CallState, CallTarget, Callee, DESCRIBE, Problem, call};
 use crate::compiler::{Refusal, Task};
 use crate::configure::{self, ConfigureError, PluginConfig};
 use crate::contract::{self, Contract, Exported};
@@ -419,11 +419,11 @@ fn describe(
     program: &Program,
     origin: &str,
 ) -> Result<Vec<Description>, LoadError> {
-    let occasion = Occasion {
+    let target = CallTarget {
         callee: Callee::unready(origin, None, Limits::default()),
         uri: DESCRIBE.into(),
     };
-    let (answer, _) = call(shared, &program.instance, &occasion, |store, instance| {
+    let (answer, _) = call(shared, &program.instance, &target, |store, instance| {
         if let Err(error) = program.exports.check_types(store, &instance) {
             return Ok(Err(format!("{error:#}")));
         }
