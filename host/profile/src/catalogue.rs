@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use serde_json::{Map, Value};
 
 use crate::diagnostic::{Diagnostic, Level};
-use crate::document::{Document, Spot, child, dotted};
+use crate::document::{Document, KeyOrValue, child, dotted};
 use crate::explain::{Origin, leaves, origin};
 use crate::file::ProfileFile;
 use crate::profile::Profile;
@@ -153,7 +153,7 @@ pub fn fault_in(
     let (document, _) = Document::parse(file, text);
     Diagnostic {
         suggestion,
-        ..document.fault(pointer, Spot::Key, Level::Error, problem)
+        ..document.fault(pointer, KeyOrValue::Key, Level::Error, problem)
     }
 }
 

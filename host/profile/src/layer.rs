@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::builtin_profiles;
 use crate::check::{nearest, quote};
 use crate::diagnostic::{Diagnostic, Diagnostics, Level};
-use crate::document::{Document, Spot, child};
+use crate::document::{Document, KeyOrValue, child};
 use crate::stack_edit;
 
 /// Most layers, and deepest chain of profiles that extend each other.
@@ -136,7 +136,7 @@ impl Followed {
         };
         for (pointer, name) in named {
             let mut refuse = |problem: String, suggestion: Option<String>| {
-                let mut fault = document.fault(&pointer, Spot::Value, Level::Error, problem);
+                let mut fault = document.fault(&pointer, KeyOrValue::Value, Level::Error, problem);
                 fault.suggestion = suggestion;
                 self.faults.push(fault);
             };
@@ -288,7 +288,9 @@ impl Merging<'_> {
                 for (name, within) in stack_edit::missing_anchors(&before, said) {
                     let at = format!("{pointer}/{within}");
                     let problem = format!("{} is not in {stage}", quote(&name));
-                    let fault = self.upper.fault(&at, Spot::Key, Level::Error, problem);
+                    let fault = self
+                        .upper
+                        .fault(&at, KeyOrValue::Key, Level::Error, problem);
                     self.faults.push(fault);
                 }
                 self.lower.forget_places(pointer, known);

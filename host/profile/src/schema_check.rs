@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::check::{nearest, quote};
 use crate::diagnostic::{Diagnostic, Diagnostics, FAULTS_MAX, Level};
-use crate::document::{Document, Spot, child, dotted, parent};
+use crate::document::{Document, KeyOrValue, child, dotted, parent};
 
 /// Keys of earlier versions, their replacements, and what to write.
 const WITHDRAWN: [(&str, &str, &str); 1] = [(
@@ -100,11 +100,13 @@ impl<'s> Shape<'s> {
         let pointer = error.instance_path().as_str().to_owned();
         let node = self.node(error);
         let found: &Value = error.instance();
-        let mut add = |pointer: &str, spot: Spot, problem: String, suggestion: Option<String>| {
-            let mut fault = document.fault(&format!("{at}{pointer}"), spot, Level::Error, problem);
-            fault.suggestion = suggestion;
-            faults.push(fault);
-        };
+        let mut add =
+            |pointer: &str, part: KeyOrValue, problem: String, suggestion: Option<String>| {
+                let mut fault =
+                    document.fault(&format!("{at}{pointer}"), part, Level::Error, problem);
+                fault.suggestion = suggestion;
+                faults.push(fault);
+            };
         match error.kind() {
             // The kind is right: the reader of units reports the error.
             _ if unit(error).is_some_and(|unit| unit.is_of_its_kind) => {}
@@ -130,7 +132,7 @@ impl<'s> Shape<'s> {
                     let name = document.written_name(&format!("{at}{pointer}"));
                     add(
                         &pointer,
-                        Spot::Key,
+                        KeyOrValue::Key,
                         format!("unknown key {}", quote(&name)),
                         Some(self.known_keys(
                             node,
@@ -158,7 +160,7 @@ impl<'s> Shape<'s> {
                 let suggestion = example.map(|example| format!("write {name}{equals}{example}"));
                 add(
                     &pointer,
-                    Spot::Key,
+                    KeyOrValue::Key,
                     format!("missing key {}", quote(&name)),
                     suggestion,
                 );
@@ -180,7 +182,7 @@ impl<'s> Shape<'s> {
                     }
                     _ => self.example(node).map(|example| format!("as in {example}")),
                 });
-                add(&pointer, Spot::Value, problem, suggestion);
+                add(&pointer, KeyOrValue::Value, problem, suggestion);
                 repairs.push(Repair::fit(pointer, self.neutral(node)));
             }
             kind => {
@@ -235,7 +237,7 @@ impl<'s> Shape<'s> {
                     Some(first) => Value::String(first.trim_matches('"').to_owned()),
                     None => self.neutral(node),
                 };
-                add(&pointer, Spot::Value, problem, suggestion);
+                add(&pointer, KeyOrValue::Value, problem, suggestion);
                 repairs.push(Repair::fit(pointer, neutral));
             }
         }
@@ -755,5 +757,5 @@ pub(crate) fn broken_schema(
         "plugin {} describes its settings by a schema that cannot be used: {problem}",
         quote(name)
     );
-    document.fault(pointer, Spot::Value, Level::Error, problem)
+    document.fault(pointer, KeyOrValue::Value, Level::Error, problem)
 }

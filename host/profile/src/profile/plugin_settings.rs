@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::Profile;
 use crate::check::{nearest, quote};
 use crate::diagnostic::{Diagnostic, Diagnostics, Level};
-use crate::document::{Spot, child, dotted};
+use crate::document::{KeyOrValue, child, dotted};
 use crate::overrides;
 use crate::schema_check::{Shape, broken_schema};
 use crate::stacks::Stage;
@@ -129,7 +129,9 @@ impl Profile {
                 dotted(&pointer)
             );
             let at = format!("{at}{pointer}");
-            let mut fault = self.document.fault(&at, Spot::Key, Level::Error, problem);
+            let mut fault = self
+                .document
+                .fault(&at, KeyOrValue::Key, Level::Error, problem);
             fault.suggestion = Some(match others.as_slice() {
                 [] => "give the plugin a second table under [plugins] and override the stack"
                     .to_owned(),
@@ -201,9 +203,9 @@ impl Profile {
     /// `/plugins/html/settings/patterns/0`), or at its nearest written parent.
     pub fn fault_at(&self, pointer: &str, problem: impl Into<String>) -> Diagnostic {
         let present = self.present(pointer);
-        let mut fault = self
-            .document
-            .fault(&present, Spot::Value, Level::Error, problem.into());
+        let mut fault =
+            self.document
+                .fault(&present, KeyOrValue::Value, Level::Error, problem.into());
         pointer.clone_into(&mut fault.pointer);
         fault
     }
