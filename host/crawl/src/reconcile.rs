@@ -234,7 +234,7 @@ pub fn oldest_line(directory: &Path) -> io::Result<Option<Timestamp>> {
 }
 
 /// Archive files in which captures may have no line.
-pub(crate) struct Unlogged<'u> {
+pub(crate) struct UnloggedCaptures<'u> {
     pub files: Vec<PathBuf>,
     /// Folder of the log.
     pub logs: &'u Path,
@@ -244,7 +244,7 @@ pub(crate) struct Unlogged<'u> {
     pub with_extra: bool,
 }
 
-impl Unlogged<'_> {
+impl UnloggedCaptures<'_> {
     /// Writes the missing lines. Returns their number.
     ///
     /// # Errors
@@ -521,7 +521,7 @@ mod tests {
 
     /// Writes the missing lines, and returns their number.
     fn complete(logs: &JobLogs, directory: &Path, files: &[PathBuf], with_extra: bool) -> usize {
-        let unlogged = Unlogged {
+        let unlogged = UnloggedCaptures {
             files: files.to_vec(),
             logs: directory,
             of_job: &|_| true,
@@ -586,7 +586,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let files = vec![archive(home.path(), &[page(at(1_000))])];
         let logs = logs(home.path());
-        let unlogged = Unlogged {
+        let unlogged = UnloggedCaptures {
             files,
             logs: home.path(),
             of_job: &|_| false,

@@ -218,7 +218,7 @@ impl Crawl {
         let directory = self.job.directory();
         let of_job = |file: &Path| file.starts_with(directory);
         let place = directory.join(&logs.directory);
-        let unlogged = reconcile::Unlogged {
+        let unlogged = reconcile::UnloggedCaptures {
             files,
             logs: &place,
             of_job: &of_job,

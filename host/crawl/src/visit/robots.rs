@@ -12,7 +12,7 @@ use opilio_visit::robots::answer_of;
 use opilio_visit::{CaptureForm, Permit, RobotsAnswer, redirect_of};
 
 use super::CrawlVisit;
-use super::look_up::LookUp;
+use super::look_up::LookUpResult;
 use crate::error::Halt;
 use crate::records::{self, About};
 
@@ -41,14 +41,14 @@ impl CrawlVisit<'_> {
                 return Ok(RobotsAnswer::Busy(TURN_PATIENCE));
             }
             let addresses = match self.addresses_now(&target).await? {
-                LookUp::Found(addresses) => addresses,
+                LookUpResult::Found(addresses) => addresses,
                 // There is no such robots.txt: the answer is that of the redirect, which excludes nothing.
-                LookUp::NoSuchHost => {
+                LookUpResult::NoSuchHost => {
                     self.give_turn_back(&target, Duration::ZERO)?;
                     break;
                 }
                 // The rules exist and are not known (RFC 9309 §2.3.1.4).
-                LookUp::Failed(status) => {
+                LookUpResult::Failed(status) => {
                     self.give_turn_back(&target, Duration::ZERO)?;
                     answer = (status, Vec::new());
                     break;
