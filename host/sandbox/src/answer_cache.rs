@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::candidates::{Candidates, Column};
 use crate::document::Document;
-use crate::kept_values::{KeptWith, Owner};
+use crate::kept_values::{KeptFor, Owner};
 use crate::plugin::Wait;
 use crate::visit::{Visit, millis};
 use crate::{Ruling, Stage};
@@ -20,9 +20,9 @@ use crate::{Ruling, Stage};
 /// counts as many. Beyond, all are forgotten.
 const HELD_MAX: usize = 1 << 18;
 
-/// Question of a plugin about its document.
+/// A field of a document that a plugin read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum DocumentQuestion {
+pub(crate) enum DocumentField {
     Uri,
     Base,
     Status,
@@ -39,9 +39,9 @@ pub(crate) enum DocumentQuestion {
     SiteValue(String),
 }
 
-/// Question of a plugin about its visit, if the answer is not new at every visit.
+/// A field of a visit that a plugin read, if it is not new at every visit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum VisitQuestion {
+pub(crate) enum VisitField {
     Candidate,
     Status,
     MediaType,
@@ -58,9 +58,9 @@ pub(crate) enum VisitQuestion {
     SiteValue(String),
 }
 
-/// Question of a plugin about its candidates.
+/// A field of the candidates that a plugin read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum CandidatesQuestion {
+pub(crate) enum CandidatesField {
     Length,
     Column(Column),
     Seeds,
@@ -70,9 +70,9 @@ pub(crate) enum CandidatesQuestion {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Question {
-    Document(DocumentQuestion),
-    Visit(VisitQuestion),
-    Candidates(CandidatesQuestion),
+    Document(DocumentField),
+    Visit(VisitField),
+    Candidates(CandidatesField),
 }
 
 /// Hash of an answer of the host, in 128 bits. Pages are made up, so nobody forges one.
@@ -138,7 +138,7 @@ impl HostAnswerHash {
     }
 }
 
-impl DocumentQuestion {
+impl DocumentField {
     fn answer_hash(&self, document: &Document, owner: Owner<'_>) -> HostAnswerHash {
         match self {
             Self::Uri => HostAnswerHash::of(document.uri()),
@@ -162,16 +162,16 @@ impl DocumentQuestion {
             Self::Text => HostAnswerHash::of(document.text()),
             Self::Note(name) => HostAnswerHash::of(document.notes().get(name)),
             Self::Attribute(name) => {
-                HostAnswerHash::of(document.kept().get(owner, KeptWith::Uri, name))
+                HostAnswerHash::of(document.kept().get(owner, KeptFor::Uri, name))
             }
             Self::SiteValue(name) => {
-                HostAnswerHash::of(document.kept().get(owner, KeptWith::Site, name))
+                HostAnswerHash::of(document.kept().get(owner, KeptFor::Site, name))
             }
         }
     }
 }
 
-impl VisitQuestion {
+impl VisitField {
     fn answer_hash(&self, visit: &Visit, owner: Owner<'_>) -> HostAnswerHash {
         match self {
             Self::Candidate => HostAnswerHash::of(&visit.candidate),
@@ -186,15 +186,13 @@ impl VisitQuestion {
             Self::Inlinks => HostAnswerHash::of(visit.inlinks),
             Self::Signals => HostAnswerHash::of(&visit.signals),
             Self::Note(name) => HostAnswerHash::of(visit.notes.get(name)),
-            Self::Attribute(name) => HostAnswerHash::of(visit.kept.get(owner, KeptWith::Uri, name)),
-            Self::SiteValue(name) => {
-                HostAnswerHash::of(visit.kept.get(owner, KeptWith::Site, name))
-            }
+            Self::Attribute(name) => HostAnswerHash::of(visit.kept.get(owner, KeptFor::Uri, name)),
+            Self::SiteValue(name) => HostAnswerHash::of(visit.kept.get(owner, KeptFor::Site, name)),
         }
     }
 }
 
-impl CandidatesQuestion {
+impl CandidatesField {
     /// Returns `true` if the answer is of URIs, hop paths and seed flags alone.
     pub(crate) fn is_of_uri(&self) -> bool {
         match self {
@@ -223,7 +221,7 @@ impl CandidatesQuestion {
 impl Trace {
     pub(crate) fn of_document(
         &mut self,
-        question: DocumentQuestion,
+        question: DocumentField,
         document: &Document,
         owner: Owner<'_>,
     ) {
@@ -231,12 +229,12 @@ impl Trace {
         self.0.push((Question::Document(question), hash));
     }
 
-    pub(crate) fn of_visit(&mut self, question: VisitQuestion, visit: &Visit, owner: Owner<'_>) {
+    pub(crate) fn of_visit(&mut self, question: VisitField, visit: &Visit, owner: Owner<'_>) {
         let hash = question.answer_hash(visit, owner);
         self.0.push((Question::Visit(question), hash));
     }
 
-    pub(crate) fn of_candidates(&mut self, question: CandidatesQuestion, candidates: &Candidates) {
+    pub(crate) fn of_candidates(&mut self, question: CandidatesField, candidates: &Candidates) {
         let hash = question.answer_hash(candidates);
         self.0.push((Question::Candidates(question), hash));
     }
@@ -381,8 +379,8 @@ mod tests {
         let remembered = Remembered::default();
         let seen = candidates(&[("https://a.example/", "L")]);
         let mut trace = Trace::default();
-        trace.of_candidates(CandidatesQuestion::Length, &seen);
-        trace.of_candidates(CandidatesQuestion::Column(Column::Uris), &seen);
+        trace.of_candidates(CandidatesField::Length, &seen);
+        trace.of_candidates(CandidatesField::Column(Column::Uris), &seen);
         remembered.remember(&(Stage::Scope, 1), trace, accepted(), 1);
 
         let recall = |stage: Stage, links: &[(&str, &str)]| {
@@ -417,7 +415,7 @@ mod tests {
         let few = candidates(&[("https://b.example/", "L")]);
         let remember = |candidates: &Candidates, answers: usize| {
             let mut trace = Trace::default();
-            trace.of_candidates(CandidatesQuestion::Column(Column::Uris), candidates);
+            trace.of_candidates(CandidatesField::Column(Column::Uris), candidates);
             remembered.remember(&(Stage::Scope, 1), trace, accepted(), answers);
         };
         let is_known = |candidates: &Candidates| {

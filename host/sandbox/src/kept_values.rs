@@ -36,12 +36,12 @@ pub struct KeptChanges {
 
 /// A kept value belongs to the URI of a visit or to its site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum KeptWith {
+pub(crate) enum KeptFor {
     Uri,
     Site,
 }
 
-impl KeptWith {
+impl KeptFor {
     fn is(self, keeper: &Keeper) -> bool {
         match self {
             Self::Uri => matches!(keeper, Keeper::Uri),
@@ -63,7 +63,7 @@ pub(crate) struct Owner<'a> {
 }
 
 impl Owner<'_> {
-    fn declared(&self, place: KeptWith, name: &str) -> Option<&Keep> {
+    fn declared(&self, place: KeptFor, name: &str) -> Option<&Keep> {
         self.keeps
             .iter()
             .find(|keep| keep.name == name && place.is(&keep.keeper))
@@ -109,7 +109,7 @@ impl SharedKeptValues {
         (state.uri.seen_by(plugin), state.site.seen_by(plugin))
     }
 
-    pub(crate) fn get(&self, owner: Owner<'_>, place: KeptWith, name: &str) -> Option<KeptValue> {
+    pub(crate) fn get(&self, owner: Owner<'_>, place: KeptFor, name: &str) -> Option<KeptValue> {
         owner.declared(place, name)?;
         let mut state = self.state();
         let values = state.values_of(place);
@@ -123,14 +123,14 @@ impl SharedKeptValues {
     pub(crate) fn set(
         &self,
         owner: Owner<'_>,
-        place: KeptWith,
+        place: KeptFor,
         name: String,
         value: String,
     ) -> Result<(), Dropped> {
         let keep = owner.declared(place, &name).ok_or(Dropped)?;
         let bytes_max = match place {
-            KeptWith::Uri => owner.limits.kept_uri_bytes,
-            KeptWith::Site => owner.limits.kept_site_bytes,
+            KeptFor::Uri => owner.limits.kept_uri_bytes,
+            KeptFor::Site => owner.limits.kept_site_bytes,
         };
         if value.len() > bytes_max {
             return Err(Dropped);
@@ -161,10 +161,10 @@ impl SharedKeptValues {
 }
 
 impl State {
-    fn values_of(&mut self, place: KeptWith) -> &mut OwnedValues {
+    fn values_of(&mut self, place: KeptFor) -> &mut OwnedValues {
         match place {
-            KeptWith::Uri => &mut self.uri,
-            KeptWith::Site => &mut self.site,
+            KeptFor::Uri => &mut self.uri,
+            KeptFor::Site => &mut self.site,
         }
     }
 }
@@ -235,22 +235,22 @@ mod tests {
             values("other", "rate", value(1, "site")),
         );
         assert_eq!(
-            kept.get(owner("one"), KeptWith::Uri, "rate"),
+            kept.get(owner("one"), KeptFor::Uri, "rate"),
             Some(value(1, "old"))
         );
-        assert_eq!(kept.get(owner("one"), KeptWith::Site, "rate"), None);
-        assert_eq!(kept.get(owner("other"), KeptWith::Uri, "rate"), None);
+        assert_eq!(kept.get(owner("one"), KeptFor::Site, "rate"), None);
+        assert_eq!(kept.get(owner("other"), KeptFor::Uri, "rate"), None);
         assert_eq!(kept.changes(), KeptChanges::default());
 
-        kept.set(owner("one"), KeptWith::Uri, "rate".into(), "new".into())
+        kept.set(owner("one"), KeptFor::Uri, "rate".into(), "new".into())
             .unwrap();
-        kept.set(owner("other"), KeptWith::Site, "rate".into(), String::new())
+        kept.set(owner("other"), KeptFor::Site, "rate".into(), String::new())
             .unwrap();
         assert_eq!(
-            kept.get(owner("one"), KeptWith::Uri, "rate"),
+            kept.get(owner("one"), KeptFor::Uri, "rate"),
             Some(value(2, "new"))
         );
-        assert_eq!(kept.get(owner("other"), KeptWith::Site, "rate"), None);
+        assert_eq!(kept.get(owner("other"), KeptFor::Site, "rate"), None);
         let change = |plugin: &str, value| KeptChange {
             plugin: plugin.to_owned(),
             name: "rate".to_owned(),
@@ -282,11 +282,11 @@ mod tests {
         };
         let kept = SharedKeptValues::new(values("p", "a", value(1, "x")), KeptValues::default());
         let set = |name: &str, value: &str| {
-            kept.set(owner, KeptWith::Uri, name.to_owned(), value.to_owned())
+            kept.set(owner, KeptFor::Uri, name.to_owned(), value.to_owned())
         };
         assert_eq!(set("undeclared", "x"), Err(Dropped));
         assert_eq!(
-            kept.set(owner, KeptWith::Site, "a".into(), "x".into()),
+            kept.set(owner, KeptFor::Site, "a".into(), "x".into()),
             Err(Dropped)
         );
         assert_eq!(set("a", "12345"), Err(Dropped));
