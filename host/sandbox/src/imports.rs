@@ -102,9 +102,8 @@ impl documents::HostDocument for CallState {
     }
 
     fn status(&mut self, document: Resource<Document>) -> wasmtime::Result<i32> {
-        Ok(self
-            .of_document(&document, || DocumentField::Status)?
-            .status())
+        let document = self.of_document(&document, || DocumentField::Status)?;
+        Ok(document.status())
     }
 
     fn headers(&mut self, document: Resource<Document>) -> wasmtime::Result<Vec<types::Header>> {
@@ -328,10 +327,8 @@ impl documents::HostVisit for CallState {
     }
 
     fn signals(&mut self, visit: Resource<Visit>) -> wasmtime::Result<Vec<types::Signal>> {
-        Ok(self
-            .of_visit(&visit, || VisitField::Signals)?
-            .signals
-            .clone())
+        let visit = self.of_visit(&visit, || VisitField::Signals)?;
+        Ok(visit.signals.clone())
     }
 
     fn neighbourhood(
