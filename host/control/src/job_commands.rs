@@ -36,7 +36,7 @@ pub(crate) use state::CommandState;
 
 use super::admin::CommandOrigin;
 use super::delivery::profile;
-use super::perform::{Say, done, read_uri};
+use super::perform::{Respond, done, read_uri};
 use super::{
     Author, ClusterFile, Command, CommandRequest, CommandResponse, ControlError, ErrorKind,
     JobAdmin, OverrideChange,
@@ -162,7 +162,12 @@ impl JobCommands {
 
     /// Gives a command to all nodes, and carries it out here. The last answer is [`CommandResponse::End`] or
     /// [`CommandResponse::Refused`].
-    pub(super) fn give(&self, admin: &JobAdmin<'_>, request: &CommandRequest, say: Say<'_>) {
+    pub(super) fn give(
+        &self,
+        admin: &JobAdmin<'_>,
+        request: &CommandRequest,
+        respond: Respond<'_>,
+    ) {
         // The task that follows the log would keep no answers.
         let _turn = self.turn();
         let live = overrides::read(&self.directory).unwrap_or_default();
@@ -172,17 +177,17 @@ impl JobCommands {
                 .any(|one| one.id == *id && one.command.is_none())
         {
             // Made by a command that acted on this directory alone: the other nodes do not have it.
-            return admin.perform_here(request, say);
+            return admin.perform_here(request, respond);
         }
-        let problem = match self.send(admin, request, &live, say) {
-            Ok(sequence) => match self.carry_out_given(admin, request, sequence, say) {
+        let problem = match self.send(admin, request, &live, respond) {
+            Ok(sequence) => match self.carry_out_given(admin, request, sequence, respond) {
                 Ok(()) => return,
                 Err(NotNow::Ending) => {
                     let result = format!(
                         "command {sequence} of the job is given to all nodes; here it is carried out at the next start, because the crawl is ending"
                     );
-                    done(&result, say);
-                    say(CommandResponse::End);
+                    done(&result, respond);
+                    respond(CommandResponse::End);
                     return;
                 }
                 Err(NotNow::Failed(problem)) => ControlError::new(
@@ -197,7 +202,7 @@ impl JobCommands {
         let refused = Err(problem);
         let logged = admin.log_action(None, &request.by, &request.command, &refused);
         if let Some(ControlError { fault, message }) = refused.err().or(logged.err()) {
-            say(CommandResponse::Refused { fault, message });
+            respond(CommandResponse::Refused { fault, message });
         }
     }
 
@@ -208,15 +213,15 @@ impl JobCommands {
         admin: &JobAdmin<'_>,
         request: &CommandRequest,
         sequence: u64,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<(), NotNow> {
         if request.command == Command::Resume {
             // Also the pause of this node ends, for instance one of an alert. It holds until the log has the command.
             drop(admin.pause(false, &mut |_| true));
         }
-        match self.carry_out_through(admin, sequence, say) {
+        match self.carry_out_through(admin, sequence, respond) {
             Err(NotNow::Failed(problem)) if request.command.needs_no_turn() => {
-                self.carry_out_ahead_through(admin, sequence, &problem, say)
+                self.carry_out_ahead_through(admin, sequence, &problem, respond)
             }
             carried_out => carried_out,
         }
@@ -228,7 +233,7 @@ impl JobCommands {
         admin: &JobAdmin<'_>,
         request: &CommandRequest,
         live: &[LiveOverride],
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<u64, ControlError> {
         self.must_have_part()?;
         let profile = current_profile(admin)?;
@@ -237,10 +242,10 @@ impl JobCommands {
         let mut component = None;
         match &mut command {
             Command::Set { .. } | Command::AddSeeds { .. } => {
-                check(&trial, by, &request.command, say)?;
+                check(&trial, by, &request.command, respond)?;
             }
             Command::ChangeOverride { id, change, .. } => {
-                check(&trial, by, &request.command, say)?;
+                check(&trial, by, &request.command, respond)?;
                 let shared = |id: u64| {
                     let known = live.iter().find(|one| one.id == id);
                     known.and_then(|one| one.command).ok_or_else(|| {
@@ -360,12 +365,12 @@ fn current_profile(admin: &JobAdmin<'_>) -> Result<Arc<Profile>, ControlError> {
     }
 }
 
-/// Fails if a command would be refused. Faults go to `say`.
+/// Fails if a command would be refused. Faults go to `respond`.
 fn check(
     trial: &JobAdmin<'_>,
     by: &Author,
     command: &Command,
-    say: Say<'_>,
+    respond: Respond<'_>,
 ) -> Result<(), ControlError> {
     let mut faults = Vec::new();
     let checked = trial.carry_out(by, command, &mut |answer| {
@@ -375,7 +380,7 @@ fn check(
     if checked.is_err() {
         let is_fault = |answer: &CommandResponse| matches!(answer, CommandResponse::Faults { .. });
         faults.into_iter().filter(is_fault).for_each(|fault| {
-            say(fault);
+            respond(fault);
         });
     }
     checked.map(drop)

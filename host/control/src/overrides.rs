@@ -13,7 +13,7 @@ use opilio_job::profile::TrialChange;
 use opilio_profile::{MatchFile, Origin, SettingInText, WrittenOverride, dotted_key, toml_value};
 use serde::{Deserialize, Serialize};
 
-use super::perform::{Say, listened};
+use super::perform::{Respond, listened};
 use super::settings::{NAME, Plugins, SetRequest, words_of};
 use super::touched::{self, TouchedBy};
 use super::{
@@ -74,7 +74,7 @@ struct Revision {
 
 impl JobAdmin<'_> {
     /// Lists the overrides.
-    pub(super) fn overrides(&self, say: Say<'_>) -> Result<String, ControlError> {
+    pub(super) fn overrides(&self, respond: Respond<'_>) -> Result<String, ControlError> {
         let live = self.live_overrides()?;
         let all = self.profile.written_overrides();
         let fixed = all.len().saturating_sub(live.len());
@@ -89,16 +89,18 @@ impl JobAdmin<'_> {
                 toml: one.toml.clone(),
                 effect: Effect::of(&one.pointer),
             });
-            listened(say(CommandResponse::Override(Box::new(ListedOverride {
-                id: one.map(|one| one.id),
-                file,
-                line,
-                settings: settings.collect(),
-                matching: written.matching.conditions(),
-                by: one.map(|one| one.by.clone()),
-                at: one.map(|one| one.at),
-                reason: one.and_then(|one| one.reason.clone()),
-            }))))?;
+            listened(respond(CommandResponse::Override(Box::new(
+                ListedOverride {
+                    id: one.map(|one| one.id),
+                    file,
+                    line,
+                    settings: settings.collect(),
+                    matching: written.matching.conditions(),
+                    by: one.map(|one| one.by.clone()),
+                    at: one.map(|one| one.at),
+                    reason: one.and_then(|one| one.reason.clone()),
+                },
+            ))))?;
         }
         Ok(String::new())
     }
@@ -110,7 +112,7 @@ impl JobAdmin<'_> {
         said: &[SettingInText],
         request: &SetRequest<'_>,
         by: &Author,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<String, ControlError> {
         let written = WrittenOverride::read(text);
         if written.len() != 1 || !said.iter().all(|one| one.in_override) {
@@ -145,7 +147,7 @@ impl JobAdmin<'_> {
             changed: said.iter().map(|one| changed(one, None)).collect(),
             said: said.to_vec(),
         };
-        self.revise(revision, (by, request.reason), request.only_check, say)
+        self.revise(revision, (by, request.reason), request.only_check, respond)
     }
 
     /// Completes a command of a shared job that has made an override before, and was not noted as carried out: the process died, or a
@@ -187,7 +189,7 @@ impl JobAdmin<'_> {
         change: &OverrideChange,
         who: (&Author, Option<&str>),
         only_check: bool,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<String, ControlError> {
         // A preview changes nothing and may take long: other changes need not wait for it.
         let running = self.running.filter(|_| !only_check);
@@ -233,7 +235,7 @@ impl JobAdmin<'_> {
                 unset,
                 matching,
             } => {
-                let edited = self.edited(written, set, unset, matching.as_deref(), say)?;
+                let edited = self.edited(written, set, unset, matching.as_deref(), respond)?;
                 one.toml = edited.toml();
                 let said = opilio_profile::said(&one.toml);
                 let changed = difference(&was, &said);
@@ -256,7 +258,7 @@ impl JobAdmin<'_> {
                 }
             }
         };
-        self.revise(revision, who, only_check, say)
+        self.revise(revision, who, only_check, respond)
     }
 
     /// Applies an edit to an override. The result is checked later, with the whole profile.
@@ -266,7 +268,7 @@ impl JobAdmin<'_> {
         set: &[String],
         unset: &[String],
         matching: Option<&MatchFile>,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<WrittenOverride, ControlError> {
         let text = changing(set, None);
         if toml_value(&text).is_none() {
@@ -275,7 +277,7 @@ impl JobAdmin<'_> {
                 name: NAME,
                 text: &text,
             };
-            self.accept(trial, (&text, &[]), Plugins::None, say)?;
+            self.accept(trial, (&text, &[]), Plugins::None, respond)?;
         }
         edit(one, &text, unset, matching)
     }
@@ -286,7 +288,7 @@ impl JobAdmin<'_> {
         revision: Revision,
         (by, reason): (&Author, Option<&str>),
         only_check: bool,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<String, ControlError> {
         let Revision {
             before,
@@ -319,7 +321,7 @@ impl JobAdmin<'_> {
             _ => Plugins::of(&said_by(before.iter().chain(&after))),
         };
         let trial = TrialChange::Overrides(&layers);
-        let accepted = self.accept(trial, (&text, &said), affected, say)?;
+        let accepted = self.accept(trial, (&text, &said), affected, respond)?;
         let mut answer = ChangedSettings {
             changed,
             notices: accepted.notices(),
@@ -346,9 +348,9 @@ impl JobAdmin<'_> {
                 false => touched::SAVED_MAX,
             },
         };
-        answer.touched = Some(self.touched(&touched_by, say)?);
+        answer.touched = Some(self.touched(&touched_by, respond)?);
         if only_check {
-            say(CommandResponse::Set(Box::new(answer)));
+            respond(CommandResponse::Set(Box::new(answer)));
             return Ok(words);
         }
         let at = Timestamp::now();
@@ -379,7 +381,7 @@ impl JobAdmin<'_> {
         self.put_in_force(accepted.loaded)?;
         answer.number = Some(number);
         answer.override_id = Some(id);
-        say(CommandResponse::Set(Box::new(answer)));
+        respond(CommandResponse::Set(Box::new(answer)));
         if words.is_empty() {
             words = "moved".to_owned();
         }

@@ -12,7 +12,7 @@ use opilio_sandbox::{Engine, EngineConfig, Tables};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::perform::{Say, listened};
+use super::perform::{Respond, listened};
 use super::{Author, ChangedSettings, CommandResponse, ControlError, ErrorKind, JobAdmin};
 use opilio_crawl::CrawlError;
 use opilio_crawl::load::sources;
@@ -109,7 +109,7 @@ pub(super) const NAME: &str = "set";
 const REASON_CHARS_MAX: usize = 1000;
 
 impl JobAdmin<'_> {
-    pub(super) fn settings(&self, say: Say<'_>) -> String {
+    pub(super) fn settings(&self, respond: Respond<'_>) -> String {
         let entries = self.profile.catalogue().into_iter();
         let settings = entries.map(|entry| {
             let (file, line) = match &entry.place {
@@ -129,7 +129,7 @@ impl JobAdmin<'_> {
                 description: entry.description,
             }
         });
-        say(CommandResponse::Settings {
+        respond(CommandResponse::Settings {
             settings: settings.collect(),
         });
         String::new()
@@ -140,7 +140,7 @@ impl JobAdmin<'_> {
         &self,
         request: &SetRequest<'_>,
         by: &Author,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<String, ControlError> {
         let SetRequest {
             set,
@@ -157,14 +157,14 @@ impl JobAdmin<'_> {
         let text = changing(set, matching);
         let said = opilio_profile::said(&text);
         if said.iter().any(|one| one.in_override) {
-            return self.add_override(&text, &said, request, by, say);
+            return self.add_override(&text, &said, request, by, respond);
         }
         let _changing = self.running.map(|running| running.live.changing());
         let trial = TrialChange::Settings {
             name: NAME,
             text: &text,
         };
-        let accepted = self.accept(trial, (&text, &said), Plugins::of(&said), say)?;
+        let accepted = self.accept(trial, (&text, &said), Plugins::of(&said), respond)?;
         if said.is_empty() {
             return Err(ControlError::new(
                 ErrorKind::Request,
@@ -189,7 +189,7 @@ impl JobAdmin<'_> {
             self.put_in_force(accepted.loaded)?;
         }
         let number = answer.number;
-        say(CommandResponse::Set(Box::new(answer)));
+        respond(CommandResponse::Set(Box::new(answer)));
         Ok(match number {
             Some(number) => format!("change {number}: {words}"),
             None => words,
@@ -212,10 +212,10 @@ impl JobAdmin<'_> {
         trial: TrialChange<'_>,
         (text, said): (&str, &[SettingInText]),
         plugins: Plugins,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<Accepted, ControlError> {
-        let refused = |faults: Diagnostics, say: Say<'_>| {
-            say(CommandResponse::Faults {
+        let refused = |faults: Diagnostics, respond: Respond<'_>| {
+            respond(CommandResponse::Faults {
                 faults: faults.iter().map(FaultFound::from).collect(),
             });
             ControlError::new(ErrorKind::Request, format!("nothing was changed\n{faults}"))
@@ -232,7 +232,7 @@ impl JobAdmin<'_> {
         }
         let profile = match checked {
             Ok(profile) if faults.is_empty() => profile,
-            Ok(_) => return Err(refused(faults, say)),
+            Ok(_) => return Err(refused(faults, respond)),
             Err(more) => {
                 // Warnings and notices of the profile and of earlier changes were reported before.
                 let is_news = |fault: &opilio_profile::Diagnostic| {
@@ -240,13 +240,13 @@ impl JobAdmin<'_> {
                 };
                 faults.append(more.into_iter().filter(is_news).collect());
                 faults.sort();
-                return Err(refused(faults, say));
+                return Err(refused(faults, respond));
             }
         };
         // Plugins are configured before anything is kept: an error of a plugin refuses the change.
         let loaded = match self.load(&plugins, &profile) {
             Ok(loaded) => loaded,
-            Err(Unloaded::Faults(faults)) => return Err(refused(faults, say)),
+            Err(Unloaded::Faults(faults)) => return Err(refused(faults, respond)),
             Err(Unloaded::Other(problem)) => return Err(problem),
         };
         if let Some(running) = self.running {
@@ -298,7 +298,7 @@ impl JobAdmin<'_> {
         &self,
         after: u64,
         limit: u64,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<String, ControlError> {
         let path = self.job.join(history::FILE);
         let all = history::read(self.job).map_err(|problem| ControlError::file(&path, &problem))?;
@@ -309,10 +309,10 @@ impl JobAdmin<'_> {
             .take(usize::try_from(limit).unwrap_or(usize::MAX))
         {
             last = change.number;
-            listened(say(CommandResponse::Change(Box::new(change))))?;
+            listened(respond(CommandResponse::Change(Box::new(change))))?;
         }
         if behind.next().is_some() {
-            say(CommandResponse::More {
+            respond(CommandResponse::More {
                 after: last.to_string(),
             });
         }

@@ -9,7 +9,7 @@ use opilio_uri::Uri;
 use tokio::sync::watch;
 
 use super::{JobCommands, of_other_node};
-use crate::perform::Say;
+use crate::perform::Respond;
 use crate::{Command, CommandRequest, CommandResponse, ControlError, ErrorKind, JobAdmin, Running};
 
 /// Pause after a failure of NATS.
@@ -19,8 +19,8 @@ const RETRY: Duration = Duration::from_secs(10);
 const SESSION_PAUSE: Duration = Duration::from_millis(100);
 
 impl JobCommands {
-    /// Has another part carry out a command. Its answers go to `say`.
-    pub(crate) fn ask(&self, place: &Elsewhere, request: &CommandRequest, say: Say<'_>) {
+    /// Has another part carry out a command. Its answers go to `respond`.
+    pub(crate) fn ask(&self, place: &Elsewhere, request: &CommandRequest, respond: Respond<'_>) {
         let answers = match place {
             Elsewhere::Site { part } => self.answers_of(part, request).map_err(|problem| {
                 ControlError::new(
@@ -34,10 +34,10 @@ impl JobCommands {
         };
         match answers {
             Ok(answers) => answers.into_iter().for_each(|answer| {
-                say(answer);
+                respond(answer);
             }),
             Err(ControlError { fault, message }) => {
-                say(CommandResponse::Refused { fault, message });
+                respond(CommandResponse::Refused { fault, message });
             }
         }
     }
