@@ -484,14 +484,14 @@ impl JobFiles {
 
 /// The error in a job's `job.json`, with advice.
 fn unreadable(problem: &JobError) -> String {
-    let said = chain(problem);
+    let message = chain(problem);
     match problem {
         JobError::Damaged { .. } => {
             format!(
-                "{said}; restore the file, or create a job from a checkpoint with `opilio job restore CHECKPOINT JOB`"
+                "{message}; restore the file, or create a job from a checkpoint with `opilio job restore CHECKPOINT JOB`"
             )
         }
-        _ => said,
+        _ => message,
     }
 }
 

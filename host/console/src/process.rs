@@ -102,11 +102,11 @@ pub fn last_words(job: &Path) -> String {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         let text = String::from_utf8_lossy(&bytes);
-        let said = match text.rfind(BEGUN) {
-            Some(at) => text[at..].split_once('\n').map_or("", |(_, said)| said),
+        let words = match text.rfind(BEGUN) {
+            Some(at) => text[at..].split_once('\n').map_or("", |(_, words)| words),
             None => &text,
         };
-        Ok(said.trim().to_owned())
+        Ok(words.trim().to_owned())
     };
     read().unwrap_or_default()
 }
@@ -181,8 +181,11 @@ mod tests {
         // Of a long output only the end.
         let long = "x".repeat(TAIL_BYTES as usize);
         writeln!(second, "{long}\nthree").unwrap();
-        let said = last_words(job.path());
-        assert!(said.starts_with('x') && said.ends_with("\nthree"), "{said}");
+        let words = last_words(job.path());
+        assert!(
+            words.starts_with('x') && words.ends_with("\nthree"),
+            "{words}"
+        );
     }
 
     #[test]

@@ -316,10 +316,10 @@ impl Supervisor {
 
     /// Reports in all places that a job is not restarted. The reason includes the end of its last process's output.
     fn given_up(&self, name: &str, known: &KnownJob, why: String) -> String {
-        let said = process::last_words(&known.directory);
-        let why = match said.is_empty() {
+        let last_words = process::last_words(&known.directory);
+        let why = match last_words.is_empty() {
             true => why,
-            false => format!("{why}; process.log ends with: {said}"),
+            false => format!("{why}; process.log ends with: {last_words}"),
         };
         let result = format!("the job is not restarted: {why}");
         note(name, known, "process died", &result);

@@ -17,8 +17,8 @@ use opilio_job::directory::{self, Copies, Job, is_job};
 use opilio_job::profile::{ProfileError, frozen_profile};
 use opilio_visit::policy;
 
-/// Delivers a command to the job in this directory, and its answers to `respond`. `respond` returns whether a client still listens. The
-/// last answer is [`CommandResponse::End`] or [`CommandResponse::Refused`].
+/// Delivers a command to the job in this directory, and its answers to `respond`. `respond` returns whether a client still
+/// listens. The last answer is [`CommandResponse::End`] or [`CommandResponse::Refused`].
 ///
 /// Blocks until the command is carried out.
 ///

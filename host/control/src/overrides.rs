@@ -69,7 +69,7 @@ struct Revision {
     action: OverrideAction,
     changed: Vec<SettingChanged>,
     /// Settings that the operator has written.
-    said: Vec<SettingInText>,
+    settings_in_text: Vec<SettingInText>,
 }
 
 impl JobAdmin<'_> {
@@ -109,13 +109,13 @@ impl JobAdmin<'_> {
     pub(super) fn add_override(
         &self,
         text: &str,
-        said: &[SettingInText],
+        settings_in_text: &[SettingInText],
         request: &SetRequest<'_>,
         by: &Author,
         respond: Respond<'_>,
     ) -> Result<String, ControlError> {
         let written = WrittenOverride::read(text);
-        if written.len() != 1 || !said.iter().all(|one| one.in_override) {
+        if written.len() != 1 || !settings_in_text.iter().all(|one| one.in_override) {
             return Err(ControlError::new(
                 ErrorKind::Request,
                 "nothing was changed: a change is either one override or settings of the whole job; make one change for each",
@@ -128,7 +128,7 @@ impl JobAdmin<'_> {
         let command = self.origin.sequence();
         let is_of_command = |one: &&LiveOverride| command.is_some() && one.command == command;
         if let Some(made) = before.iter().find(is_of_command) {
-            return self.complete_override(made, said);
+            return self.complete_override(made, settings_in_text);
         }
         let mut after = before.clone();
         after.push(LiveOverride {
@@ -144,8 +144,11 @@ impl JobAdmin<'_> {
             after,
             id: 0,
             action: OverrideAction::Add,
-            changed: said.iter().map(|one| changed(one, None)).collect(),
-            said: said.to_vec(),
+            changed: settings_in_text
+                .iter()
+                .map(|one| changed(one, None))
+                .collect(),
+            settings_in_text: settings_in_text.to_vec(),
         };
         self.revise(revision, (by, request.reason), request.only_check, respond)
     }
@@ -155,7 +158,7 @@ impl JobAdmin<'_> {
     fn complete_override(
         &self,
         made: &LiveOverride,
-        said: &[SettingInText],
+        settings_in_text: &[SettingInText],
     ) -> Result<String, ControlError> {
         let path = self.job.join(history::FILE);
         let failed = |problem: io::Error| ControlError::file(&path, &problem);
@@ -174,7 +177,10 @@ impl JobAdmin<'_> {
             };
             history::add(self.job, &change).map_err(failed)?;
         }
-        let changed: Vec<SettingChanged> = said.iter().map(|one| changed(one, None)).collect();
+        let changed: Vec<SettingChanged> = settings_in_text
+            .iter()
+            .map(|one| changed(one, None))
+            .collect();
         Ok(format!(
             "override {}, which was made before: {}",
             made.id,
@@ -203,7 +209,7 @@ impl JobAdmin<'_> {
             OverrideChange::Remove => Revision {
                 action: OverrideAction::Remove,
                 changed: was.iter().map(removed).collect(),
-                said: Vec::new(),
+                settings_in_text: Vec::new(),
                 before,
                 after,
                 id,
@@ -224,7 +230,7 @@ impl JobAdmin<'_> {
                 Revision {
                     action: OverrideAction::Move,
                     changed: Vec::new(),
-                    said: Vec::new(),
+                    settings_in_text: Vec::new(),
                     before,
                     after,
                     id,
@@ -237,8 +243,8 @@ impl JobAdmin<'_> {
             } => {
                 let edited = self.edited(written, set, unset, matching.as_deref(), respond)?;
                 one.toml = edited.toml();
-                let said = opilio_profile::said(&one.toml);
-                let changed = difference(&was, &said);
+                let settings_in_text = opilio_profile::settings_in_text(&one.toml);
+                let changed = difference(&was, &settings_in_text);
                 if one.toml == before[at].toml {
                     return Err(ControlError::new(
                         ErrorKind::State,
@@ -251,7 +257,7 @@ impl JobAdmin<'_> {
                 Revision {
                     action: OverrideAction::Change,
                     changed,
-                    said,
+                    settings_in_text,
                     before,
                     after,
                     id,
@@ -296,7 +302,7 @@ impl JobAdmin<'_> {
             id,
             action,
             changed,
-            said,
+            settings_in_text,
         } = revision;
         let is_new_text = matches!(action, OverrideAction::Add | OverrideAction::Change);
         let layers = after.iter().map(|one| {
@@ -317,11 +323,11 @@ impl JobAdmin<'_> {
         let text = text.unwrap_or_default();
         // A change of the order may change the settings of every plugin that a live override has settings of.
         let affected = match action {
-            OverrideAction::Add => Plugins::of(&said),
-            _ => Plugins::of(&said_by(before.iter().chain(&after))),
+            OverrideAction::Add => Plugins::of(&settings_in_text),
+            _ => Plugins::of(&settings_of(before.iter().chain(&after))),
         };
         let trial = TrialChange::Overrides(&layers);
-        let accepted = self.accept(trial, (&text, &said), affected, respond)?;
+        let accepted = self.accept(trial, (&text, &settings_in_text), affected, respond)?;
         let mut answer = ChangedSettings {
             changed,
             notices: accepted.notices(),
@@ -461,17 +467,17 @@ fn edit(
             )));
         }
     }
-    for said in opilio_profile::said(text) {
-        if said.in_override || said.pointer == "/override" {
+    for in_text in opilio_profile::settings_in_text(text) {
+        if in_text.in_override || in_text.pointer == "/override" {
             return Err(request(
                 "nothing was changed: an override cannot contain overrides".to_owned(),
             ));
         }
         let known = one.settings.iter_mut();
-        let mut known = known.filter(|setting| setting.pointer == said.pointer);
+        let mut known = known.filter(|setting| setting.pointer == in_text.pointer);
         match known.next() {
-            Some(setting) => *setting = said,
-            None => one.settings.push(said),
+            Some(setting) => *setting = in_text,
+            None => one.settings.push(in_text),
         }
     }
     one.settings.sort_by(|a, b| a.pointer.cmp(&b.pointer));
@@ -508,7 +514,7 @@ fn first(toml: &str) -> WrittenOverride {
     }
 }
 
-fn said_by<'o>(overrides: impl Iterator<Item = &'o LiveOverride>) -> Vec<SettingInText> {
+fn settings_of<'o>(overrides: impl Iterator<Item = &'o LiveOverride>) -> Vec<SettingInText> {
     overrides
         .flat_map(|one| first(&one.toml).settings)
         .collect()

@@ -124,7 +124,7 @@ impl Crawl {
 
         let end = match self.dispatch().await {
             Ok(end) => end,
-            Err(halt) => End::Halted(halt.told()),
+            Err(halt) => End::Halted(halt.message()),
         };
 
         // A plugin replacement that is requested now gets an error.

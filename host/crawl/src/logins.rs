@@ -200,8 +200,8 @@ impl Logins {
         };
         let is_answer = (200..400).contains(&status);
         let refuses = || {
-            let said = login.refused.as_deref();
-            said.is_some_and(|said| text.contains(said))
+            let refusal = login.refused.as_deref();
+            refusal.is_some_and(|refusal| text.contains(refusal))
         };
         if is_form {
             if !is_answer {

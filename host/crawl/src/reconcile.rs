@@ -344,12 +344,12 @@ pub fn line_of(
         }
     }
     record.finish()?;
-    let said = match headers.kind() {
+    let record_fields = match headers.kind() {
         "metadata" => Fields::parse(&block),
         _ => fields_behind(&mut reader, headers.record_id()),
     };
     let field = |name: &str| {
-        let mut fields = said.iter();
+        let mut fields = record_fields.iter();
         fields
             .find(|(known, _)| *known == name)
             .map(|(_, value)| value)
@@ -360,7 +360,9 @@ pub fn line_of(
         Some(head) => i32::from(head.status),
         None if is_dns => status::DNS_OK,
         None => {
-            let mut statuses = said.iter().filter(|(name, _)| name.ends_with("-status"));
+            let mut statuses = record_fields
+                .iter()
+                .filter(|(name, _)| name.ends_with("-status"));
             statuses
                 .next()
                 .and_then(|(_, value)| value.parse().ok())

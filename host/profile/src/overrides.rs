@@ -410,13 +410,13 @@ fn queues_of_their_own(list: &[Override], check: &mut Check<'_>) {
     });
     for (number, one, name) in forced.take(FORCED_LOOKED_AT) {
         let of_it = list.iter().filter(|of| of.conditions.queue.contains(name));
-        let said: BTreeSet<String> = of_it.flat_map(Override::queue_settings).collect();
+        let set_by_it: BTreeSet<String> = of_it.flat_map(Override::queue_settings).collect();
         let elsewhere = list.iter().filter(|of| {
             let (by, forced) = (&of.conditions, &one.conditions);
             by.queue.is_empty() && by.names_places() && by.may_meet(forced)
         });
         let lost: BTreeSet<String> = elsewhere.flat_map(Override::queue_settings).collect();
-        let lost: Vec<String> = lost.difference(&said).cloned().collect();
+        let lost: Vec<String> = lost.difference(&set_by_it).cloned().collect();
         if lost.is_empty() {
             continue;
         }
@@ -441,8 +441,8 @@ impl Override {
     /// Its settings of queues in dotted form: `politeness.min-delay`.
     fn queue_settings(&self) -> impl Iterator<Item = String> {
         let tables = self.of_queues.as_object().into_iter().flatten();
-        tables.flat_map(|(table, said)| {
-            let keys = said.as_object().into_iter().flat_map(Map::keys);
+        tables.flat_map(|(table, override_value)| {
+            let keys = override_value.as_object().into_iter().flat_map(Map::keys);
             keys.map(move |key| format!("{table}.{key}"))
         })
     }
@@ -616,13 +616,13 @@ impl OverrideFile {
         let Ok(mut value) = serde_json::to_value(context.base) else {
             return;
         };
-        for (pointer, said) in self
+        for (pointer, override_value) in self
             .leaves()
             .into_iter()
             .filter(|(pointer, _)| !pointer.starts_with("/stacks"))
         {
             if let Some(table) = value.as_object_mut() {
-                insert(table, &pointer, said);
+                insert(table, &pointer, override_value);
             }
         }
         let Ok(written) = Overridable::deserialize(value) else {
@@ -667,11 +667,13 @@ pub(crate) fn merge(value: &mut Value, says: &Value) {
     let (Value::Object(table), Value::Object(says)) = (value, says) else {
         return;
     };
-    for (key, said) in says {
+    for (key, override_value) in says {
         match table.get_mut(key) {
-            Some(inner @ Value::Object(_)) if said.is_object() => merge(inner, said),
+            Some(inner @ Value::Object(_)) if override_value.is_object() => {
+                merge(inner, override_value)
+            }
             _ => {
-                table.insert(key.clone(), said.clone());
+                table.insert(key.clone(), override_value.clone());
             }
         }
     }
@@ -682,12 +684,14 @@ fn merge_profile(value: &mut Value, says: &Value) {
     let (Value::Object(table), Value::Object(says)) = (value, says) else {
         return;
     };
-    for (key, said) in says {
+    for (key, override_value) in says {
         match table.get_mut(key) {
-            Some(stacks) if key == "stacks" => stack_edit::merge(stacks, said),
-            Some(inner @ Value::Object(_)) if said.is_object() => merge(inner, said),
+            Some(stacks) if key == "stacks" => stack_edit::merge(stacks, override_value),
+            Some(inner @ Value::Object(_)) if override_value.is_object() => {
+                merge(inner, override_value)
+            }
             _ => {
-                table.insert(key.clone(), said.clone());
+                table.insert(key.clone(), override_value.clone());
             }
         }
     }

@@ -419,28 +419,28 @@ impl<'s> Shape<'s> {
         words.collect()
     }
 
-    /// Keys of `said` that the schema does not allow to be overridden, as pointers, each with the keys that it does allow. A
+    /// Keys of `written` that the schema does not allow to be overridden, as pointers, each with the keys that it does allow. A
     /// key's mark applies to everything below it.
-    pub(crate) fn fixed(&self, said: &Value) -> Vec<(String, Vec<&'s str>)> {
+    pub(crate) fn fixed(&self, written: &Value) -> Vec<(String, Vec<&'s str>)> {
         let mut fixed = Vec::new();
-        self.fixed_below(self.schema, said, "", &mut fixed);
+        self.fixed_below(self.schema, written, "", &mut fixed);
         fixed
     }
 
     fn fixed_below(
         &self,
         node: &'s Value,
-        said: &Value,
+        written: &Value,
         pointer: &str,
         fixed: &mut Vec<(String, Vec<&'s str>)>,
     ) {
         let node = self.resolve(node);
         let properties = node.get("properties").and_then(Value::as_object);
-        let (Some(properties), Some(said)) = (properties, said.as_object()) else {
+        let (Some(properties), Some(written)) = (properties, written.as_object()) else {
             return;
         };
         let is_marked = |node: &Value| node.get(OVERRIDABLE) == Some(&Value::Bool(true));
-        for (key, said) in said {
+        for (key, written) in written {
             // An unknown key is a separate error.
             let Some(node) = properties.get(key) else {
                 continue;
@@ -450,8 +450,8 @@ impl<'s> Shape<'s> {
                 continue;
             }
             let pointer = child(pointer, key);
-            if target.get("properties").is_some() && said.is_object() {
-                self.fixed_below(target, said, &pointer, fixed);
+            if target.get("properties").is_some() && written.is_object() {
+                self.fixed_below(target, written, &pointer, fixed);
                 continue;
             }
             let others = properties

@@ -116,14 +116,14 @@ fn place(stack: &mut Vec<String>, anchor: Option<&str>, names: &[String]) -> Opt
 }
 
 /// Applies the stacks of an override to the existing stacks.
-pub(crate) fn merge(stacks: &mut Value, said: &Value) {
+pub(crate) fn merge(stacks: &mut Value, edit: &Value) {
     let Value::Object(stacks) = stacks else {
         return;
     };
-    let Ok(said) = StacksOverrideFile::deserialize(said) else {
+    let Ok(edit) = StacksOverrideFile::deserialize(edit) else {
         return;
     };
-    for (stage, written) in &said.stages {
+    for (stage, written) in &edit.stages {
         let mut stack: Vec<String> = stacks
             .get(stage)
             .and_then(|stack| Vec::deserialize(stack).ok())
@@ -140,16 +140,16 @@ pub(crate) fn default_stack(stage: &str) -> Value {
 }
 
 /// A stack with an edit applied.
-pub(crate) fn edited(stack: &Value, said: &Value) -> Result<Value, serde_json::Error> {
+pub(crate) fn edited(stack: &Value, edit: &Value) -> Result<Value, serde_json::Error> {
     let mut stack: Vec<String> = Vec::deserialize(stack).unwrap_or_default();
-    StackEdit::deserialize(said)?.apply(&mut stack);
+    StackEdit::deserialize(edit)?.apply(&mut stack);
     Ok(Value::from(stack))
 }
 
 /// Names in an edit that the stack does not have, with their pointers within the edit.
-pub(crate) fn missing_anchors(stack: &Value, said: &Value) -> Vec<(String, String)> {
+pub(crate) fn missing_anchors(stack: &Value, edit: &Value) -> Vec<(String, String)> {
     let stack: Vec<String> = Vec::deserialize(stack).unwrap_or_default();
-    let mut anchors = StackEdit::deserialize(said).map_or_else(|_| Vec::new(), |it| it.anchors());
+    let mut anchors = StackEdit::deserialize(edit).map_or_else(|_| Vec::new(), |it| it.anchors());
     anchors.retain(|(name, _)| !stack.contains(name));
     anchors
 }

@@ -248,11 +248,11 @@ fn plain(name: &str) -> String {
 /// it printed. The stack that a panic of Go logs with its message is left out.
 fn last_words(log: &[LogLine]) -> Option<&str> {
     let last = |level| {
-        let said = |line: &&LogLine| line.level == level && !line.message.trim().is_empty();
-        log.iter().rfind(said)
+        let is_at_level = |line: &&LogLine| line.level == level && !line.message.trim().is_empty();
+        log.iter().rfind(is_at_level)
     };
-    let said = last(LogLevel::Error).or_else(|| last(LogLevel::Warn))?;
-    let message = said.message.split("\ngoroutine ").next();
+    let line = last(LogLevel::Error).or_else(|| last(LogLevel::Warn))?;
+    let message = line.message.split("\ngoroutine ").next();
     Some(clip(message.unwrap_or_default().trim(), WORDS_BYTES_MAX))
 }
 

@@ -499,14 +499,14 @@ mod tests {
         Scenario::parse("web.toml", SOUND).unwrap();
         let text = SOUND.replace(sound, written);
         let faults = Scenario::parse("web.toml", &text).unwrap_err();
-        let said = faults.to_string();
-        assert!(said.contains(expected), "{said}");
-        assert!(said.len() < 1000, "{said}");
+        let message = faults.to_string();
+        assert!(message.contains(expected), "{message}");
+        assert!(message.len() < 1000, "{message}");
         for fault in faults.iter() {
-            assert!(fault.place.is_some(), "{said}");
+            assert!(fault.place.is_some(), "{message}");
             assert!(
                 fault.suggestion.is_some() || fault.problem.starts_with("must be "),
-                "{said}"
+                "{message}"
             );
         }
     }
@@ -690,9 +690,9 @@ mod tests {
             budget: Some(budget),
         };
         let answer = Scenario::load("thesis").unwrap().instead(&instead);
-        let said = answer.map_or_else(|faults| faults.to_string(), |_| String::new());
-        assert!(said.contains(expected), "{said}");
-        assert_eq!(said.is_empty(), expected.is_empty(), "{said}");
+        let message = answer.map_or_else(|faults| faults.to_string(), |_| String::new());
+        assert!(message.contains(expected), "{message}");
+        assert_eq!(message.is_empty(), expected.is_empty(), "{message}");
     }
 
     #[test]

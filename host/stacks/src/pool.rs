@@ -314,9 +314,9 @@ impl Pool {
 
     /// Returns an instance with the settings of overrides. If it does not accept them, an error is logged, the result is none,
     /// and the instance's own settings are used.
-    pub(super) fn variant(&self, name: &str, said: &PluginSettings) -> Option<(Plugin, Use)> {
+    pub(super) fn variant(&self, name: &str, overrides: &PluginSettings) -> Option<(Plugin, Use)> {
         let one = self.instances.get(name)?;
-        let settings = said.over(name, &one.written)?;
+        let settings = overrides.over(name, &one.written)?;
         let made = complete_settings(&one.inputs.schema, settings)
             .map_err(|problems| problems.join("; "))
             .and_then(|settings| one.variants.get(settings));

@@ -275,17 +275,17 @@ pub(crate) async fn report(
         facts: Value::Object(Default::default()),
         rows: Vec::new(),
     };
-    let mut said = String::new();
+    let mut collected = String::new();
     for answer in answers {
         match answer {
             CommandResponse::Facts { facts } => whole.facts = facts,
             CommandResponse::Row { row } => whole.rows.push(row),
-            CommandResponse::Text { text } => said.push_str(&text),
+            CommandResponse::Text { text } => collected.push_str(&text),
             _ => {}
         }
     }
     Ok(match is_text {
-        true => plain(said),
+        true => plain(collected),
         false => Json(whole).into_response(),
     })
 }

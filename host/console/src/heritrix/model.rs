@@ -345,7 +345,7 @@ fn element(text: &mut String, name: &str, value: &Value) {
                 element(text, "value", entry);
             }
         }
-        Value::String(said) => text.extend(said.chars().map(escaped)),
+        Value::String(string) => text.extend(string.chars().map(escaped)),
         other => text.push_str(&other.to_string()),
     }
     text.push_str(&format!("</{name}>"));

@@ -77,8 +77,8 @@ impl JobCommands {
         Ok(())
     }
 
-    /// Carries out pauses, resumptions and stops up to this command, whose answers go to `respond`, before their turn. `why` is the failure of
-    /// the command that they would have to wait for.
+    /// Carries out pauses, resumptions and stops up to this command, whose answers go to `respond`, before their turn. `why` is the
+    /// failure of the command that they would have to wait for.
     pub(super) fn carry_out_ahead_through(
         &self,
         admin: &JobAdmin<'_>,

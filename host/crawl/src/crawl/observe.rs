@@ -190,7 +190,7 @@ impl Watcher {
     /// Handles failures. A halt has no visit to stop here, so the crawl is asked to end instead.
     fn say(&self, failures: Vec<Failure>) {
         if let Err(halt) = self.context.failures(&failures) {
-            self.stop.end(End::Halted(halt.told()));
+            self.stop.end(End::Halted(halt.message()));
         }
     }
 

@@ -159,7 +159,7 @@ impl Destinations {
     async fn run(&self, notice: &Notice) -> Result<(), String> {
         let mut words = self.command.iter().map(|word| filled(word, notice));
         let program = words.next().unwrap_or_default();
-        let said = |problem: std::io::Error| problem.to_string();
+        let describe = |problem: std::io::Error| problem.to_string();
         let mut child = Command::new(&program)
             .args(words)
             .current_dir(&self.job)
@@ -168,7 +168,7 @@ impl Destinations {
             .stderr(Stdio::null())
             .kill_on_drop(true)
             .spawn()
-            .map_err(said)?;
+            .map_err(describe)?;
         let text = serde_json::to_vec(notice).map_err(|problem| problem.to_string())?;
         let stdin = child.stdin.take();
         let ended = async {
@@ -180,7 +180,7 @@ impl Destinations {
         };
         match tokio::time::timeout(self.command_timeout, ended).await {
             Err(_) => Err(format!("killed after {} s", self.command_timeout.as_secs())),
-            Ok(Err(problem)) => Err(said(problem)),
+            Ok(Err(problem)) => Err(describe(problem)),
             Ok(Ok(status)) if status.success() => Ok(()),
             Ok(Ok(status)) => Err(format!("exited with {status}")),
         }

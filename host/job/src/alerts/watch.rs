@@ -584,15 +584,15 @@ mod tests {
 
     #[test]
     fn sizes_and_durations_are_told_as_people_say_them() {
-        for (bytes, said) in [
+        for (bytes, expected) in [
             (24_746_394, "23.6 MiB"),
             (4 << 30, "4.0 GiB"),
             (512, "512 B"),
         ] {
-            assert_eq!(size(bytes), said);
+            assert_eq!(size(bytes), expected);
         }
-        for (seconds, said) in [(31, "31 s"), (4_000, "66 minutes"), (2_592_000, "30 days")] {
-            assert_eq!(long(Duration::from_secs(seconds)), said);
+        for (seconds, expected) in [(31, "31 s"), (4_000, "66 minutes"), (2_592_000, "30 days")] {
+            assert_eq!(long(Duration::from_secs(seconds)), expected);
         }
     }
 

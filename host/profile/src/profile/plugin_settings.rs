@@ -115,14 +115,14 @@ impl Profile {
         };
         let shape = Shape::new(schema).map_err(broken)?;
         let at = overridden(number, instance, "");
-        let said = self
+        let written = self
             .document
             .value
             .pointer(&at)
             .cloned()
             .unwrap_or_default();
         let mut faults = Diagnostics::default();
-        for (pointer, others) in shape.fixed(&said) {
+        for (pointer, others) in shape.fixed(&written) {
             let problem = format!(
                 "plugin {} does not let {} be overridden",
                 quote(instance),
@@ -139,8 +139,8 @@ impl Profile {
             });
             faults.push(fault);
         }
-        let said = self.overrides.plugin_settings(number);
-        let mut settings = said
+        let written = self.overrides.plugin_settings(number);
+        let mut settings = written
             .over(instance, settings)
             .unwrap_or_else(|| settings.clone());
         shape.fill_in(&mut settings).map_err(broken)?;

@@ -298,7 +298,7 @@ impl Web {
     }
 
     /// Returns the time of a page's last change as lists of this kind state it; none if they do not know the page yet.
-    fn said(lists: Lists, changed: i64, now: i64) -> Option<i64> {
+    fn stated_time(lists: Lists, changed: i64, now: i64) -> Option<i64> {
         let made = ((now as f64 / DAY / STALE_DAYS).floor() * STALE_DAYS * DAY) as i64;
         match lists {
             Lists::None => None,
@@ -312,7 +312,8 @@ impl Web {
         let lists = self.groups[self.sites[site].group].feed;
         let mut text = "<rss version=\"2.0\"><channel><title>news</title>".to_owned();
         let items = self.changed(site, now).into_iter();
-        let items = items.filter_map(|(changed, id)| Some((Self::said(lists, changed, now)?, id)));
+        let items =
+            items.filter_map(|(changed, id)| Some((Self::stated_time(lists, changed, now)?, id)));
         for (at, id) in items.take(FEED_ITEMS) {
             let (uri, date) = (self.uri(id), http_date(self.at(at)));
             let _ = write!(
@@ -328,7 +329,7 @@ impl Web {
         let lists = self.groups[self.sites[site].group].sitemap;
         let mut text = "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">".to_owned();
         for (changed, id) in self.changed(site, now) {
-            if let Some(at) = Self::said(lists, changed, now) {
+            if let Some(at) = Self::stated_time(lists, changed, now) {
                 let (uri, date) = (self.uri(id), self.at(at));
                 let _ = write!(text, "<url><loc>{uri}</loc><lastmod>{date}</lastmod></url>");
             }
