@@ -104,7 +104,7 @@ where
     let mut outcome = Outcome::default();
     let stream = RecordingStream::new(connection.stream, tape.clone(), None);
     let watch = Watch::new(tape.clone(), clock, &parts.cut);
-    let told = message.recorded();
+    let recorded = message.recorded();
     run(
         stream,
         watch,
@@ -117,7 +117,7 @@ where
         on_head,
     )
     .await;
-    tape.lock().sent = told;
+    tape.lock().sent = recorded;
     let mut exchange = outcome.into_exchange(&tape, body, 0);
     exchange.peer = connection.peer;
     exchange.proxy = connection.via.map(|proxy| proxy.to_string());

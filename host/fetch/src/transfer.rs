@@ -359,33 +359,33 @@ impl Content {
         self,
         started: Timestamp,
         clock: &Clock,
-        told: TransferFacts,
+        facts: TransferFacts,
     ) -> Exchange {
         let payload: Spool = self.spool.finish();
-        let mut annotations = told.annotations;
+        let mut annotations = facts.annotations;
         annotations.extend(
             self.truncated
                 .and_then(TruncationCause::annotation)
                 .map(str::to_owned),
         );
-        if told.aborted_by_filter.is_some() {
+        if facts.aborted_by_filter.is_some() {
             annotations.push("midFetchAbort".to_owned());
         }
         Exchange {
             started,
             duration: clock.elapsed(),
-            time_to_head: told.time_to_head,
-            peer: told.peer,
-            request_bytes: told.conversation.into(),
+            time_to_head: facts.time_to_head,
+            peer: facts.peer,
+            request_bytes: facts.conversation.into(),
             wire: payload.clone(),
             interim: bytes::Bytes::new(),
-            head: told.head,
+            head: facts.head,
             payload,
             payload_digest: PayloadDigest(self.digest.finalize().into()),
             truncated: self.truncated,
-            aborted_by_filter: told.aborted_by_filter,
-            failure: told.failure,
-            tls: told.tls,
+            aborted_by_filter: facts.aborted_by_filter,
+            failure: facts.failure,
+            tls: facts.tls,
             proxy: None,
             http2: false,
             reused_connection: false,

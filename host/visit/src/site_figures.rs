@@ -53,14 +53,14 @@ impl SiteFigures {
         let known = groups
             .iter()
             .filter_map(|name| Some((name, self.0.get(name)?)));
-        let told = known.map(|(name, sums)| Neighbourhood {
+        let neighbourhoods = known.map(|(name, sums)| Neighbourhood {
             shares: name.split(' ').next().unwrap_or_default().to_owned(),
             documents: sums.documents,
             visits: sums.visits,
             changes: sums.changes,
             observed: sums.observed_ms,
         });
-        told.collect()
+        neighbourhoods.collect()
     }
 
     /// Returns the sums that a visit changes.
@@ -230,7 +230,7 @@ mod tests {
         ]);
         let uri = Uri::parse("http://a.org/news/2").unwrap();
         let around = site.neighbourhood(&html(&uri));
-        let told: Vec<_> = around
+        let neighbourhoods: Vec<_> = around
             .iter()
             .map(|one| {
                 let hours = one.observed / 3_600_000;
@@ -244,7 +244,7 @@ mod tests {
             ("depth", 2, 3, 1, 140),
             ("last-modified", 2, 3, 1, 140),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(neighbourhoods, expected);
         let image = DocumentTraits {
             media_type: "image/png",
             depth: 2,

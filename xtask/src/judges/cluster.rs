@@ -142,8 +142,8 @@ impl Node {
 
     /// The last line that its process has written to standard error.
     fn last_words(&self) -> String {
-        let said = fs::read_to_string(self.folder.join("said.txt")).unwrap_or_default();
-        said.lines().last().unwrap_or_default().to_owned()
+        let output = fs::read_to_string(self.folder.join("said.txt")).unwrap_or_default();
+        output.lines().last().unwrap_or_default().to_owned()
     }
 
     fn set_network(&self, network: NatsNetwork) {
@@ -185,7 +185,7 @@ impl Drop for Node {
 
 fn begin(opilio: &Path, folder: &Path) -> Result<Child> {
     let nodes = NODES.join(",");
-    let said = File::options()
+    let output = File::options()
         .create(true)
         .append(true)
         .open(folder.join("said.txt"))?;
@@ -195,7 +195,7 @@ fn begin(opilio: &Path, folder: &Path) -> Result<Child> {
         .args(["--cluster-job", "news", "--nodes", &nodes])
         .current_dir(folder)
         .stdout(Stdio::null())
-        .stderr(said);
+        .stderr(output);
     Ok(command.spawn()?)
 }
 

@@ -245,12 +245,12 @@ pub(crate) async fn tell_end(running: &Running, end: &End) {
         user: "time-limit".to_owned(),
         pid: 0,
     };
-    let told = tokio::task::spawn_blocking(move || {
+    let written = tokio::task::spawn_blocking(move || {
         // A process that was suspended for long may have lost its part, and its time is over before it learns this.
         commands.must_have_part()?;
         commands.log(by, Command::Stop, None)
     });
-    if let Ok(Err(problem)) = told.await {
+    if let Ok(Err(problem)) = written.await {
         tracing::warn!("the other nodes do not know that the time of the crawl is over: {problem}");
     }
 }

@@ -132,7 +132,7 @@ impl Import {
         let mut reader = UriReader::open(path, format)?;
         let mut bad_lines = 0;
         let mut shown = Vec::new();
-        let mut told = 0;
+        let mut reported = 0;
         while let Some(line) = reader.next() {
             match line {
                 Ok(imported) => lines
@@ -145,9 +145,9 @@ impl Import {
                     }
                 }
             }
-            if reader.lines() >= told + PROGRESS_EVERY {
-                told = reader.lines();
-                progress(ImportProgress::Read(path, told));
+            if reader.lines() >= reported + PROGRESS_EVERY {
+                reported = reader.lines();
+                progress(ImportProgress::Read(path, reported));
             }
         }
         Ok(SourceReport {
