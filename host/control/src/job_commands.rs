@@ -54,7 +54,7 @@ pub(crate) struct JobCommands {
     /// Runtime of the connection, if no process runs the job.
     runtime: Option<Runtime>,
     /// Held while commands are carried out, so that each is carried out once.
-    turn: Mutex<()>,
+    command_lock: Mutex<()>,
     /// Place of the last command that was given before the process of the part began; 0 for none.
     given_before: u64,
     /// `true` if the process before has not ended in good order.
@@ -98,7 +98,7 @@ impl JobCommands {
             directory: directory.to_owned(),
             handle,
             runtime: None,
-            turn: Mutex::default(),
+            command_lock: Mutex::default(),
             given_before: 0,
             has_died: AtomicBool::new(false),
             unfinished: AtomicU64::new(0),
@@ -169,7 +169,7 @@ impl JobCommands {
         respond: Respond<'_>,
     ) {
         // The task that follows the log would keep no answers.
-        let _turn = self.turn();
+        let _lock = self.command_lock();
         let live = overrides::read(&self.directory).unwrap_or_default();
         if let Command::ChangeOverride { id, .. } = &request.command
             && live
@@ -316,8 +316,10 @@ impl JobCommands {
         CommandState::read(&self.directory)
     }
 
-    fn turn(&self) -> MutexGuard<'_, ()> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    fn command_lock(&self) -> MutexGuard<'_, ()> {
+        self.command_lock
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn wait<T: Send>(

@@ -247,13 +247,13 @@ impl Frontier {
     }
 
     /// Reserves a queue for a request to its server that belongs to none of its URIs, such as a robots.txt to which another site
-    /// redirects. Until [`Frontier::give_turn_back`] the queue issues no URI. If the process dies before that, the queue waits as
+    /// redirects. Until [`Frontier::release_queue`] the queue issues no URI. If the process dies before that, the queue waits as
     /// after any other request. `uri` is the requested URI. Returns `None` if the queue is reserved, otherwise the time to ask
     /// again.
     ///
     /// # Errors
     /// [`FrontierError::Name`] if no queue can have this name. Fails if the store fails.
-    pub fn take_turn(
+    pub fn reserve_queue(
         &mut self,
         queue: &str,
         uri: &Uri,
@@ -301,7 +301,7 @@ impl Frontier {
     ///
     /// # Errors
     /// Fails if the store fails.
-    pub fn give_turn_back(
+    pub fn release_queue(
         &mut self,
         queue: &str,
         took: Duration,

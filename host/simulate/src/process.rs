@@ -162,7 +162,7 @@ enum ChangePattern {
     },
 }
 
-/// The surroundings on which a page's changes depend.
+/// The context on which a page's changes depend.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ChangeContext {
     /// Seed that the pages of a site share.

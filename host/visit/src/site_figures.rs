@@ -108,25 +108,25 @@ impl EarlierVisits {
 }
 
 impl<'a> DocumentTraits<'a> {
-    /// Returns the traits of a visited document. `turn` is the finished visit; none if the visit is not over.
+    /// Returns the traits of a visited document. `update` is the finished visit; none if the visit is not over.
     pub fn of(
         uri: &'a Uri,
         record: &UriRecord,
         media_type: &'a str,
-        turn: Option<&VisitUpdate>,
+        update: Option<&VisitUpdate>,
     ) -> DocumentTraits<'a> {
         DocumentTraits {
             uri,
             media_type,
             depth: record.hop_path.link_hops(),
-            is_dated: is_dated(&record.validators, turn),
+            is_dated: is_dated(&record.validators, update),
         }
     }
 }
 
 /// Returns `true` if `Last-Modified` came with the visit's answer, or else with the last answer that had validators.
-fn is_dated(known: &Validators, turn: Option<&VisitUpdate>) -> bool {
-    let came = turn.and_then(|turn| turn.validators.as_ref());
+fn is_dated(known: &Validators, update: Option<&VisitUpdate>) -> bool {
+    let came = update.and_then(|update| update.validators.as_ref());
     came.unwrap_or(known).last_modified.is_some()
 }
 

@@ -17,7 +17,7 @@ use crate::error::Halt;
 use crate::records::{self, About};
 
 /// Longest time for which a robots.txt waits for the queue of the host that it redirects to; then the visit is deferred.
-const TURN_PATIENCE: Duration = Duration::from_secs(60);
+const RESERVATION_PATIENCE: Duration = Duration::from_secs(60);
 
 impl CrawlVisit<'_> {
     /// The answer to a request for robots.txt, its redirects followed and archived.
@@ -38,18 +38,18 @@ impl CrawlVisit<'_> {
                 break;
             }
             if !self.wait_for_turn(&target).await? {
-                return Ok(RobotsAnswer::Busy(TURN_PATIENCE));
+                return Ok(RobotsAnswer::Busy(RESERVATION_PATIENCE));
             }
             let addresses = match self.addresses_now(&target).await? {
                 LookUpResult::Found(addresses) => addresses,
                 // There is no such robots.txt: the answer is that of the redirect, which excludes nothing.
                 LookUpResult::NoSuchHost => {
-                    self.give_turn_back(&target, Duration::ZERO)?;
+                    self.release_queue(&target, Duration::ZERO)?;
                     break;
                 }
                 // The rules exist and are not known (RFC 9309 §2.3.1.4).
                 LookUpResult::Failed(status) => {
-                    self.give_turn_back(&target, Duration::ZERO)?;
+                    self.release_queue(&target, Duration::ZERO)?;
                     answer = (status, Vec::new());
                     break;
                 }
@@ -61,7 +61,7 @@ impl CrawlVisit<'_> {
             let (next, _) = self
                 .fetch(&target, &permit, &PluginMemory::default())
                 .await?;
-            self.give_turn_back(&target, next.duration)?;
+            self.release_queue(&target, next.duration)?;
             let about = About {
                 via: Some(at.as_str()),
                 hop_path: issue.record.hop_path.as_str(),
@@ -92,13 +92,14 @@ impl CrawlVisit<'_> {
         if queue == self.pipeline.issue.queue {
             let settings = context.current().queue_settings(&queue);
             let politeness = &settings.politeness;
-            self.rest(politeness.min_delay.min(TURN_PATIENCE)).await?;
+            self.rest(politeness.min_delay.min(RESERVATION_PATIENCE))
+                .await?;
             return Ok(true);
         }
-        let end = Timestamp::now() + TURN_PATIENCE;
+        let end = Timestamp::now() + RESERVATION_PATIENCE;
         loop {
             let now = Timestamp::now();
-            let Some(at) = context.frontier().take_turn(&queue, uri, now)? else {
+            let Some(at) = context.frontier().reserve_queue(&queue, uri, now)? else {
                 return Ok(true);
             };
             if at > end {
@@ -116,12 +117,12 @@ impl CrawlVisit<'_> {
         cut.unless_made(rest).await.ok_or(Halt::Stopped)
     }
 
-    fn give_turn_back(&self, uri: &Uri, took: Duration) -> Result<(), Halt> {
+    fn release_queue(&self, uri: &Uri, took: Duration) -> Result<(), Halt> {
         let context = self.context;
         let queue = context.current().queue_name(uri);
         if queue != self.pipeline.issue.queue {
             let now = Timestamp::now();
-            context.frontier().give_turn_back(&queue, took, now)?;
+            context.frontier().release_queue(&queue, took, now)?;
         }
         Ok(())
     }
