@@ -37,7 +37,7 @@ impl CrawlVisit<'_> {
                 answer = known;
                 break;
             }
-            if !self.wait_for_turn(&target).await? {
+            if !self.reserve_queue(&target).await? {
                 return Ok(RobotsAnswer::Busy(RESERVATION_PATIENCE));
             }
             let addresses = match self.addresses_now(&target).await? {
@@ -84,9 +84,9 @@ impl CrawlVisit<'_> {
         Ok(RobotsAnswer::Received(status, body))
     }
 
-    /// Waits until the queue of a URI that is fetched in passing may be asked, and takes its turn. False if that takes too
-    /// long.
-    async fn wait_for_turn(&self, uri: &Uri) -> Result<bool, Halt> {
+    /// Reserves the queue of a URI that is fetched in passing, as soon as its politeness delay is over. Returns `false` if that
+    /// takes too long.
+    async fn reserve_queue(&self, uri: &Uri) -> Result<bool, Halt> {
         let context = self.context;
         let queue = context.current().queue_name(uri);
         if queue == self.pipeline.issue.queue {
