@@ -234,7 +234,7 @@ fn admit_one(
         if let Origin::Prerequisites(queue) = origin
             && queue != record.queue
         {
-            change.rest_all(queue, PREREQUISITE_PAUSE)?;
+            change.delay_queue(queue, PREREQUISITE_PAUSE)?;
         }
         return Ok(ScheduleResult::Known);
     }

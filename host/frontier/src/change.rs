@@ -510,36 +510,40 @@ impl<'f> Change<'f> {
     }
 
     /// Makes a slot of the queue wait at least this long from now on.
-    pub(crate) fn rest(
+    pub(crate) fn delay_slot(
         &mut self,
         queue: &str,
         slot: u16,
-        rest: Duration,
+        delay: Duration,
     ) -> Result<(), FrontierError> {
-        let until = instant::after(self.now, rest);
-        self.queue(queue)?.rest(slot, until);
+        let until = instant::after(self.now, delay);
+        self.queue(queue)?.delay_slot(slot, until);
         Ok(())
     }
 
     /// Makes all slots of the queue wait at least this long from now on.
-    pub(crate) fn rest_all(&mut self, queue: &str, rest: Duration) -> Result<(), FrontierError> {
-        let until = instant::after(self.now, rest);
+    pub(crate) fn delay_queue(
+        &mut self,
+        queue: &str,
+        delay: Duration,
+    ) -> Result<(), FrontierError> {
+        let until = instant::after(self.now, delay);
         let config = self.config;
-        self.queue(queue)?.rest_all(until, config);
+        self.queue(queue)?.delay_slots(until, config);
         Ok(())
     }
 
     /// Makes a slot of a server group wait at least until then.
-    pub(crate) fn rest_group(
+    pub(crate) fn delay_group(
         &mut self,
         group: &str,
         slot: u16,
         until: Millis,
     ) -> Result<(), FrontierError> {
-        let slots = self
-            .memory
-            .groups
-            .rested(self.store, &self.groups, group, slot, until)?;
+        let slots =
+            self.memory
+                .groups
+                .with_delayed_slot(self.store, &self.groups, group, slot, until)?;
         self.groups.insert(group.to_owned(), slots);
         Ok(())
     }

@@ -315,7 +315,7 @@ impl Frontier {
             frontier.applied(now, |change| {
                 change.issued.insert(ticket.to_be_bytes().to_vec(), None);
                 let delay = change.politeness_delay(queue, took)?;
-                change.rest_all(queue, delay)?;
+                change.delay_queue(queue, delay)?;
                 change.line_up_again(queue)
             })
         })
@@ -439,14 +439,14 @@ impl Frontier {
                     let config = change.config;
                     let record = change.queue(&issued.queue)?;
                     let politeness = &record.settings(config).politeness;
-                    let rest = politeness.longest_delay(record.crawl_delay);
+                    let delay = politeness.longest_delay(record.crawl_delay);
                     // If the clock went back, the delay counted from the time of issue is the longer one.
                     let issued_at = instant::timestamp(issued.at);
-                    record.rest(issued.slot, instant::after(issued_at, rest));
-                    change.rest(&issued.queue, issued.slot, rest)?;
+                    record.delay_slot(issued.slot, instant::after(issued_at, delay));
+                    change.delay_slot(&issued.queue, issued.slot, delay)?;
                     if let Some((group, slot)) = &issued.group {
                         let until = instant::after(now.max(issued_at), group_delay);
-                        change.rest_group(group, *slot, until)?;
+                        change.delay_group(group, *slot, until)?;
                     }
                 }
                 change.line_up_again(&issued.queue)?;
@@ -595,7 +595,7 @@ impl Frontier {
             Admittance::Over(over) => (Vec::new(), Some(over)),
             Admittance::Unsettled => {
                 return self.applied(now, |change| {
-                    change.rest_all(queue, QUOTA_PAUSE)?;
+                    change.delay_queue(queue, QUOTA_PAUSE)?;
                     change.line_up_again(queue)?;
                     Ok(None)
                 });

@@ -160,9 +160,9 @@ impl Frontier {
                     change.counters.paid_until = instant::floor(now);
                 }
                 for (name, mut record) in queues {
-                    let is_long = record.shorten_rests(now, config);
+                    let is_long = record.shorten_waits(now, config);
                     if is_long {
-                        change.queue(&name)?.shorten_rests(now, config);
+                        change.queue(&name)?.shorten_waits(now, config);
                         change.line_up_again(&name)?;
                     }
                     let group = record.group(config).map(str::to_owned);
@@ -216,7 +216,7 @@ impl Frontier {
                             )
                         })?;
                     let rests_until = record.next_ready(&frontier.config);
-                    record.shorten_rests(now, &frontier.config);
+                    record.shorten_waits(now, &frontier.config);
                     // A URI that is due even later would wait in any case.
                     let is_long = record.next_ready(&frontier.config) < rests_until
                         && (!record.ready.is_empty() || record.first_due < rests_until);

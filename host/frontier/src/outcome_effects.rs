@@ -123,10 +123,10 @@ impl Completion<'_, '_> {
         } = self.busy;
         let change = &mut *self.change;
         let delay = change.politeness_delay(queue, duration)?;
-        change.rest(queue, *slot, delay)?;
+        change.delay_slot(queue, *slot, delay)?;
         if let Some((group, slot)) = group {
             let until = instant::after(change.now, change.config.group.min_delay);
-            change.rest_group(group, *slot, until)?;
+            change.delay_group(group, *slot, until)?;
         }
         change.pay_bandwidth(transfer);
         change.pay_bandwidth_of(queue, transfer)
@@ -238,8 +238,8 @@ impl Completion<'_, '_> {
         let attempts = self.record.attempts;
         let is_prerequisite = self.rank.directive == Directive::Highest;
         let record = self.change.queue(queue)?;
-        let queue_rests = record.fails(record_key, queue_after, is_prerequisite);
-        let failures = if queue_rests {
+        let queue_waits = record.fails(record_key, queue_after, is_prerequisite);
+        let failures = if queue_waits {
             record.last_failure = status;
             record.failures
         } else {
@@ -251,8 +251,8 @@ impl Completion<'_, '_> {
             .min(settings.politeness.retry_after_max);
         let delay = settings.back_off(failures).max(asked);
         let max_retries = settings.max_retries;
-        if queue_rests {
-            self.change.rest_all(queue, delay)?;
+        if queue_waits {
+            self.change.delay_queue(queue, delay)?;
         }
         if attempts > max_retries {
             let disposition = Disposition::GivenUp {
@@ -268,7 +268,7 @@ impl Completion<'_, '_> {
         let now = self.change.now;
         if is_prerequisite {
             self.change.put(record_key, self.record);
-        } else if queue_rests {
+        } else if queue_waits {
             self.put_behind(instant::floor(now))?;
         } else {
             self.put_behind(instant::after(now, delay))?;

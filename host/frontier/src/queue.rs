@@ -236,11 +236,11 @@ impl QueueRecord {
     /// over the waits of the others.
     fn slot(&self, slot: u16, config: &FrontierConfig) -> Millis {
         let valence = self.settings(config).valence.max(1);
-        rested(&self.slots, slot, valence).max(self.paid_until)
+        slot_ready_at(&self.slots, slot, valence).max(self.paid_until)
     }
 
     /// Makes a slot wait at least until then.
-    pub(crate) fn rest(&mut self, slot: u16, until: Millis) {
+    pub(crate) fn delay_slot(&mut self, slot: u16, until: Millis) {
         let slot = usize::from(slot);
         if self.slots.len() <= slot {
             self.slots.resize(slot + 1, Millis::MIN);
@@ -249,16 +249,16 @@ impl QueueRecord {
     }
 
     /// Makes every slot wait at least until then.
-    pub(crate) fn rest_all(&mut self, until: Millis, config: &FrontierConfig) {
+    pub(crate) fn delay_slots(&mut self, until: Millis, config: &FrontierConfig) {
         for slot in 0..self.settings(config).valence.max(1) {
-            self.rest(slot, until);
+            self.delay_slot(slot, until);
         }
     }
 
     /// Shortens waits that are longer than anything from now on could cause, as a clock that was ahead leaves them. They become
     /// as long as one request can make them, because the time of the last request is unknown. Returns `false` if there is no such
     /// wait.
-    pub(crate) fn shorten_rests(&mut self, now: Timestamp, config: &FrontierConfig) -> bool {
+    pub(crate) fn shorten_waits(&mut self, now: Timestamp, config: &FrontierConfig) -> bool {
         let settings = self.settings(config);
         let polite = settings.politeness.longest_delay(self.crawl_delay);
         // If several URIs are in process, one may have failed and another have ended the row of failures.
@@ -292,7 +292,7 @@ impl QueueRecord {
 }
 
 /// Time at which a slot may issue again, if there are `valence` slots. The waits of slots beyond that number are shared out.
-pub(crate) fn rested(slots: &[Millis], slot: u16, valence: u16) -> Millis {
+pub(crate) fn slot_ready_at(slots: &[Millis], slot: u16, valence: u16) -> Millis {
     slots
         .iter()
         .skip(slot.into())
@@ -456,7 +456,7 @@ impl QueueReport {
             (None, Some(_)) => QueueState::Ready,
         };
         let wake = match (record.order_key, group) {
-            (Some(order_key), Some(GroupHold::Rests(at))) => Some(order_key.wake.max(at)),
+            (Some(order_key), Some(GroupHold::Waits(at))) => Some(order_key.wake.max(at)),
             // The time depends on URIs in process.
             (_, Some(GroupHold::Full)) => None,
             (order_key, _) => order_key.map(|order_key| order_key.wake),

@@ -92,7 +92,7 @@ impl CrawlVisit<'_> {
         if queue == self.pipeline.issue.queue {
             let settings = context.current().queue_settings(&queue);
             let politeness = &settings.politeness;
-            self.rest(politeness.min_delay.min(RESERVATION_PATIENCE))
+            self.pause(politeness.min_delay.min(RESERVATION_PATIENCE))
                 .await?;
             return Ok(true);
         }
@@ -105,16 +105,16 @@ impl CrawlVisit<'_> {
             if at > end {
                 return Ok(false);
             }
-            self.rest(Duration::try_from(at - now).unwrap_or_default())
+            self.pause(Duration::try_from(at - now).unwrap_or_default())
                 .await?;
         }
     }
 
     /// Lets time pass without occupying a worker if it is long, and no longer than the crawl goes on.
-    async fn rest(&self, time: Duration) -> Result<(), Halt> {
+    async fn pause(&self, time: Duration) -> Result<(), Halt> {
         let cut = self.context.network.fetchers.base().cut();
-        let rest = self.waiting(tokio::time::sleep(time));
-        cut.unless_made(rest).await.ok_or(Halt::Stopped)
+        let pause = self.waiting(tokio::time::sleep(time));
+        cut.unless_made(pause).await.ok_or(Halt::Stopped)
     }
 
     fn release_queue(&self, uri: &Uri, took: Duration) -> Result<(), Halt> {

@@ -173,15 +173,15 @@ impl Check<'_> {
 
     /// The place in the queue order of a queue with URIs to issue.
     fn new_order_key(&mut self, record: &QueueRecord) -> OrderKey {
-        let rested = record
+        let ready_at = record
             .free_slot(&BusyQueue::default(), self.config)
             .map_or(Millis::MIN, |(_, at)| at);
         OrderKey {
             is_inactive: self.config.session_budget.is_some() && record.balance <= 0,
             wake: if record.ready.is_empty() {
-                rested.max(record.first_due)
+                ready_at.max(record.first_due)
             } else {
-                rested
+                ready_at
             },
             arrival: self.counters.arrival(),
         }

@@ -410,7 +410,7 @@ impl Naive {
             if let Origin::NeededBy(queue) = origin
                 && queue != uri.queue
             {
-                self.rest_all(queue, now + 1);
+                self.delay_queue(queue, now + 1);
             }
             return ScheduleResult::Known;
         }
@@ -645,7 +645,7 @@ impl Naive {
             Some(admittance) => admittance,
             None => {
                 // It depends on what is in process whether the next one exceeds a quota.
-                self.rest_all(name, now + 1);
+                self.delay_queue(name, now + 1);
                 self.touch(name, true);
                 self.line_up(now);
                 return None;
@@ -781,10 +781,10 @@ impl Naive {
             } => {
                 let queue = self.queues.get_mut(&name).unwrap();
                 queue.failing.insert(text.to_owned());
-                let queue_rests = queue.failures > 0
+                let queue_waits = queue.failures > 0
                     || rank.directive == Directive::Highest
                     || queue.failing.len() >= *queue_after as usize;
-                let failures = if queue_rests {
+                let failures = if queue_waits {
                     queue.failing.clear();
                     queue.failures += 1;
                     queue.failures
@@ -796,12 +796,12 @@ impl Naive {
                 let asked = after
                     .unwrap_or_default()
                     .min(settings.politeness.retry_after_max);
-                let rest = doubled
+                let delay = doubled
                     .min(settings.retry_delay_max.as_secs())
                     .max(asked.as_secs());
-                let until = now + rest.cast_signed();
-                if queue_rests {
-                    self.rest_all(&name, until);
+                let until = now + delay.cast_signed();
+                if queue_waits {
+                    self.delay_queue(&name, until);
                 }
                 uri.deferrals = 0;
                 uri.attempts += 1;
@@ -818,7 +818,7 @@ impl Naive {
                 } else {
                     self.counted.retries += 1;
                     if rank.directive != Directive::Highest {
-                        let due = if queue_rests { now } else { until };
+                        let due = if queue_waits { now } else { until };
                         self.put_behind(text, due, now);
                     }
                     Disposition::Retrying { attempts: tries }
@@ -896,7 +896,7 @@ impl Naive {
         let politeness = queue.settings.politeness;
         #[expect(clippy::cast_possible_truncation, reason = "whole seconds")]
         let adaptive = (fetch as f64 * politeness.delay_factor) as i64;
-        let rest = adaptive
+        let delay = adaptive
             .min(whole(politeness.max_delay))
             .max(whole(politeness.min_delay))
             .max(
@@ -905,16 +905,16 @@ impl Naive {
                     .cast_signed()
                     .min(whole(politeness.crawl_delay_max)),
             );
-        queue.rest(busy.slot, now + rest);
+        queue.delay_slot(busy.slot, now + delay);
         queue.paid_until = used(queue.paid_until, queue.settings.bandwidth);
-        self.rest_group(busy, now);
+        self.delay_group(busy, now);
     }
 
-    fn rest_group(&mut self, busy: &Busy, from: i64) {
+    fn delay_group(&mut self, busy: &Busy, from: i64) {
         if let Some((group, slot)) = &busy.group {
             let until = from + whole(self.config.group.min_delay);
             let slots = self.groups.entry(group.clone()).or_default();
-            rest(slots, *slot, until);
+            delay_slot(slots, *slot, until);
         }
     }
 
@@ -1193,7 +1193,7 @@ impl Naive {
             if !is_dns(&busy.text) {
                 let queue = self.queues.get_mut(&busy.queue).unwrap();
                 let politeness = queue.settings.politeness;
-                let rest = whole(politeness.max_delay)
+                let delay = whole(politeness.max_delay)
                     .max(whole(politeness.min_delay))
                     .max(
                         queue
@@ -1201,8 +1201,8 @@ impl Naive {
                             .cast_signed()
                             .min(whole(politeness.crawl_delay_max)),
                     );
-                queue.rest(busy.slot, busy.issued.max(now) + rest);
-                self.rest_group(&busy, busy.issued.max(now));
+                queue.delay_slot(busy.slot, busy.issued.max(now) + delay);
+                self.delay_group(&busy, busy.issued.max(now));
             }
             self.touch(&busy.queue, true);
         }
@@ -1573,25 +1573,25 @@ impl Naive {
         }
         (0..valence)
             .filter(|slot| !in_use.contains(slot))
-            .map(|slot| (rested(&slots, slot, valence), slot))
+            .map(|slot| (slot_ready_at(&slots, slot, valence), slot))
             .min()
     }
 
-    fn rest_all(&mut self, name: &str, until: i64) {
+    fn delay_queue(&mut self, name: &str, until: i64) {
         let queue = self.known_queue(name);
         for slot in 0..usize::from(queue.settings.valence) {
-            queue.rest(slot, until);
+            queue.delay_slot(slot, until);
         }
     }
 }
 
 impl Queue {
     fn slot(&self, slot: usize) -> i64 {
-        rested(&self.slots, slot, self.settings.valence.into()).max(self.paid_until)
+        slot_ready_at(&self.slots, slot, self.settings.valence.into()).max(self.paid_until)
     }
 
-    fn rest(&mut self, slot: usize, until: i64) {
-        rest(&mut self.slots, slot, until);
+    fn delay_slot(&mut self, slot: usize, until: i64) {
+        delay_slot(&mut self.slots, slot, until);
     }
 }
 
@@ -1613,7 +1613,7 @@ pub(crate) fn resolver(
     Resolver::new(move |name| overrides.get(name).unwrap_or(&others).clone())
 }
 
-fn rest(slots: &mut Vec<i64>, slot: usize, until: i64) {
+fn delay_slot(slots: &mut Vec<i64>, slot: usize, until: i64) {
     if slots.len() <= slot {
         slots.resize(slot + 1, LONG_AGO);
     }
@@ -1621,7 +1621,7 @@ fn rest(slots: &mut Vec<i64>, slot: usize, until: i64) {
 }
 
 /// After the number of slots has shrunk, the remaining slots keep the delays of the removed ones, too.
-fn rested(slots: &[i64], slot: usize, valence: usize) -> i64 {
+fn slot_ready_at(slots: &[i64], slot: usize, valence: usize) -> i64 {
     let shared = slots.iter().skip(slot).step_by(valence);
     shared.copied().max().unwrap_or(LONG_AGO)
 }
