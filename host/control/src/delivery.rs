@@ -93,7 +93,7 @@ pub(super) fn hold_at_rest(job: &Path, then: &str) -> Result<directory::JobLock,
         JobError::InUse { process, .. } => in_use(&process),
         other => other.into(),
     })?;
-    directory::settle(job)?;
+    directory::complete_restore(job)?;
     Ok(held)
 }
 

@@ -182,7 +182,7 @@ impl Logins {
     }
 
     /// Processes the page of a login, or the answer to its form.
-    pub(crate) fn came(
+    pub(crate) fn receive(
         &self,
         frontier: &SharedFrontier,
         part: &Part,

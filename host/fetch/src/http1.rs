@@ -136,7 +136,7 @@ where
     }
 
     let complete = outcome.is_complete();
-    let idle = complete && wire.settle(&sender).await;
+    let idle = complete && wire.can_be_reused(&sender).await;
     let (stream, read_ahead) = wire.into_parts();
     if idle && read_ahead == 0 && config.keep_alive {
         let connection = Connection {

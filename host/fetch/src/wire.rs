@@ -325,7 +325,7 @@ impl Wire {
     }
 
     /// After a complete message: returns whether the connection may serve another.
-    pub(crate) async fn settle(&mut self, sender: &Sender) -> bool {
+    pub(crate) async fn can_be_reused(&mut self, sender: &Sender) -> bool {
         poll_fn(|cx| {
             // hyper may need a second poll to go from "message read" to "idle".
             for _ in 0..2 {

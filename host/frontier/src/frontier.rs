@@ -194,7 +194,8 @@ impl Frontier {
                 change.finishes(&busy);
                 change.issued.insert(number.to_be_bytes().to_vec(), None);
                 change.line_up_again(&busy.queue)?;
-                let (disposition, scheduled) = frontier.settle(&mut change, &busy, outcome)?;
+                let (disposition, scheduled) =
+                    frontier.apply_outcome(&mut change, &busy, outcome)?;
                 let next_ready = change
                     .queue(&busy.queue)?
                     .next_ready(&frontier.config)

@@ -24,15 +24,15 @@ use crate::{
 };
 
 /// The state of the URI, and the results of scheduling its candidates.
-type Settled = (Disposition, Vec<ScheduleResult>);
+type OutcomeResult = (Disposition, Vec<ScheduleResult>);
 
 impl Frontier {
-    pub(crate) fn settle(
+    pub(crate) fn apply_outcome(
         &self,
         change: &mut Change<'_>,
         busy: &Busy,
         outcome: Outcome,
-    ) -> Result<Settled, FrontierError> {
+    ) -> Result<OutcomeResult, FrontierError> {
         let record = change.known_record(&busy.record_key)?;
         let rank = change::rank(&record).ok_or_else(|| {
             damaged(
@@ -77,7 +77,7 @@ impl Frontier {
                         ..
                     } => completion.disregard(status, &reason, wait),
                     Outcome::Deferred { .. } | Outcome::Considered { .. } => Err(damaged(
-                        "an outcome settled twice",
+                        "an outcome applied twice",
                         completion.busy.record_key.as_bytes(),
                     )),
                 }
@@ -144,7 +144,7 @@ impl Completion<'_, '_> {
         Ok(())
     }
 
-    fn succeed(mut self, success: Success) -> Result<Settled, FrontierError> {
+    fn succeed(mut self, success: Success) -> Result<OutcomeResult, FrontierError> {
         let Success {
             visit,
             wait,
@@ -228,7 +228,7 @@ impl Completion<'_, '_> {
         status: i32,
         queue_after: u32,
         after: Option<Duration>,
-    ) -> Result<Settled, FrontierError> {
+    ) -> Result<OutcomeResult, FrontierError> {
         let config = self.change.config;
         let Busy {
             record_key, queue, ..
@@ -281,7 +281,7 @@ impl Completion<'_, '_> {
         status: i32,
         reason: &str,
         wait: Option<Duration>,
-    ) -> Result<Settled, FrontierError> {
+    ) -> Result<OutcomeResult, FrontierError> {
         self.record.status = status;
         rejection::cut(reason).clone_into(&mut self.record.reason);
         self.change
@@ -290,7 +290,7 @@ impl Completion<'_, '_> {
         self.complete(wait, None, 0).map(without_results)
     }
 
-    fn defer(mut self, prerequisites: Vec<Candidate>) -> Result<Settled, FrontierError> {
+    fn defer(mut self, prerequisites: Vec<Candidate>) -> Result<OutcomeResult, FrontierError> {
         self.record.deferrals += 1;
         let tries = self.record.deferrals;
         if tries > self.change.config.max_deferrals {
@@ -474,7 +474,7 @@ impl Completion<'_, '_> {
         Ok(Disposition::Waiting(instant::timestamp(due)))
     }
 
-    fn forget(self, reason: String) -> Result<Settled, FrontierError> {
+    fn forget(self, reason: String) -> Result<OutcomeResult, FrontierError> {
         let Busy {
             record_key, queue, ..
         } = self.busy;
@@ -489,7 +489,7 @@ impl Completion<'_, '_> {
     }
 }
 
-fn without_results(disposition: Disposition) -> Settled {
+fn without_results(disposition: Disposition) -> OutcomeResult {
     (disposition, Vec::new())
 }
 

@@ -33,8 +33,8 @@ pub use copy::copy_job;
 pub use error::JobError;
 pub use lock::{JobLock, hold, holder, is_held};
 pub use restored::{
-    FOLDERS as RESTORED_FOLDERS, begin_restoring, discard_restoring, make_restored, put_in_place,
-    settle, settle_unheld,
+    FOLDERS as RESTORED_FOLDERS, begin_restoring, complete_restore, complete_restore_unheld,
+    discard_restoring, make_restored, put_in_place,
 };
 pub use seeds::{
     ADDED_SEEDS, REDIRECTED_SEEDS, REMOVED_SEEDS, add_seeds, added_seeds, redirected_seeds,
@@ -148,7 +148,7 @@ impl Job {
             clear_halfway(directory)?;
         }
         let description = if resumed {
-            settle(directory)?;
+            complete_restore(directory)?;
             let description = describe(directory)?;
             must_have_state(directory)?;
             description

@@ -201,7 +201,7 @@ impl InForce {
                 .earlier
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
-            then.settle();
+            then.drop_unused();
             earlier.past = then.past.clone();
             earlier.recent = then.recent.clone();
         }
@@ -224,7 +224,7 @@ impl InForce {
         let mut own = self.plugin.statistics();
         {
             let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
-            earlier.settle();
+            earlier.drop_unused();
             own.add(&earlier.past);
             for (plugin, _) in &earlier.recent {
                 own.add(&plugin.statistics());
@@ -242,7 +242,7 @@ impl InForce {
 
 impl Earlier {
     /// Drops the plugins that are no longer called: each holds a compiled component.
-    fn settle(&mut self) {
+    fn drop_unused(&mut self) {
         let past = &mut self.past;
         self.recent.retain(|(plugin, since)| {
             let may_be_called = since.elapsed() < IN_FLIGHT_MAX;

@@ -320,13 +320,13 @@ pub trait Driver {
     fn measures(&self) -> Result<BTreeMap<String, f64>, Self::Error>;
 
     /// The time from the last visit to the next has been decided, after a visit or without one.
-    fn promised(&self, wait: Duration, is_visit: bool) -> Result<(), Self::Error>;
+    fn wait_decided(&self, wait: Duration, is_visit: bool) -> Result<(), Self::Error>;
 
     /// A wait evaluator was asked: whether it answered, and what the answer was corrected for.
     fn wait_answered(&self, _answered: bool, _corrections: &[WaitCorrection]) {}
 
     /// The response belongs to a login, and its visit is over.
-    fn login_came(
+    fn login_received(
         &self,
         _exchange: &Arc<Exchange>,
     ) -> impl Future<Output = Result<(), Self::Error>> {

@@ -68,7 +68,12 @@ impl Evaluation {
     }
 
     /// The wait after a visit that found `state`: the answer within the limits of the profile, oscillation damped.
-    pub fn settle(&self, record: &UriRecord, state: ContentState, limits: &Revisit) -> SettledWait {
+    pub fn decide_wait(
+        &self,
+        record: &UriRecord,
+        state: ContentState,
+        limits: &Revisit,
+    ) -> WaitDecision {
         let wait = self.until_next(record.wait, limits);
         let last = record.history.first().map(|past| past.state);
         let held = oscillation::hold(last.zip(record.wait), record.oscillation, state, wait);
@@ -78,7 +83,7 @@ impl Evaluation {
             .and_then(|answer| WaitCorrection::of(answer, limits));
         let oscillates =
             (self.wait.is_some() && held.oscillates).then_some(WaitCorrection::Oscillating);
-        SettledWait {
+        WaitDecision {
             until_next: wait,
             until_asked: self.until_asked(wait, limits),
             corrections: outside.into_iter().chain(oscillates).collect(),
@@ -107,7 +112,7 @@ impl Evaluation {
 }
 
 /// An evaluator's answer within the limits of the profile.
-pub struct SettledWait {
+pub struct WaitDecision {
     /// The time until the next visit.
     pub until_next: Duration,
     /// The time until evaluators are asked before that, without a visit.

@@ -45,8 +45,8 @@ impl CrawlVisit<'_> {
             })
             .await?;
         let (logins, frontier) = (&context.network.logins, &context.frontier);
-        let came = logins.came(frontier, &part, exchange.status(), &text, Timestamp::now())?;
-        self.tell_of_login(&came);
+        let result = logins.receive(frontier, &part, exchange.status(), &text, Timestamp::now())?;
+        self.report_login(&result);
         Ok(())
     }
 
@@ -58,13 +58,13 @@ impl CrawlVisit<'_> {
         };
         let (Part::Page(name) | Part::Form { name, .. }) = &part;
         let why = "cannot fetch its page or form";
-        let came = logins.fail(frontier, name, why, Timestamp::now())?;
-        self.tell_of_login(&came);
+        let result = logins.fail(frontier, name, why, Timestamp::now())?;
+        self.report_login(&result);
         Ok(())
     }
 
-    fn tell_of_login(&self, came: &LoginResult) {
-        match came {
+    fn report_login(&self, result: &LoginResult) {
+        match result {
             LoginResult::PageFetched => {}
             LoginResult::LoggedIn(name) => {
                 let what = format!("login {name}");

@@ -195,7 +195,7 @@ impl Driver for SimulatedVisit<'_> {
         Ok(budget.measures(frontier, place, self.pipeline.started)?)
     }
 
-    fn promised(&self, wait: Duration, is_visit: bool) -> Result<(), SimulationError> {
+    fn wait_decided(&self, wait: Duration, is_visit: bool) -> Result<(), SimulationError> {
         let issue = &self.pipeline.issue;
         let State {
             budget, frontier, ..
