@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 use tokio::runtime::{Handle, Runtime};
 
 pub(crate) use process::{begin, end, keep, tell_end};
-pub(super) use questions::elsewhere;
+pub(super) use questions::other_part;
 pub(crate) use state::CommandState;
 
 use super::admin::CommandOrigin;
@@ -118,7 +118,7 @@ impl JobCommands {
         let part = part.map_err(|problem| ControlError::file(directory, &problem))?;
         let concerns_others = |part: &JobPart| {
             let command = &request.command;
-            command.is_for_all_nodes() || elsewhere(admin, part, command).is_some()
+            command.is_for_all_nodes() || other_part(admin, part, command).is_some()
         };
         let Some(part) = part.filter(|part| !request.only_here && concerns_others(part)) else {
             return Ok(None);

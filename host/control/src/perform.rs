@@ -9,7 +9,7 @@ use opilio_frontier::{
 use opilio_uri::{HopPath, Uri, UriError};
 
 use super::admin::CommandOrigin;
-use super::job_commands::elsewhere;
+use super::job_commands::other_part;
 use super::settings::SetRequest;
 use super::{
     Author, Command, CommandRequest, CommandResponse, ControlError, CrawlState, ErrorKind,
@@ -45,7 +45,7 @@ impl JobAdmin<'_> {
         if request.command.is_for_all_nodes() {
             return commands.give(self, request, respond);
         }
-        match elsewhere(self, commands.part(), &request.command) {
+        match other_part(self, commands.part(), &request.command) {
             Some(place) => commands.ask(&place, request, respond),
             None => self.perform_here(request, respond),
         }

@@ -14,8 +14,8 @@ use crate::{
     BytesByNovelty, ContentState, Digests, Directive, Fingerprint, GroupFigures, KeptChange,
     KeptValue, KeptValues, LastOutcome, LinkAttribute, Oscillation, Overdue, PastVisit,
     PlannedReconsideration, Politeness, PrecedencePolicy, QueueSettings, Quota, Rejection,
-    Revisits, Signal, SignalSource, Statistics, Strategy, StrippedDigest, Swing, Tally, UriRecord,
-    UriState, Validators, WarcLocation,
+    Revisits, Signal, SignalSource, Statistics, Strategy, StrippedDigest, Tally, UriRecord,
+    UriState, Validators, WaitDirection, WarcLocation,
     change::{Counters, Issued},
     keys::{self, Rank},
     queue::{OrderKey, QueueRecord},
@@ -89,7 +89,7 @@ fn unknown_sources_and_directions_are_damage() {
     };
     check(&signal, "01d00f0100");
     let oscillation = Oscillation {
-        last: Swing::Down,
+        last: WaitDirection::Down,
         in_a_row: 3,
     };
     check(&oscillation, "010103");
@@ -203,7 +203,7 @@ fn record() -> UriRecord {
             visit: second(22),
         }),
         oscillation: Some(Oscillation {
-            last: Swing::Up,
+            last: WaitDirection::Up,
             in_a_row: 23,
         }),
         redirect_target: Some("http://b.org/".to_owned()),

@@ -86,7 +86,7 @@ pub struct UriRecord {
     pub signals: Vec<Signal>,
     /// Its next reconsideration, if a wait evaluator asked for one.
     pub reconsideration: Option<PlannedReconsideration>,
-    /// The swings of its wait evaluator's answers, while they swing.
+    /// The oscillation of its wait evaluator's answers, while they oscillate.
     pub oscillation: Option<Oscillation>,
     /// Target of its last redirect, if it is a seed or a seed redirected to it.
     pub redirect_target: Option<String>,
@@ -261,15 +261,15 @@ pub struct LinkAttribute {
 /// Swings of a wait evaluator's answers: each is far from the one before, in the opposite direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Oscillation {
-    /// Direction of the last swing.
-    pub last: Swing,
+    /// Direction of the last large change.
+    pub last: WaitDirection,
     /// Swings in a row, the last one included.
     pub in_a_row: u32,
 }
 
-/// Direction of a swing.
+/// Direction in which a wait changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Swing {
+pub enum WaitDirection {
     /// To a longer wait.
     Up,
     /// To a shorter wait.

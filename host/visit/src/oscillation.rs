@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use opilio_frontier::{ContentState, Oscillation, Swing};
+use opilio_frontier::{ContentState, Oscillation, WaitDirection};
 
 /// An answer this many times as long, or as short, as the one before is a swing.
 const FACTOR: f64 = 4.0;
@@ -38,9 +38,9 @@ pub(crate) fn hold(
     let last = last.filter(|(found, _)| *found == state);
     let ratio = last.map_or(1.0, |(_, last)| seconds(answer) / seconds(last));
     let swing = if ratio >= FACTOR {
-        Some(Swing::Up)
+        Some(WaitDirection::Up)
     } else if ratio <= 1.0 / FACTOR {
-        Some(Swing::Down)
+        Some(WaitDirection::Down)
     } else {
         None
     };

@@ -20,9 +20,9 @@ const SESSION_PAUSE: Duration = Duration::from_millis(100);
 
 impl JobCommands {
     /// Has another part carry out a command. Its answers go to `respond`.
-    pub(crate) fn ask(&self, place: &Elsewhere, request: &CommandRequest, respond: Respond<'_>) {
+    pub(crate) fn ask(&self, place: &OtherPart, request: &CommandRequest, respond: Respond<'_>) {
         let answers = match place {
-            Elsewhere::Site { part } => self.answers_of(part, request).map_err(|problem| {
+            OtherPart::Site { part } => self.answers_of(part, request).map_err(|problem| {
                 ControlError::new(
                     problem.fault,
                     format!(
@@ -30,7 +30,7 @@ impl JobCommands {
                     ),
                 )
             }),
-            Elsewhere::Queue { queue } => self.answers_about(queue, request),
+            OtherPart::Queue { queue } => self.answers_about(queue, request),
         };
         match answers {
             Ok(answers) => answers.into_iter().for_each(|answer| {
@@ -148,7 +148,7 @@ pub(super) async fn answer_while<E, A: Future<Output = Result<Vec<u8>, E>>>(
 
 /// The place of a command's subject that is not in the part of this directory.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Elsewhere {
+pub(crate) enum OtherPart {
     /// This part has the site of the URI.
     Site {
         /// Name of the part.
@@ -162,21 +162,21 @@ pub(crate) enum Elsewhere {
 }
 
 /// Returns the place of a command's subject, if it is not in this part.
-pub(crate) fn elsewhere(
+pub(crate) fn other_part(
     admin: &JobAdmin<'_>,
     own: &JobPart,
     command: &Command,
-) -> Option<Elsewhere> {
+) -> Option<OtherPart> {
     if let Some(queue) = command.queue_of_part() {
         let found = admin.frontier().queue(queue, Timestamp::now());
         // A store that fails says so when the command is carried out.
-        return matches!(found, Ok(None)).then(|| Elsewhere::Queue {
+        return matches!(found, Ok(None)).then(|| OtherPart::Queue {
             queue: queue.to_owned(),
         });
     }
     let uri = Uri::parse_seed(command.uri_of_site()?).ok()?;
     let part = own.part_of(admin.profile, &uri);
-    (part != own.part).then(|| Elsewhere::Site {
+    (part != own.part).then(|| OtherPart::Site {
         part: part.to_owned(),
     })
 }

@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use opilio_archive::Digest;
 use opilio_frontier::{
     Directive, KeptValues, LastOutcome, LinkAttribute, Oscillation, PastVisit,
-    PlannedReconsideration, QueueReport, SHORT_DIGEST_BYTES, Signal, Swing, UriRecord, UriState,
-    WarcLocation, status_words,
+    PlannedReconsideration, QueueReport, SHORT_DIGEST_BYTES, Signal, UriRecord, UriState,
+    WaitDirection, WarcLocation, status_words,
 };
 use opilio_uri::HopPath;
 use serde::{Deserialize, Serialize};
@@ -241,8 +241,8 @@ impl From<Oscillation> for OscillationLine {
     fn from(oscillation: Oscillation) -> OscillationLine {
         OscillationLine {
             last: match oscillation.last {
-                Swing::Up => "up",
-                Swing::Down => "down",
+                WaitDirection::Up => "up",
+                WaitDirection::Down => "down",
             },
             in_a_row: oscillation.in_a_row,
         }
