@@ -57,11 +57,11 @@ fn report(text: &str) {
 #[derive(Debug, PartialEq)]
 struct Passed {
     version: Version,
-    standing: Standing,
+    state: VersionState,
 }
 
 #[derive(Debug, PartialEq)]
-enum Standing {
+enum VersionState {
     /// It is the published one of its version.
     Published,
     /// It may follow this one, whose components run with it.
@@ -73,12 +73,12 @@ enum Standing {
 impl std::fmt::Display for Passed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "contract {}: ", self.version)?;
-        match &self.standing {
-            Standing::Published => f.write_str("as published"),
-            Standing::Follows(last) => {
+        match &self.state {
+            VersionState::Published => f.write_str("as published"),
+            VersionState::Follows(last) => {
                 write!(f, "not yet published; components for {last} run with it")
             }
-            Standing::FirstOfItsTrack => write!(
+            VersionState::FirstOfItsTrack => write!(
                 f,
                 "not yet published, and nothing of {} is, so it may still change in any way",
                 track(&self.version)
@@ -104,7 +104,7 @@ fn check(wit: &Path) -> Result<Passed> {
         );
         return Ok(Passed {
             version,
-            standing: Standing::Published,
+            state: VersionState::Published,
         });
     }
     if let Some(latest) = published.keys().next_back() {
@@ -120,7 +120,7 @@ fn check(wit: &Path) -> Result<Passed> {
     let Some((last, folder)) = before else {
         return Ok(Passed {
             version,
-            standing: Standing::FirstOfItsTrack,
+            state: VersionState::FirstOfItsTrack,
         });
     };
     let (last_package, _) = resolve.push_dir(folder)?;
@@ -140,15 +140,15 @@ fn check(wit: &Path) -> Result<Passed> {
     }
     Ok(Passed {
         version,
-        standing: Standing::Follows(last.clone()),
+        state: VersionState::Follows(last.clone()),
     })
 }
 
 /// Copies the contract to its place among the published ones.
 fn publish(wit: &Path) -> Result<String> {
-    let Passed { version, standing } = check(wit)?;
+    let Passed { version, state } = check(wit)?;
     ensure!(
-        standing != Standing::Published,
+        state != VersionState::Published,
         "contract {version} is published already"
     );
     let folder = wit.join(PUBLISHED).join(version.to_string());
@@ -349,7 +349,7 @@ mod tests {
     fn check_follows(from: &str, to: &str) {
         let folder = changed(from, to);
         let passed = check(folder.path()).unwrap();
-        assert_eq!(passed.standing, Standing::Follows(Version::new(0, 2, 0)));
+        assert_eq!(passed.state, VersionState::Follows(Version::new(0, 2, 0)));
     }
 
     #[track_caller]
@@ -430,9 +430,9 @@ mod tests {
                 .replace("new, changed", "new"),
         );
         let passed = check(folder.path()).unwrap();
-        assert_eq!(passed.standing, Standing::FirstOfItsTrack);
+        assert_eq!(passed.state, VersionState::FirstOfItsTrack);
         publish(folder.path()).unwrap();
-        assert_eq!(check(folder.path()).unwrap().standing, Standing::Published);
+        assert_eq!(check(folder.path()).unwrap().state, VersionState::Published);
     }
 
     #[test]
@@ -501,7 +501,7 @@ mod tests {
             });
         }
         let passed = check(folder.path()).unwrap();
-        assert_eq!(passed.standing, Standing::Follows(version.clone()));
+        assert_eq!(passed.state, VersionState::Follows(version.clone()));
         for name in &names {
             copy(name, &|file| {
                 raise(file).replace("enum content-state {", "enum content-state { gone,")

@@ -242,11 +242,12 @@ fn fuzz(fuzzer: &Path, home: &Path, target: &str, minutes: u64) -> Result<()> {
         .stderr(written)
         .status()
         .with_context(|| format!("cannot run {}", fuzzer.display()))?;
-    let said = fs::read(&log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())?;
+    let log_text = fs::read(&log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())?;
     ensure!(
         status.success(),
         "{target}: {}; the document is in {}, the rest in {}",
-        said.lines()
+        log_text
+            .lines()
             .find(|line| line.contains("panicked at") || line.contains("ERROR: libFuzzer"))
             .unwrap_or("ended by itself"),
         crashes.display(),
@@ -260,7 +261,7 @@ fn fuzz(fuzzer: &Path, home: &Path, target: &str, minutes: u64) -> Result<()> {
                 .next()
                 .map(str::to_owned)
         };
-        said.lines().rev().find_map(word).unwrap_or_default()
+        log_text.lines().rev().find_map(word).unwrap_or_default()
     };
     println!(
         "{target}: {} documents in {minutes} minutes, {} branches, {} features, no fault",

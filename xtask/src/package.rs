@@ -292,11 +292,11 @@ fn commit(fact: &str) -> Result<String> {
 
 /// The version of a binary, by its own account.
 fn version(binary: &Path) -> Result<String> {
-    let said = output(Command::new(binary).arg("--version"))?;
-    let version = said.trim().strip_prefix("opilio ");
+    let version_text = output(Command::new(binary).arg("--version"))?;
+    let version = version_text.trim().strip_prefix("opilio ");
     version.map(str::to_owned).with_context(|| {
         format!(
-            "{} --version printed {said:?}, not a version of opilio",
+            "{} --version printed {version_text:?}, not a version of opilio",
             binary.display()
         )
     })

@@ -285,7 +285,7 @@ mod tests {
     use crate::program::fake;
 
     /// The advice on a system whose only compiler is a clang with these parts.
-    fn said(dialect: Dialect, found: &[Part]) -> Option<String> {
+    fn problem_of(dialect: Dialect, found: &[Part]) -> Option<String> {
         let folder = tempfile::tempdir().unwrap();
         let part = folder.path().join("part");
         fs::write(&part, "").unwrap();
@@ -306,8 +306,8 @@ mod tests {
         );
         let places = Places::among(&folder.path().join("project"), [folder.path().to_owned()]);
         let compiler = Compiler::clang(Path::new("/p"), dialect, &places);
-        let said = compiler.err()?.to_string();
-        Some(said.replace(&folder.path().display().to_string(), "PATH"))
+        let problem = compiler.err()?.to_string();
+        Some(problem.replace(&folder.path().display().to_string(), "PATH"))
     }
 
     #[test]
@@ -320,7 +320,7 @@ mod tests {
         );
         let check = |dialect, found: &[Part], parts: &str, packages: &str| {
             assert_eq!(
-                said(dialect, found).unwrap(),
+                problem_of(dialect, found).unwrap(),
                 format!(
                     "plugins in C need {parts}, which PATH/clang does not find: {zig}; on Debian, `apt install {packages}`; \
                      or set WASI_SDK_PATH to a wasi-sdk"
@@ -340,9 +340,9 @@ mod tests {
             "libc++ for wasm32",
             "libc++-14-dev-wasm32",
         );
-        assert_eq!(said(Dialect::C, &[Libc, CompilerRt, Linker]), None);
+        assert_eq!(problem_of(Dialect::C, &[Libc, CompilerRt, Linker]), None);
         assert_eq!(
-            said(Dialect::Cpp, &[Libc, CompilerRt, Linker, Libcpp]),
+            problem_of(Dialect::Cpp, &[Libc, CompilerRt, Linker, Libcpp]),
             None
         );
     }
@@ -351,14 +351,17 @@ mod tests {
     fn without_any_compiler_all_that_serve_are_named() {
         let nowhere = Places::among(Path::new("/p"), []);
         let missing = Compiler::clang(Path::new("/my plugins"), Dialect::C, &nowhere);
-        let said = missing.err().unwrap().to_string();
+        let problem = missing.err().unwrap().to_string();
         let zig = zig(Path::new("/my plugins"));
         assert!(
-            said.starts_with(&format!(
+            problem.starts_with(&format!(
                 "plugins in C need a compiler of C and C++ for WebAssembly: {zig}"
             )),
-            "{said}"
+            "{problem}"
         );
-        assert!(said.contains("apt install clang lld wasi-libc"), "{said}");
+        assert!(
+            problem.contains("apt install clang lld wasi-libc"),
+            "{problem}"
+        );
     }
 }

@@ -96,7 +96,7 @@ mod tests {
     use crate::program::fake;
 
     /// The error if the language's program reports this version; `None` if the version is suitable.
-    fn said(language: Language, program: &str, version: &str) -> Option<String> {
+    fn problem_of(language: Language, program: &str, version: &str) -> Option<String> {
         let folder = tempfile::tempdir().unwrap();
         if !version.is_empty() {
             fake(folder.path(), program, &format!("echo '{version}'"));
@@ -108,13 +108,13 @@ mod tests {
             .find(|(path, _)| *path == "recipe.json")
             .unwrap();
         let recipe: Recipe = serde_json::from_slice(recipe).unwrap();
-        let said = recipe.find(language, &places).err()?.to_string();
-        Some(said.replace(&folder.path().display().to_string(), "PATH"))
+        let problem = recipe.find(language, &places).err()?.to_string();
+        Some(problem.replace(&folder.path().display().to_string(), "PATH"))
     }
 
     #[test]
     fn a_program_that_is_too_old_is_named_with_its_version() {
-        let node = |version| said(Language::JavaScript, "node", version);
+        let node = |version| problem_of(Language::JavaScript, "node", version);
         assert_eq!(
             node("v18.19.0").unwrap(),
             "plugins in JavaScript need node, 20 or later (PATH/node is v18.19.0): it comes from https://nodejs.org, or the package \
@@ -122,7 +122,7 @@ mod tests {
         );
         assert_eq!(node("v20.0.0"), None);
         assert_eq!(node("v100.1.0"), None);
-        let python = |version| said(Language::Python, "python3", version);
+        let python = |version| problem_of(Language::Python, "python3", version);
         assert_eq!(
             python("Python 3.9.2").unwrap(),
             "plugins in Python need python3, 3.11 or later (PATH/python3 is Python 3.9.2): it comes from https://python.org, or the \
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_program_that_is_not_there_is_named_too() {
-        let nothing = said(Language::TypeScript, "node", "").unwrap();
+        let nothing = problem_of(Language::TypeScript, "node", "").unwrap();
         assert!(
             nothing.starts_with("plugins in TypeScript need node, 20 or later: it comes from"),
             "{nothing}"

@@ -16,7 +16,7 @@ use opilio_profile::Profile;
 
 use crate::hangup::hangup;
 use crate::job_directory::known_job;
-use crate::summary::Sequel;
+use crate::summary::Resumption;
 use crate::telemetry::Telemetry;
 use crate::usage_error::UsageError;
 use crate::{CrawlArgs, DisplayArgs, NodesArgs, daemon_config, exit, live, preparing, summary};
@@ -45,15 +45,15 @@ pub(crate) async fn run(args: CrawlArgs, telemetry: &Telemetry) -> Result<u8> {
         return Ok(exit::USAGE);
     }
     let order = order(&args);
-    let opening = Opening {
+    let conditions = StartConditions {
         is_paused: args.paused,
         share: args.share.unwrap_or_default(),
         nodes: args.nodes,
     };
     run_order(
         &order,
-        opening,
-        Sequel::Resume,
+        conditions,
+        Resumption::Possible,
         args.display,
         Some(telemetry),
         future::pending(),
@@ -79,7 +79,7 @@ impl Done {
 
 /// The conditions under which the first fetch may be made.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Opening {
+pub(crate) struct StartConditions {
     /// `true` if the job starts paused, until an operator resumes it.
     is_paused: bool,
     /// The crawl's share of the limits of the machine.
@@ -115,8 +115,8 @@ pub(crate) fn refused(faults: &Diagnostics) -> u8 {
 )]
 pub(crate) async fn run_order(
     order: &Order,
-    opening: Opening,
-    sequel: Sequel,
+    conditions: StartConditions,
+    resumption: Resumption,
     display: DisplayArgs,
     telemetry: Option<&Telemetry>,
     enough: impl Future<Output = ()>,
@@ -129,8 +129,8 @@ pub(crate) async fn run_order(
     if !plan.profile().notices.is_empty() && !display.quiet {
         live::note(&plan.profile().notices.to_string(), display);
     }
-    let takes_over = opening.nodes.take_over.is_some() && !is_job(plan.directory());
-    let plan = match job_part(opening.nodes, &plan)? {
+    let takes_over = conditions.nodes.take_over.is_some() && !is_job(plan.directory());
+    let plan = match job_part(conditions.nodes, &plan)? {
         Some((config, part)) if takes_over => {
             opilio_control::take_over(plan, order, config, part).await?
         }
@@ -162,20 +162,20 @@ pub(crate) async fn run_order(
             tracing::warn!("traces are off: {problem:#}");
         }
     }
-    crawl.share(opening.share);
-    if opening.is_paused {
+    crawl.share(conditions.share);
+    if conditions.is_paused {
         crawl.pause();
     }
     for repaired in crawl.repaired() {
         tracing::warn!("{}", summary::repaired(repaired));
     }
     let summary = watched(crawl, display, enough).await;
-    summary::print(&summary, sequel, display);
+    summary::print(&summary, resumption, display);
     let code = match &summary.end {
         End::Halted(_) => exit::FAILED,
         End::NoSeedFetched(_) => exit::NO_SEED,
         // If the crawl cannot be resumed, its limit is its end.
-        end if end.is_limit() && sequel == Sequel::Resume => exit::LIMIT,
+        end if end.is_limit() && resumption == Resumption::Possible => exit::LIMIT,
         // What a terminated process has left, its next start hands over.
         End::Terminated => exit::OK,
         _ if summary.handovers.iter().any(|total| total.left > 0) => exit::NOT_HANDED_OVER,

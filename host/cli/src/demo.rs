@@ -11,8 +11,8 @@ use opilio_browser::{BrowserError, BrowserExecutable, BrowserSettings};
 use opilio_crawl::{End, Order, ProfileSource, Summary, is_job};
 use opilio_test_web::{Web, demo};
 
-use crate::crawl::{Opening, component_cache, run_order};
-use crate::summary::Sequel;
+use crate::crawl::{StartConditions, component_cache, run_order};
+use crate::summary::Resumption;
 use crate::usage_error::UsageError;
 use crate::{DemoArgs, exit, judge, terminal};
 
@@ -100,8 +100,8 @@ async fn crawl(
     };
     let done = run_order(
         &order,
-        Opening::default(),
-        Sequel::None,
+        StartConditions::default(),
+        Resumption::Impossible,
         args.display,
         None,
         enough(&web),

@@ -15,21 +15,21 @@ const WARCS_LISTED_MAX: usize = 5;
 /// Most plugins with errors that are named.
 const FAULTY_PLUGINS_MAX: usize = 5;
 
-/// The continuation after a crawl.
+/// The possibility to resume a crawl that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sequel {
+pub(crate) enum Resumption {
     /// The same command resumes it.
-    Resume,
+    Possible,
     /// The crawl cannot be resumed: the web that it crawled is gone.
-    None,
+    Impossible,
 }
 
 /// Prints the summary to standard output. The crawl is complete even if the output is closed: its terminal may be gone.
-pub(crate) fn print(summary: &Summary, sequel: Sequel, display: DisplayArgs) {
+pub(crate) fn print(summary: &Summary, resumption: Resumption, display: DisplayArgs) {
     let words = match display {
         DisplayArgs { json: true, .. } => format!("{}\n", as_json(summary)),
         DisplayArgs { quiet: true, .. } => return,
-        _ => text(summary, sequel),
+        _ => text(summary, resumption),
     };
     let mut out = io::stdout().lock();
     let printed = out.write_all(words.as_bytes()).and_then(|()| out.flush());
@@ -38,13 +38,13 @@ pub(crate) fn print(summary: &Summary, sequel: Sequel, display: DisplayArgs) {
     }
 }
 
-fn text(summary: &Summary, sequel: Sequel) -> String {
+fn text(summary: &Summary, resumption: Resumption) -> String {
     let progress = &summary.progress;
     let statistics = &progress.statistics;
-    let end = match (&summary.end, sequel) {
-        (End::TimeLimit, Sequel::None) => "stopped: time limit reached".to_owned(),
-        (End::Stopped | End::Terminated, Sequel::None) => "stopped".to_owned(),
-        (End::Finished, Sequel::Resume) if progress.uris == 0 => {
+    let end = match (&summary.end, resumption) {
+        (End::TimeLimit, Resumption::Impossible) => "stopped: time limit reached".to_owned(),
+        (End::Stopped | End::Terminated, Resumption::Impossible) => "stopped".to_owned(),
+        (End::Finished, Resumption::Possible) if progress.uris == 0 => {
             "nothing is left to fetch: the job was finished before; for a new crawl, pass another directory with --job"
                 .to_owned()
         }
@@ -98,7 +98,7 @@ fn text(summary: &Summary, sequel: Sequel) -> String {
     }
     let is_resumable = match &summary.end {
         End::Finished | End::NoSeedFetched(_) | End::Halted(_) => false,
-        _ => sequel == Sequel::Resume,
+        _ => resumption == Resumption::Possible,
     };
     if is_resumable {
         lines.push(("resume", format!("opilio crawl {job}")));

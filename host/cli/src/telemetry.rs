@@ -181,10 +181,10 @@ impl HttpClient for Poster {
         let client = self.client.clone();
         let posting = self.runtime.spawn(async move {
             let mut answer = client.execute(request.try_into()?).await?;
-            let mut said = Vec::new();
+            let mut body = Vec::new();
             while let Some(part) = answer.chunk().await? {
-                let room = ANSWER_BYTES_MAX - said.len();
-                said.extend_from_slice(&part[..part.len().min(room)]);
+                let room = ANSWER_BYTES_MAX - body.len();
+                body.extend_from_slice(&part[..part.len().min(room)]);
                 if part.len() > room {
                     break;
                 }
@@ -193,7 +193,7 @@ impl HttpClient for Poster {
             if let Some(headers) = response.headers_mut() {
                 *headers = std::mem::take(answer.headers_mut());
             }
-            Ok::<_, HttpError>(response.body(Bytes::from(said))?)
+            Ok::<_, HttpError>(response.body(Bytes::from(body))?)
         });
         Box::pin(async move { posting.await? })
     }

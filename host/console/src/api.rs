@@ -449,13 +449,13 @@ impl Daemon {
 impl From<JobsFolderError> for Problem {
     fn from(problem: JobsFolderError) -> Problem {
         use opilio_crawl::{CrawlError, JobError};
-        let said = chain(&problem);
+        let message = chain(&problem);
         match problem {
-            JobsFolderError::Name(_) => Problem::unusable(said),
-            JobsFolderError::Unknown(_) => Problem::not_found(said),
+            JobsFolderError::Name(_) => Problem::unusable(message),
+            JobsFolderError::Unknown(_) => Problem::not_found(message),
             JobsFolderError::Taken(_)
             | JobsFolderError::Running(_)
-            | JobsFolderError::Wanted(_) => Problem::conflict(said),
+            | JobsFolderError::Wanted(_) => Problem::conflict(message),
             JobsFolderError::Control(problem) => problem.into(),
             JobsFolderError::Crawl(CrawlError::Profile(faults)) => profile_check::faulty(&faults),
             JobsFolderError::Crawl(CrawlError::Job(
@@ -466,8 +466,8 @@ impl From<JobsFolderError> for Problem {
                 | JobError::Damaged { .. }
                 | JobError::Version { .. }
                 | JobError::Link(_),
-            )) => Problem::conflict(said),
-            JobsFolderError::Crawl(_) | JobsFolderError::Io { .. } => Problem::failure(said),
+            )) => Problem::conflict(message),
+            JobsFolderError::Crawl(_) | JobsFolderError::Io { .. } => Problem::failure(message),
         }
     }
 }
@@ -505,8 +505,8 @@ mod tests {
             let name = operation["operationId"].as_str().unwrap();
             assert!(names.insert(name), "two operations are called {name}");
             for (status, answer) in operation["responses"].as_object().unwrap() {
-                let said = answer["description"].as_str().unwrap_or_default();
-                assert!(!said.is_empty(), "{name}: {status} has no description");
+                let message = answer["description"].as_str().unwrap_or_default();
+                assert!(!message.is_empty(), "{name}: {status} has no description");
             }
         }
     }

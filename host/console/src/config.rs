@@ -471,7 +471,7 @@ mod tests {
 
     #[test]
     fn faults_have_their_places() {
-        for (text, said) in [
+        for (text, expected) in [
             (
                 "listen = \"127.0.0.1:1\"\nlisten-adress = 1\n",
                 "opilio.toml:2:1: unknown field `listen-adress`",
@@ -498,7 +498,7 @@ mod tests {
             ),
         ] {
             let problem = refused(text);
-            assert!(problem.starts_with(said), "{problem}");
+            assert!(problem.starts_with(expected), "{problem}");
         }
     }
 

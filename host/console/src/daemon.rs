@@ -101,10 +101,10 @@ impl Daemon {
         change: impl FnOnce(&mut Orders) -> T,
     ) -> Result<T, Problem> {
         let (changed, written) = self.change(name, change);
-        let said = |problem| format!("cannot write orders.json of job {name:?}: {problem}");
+        let describe = |problem| format!("cannot write orders.json of job {name:?}: {problem}");
         match written {
             Ok(()) => Ok(changed),
-            Err(problem) => Err(Problem::failure(said(problem))),
+            Err(problem) => Err(Problem::failure(describe(problem))),
         }
     }
 

@@ -260,9 +260,9 @@ impl Folder {
         let orders = || Orders::read(&directory).map_err(io);
         // A crawling job's own process refuses. The daemon may not yet know that a job has ended.
         let is_reachable = opilio_control::is_reachable(&directory);
-        let course = ProcessRecord::read(&directory).ok().flatten();
+        let process_record = ProcessRecord::read(&directory).ok().flatten();
         let is_wanted = |orders: Orders| {
-            let ended = process::end_of_begun(&orders, course.as_ref());
+            let ended = process::end_of_begun(&orders, process_record.as_ref());
             // A job that the system ended will be restarted.
             orders.crawl && ended.is_none_or(|ended| ended.how == ProcessEndKind::Terminated)
         };

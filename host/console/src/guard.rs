@@ -97,7 +97,7 @@ pub(crate) async fn guard(
     };
     let asks = looks || is_question(&method, &path) && user.is_some();
     if !asks {
-        let said = response.extensions().get::<ProblemDetail>();
+        let value = response.extensions().get::<ProblemDetail>();
         let signed_in = response.extensions().get::<SignedIn>();
         daemon.audit.write(AuditEntry {
             at: Timestamp::now(),
@@ -108,7 +108,7 @@ pub(crate) async fn guard(
             method: method.to_string(),
             path: path.clone(),
             status: response.status().as_u16(),
-            problem: said.map(|said| said.0.clone()),
+            problem: value.map(|value| value.0.clone()),
             left_out: 0,
         });
     }
@@ -234,13 +234,13 @@ fn by_digest(daemon: &Daemon, request: &Request, from: IpAddr) -> Option<Result<
         )
         .challenge(account.challenge(is_stale))
     };
-    let Some(said) = headers.get(header::AUTHORIZATION) else {
+    let Some(value) = headers.get(header::AUTHORIZATION) else {
         return Some(Err(challenged(false)));
     };
     let uri = request.uri().path_and_query();
     let uri = uri.map_or("/", |uri| uri.as_str());
-    let said = said.to_str().unwrap_or_default();
-    let admitted = account.admit(said, request.method().as_str(), uri, from, &daemon.access);
+    let value = value.to_str().unwrap_or_default();
+    let admitted = account.admit(value, request.method().as_str(), uri, from, &daemon.access);
     Some(admitted.map_err(|no| match no {
         NoAnswer::Stale => challenged(true),
         NoAnswer::Refused(Refusal::Wrong) => challenged(false),

@@ -194,14 +194,14 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let account = account(home.path(), "tiger: lily\n").unwrap();
         let access = Access::new(home.path().join("tokens.json")).unwrap();
-        let said = answer(&account.challenge(false), "tiger: lily");
+        let authorization = answer(&account.challenge(false), "tiger: lily");
         let caller = account
-            .admit(&said, "GET", "/engine", HERE, &access)
+            .admit(&authorization, "GET", "/engine", HERE, &access)
             .unwrap();
         assert_eq!((caller.user.as_str(), caller.role), ("nas", Role::Operator));
         for (header, method, uri) in [
-            (said.as_str(), "POST", "/engine"),
-            (&said, "GET", "/engine/job/a"),
+            (authorization.as_str(), "POST", "/engine"),
+            (&authorization, "GET", "/engine/job/a"),
             (
                 &answer(&account.challenge(false), "tiger"),
                 "GET",
@@ -222,8 +222,8 @@ mod tests {
         let before = account(home.path(), "lily").unwrap();
         let account = account(home.path(), "lily").unwrap();
         let access = Access::new(home.path().join("tokens.json")).unwrap();
-        let said = answer(&before.challenge(false), "lily");
-        let refused = account.admit(&said, "GET", "/engine", HERE, &access);
+        let authorization = answer(&before.challenge(false), "lily");
+        let refused = account.admit(&authorization, "GET", "/engine", HERE, &access);
         assert_eq!(refused, Err(NoAnswer::Stale));
         let old = Timestamp::now().as_second() - NONCE_SECONDS;
         assert!(!account.is_fresh(&account.nonce(old), old + NONCE_SECONDS));

@@ -20,7 +20,7 @@ use crate::problem::Problem;
 const BODY: Duration = Duration::from_secs(300);
 
 /// A body as raw bytes.
-pub(crate) struct Whole(pub(crate) Bytes);
+pub(crate) struct RawBody(pub(crate) Bytes);
 
 /// A body in JSON.
 pub(crate) struct Body<T>(pub(crate) T);
@@ -81,12 +81,12 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Form<T> {
     }
 }
 
-impl<S: Send + Sync> FromRequest<S> for Whole {
+impl<S: Send + Sync> FromRequest<S> for RawBody {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         match in_time(Bytes::from_request(request, state)).await? {
-            Ok(body) => Ok(Whole(body)),
+            Ok(body) => Ok(RawBody(body)),
             Err(refused) => Err(Problem::new(refused.status(), causes(&refused.body_text()))),
         }
     }

@@ -110,7 +110,7 @@ pub(crate) struct KnownJob {
     pub directory: PathBuf,
     pub overview: JobOverview,
     pub alive: Alive,
-    pub course: Option<ProcessRecord>,
+    pub process_record: Option<ProcessRecord>,
     pub orders: Option<Orders>,
     /// Status of a running job.
     pub status: Option<Arc<Status>>,
@@ -161,7 +161,7 @@ struct JobFiles {
     part: Option<JobPart>,
     /// The error of each file.
     problems: [Option<String>; 3],
-    course: Option<ProcessRecord>,
+    process_record: Option<ProcessRecord>,
     orders: Option<Orders>,
     /// Number of alerts stored by its last process.
     alerts: u64,
@@ -205,8 +205,12 @@ impl Watcher {
                 let directory = folder.path().join(&name);
                 let mut read = before.remove(&name).unwrap_or_default();
                 read.again(&directory);
-                let alive = is_alive(&directory, read.orders.as_ref(), read.course.as_ref())
-                    .unwrap_or(Alive::No);
+                let alive = is_alive(
+                    &directory,
+                    read.orders.as_ref(),
+                    read.process_record.as_ref(),
+                )
+                .unwrap_or(Alive::No);
                 (name, (directory, read, alive))
             });
             (read.collect::<BTreeMap<_, _>>(), problem)
@@ -260,7 +264,7 @@ impl Watcher {
                 directory: directory.clone(),
                 overview,
                 alive: *alive,
-                course: read.course.clone(),
+                process_record: read.process_record.clone(),
                 orders: read.orders.clone(),
                 status: read.status.clone(),
             };
@@ -298,7 +302,7 @@ impl JobFiles {
             let may_change = stamps[at].is_some_and(|stamp| !stamp.is_settled);
             may_change || stamps[at] != self.stamps[at]
         };
-        let [of_job, of_course, of_orders] = &mut self.problems;
+        let [of_job, of_process, of_orders] = &mut self.problems;
         if is_old(0) {
             *of_job = None;
             self.made = made(directory)
@@ -306,9 +310,9 @@ impl JobFiles {
                 .ok();
         }
         if is_old(1) {
-            *of_course = None;
-            self.course = ProcessRecord::read(directory).unwrap_or_else(|source| {
-                *of_course = Some(format!(
+            *of_process = None;
+            self.process_record = ProcessRecord::read(directory).unwrap_or_else(|source| {
+                *of_process = Some(format!(
                     "course.json is damaged: {source}; remove it, then resume the job"
                 ));
                 None
@@ -361,12 +365,14 @@ impl JobFiles {
         windows: &[Window],
         holds: StartBlocker,
     ) -> JobOverview {
-        let course = self.course.as_ref();
+        let process_record = self.process_record.as_ref();
         let statistics = match &self.status {
             Some(status) => status.statistics,
-            None => course.map(|course| course.statistics).unwrap_or_default(),
+            None => process_record
+                .map(|process_record| process_record.statistics)
+                .unwrap_or_default(),
         };
-        let ended = course.and_then(|course| course.ended.as_ref());
+        let ended = process_record.and_then(|process_record| process_record.ended.as_ref());
         let schedule = window::words(windows, name);
         let (state, why) = self.state(alive, holds);
         let is_over = alive == Alive::No;
@@ -375,7 +381,7 @@ impl JobFiles {
             state,
             profile: self.made.as_ref().map(|made| made.profile.clone()),
             created: self.made.as_ref().map(|made| made.at),
-            started: course.map(|course| course.began),
+            started: process_record.map(|process_record| process_record.began),
             ended: ended.filter(|_| is_over).map(|ended| ended.at),
             ended_why: why,
             uris: statistics.finished(),
@@ -401,10 +407,13 @@ impl JobFiles {
 
     /// Returns `true` if a process that takes no commands took some before, or has reported its end.
     fn is_ending(&self) -> bool {
-        self.course.as_ref().is_some_and(|course| {
-            let is_new = |orders: &Orders| orders.begun > Some(course.began);
-            let was_asked = self.before.is_some_and(|(pid, ..)| pid == course.pid);
-            !self.orders.as_ref().is_some_and(is_new) && (was_asked || course.ended.is_some())
+        self.process_record.as_ref().is_some_and(|process_record| {
+            let is_new = |orders: &Orders| orders.begun > Some(process_record.began);
+            let was_asked = self
+                .before
+                .is_some_and(|(pid, ..)| pid == process_record.pid);
+            !self.orders.as_ref().is_some_and(is_new)
+                && (was_asked || process_record.ended.is_some())
         })
     }
 
@@ -431,16 +440,17 @@ impl JobFiles {
             (Alive::No, _) => {}
         }
         let ended = self
-            .course
+            .process_record
             .as_ref()
-            .and_then(|course| course.ended.as_ref());
+            .and_then(|process_record| process_record.ended.as_ref());
         if let Some(orders) = &self.orders {
             if let Some(why) = &orders.gave_up {
                 return (JobState::Failed, Some(why.clone()));
             }
             // The files of its process count once that has begun as ordered. The supervisor may see it a moment later.
-            let course = self.course.as_ref();
-            let has_begun = |begun| course.is_some_and(|course| course.began >= begun);
+            let process_record = self.process_record.as_ref();
+            let has_begun =
+                |begun| process_record.is_some_and(|process_record| process_record.began >= begun);
             match orders.begun {
                 Some(begun) if orders.crawl && has_begun(begun) && ended.is_none() => {
                     return (JobState::Waiting, Some("the process died".to_owned()));
@@ -454,7 +464,7 @@ impl JobFiles {
                 _ => {}
             }
         }
-        match (ended, &self.course) {
+        match (ended, &self.process_record) {
             (Some(ended), _) => {
                 let state = match ended.how {
                     ProcessEndKind::Finished => JobState::Finished,
@@ -474,14 +484,14 @@ impl JobFiles {
 
 /// The error in a job's `job.json`, with advice.
 fn unreadable(problem: &JobError) -> String {
-    let said = chain(problem);
+    let message = chain(problem);
     match problem {
         JobError::Damaged { .. } => {
             format!(
-                "{said}; restore the file, or create a job from a checkpoint with `opilio job restore CHECKPOINT JOB`"
+                "{message}; restore the file, or create a job from a checkpoint with `opilio job restore CHECKPOINT JOB`"
             )
         }
-        _ => said,
+        _ => message,
     }
 }
 

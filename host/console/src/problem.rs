@@ -140,13 +140,13 @@ impl From<ProfileStoreError> for Problem {
         use ProfileStoreError::{
             Changed, Io, Link, Name, NotText, Shipped, Taken, TooLong, Unknown, Unreadable, Version,
         };
-        let said = chain(&problem);
+        let message = chain(&problem);
         match problem {
-            Name(_) | Shipped(_) | NotText { .. } | TooLong(_) => Problem::unusable(said),
-            Unknown { .. } | Version { .. } => Problem::not_found(said),
-            Taken(_) | Link { .. } | Unreadable { .. } => Problem::conflict(said),
-            Changed { .. } => Problem::new(StatusCode::PRECONDITION_FAILED, said),
-            Io { .. } => Problem::failure(said),
+            Name(_) | Shipped(_) | NotText { .. } | TooLong(_) => Problem::unusable(message),
+            Unknown { .. } | Version { .. } => Problem::not_found(message),
+            Taken(_) | Link { .. } | Unreadable { .. } => Problem::conflict(message),
+            Changed { .. } => Problem::new(StatusCode::PRECONDITION_FAILED, message),
+            Io { .. } => Problem::failure(message),
         }
     }
 }
@@ -157,7 +157,7 @@ impl IntoResponse for Problem {
         let (retry_after, challenge) = (self.retry_after, self.challenge.clone());
         let kind = HeaderValue::from_static("application/problem+json");
         // For the audit log, which only sees responses.
-        let said = ProblemDetail(self.detail.clone());
+        let message = ProblemDetail(self.detail.clone());
         let mut response = (status, Json(self)).into_response();
         response.headers_mut().insert(header::CONTENT_TYPE, kind);
         if let Some(seconds) = retry_after {
@@ -169,7 +169,7 @@ impl IntoResponse for Problem {
             let how = how.unwrap_or(HeaderValue::from_static("Bearer"));
             response.headers_mut().insert(header::WWW_AUTHENTICATE, how);
         }
-        response.extensions_mut().insert(said);
+        response.extensions_mut().insert(message);
         response
     }
 }

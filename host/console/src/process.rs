@@ -102,11 +102,11 @@ pub fn last_words(job: &Path) -> String {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         let text = String::from_utf8_lossy(&bytes);
-        let said = match text.rfind(BEGUN) {
-            Some(at) => text[at..].split_once('\n').map_or("", |(_, said)| said),
+        let words = match text.rfind(BEGUN) {
+            Some(at) => text[at..].split_once('\n').map_or("", |(_, words)| words),
             None => &text,
         };
-        Ok(said.trim().to_owned())
+        Ok(words.trim().to_owned())
     };
     read().unwrap_or_default()
 }
@@ -120,19 +120,19 @@ pub fn is_awaited(job: &Path, orders: &Orders) -> bool {
 
 /// Returns `true` if a process was begun for a job and has not reported yet.
 pub fn is_on_its_way(job: &Path, orders: &Orders) -> bool {
-    let course = ProcessRecord::read(job).ok().flatten();
-    let began = course.map(|course| course.began);
+    let process_record = ProcessRecord::read(job).ok().flatten();
+    let began = process_record.map(|process_record| process_record.began);
     orders.begun.is_some_and(|begun| began < Some(begun))
 }
 
 /// The end of the process last begun for a job. `None` if it has not ended, or was not begun.
 pub(crate) fn end_of_begun<'c>(
     orders: &Orders,
-    course: Option<&'c ProcessRecord>,
+    process_record: Option<&'c ProcessRecord>,
 ) -> Option<&'c ProcessEnd> {
     let begun = orders.begun?;
-    course
-        .filter(|course| course.began >= begun)?
+    process_record
+        .filter(|process_record| process_record.began >= begun)?
         .ended
         .as_ref()
 }
@@ -141,7 +141,7 @@ pub(crate) fn end_of_begun<'c>(
 pub(crate) fn is_alive(
     job: &Path,
     orders: Option<&Orders>,
-    course: Option<&ProcessRecord>,
+    process_record: Option<&ProcessRecord>,
 ) -> io::Result<Alive> {
     if opilio_control::is_reachable(job) {
         return Ok(Alive::Yes);
@@ -151,11 +151,12 @@ pub(crate) fn is_alive(
     }
     // A holder that is not the last process of the job only reads it, unless it is one that was begun and has not reported yet. The
     // last process may hold it after its end: it still writes reports.
-    let reported = course.map(|course| course.began);
+    let reported = process_record.map(|process_record| process_record.began);
     let begins = orders.is_some_and(|orders| {
         orders.crawl && orders.begun.is_some_and(|begun| reported < Some(begun))
     });
-    let crawls = course.is_some_and(|course| opilio_crawl::holder(job) == Some(course.pid));
+    let crawls = process_record
+        .is_some_and(|process_record| opilio_crawl::holder(job) == Some(process_record.pid));
     match begins || crawls {
         true => Ok(Alive::Silent),
         false => Ok(Alive::No),
@@ -180,39 +181,42 @@ mod tests {
         // Of a long output only the end.
         let long = "x".repeat(TAIL_BYTES as usize);
         writeln!(second, "{long}\nthree").unwrap();
-        let said = last_words(job.path());
-        assert!(said.starts_with('x') && said.ends_with("\nthree"), "{said}");
+        let words = last_words(job.path());
+        assert!(
+            words.starts_with('x') && words.ends_with("\nthree"),
+            "{words}"
+        );
     }
 
     #[test]
     fn who_reads_a_killed_job_is_not_taken_for_its_process() {
         let job = tempfile::tempdir().unwrap();
-        let mut course = ProcessRecord::begin(job.path(), Default::default()).unwrap();
+        let mut process_record = ProcessRecord::begin(job.path(), Default::default()).unwrap();
         assert!(matches!(
-            is_alive(job.path(), None, Some(&course)).unwrap(),
+            is_alive(job.path(), None, Some(&process_record)).unwrap(),
             Alive::No
         ));
         let _reader = opilio_crawl::hold(job.path()).unwrap();
         assert!(matches!(
-            is_alive(job.path(), None, Some(&course)).unwrap(),
+            is_alive(job.path(), None, Some(&process_record)).unwrap(),
             Alive::Silent
         ));
         // The process that crawled was another one. It was killed, so its record has no end.
-        course.pid = 0;
+        process_record.pid = 0;
         assert!(matches!(
-            is_alive(job.path(), None, Some(&course)).unwrap(),
+            is_alive(job.path(), None, Some(&process_record)).unwrap(),
             Alive::No
         ));
         // Another process was begun since, and has not reported yet.
         let mut orders = Orders::new(true, "anna");
         orders.begun = Some(Timestamp::now());
         assert!(matches!(
-            is_alive(job.path(), Some(&orders), Some(&course)).unwrap(),
+            is_alive(job.path(), Some(&orders), Some(&process_record)).unwrap(),
             Alive::Silent
         ));
-        course.began = Timestamp::now();
+        process_record.began = Timestamp::now();
         assert!(matches!(
-            is_alive(job.path(), Some(&orders), Some(&course)).unwrap(),
+            is_alive(job.path(), Some(&orders), Some(&process_record)).unwrap(),
             Alive::No
         ));
     }

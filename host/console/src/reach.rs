@@ -297,10 +297,10 @@ mod tests {
             "plugins = { x = { component = \"oci://example.org/a/b:1\" } }",
         ] {
             let problem = check(text, None, &somebody(Role::Operator)).unwrap_err();
-            let said = problem.detail();
+            let detail = problem.detail();
             assert!(
-                said.contains("role admin") && said.contains("plugins.x.component"),
-                "{said}"
+                detail.contains("role admin") && detail.contains("plugins.x.component"),
+                "{detail}"
             );
             check(text, None, &somebody(Role::Admin)).unwrap();
         }

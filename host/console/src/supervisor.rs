@@ -27,7 +27,7 @@ use crate::overview::{JobState, Jobs, KnownJob, Watcher, is_disk_low};
 use crate::process::{self, Alive};
 use crate::share::Shares;
 use crate::window;
-use sharing::Deaf;
+use sharing::ShareFailure;
 
 /// Time between two looks at all jobs.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -51,7 +51,7 @@ pub(crate) struct Supervisor {
     processes: HashMap<String, Process>,
     shares: Shares,
     /// Jobs that could not be given their share, for which that was logged.
-    deaf: HashMap<String, Deaf>,
+    share_failures: HashMap<String, ShareFailure>,
     /// `true` if the disk is too full to begin jobs, which was logged.
     is_disk_low: bool,
     handled: HandledOccurrences,
@@ -97,7 +97,7 @@ struct SupervisedJob<'c> {
     alive: Alive,
     state: JobState,
     orders: Option<&'c Orders>,
-    course: Option<&'c ProcessRecord>,
+    process_record: Option<&'c ProcessRecord>,
     process: ProcessState,
     is_open: bool,
     now: Timestamp,
@@ -144,7 +144,7 @@ impl Supervisor {
             ),
             processes: HashMap::new(),
             shares: Shares::new(&daemon.config.limits),
-            deaf: HashMap::new(),
+            share_failures: HashMap::new(),
             is_disk_low: false,
             hindered: HashMap::new(),
             handled: HandledOccurrences::read(&daemon.config.own().join("calendar.json"))?,
@@ -187,7 +187,7 @@ impl Supervisor {
                 alive: known.alive,
                 state: known.overview.state,
                 orders: known.orders.as_ref(),
-                course: known.course.as_ref(),
+                process_record: known.process_record.as_ref(),
                 process,
                 is_open: window::is_open(&self.daemon.config.window, name, self.daemon.clock.now()),
                 now,
@@ -316,10 +316,10 @@ impl Supervisor {
 
     /// Reports in all places that a job is not restarted. The reason includes the end of its last process's output.
     fn given_up(&self, name: &str, known: &KnownJob, why: String) -> String {
-        let said = process::last_words(&known.directory);
-        let why = match said.is_empty() {
+        let last_words = process::last_words(&known.directory);
+        let why = match last_words.is_empty() {
             true => why,
-            false => format!("{why}; process.log ends with: {said}"),
+            false => format!("{why}; process.log ends with: {last_words}"),
         };
         let result = format!("the job is not restarted: {why}");
         note(name, known, "process died", &result);
@@ -450,8 +450,8 @@ fn step(supervised: &SupervisedJob<'_>, restart: &Restart) -> Step {
         let is_foreign = supervised
             .orders
             .is_some_and(|it| it.crawl && it.begun.is_none());
-        if let Some(course) = supervised.course.filter(|_| is_foreign) {
-            return Step::Adopt(course.began);
+        if let Some(process_record) = supervised.process_record.filter(|_| is_foreign) {
+            return Step::Adopt(process_record.began);
         }
         if !supervised.is_open && supervised.state == JobState::Running {
             return Step::Pause;
@@ -459,9 +459,9 @@ fn step(supervised: &SupervisedJob<'_>, restart: &Restart) -> Step {
         if supervised.is_open && closed_by_us {
             return Step::Resume;
         }
-        let has_held = supervised
-            .course
-            .is_some_and(|course| course.began.duration_until(supervised.now) > STABLE_AFTER);
+        let has_held = supervised.process_record.is_some_and(|process_record| {
+            process_record.began.duration_until(supervised.now) > STABLE_AFTER
+        });
         let has_died = supervised.orders.is_some_and(|orders| orders.deaths > 0);
         return match has_held && has_died {
             true => Step::Stable,
@@ -482,7 +482,7 @@ fn step(supervised: &SupervisedJob<'_>, restart: &Restart) -> Step {
             false => Step::Nothing,
         };
     }
-    let ended = process::end_of_begun(orders, supervised.course);
+    let ended = process::end_of_begun(orders, supervised.process_record);
     match (ended, supervised.process) {
         (Some(ended), _) => match ended.how {
             ProcessEndKind::Finished | ProcessEndKind::Stopped | ProcessEndKind::Halted => {
@@ -525,7 +525,7 @@ mod tests {
         }
     }
 
-    fn course(began: i64, ended: Option<ProcessEndKind>) -> ProcessRecord {
+    fn process_record(began: i64, ended: Option<ProcessEndKind>) -> ProcessRecord {
         ProcessRecord {
             first_began: at(0),
             began: at(began),
@@ -544,7 +544,7 @@ mod tests {
     #[track_caller]
     fn check(
         orders: &Orders,
-        course: Option<ProcessRecord>,
+        process_record: Option<ProcessRecord>,
         process: ProcessState,
         is_open: bool,
         expected: Step,
@@ -553,7 +553,7 @@ mod tests {
             alive: Alive::No,
             state: JobState::Waiting,
             orders: Some(orders),
-            course: course.as_ref(),
+            process_record: process_record.as_ref(),
             process,
             is_open,
             now: at(100),
@@ -577,14 +577,14 @@ mod tests {
         };
         check(&rests, None, none, true, Step::Nothing);
         // The orders are newer than its end.
-        let before = course(-10, Some(ProcessEndKind::Finished));
+        let before = process_record(-10, Some(ProcessEndKind::Finished));
         check(&orders(None, 0), Some(before), none, true, Step::Begin);
     }
 
     #[test]
     fn what_died_is_begun_again_later_and_later_and_not_for_ever() {
         let killed = ProcessState::Exited(None);
-        let unended = || Some(course(11, None));
+        let unended = || Some(process_record(11, None));
         for (deaths, pause) in [(0, 5), (1, 10), (4, 80)] {
             let again = Step::Died(at(100 + pause));
             check(&orders(Some(10), deaths), unended(), killed, true, again);
@@ -609,7 +609,7 @@ mod tests {
             ProcessEndKind::Stopped,
             ProcessEndKind::Halted,
         ] {
-            let ended = Some(course(11, Some(how)));
+            let ended = Some(process_record(11, Some(how)));
             check(
                 &orders(Some(10), 0),
                 ended,
@@ -619,7 +619,7 @@ mod tests {
             );
         }
         // The machine was shut down in good order, and the daemon with it.
-        let terminated = Some(course(11, Some(ProcessEndKind::Terminated)));
+        let terminated = Some(process_record(11, Some(ProcessEndKind::Terminated)));
         let again = Step::Again("the system terminated the process");
         check(
             &orders(Some(10), 0),
@@ -643,13 +643,13 @@ mod tests {
             alive: Alive::Yes,
             state: JobState::Running,
             orders: Some(&orders(None, 0)),
-            course: Some(&course(7, None)),
+            process_record: Some(&process_record(7, None)),
             process: ProcessState::None,
             is_open: true,
             now: at(100),
         };
         assert_eq!(step(&supervised, &Restart::default()), Step::Adopt(at(7)));
-        let stopped = course(7, Some(ProcessEndKind::Stopped));
+        let stopped = process_record(7, Some(ProcessEndKind::Stopped));
         let none = ProcessState::None;
         check(&orders(Some(7), 0), Some(stopped), none, true, Step::Rest);
     }
@@ -658,12 +658,12 @@ mod tests {
     fn who_is_to_begin_again_keeps_its_place() {
         let killed = ProcessState::Exited(None);
         let dead = orders(Some(10), 0);
-        let unended = course(11, None);
+        let unended = process_record(11, None);
         let mut supervised = SupervisedJob {
             alive: Alive::No,
             state: JobState::Waiting,
             orders: Some(&dead),
-            course: Some(&unended),
+            process_record: Some(&unended),
             process: killed,
             is_open: true,
             now: at(100),
@@ -692,7 +692,7 @@ mod tests {
             alive: Alive::Yes,
             state: JobState::Running,
             orders: None,
-            course: None,
+            process_record: None,
             process: ProcessState::None,
             is_open: false,
             now: at(0),

@@ -143,8 +143,8 @@ async fn look(
     after: Duration,
     seen: &mut HashMap<Orphan, Instant>,
 ) -> Result<(), String> {
-    let told = |problem: ClusterError| chain(&problem);
-    let nodes = ListedNode::all(node.cluster()).await.map_err(told)?;
+    let describe = |problem: ClusterError| chain(&problem);
+    let nodes = ListedNode::all(node.cluster()).await.map_err(describe)?;
     // Of each crawl one directory is enough.
     let crawls: BTreeMap<&str, &OwnPart> = own.iter().map(|it| (&*it.part.job, it)).collect();
     let mut orphans = BTreeSet::new();
@@ -154,7 +154,7 @@ async fn look(
         let parts = match listed_parts(node.cluster().connection(), crawl).await {
             Ok(parts) => parts,
             Err(problem) => {
-                problems.push(told(problem));
+                problems.push(describe(problem));
                 continue;
             }
         };

@@ -144,7 +144,7 @@ impl HttpBody for Answer {
 }
 
 /// A stream that ends if no request arrives in time, if no answer is read, or on a signal.
-pub(crate) struct Paced<S> {
+pub(crate) struct TimedStream<S> {
     stream: S,
     requests: Requests,
     close: oneshot::Receiver<()>,
@@ -155,9 +155,13 @@ pub(crate) struct Paced<S> {
     is_stalled: bool,
 }
 
-impl<S> Paced<S> {
-    pub(crate) fn new(stream: S, requests: Requests, close: oneshot::Receiver<()>) -> Paced<S> {
-        Paced::within(SPAN, stream, requests, close)
+impl<S> TimedStream<S> {
+    pub(crate) fn new(
+        stream: S,
+        requests: Requests,
+        close: oneshot::Receiver<()>,
+    ) -> TimedStream<S> {
+        TimedStream::within(SPAN, stream, requests, close)
     }
 
     fn within(
@@ -165,8 +169,8 @@ impl<S> Paced<S> {
         stream: S,
         requests: Requests,
         close: oneshot::Receiver<()>,
-    ) -> Paced<S> {
-        Paced {
+    ) -> TimedStream<S> {
+        TimedStream {
             stream,
             requests,
             close,
@@ -195,7 +199,7 @@ impl<S> Paced<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -213,7 +217,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -250,11 +254,11 @@ mod tests {
     const SPAN: Duration = Duration::from_millis(50);
 
     /// A client, a server, and the signal that makes the server close.
-    fn connection() -> (DuplexStream, Paced<DuplexStream>, oneshot::Sender<()>) {
+    fn connection() -> (DuplexStream, TimedStream<DuplexStream>, oneshot::Sender<()>) {
         let (client, server) = duplex(64);
         let (close, closed) = oneshot::channel();
         let requests = Requests::new(Arc::default());
-        let server = Paced::within(SPAN, server, requests, closed);
+        let server = TimedStream::within(SPAN, server, requests, closed);
         (client, server, close)
     }
 

@@ -21,7 +21,7 @@ use tokio_rustls::server::TlsStream;
 
 use crate::config::TlsFiles;
 use crate::connections::{Connections, Place};
-use crate::timeouts::{Paced, Peer};
+use crate::timeouts::{Peer, TimedStream};
 
 /// Maximum open connections.
 const CONNECTIONS_MAX: usize = 1_000;
@@ -54,8 +54,8 @@ pub(crate) struct Connection {
 }
 
 enum Stream {
-    Plain(Paced<TcpStream>),
-    Tls(Box<TlsStream<Paced<TcpStream>>>),
+    Plain(TimedStream<TcpStream>),
+    Tls(Box<TlsStream<TimedStream<TcpStream>>>),
 }
 
 impl TlsListener {
@@ -121,7 +121,7 @@ async fn accept(
             admitted = open.admit(peer.ip()) => admitted,
             () = sender.closed() => return,
         };
-        let stream = Paced::new(stream, place.requests.clone(), close);
+        let stream = TimedStream::new(stream, place.requests.clone(), close);
         let acceptor = keys.as_mut().map(Keys::acceptor);
         let sender = sender.clone();
         // A handshake waits for the client; other connections must not wait for it.

@@ -142,7 +142,7 @@ mod tests {
         let warning = alert(AlertKind::DiskLow, Severity::Warning);
         let critical = alert(AlertKind::DiskLow, Severity::Critical);
         let stalled = alert(AlertKind::Stalled, Severity::Warning);
-        let told = |before: &[&Alert], now: &[&Alert]| {
+        let events_of = |before: &[&Alert], now: &[&Alert]| {
             let owned =
                 |alerts: &[&Alert]| alerts.iter().map(|it| (*it).clone()).collect::<Vec<_>>();
             let changed = changed(&owned(before), &owned(now), Timestamp::UNIX_EPOCH);
@@ -150,15 +150,15 @@ mod tests {
             words.collect::<Vec<_>>()
         };
         let (raised, cleared) = (AlertChange::Raised, AlertChange::Cleared);
-        assert_eq!(told(&[], &[&warning]), [(raised, AlertKind::DiskLow)]);
-        assert_eq!(told(&[&warning], &[&warning]), []);
+        assert_eq!(events_of(&[], &[&warning]), [(raised, AlertKind::DiskLow)]);
+        assert_eq!(events_of(&[&warning], &[&warning]), []);
         assert_eq!(
-            told(&[&warning], &[&critical]),
+            events_of(&[&warning], &[&critical]),
             [(raised, AlertKind::DiskLow)]
         );
-        assert_eq!(told(&[&critical], &[&warning]), []);
+        assert_eq!(events_of(&[&critical], &[&warning]), []);
         assert_eq!(
-            told(&[&warning], &[&stalled]),
+            events_of(&[&warning], &[&stalled]),
             [(raised, AlertKind::Stalled), (cleared, AlertKind::DiskLow)]
         );
     }

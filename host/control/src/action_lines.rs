@@ -174,7 +174,7 @@ impl JobAdmin<'_> {
             Kind::Include => {
                 let known = candidates.into_iter().map(|candidate| ImportedUri {
                     candidate,
-                    standing: LastOutcome::Succeeded,
+                    last_outcome: LastOutcome::Succeeded,
                     status: 0,
                     at: now,
                     media_type: String::new(),

@@ -129,8 +129,8 @@ pub(crate) async fn keep(running: Running, mut ended: watch::Receiver<()>) {
         let (running, folder) = (running.clone(), folder.clone());
         let handle = Handle::current();
         let looking = tokio::task::spawn_blocking(move || {
-            let settled = looked.settled(&folder, interval);
-            if settled.is_empty() {
+            let stable = looked.stable_files(&folder, interval);
+            if stable.is_empty() {
                 return looked;
             }
             // One guard for all files: the first may take all URIs out of the queues, and the next may bring more. If the crawl
@@ -138,7 +138,7 @@ pub(crate) async fn keep(running: Running, mut ended: watch::Receiver<()>) {
             let Some(_hand) = running.live.hand() else {
                 return looked;
             };
-            for path in settled {
+            for path in stable {
                 // Filters are called, which needs a large stack.
                 let done = on_plugin_thread("actions", || {
                     let _runtime = handle.enter();
@@ -171,8 +171,8 @@ pub(crate) async fn keep(running: Running, mut ended: watch::Receiver<()>) {
 
 impl Looked {
     /// Returns files that looked the same twice, or that were last written to at least one interval ago.
-    fn settled(&mut self, folder: &Path, interval: Duration) -> Vec<PathBuf> {
-        let mut settled = Vec::new();
+    fn stable_files(&mut self, folder: &Path, interval: Duration) -> Vec<PathBuf> {
+        let mut stable = Vec::new();
         let mut seen = HashMap::new();
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let path = entry.path();
@@ -189,13 +189,13 @@ impl Looked {
             let stamp = (modified, found.len());
             let is_old = modified.elapsed().is_ok_and(|age| age >= interval);
             if self.0.get(&path) == Some(&stamp) || is_old && !self.0.contains_key(&path) {
-                settled.push(path.clone());
+                stable.push(path.clone());
             }
             seen.insert(path, stamp);
         }
         self.0 = seen;
-        settled.sort();
-        settled
+        stable.sort();
+        stable
     }
 }
 
@@ -393,16 +393,16 @@ mod tests {
         fs::create_dir(folder.path().join("d.seeds")).unwrap();
         let mut looked = Looked::default();
         let interval = Duration::from_secs(3600);
-        assert!(looked.settled(folder.path(), interval).is_empty());
+        assert!(looked.stable_files(folder.path(), interval).is_empty());
         fs::write(&file, "one and two").unwrap();
-        assert!(looked.settled(folder.path(), interval).is_empty());
+        assert!(looked.stable_files(folder.path(), interval).is_empty());
         assert_eq!(
-            looked.settled(folder.path(), interval),
+            looked.stable_files(folder.path(), interval),
             std::slice::from_ref(&file)
         );
         // A file that has been there for long is taken at the first look.
         let mut looked = Looked::default();
-        assert_eq!(looked.settled(folder.path(), Duration::ZERO), [file]);
+        assert_eq!(looked.stable_files(folder.path(), Duration::ZERO), [file]);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use opilio_frontier::FrontierCheckpoint;
 use serde::{Deserialize, Serialize};
 
 use super::job_commands::CommandState;
-use super::perform::Say;
+use super::perform::Respond;
 use super::{CommandResponse, ControlError, ErrorKind, JobAdmin};
 use opilio_job::changes;
 use opilio_job::directory;
@@ -92,12 +92,12 @@ impl JobAdmin<'_> {
     pub(super) fn checkpoint(
         &self,
         to: Option<&Path>,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<String, ControlError> {
         let checkpoint = self.make_checkpoint(to, false)?;
         let directory = checkpoint.directory.display();
         let result = format!("{directory} with {} URIs", checkpoint.uris);
-        say(CommandResponse::Checkpoint(checkpoint));
+        respond(CommandResponse::Checkpoint(checkpoint));
         Ok(result)
     }
 

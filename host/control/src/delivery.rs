@@ -17,8 +17,8 @@ use opilio_job::directory::{self, Copies, Job, is_job};
 use opilio_job::profile::{ProfileError, frozen_profile};
 use opilio_visit::policy;
 
-/// Delivers a command to the job in this directory, and its answers to `say`. `say` returns whether a client still listens. The
-/// last answer is [`CommandResponse::End`] or [`CommandResponse::Refused`].
+/// Delivers a command to the job in this directory, and its answers to `respond`. `respond` returns whether a client still
+/// listens. The last answer is [`CommandResponse::End`] or [`CommandResponse::Refused`].
 ///
 /// Blocks until the command is carried out.
 ///
@@ -27,20 +27,20 @@ use opilio_visit::policy;
 pub fn carry_out(
     job: &Path,
     request: &CommandRequest,
-    say: &mut dyn FnMut(CommandResponse) -> bool,
+    respond: &mut dyn FnMut(CommandResponse) -> bool,
 ) -> Result<(), ControlError> {
     must_be_job(job)?;
     if let Some(connection) = Connection::open(job)? {
-        return connection.ask(request, say);
+        return connection.ask(request, respond);
     }
     let held = Held::open(job)?;
     if let Command::Check { repair } = request.command {
-        return held.check(repair, request, say);
+        return held.check(repair, request, respond);
     }
     let opened = held.open_frontier()?;
     let commands = JobCommands::at_rest(&opened.admin(), request)?;
     let admin = opened.admin().sharing(commands.as_ref());
-    admin.perform(request, say);
+    admin.perform(request, respond);
     opened.frontier().persist()?;
     Ok(())
 }
@@ -93,7 +93,7 @@ pub(super) fn hold_at_rest(job: &Path, then: &str) -> Result<directory::JobLock,
         JobError::InUse { process, .. } => in_use(&process),
         other => other.into(),
     })?;
-    directory::settle(job)?;
+    directory::complete_restore(job)?;
     Ok(held)
 }
 
@@ -169,7 +169,7 @@ impl Held {
             part.map_err(|problem| ControlError::file(&job.join("cluster.json"), &problem))?;
         let config = FrontierConfig {
             part,
-            ..policy::frontier_config(&self.profile)
+            ..policy::frontier_config(&self.profile, Timestamp::now)
         };
         let frontier = Frontier::open(&self.job.state(), config)?;
         Ok(Opened {
@@ -183,9 +183,9 @@ impl Held {
         &self,
         repair: bool,
         request: &CommandRequest,
-        say: &mut dyn FnMut(CommandResponse) -> bool,
+        respond: &mut dyn FnMut(CommandResponse) -> bool,
     ) -> Result<(), ControlError> {
-        let config = policy::frontier_config(&self.profile);
+        let config = policy::frontier_config(&self.profile, Timestamp::now);
         let state = self.job.state();
         let mut report = |finding: Inconsistency| {
             let (fault, key) = (finding.fault, finding.key);
@@ -193,7 +193,7 @@ impl Held {
             if finding.is_repaired {
                 problem.push_str(&format!("; repaired: {}", fault.remedy()));
             }
-            say(CommandResponse::Problem { problem });
+            respond(CommandResponse::Problem { problem });
         };
         let result = match repair {
             true => Frontier::repair(&state, &config, &mut report),
@@ -208,14 +208,14 @@ impl Held {
             logged.map_err(|problem| ControlError::file(&self.job.logs(), &problem))?;
         }
         let found = result?;
-        say(CommandResponse::Checked(CheckedStore {
+        respond(CommandResponse::Checked(CheckedStore {
             uris: found.uris,
             queued: found.queued,
             queues: found.queues,
             problems: found.findings,
             repaired: found.repaired,
         }));
-        say(CommandResponse::End);
+        respond(CommandResponse::End);
         Ok(())
     }
 }

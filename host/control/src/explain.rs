@@ -6,13 +6,17 @@ use jiff::Timestamp;
 use opilio_frontier::UriRecord;
 use opilio_uri::{HopPath, Uri};
 
-use super::perform::{Say, read_uri};
+use super::perform::{Respond, read_uri};
 use super::{Command, CommandResponse, ControlError, ErrorKind, JobAdmin};
 use crate::explain_uri::{self, ExplainRequest, Known};
 use opilio_visit::budget::{Budget, UriInQueue};
 
 impl JobAdmin<'_> {
-    pub(super) fn explain(&self, command: &Command, say: Say<'_>) -> Result<String, ControlError> {
+    pub(super) fn explain(
+        &self,
+        command: &Command,
+        respond: Respond<'_>,
+    ) -> Result<String, ControlError> {
         let Command::Explain {
             uri,
             via,
@@ -74,7 +78,7 @@ impl JobAdmin<'_> {
                     .map_err(|problem| ControlError::new(ErrorKind::Failure, problem))?
             }
         };
-        say(CommandResponse::Explained(Box::new(explained)));
+        respond(CommandResponse::Explained(Box::new(explained)));
         Ok(String::new())
     }
 

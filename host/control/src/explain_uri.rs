@@ -318,7 +318,7 @@ fn wait_after(
     let document = pipeline.document(&head, Bytes::new(), None, &memory);
     let guards = Guards::default();
     let evaluation = evaluate(&stacks.wait, &found.media_type, &visit, &document, &guards);
-    let settled = evaluation.settle(record, found.state, &settings.revisit);
+    let decision = evaluation.decide_wait(record, found.state, &settings.revisit);
     let seconds = |wait: Option<Duration>| wait.map(|wait| wait.as_secs_f64());
     let answer = |one: &EvaluatorAnswer| {
         let (answer, reason) = answer_words(&one.kind);
@@ -334,7 +334,7 @@ fn wait_after(
     };
     ExplainedWait {
         found: found.state.name().to_owned(),
-        wait_s: settled.until_next.as_secs_f64(),
+        wait_s: decision.until_next.as_secs_f64(),
         answers: evaluation.answers.iter().map(answer).collect(),
     }
 }

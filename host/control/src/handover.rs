@@ -52,7 +52,7 @@ impl HandoverAtRest {
         })
     }
 
-    /// Hands over all files that were not handed over yet, with one attempt each. `say` receives each file, or the reason for
+    /// Hands over all files that were not handed over yet, with one attempt each. `respond` receives each file, or the reason for
     /// which it was not handed over. Clears the alerts about such files, or renews them. Returns the totals of the store and of
     /// the command.
     ///
@@ -60,7 +60,7 @@ impl HandoverAtRest {
     /// A key of the store is missing, or files of the job cannot be read.
     pub async fn run(
         self,
-        say: &mut dyn FnMut(Result<HandedOver, String>),
+        respond: &mut dyn FnMut(Result<HandedOver, String>),
     ) -> Result<Vec<HandoverTotals>, ControlError> {
         let (job, profile) = (&self.job, &self.profile);
         // Logs are stored last. What is written into them after that would make them wait again.
@@ -71,7 +71,7 @@ impl HandoverAtRest {
                 }
             }
             HandoverStep::ArchiveDone => alerts::clear_handovers(job, profile),
-            HandoverStep::File(result) => say(result),
+            HandoverStep::File(result) => respond(result),
         };
         let totals = hand_over_job(profile, job, &mut steps).await;
         let totals = totals.map_err(|problem| ControlError::failure(&problem))?;

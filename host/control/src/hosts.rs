@@ -13,7 +13,7 @@ use opilio_job::census::{self, HostPages};
 use opilio_job::ledger::{self, HostCounts};
 use serde::{Deserialize, Serialize};
 
-use super::perform::{PART_PAUSE, Say, listened};
+use super::perform::{PART_PAUSE, Respond, listened};
 use super::report::PART;
 use super::{CommandResponse, ControlError, ErrorKind, JobAdmin};
 
@@ -227,7 +227,7 @@ impl JobAdmin<'_> {
         which: &HostSelection,
         after: Option<&str>,
         limit: u64,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<String, ControlError> {
         self.counted()?;
         let limit = usize::try_from(limit).map_or(HOSTS_MAX, |limit| limit.min(HOSTS_MAX));
@@ -289,7 +289,7 @@ impl JobAdmin<'_> {
                 None => self.pages_of(&host)?,
             };
             let counts = ranked.counts;
-            listened(say(CommandResponse::Host(Box::new(HostReport {
+            listened(respond(CommandResponse::Host(Box::new(HostReport {
                 documents: counts.documents(),
                 bytes: counts.responses.bytes,
                 errors: counts.errors(),
@@ -298,9 +298,9 @@ impl JobAdmin<'_> {
                 pages,
             }))))?;
         }
-        listened(say(CommandResponse::HostTotals(totals)))?;
+        listened(respond(CommandResponse::HostTotals(totals)))?;
         if let Some(after) = last.filter(|_| has_more) {
-            say(CommandResponse::More { after });
+            respond(CommandResponse::More { after });
         }
         Ok(String::new())
     }

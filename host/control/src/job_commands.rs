@@ -31,12 +31,12 @@ use serde::{Deserialize, Serialize};
 use tokio::runtime::{Handle, Runtime};
 
 pub(crate) use process::{begin, end, keep, tell_end};
-pub(super) use questions::elsewhere;
+pub(super) use questions::other_part;
 pub(crate) use state::CommandState;
 
 use super::admin::CommandOrigin;
 use super::delivery::profile;
-use super::perform::{Say, done, read_uri};
+use super::perform::{Respond, done, read_uri};
 use super::{
     Author, ClusterFile, Command, CommandRequest, CommandResponse, ControlError, ErrorKind,
     JobAdmin, OverrideChange,
@@ -54,7 +54,7 @@ pub(crate) struct JobCommands {
     /// Runtime of the connection, if no process runs the job.
     runtime: Option<Runtime>,
     /// Held while commands are carried out, so that each is carried out once.
-    turn: Mutex<()>,
+    command_lock: Mutex<()>,
     /// Place of the last command that was given before the process of the part began; 0 for none.
     given_before: u64,
     /// `true` if the process before has not ended in good order.
@@ -100,7 +100,7 @@ impl JobCommands {
             directory: directory.to_owned(),
             handle,
             runtime: None,
-            turn: Mutex::default(),
+            command_lock: Mutex::default(),
             given_before: 0,
             has_died: AtomicBool::new(false),
             unfinished: AtomicU64::new(0),
@@ -121,7 +121,7 @@ impl JobCommands {
         let part = part.map_err(|problem| ControlError::file(directory, &problem))?;
         let concerns_others = |part: &JobPart| {
             let command = &request.command;
-            command.is_for_all_nodes() || elsewhere(admin, part, command).is_some()
+            command.is_for_all_nodes() || other_part(admin, part, command).is_some()
         };
         let Some(part) = part.filter(|part| !request.only_here && concerns_others(part)) else {
             return Ok(None);
@@ -165,9 +165,14 @@ impl JobCommands {
 
     /// Gives a command to all nodes, and carries it out here. The last answer is [`CommandResponse::End`] or
     /// [`CommandResponse::Refused`].
-    pub(super) fn give(&self, admin: &JobAdmin<'_>, request: &CommandRequest, say: Say<'_>) {
+    pub(super) fn give(
+        &self,
+        admin: &JobAdmin<'_>,
+        request: &CommandRequest,
+        respond: Respond<'_>,
+    ) {
         // The task that follows the log would keep no answers.
-        let _turn = self.turn();
+        let _lock = self.command_lock();
         let live = overrides::read(&self.directory).unwrap_or_default();
         if let Command::ChangeOverride { id, .. } = &request.command
             && live
@@ -175,17 +180,17 @@ impl JobCommands {
                 .any(|one| one.id == *id && one.command.is_none())
         {
             // Made by a command that acted on this directory alone: the other nodes do not have it.
-            return admin.perform_here(request, say);
+            return admin.perform_here(request, respond);
         }
-        let problem = match self.send(admin, request, &live, say) {
-            Ok(sequence) => match self.carry_out_given(admin, request, sequence, say) {
+        let problem = match self.send(admin, request, &live, respond) {
+            Ok(sequence) => match self.carry_out_given(admin, request, sequence, respond) {
                 Ok(()) => return,
                 Err(NotNow::Ending) => {
                     let result = format!(
                         "command {sequence} of the job is given to all nodes; here it is carried out at the next start, because the crawl is ending"
                     );
-                    done(&result, say);
-                    say(CommandResponse::End);
+                    done(&result, respond);
+                    respond(CommandResponse::End);
                     return;
                 }
                 Err(NotNow::Failed(problem)) => ControlError::new(
@@ -200,7 +205,7 @@ impl JobCommands {
         let refused = Err(problem);
         let logged = admin.log_action(None, &request.by, &request.command, &refused);
         if let Some(ControlError { fault, message }) = refused.err().or(logged.err()) {
-            say(CommandResponse::Refused { fault, message });
+            respond(CommandResponse::Refused { fault, message });
         }
     }
 
@@ -211,15 +216,15 @@ impl JobCommands {
         admin: &JobAdmin<'_>,
         request: &CommandRequest,
         sequence: u64,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<(), NotNow> {
         if request.command == Command::Resume {
             // Also the pause of this node ends, for instance one of an alert. It holds until the log has the command.
             drop(admin.pause(false, &mut |_| true));
         }
-        match self.carry_out_through(admin, sequence, say) {
+        match self.carry_out_through(admin, sequence, respond) {
             Err(NotNow::Failed(problem)) if request.command.needs_no_turn() => {
-                self.carry_out_ahead_through(admin, sequence, &problem, say)
+                self.carry_out_ahead_through(admin, sequence, &problem, respond)
             }
             carried_out => carried_out,
         }
@@ -231,7 +236,7 @@ impl JobCommands {
         admin: &JobAdmin<'_>,
         request: &CommandRequest,
         live: &[LiveOverride],
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<u64, ControlError> {
         self.must_have_part()?;
         let profile = current_profile(admin)?;
@@ -240,10 +245,10 @@ impl JobCommands {
         let mut component = None;
         match &mut command {
             Command::Set { .. } | Command::AddSeeds { .. } => {
-                check(&trial, by, &request.command, say)?;
+                check(&trial, by, &request.command, respond)?;
             }
             Command::ChangeOverride { id, change, .. } => {
-                check(&trial, by, &request.command, say)?;
+                check(&trial, by, &request.command, respond)?;
                 let shared = |id: u64| {
                     let known = live.iter().find(|one| one.id == id);
                     known.and_then(|one| one.command).ok_or_else(|| {
@@ -344,8 +349,10 @@ impl JobCommands {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn turn(&self) -> MutexGuard<'_, ()> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    fn command_lock(&self) -> MutexGuard<'_, ()> {
+        self.command_lock
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn wait<T: Send>(
@@ -393,12 +400,12 @@ fn current_profile(admin: &JobAdmin<'_>) -> Result<Arc<Profile>, ControlError> {
     }
 }
 
-/// Fails if a command would be refused. Faults go to `say`.
+/// Fails if a command would be refused. Faults go to `respond`.
 fn check(
     trial: &JobAdmin<'_>,
     by: &Author,
     command: &Command,
-    say: Say<'_>,
+    respond: Respond<'_>,
 ) -> Result<(), ControlError> {
     let mut faults = Vec::new();
     let checked = trial.carry_out(by, command, &mut |answer| {
@@ -408,7 +415,7 @@ fn check(
     if checked.is_err() {
         let is_fault = |answer: &CommandResponse| matches!(answer, CommandResponse::Faults { .. });
         faults.into_iter().filter(is_fault).for_each(|fault| {
-            say(fault);
+            respond(fault);
         });
     }
     checked.map(drop)

@@ -13,7 +13,7 @@ use opilio_job::profile::TrialChange;
 use opilio_profile::{MatchFile, Origin, SettingInText, WrittenOverride, dotted_key, toml_value};
 use serde::{Deserialize, Serialize};
 
-use super::perform::{Say, listened};
+use super::perform::{Respond, listened};
 use super::settings::{NAME, Plugins, SetRequest, words_of};
 use super::touched::{self, TouchedBy};
 use super::{
@@ -69,12 +69,12 @@ struct Revision {
     action: OverrideAction,
     changed: Vec<SettingChanged>,
     /// Settings that the operator has written.
-    said: Vec<SettingInText>,
+    settings_in_text: Vec<SettingInText>,
 }
 
 impl JobAdmin<'_> {
     /// Lists the overrides.
-    pub(super) fn overrides(&self, say: Say<'_>) -> Result<String, ControlError> {
+    pub(super) fn overrides(&self, respond: Respond<'_>) -> Result<String, ControlError> {
         let live = self.live_overrides()?;
         let all = self.profile.written_overrides();
         let fixed = all.len().saturating_sub(live.len());
@@ -89,16 +89,18 @@ impl JobAdmin<'_> {
                 toml: one.toml.clone(),
                 effect: Effect::of(&one.pointer),
             });
-            listened(say(CommandResponse::Override(Box::new(ListedOverride {
-                id: one.map(|one| one.id),
-                file,
-                line,
-                settings: settings.collect(),
-                matching: written.matching.conditions(),
-                by: one.map(|one| one.by.clone()),
-                at: one.map(|one| one.at),
-                reason: one.and_then(|one| one.reason.clone()),
-            }))))?;
+            listened(respond(CommandResponse::Override(Box::new(
+                ListedOverride {
+                    id: one.map(|one| one.id),
+                    file,
+                    line,
+                    settings: settings.collect(),
+                    matching: written.matching.conditions(),
+                    by: one.map(|one| one.by.clone()),
+                    at: one.map(|one| one.at),
+                    reason: one.and_then(|one| one.reason.clone()),
+                },
+            ))))?;
         }
         Ok(String::new())
     }
@@ -107,13 +109,13 @@ impl JobAdmin<'_> {
     pub(super) fn add_override(
         &self,
         text: &str,
-        said: &[SettingInText],
+        settings_in_text: &[SettingInText],
         request: &SetRequest<'_>,
         by: &Author,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<String, ControlError> {
         let written = WrittenOverride::read(text);
-        if written.len() != 1 || !said.iter().all(|one| one.in_override) {
+        if written.len() != 1 || !settings_in_text.iter().all(|one| one.in_override) {
             return Err(ControlError::new(
                 ErrorKind::Request,
                 "nothing was changed: a change is either one override or settings of the whole job; make one change for each",
@@ -126,7 +128,7 @@ impl JobAdmin<'_> {
         let command = self.origin.sequence();
         let is_of_command = |one: &&LiveOverride| command.is_some() && one.command == command;
         if let Some(made) = before.iter().find(is_of_command) {
-            return self.complete_override(made, said);
+            return self.complete_override(made, settings_in_text);
         }
         let mut after = before.clone();
         after.push(LiveOverride {
@@ -142,10 +144,13 @@ impl JobAdmin<'_> {
             after,
             id: 0,
             action: OverrideAction::Add,
-            changed: said.iter().map(|one| changed(one, None)).collect(),
-            said: said.to_vec(),
+            changed: settings_in_text
+                .iter()
+                .map(|one| changed(one, None))
+                .collect(),
+            settings_in_text: settings_in_text.to_vec(),
         };
-        self.revise(revision, (by, request.reason), request.only_check, say)
+        self.revise(revision, (by, request.reason), request.only_check, respond)
     }
 
     /// Completes a command of a shared job that has made an override before, and was not noted as carried out: the process died, or a
@@ -153,7 +158,7 @@ impl JobAdmin<'_> {
     fn complete_override(
         &self,
         made: &LiveOverride,
-        said: &[SettingInText],
+        settings_in_text: &[SettingInText],
     ) -> Result<String, ControlError> {
         let path = self.job.join(history::FILE);
         let failed = |problem: io::Error| ControlError::file(&path, &problem);
@@ -172,7 +177,10 @@ impl JobAdmin<'_> {
             };
             history::add(self.job, &change).map_err(failed)?;
         }
-        let changed: Vec<SettingChanged> = said.iter().map(|one| changed(one, None)).collect();
+        let changed: Vec<SettingChanged> = settings_in_text
+            .iter()
+            .map(|one| changed(one, None))
+            .collect();
         Ok(format!(
             "override {}, which was made before: {}",
             made.id,
@@ -187,7 +195,7 @@ impl JobAdmin<'_> {
         change: &OverrideChange,
         who: (&Author, Option<&str>),
         only_check: bool,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<String, ControlError> {
         // A preview changes nothing and may take long: other changes need not wait for it.
         let running = self.running.filter(|_| !only_check);
@@ -201,7 +209,7 @@ impl JobAdmin<'_> {
             OverrideChange::Remove => Revision {
                 action: OverrideAction::Remove,
                 changed: was.iter().map(removed).collect(),
-                said: Vec::new(),
+                settings_in_text: Vec::new(),
                 before,
                 after,
                 id,
@@ -222,7 +230,7 @@ impl JobAdmin<'_> {
                 Revision {
                     action: OverrideAction::Move,
                     changed: Vec::new(),
-                    said: Vec::new(),
+                    settings_in_text: Vec::new(),
                     before,
                     after,
                     id,
@@ -233,10 +241,10 @@ impl JobAdmin<'_> {
                 unset,
                 matching,
             } => {
-                let edited = self.edited(written, set, unset, matching.as_deref(), say)?;
+                let edited = self.edited(written, set, unset, matching.as_deref(), respond)?;
                 one.toml = edited.toml();
-                let said = opilio_profile::said(&one.toml);
-                let changed = difference(&was, &said);
+                let settings_in_text = opilio_profile::settings_in_text(&one.toml);
+                let changed = difference(&was, &settings_in_text);
                 if one.toml == before[at].toml {
                     return Err(ControlError::new(
                         ErrorKind::State,
@@ -249,14 +257,14 @@ impl JobAdmin<'_> {
                 Revision {
                     action: OverrideAction::Change,
                     changed,
-                    said,
+                    settings_in_text,
                     before,
                     after,
                     id,
                 }
             }
         };
-        self.revise(revision, who, only_check, say)
+        self.revise(revision, who, only_check, respond)
     }
 
     /// Applies an edit to an override. The result is checked later, with the whole profile.
@@ -266,7 +274,7 @@ impl JobAdmin<'_> {
         set: &[String],
         unset: &[String],
         matching: Option<&MatchFile>,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<WrittenOverride, ControlError> {
         let text = changing(set, None);
         if toml_value(&text).is_none() {
@@ -275,7 +283,7 @@ impl JobAdmin<'_> {
                 name: NAME,
                 text: &text,
             };
-            self.accept(trial, (&text, &[]), Plugins::None, say)?;
+            self.accept(trial, (&text, &[]), Plugins::None, respond)?;
         }
         edit(one, &text, unset, matching)
     }
@@ -286,7 +294,7 @@ impl JobAdmin<'_> {
         revision: Revision,
         (by, reason): (&Author, Option<&str>),
         only_check: bool,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<String, ControlError> {
         let Revision {
             before,
@@ -294,7 +302,7 @@ impl JobAdmin<'_> {
             id,
             action,
             changed,
-            said,
+            settings_in_text,
         } = revision;
         let is_new_text = matches!(action, OverrideAction::Add | OverrideAction::Change);
         let layers = after.iter().map(|one| {
@@ -315,11 +323,11 @@ impl JobAdmin<'_> {
         let text = text.unwrap_or_default();
         // A change of the order may change the settings of every plugin that a live override has settings of.
         let affected = match action {
-            OverrideAction::Add => Plugins::of(&said),
-            _ => Plugins::of(&said_by(before.iter().chain(&after))),
+            OverrideAction::Add => Plugins::of(&settings_in_text),
+            _ => Plugins::of(&settings_of(before.iter().chain(&after))),
         };
         let trial = TrialChange::Overrides(&layers);
-        let accepted = self.accept(trial, (&text, &said), affected, say)?;
+        let accepted = self.accept(trial, (&text, &settings_in_text), affected, respond)?;
         let mut answer = ChangedSettings {
             changed,
             notices: accepted.notices(),
@@ -346,9 +354,9 @@ impl JobAdmin<'_> {
                 false => touched::SAVED_MAX,
             },
         };
-        answer.touched = Some(self.touched(&touched_by, say)?);
+        answer.touched = Some(self.touched(&touched_by, respond)?);
         if only_check {
-            say(CommandResponse::Set(Box::new(answer)));
+            respond(CommandResponse::Set(Box::new(answer)));
             return Ok(words);
         }
         let at = Timestamp::now();
@@ -379,7 +387,7 @@ impl JobAdmin<'_> {
         self.put_in_force(accepted.loaded)?;
         answer.number = Some(number);
         answer.override_id = Some(id);
-        say(CommandResponse::Set(Box::new(answer)));
+        respond(CommandResponse::Set(Box::new(answer)));
         if words.is_empty() {
             words = "moved".to_owned();
         }
@@ -459,17 +467,17 @@ fn edit(
             )));
         }
     }
-    for said in opilio_profile::said(text) {
-        if said.in_override || said.pointer == "/override" {
+    for in_text in opilio_profile::settings_in_text(text) {
+        if in_text.in_override || in_text.pointer == "/override" {
             return Err(request(
                 "nothing was changed: an override cannot contain overrides".to_owned(),
             ));
         }
         let known = one.settings.iter_mut();
-        let mut known = known.filter(|setting| setting.pointer == said.pointer);
+        let mut known = known.filter(|setting| setting.pointer == in_text.pointer);
         match known.next() {
-            Some(setting) => *setting = said,
-            None => one.settings.push(said),
+            Some(setting) => *setting = in_text,
+            None => one.settings.push(in_text),
         }
     }
     one.settings.sort_by(|a, b| a.pointer.cmp(&b.pointer));
@@ -506,7 +514,7 @@ fn first(toml: &str) -> WrittenOverride {
     }
 }
 
-fn said_by<'o>(overrides: impl Iterator<Item = &'o LiveOverride>) -> Vec<SettingInText> {
+fn settings_of<'o>(overrides: impl Iterator<Item = &'o LiveOverride>) -> Vec<SettingInText> {
     overrides
         .flat_map(|one| first(&one.toml).settings)
         .collect()

@@ -9,7 +9,7 @@ use opilio_frontier::{
 use opilio_uri::{HopPath, Uri, UriError};
 
 use super::admin::CommandOrigin;
-use super::job_commands::elsewhere;
+use super::job_commands::other_part;
 use super::settings::SetRequest;
 use super::{
     Author, Command, CommandRequest, CommandResponse, ControlError, CrawlState, ErrorKind,
@@ -33,37 +33,37 @@ const QUEUES_PART: usize = 1_000;
 pub(super) const PART_PAUSE: Duration = Duration::from_millis(1);
 
 /// Sends an answer to the client. Returns false if the client has disconnected.
-pub(super) type Say<'s> = &'s mut dyn FnMut(CommandResponse) -> bool;
+pub(super) type Respond<'s> = &'s mut dyn FnMut(CommandResponse) -> bool;
 
 impl JobAdmin<'_> {
     /// Carries out a command: on all nodes if it is for all nodes of a shared job, or on the node with the site of its URI or with its
     /// queue. The last answer is [`CommandResponse::End`] or [`CommandResponse::Refused`].
-    pub(super) fn perform(&self, request: &CommandRequest, say: Say<'_>) {
+    pub(super) fn perform(&self, request: &CommandRequest, respond: Respond<'_>) {
         let Some(commands) = self.commands.filter(|_| !request.only_here) else {
-            return self.perform_here(request, say);
+            return self.perform_here(request, respond);
         };
         if request.command.is_for_all_nodes() {
-            return commands.give(self, request, say);
+            return commands.give(self, request, respond);
         }
-        match elsewhere(self, commands.part(), &request.command) {
-            Some(place) => commands.ask(&place, request, say),
-            None => self.perform_here(request, say),
+        match other_part(self, commands.part(), &request.command) {
+            Some(place) => commands.ask(&place, request, respond),
+            None => self.perform_here(request, respond),
         }
     }
 
     /// Carries out a command on this directory.
-    pub(super) fn perform_here(&self, request: &CommandRequest, say: Say<'_>) {
+    pub(super) fn perform_here(&self, request: &CommandRequest, respond: Respond<'_>) {
         let CommandRequest { by, command, .. } = request;
         // The log is held, so that the crawl's own line about the pause comes after the line of the command.
         let is_turn = matches!(command, Command::Pause | Command::Resume);
         let held = is_turn.then(|| self.log.hold());
-        let result = self.carry_out(by, command, say);
+        let result = self.carry_out(by, command, respond);
         let logged = self.log_action(held, by, command, &result);
         let last = match result.and(logged) {
             Ok(()) => CommandResponse::End,
             Err(ControlError { fault, message }) => CommandResponse::Refused { fault, message },
         };
-        say(last);
+        respond(last);
     }
 
     pub(super) fn log_action(
@@ -94,41 +94,41 @@ impl JobAdmin<'_> {
         &self,
         by: &Author,
         command: &Command,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<String, ControlError> {
         let _hand = match command.queues_uris() {
             true => self.keep_running()?,
             false => None,
         };
         match command {
-            Command::Status => self.status(say),
-            Command::Series { since, points } => self.series(*since, *points, say),
-            Command::Breakdown => self.breakdown(say),
+            Command::Status => self.status(respond),
+            Command::Series { since, points } => self.series(*since, *points, respond),
+            Command::Breakdown => self.breakdown(respond),
             Command::Hosts {
                 which,
                 after,
                 limit,
-            } => self.hosts(which, after.as_deref(), *limit, say),
-            Command::Report { report, text } => self.report_of(*report, *text, say),
-            Command::Alerts => self.alerts(say),
+            } => self.hosts(which, after.as_deref(), *limit, respond),
+            Command::Report { report, text } => self.report_of(*report, *text, respond),
+            Command::Alerts => self.alerts(respond),
             Command::Acknowledge { kind, subject } => {
-                self.acknowledge(by, *kind, subject.as_deref(), say)
+                self.acknowledge(by, *kind, subject.as_deref(), respond)
             }
-            Command::RotateLogs => self.rotate_logs(say),
-            Command::Pause => self.pause(true, say),
-            Command::Resume => self.pause(false, say),
-            Command::Stop => self.stop(say),
-            Command::Terminate => self.terminate(say),
-            Command::Share { share } => self.share(*share, say),
-            Command::Checkpoint { to } => self.checkpoint(to.as_deref(), say),
+            Command::RotateLogs => self.rotate_logs(respond),
+            Command::Pause => self.pause(true, respond),
+            Command::Resume => self.pause(false, respond),
+            Command::Stop => self.stop(respond),
+            Command::Terminate => self.terminate(respond),
+            Command::Share { share } => self.share(*share, respond),
+            Command::Checkpoint { to } => self.checkpoint(to.as_deref(), respond),
             Command::Statistics => {
                 let statistics = Box::new(self.frontier().statistics());
-                say(CommandResponse::Statistics { statistics });
+                respond(CommandResponse::Statistics { statistics });
                 Ok(String::new())
             }
-            Command::Plugins => self.plugins(say),
-            Command::Observe { observer } => self.observe(observer.as_deref(), say),
-            Command::Tables { reload } => self.tables(*reload, say),
+            Command::Plugins => self.plugins(respond),
+            Command::Observe { observer } => self.observe(observer.as_deref(), respond),
+            Command::Tables { reload } => self.tables(*reload, respond),
             Command::ReplacePlugin {
                 plugin,
                 component,
@@ -144,20 +144,20 @@ impl JobAdmin<'_> {
                 if let CommandOrigin::Log { component, .. } = self.origin {
                     request.bytes = component.map(<[u8]>::to_vec);
                 }
-                self.replace_plugin(&request, by, say)
+                self.replace_plugin(&request, by, respond)
             }
             Command::Queues {
                 state,
                 sort: QueueSort::Name,
                 after,
                 limit,
-            } => self.queues(*state, after.clone(), *limit, say),
+            } => self.queues(*state, after.clone(), *limit, respond),
             Command::Queues {
                 state, sort, limit, ..
-            } => self.sorted_queues(*state, *sort, *limit, say),
+            } => self.sorted_queues(*state, *sort, *limit, respond),
             Command::Queue { queue } => {
                 let report = self.report(queue)?;
-                say(CommandResponse::Queue {
+                respond(CommandResponse::Queue {
                     queue: queue_as_json(report),
                 });
                 Ok(String::new())
@@ -166,18 +166,18 @@ impl JobAdmin<'_> {
                 queue,
                 after,
                 limit,
-            } => self.uris(queue, after.as_deref(), *limit, say),
+            } => self.uris(queue, after.as_deref(), *limit, respond),
             Command::List {
                 which,
                 after,
                 limit,
-            } => self.list(which, after.as_deref(), *limit, say),
-            Command::Count { which } => self.sweep(SweepAction::Count, which, by, say),
-            Command::Delete { which } => self.sweep(SweepAction::Delete, which, by, say),
-            Command::Forget { which } => self.sweep(SweepAction::Forget, which, by, say),
-            Command::RemoveSeed { uri } => self.remove_seed(&read_uri(uri)?, by, say),
+            } => self.list(which, after.as_deref(), *limit, respond),
+            Command::Count { which } => self.sweep(SweepAction::Count, which, by, respond),
+            Command::Delete { which } => self.sweep(SweepAction::Delete, which, by, respond),
+            Command::Forget { which } => self.sweep(SweepAction::Forget, which, by, respond),
+            Command::RemoveSeed { uri } => self.remove_seed(&read_uri(uri)?, by, respond),
             Command::ChangeQueue { queue, action } => {
-                self.alter(queue, say, |frontier, queue, now| match action {
+                self.alter(queue, respond, |frontier, queue, now| match action {
                     QueueAction::Retire => frontier.retire(queue, true, now),
                     QueueAction::Unretire => frontier.retire(queue, false, now),
                     QueueAction::Freeze => frontier.freeze(queue, true, now),
@@ -185,22 +185,22 @@ impl JobAdmin<'_> {
                     QueueAction::Wake => frontier.wake(queue, now),
                 })
             }
-            Command::WakeOverlong => self.wake_overlong(say),
+            Command::WakeOverlong => self.wake_overlong(respond),
             Command::QueuePrecedence { queue, precedence } => {
-                self.alter(queue, say, |f, q, now| {
+                self.alter(queue, respond, |f, q, now| {
                     f.set_queue_precedence(q, *precedence, now)
                 })
             }
-            Command::Cancel { uri } => self.cancel(&read_uri(uri)?, say),
-            Command::Force { uri } => self.force(&read_uri(uri)?, say),
+            Command::Cancel { uri } => self.cancel(&read_uri(uri)?, respond),
+            Command::Force { uri } => self.force(&read_uri(uri)?, respond),
             Command::UriPrecedence { uri, precedence } => {
-                self.uri_precedence(&read_uri(uri)?, *precedence, say)
+                self.uri_precedence(&read_uri(uri)?, *precedence, respond)
             }
-            Command::Floor { floor } => self.floor(*floor, say),
-            Command::Why { uri } => self.why(&read_uri(uri)?, say),
-            Command::Export { format, which } => self.export(*format, which, say),
-            Command::Import { files, done } => self.import(files, *done, say),
-            Command::Settings => Ok(self.settings(say)),
+            Command::Floor { floor } => self.floor(*floor, respond),
+            Command::Why { uri } => self.why(&read_uri(uri)?, respond),
+            Command::Export { format, which } => self.export(*format, which, respond),
+            Command::Import { files, done } => self.import(files, *done, respond),
+            Command::Settings => Ok(self.settings(respond)),
             Command::Set {
                 set,
                 matching,
@@ -213,19 +213,19 @@ impl JobAdmin<'_> {
                     only_check: *only_check,
                     reason: reason.as_deref(),
                 };
-                self.set(&request, by, say)
+                self.set(&request, by, respond)
             }
-            Command::Overrides => self.overrides(say),
+            Command::Overrides => self.overrides(respond),
             Command::ChangeOverride {
                 id,
                 change,
                 reason,
                 only_check,
-            } => self.change_override(*id, change, (by, reason.as_deref()), *only_check, say),
-            Command::History { after, limit } => self.history(*after, *limit, say),
-            Command::AddSeeds { seeds } => self.add_seeds(seeds, by, say),
-            Command::Seeds { after, limit } => self.seeds(after.as_deref(), *limit, say),
-            Command::Explain { .. } => self.explain(command, say),
+            } => self.change_override(*id, change, (by, reason.as_deref()), *only_check, respond),
+            Command::History { after, limit } => self.history(*after, *limit, respond),
+            Command::AddSeeds { seeds } => self.add_seeds(seeds, by, respond),
+            Command::Seeds { after, limit } => self.seeds(after.as_deref(), *limit, respond),
+            Command::Explain { .. } => self.explain(command, respond),
             // [`super::carry_out`] checks a job that no process runs, before it opens the frontier.
             Command::Check { .. } => Err(ControlError::new(
                 ErrorKind::State,
@@ -246,7 +246,7 @@ impl JobAdmin<'_> {
         running.live.hand().map(Some).ok_or_else(is_over)
     }
 
-    fn status(&self, say: Say<'_>) -> Result<String, ControlError> {
+    fn status(&self, respond: Respond<'_>) -> Result<String, ControlError> {
         let statistics = self.frontier().statistics();
         let job = self.job.to_owned();
         let status = match self.running {
@@ -276,7 +276,7 @@ impl JobAdmin<'_> {
                 let throttle = running.context.network.fetchers.base().throttle();
                 let state = match running.stop.is_asked() {
                     true => CrawlState::Ending,
-                    false => running.live.standing(),
+                    false => running.live.crawl_state(),
                 };
                 Status {
                     job,
@@ -302,11 +302,15 @@ impl JobAdmin<'_> {
                 }
             }
         };
-        say(CommandResponse::Status(Box::new(status)));
+        respond(CommandResponse::Status(Box::new(status)));
         Ok(String::new())
     }
 
-    pub(super) fn pause(&self, is_pause: bool, say: Say<'_>) -> Result<String, ControlError> {
+    pub(super) fn pause(
+        &self,
+        is_pause: bool,
+        respond: Respond<'_>,
+    ) -> Result<String, ControlError> {
         let nothing = match is_pause {
             true => "only a running job can be paused",
             false => "resume it with `opilio crawl JOB`",
@@ -323,36 +327,36 @@ impl JobAdmin<'_> {
             (false, true) => "resumed",
             (false, false) => "not paused",
         };
-        Ok(done(result, say))
+        Ok(done(result, respond))
     }
 
-    fn share(&self, share: Share, say: Say<'_>) -> Result<String, ControlError> {
+    fn share(&self, share: Share, respond: Respond<'_>) -> Result<String, ControlError> {
         let running = self.running("it uses no share")?;
         let throttle = running.context.network.fetchers.base().throttle();
         throttle.allow(share.allowance());
         // A larger share may allow more fetches.
         running.live.nudge();
-        Ok(done(&format!("share: {share}"), say))
+        Ok(done(&format!("share: {share}"), respond))
     }
 
-    fn stop(&self, say: Say<'_>) -> Result<String, ControlError> {
+    fn stop(&self, respond: Respond<'_>) -> Result<String, ControlError> {
         let running = self.running("only a running job can be stopped")?;
         running.stop.stop();
         let result = "stopping; current fetches finish; `opilio crawl JOB` resumes the job";
-        Ok(done(result, say))
+        Ok(done(result, respond))
     }
 
-    fn terminate(&self, say: Say<'_>) -> Result<String, ControlError> {
+    fn terminate(&self, respond: Respond<'_>) -> Result<String, ControlError> {
         let running = self.running("only a running job can be ended")?;
         running.stop.terminate();
         let result = "stopping; current fetches finish; the daemon restarts the job";
-        Ok(done(result, say))
+        Ok(done(result, respond))
     }
 
     fn alter(
         &self,
         queue: &str,
-        say: Say<'_>,
+        respond: Respond<'_>,
         alter: impl FnOnce(
             &mut Frontier,
             &str,
@@ -369,10 +373,10 @@ impl JobAdmin<'_> {
         }
         self.nudge();
         let report = self.report(queue)?;
-        Ok(done(&queue_sentence(&report), say))
+        Ok(done(&queue_sentence(&report), respond))
     }
 
-    fn wake_overlong(&self, say: Say<'_>) -> Result<String, ControlError> {
+    fn wake_overlong(&self, respond: Respond<'_>) -> Result<String, ControlError> {
         let (mut examined, mut woken) = (0, 0);
         let mut after = None;
         loop {
@@ -385,7 +389,7 @@ impl JobAdmin<'_> {
             if after.is_none() {
                 break;
             }
-            listened(say(CommandResponse::Progress {
+            listened(respond(CommandResponse::Progress {
                 examined,
                 meant: woken,
             }))?;
@@ -395,7 +399,7 @@ impl JobAdmin<'_> {
         let result = format!(
             "{woken} of {examined} queues had too long a delay, and now wait as after one request"
         );
-        Ok(done(&result, say))
+        Ok(done(&result, respond))
     }
 
     pub(super) fn report(&self, queue: &str) -> Result<QueueReport, ControlError> {
@@ -403,12 +407,12 @@ impl JobAdmin<'_> {
         report.ok_or_else(|| no_queue(queue))
     }
 
-    fn cancel(&self, uri: &Uri, say: Say<'_>) -> Result<String, ControlError> {
+    fn cancel(&self, uri: &Uri, respond: Respond<'_>) -> Result<String, ControlError> {
         let running = self.running("no fetch to cancel")?;
         match running.live.cancel(uri.as_str()) {
             Cancelled::Asked => Ok(done(
                 "fetch cancelled; crawl.log has it with status -7000",
-                say,
+                respond,
             )),
             Cancelled::TooLate => Err(ControlError::new(
                 ErrorKind::State,
@@ -423,7 +427,7 @@ impl JobAdmin<'_> {
         }
     }
 
-    fn force(&self, uri: &Uri, say: Say<'_>) -> Result<String, ControlError> {
+    fn force(&self, uri: &Uri, respond: Respond<'_>) -> Result<String, ControlError> {
         let now = Timestamp::now();
         let (answer, queue) = {
             let mut frontier = self.frontier();
@@ -462,14 +466,14 @@ impl JobAdmin<'_> {
         self.nudge();
         let report = self.report(&queue)?;
         let result = format!("queued before other URIs; {}", queue_sentence(&report));
-        Ok(done(&result, say))
+        Ok(done(&result, respond))
     }
 
     fn uri_precedence(
         &self,
         uri: &Uri,
         precedence: u8,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<String, ControlError> {
         let mut frontier = self.frontier();
         if !frontier.set_precedence(uri, precedence, Timestamp::now())? {
@@ -483,10 +487,10 @@ impl JobAdmin<'_> {
         }
         drop(frontier);
         self.nudge();
-        Ok(done(&format!("precedence set to {precedence}"), say))
+        Ok(done(&format!("precedence set to {precedence}"), respond))
     }
 
-    fn floor(&self, floor: Option<u8>, say: Say<'_>) -> Result<String, ControlError> {
+    fn floor(&self, floor: Option<u8>, respond: Respond<'_>) -> Result<String, ControlError> {
         self.running(
             "without a process the floor is frontier.precedence-floor of its profile.toml",
         )?;
@@ -498,7 +502,7 @@ impl JobAdmin<'_> {
             ),
             None => "floor removed: queues of every precedence issue URIs".to_owned(),
         };
-        Ok(done(&result, say))
+        Ok(done(&result, respond))
     }
 }
 
@@ -518,8 +522,8 @@ pub fn no_uri(text: &str, problem: &UriError) -> String {
     }
 }
 
-pub(super) fn done(result: &str, say: Say<'_>) -> String {
-    say(CommandResponse::Done {
+pub(super) fn done(result: &str, respond: Respond<'_>) -> String {
+    respond(CommandResponse::Done {
         result: result.to_owned(),
     });
     result.to_owned()

@@ -2,26 +2,30 @@
 
 use opilio_sandbox::Report;
 
-use super::perform::Say;
+use super::perform::Respond;
 use super::{CommandResponse, ControlError, ErrorKind, JobAdmin};
 use opilio_crawl::observers;
 use opilio_job::plugin_report;
 
 impl JobAdmin<'_> {
     /// Sends the report on each plugin's calls by the process that runs the job, or by the last one.
-    pub(super) fn plugins(&self, say: Say<'_>) -> Result<String, ControlError> {
+    pub(super) fn plugins(&self, respond: Respond<'_>) -> Result<String, ControlError> {
         let plugins = match self.running {
             Some(running) => running.context.plugin_reports(),
             None => plugin_report::read(self.job)
                 .map_err(|(file, problem)| ControlError::file(&file, &problem))?
                 .ok_or_else(|| self.nothing("has written statistics of its plugins"))?,
         };
-        say(CommandResponse::Plugins { plugins });
+        respond(CommandResponse::Plugins { plugins });
         Ok(String::new())
     }
 
     /// Sends the reports of one observer or of all: the present ones, or those from the end of the last process.
-    pub(super) fn observe(&self, name: Option<&str>, say: Say<'_>) -> Result<String, ControlError> {
+    pub(super) fn observe(
+        &self,
+        name: Option<&str>,
+        respond: Respond<'_>,
+    ) -> Result<String, ControlError> {
         let known = self.profile.settings().stacks.observe.clone();
         if let Some(name) = name
             && !known.iter().any(|known| known == name)
@@ -42,7 +46,7 @@ impl JobAdmin<'_> {
             .filter(|known| name.is_none_or(|name| name == *known));
         for observer in meant {
             for report in self.reports(observer)? {
-                let heard = say(CommandResponse::Report {
+                let heard = respond(CommandResponse::Report {
                     observer: observer.clone(),
                     file: report.file,
                     content: report.content,

@@ -9,7 +9,7 @@ use opilio_profile::{EffectiveSettings, Stage, UriContext};
 use opilio_uri::Uri;
 use serde_json::json;
 
-use super::perform::{PART_PAUSE, Say, listened};
+use super::perform::{PART_PAUSE, Respond, listened};
 use super::{
     CommandResponse, ControlError, CrawlState, ErrorKind, JobAdmin, LastRefusal, ListedUri,
     QueueSort, QueueState, UriSelection, WhyAnswer,
@@ -34,7 +34,7 @@ impl JobAdmin<'_> {
         state: Option<QueueState>,
         mut after: Option<String>,
         limit: u64,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<String, ControlError> {
         let mut left = limit;
         while left > 0 {
@@ -50,7 +50,7 @@ impl JobAdmin<'_> {
                     return Ok(String::new());
                 }
                 left -= 1;
-                listened(say(CommandResponse::Queue {
+                listened(respond(CommandResponse::Queue {
                     queue: queue_as_json(report),
                 }))?;
                 if left == 0 {
@@ -66,7 +66,7 @@ impl JobAdmin<'_> {
             .frontier()
             .queues(after.as_deref(), 1, Timestamp::now())?;
         if let Some(after) = after.filter(|_| !behind.is_empty()) {
-            say(CommandResponse::More { after });
+            respond(CommandResponse::More { after });
         }
         Ok(String::new())
     }
@@ -77,7 +77,7 @@ impl JobAdmin<'_> {
         state: Option<QueueState>,
         sort: QueueSort,
         limit: u64,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<String, ControlError> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let mut first: Vec<QueueReport> = Vec::new();
@@ -103,12 +103,12 @@ impl JobAdmin<'_> {
             std::thread::sleep(PART_PAUSE);
         }
         for report in first {
-            listened(say(CommandResponse::Queue {
+            listened(respond(CommandResponse::Queue {
                 queue: queue_as_json(report),
             }))?;
         }
         if meant > limit {
-            say(CommandResponse::More {
+            respond(CommandResponse::More {
                 after: String::new(),
             });
         }
@@ -120,7 +120,7 @@ impl JobAdmin<'_> {
         queue: &str,
         after: Option<&str>,
         limit: u64,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<String, ControlError> {
         self.report(queue)?;
         let mut after = after.map(|text| from_cursor(queue, text)).transpose()?;
@@ -134,7 +134,7 @@ impl JobAdmin<'_> {
             left -= part.len() as u64;
             for queued in part {
                 after = Some(queued.cursor);
-                listened(say(CommandResponse::Uri(ListedUri {
+                listened(respond(CommandResponse::Uri(ListedUri {
                     uri: uri_as_json(queued.record),
                     is_ready: Some(queued.is_ready),
                     in_process: Some(queued.in_process),
@@ -144,7 +144,7 @@ impl JobAdmin<'_> {
         }
         let behind = self.frontier().queue_uris(queue, after.as_deref(), 1)?;
         if let Some(after) = after.filter(|_| !behind.is_empty()) {
-            say(CommandResponse::More {
+            respond(CommandResponse::More {
                 after: to_cursor(queue, &after),
             });
         }
@@ -156,7 +156,7 @@ impl JobAdmin<'_> {
         which: &UriSelection,
         after: Option<&str>,
         limit: u64,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<String, ControlError> {
         let selection = which.selection()?;
         // The list reads the store's present state without locking the frontier.
@@ -176,7 +176,7 @@ impl JobAdmin<'_> {
             let (key, record) = record?;
             if examined % LIST_TELL == 0 {
                 // The client of a rare match may have disconnected long ago.
-                listened(say(CommandResponse::Progress {
+                listened(respond(CommandResponse::Progress {
                     examined,
                     meant: listed,
                 }))?;
@@ -185,14 +185,14 @@ impl JobAdmin<'_> {
                 continue;
             }
             if listed == limit {
-                say(CommandResponse::More {
+                respond(CommandResponse::More {
                     after: HEXADECIMAL.encode(last.as_bytes()),
                 });
                 break;
             }
             listed += 1;
             last = key;
-            listened(say(CommandResponse::Uri(ListedUri {
+            listened(respond(CommandResponse::Uri(ListedUri {
                 uri: uri_as_json(record),
                 is_ready: None,
                 in_process: None,
@@ -201,7 +201,7 @@ impl JobAdmin<'_> {
         Ok(String::new())
     }
 
-    pub(super) fn why(&self, uri: &Uri, say: Say<'_>) -> Result<String, ControlError> {
+    pub(super) fn why(&self, uri: &Uri, respond: Respond<'_>) -> Result<String, ControlError> {
         let canonical = self.profile.canonical(uri);
         let why = self.frontier().why(uri, &canonical, Timestamp::now())?;
         let sentence = why.to_string();
@@ -246,7 +246,7 @@ impl JobAdmin<'_> {
             answer.in_process = Some(reason.in_process);
             let is_paused = self
                 .running
-                .is_some_and(|it| it.live.standing() != CrawlState::Running);
+                .is_some_and(|it| it.live.crawl_state() != CrawlState::Running);
             if is_paused && !reason.in_process {
                 answer.sentence += "; the job is paused, so nothing is fetched until it is resumed";
             }
@@ -254,7 +254,7 @@ impl JobAdmin<'_> {
             self.name_plugins(&reason.record, &mut answer)?;
             answer.uri = Some(uri_as_json(reason.record));
         }
-        say(CommandResponse::Why(Box::new(answer)));
+        respond(CommandResponse::Why(Box::new(answer)));
         Ok(String::new())
     }
 

@@ -7,7 +7,7 @@ use opilio_profile::ComponentReference;
 use opilio_sandbox::{Engine, EngineConfig, Tables};
 use serde_json::Value;
 
-use super::perform::{Say, done};
+use super::perform::{Respond, done};
 use super::{Author, CommandResponse, ControlError, ErrorKind, JobAdmin};
 use opilio_crawl::load::sources;
 use opilio_crawl::plugin_factory::{
@@ -52,7 +52,7 @@ impl JobAdmin<'_> {
         &self,
         request: &ReplacementRequest,
         by: &Author,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<String, ControlError> {
         let by = by.name();
         let replaced = match self.running {
@@ -68,7 +68,7 @@ impl JobAdmin<'_> {
             };
             ControlError::new(fault, format!("not replaced: {problem}"))
         })?;
-        Ok(done(&words, say))
+        Ok(done(&words, respond))
     }
 
     /// Obtains the component of a replacement for all nodes of a shared job.
@@ -129,7 +129,11 @@ impl JobAdmin<'_> {
     }
 
     /// Returns the tables of plugins.
-    pub(super) fn tables(&self, reload: bool, say: Say<'_>) -> Result<String, ControlError> {
+    pub(super) fn tables(
+        &self,
+        reload: bool,
+        respond: Respond<'_>,
+    ) -> Result<String, ControlError> {
         let running = self.running("its tables are read when it resumes")?;
         let tables = &running.context.plugins.tables;
         if reload {
@@ -144,7 +148,7 @@ impl JobAdmin<'_> {
             0 => "read again".to_owned(),
             some => format!("read again; {some} unchanged because of errors"),
         };
-        say(CommandResponse::Tables { tables });
+        respond(CommandResponse::Tables { tables });
         Ok(words)
     }
 }

@@ -21,7 +21,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use self::page::{Form, Page};
-use super::perform::Say;
+use super::perform::Respond;
 use super::{Author, CommandResponse, ControlError, ErrorKind, JobAdmin};
 use opilio_job::alerts::{Acknowledged, Alert, AlertBoard, AlertKind};
 use opilio_job::breakdown::Breakdown;
@@ -105,13 +105,13 @@ impl JobAdmin<'_> {
         &self,
         kind: ReportKind,
         is_text: bool,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<String, ControlError> {
         let form = match is_text {
             true => Form::Text,
             false => Form::Objects,
         };
-        let mut page = Page::new(form, say);
+        let mut page = Page::new(form, respond);
         self.report_on(&mut page, kind)?;
         page.finish()?;
         Ok(String::new())
@@ -138,7 +138,7 @@ impl JobAdmin<'_> {
         &self,
         since: Option<Timestamp>,
         points: Option<u64>,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<String, ControlError> {
         let points = points.map(|points| usize::try_from(points).unwrap_or(usize::MAX));
         let samples = match self.running {
@@ -150,21 +150,21 @@ impl JobAdmin<'_> {
                 series::thinned(written, since, points)
             }
         };
-        say(CommandResponse::Series { samples });
+        respond(CommandResponse::Series { samples });
         Ok(String::new())
     }
 
     /// Sends the amounts that the job has fetched.
-    pub(super) fn breakdown(&self, say: Say<'_>) -> Result<String, ControlError> {
+    pub(super) fn breakdown(&self, respond: Respond<'_>) -> Result<String, ControlError> {
         let breakdown = Box::new(Breakdown::new(&self.counted()?));
-        say(CommandResponse::Breakdown(breakdown));
+        respond(CommandResponse::Breakdown(breakdown));
         Ok(String::new())
     }
 
     /// Sends the alerts. For a job that no process runs, these are the alerts of its last process.
-    pub(super) fn alerts(&self, say: Say<'_>) -> Result<String, ControlError> {
+    pub(super) fn alerts(&self, respond: Respond<'_>) -> Result<String, ControlError> {
         let alerts = self.on_board(AlertBoard::all);
-        say(CommandResponse::Alerts { alerts });
+        respond(CommandResponse::Alerts { alerts });
         Ok(String::new())
     }
 
@@ -179,7 +179,7 @@ impl JobAdmin<'_> {
         by: &Author,
         kind: AlertKind,
         subject: Option<&str>,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<String, ControlError> {
         let by = Acknowledged {
             by: by.name(),
@@ -203,7 +203,7 @@ impl JobAdmin<'_> {
             subjects.collect::<Vec<_>>().join(", ")
         );
         let result = format!("acknowledged: {}", words.trim_end());
-        Ok(super::perform::done(&result, say))
+        Ok(super::perform::done(&result, respond))
     }
 
     fn on_board<T>(&self, look: impl FnOnce(&AlertBoard) -> T) -> T {
@@ -214,7 +214,7 @@ impl JobAdmin<'_> {
     }
 
     /// Continues every log in a new file.
-    pub(super) fn rotate_logs(&self, say: Say<'_>) -> Result<String, ControlError> {
+    pub(super) fn rotate_logs(&self, respond: Respond<'_>) -> Result<String, ControlError> {
         let running = self.running("its logs are not being written; rename the files")?;
         let rotated = running.context.outputs.logs.rotate().map_err(|problem| {
             ControlError::file(&self.job.join(&self.profile.logs.directory), &problem)
@@ -223,7 +223,7 @@ impl JobAdmin<'_> {
             true => "the logs are empty".to_owned(),
             false => format!("rotated: {}", rotated.join(", ")),
         };
-        Ok(super::perform::done(&result, say))
+        Ok(super::perform::done(&result, respond))
     }
 
     /// Returns all counts, including the last line of the log. All of them are in the store afterwards.
@@ -263,7 +263,7 @@ fn write_one(
     let mut text = Draft::of(named("txt"))?;
     let mut objects = Draft::of(named("jsonl"))?;
     let mut written = Ok(());
-    let mut say = |answer: CommandResponse| {
+    let mut respond = |answer: CommandResponse| {
         written = match answer {
             CommandResponse::Text { text: piece } => text.out.write_all(piece.as_bytes()),
             CommandResponse::Facts { facts: object } | CommandResponse::Row { row: object } => {
@@ -273,7 +273,7 @@ fn write_one(
         };
         written.is_ok()
     };
-    let mut page = Page::new(Form::Both, &mut say);
+    let mut page = Page::new(Form::Both, &mut respond);
     let reported = make(&mut page).and_then(|()| page.finish());
     written?;
     reported.map_err(io::Error::other)?;

@@ -202,7 +202,7 @@ fn prepare(
         let folder = growing.join(folder);
         fs::create_dir_all(&folder).map_err(at(&folder))?;
     }
-    let config = policy::frontier_config(&profile(growing)?.into());
+    let config = policy::frontier_config(&profile(growing)?.into(), Timestamp::now);
     let state = growing.join("state");
     // The check finds damage in parts that opening does not read.
     let statistics = Frontier::open(&state, config.clone())?.statistics();

@@ -9,7 +9,7 @@ use opilio_frontier::{SweepAction, UriRecord, UriState};
 use opilio_profile::Seeds;
 use opilio_uri::{SurtPrefixSet, Uri, implied_surt_prefix};
 
-use super::perform::{Say, done};
+use super::perform::{Respond, done};
 use super::{Author, ControlError, ErrorKind, JobAdmin};
 use opilio_job::directory;
 
@@ -20,7 +20,7 @@ impl JobAdmin<'_> {
         &self,
         seed: &Uri,
         by: &Author,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<String, ControlError> {
         let record = self.frontier().record(seed)?;
         let is_seed = record.as_ref().is_some_and(|record| record.seed);
@@ -45,7 +45,7 @@ impl JobAdmin<'_> {
             let is_its_own = record.source.as_deref() == Some(source) || record.uri == source;
             is_its_own && matches!(record.place, UriState::Queued { .. })
         };
-        let swept = self.sweep_where(SweepAction::ForgetSole, "", &is_meant, by, say)?;
+        let swept = self.sweep_where(SweepAction::ForgetSole, "", &is_meant, by, respond)?;
         let mut result = format!(
             "removed from seeds and scope; {} queued URIs found only through it are forgotten",
             swept.meant
@@ -62,7 +62,7 @@ impl JobAdmin<'_> {
                 swept.in_process
             ));
         }
-        Ok(done(&result, say))
+        Ok(done(&result, respond))
     }
 
     /// Fails if [`Self::remove_seed`] would refuse a URI, because it is not a seed of the job.

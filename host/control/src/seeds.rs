@@ -12,7 +12,7 @@ use opilio_profile::{Diagnostics, Level, Seed, Seeds};
 use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
 
-use super::perform::{Say, listened};
+use super::perform::{Respond, listened};
 use super::{AddedSeeds, Author, CommandResponse, ControlError, ErrorKind, FaultFound, JobAdmin};
 
 use opilio_crawl::{crawl, queues_of_job};
@@ -73,18 +73,18 @@ impl JobAdmin<'_> {
         &self,
         lines: &[String],
         by: &Author,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<String, ControlError> {
         let (seeds, faults) = Seeds::parse("seeds", &lines.join("\n"));
         if !faults.is_empty() {
-            return Err(not_added(&faults, say));
+            return Err(not_added(&faults, respond));
         }
-        let added = self.take_seeds(&seeds, by, say)?;
+        let added = self.take_seeds(&seeds, by, respond)?;
         let words = format!(
             "seeds: {} added, {} known; SURT prefixes: {}",
             added.added, added.known, added.prefixes
         );
-        say(CommandResponse::SeedsAdded(added));
+        respond(CommandResponse::SeedsAdded(added));
         Ok(words)
     }
 
@@ -103,7 +103,7 @@ impl JobAdmin<'_> {
         &self,
         seeds: &Seeds,
         by: &Author,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<AddedSeeds, ControlError> {
         let known: HashSet<&str> = self
             .profile
@@ -131,7 +131,7 @@ impl JobAdmin<'_> {
         }
         let notices = self
             .check_seeds(&new)
-            .map_err(|faults| not_added(&faults, say))?;
+            .map_err(|faults| not_added(&faults, respond))?;
         added.notices = notices.iter().map(FaultFound::from).collect();
         if self.origin.is_trial() {
             return Ok(added);
@@ -200,7 +200,7 @@ impl JobAdmin<'_> {
         &self,
         after: Option<&str>,
         limit: u64,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<String, ControlError> {
         let all = &self.profile.seeds.list;
         let start = match after {
@@ -220,7 +220,7 @@ impl JobAdmin<'_> {
         let moved: Vec<PathBuf> = stored.iter().map(|file| file.path(self.job)).collect();
         for mut report in self.seed_reports(all.iter().skip(start).take(most))? {
             self.look_up_captures(&mut report, &moved);
-            listened(say(CommandResponse::Seed(Box::new(report))))?;
+            listened(respond(CommandResponse::Seed(Box::new(report))))?;
         }
         if let Some(last) = all
             .get(start..)
@@ -228,7 +228,7 @@ impl JobAdmin<'_> {
             .and_then(<[Seed]>::last)
             && start + most < all.len()
         {
-            say(CommandResponse::More {
+            respond(CommandResponse::More {
                 after: last.uri.as_str().to_owned(),
             });
         }
@@ -284,8 +284,8 @@ impl JobAdmin<'_> {
     }
 }
 
-fn not_added(faults: &Diagnostics, say: Say<'_>) -> ControlError {
-    say(CommandResponse::Faults {
+fn not_added(faults: &Diagnostics, respond: Respond<'_>) -> ControlError {
+    respond(CommandResponse::Faults {
         faults: faults.iter().map(FaultFound::from).collect(),
     });
     ControlError::new(ErrorKind::Request, format!("no seeds were added\n{faults}"))
@@ -311,8 +311,9 @@ fn report(
         captured: record.is_some_and(|record| record.archived.is_some()),
         fetched: history.first().map(|past| past.at),
         status: record.map_or(0, |record| record.status),
-        crawled: record
-            .is_some_and(|record| record.status != 0 && record.standing == LastOutcome::Succeeded),
+        crawled: record.is_some_and(|record| {
+            record.status != 0 && record.last_outcome == LastOutcome::Succeeded
+        }),
         redirect: end.as_ref().map(|(uri, _)| uri.as_str().to_owned()),
         redirect_status: end
             .and_then(|(_, record)| record)

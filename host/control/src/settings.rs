@@ -12,7 +12,7 @@ use opilio_sandbox::{Engine, EngineConfig, Tables};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::perform::{Say, listened};
+use super::perform::{Respond, listened};
 use super::{Author, ChangedSettings, CommandResponse, ControlError, ErrorKind, JobAdmin};
 use opilio_crawl::CrawlError;
 use opilio_crawl::load::sources;
@@ -109,7 +109,7 @@ pub(super) const NAME: &str = "set";
 const REASON_CHARS_MAX: usize = 1000;
 
 impl JobAdmin<'_> {
-    pub(super) fn settings(&self, say: Say<'_>) -> String {
+    pub(super) fn settings(&self, respond: Respond<'_>) -> String {
         let entries = self.profile.catalogue().into_iter();
         let settings = entries.map(|entry| {
             let (file, line) = match &entry.place {
@@ -129,7 +129,7 @@ impl JobAdmin<'_> {
                 description: entry.description,
             }
         });
-        say(CommandResponse::Settings {
+        respond(CommandResponse::Settings {
             settings: settings.collect(),
         });
         String::new()
@@ -140,7 +140,7 @@ impl JobAdmin<'_> {
         &self,
         request: &SetRequest<'_>,
         by: &Author,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<String, ControlError> {
         let SetRequest {
             set,
@@ -155,24 +155,29 @@ impl JobAdmin<'_> {
             ));
         }
         let text = changing(set, matching);
-        let said = opilio_profile::said(&text);
-        if said.iter().any(|one| one.in_override) {
-            return self.add_override(&text, &said, request, by, say);
+        let settings_in_text = opilio_profile::settings_in_text(&text);
+        if settings_in_text.iter().any(|one| one.in_override) {
+            return self.add_override(&text, &settings_in_text, request, by, respond);
         }
         let _changing = self.running.map(|running| running.live.changing());
         let trial = TrialChange::Settings {
             name: NAME,
             text: &text,
         };
-        let accepted = self.accept(trial, (&text, &said), Plugins::of(&said), say)?;
-        if said.is_empty() {
+        let accepted = self.accept(
+            trial,
+            (&text, &settings_in_text),
+            Plugins::of(&settings_in_text),
+            respond,
+        )?;
+        if settings_in_text.is_empty() {
             return Err(ControlError::new(
                 ErrorKind::Request,
                 "nothing was changed: no settings given; give at least one key = value",
             ));
         }
         let mut answer = ChangedSettings {
-            changed: self.changed(&said),
+            changed: self.changed(&settings_in_text),
             notices: accepted.notices(),
             ..ChangedSettings::default()
         };
@@ -189,7 +194,7 @@ impl JobAdmin<'_> {
             self.put_in_force(accepted.loaded)?;
         }
         let number = answer.number;
-        say(CommandResponse::Set(Box::new(answer)));
+        respond(CommandResponse::Set(Box::new(answer)));
         Ok(match number {
             Some(number) => format!("change {number}: {words}"),
             None => words,
@@ -210,29 +215,29 @@ impl JobAdmin<'_> {
     pub(super) fn accept(
         &self,
         trial: TrialChange<'_>,
-        (text, said): (&str, &[SettingInText]),
+        (text, settings_in_text): (&str, &[SettingInText]),
         plugins: Plugins,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<Accepted, ControlError> {
-        let refused = |faults: Diagnostics, say: Say<'_>| {
-            say(CommandResponse::Faults {
+        let refused = |faults: Diagnostics, respond: Respond<'_>| {
+            respond(CommandResponse::Faults {
                 faults: faults.iter().map(FaultFound::from).collect(),
             });
             ControlError::new(ErrorKind::Request, format!("nothing was changed\n{faults}"))
         };
-        let mut faults = unchangeable(text, said);
+        let mut faults = unchangeable(text, settings_in_text);
         let checked = match changed_profile(self.job, Some(trial)) {
             Ok(profile) => profile.check_job().map(|()| profile),
             Err(ProfileError::Faults(faults)) => Err(faults),
             Err(other) => return Err(ControlError::failure(&other)),
         };
         if let Ok(profile) = &checked {
-            faults.append(self.replaced(profile, text, said)?);
+            faults.append(self.replaced(profile, text, settings_in_text)?);
             faults.sort();
         }
         let profile = match checked {
             Ok(profile) if faults.is_empty() => profile,
-            Ok(_) => return Err(refused(faults, say)),
+            Ok(_) => return Err(refused(faults, respond)),
             Err(more) => {
                 // Warnings and notices of the profile and of earlier changes were reported before.
                 let is_news = |fault: &opilio_profile::Diagnostic| {
@@ -240,13 +245,13 @@ impl JobAdmin<'_> {
                 };
                 faults.append(more.into_iter().filter(is_news).collect());
                 faults.sort();
-                return Err(refused(faults, say));
+                return Err(refused(faults, respond));
             }
         };
         // Plugins are configured before anything is kept: an error of a plugin refuses the change.
         let loaded = match self.load(&plugins, &profile) {
             Ok(loaded) => loaded,
-            Err(Unloaded::Faults(faults)) => return Err(refused(faults, say)),
+            Err(Unloaded::Faults(faults)) => return Err(refused(faults, respond)),
             Err(Unloaded::Other(problem)) => return Err(problem),
         };
         if let Some(running) = self.running {
@@ -267,7 +272,7 @@ impl JobAdmin<'_> {
         &self,
         profile: &Profile,
         text: &str,
-        said: &[SettingInText],
+        settings_in_text: &[SettingInText],
     ) -> Result<Diagnostics, ControlError> {
         let kept = JobPlugins::read(self.job).map_err(|problem| ControlError::failure(&problem))?;
         let fault = |one: &SettingInText| {
@@ -290,7 +295,7 @@ impl JobAdmin<'_> {
                 Some(instead),
             ))
         };
-        Ok(said.iter().filter_map(fault).collect())
+        Ok(settings_in_text.iter().filter_map(fault).collect())
     }
 
     /// Returns the changes of the job, with author and time.
@@ -298,7 +303,7 @@ impl JobAdmin<'_> {
         &self,
         after: u64,
         limit: u64,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<String, ControlError> {
         let path = self.job.join(history::FILE);
         let all = history::read(self.job).map_err(|problem| ControlError::file(&path, &problem))?;
@@ -309,10 +314,10 @@ impl JobAdmin<'_> {
             .take(usize::try_from(limit).unwrap_or(usize::MAX))
         {
             last = change.number;
-            listened(say(CommandResponse::Change(Box::new(change))))?;
+            listened(respond(CommandResponse::Change(Box::new(change))))?;
         }
         if behind.next().is_some() {
-            say(CommandResponse::More {
+            respond(CommandResponse::More {
                 after: last.to_string(),
             });
         }
@@ -347,14 +352,14 @@ impl JobAdmin<'_> {
         Ok(number)
     }
 
-    fn changed(&self, said: &[SettingInText]) -> Vec<SettingChanged> {
+    fn changed(&self, settings_in_text: &[SettingInText]) -> Vec<SettingChanged> {
         let before: HashMap<String, String> = self
             .profile
             .catalogue()
             .into_iter()
             .map(|entry| (entry.pointer.clone(), entry.toml()))
             .collect();
-        let changed = said.iter().map(|one| SettingChanged {
+        let changed = settings_in_text.iter().map(|one| SettingChanged {
             key: one.key.clone(),
             before: before
                 .get(&one.pointer)
@@ -423,9 +428,9 @@ pub(super) enum Plugins {
 }
 
 impl Plugins {
-    pub(super) fn of(said: &[SettingInText]) -> Plugins {
+    pub(super) fn of(settings_in_text: &[SettingInText]) -> Plugins {
         let mut names = BTreeSet::new();
-        for one in said {
+        for one in settings_in_text {
             let mut keys = one.pointer.split('/').skip(1);
             match (keys.next(), keys.next(), keys.next()) {
                 (Some("plugins"), Some(name), Some("settings" | "limits" | "breaker")) => {
@@ -557,9 +562,9 @@ fn settings_of(pointer: &str) -> Option<&str> {
 }
 
 /// Finds settings that a job cannot change.
-fn unchangeable(text: &str, said: &[SettingInText]) -> Diagnostics {
+fn unchangeable(text: &str, settings_in_text: &[SettingInText]) -> Diagnostics {
     let is_nothing = |one: &SettingInText| one.pointer == "/override" && one.toml == "[]";
-    let fixed = said
+    let fixed = settings_in_text
         .iter()
         .filter(|one| is_nothing(one) || Effect::of(&one.pointer) == Effect::Never);
     let fault = |one: &SettingInText| {

@@ -289,7 +289,7 @@ impl Connection {
     pub(super) fn ask(
         mut self,
         request: &CommandRequest,
-        say: &mut dyn FnMut(CommandResponse) -> bool,
+        respond: &mut dyn FnMut(CommandResponse) -> bool,
     ) -> Result<(), ControlError> {
         let lost = |problem: io::Error| {
             ControlError::new(
@@ -313,7 +313,7 @@ impl Connection {
                 answer,
                 CommandResponse::End | CommandResponse::Refused { .. }
             );
-            if !say(answer) || is_last {
+            if !respond(answer) || is_last {
                 return Ok(());
             }
         }

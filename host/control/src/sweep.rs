@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use opilio_frontier::{SweepAction, SweepStep, UriRecord};
 
-use super::perform::{PART_PAUSE, Say};
+use super::perform::{PART_PAUSE, Respond};
 use super::{
     Author, CommandResponse, ControlError, ErrorKind, JobAdmin, SweepResult, UriSelection,
 };
@@ -42,7 +42,7 @@ impl JobAdmin<'_> {
         action: SweepAction,
         which: &UriSelection,
         by: &Author,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<String, ControlError> {
         let selection = which.selection()?;
         if action != SweepAction::Count && *which == UriSelection::default() {
@@ -66,10 +66,10 @@ impl JobAdmin<'_> {
             selection.key_prefix(),
             &|record| selection.takes(record),
             by,
-            say,
+            respond,
         )?;
         let (meant, in_process) = (swept.meant, swept.in_process);
-        say(CommandResponse::Swept(SweepResult {
+        respond(CommandResponse::Swept(SweepResult {
             action: name.to_owned(),
             examined: swept.examined,
             meant,
@@ -85,7 +85,7 @@ impl JobAdmin<'_> {
         key_prefix: &str,
         is_meant: &dyn Fn(&UriRecord) -> bool,
         by: &Author,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<SweepStep, ControlError> {
         let failure = |problem: io::Error| ControlError::failure(&problem);
         let deletes = action == SweepAction::Delete;
@@ -114,7 +114,7 @@ impl JobAdmin<'_> {
                 return Ok(total);
             }
             let (examined, meant) = (total.examined, total.meant);
-            if !say(CommandResponse::Progress { examined, meant }) {
+            if !respond(CommandResponse::Progress { examined, meant }) {
                 return Err(ControlError::new(
                     ErrorKind::State,
                     format!("client disconnected after {examined} URIs ({meant} matched)"),

@@ -153,7 +153,7 @@ fn restore(
         }
         let written = membership.part().write(growing);
         written.map_err(|problem| ControlError::file(growing, &problem))?;
-        let config = policy::frontier_config(&profile(growing)?.into());
+        let config = policy::frontier_config(&profile(growing)?.into(), Timestamp::now);
         let mut frontier = Frontier::open(&growing.join("state"), config)?;
         frontier.wait_everywhere(Timestamp::now())?;
         Ok(frontier.persist()?)

@@ -7,7 +7,7 @@ use opilio_profile::{Profile, SettingExplanation, UriContext};
 use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
 
-use super::perform::{Say, listened};
+use super::perform::{Respond, listened};
 use super::{CommandResponse, ControlError, JobAdmin};
 
 /// Maximum number of URIs that a preview examines, some seconds of work.
@@ -82,7 +82,7 @@ impl JobAdmin<'_> {
     pub(super) fn touched(
         &self,
         by: &TouchedBy<'_>,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<TouchedUris, ControlError> {
         let before = self.profile;
         let sides = [(&**before, by.number_before), (by.after, by.number_after)];
@@ -113,7 +113,7 @@ impl JobAdmin<'_> {
                 }
                 found.examined += 1;
                 if found.examined.is_multiple_of(PROGRESS_STEP) {
-                    listened(say(CommandResponse::Progress {
+                    listened(respond(CommandResponse::Progress {
                         examined: found.examined,
                         meant: found.matched,
                     }))?;

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use opilio_uri::{HopPath, Uri};
 
-use super::perform::{PART_PAUSE, Say, done, listened};
+use super::perform::{PART_PAUSE, Respond, done, listened};
 use super::{
     CommandResponse, ControlError, DoneElsewhere, ErrorKind, ExportFormat, ImportResult, JobAdmin,
     SourceRead, UriSelection,
@@ -29,13 +29,13 @@ impl JobAdmin<'_> {
         &self,
         format: ExportFormat,
         which: &UriSelection,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<String, ControlError> {
         let selection = which.selection()?;
         let records = self.frontier().records(selection.key_prefix());
         let mut out = Pieces {
             text: Vec::with_capacity(TEXT_BYTES),
-            say,
+            respond,
         };
         let written = match format {
             ExportFormat::JsonLines => transfer::write_json_lines(records, &selection, &mut out),
@@ -45,16 +45,16 @@ impl JobAdmin<'_> {
             }
         };
         let count = written.map_err(|problem| transfer_error(&problem))?;
-        Ok(done(&format!("{count} URIs"), say))
+        Ok(done(&format!("{count} URIs"), respond))
     }
 
     pub(super) fn import(
         &self,
         files: &[PathBuf],
         elsewhere: DoneElsewhere,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<String, ControlError> {
-        self.import_those(files, elsewhere, &|_, _| true, say)
+        self.import_those(files, elsewhere, &|_, _| true, respond)
     }
 
     /// Imports the URIs of these files that `admits` accepts. All lines about a URI count together, whatever file they are in.
@@ -63,7 +63,7 @@ impl JobAdmin<'_> {
         files: &[PathBuf],
         elsewhere: DoneElsewhere,
         admits: &dyn Fn(&Uri, &HopPath) -> bool,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<String, ControlError> {
         let import = Import {
             sources: files.iter().map(|file| (file.clone(), None)).collect(),
@@ -72,7 +72,7 @@ impl JobAdmin<'_> {
         let mut gathered = import
             .gather(|progress| {
                 if let ImportProgress::Read(_, lines) = progress {
-                    say(CommandResponse::Progress {
+                    respond(CommandResponse::Progress {
                         examined: lines,
                         meant: 0,
                     });
@@ -80,7 +80,7 @@ impl JobAdmin<'_> {
             })
             .map_err(|problem| transfer_error(&problem))?;
         for source in &gathered.sources {
-            say(source_answer(source));
+            respond(source_answer(source));
         }
         let elsewhere = match elsewhere {
             DoneElsewhere::Known => DoneUris::Included,
@@ -111,13 +111,13 @@ impl JobAdmin<'_> {
             .map_err(|problem| transfer_error(&problem))?;
             add(&mut total, report);
             self.nudge();
-            listened(say(CommandResponse::Progress {
+            listened(respond(CommandResponse::Progress {
                 examined: brought,
                 meant: total.scheduled + total.included,
             }))?;
             std::thread::sleep(PART_PAUSE);
         }
-        say(CommandResponse::Imported(ImportResult {
+        respond(CommandResponse::Imported(ImportResult {
             scheduled: total.scheduled,
             included: total.included,
             known: total.known,
@@ -181,7 +181,7 @@ fn add(total: &mut ImportReport, part: ImportReport) {
 /// Output of an export, in pieces of whole lines.
 struct Pieces<'s> {
     text: Vec<u8>,
-    say: Say<'s>,
+    respond: Respond<'s>,
 }
 
 impl Write for Pieces<'_> {
@@ -199,7 +199,7 @@ impl Write for Pieces<'_> {
         }
         let text = String::from_utf8_lossy(&self.text).into_owned();
         self.text.clear();
-        match (self.say)(CommandResponse::Text { text }) {
+        match (self.respond)(CommandResponse::Text { text }) {
             true => Ok(()),
             false => Err(io::ErrorKind::BrokenPipe.into()),
         }

@@ -11,6 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use opilio_archive::{
     WarcInfo, Writer, WriterConfig, archives, index_path, is_archive, write_index,
 };
@@ -95,7 +96,7 @@ struct Verifying<'v> {
     config: WriterConfig,
     logs: PathBuf,
     repairs: bool,
-    say: &'v mut dyn FnMut(Discrepancy),
+    respond: &'v mut dyn FnMut(Discrepancy),
     verified: VerificationTotals,
     /// Captures without a line so far, minus lines without a capture so far.
     captures: HashMap<CaptureKey, u32>,
@@ -106,7 +107,7 @@ struct Verifying<'v> {
 }
 
 /// Compares all data of the job in `job`, and repairs it where possible if `repairs` is set. No process may run the job
-/// meanwhile. `say` receives each discrepancy.
+/// meanwhile. `respond` receives each discrepancy.
 ///
 /// # Errors
 /// The directory is not a job, a process holds the job, or the job's data cannot be read or written.
@@ -114,7 +115,7 @@ pub fn verify(
     job: &Path,
     by: &Author,
     repairs: bool,
-    say: &mut dyn FnMut(Discrepancy),
+    respond: &mut dyn FnMut(Discrepancy),
 ) -> Result<VerificationTotals, ControlError> {
     must_be_job(job)?;
     let _held = hold_at_rest(job, "verify it")?;
@@ -126,7 +127,7 @@ pub fn verify(
         profile,
         config,
         repairs,
-        say,
+        respond,
         verified: VerificationTotals::default(),
         captures: HashMap::new(),
         places: HashSet::new(),
@@ -166,7 +167,7 @@ impl Verifying<'_> {
     ) {
         self.verified.problems += 1;
         self.verified.repaired += u64::from(is_repaired);
-        (self.say)(Discrepancy {
+        (self.respond)(Discrepancy {
             kind,
             place: place.to_string(),
             detail: detail.to_string(),
@@ -291,7 +292,7 @@ impl Verifying<'_> {
         if !state.join("format").exists() {
             return Ok(None);
         }
-        let config = policy::frontier_config(&self.profile);
+        let config = policy::frontier_config(&self.profile, Timestamp::now);
         let repairs = self.repairs;
         let mut findings = Vec::new();
         let mut found = |finding| findings.push(finding);

@@ -96,7 +96,7 @@ pub struct Crawl {
     began: Instant,
     /// The frontier's statistics at the start. Limits count from there.
     baseline: Statistics,
-    course: Arc<Mutex<ProcessRecord>>,
+    process_record: Arc<Mutex<ProcessRecord>>,
 }
 
 /// Shows a crawl while it runs. Clones show the same crawl.
@@ -125,7 +125,7 @@ impl Crawl {
 
         let end = match self.dispatch().await {
             Ok(end) => end,
-            Err(halt) => End::Halted(halt.told()),
+            Err(halt) => End::Halted(halt.message()),
         };
 
         // A plugin replacement that is requested now gets an error.
@@ -241,7 +241,7 @@ impl CrawlView {
             elapsed: self.began.elapsed(),
             state: match self.stop.is_asked() {
                 true => CrawlState::Ending.name(),
-                false => self.live.standing().name(),
+                false => self.live.crawl_state().name(),
             },
             statistics: self.context.frontier().statistics(),
             visits: figures.ledger.totals().visits(),

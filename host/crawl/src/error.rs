@@ -155,15 +155,15 @@ impl From<LanePanic> for Halt {
 
 impl Halt {
     /// Returns the error, its cause, and the remedy.
-    pub(crate) fn told(&self) -> String {
-        let said = with_remedy(self);
+    pub(crate) fn message(&self) -> String {
+        let message = with_remedy(self);
         match self {
             Halt::Frontier(_)
             | Halt::Archive(_)
             | Halt::Payloads(_)
             | Halt::Log(_)
-            | Halt::Scratch(_) => format!("{said}, then run the same command again"),
-            _ => said,
+            | Halt::Scratch(_) => format!("{message}, then run the same command again"),
+            _ => message,
         }
     }
 }
@@ -193,12 +193,15 @@ mod tests {
                 source: io(),
             };
             for halt in [Halt::Log(io()), Halt::Archive(archive())] {
-                let said = halt.told();
-                assert!(said.contains(words), "{code}: {said}");
-                assert!(said.ends_with("then run the same command again"), "{said}");
+                let message = halt.message();
+                assert!(message.contains(words), "{code}: {message}");
+                assert!(
+                    message.ends_with("then run the same command again"),
+                    "{message}"
+                );
                 let is_about_space = matches!(code, 28 | 122);
-                assert_eq!(said.contains("free space"), is_about_space, "{said}");
-                assert!(!said.contains("checkpoint"), "{said}");
+                assert_eq!(message.contains("free space"), is_about_space, "{message}");
+                assert!(!message.contains("checkpoint"), "{message}");
             }
         }
     }

@@ -354,9 +354,9 @@ impl Handover {
                 Ok(done)
             }
             Destination::Store(queue) => {
-                let said = |problem: FileStoreError| opilio_stacks::chain(&problem);
+                let describe = |problem: FileStoreError| opilio_stacks::chain(&problem);
                 let done = queue.store.put(file, &self.record, false).await;
-                let done = done.map_err(said)?;
+                let done = done.map_err(describe)?;
                 if queue.deletes(file) {
                     let deleted = queue.delete(file, &done);
                     deleted

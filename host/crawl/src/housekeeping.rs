@@ -20,7 +20,7 @@ use opilio_job::handover::only_in_store;
 use opilio_job::series::Sample;
 
 /// Time between two rounds of this work.
-const BEAT: Duration = Duration::from_secs(1);
+const TICK: Duration = Duration::from_secs(1);
 /// Interval at which counts are stored. They are stored earlier when many wait.
 const STORE_EVERY: Duration = Duration::from_secs(5);
 /// Interval at which the time series is written. A crash loses a piece of a chart.
@@ -32,7 +32,7 @@ const CATALOGUE_EVERY: Duration = Duration::from_secs(300);
 const CATALOGUED_MAX: usize = 512;
 
 /// State that is kept from one second to the next.
-struct Pulse {
+struct Housekeeping {
     context: Arc<CrawlContext>,
     stop: Stop,
     job: PathBuf,
@@ -45,7 +45,7 @@ struct Pulse {
     catalogued: Option<Instant>,
     cataloguing: Option<thread::JoinHandle<()>>,
     logged: Option<Instant>,
-    /// State of the crawl at the last beat.
+    /// State of the crawl at the last tick.
     state: Option<CrawlState>,
 }
 
@@ -57,19 +57,19 @@ pub(crate) async fn keep(
     began: Instant,
     mut ended: watch::Receiver<()>,
 ) {
-    let mut pulse = Pulse::new(context, stop, job, began);
+    let mut housekeeping = Housekeeping::new(context, stop, job, began);
     loop {
-        let beaten = tokio::task::spawn_blocking(move || {
-            pulse.beat();
-            pulse
+        let ticked = tokio::task::spawn_blocking(move || {
+            housekeeping.tick();
+            housekeeping
         });
-        pulse = match beaten.await {
-            Ok(pulse) => pulse,
+        housekeeping = match ticked.await {
+            Ok(housekeeping) => housekeeping,
             Err(panic) => return tracing::error!("{panic}"),
         };
         // Resolves when the sender is dropped.
-        if tokio::time::timeout(BEAT, ended.changed()).await.is_ok() {
-            pulse.end();
+        if tokio::time::timeout(TICK, ended.changed()).await.is_ok() {
+            housekeeping.end();
             return;
         }
     }
@@ -85,15 +85,15 @@ pub(crate) fn finish(context: &CrawlContext, job: &Path) {
     }
 }
 
-impl Pulse {
-    fn new(context: Arc<CrawlContext>, stop: Stop, job: PathBuf, began: Instant) -> Pulse {
+impl Housekeeping {
+    fn new(context: Arc<CrawlContext>, stop: Stop, job: PathBuf, began: Instant) -> Housekeeping {
         let profile = &context.profile;
         let archive = &profile.archive;
         let more = archive.more_directories.iter();
         let folders = more.chain([&archive.directory, &profile.logs.directory]);
         let mut folders: Vec<PathBuf> = folders.map(|folder| job.join(folder)).collect();
         folders.push(job.clone());
-        Pulse {
+        Housekeeping {
             watch: Watch::new(profile.alerts.clone(), &context.alerts.board.active()),
             folders,
             progress: ProgressLog::new(began),
@@ -110,7 +110,7 @@ impl Pulse {
         }
     }
 
-    fn beat(&mut self) {
+    fn tick(&mut self) {
         let now = Timestamp::now();
         let sample = self.context.sample(now);
         self.context.figures.series.push(sample.clone());
@@ -137,7 +137,7 @@ impl Pulse {
     fn tell_state(&mut self) {
         let state = match self.stop.is_asked() {
             true => CrawlState::Ending,
-            false => self.context.live.standing(),
+            false => self.context.live.crawl_state(),
         };
         if self.state.replace(state) != Some(state) {
             self.context.tell(|| Occurrence::Job {
@@ -202,7 +202,7 @@ impl Pulse {
         self.watch.go_by(alerts);
         let then = then.filter(|then| then.at > first.at);
         let census = context.figures.census.get();
-        let standing = context.live.standing();
+        let state = context.live.crawl_state();
         let waits_until = context.live.waits_until();
         let part = context.membership.as_ref().and_then(|it| it.status());
         let seen = Measurements {
@@ -215,7 +215,7 @@ impl Pulse {
             failing: context.figures.failing_queue(),
             rendered: context.network.browsers.board.figures().rendered_pages(),
             part: part.as_ref(),
-            holds: standing != CrawlState::Running || self.stop.is_asked(),
+            holds: state != CrawlState::Running || self.stop.is_asked(),
             waits_until,
             is_overlong: waits_until.is_some_and(|until| context.is_overlong(until, now)),
         };

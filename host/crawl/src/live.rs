@@ -293,8 +293,8 @@ impl Live {
         self.nudge();
     }
 
-    /// Returns what the crawl is doing, in a word.
-    pub fn standing(&self) -> CrawlState {
+    /// Returns the state of the crawl: running, pausing or paused.
+    pub fn crawl_state(&self) -> CrawlState {
         let state = self.state();
         let asked = state.is_pause_asked || state.is_paused_everywhere;
         match (asked, state.holds) {
@@ -588,13 +588,13 @@ mod tests {
         assert!(!live.holds());
         assert!(live.pause(true));
         assert!(!live.pause(true));
-        assert_eq!(live.standing(), CrawlState::Pausing);
+        assert_eq!(live.crawl_state(), CrawlState::Pausing);
         drop(flight);
         // The dispatcher may just be issuing another URI.
-        assert_eq!(live.standing(), CrawlState::Pausing);
+        assert_eq!(live.crawl_state(), CrawlState::Pausing);
         assert!(live.holds());
-        assert_eq!(live.standing(), CrawlState::Paused);
+        assert_eq!(live.crawl_state(), CrawlState::Paused);
         assert!(live.pause(false));
-        assert_eq!(live.standing(), CrawlState::Running);
+        assert_eq!(live.crawl_state(), CrawlState::Running);
     }
 }

@@ -33,13 +33,13 @@ const IN_VAIN_MAX: u32 = 3;
 #[derive(Default)]
 pub(crate) struct Logins {
     known: Vec<(Login, BTreeMap<String, Secret>)>,
-    standing: Mutex<HashMap<String, Standing>>,
+    states: Mutex<HashMap<String, LoginState>>,
     turned_away: Mutex<HashSet<String>>,
 }
 
 /// State of a login.
 #[derive(Clone, Debug, Default)]
-struct Standing {
+struct LoginState {
     step: Step,
     /// Number of times in a row that it was sent again in vain.
     in_vain: u32,
@@ -102,11 +102,11 @@ impl Part {
 }
 
 /// Outcome of a login's page or form.
-pub(crate) enum Came {
+pub(crate) enum LoginResult {
     /// The page was fetched; its form is next.
-    Page,
+    PageFetched,
     /// Logged in.
-    In(String),
+    LoggedIn(String),
     /// The login failed, with the reason.
     Refused(String, &'static str),
 }
@@ -135,10 +135,10 @@ impl Logins {
         if self.known.is_empty() {
             return None;
         }
-        let standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
+        let states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
         self.known.iter().find_map(|(login, _)| {
             let name = login.name.clone();
-            match &standing.get(&login.name)?.step {
+            match &states.get(&login.name)?.step {
                 Step::Page if login.page == *uri => Some(Part::Page(name)),
                 Step::Form { action, body } if action == uri => Some(Part::Form {
                     name,
@@ -155,15 +155,15 @@ impl Logins {
             return Needs::Nothing;
         };
         for (login, _) in self.known.iter().filter(|(login, _)| login.is_for(host)) {
-            let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
-            let standing = standing
+            let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+            let state = states
                 .entry(login.name.clone())
-                .or_insert_with(|| Standing::stored(frontier, &login.name));
-            match &standing.step {
+                .or_insert_with(|| LoginState::stored(frontier, &login.name));
+            match &state.step {
                 Step::In { since } => {
                     let over = login.again.is_some_and(|again| *since + again <= now);
                     if over {
-                        standing.step = Step::Page;
+                        state.step = Step::Page;
                         return Needs::First(login.page.clone());
                     }
                 }
@@ -171,7 +171,7 @@ impl Logins {
                     return Needs::Refused(login.name.clone());
                 }
                 Step::Out | Step::Refused { .. } => {
-                    standing.step = Step::Page;
+                    state.step = Step::Page;
                     return Needs::First(login.page.clone());
                 }
                 Step::Page => return Needs::First(login.page.clone()),
@@ -182,26 +182,26 @@ impl Logins {
     }
 
     /// Processes the page of a login, or the answer to its form.
-    pub(crate) fn came(
+    pub(crate) fn receive(
         &self,
         frontier: &SharedFrontier,
         part: &Part,
         status: i32,
         text: &str,
         now: Timestamp,
-    ) -> Result<Came, opilio_frontier::FrontierError> {
+    ) -> Result<LoginResult, opilio_frontier::FrontierError> {
         let (name, is_form) = match part {
             Part::Page(name) => (name, false),
             Part::Form { name, .. } => (name, true),
         };
         let found = self.known.iter().find(|(login, _)| login.name == *name);
         let Some((login, secrets)) = found else {
-            return Ok(Came::Page);
+            return Ok(LoginResult::PageFetched);
         };
         let is_answer = (200..400).contains(&status);
         let refuses = || {
-            let said = login.refused.as_deref();
-            said.is_some_and(|said| text.contains(said))
+            let refusal = login.refused.as_deref();
+            refusal.is_some_and(|refusal| text.contains(refusal))
         };
         if is_form {
             if !is_answer {
@@ -217,7 +217,7 @@ impl Logins {
             }
             self.set(name, Step::In { since: now });
             keep(frontier, &key(name), &Kept::In(now.as_millisecond()))?;
-            return Ok(Came::In(name.clone()));
+            return Ok(LoginResult::LoggedIn(name.clone()));
         }
         if !is_answer {
             return self.fail(frontier, name, "cannot fetch the page", now);
@@ -241,7 +241,7 @@ impl Logins {
         );
         let body = Secret::new(encode(&form.fields));
         self.set(name, Step::Form { action, body });
-        Ok(Came::Page)
+        Ok(LoginResult::PageFetched)
     }
 
     /// Records that a login failed: its page or form could not be fetched, or the answer refuses it.
@@ -251,11 +251,11 @@ impl Logins {
         name: &str,
         why: &'static str,
         now: Timestamp,
-    ) -> Result<Came, opilio_frontier::FrontierError> {
+    ) -> Result<LoginResult, opilio_frontier::FrontierError> {
         let until = now + REFUSED;
         self.set(name, Step::Refused { until });
         keep(frontier, &key(name), &Kept::Refused(until.as_millisecond()))?;
-        Ok(Came::Refused(name.to_owned(), why))
+        Ok(LoginResult::Refused(name.to_owned(), why))
     }
 
     /// Checks whether a page that needs a login was answered as if not logged in. Returns the login's page if the login is sent
@@ -283,7 +283,7 @@ impl Logins {
                 .unwrap_or_else(PoisonError::into_inner);
             if !is_away {
                 if known.remove(uri.as_str()) {
-                    self.alter(&login.name, |standing| standing.in_vain = 0);
+                    self.alter(&login.name, |state| state.in_vain = 0);
                 }
                 return Ok(None);
             }
@@ -293,10 +293,10 @@ impl Logins {
             !known.insert(uri.as_str().to_owned())
         };
         let mut sent_anew = false;
-        self.alter(&login.name, |standing| match (&standing.step, is_second) {
-            (_, true) => standing.in_vain += 1,
-            (Step::In { .. }, false) if standing.in_vain < IN_VAIN_MAX => {
-                standing.step = Step::Page;
+        self.alter(&login.name, |state| match (&state.step, is_second) {
+            (_, true) => state.in_vain += 1,
+            (Step::In { .. }, false) if state.in_vain < IN_VAIN_MAX => {
+                state.step = Step::Page;
                 sent_anew = true;
             }
             // Another URI has been turned away meanwhile.
@@ -311,24 +311,24 @@ impl Logins {
     }
 
     fn set(&self, name: &str, step: Step) {
-        self.alter(name, |standing| standing.step = step);
+        self.alter(name, |state| state.step = step);
     }
 
-    fn alter(&self, name: &str, how: impl FnOnce(&mut Standing)) {
-        let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
-        how(standing.entry(name.to_owned()).or_default());
+    fn alter(&self, name: &str, how: impl FnOnce(&mut LoginState)) {
+        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        how(states.entry(name.to_owned()).or_default());
     }
 }
 
-impl Standing {
-    fn stored(frontier: &SharedFrontier, name: &str) -> Standing {
+impl LoginState {
+    fn stored(frontier: &SharedFrontier, name: &str) -> LoginState {
         let at = |milliseconds| Timestamp::from_millisecond(milliseconds).unwrap_or_default();
         let step = match stored::<Kept>(frontier, &key(name)) {
             Some(Kept::In(since)) => Step::In { since: at(since) },
             Some(Kept::Refused(until)) => Step::Refused { until: at(until) },
             Some(Kept::Out) | None => Step::Out,
         };
-        Standing { step, in_vain: 0 }
+        LoginState { step, in_vain: 0 }
     }
 }
 

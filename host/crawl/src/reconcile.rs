@@ -234,7 +234,7 @@ pub fn oldest_line(directory: &Path) -> io::Result<Option<Timestamp>> {
 }
 
 /// Archive files in which captures may have no line.
-pub(crate) struct Unlogged<'u> {
+pub(crate) struct UnloggedCaptures<'u> {
     pub files: Vec<PathBuf>,
     /// Folder of the log.
     pub logs: &'u Path,
@@ -244,7 +244,7 @@ pub(crate) struct Unlogged<'u> {
     pub with_extra: bool,
 }
 
-impl Unlogged<'_> {
+impl UnloggedCaptures<'_> {
     /// Writes the missing lines. Returns their number.
     ///
     /// # Errors
@@ -344,12 +344,12 @@ pub fn line_of(
         }
     }
     record.finish()?;
-    let said = match headers.kind() {
+    let record_fields = match headers.kind() {
         "metadata" => Fields::parse(&block),
         _ => fields_behind(&mut reader, headers.record_id()),
     };
     let field = |name: &str| {
-        let mut fields = said.iter();
+        let mut fields = record_fields.iter();
         fields
             .find(|(known, _)| *known == name)
             .map(|(_, value)| value)
@@ -360,7 +360,9 @@ pub fn line_of(
         Some(head) => i32::from(head.status),
         None if is_dns => status::DNS_OK,
         None => {
-            let mut statuses = said.iter().filter(|(name, _)| name.ends_with("-status"));
+            let mut statuses = record_fields
+                .iter()
+                .filter(|(name, _)| name.ends_with("-status"));
             statuses
                 .next()
                 .and_then(|(_, value)| value.parse().ok())
@@ -440,12 +442,12 @@ pub(crate) fn suspects(
     config: &WriterConfig,
 ) -> Result<Vec<PathBuf>, opilio_archive::WriteError> {
     let mut suspects: Vec<PathBuf> = repaired.collect();
-    let in_order = |course: &ProcessRecord| {
-        let ended = course.ended.as_ref();
+    let in_order = |process_record: &ProcessRecord| {
+        let ended = process_record.ended.as_ref();
         ended.is_some_and(|ended| ended.how != ProcessEndKind::Halted)
     };
-    if let Some(course) = before.filter(|course| !in_order(course)) {
-        let since = SystemTime::from(course.at - LATE);
+    if let Some(process_record) = before.filter(|process_record| !in_order(process_record)) {
+        let since = SystemTime::from(process_record.at - LATE);
         for (file, _) in archives(config)? {
             let modified = fs::metadata(&file).and_then(|file| file.modified());
             if modified.is_ok_and(|modified| modified >= since) {
@@ -521,7 +523,7 @@ mod tests {
 
     /// Writes the missing lines, and returns their number.
     fn complete(logs: &JobLogs, directory: &Path, files: &[PathBuf], with_extra: bool) -> usize {
-        let unlogged = Unlogged {
+        let unlogged = UnloggedCaptures {
             files: files.to_vec(),
             logs: directory,
             of_job: &|_| true,
@@ -586,7 +588,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let files = vec![archive(home.path(), &[page(at(1_000))])];
         let logs = logs(home.path());
-        let unlogged = Unlogged {
+        let unlogged = UnloggedCaptures {
             files,
             logs: home.path(),
             of_job: &|_| false,

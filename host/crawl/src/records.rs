@@ -132,11 +132,11 @@ pub(crate) fn of_exchange(
         asked.extra.extend(about.is_body_secret.then_some(secret));
         asked
     });
-    let mut said = fields(exchange, about);
+    let mut block_fields = fields(exchange, about);
     if !uri.is_http() {
-        push_head(&mut said, uri, head);
+        push_head(&mut block_fields, uri, head);
     }
-    let metadata = Record::metadata(RecordId::random(), date, target, id, &said);
+    let metadata = Record::metadata(RecordId::random(), date, target, id, &block_fields);
     let records = std::iter::once(main).chain(asked);
     records.chain(std::iter::once(metadata)).collect()
 }

@@ -204,7 +204,7 @@ impl CrawlContext {
 
 /// Returns the configuration of the frontier. A part of a shared crawl has an even share of the bandwidth.
 pub(crate) fn frontier_config(profile: &Arc<Profile>, part: Option<&JobPart>) -> FrontierConfig {
-    let config = policy::frontier_config(profile);
+    let config = policy::frontier_config(profile, Timestamp::now);
     FrontierConfig {
         bandwidth: match (config.bandwidth, part) {
             (Some(rate), Some(part)) => Some(part.even_share(rate).max(1)),

@@ -98,7 +98,7 @@ impl SharedLimits {
 
     /// Reports the counts of this node, and takes what it wants. Returns `true` if it may issue more than before, or must end.
     /// `part` is the name of the part of this node, of so many.
-    pub(crate) async fn settle(
+    pub(crate) async fn update_shares(
         &self,
         job: &ClusterJob,
         (part, parts): (&str, u64),

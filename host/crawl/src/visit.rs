@@ -441,7 +441,7 @@ impl Driver for CrawlVisit<'_> {
         Ok(budget.measures(&frontier, place, self.pipeline.started)?)
     }
 
-    fn promised(&self, wait: Duration, is_visit: bool) -> Result<(), Halt> {
+    fn wait_decided(&self, wait: Duration, is_visit: bool) -> Result<(), Halt> {
         let pipeline = &self.pipeline;
         let mut budget = self.context.budget();
         let mut frontier = self.context.frontier();
@@ -466,7 +466,7 @@ impl Driver for CrawlVisit<'_> {
         Ok(())
     }
 
-    async fn login_came(&self, exchange: &Arc<Exchange>) -> Result<(), Halt> {
+    async fn login_received(&self, exchange: &Arc<Exchange>) -> Result<(), Halt> {
         self.read_login(exchange).await
     }
 

@@ -34,9 +34,9 @@ impl Abort {
 
     /// Resolves once [`Self::now`] has been called.
     pub(crate) fn happens(&self) -> impl Future<Output = ()> + Send + use<> {
-        let mut told = self.0.subscribe();
+        let mut receiver = self.0.subscribe();
         async move {
-            if told.wait_for(|cut| *cut).await.is_err() {
+            if receiver.wait_for(|cut| *cut).await.is_err() {
                 // The sender is gone: no cut can happen.
                 std::future::pending().await
             }

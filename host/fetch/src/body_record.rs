@@ -52,7 +52,7 @@ impl BodyRecord {
         watch: &mut Watch,
         tape: &Tape,
         ahead: usize,
-    ) -> Result<(), Stuck> {
+    ) -> Result<(), RecordingEnd> {
         let of_wire = tape.lock().wire.to_disk(ahead);
         let of_payload = self
             .separate
@@ -62,8 +62,8 @@ impl BodyRecord {
             0 => Ok(()),
             bytes => match watch.room(&self.claim, bytes).await {
                 Ok(Ok(())) => Ok(()),
-                Ok(Err(NoRoom)) => Err(Stuck::NoRoom),
-                Err(limit) => Err(Stuck::LimitHit(limit)),
+                Ok(Err(NoRoom)) => Err(RecordingEnd::NoRoom),
+                Err(limit) => Err(RecordingEnd::LimitHit(limit)),
             },
         }
     }
@@ -75,7 +75,7 @@ impl BodyRecord {
         tape: &Tape,
         ahead: usize,
         body: Incoming,
-    ) -> Result<(), Stuck> {
+    ) -> Result<(), RecordingEnd> {
         let mut body = pin!(body);
         loop {
             self.room(wire.watch(), tape, ahead).await?;
@@ -86,19 +86,19 @@ impl BodyRecord {
             });
             let frame = match next.await {
                 Ok(Some(None)) => return Ok(()),
-                Ok(Some(Some(frame))) => frame.map_err(Stuck::Hyper)?,
-                Ok(None) => return Err(Stuck::Unwanted),
-                Err(limit) => return Err(Stuck::LimitHit(limit)),
+                Ok(Some(Some(frame))) => frame.map_err(RecordingEnd::Hyper)?,
+                Ok(None) => return Err(RecordingEnd::Unwanted),
+                Err(limit) => return Err(RecordingEnd::LimitHit(limit)),
             };
             if let Ok(data) = frame.into_data() {
-                self.append(&data).map_err(Stuck::Cut)?;
+                self.append(&data).map_err(RecordingEnd::Cut)?;
                 self.pass_on(wire.watch(), data).await?;
             }
         }
     }
 
     /// Passes received bytes on, if they are wanted while they come. Waits for the receiver, and the server waits with it.
-    pub(crate) async fn pass_on(&self, watch: &mut Watch, data: Bytes) -> Result<(), Stuck> {
+    pub(crate) async fn pass_on(&self, watch: &mut Watch, data: Bytes) -> Result<(), RecordingEnd> {
         let Some(tap) = self.tap.as_ref().filter(|_| !data.is_empty()) else {
             return Ok(());
         };
@@ -108,8 +108,8 @@ impl BodyRecord {
                 room.send(data);
                 Ok(())
             }
-            Ok(Err(_)) => Err(Stuck::Unwanted),
-            Err(limit) => Err(Stuck::LimitHit(limit)),
+            Ok(Err(_)) => Err(RecordingEnd::Unwanted),
+            Err(limit) => Err(RecordingEnd::LimitHit(limit)),
         }
     }
 
@@ -132,7 +132,7 @@ impl BodyRecord {
 }
 
 /// The reason why a body is not recorded further.
-pub(crate) enum Stuck {
+pub(crate) enum RecordingEnd {
     /// It has reached a limit of the recording.
     Cut(TruncationCause),
     /// The connection or the framing failed.

@@ -232,20 +232,20 @@ impl Cookie {
             created: now.as_millisecond(),
             set: now.as_millisecond(),
         };
-        let said = CookieAttributes::read(attributes, now);
-        cookie.secure = said.secure;
-        cookie.http_only = said.http_only;
-        cookie.expires = said.max_age.or(said.expires);
-        if let Some(path) = &said.path {
+        let parsed = CookieAttributes::read(attributes, now);
+        cookie.secure = parsed.secure;
+        cookie.http_only = parsed.http_only;
+        cookie.expires = parsed.max_age.or(parsed.expires);
+        if let Some(path) = &parsed.path {
             path.clone_into(&mut cookie.path);
         }
-        if let Some(domain) = said.domain.as_deref().filter(|domain| !domain.is_empty()) {
+        if let Some(domain) = parsed.domain.as_deref().filter(|domain| !domain.is_empty()) {
             cookie.set_domain(&host, domain)?;
         }
         if cookie.secure && uri.scheme() != "https" {
             return Err(CookieRefused::Insecure);
         }
-        match cookie.keeps_its_promise(said.path.as_deref() == Some("/")) {
+        match cookie.keeps_its_promise(parsed.path.as_deref() == Some("/")) {
             true => Ok(cookie),
             false => Err(CookieRefused::Prefix),
         }
@@ -400,7 +400,7 @@ struct CookieAttributes {
 
 impl CookieAttributes {
     fn read(attributes: &str, now: Timestamp) -> CookieAttributes {
-        let mut said = CookieAttributes::default();
+        let mut parsed = CookieAttributes::default();
         let latest = now.as_second() + LIFE_SECONDS_MAX;
         for attribute in attributes.split(';') {
             let (name, value) = attribute.split_once('=').unwrap_or((attribute, ""));
@@ -411,7 +411,7 @@ impl CookieAttributes {
             match name.to_ascii_lowercase().as_str() {
                 "expires" => {
                     if let Some(at) = cookie_date(value) {
-                        said.expires = Some(at.min(latest));
+                        parsed.expires = Some(at.min(latest));
                     }
                 }
                 "max-age" => {
@@ -423,20 +423,20 @@ impl CookieAttributes {
                             false => digits.parse().unwrap_or(LIFE_SECONDS_MAX),
                         };
                         let at = now.as_second() + seconds.min(LIFE_SECONDS_MAX);
-                        said.max_age = Some(if seconds == 0 { i64::MIN } else { at });
+                        parsed.max_age = Some(if seconds == 0 { i64::MIN } else { at });
                     }
                 }
                 "domain" => {
                     let bare = value.strip_prefix('.').unwrap_or(value);
-                    said.domain = Some(bare.to_ascii_lowercase());
+                    parsed.domain = Some(bare.to_ascii_lowercase());
                 }
-                "path" => said.path = value.starts_with('/').then(|| value.to_owned()),
-                "secure" => said.secure = true,
-                "httponly" => said.http_only = true,
+                "path" => parsed.path = value.starts_with('/').then(|| value.to_owned()),
+                "secure" => parsed.secure = true,
+                "httponly" => parsed.http_only = true,
                 _ => {}
             }
         }
-        said
+        parsed
     }
 }
 

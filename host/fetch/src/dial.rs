@@ -8,7 +8,7 @@ use crate::config::in_order;
 use crate::failure::{FetchFailure, Phase};
 use crate::parts::Parts;
 use crate::proxy_tunnel;
-use crate::stream::{Connection, Server, Speaks, allowed, race};
+use crate::stream::{Connection, ConnectionProtocol, Server, allowed, race};
 use crate::wire::Clock;
 
 /// Maximum addresses of one name that are tried in one exchange.
@@ -64,11 +64,11 @@ pub(crate) async fn dial(
     parts: &Parts,
     server: &Server,
     addresses: &[IpAddr],
-    speaks: Speaks,
+    protocol: ConnectionProtocol,
     clock: &Clock,
 ) -> Result<Connection, FetchFailure> {
     let config = &parts.config;
-    let seat = parts.throttle.seat();
+    let guard = parts.throttle.count_connection();
     while parts.throttle.is_crowded() && parts.pool.close_oldest() {}
     let dialing = async {
         match config
@@ -78,12 +78,12 @@ pub(crate) async fn dial(
         {
             Some(proxy) => {
                 let (tcp, peer) =
-                    proxy_tunnel::through(parts, proxy, server, addresses, speaks).await?;
+                    proxy_tunnel::through(parts, proxy, server, addresses, protocol).await?;
                 Connection::over(
                     (&parts.tls, config.connect_timeout),
                     server,
-                    speaks,
-                    (tcp, seat),
+                    protocol,
+                    (tcp, guard),
                     peer,
                     Some(proxy.clone()),
                 )
@@ -96,8 +96,8 @@ pub(crate) async fn dial(
                 Connection::over(
                     (&parts.tls, config.connect_timeout),
                     server,
-                    speaks,
-                    (tcp, seat),
+                    protocol,
+                    (tcp, guard),
                     Some(peer),
                     None,
                 )

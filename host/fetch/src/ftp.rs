@@ -89,29 +89,29 @@ pub(crate) async fn fetch(
 ) -> Exchange {
     let (started, clock) = (Timestamp::now(), Clock::start(&parts.config));
     let mut content = Content::new(parts, request.received.clone());
-    let mut told = TransferFacts::default();
-    let stop = match Session::open(parts, &clock, request, &mut told).await {
+    let mut facts = TransferFacts::default();
+    let stop = match Session::open(parts, &clock, request, &mut facts).await {
         Ok(mut session) => {
-            let visit = session.visit(request, &mut content, &mut told, on_head);
+            let visit = session.visit(request, &mut content, &mut facts, on_head);
             let result = visit.await;
             if !matches!(result, Err(Stop::Failure(_))) {
                 // A courtesy: the server need not answer.
                 let _ = session.say("QUIT").await;
             }
-            told.conversation = session.conversation.spoken;
+            facts.conversation = session.conversation.spoken;
             result.err()
         }
         Err(failure) => Some(Stop::Failure(failure)),
     };
     match stop {
         None => {}
-        Some(Stop::Failure(failure)) => told.failure = Some(failure),
-        Some(Stop::Aborted(reason)) => told.aborted_by_filter = Some(reason),
+        Some(Stop::Failure(failure)) => facts.failure = Some(failure),
+        Some(Stop::Aborted(reason)) => facts.aborted_by_filter = Some(reason),
         Some(Stop::Refused(reply)) => {
-            told.head = Some(head_of(reply.code, reply.text, Vec::new()));
+            facts.head = Some(head_of(reply.code, reply.text, Vec::new()));
         }
     }
-    content.into_exchange(started, &clock, told)
+    content.into_exchange(started, &clock, facts)
 }
 
 impl<'a> Session<'a> {
@@ -120,7 +120,7 @@ impl<'a> Session<'a> {
         parts: &'a Parts,
         clock: &'a Clock,
         request: &Request,
-        told: &mut TransferFacts,
+        facts: &mut TransferFacts,
     ) -> Result<Self, FetchFailure> {
         let uri = &request.uri;
         let host = uri.host().filter(|host| !host.is_empty());
@@ -131,7 +131,7 @@ impl<'a> Session<'a> {
         };
         ports::check(&parts.config, &server, &OWN_PORTS)?;
         let opened = connect(parts, &server, &request.addresses, clock).await?;
-        told.peer = opened.peer;
+        facts.peer = opened.peer;
         Ok(Session {
             parts,
             clock,
@@ -146,7 +146,7 @@ impl<'a> Session<'a> {
     }
 
     /// Runs the dialogue from the greeting to the login.
-    async fn begin(&mut self, request: &Request, told: &mut TransferFacts) -> Result<(), Stop> {
+    async fn begin(&mut self, request: &Request, facts: &mut TransferFacts) -> Result<(), Stop> {
         let (name, password) = credentials(request, self.parts.config.from.as_deref());
         if [name, password]
             .iter()
@@ -157,12 +157,12 @@ impl<'a> Session<'a> {
         }
         let explicit = self.private && self.server.port == EXPLICIT_TLS_PORT;
         if self.private && !explicit {
-            told.tls = Some(self.begin_tls().await?);
+            facts.tls = Some(self.begin_tls().await?);
         }
         self.expect_greeting().await?;
         if explicit {
             self.ask("AUTH TLS").await?.success()?;
-            told.tls = Some(self.begin_tls().await?);
+            facts.tls = Some(self.begin_tls().await?);
         }
         self.log_in(name, password).await?;
         if self.private {
@@ -207,17 +207,17 @@ impl<'a> Session<'a> {
         &mut self,
         request: &Request,
         content: &mut Content,
-        told: &mut TransferFacts,
+        facts: &mut TransferFacts,
         on_head: impl AsyncFnOnce(&ResponseHead) -> HeadVerdict,
     ) -> Result<(), Stop> {
         let uri = &request.uri;
         let path = Path::of(uri);
         let path = path.ok_or_else(|| unfetchable(uri, "its path has a control character"))?;
-        self.begin(request, told).await?;
+        self.begin(request, facts).await?;
         let mut headers = Vec::new();
         let (mut data, opening) = if path.directory {
             self.change_to(&path.path).await?.success()?;
-            self.list(&mut headers, told).await?
+            self.list(&mut headers, facts).await?
         } else {
             headers = self.facts(&path.path).await?;
             let data = self.data_connection().await?;
@@ -231,14 +231,14 @@ impl<'a> Session<'a> {
                         return Err(Stop::Refused(reply));
                     }
                     headers.clear();
-                    self.list(&mut headers, told).await?
+                    self.list(&mut headers, facts).await?
                 }
             }
         };
         let head = head_of(opening.code, opening.text, headers);
-        told.time_to_head = Some(self.clock.elapsed());
+        facts.time_to_head = Some(self.clock.elapsed());
         let verdict = on_head(&head).await;
-        told.head = Some(head);
+        facts.head = Some(head);
         if let HeadVerdict::Abort { reason } = verdict {
             return Err(Stop::Aborted(reason));
         }
@@ -250,7 +250,7 @@ impl<'a> Session<'a> {
         drop(data);
         if content.truncated.is_none() {
             let reply = self.reply().await?;
-            if let Some(head) = &mut told.head {
+            if let Some(head) = &mut facts.head {
                 (head.status, head.reason) = (reply.code, reply.text);
             }
             if !(200..300).contains(&reply.code) {
@@ -294,7 +294,7 @@ impl<'a> Session<'a> {
     async fn list(
         &mut self,
         headers: &mut Vec<(String, String)>,
-        told: &mut TransferFacts,
+        facts: &mut TransferFacts,
     ) -> Result<(Stream, Reply), Stop> {
         let mut refusal = None;
         for command in ["MLSD", "LIST"] {
@@ -303,7 +303,7 @@ impl<'a> Session<'a> {
             if reply.is_opening() {
                 headers.push(("Content-Type".to_owned(), "text/plain".to_owned()));
                 headers.push((FTP_LISTING.to_owned(), command.to_owned()));
-                told.annotations.push("ftpDirectoryList".to_owned());
+                facts.annotations.push("ftpDirectoryList".to_owned());
                 return Ok((data, reply));
             }
             refusal = Some(reply);
@@ -360,7 +360,7 @@ impl<'a> Session<'a> {
         config.alpn_protocols.clear();
         let connector = TlsConnector::from(std::sync::Arc::new(config));
         let limit = self.parts.config.connect_timeout;
-        let Stream { socket, seat } = stream;
+        let Stream { socket, guard } = stream;
         let Socket::Plain(tcp) = socket else {
             return Err(failed("TLS has begun already".to_owned()).into());
         };
@@ -371,7 +371,7 @@ impl<'a> Session<'a> {
             Ok(Ok(session)) => {
                 let info = self.parts.tls.info(session.get_ref().1, &name);
                 let socket = Socket::Tls(Box::new(session));
-                Ok((Stream { socket, seat }, info))
+                Ok((Stream { socket, guard }, info))
             }
             Ok(Err(error)) => Err(failed(error.to_string()).into()),
             Err(_) => Err(FetchFailure::Timeout {

@@ -104,7 +104,7 @@ where
     let mut outcome = Outcome::default();
     let stream = RecordingStream::new(connection.stream, tape.clone(), None);
     let watch = Watch::new(tape.clone(), clock, &parts.cut);
-    let told = message.recorded();
+    let recorded = message.recorded();
     run(
         stream,
         watch,
@@ -117,7 +117,7 @@ where
         on_head,
     )
     .await;
-    tape.lock().sent = told;
+    tape.lock().sent = recorded;
     let mut exchange = outcome.into_exchange(&tape, body, 0);
     exchange.peer = connection.peer;
     exchange.proxy = connection.via.map(|proxy| proxy.to_string());
@@ -208,8 +208,8 @@ async fn run<F>(
     wire.watch.goes_on();
     let receiving = async {
         loop {
-            if let Err(stuck) = body.room(&mut wire.watch, tape, WINDOW as usize).await {
-                return outcome.body_stuck(stuck);
+            if let Err(end) = body.room(&mut wire.watch, tape, WINDOW as usize).await {
+                return outcome.recording_ended(end);
             }
             let tap = &mut body.tap;
             let next = wire.until(|cx| match content.poll_data(cx) {
@@ -225,8 +225,8 @@ async fn run<F>(
                         return outcome.truncated = Some(truncation);
                     }
                     let length = data.len();
-                    if let Err(stuck) = body.pass_on(&mut wire.watch, data).await {
-                        return outcome.body_stuck(stuck);
+                    if let Err(end) = body.pass_on(&mut wire.watch, data).await {
+                        return outcome.recording_ended(end);
                     }
                     // It fails if the stream was reset; the next poll reports that.
                     let _ = content.flow_control().release_capacity(length);

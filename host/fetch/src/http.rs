@@ -10,9 +10,9 @@ use crate::exchange::{Exchange, HeadVerdict, Request};
 use crate::failure::{FetchFailure, Phase};
 use crate::head::ResponseHead;
 use crate::parts::Parts;
-use crate::pool::Way;
+use crate::pool::ConnectionKey;
 use crate::request::Prepared;
-use crate::stream::{Connection, Server, Speaks};
+use crate::stream::{Connection, ConnectionProtocol, Server};
 use crate::wire::Clock;
 use crate::{h2, http1, ports};
 
@@ -48,7 +48,15 @@ async fn fetch_prepared(
     };
     let mut on_head = Some(on_head);
     if parts.http2.has(&prepared.server) {
-        return match dial(parts, &prepared.server, &addresses, Speaks::Http2, &clock).await {
+        return match dial(
+            parts,
+            &prepared.server,
+            &addresses,
+            ConnectionProtocol::Http2,
+            &clock,
+        )
+        .await
+        {
             Ok(connection) => h2::fetch(connection, parts, prepared, clock, &mut on_head).await,
             Err(failure) => Exchange::without_connection(failure),
         };
@@ -65,7 +73,14 @@ async fn fetch_prepared(
         if !wants_http2(&exchange) {
             return exchange;
         }
-        let Ok(connection) = dial(parts, &prepared.server, &addresses, Speaks::Http2, &clock).await
+        let Ok(connection) = dial(
+            parts,
+            &prepared.server,
+            &addresses,
+            ConnectionProtocol::Http2,
+            &clock,
+        )
+        .await
         else {
             // The server does not speak HTTP/2 either.
             return exchange;
@@ -108,9 +123,9 @@ async fn connect(
     addresses: &[IpAddr],
     clock: Clock,
 ) -> Result<Connection, FetchFailure> {
-    let way = Way::new(&parts.config, server);
-    if let Some(idle) = parts.pool.take(&way, addresses) {
+    let key = ConnectionKey::new(&parts.config, server);
+    if let Some(idle) = parts.pool.take(&key, addresses) {
         return Ok(idle);
     }
-    dial(parts, server, addresses, Speaks::Http1, &clock).await
+    dial(parts, server, addresses, ConnectionProtocol::Http1, &clock).await
 }

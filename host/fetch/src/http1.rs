@@ -17,13 +17,13 @@ use opilio_model::error_chain;
 use sha1::Digest;
 use tracing::{Instrument as _, info_span};
 
-use crate::body_record::{BodyRecord, Stuck};
+use crate::body_record::{BodyRecord, RecordingEnd};
 use crate::config::FetcherConfig;
 use crate::exchange::{Exchange, HeadVerdict, PayloadDigest, TruncationCause};
 use crate::failure::{FetchFailure, Phase};
 use crate::head::ResponseHead;
 use crate::parts::Parts;
-use crate::pool::Way;
+use crate::pool::ConnectionKey;
 use crate::proxy_tunnel::wants_credentials;
 use crate::recording_stream::{Forward, RecordingStream, Tape};
 use crate::request::Prepared;
@@ -125,8 +125,8 @@ where
                         .receive(&mut wire, &tape, ahead, content)
                         .instrument(info_span!("body"))
                         .await;
-                    if let Err(stuck) = received {
-                        outcome.body_stuck(stuck);
+                    if let Err(end) = received {
+                        outcome.recording_ended(end);
                     }
                 }
             }
@@ -136,7 +136,7 @@ where
     }
 
     let complete = outcome.is_complete();
-    let idle = complete && wire.settle(&sender).await;
+    let idle = complete && wire.can_be_reused(&sender).await;
     let (stream, read_ahead) = wire.into_parts();
     if idle && read_ahead == 0 && config.keep_alive {
         let connection = Connection {
@@ -148,7 +148,7 @@ where
         };
         parts
             .pool
-            .put(Way::new(config, &prepared.server), connection);
+            .put(ConnectionKey::new(config, &prepared.server), connection);
     }
     let mut exchange = outcome.into_exchange(&tape, body, read_ahead);
     if let (Some(proxy), 407) = (&forwards, exchange.status()) {
@@ -181,13 +181,13 @@ fn read_buffer_max(config: &FetcherConfig) -> usize {
 }
 
 impl Outcome {
-    pub(crate) fn body_stuck(&mut self, stuck: Stuck) {
-        match stuck {
-            Stuck::Cut(truncation) => self.truncated = Some(truncation),
-            Stuck::Hyper(error) => self.body_error(&error),
-            Stuck::NoRoom => self.truncated = Some(TruncationCause::Scratch),
-            Stuck::LimitHit(limit) => self.body_timeout(limit),
-            Stuck::Unwanted => self.truncated = Some(TruncationCause::Unwanted),
+    pub(crate) fn recording_ended(&mut self, end: RecordingEnd) {
+        match end {
+            RecordingEnd::Cut(truncation) => self.truncated = Some(truncation),
+            RecordingEnd::Hyper(error) => self.body_error(&error),
+            RecordingEnd::NoRoom => self.truncated = Some(TruncationCause::Scratch),
+            RecordingEnd::LimitHit(limit) => self.body_timeout(limit),
+            RecordingEnd::Unwanted => self.truncated = Some(TruncationCause::Unwanted),
         }
     }
 

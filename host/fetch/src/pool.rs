@@ -30,7 +30,7 @@ pub(crate) struct Pool {
 
 /// The settings of a connection. Only connections with equal settings are shared.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Way {
+pub(crate) struct ConnectionKey {
     pub server: Server,
     pub trust: Trust,
     pub bind: Vec<IpAddr>,
@@ -40,15 +40,15 @@ pub(crate) struct Way {
 
 #[derive(Debug)]
 struct Idle {
-    way: Way,
+    key: ConnectionKey,
     connection: Connection,
     since: Instant,
 }
 
-impl Way {
+impl ConnectionKey {
     pub(crate) fn new(config: &FetcherConfig, server: &Server) -> Self {
         let proxy = config.proxy.as_ref();
-        Way {
+        ConnectionKey {
             server: server.clone(),
             trust: config.trust.clone(),
             bind: config.bind.clone(),
@@ -60,13 +60,13 @@ impl Way {
 impl Pool {
     /// Takes the newest quiet connection to one of these addresses. Dead ones are dropped on the way. A connection whose address
     /// only a proxy knows fits any address.
-    pub(crate) fn take(&self, way: &Way, addresses: &[IpAddr]) -> Option<Connection> {
+    pub(crate) fn take(&self, key: &ConnectionKey, addresses: &[IpAddr]) -> Option<Connection> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         drop_old(&mut idle);
         loop {
             let at = idle.iter().rposition(|entry| {
                 let peer = entry.connection.peer;
-                entry.way == *way && peer.is_none_or(|peer| addresses.contains(&peer))
+                entry.key == *key && peer.is_none_or(|peer| addresses.contains(&peer))
             })?;
             let mut connection = idle.remove(at)?.connection;
             if connection.stream.is_quiet() {
@@ -82,10 +82,10 @@ impl Pool {
         idle.pop_front().is_some()
     }
 
-    pub(crate) fn put(&self, way: Way, connection: Connection) {
+    pub(crate) fn put(&self, key: ConnectionKey, connection: Connection) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         drop_old(&mut idle);
-        let same = |entry: &Idle| entry.way.server == way.server;
+        let same = |entry: &Idle| entry.key.server == key.server;
         if idle.iter().filter(|entry| same(entry)).count() >= IDLE_CONNECTIONS_PER_SERVER_MAX
             && let Some(oldest) = idle.iter().position(same)
         {
@@ -95,7 +95,7 @@ impl Pool {
             idle.pop_front();
         }
         idle.push_back(Idle {
-            way,
+            key,
             connection,
             since: Instant::now(),
         });

@@ -15,7 +15,7 @@ use crate::failure::{FetchFailure, Phase};
 use crate::head;
 use crate::parts::Parts;
 use crate::proxy::{Proxy, ProxyKind};
-use crate::stream::{Server, Speaks, race};
+use crate::stream::{ConnectionProtocol, Server, race};
 
 /// Longest answer of a proxy to CONNECT.
 const ANSWER_BYTES_MAX: usize = 16 * 1024;
@@ -27,7 +27,7 @@ pub(crate) async fn through(
     proxy: &Arc<Proxy>,
     server: &Server,
     addresses: &[IpAddr],
-    speaks: Speaks,
+    protocol: ConnectionProtocol,
 ) -> Result<(TcpStream, Option<IpAddr>), FetchFailure> {
     // The operator has chosen the proxy. It may have an internal address, so the address policy does not apply.
     let found = parts.names.resolve(&proxy.host, Timestamp::now()).await;
@@ -45,7 +45,7 @@ pub(crate) async fn through(
         after: limit,
     };
     match proxy.kind {
-        ProxyKind::Http if !server.tls && speaks == Speaks::Http1 => Ok((tcp, None)),
+        ProxyKind::Http if !server.tls && protocol == ConnectionProtocol::Http1 => Ok((tcp, None)),
         ProxyKind::Http => {
             let tunnel = tunnel(proxy, server, tcp);
             let tcp = timeout(limit, tunnel).await.map_err(late)??;

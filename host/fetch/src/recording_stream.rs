@@ -15,7 +15,7 @@ use crate::head::{self, ResponseHead};
 use crate::proxy::Proxy;
 use crate::spool::SpoolWriter;
 use crate::stream::{Server, Stream};
-use crate::throttle::Turn;
+use crate::throttle::ReadPermit;
 
 /// Most bytes that are read of frames before their content is examined. It bounds the memory that a flood of tiny frames takes,
 /// and the time in which limits are not checked.
@@ -27,7 +27,7 @@ pub(crate) struct RecordingStream {
     tape: Tape,
     forward: Option<Forward>,
     /// The wait for the right to read, while other exchanges read first.
-    turn: Option<Pin<Box<dyn Future<Output = Turn> + Send>>>,
+    read_permit: Option<Pin<Box<dyn Future<Output = ReadPermit> + Send>>>,
     /// The hold on the server meanwhile, if it has sent anything.
     hold: Option<Hold>,
 }
@@ -206,28 +206,28 @@ impl RecordingStream {
             stream,
             tape,
             forward,
-            turn: None,
+            read_permit: None,
             hold: None,
         }
     }
 
     /// Ready when the receive limit of all exchanges leaves room for this one to read. Until then the server is held up, until
     /// [`Self::end_hold`].
-    fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Option<Turn>> {
-        let throttle = self.stream.seat.throttle();
-        if self.turn.is_none() {
+    fn poll_read_permit(&mut self, cx: &mut Context<'_>) -> Poll<Option<ReadPermit>> {
+        let throttle = self.stream.guard.throttle();
+        if self.read_permit.is_none() {
             if throttle.is_free() {
                 return Poll::Ready(None);
             }
-            self.turn = Some(Box::pin(throttle.clone().turn()));
+            self.read_permit = Some(Box::pin(throttle.clone().read_permit()));
             self.hold = Some(self.tape.lock().counter.hold());
         }
-        let turn = match &mut self.turn {
-            Some(turn) => ready!(turn.as_mut().poll(cx)),
+        let read_permit = match &mut self.read_permit {
+            Some(read_permit) => ready!(read_permit.as_mut().poll(cx)),
             None => return Poll::Ready(None),
         };
-        self.turn = None;
-        Poll::Ready(Some(turn))
+        self.read_permit = None;
+        Poll::Ready(Some(read_permit))
     }
 
     /// Ends the hold after a read. A server that had sent nothing was not kept waiting: it has been silent since it last sent.
@@ -417,7 +417,7 @@ impl AsyncRead for RecordingStream {
                 return Poll::Pending;
             }
         }
-        let _turn = ready!(this.poll_turn(cx));
+        let _permit = ready!(this.poll_read_permit(cx));
         let before = buffer.filled().len();
         let result = Pin::new(&mut this.stream).poll_read(cx, buffer);
         this.end_hold(result.is_ready());
@@ -427,7 +427,7 @@ impl AsyncRead for RecordingStream {
             Ok(()) => {
                 let new = &buffer.filled()[before..];
                 if !new.is_empty() {
-                    this.stream.seat.throttle().took(new.len());
+                    this.stream.guard.throttle().took(new.len());
                     tape.receive(new);
                 }
                 Poll::Ready(Ok(()))

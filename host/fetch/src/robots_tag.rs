@@ -76,7 +76,7 @@ impl RobotsTag {
             (self.noindex, "noindex"),
         ]
         .into_iter()
-        .filter_map(|(said, word)| said.then_some(word))
+        .filter_map(|(is_set, word)| is_set.then_some(word))
     }
 
     fn hear(&mut self, word: &str) {

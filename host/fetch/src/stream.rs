@@ -18,7 +18,7 @@ use tokio_rustls::client::TlsStream;
 use crate::config::FetcherConfig;
 use crate::failure::{FetchFailure, Phase};
 use crate::proxy::{Proxy, ProxyKind};
-use crate::throttle::Seat;
+use crate::throttle::ConnectionGuard;
 use crate::tls::{Tls, TlsInfo, is_too_old, refuses_protocol};
 
 /// A connection that has been set up.
@@ -38,7 +38,7 @@ pub(crate) struct Connection {
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub socket: Socket,
-    pub seat: Seat,
+    pub guard: ConnectionGuard,
 }
 
 #[derive(Debug)]
@@ -58,7 +58,7 @@ pub(crate) struct Server {
 
 /// The protocol on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Speaks {
+pub(crate) enum ConnectionProtocol {
     Http1,
     Http2,
     /// A protocol that a proxy can tunnel and not forward.
@@ -71,20 +71,20 @@ impl Connection {
     pub(crate) async fn over(
         tls: (&Tls, Duration),
         server: &Server,
-        speaks: Speaks,
-        (tcp, seat): (TcpStream, Seat),
+        protocol: ConnectionProtocol,
+        (tcp, guard): (TcpStream, ConnectionGuard),
         peer: Option<IpAddr>,
         via: Option<Arc<Proxy>>,
     ) -> Result<Self, FetchFailure> {
         let (socket, info) = match server.tls {
             false => (Socket::Plain(tcp), None),
             true => {
-                let (session, info) = handshake(tls, server, speaks, tcp).await?;
+                let (session, info) = handshake(tls, server, protocol, tcp).await?;
                 (Socket::Tls(Box::new(session)), Some(info))
             }
         };
         Ok(Connection {
-            stream: Stream { socket, seat },
+            stream: Stream { socket, guard },
             peer,
             tls: info,
             via,
@@ -186,7 +186,7 @@ async fn connect(bind: &[IpAddr], to: SocketAddr) -> io::Result<TcpStream> {
 async fn handshake(
     (tls, limit): (&Tls, Duration),
     server: &Server,
-    speaks: Speaks,
+    protocol: ConnectionProtocol,
     tcp: TcpStream,
 ) -> Result<(TlsStream<TcpStream>, TlsInfo), FetchFailure> {
     let failed = |reason: String| FetchFailure::Tls {
@@ -197,21 +197,21 @@ async fn handshake(
     // Names with a trailing dot are sent without it (RFC 6066 §3).
     let bare = bare.strip_suffix('.').unwrap_or(bare).to_owned();
     let name = ServerName::try_from(bare).map_err(|error| failed(error.to_string()))?;
-    let config = match speaks {
-        Speaks::Http1 | Speaks::Other => &tls.config,
-        Speaks::Http2 => &tls.http2,
+    let config = match protocol {
+        ConnectionProtocol::Http1 | ConnectionProtocol::Other => &tls.config,
+        ConnectionProtocol::Http2 => &tls.http2,
     };
     let connector = TlsConnector::from(config.clone());
     match timeout(limit, connector.connect(name.clone(), tcp)).await {
         Ok(Ok(session)) => {
             let agreed = session.get_ref().1.alpn_protocol();
-            if speaks == Speaks::Http2 && agreed != Some(b"h2") {
+            if protocol == ConnectionProtocol::Http2 && agreed != Some(b"h2") {
                 return Err(failed("the server does not speak HTTP/2".to_owned()));
             }
             let info = tls.info(session.get_ref().1, &name);
             Ok((session, info))
         }
-        Ok(Err(error)) if speaks == Speaks::Http1 && refuses_protocol(&error) => {
+        Ok(Err(error)) if protocol == ConnectionProtocol::Http1 && refuses_protocol(&error) => {
             Err(FetchFailure::NoHttp1 {
                 host: server.host.clone(),
             })

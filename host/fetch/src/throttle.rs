@@ -67,13 +67,13 @@ struct Pace {
 }
 
 /// The right to read once. No other waiting exchange reads while it is held.
-pub(crate) struct Turn(
+pub(crate) struct ReadPermit(
     #[expect(dead_code, reason = "held, not read")] Option<OwnedSemaphorePermit>,
 );
 
 /// An open connection.
 #[derive(Debug)]
-pub(crate) struct Seat(Throttle);
+pub(crate) struct ConnectionGuard(Throttle);
 
 impl Throttle {
     pub(crate) fn new() -> Self {
@@ -124,9 +124,9 @@ impl Throttle {
     }
 
     /// Counts a connection that is about to be opened. The pool of idle connections makes room while [`Self::is_crowded`].
-    pub(crate) fn seat(&self) -> Seat {
+    pub(crate) fn count_connection(&self) -> ConnectionGuard {
         self.0.connections.fetch_add(1, Ordering::Relaxed);
-        Seat(self.clone())
+        ConnectionGuard(self.clone())
     }
 
     /// Returns `true` if more connections are open than allowed.
@@ -145,9 +145,9 @@ impl Throttle {
     }
 
     /// Waits for the right to read.
-    pub(crate) async fn turn(self) -> Turn {
+    pub(crate) async fn read_permit(self) -> ReadPermit {
         if self.is_free() {
-            return Turn(None);
+            return ReadPermit(None);
         }
         self.0.waits.fetch_add(1, Ordering::Relaxed);
         // The semaphore is never closed. If it were, reads would not be delayed.
@@ -158,7 +158,7 @@ impl Throttle {
                 .as_ref()
                 .and_then(|pace| pace.delay(Instant::now()));
             let Some(delay) = delay else {
-                return Turn(place);
+                return ReadPermit(place);
             };
             tokio::select! {
                 () = tokio::time::sleep(delay) => {}
@@ -214,13 +214,13 @@ fn price(bytes: u64, bytes_per_second: u64) -> Duration {
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)).min(OWED_MAX)
 }
 
-impl Seat {
+impl ConnectionGuard {
     pub(crate) fn throttle(&self) -> &Throttle {
         &self.0
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         self.0.0.connections.fetch_sub(1, Ordering::Relaxed);
     }
@@ -307,9 +307,9 @@ mod tests {
         for name in 0..5 {
             let (throttle, order) = (throttle.clone(), order.clone());
             readers.push(tokio::spawn(async move {
-                let turn = throttle.turn().await;
+                let read_permit = throttle.read_permit().await;
                 order.lock().unwrap().push(name);
-                drop(turn);
+                drop(read_permit);
             }));
             tokio::task::yield_now().await;
         }
@@ -325,9 +325,9 @@ mod tests {
     #[tokio::test]
     async fn who_gives_up_holds_nobody_up() {
         let throttle = standstill();
-        let gone = tokio::spawn(throttle.clone().turn());
+        let gone = tokio::spawn(throttle.clone().read_permit());
         tokio::task::yield_now().await;
-        let stays = tokio::spawn(throttle.clone().turn());
+        let stays = tokio::spawn(throttle.clone().read_permit());
         tokio::task::yield_now().await;
         gone.abort();
         assert!(gone.await.is_err_and(|gone| gone.is_cancelled()));
@@ -342,9 +342,9 @@ mod tests {
             bytes_per_second: None,
             connections: Some(1),
         });
-        let first = throttle.seat();
+        let first = throttle.count_connection();
         assert!(!throttle.is_crowded());
-        let second = throttle.seat();
+        let second = throttle.count_connection();
         assert!(throttle.is_crowded());
         drop(first);
         assert!(!throttle.is_crowded());

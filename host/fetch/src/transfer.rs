@@ -21,7 +21,7 @@ use crate::parts::Parts;
 use crate::recording_stream::{ExchangeProgress, Hold, ServerTime};
 use crate::scratch::{Claim, NoRoom};
 use crate::spool::{Spool, SpoolWriter};
-use crate::stream::{Connection, Server, Speaks, Stream};
+use crate::stream::{Connection, ConnectionProtocol, Server, Stream};
 use crate::wire::Clock;
 
 /// Longest line of a conversation. RFC 959 has no limit; servers send welcome texts of a few kilobytes.
@@ -82,16 +82,16 @@ pub(crate) async fn connect(
     clock: &Clock,
 ) -> Result<Connection, FetchFailure> {
     let addresses = candidates(parts, server, addresses)?;
-    dial(parts, server, &addresses, Speaks::Other, clock).await
+    dial(parts, server, &addresses, ConnectionProtocol::Other, clock).await
 }
 
 /// Waits until all exchanges together may read more. The right to read is not kept while the crawl waits for the server.
-async fn turn(parts: &Parts, clock: &Clock) -> Result<(), TruncationCause> {
+async fn read_permit(parts: &Parts, clock: &Clock) -> Result<(), TruncationCause> {
     if parts.throttle.is_free() {
         return Ok(());
     }
     tokio::select! {
-        _turn = parts.throttle.clone().turn() => Ok(()),
+        _permit = parts.throttle.clone().read_permit() => Ok(()),
         () = tokio::time::sleep_until(clock.deadline) => Err(TruncationCause::Time),
         () = parts.cut.happens() => Err(TruncationCause::Stop),
     }
@@ -322,7 +322,7 @@ impl Content {
     /// Waits until more may be read and recorded.
     async fn may_read(&self, parts: &Parts, clock: &Clock) -> Result<(), TruncationCause> {
         self.room(parts, clock).await?;
-        turn(parts, clock).await
+        read_permit(parts, clock).await
     }
 
     /// Waits until as many bytes as one read takes may be recorded.
@@ -359,33 +359,33 @@ impl Content {
         self,
         started: Timestamp,
         clock: &Clock,
-        told: TransferFacts,
+        facts: TransferFacts,
     ) -> Exchange {
         let payload: Spool = self.spool.finish();
-        let mut annotations = told.annotations;
+        let mut annotations = facts.annotations;
         annotations.extend(
             self.truncated
                 .and_then(TruncationCause::annotation)
                 .map(str::to_owned),
         );
-        if told.aborted_by_filter.is_some() {
+        if facts.aborted_by_filter.is_some() {
             annotations.push("midFetchAbort".to_owned());
         }
         Exchange {
             started,
             duration: clock.elapsed(),
-            time_to_head: told.time_to_head,
-            peer: told.peer,
-            request_bytes: told.conversation.into(),
+            time_to_head: facts.time_to_head,
+            peer: facts.peer,
+            request_bytes: facts.conversation.into(),
             wire: payload.clone(),
             interim: bytes::Bytes::new(),
-            head: told.head,
+            head: facts.head,
             payload,
             payload_digest: PayloadDigest(self.digest.finalize().into()),
             truncated: self.truncated,
-            aborted_by_filter: told.aborted_by_filter,
-            failure: told.failure,
-            tls: told.tls,
+            aborted_by_filter: facts.aborted_by_filter,
+            failure: facts.failure,
+            tls: facts.tls,
             proxy: None,
             http2: false,
             reused_connection: false,

@@ -47,16 +47,16 @@ fn query_of(uri: &Uri) -> Option<String> {
 pub(crate) async fn fetch(parts: &Parts, request: &Request) -> Exchange {
     let (started, clock) = (Timestamp::now(), Clock::start(&parts.config));
     let mut content = Content::new(parts, request.received.clone());
-    let mut told = TransferFacts::default();
-    told.failure = ask(parts, &clock, request, &mut content, &mut told)
+    let mut facts = TransferFacts::default();
+    facts.failure = ask(parts, &clock, request, &mut content, &mut facts)
         .await
         .err();
     if content.length() > 0 {
-        told.head = Some(head());
-    } else if told.failure.is_none() {
-        told.failure = Some(FetchFailure::Empty);
+        facts.head = Some(head());
+    } else if facts.failure.is_none() {
+        facts.failure = Some(FetchFailure::Empty);
     }
-    content.into_exchange(started, &clock, told)
+    content.into_exchange(started, &clock, facts)
 }
 
 async fn ask(
@@ -64,7 +64,7 @@ async fn ask(
     clock: &Clock,
     request: &Request,
     content: &mut Content,
-    told: &mut TransferFacts,
+    facts: &mut TransferFacts,
 ) -> Result<(), FetchFailure> {
     let query = query_of(&request.uri).ok_or_else(|| FetchFailure::Unfetchable {
         uri: request.uri.as_str().to_owned(),
@@ -77,13 +77,13 @@ async fn ask(
     };
     ports::check(&parts.config, &server, &[WHOIS_PORT])?;
     let connection = connect(parts, &server, &request.addresses, clock).await?;
-    told.peer = connection.peer;
+    facts.peer = connection.peer;
     let mut conversation = Conversation::new(connection.stream, request.received.clone());
     conversation.say(parts, clock, &query).await?;
-    told.conversation = conversation.spoken.clone();
+    facts.conversation = conversation.spoken.clone();
     let mut stream = conversation.take_stream()?;
     content.receive(parts, clock, &mut stream).await?;
-    told.time_to_head = Some(clock.elapsed());
+    facts.time_to_head = Some(clock.elapsed());
     Ok(())
 }
 

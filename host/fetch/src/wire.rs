@@ -37,7 +37,7 @@ pub(crate) struct Watch {
     /// Wakes the task at the earliest time at which a limit can be reached.
     alarm: Pin<Box<Sleep>>,
     /// Wakes the task when the exchange is cut.
-    told: Pin<Box<dyn Future<Output = ()> + Send>>,
+    aborted: Pin<Box<dyn Future<Output = ()> + Send>>,
     /// The current window of the rate limit; `None` before the body.
     window: Option<Window>,
 }
@@ -134,7 +134,7 @@ impl Watch {
             clock,
             cut: cut.clone(),
             alarm: Box::pin(tokio::time::sleep_until(first)),
-            told: Box::pin(cut.happens()),
+            aborted: Box::pin(cut.happens()),
             window: None,
         }
     }
@@ -215,7 +215,7 @@ impl Watch {
 
     /// Returns `true` if the exchange is cut. If not, the task is woken when it is.
     fn is_cut(&mut self, cx: &mut Context<'_>) -> bool {
-        self.cut.is_made() || self.told.as_mut().poll(cx).is_ready()
+        self.cut.is_made() || self.aborted.as_mut().poll(cx).is_ready()
     }
 
     /// Returns `true` if the alarm has gone off. If not, the task is woken at `next`, or earlier to check again.
@@ -325,7 +325,7 @@ impl Wire {
     }
 
     /// After a complete message: returns whether the connection may serve another.
-    pub(crate) async fn settle(&mut self, sender: &Sender) -> bool {
+    pub(crate) async fn can_be_reused(&mut self, sender: &Sender) -> bool {
         poll_fn(|cx| {
             // hyper may need a second poll to go from "message read" to "idle".
             for _ in 0..2 {

@@ -234,7 +234,7 @@ fn admit_one(
         if let Origin::Prerequisites(queue) = origin
             && queue != record.queue
         {
-            change.rest_all(queue, PREREQUISITE_PAUSE)?;
+            change.delay_queue(queue, PREREQUISITE_PAUSE)?;
         }
         return Ok(ScheduleResult::Known);
     }
@@ -280,8 +280,8 @@ fn raise(
             {
                 rank.due.min(now)
             } else {
-                let told = [news, signalled(candidate, now)].into_iter().flatten();
-                let due = told.fold(rank.due, Millis::min);
+                let times = [news, signalled(candidate, now)].into_iter().flatten();
+                let due = times.fold(rank.due, Millis::min);
                 if let Some(visit) = visit_after
                     && news == Some(due)
                 {

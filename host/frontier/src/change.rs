@@ -18,7 +18,7 @@ use crate::{
     instant::{self, Millis},
     keys::{self, Finder, Rank},
     memory::{Busy, BusyQueue, Memory},
-    queue::{QueueRecord, Turn},
+    queue::{OrderKey, QueueRecord},
     record::CanonicalKey,
     store::{Entry, FrontierError, Store, damaged, decode, encode, read},
 };
@@ -117,7 +117,7 @@ struct TouchedQueue {
     /// `true` if the store has no ready URI of it.
     had_none_ready: bool,
     /// Its place in the queue order, as stored.
-    place_before: Option<(u8, Turn)>,
+    place_before: Option<(u8, OrderKey)>,
     line_up: LineUp,
     /// `true` if the first waiting URI was taken away, so that the due time of the next must be read.
     has_lost_first: bool,
@@ -155,7 +155,7 @@ pub(crate) struct WrittenQueue {
     /// `true` if it had no ready URI before.
     pub(crate) had_none_ready: bool,
     /// Its place in the queue order before.
-    pub(crate) place_before: Option<(u8, Turn)>,
+    pub(crate) place_before: Option<(u8, OrderKey)>,
     /// Its URIs in process.
     pub(crate) busy: BusyQueue,
 }
@@ -314,7 +314,9 @@ impl<'f> Change<'f> {
                     ),
                 };
                 let had_none_ready = record.ready.is_empty();
-                let place_before = record.turn.map(|turn| (record.precedence, turn));
+                let place_before = record
+                    .order_key
+                    .map(|order_key| (record.precedence, order_key));
                 let mut line_up = LineUp::Stay;
                 if record.settings_hash != self.config.settings_hash {
                     record.resolve(&name, self.config);
@@ -492,10 +494,10 @@ impl<'f> Change<'f> {
     }
 
     /// Moves a URI from the count of its last outcome to the count of this one.
-    pub(crate) fn stand(&mut self, record: &mut UriRecord, standing: LastOutcome) {
-        for (standing, change) in [(record.standing, -1), (standing, 1)] {
+    pub(crate) fn set_last_outcome(&mut self, record: &mut UriRecord, outcome: LastOutcome) {
+        for (counted, change) in [(record.last_outcome, -1), (outcome, 1)] {
             let statistics = &mut self.counters.statistics;
-            let count = match standing {
+            let count = match counted {
                 LastOutcome::Open => continue,
                 LastOutcome::Succeeded => &mut statistics.succeeded,
                 LastOutcome::Failed => &mut statistics.failed,
@@ -504,40 +506,44 @@ impl<'f> Change<'f> {
             };
             *count = count.saturating_add_signed(change);
         }
-        record.standing = standing;
+        record.last_outcome = outcome;
     }
 
     /// Makes a slot of the queue wait at least this long from now on.
-    pub(crate) fn rest(
+    pub(crate) fn delay_slot(
         &mut self,
         queue: &str,
         slot: u16,
-        rest: Duration,
+        delay: Duration,
     ) -> Result<(), FrontierError> {
-        let until = instant::after(self.now, rest);
-        self.queue(queue)?.rest(slot, until);
+        let until = instant::after(self.now, delay);
+        self.queue(queue)?.delay_slot(slot, until);
         Ok(())
     }
 
     /// Makes all slots of the queue wait at least this long from now on.
-    pub(crate) fn rest_all(&mut self, queue: &str, rest: Duration) -> Result<(), FrontierError> {
-        let until = instant::after(self.now, rest);
+    pub(crate) fn delay_queue(
+        &mut self,
+        queue: &str,
+        delay: Duration,
+    ) -> Result<(), FrontierError> {
+        let until = instant::after(self.now, delay);
         let config = self.config;
-        self.queue(queue)?.rest_all(until, config);
+        self.queue(queue)?.delay_slots(until, config);
         Ok(())
     }
 
     /// Makes a slot of a server group wait at least until then.
-    pub(crate) fn rest_group(
+    pub(crate) fn delay_group(
         &mut self,
         group: &str,
         slot: u16,
         until: Millis,
     ) -> Result<(), FrontierError> {
-        let slots = self
-            .memory
-            .groups
-            .rested(self.store, &self.groups, group, slot, until)?;
+        let slots =
+            self.memory
+                .groups
+                .with_delayed_slot(self.store, &self.groups, group, slot, until)?;
         self.groups.insert(group.to_owned(), slots);
         Ok(())
     }
@@ -569,7 +575,7 @@ impl<'f> Change<'f> {
     }
 
     /// The politeness delay after a request that took this long.
-    pub(crate) fn polite_rest(
+    pub(crate) fn politeness_delay(
         &mut self,
         queue: &str,
         fetch_duration: Duration,
@@ -595,7 +601,7 @@ impl<'f> Change<'f> {
     /// Writes all changes in one batch and hands them to the operating system.
     pub(crate) fn write(mut self) -> Result<Written, FrontierError> {
         self.leave_sites()?;
-        let mut turns = Entries::new();
+        let mut queue_order = Entries::new();
         // A queue that has just issued a URI gets its place behind the queues that it woke.
         let (again, others): (Vec<_>, Vec<_>) = (0..self.queues.len())
             .partition(|&position| self.queues[position].line_up == LineUp::Again);
@@ -604,12 +610,13 @@ impl<'f> Change<'f> {
             let queue = &self.queues[position];
             let place = queue
                 .record
-                .turn
-                .map(|turn| (queue.record.precedence, turn));
+                .order_key
+                .map(|order_key| (queue.record.precedence, order_key));
             if place != queue.place_before {
                 for (place, value) in [(queue.place_before, None), (place, Some(Vec::new()))] {
-                    if let Some((precedence, turn)) = place {
-                        turns.insert(keys::turn(precedence, turn, &queue.name), value);
+                    if let Some((precedence, order_key)) = place {
+                        queue_order
+                            .insert(keys::queue_order(precedence, order_key, &queue.name), value);
                     }
                 }
             }
@@ -649,7 +656,7 @@ impl<'f> Change<'f> {
             (&self.store.ready, &self.ready),
             (&self.store.waiting, &self.waiting),
             (&self.store.in_process, &self.issued),
-            (&self.store.queue_order, &turns),
+            (&self.store.queue_order, &queue_order),
             (&self.store.embeds_by_page, &self.embeds),
             (&self.store.pages_by_embed, &self.shown),
             (&self.store.refused_uris, &self.refused),
@@ -763,23 +770,23 @@ impl<'f> Change<'f> {
         let earliest = record
             .free_slot(&touched.busy, config)
             .map(|(_, at)| at.max(if is_ready { now } else { record.first_due }));
-        record.turn = match (touched.line_up, record.turn, earliest) {
+        record.order_key = match (touched.line_up, record.order_key, earliest) {
             _ if record.held(config).is_some() => None,
             // The queue keeps its place until the URI that it issued is finished.
-            (LineUp::Stay | LineUp::Revise, turn, _) if touched.busy.is_full => turn,
-            (LineUp::Stay, turn, _) => turn,
+            (LineUp::Stay | LineUp::Revise, order_key, _) if touched.busy.is_full => order_key,
+            (LineUp::Stay, order_key, _) => order_key,
             _ if !is_ready && record.waiting == 0 => None,
-            (_, turn, None) => turn,
+            (_, order_key, None) => order_key,
             // A queue that has been ready for long does not fall back because it gets more URIs. If its settings let it issue
             // only later, its place is later too.
-            (LineUp::Revise, Some(turn), Some(earliest))
-                if turn.is_inactive == is_inactive
-                    && (turn.wake == earliest
-                        || is_ready && turn.wake <= earliest && earliest <= now) =>
+            (LineUp::Revise, Some(order_key), Some(earliest))
+                if order_key.is_inactive == is_inactive
+                    && (order_key.wake == earliest
+                        || is_ready && order_key.wake <= earliest && earliest <= now) =>
             {
-                Some(turn)
+                Some(order_key)
             }
-            (_, _, Some(earliest)) => Some(Turn {
+            (_, _, Some(earliest)) => Some(OrderKey {
                 is_inactive,
                 wake: earliest,
                 arrival: self.counters.arrival(),

@@ -14,11 +14,11 @@ use crate::{
     BytesByNovelty, ContentState, Digests, Directive, Fingerprint, GroupFigures, KeptChange,
     KeptValue, KeptValues, LastOutcome, LinkAttribute, Oscillation, Overdue, PastVisit,
     PlannedReconsideration, Politeness, PrecedencePolicy, QueueSettings, Quota, Rejection,
-    Revisits, Signal, SignalSource, Statistics, Strategy, StrippedDigest, Swing, Tally, UriRecord,
-    UriState, Validators, WarcLocation,
+    Revisits, Signal, SignalSource, Statistics, Strategy, StrippedDigest, Tally, UriRecord,
+    UriState, Validators, WaitDirection, WarcLocation,
     change::{Counters, Issued},
     keys::{self, Rank},
-    queue::{QueueRecord, Turn},
+    queue::{OrderKey, QueueRecord},
     store::{FrontierError, decode, encode},
 };
 
@@ -89,7 +89,7 @@ fn unknown_sources_and_directions_are_damage() {
     };
     check(&signal, "01d00f0100");
     let oscillation = Oscillation {
-        last: Swing::Down,
+        last: WaitDirection::Down,
         in_a_row: 3,
     };
     check(&oscillation, "010103");
@@ -148,7 +148,7 @@ fn record() -> UriRecord {
             due: second(2),
             arrival: 300,
         },
-        standing: LastOutcome::Succeeded,
+        last_outcome: LastOutcome::Succeeded,
         status: -404,
         attempts: 1,
         deferrals: 2,
@@ -203,7 +203,7 @@ fn record() -> UriRecord {
             visit: second(22),
         }),
         oscillation: Some(Oscillation {
-            last: Swing::Up,
+            last: WaitDirection::Up,
             in_a_row: 23,
         }),
         redirect_target: Some("http://b.org/".to_owned()),
@@ -276,7 +276,7 @@ fn a_queue() {
         waiting: 5,
         first_due: 6,
         precedence: 7,
-        turn: Some(Turn {
+        order_key: Some(OrderKey {
             is_inactive: true,
             wake: 8,
             arrival: 9,
@@ -468,7 +468,7 @@ fn keys_of_the_orders() {
         due: 3,
         arrival: 4,
     };
-    let turn = Turn {
+    let order_key = OrderKey {
         is_inactive: true,
         wake: 5,
         arrival: 6,
@@ -484,7 +484,7 @@ fn keys_of_the_orders() {
         ),
         (keys::waiting_value(Directive::Normal, 2, b"k"), "03026b"),
         (
-            keys::turn(7, turn, "q"),
+            keys::queue_order(7, order_key, "q"),
             "07018000000000000005000000000000000671",
         ),
         (

@@ -194,7 +194,8 @@ impl Frontier {
                 change.finishes(&busy);
                 change.issued.insert(number.to_be_bytes().to_vec(), None);
                 change.line_up_again(&busy.queue)?;
-                let (disposition, scheduled) = frontier.settle(&mut change, &busy, outcome)?;
+                let (disposition, scheduled) =
+                    frontier.apply_outcome(&mut change, &busy, outcome)?;
                 let next_ready = change
                     .queue(&busy.queue)?
                     .next_ready(&frontier.config)
@@ -247,13 +248,13 @@ impl Frontier {
     }
 
     /// Reserves a queue for a request to its server that belongs to none of its URIs, such as a robots.txt to which another site
-    /// redirects. Until [`Frontier::give_turn_back`] the queue issues no URI. If the process dies before that, the queue waits as
+    /// redirects. Until [`Frontier::release_queue`] the queue issues no URI. If the process dies before that, the queue waits as
     /// after any other request. `uri` is the requested URI. Returns `None` if the queue is reserved, otherwise the time to ask
     /// again.
     ///
     /// # Errors
     /// [`FrontierError::Name`] if no queue can have this name. Fails if the store fails.
-    pub fn take_turn(
+    pub fn reserve_queue(
         &mut self,
         queue: &str,
         uri: &Uri,
@@ -301,7 +302,7 @@ impl Frontier {
     ///
     /// # Errors
     /// Fails if the store fails.
-    pub fn give_turn_back(
+    pub fn release_queue(
         &mut self,
         queue: &str,
         took: Duration,
@@ -314,8 +315,8 @@ impl Frontier {
             // A queue that has held no URI yet waits as well: its first URI may come at once.
             frontier.applied(now, |change| {
                 change.issued.insert(ticket.to_be_bytes().to_vec(), None);
-                let rest = change.polite_rest(queue, took)?;
-                change.rest_all(queue, rest)?;
+                let delay = change.politeness_delay(queue, took)?;
+                change.delay_queue(queue, delay)?;
                 change.line_up_again(queue)
             })
         })
@@ -439,14 +440,14 @@ impl Frontier {
                     let config = change.config;
                     let record = change.queue(&issued.queue)?;
                     let politeness = &record.settings(config).politeness;
-                    let rest = politeness.longest_delay(record.crawl_delay);
+                    let delay = politeness.longest_delay(record.crawl_delay);
                     // If the clock went back, the delay counted from the time of issue is the longer one.
                     let issued_at = instant::timestamp(issued.at);
-                    record.rest(issued.slot, instant::after(issued_at, rest));
-                    change.rest(&issued.queue, issued.slot, rest)?;
+                    record.delay_slot(issued.slot, instant::after(issued_at, delay));
+                    change.delay_slot(&issued.queue, issued.slot, delay)?;
                     if let Some((group, slot)) = &issued.group {
                         let until = instant::after(now.max(issued_at), group_delay);
-                        change.rest_group(group, *slot, until)?;
+                        change.delay_group(group, *slot, until)?;
                     }
                 }
                 change.line_up_again(&issued.queue)?;
@@ -471,8 +472,12 @@ impl Frontier {
     /// A queue's record, from memory or from the store.
     fn queue_record(&mut self, queue: &Arc<str>) -> Result<&QueueRecord, FrontierError> {
         if !self.memory.queues.contains_key(queue) {
-            let record = change::read_queue(&self.store, queue)?
-                .ok_or_else(|| damaged("a turn of a queue without a record", queue.as_bytes()))?;
+            let record = change::read_queue(&self.store, queue)?.ok_or_else(|| {
+                damaged(
+                    "a queue in the queue order without a record",
+                    queue.as_bytes(),
+                )
+            })?;
             self.memory.queues.insert(queue.clone(), record);
         }
         self.memory.queues.get(queue).ok_or(FrontierError::Broken)
@@ -489,8 +494,8 @@ impl Frontier {
         let now_millis = instant::floor(now);
         let record = self.queue_record(queue)?;
         if record
-            .turn
-            .is_none_or(|turn| keys::turn(record.precedence, turn, queue) != key)
+            .order_key
+            .is_none_or(|order_key| keys::queue_order(record.precedence, order_key, queue) != key)
         {
             // It has moved while it stood back for its group.
             self.memory.line.remove_key(&key);
@@ -530,8 +535,8 @@ impl Frontier {
             // URIs that have become due may give the queue another place.
             let place = self.memory.queues.get(queue).map(|record| {
                 record
-                    .turn
-                    .map(|turn| keys::turn(record.precedence, turn, queue))
+                    .order_key
+                    .map(|order_key| keys::queue_order(record.precedence, order_key, queue))
             });
             if place.flatten().is_none_or(|place| place != key) {
                 return Ok(None);
@@ -591,7 +596,7 @@ impl Frontier {
             Admittance::Over(over) => (Vec::new(), Some(over)),
             Admittance::Unsettled => {
                 return self.applied(now, |change| {
-                    change.rest_all(queue, QUOTA_PAUSE)?;
+                    change.delay_queue(queue, QUOTA_PAUSE)?;
                     change.line_up_again(queue)?;
                     Ok(None)
                 });
@@ -681,10 +686,10 @@ impl Frontier {
         self.store
             .in_process
             .insert(ticket.to_be_bytes(), encode(issued)?)?;
-        if let Some(turn) = record.turn {
+        if let Some(order_key) = record.order_key {
             self.memory
                 .line
-                .remove(record.precedence, turn, &busy.queue);
+                .remove(record.precedence, order_key, &busy.queue);
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::{
     GroupSettings,
     instant::Millis,
-    queue::rested,
+    queue::slot_ready_at,
     store::{FrontierError, Store, decode},
 };
 
@@ -38,7 +38,7 @@ struct Group {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GroupHold {
     /// It waits until then.
-    Rests(Millis),
+    Waits(Millis),
     /// As many of its URIs are in process as allowed.
     Full,
 }
@@ -82,7 +82,7 @@ impl Groups {
         };
         Ok(match free {
             Some((_, at)) if at <= now => None,
-            Some((_, at)) => Some(GroupHold::Rests(at)),
+            Some((_, at)) => Some(GroupHold::Waits(at)),
             None => Some(GroupHold::Full),
         })
     }
@@ -164,7 +164,7 @@ impl Groups {
     }
 
     /// The slots of a group once this one waits until `until`. `changed` has the group's slots in the batch.
-    pub(crate) fn rested(
+    pub(crate) fn with_delayed_slot(
         &self,
         store: &Store,
         changed: &GroupSlots,
@@ -244,7 +244,7 @@ impl Group {
         }
         (0..valence)
             .filter(|slot| !self.busy.contains(slot))
-            .map(|slot| (slot, rested(&self.slots, slot, valence)))
+            .map(|slot| (slot, slot_ready_at(&self.slots, slot, valence)))
             .min_by_key(|(slot, at)| (*at, *slot))
     }
 }

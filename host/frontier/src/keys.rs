@@ -29,7 +29,7 @@ use sha1::{Digest as _, Sha1};
 use crate::{
     Directive, TallyKind,
     instant::{self, Millis},
-    queue::Turn,
+    queue::OrderKey,
     record::CanonicalKey,
 };
 
@@ -94,18 +94,18 @@ pub(crate) fn from_waiting_value(value: &[u8]) -> Option<(Directive, u8, &[u8])>
     Some((directive_of(directive)?, precedence, record_key))
 }
 
-pub(crate) fn turn(precedence: u8, turn: Turn, queue: &str) -> Vec<u8> {
+pub(crate) fn queue_order(precedence: u8, order_key: OrderKey, queue: &str) -> Vec<u8> {
     let mut key = Vec::with_capacity(18 + queue.len());
     key.push(precedence);
-    key.push(turn.is_inactive.into());
-    key.extend(instant::sortable(turn.wake));
-    key.extend(turn.arrival.to_be_bytes());
+    key.push(order_key.is_inactive.into());
+    key.extend(instant::sortable(order_key.wake));
+    key.extend(order_key.arrival.to_be_bytes());
     key.extend(queue.as_bytes());
     key
 }
 
 /// Wake-up time and queue in a key of `queue_order`; `None` if it is malformed.
-pub(crate) fn from_turn(key: &[u8]) -> Option<(Millis, &str)> {
+pub(crate) fn from_queue_order(key: &[u8]) -> Option<(Millis, &str)> {
     let (wake, rest) = key.get(2..)?.split_first_chunk::<8>()?;
     Some((
         instant::from_sortable(*wake),
@@ -387,13 +387,13 @@ mod tests {
 
     #[test]
     fn what_goes_into_a_key_comes_out_again() {
-        let turn = Turn {
+        let order_key = OrderKey {
             is_inactive: true,
             wake: -5,
             arrival: 7,
         };
         assert_eq!(
-            from_turn(&super::turn(3, turn, "org,a,")),
+            from_queue_order(&super::queue_order(3, order_key, "org,a,")),
             Some((-5, "org,a,"))
         );
         assert_eq!(due(&waiting("org,a,", 12, 34)), Some((12, 34)));

@@ -80,8 +80,8 @@ pub use outcome::{
 pub use queue::{QueueReport, QueueState, RetiredBy};
 pub use reconsideration::PlannedReconsideration;
 pub use record::{
-    Digests, LastOutcome, LinkAttribute, Oscillation, StrippedDigest, Swing, UriRecord, UriState,
-    Validators, VisitUpdate, WarcLocation,
+    Digests, LastOutcome, LinkAttribute, Oscillation, StrippedDigest, UriRecord, UriState,
+    Validators, VisitUpdate, WaitDirection, WarcLocation,
 };
 pub use rejection::Rejection;
 pub use report::{FetchExplanation, QueuedUri, UriFacts};

@@ -301,17 +301,20 @@ impl Memory {
             } else {
                 self.busy_queues.insert(name.clone(), busy);
             }
-            let place = record.turn.map(|turn| (record.precedence, turn));
+            let place = record
+                .order_key
+                .map(|order_key| (record.precedence, order_key));
             // A queue that stood back for its group enters the order again: it may have another group now, or none.
-            let stood_back = place_before.is_some_and(|(precedence, turn)| {
-                self.groups.unpark(&keys::turn(precedence, turn, &name))
+            let stood_back = place_before.is_some_and(|(precedence, order_key)| {
+                self.groups
+                    .unpark(&keys::queue_order(precedence, order_key, &name))
             });
             if place != place_before || stood_back {
-                if let Some((precedence, turn)) = place_before {
-                    self.line.remove(precedence, turn, &name);
+                if let Some((precedence, order_key)) = place_before {
+                    self.line.remove(precedence, order_key, &name);
                 }
-                if let Some((precedence, turn)) = place {
-                    self.line.insert(precedence, turn, &name);
+                if let Some((precedence, order_key)) = place {
+                    self.line.insert(precedence, order_key, &name);
                 }
             }
             self.queues.insert(name, record);

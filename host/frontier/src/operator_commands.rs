@@ -67,7 +67,7 @@ pub struct ImportedUri {
     /// The URI as a candidate.
     pub candidate: Candidate,
     /// Its outcome in the other crawl.
-    pub standing: LastOutcome,
+    pub last_outcome: LastOutcome,
     /// Its fetch status in the other crawl.
     pub status: i32,
     /// Time of its last visit in the other crawl.
@@ -160,9 +160,9 @@ impl Frontier {
                     change.counters.paid_until = instant::floor(now);
                 }
                 for (name, mut record) in queues {
-                    let is_long = record.shorten_rests(now, config);
+                    let is_long = record.shorten_waits(now, config);
                     if is_long {
-                        change.queue(&name)?.shorten_rests(now, config);
+                        change.queue(&name)?.shorten_waits(now, config);
                         change.line_up_again(&name)?;
                     }
                     let group = record.group(config).map(str::to_owned);
@@ -210,10 +210,13 @@ impl Frontier {
                 (First::At { wake, queue }, group) if group.is_none_or(|group| wake <= group) => {
                     let mut record =
                         change::read_queue(&frontier.store, &queue)?.ok_or_else(|| {
-                            damaged("a turn of a queue without a record", queue.as_bytes())
+                            damaged(
+                                "a queue in the queue order without a record",
+                                queue.as_bytes(),
+                            )
                         })?;
                     let rests_until = record.next_ready(&frontier.config);
-                    record.shorten_rests(now, &frontier.config);
+                    record.shorten_waits(now, &frontier.config);
                     // A URI that is due even later would wait in any case.
                     let is_long = record.next_ready(&frontier.config) < rests_until
                         && (!record.ready.is_empty() || record.first_due < rests_until);
@@ -644,7 +647,7 @@ fn lacks_status(change: &mut Change<'_>, one: &ImportedUri) -> Result<bool, Fron
         let is_elsewhere = matches!(record.place, UriState::Queued { .. } | UriState::Done);
         record.visits == 0
             && record.status == 0
-            && record.standing != LastOutcome::Open
+            && record.last_outcome != LastOutcome::Open
             && is_elsewhere
             && record.history.len() == 1
     }))
@@ -666,10 +669,10 @@ fn include_one(change: &mut Change<'_>, known: ImportedUri) -> Result<(), Fronti
         digest: known.payload_digest.map(crate::PastVisit::short_digest),
         wait: None,
     }];
-    change.stand(&mut record, known.standing);
+    change.set_last_outcome(&mut record, known.last_outcome);
     if record.strategy.revisits() {
         let limits = change.config.waits(&known.candidate.uri, &record);
-        let wait = match known.standing {
+        let wait = match known.last_outcome {
             LastOutcome::Failed if !is_error_response(known.status) => limits.min,
             _ => limits.max,
         };

@@ -24,15 +24,15 @@ use crate::{
 };
 
 /// The state of the URI, and the results of scheduling its candidates.
-type Settled = (Disposition, Vec<ScheduleResult>);
+type OutcomeResult = (Disposition, Vec<ScheduleResult>);
 
 impl Frontier {
-    pub(crate) fn settle(
+    pub(crate) fn apply_outcome(
         &self,
         change: &mut Change<'_>,
         busy: &Busy,
         outcome: Outcome,
-    ) -> Result<Settled, FrontierError> {
+    ) -> Result<OutcomeResult, FrontierError> {
         let record = change.known_record(&busy.record_key)?;
         let rank = change::rank(&record).ok_or_else(|| {
             damaged(
@@ -40,41 +40,45 @@ impl Frontier {
                 busy.record_key.as_bytes(),
             )
         })?;
-        let mut turn = Turn {
+        let mut completion = Completion {
             uri: busy.uri.clone(),
             change,
             busy,
             record,
             rank,
         };
-        turn.pay(&outcome)?;
+        completion.pay(&outcome)?;
         match outcome {
-            Outcome::Deferred { prerequisites } => turn.defer(prerequisites),
-            Outcome::Considered { wait, ask_again } => turn.consider(wait, ask_again).map(turned),
+            Outcome::Deferred { prerequisites } => completion.defer(prerequisites),
+            Outcome::Considered { wait, ask_again } => {
+                completion.consider(wait, ask_again).map(without_results)
+            }
             outcome => {
-                turn.record.deferrals = 0;
+                completion.record.deferrals = 0;
                 match outcome {
-                    Outcome::Succeeded(success) => turn.succeed(*success),
+                    Outcome::Succeeded(success) => completion.succeed(*success),
                     Outcome::Retry {
                         status,
                         queue_after,
                         after,
                         ..
-                    } => turn.retry(status, queue_after, after),
-                    Outcome::Failed { status, .. } => turn.fail(status).map(turned),
-                    Outcome::OutOfScope { reason, .. } if !turn.record.seed => turn.forget(reason),
+                    } => completion.retry(status, queue_after, after),
+                    Outcome::Failed { status, .. } => completion.fail(status).map(without_results),
+                    Outcome::OutOfScope { reason, .. } if !completion.record.seed => {
+                        completion.forget(reason)
+                    }
                     Outcome::OutOfScope { status, reason } => {
-                        turn.disregard(status, &reason, Some(UNTIL_CHANGED))
+                        completion.disregard(status, &reason, Some(UNTIL_CHANGED))
                     }
                     Outcome::Disregarded {
                         status,
                         reason,
                         wait,
                         ..
-                    } => turn.disregard(status, &reason, wait),
+                    } => completion.disregard(status, &reason, wait),
                     Outcome::Deferred { .. } | Outcome::Considered { .. } => Err(damaged(
-                        "an outcome settled twice",
-                        turn.busy.record_key.as_bytes(),
+                        "an outcome applied twice",
+                        completion.busy.record_key.as_bytes(),
                     )),
                 }
             }
@@ -83,7 +87,7 @@ impl Frontier {
 }
 
 /// An issued URI whose outcome is being recorded, and the change that this makes.
-struct Turn<'t, 'f> {
+struct Completion<'t, 'f> {
     change: &'t mut Change<'f>,
     busy: &'t Busy,
     uri: Uri,
@@ -92,7 +96,7 @@ struct Turn<'t, 'f> {
     rank: Rank,
 }
 
-impl Turn<'_, '_> {
+impl Completion<'_, '_> {
     /// Charges the request to its queue, its server group and the crawl: delay and bandwidth.
     fn pay(&mut self, outcome: &Outcome) -> Result<(), FrontierError> {
         let transfer = match outcome {
@@ -118,11 +122,11 @@ impl Turn<'_, '_> {
             queue, slot, group, ..
         } = self.busy;
         let change = &mut *self.change;
-        let rest = change.polite_rest(queue, duration)?;
-        change.rest(queue, *slot, rest)?;
+        let delay = change.politeness_delay(queue, duration)?;
+        change.delay_slot(queue, *slot, delay)?;
         if let Some((group, slot)) = group {
             let until = instant::after(change.now, change.config.group.min_delay);
-            change.rest_group(group, *slot, until)?;
+            change.delay_group(group, *slot, until)?;
         }
         change.pay_bandwidth(transfer);
         change.pay_bandwidth_of(queue, transfer)
@@ -140,7 +144,7 @@ impl Turn<'_, '_> {
         Ok(())
     }
 
-    fn succeed(mut self, success: Success) -> Result<Settled, FrontierError> {
+    fn succeed(mut self, success: Success) -> Result<OutcomeResult, FrontierError> {
         let Success {
             visit,
             wait,
@@ -154,7 +158,8 @@ impl Turn<'_, '_> {
             site_figures,
             transfer: _,
         } = success;
-        let is_first = self.record.standing != LastOutcome::Succeeded && self.record.visits == 0;
+        let is_first =
+            self.record.last_outcome != LastOutcome::Succeeded && self.record.visits == 0;
         let is_counted = !is_prerequisite(&self.uri, &self.record);
         let bytes = visit.size.unwrap_or(0);
         let is_novel = visit.state.is_version() && !visit.duplicate;
@@ -181,8 +186,8 @@ impl Turn<'_, '_> {
             self.change.now,
             self.change.config.history_length,
         );
-        let standing = LastOutcome::of_response(self.record.status, !is_counted);
-        self.change.stand(&mut self.record, standing);
+        let last_outcome = LastOutcome::of_response(self.record.status, !is_counted);
+        self.change.set_last_outcome(&mut self.record, last_outcome);
         self.record.reason.clear();
         self.record.wait = wait.or(self.record.wait);
         if let Some(past) = self.record.history.first_mut() {
@@ -223,7 +228,7 @@ impl Turn<'_, '_> {
         status: i32,
         queue_after: u32,
         after: Option<Duration>,
-    ) -> Result<Settled, FrontierError> {
+    ) -> Result<OutcomeResult, FrontierError> {
         let config = self.change.config;
         let Busy {
             record_key, queue, ..
@@ -233,8 +238,8 @@ impl Turn<'_, '_> {
         let attempts = self.record.attempts;
         let is_prerequisite = self.rank.directive == Directive::Highest;
         let record = self.change.queue(queue)?;
-        let queue_rests = record.fails(record_key, queue_after, is_prerequisite);
-        let failures = if queue_rests {
+        let queue_waits = record.fails(record_key, queue_after, is_prerequisite);
+        let failures = if queue_waits {
             record.last_failure = status;
             record.failures
         } else {
@@ -244,10 +249,10 @@ impl Turn<'_, '_> {
         let asked = after
             .unwrap_or_default()
             .min(settings.politeness.retry_after_max);
-        let rest = settings.back_off(failures).max(asked);
+        let delay = settings.back_off(failures).max(asked);
         let max_retries = settings.max_retries;
-        if queue_rests {
-            self.change.rest_all(queue, rest)?;
+        if queue_waits {
+            self.change.delay_queue(queue, delay)?;
         }
         if attempts > max_retries {
             let disposition = Disposition::GivenUp {
@@ -263,10 +268,10 @@ impl Turn<'_, '_> {
         let now = self.change.now;
         if is_prerequisite {
             self.change.put(record_key, self.record);
-        } else if queue_rests {
+        } else if queue_waits {
             self.put_behind(instant::floor(now))?;
         } else {
-            self.put_behind(instant::after(now, rest))?;
+            self.put_behind(instant::after(now, delay))?;
         }
         Ok((Disposition::Retrying { attempts }, Vec::new()))
     }
@@ -276,16 +281,16 @@ impl Turn<'_, '_> {
         status: i32,
         reason: &str,
         wait: Option<Duration>,
-    ) -> Result<Settled, FrontierError> {
+    ) -> Result<OutcomeResult, FrontierError> {
         self.record.status = status;
         rejection::cut(reason).clone_into(&mut self.record.reason);
         self.change
-            .stand(&mut self.record, LastOutcome::Disregarded);
+            .set_last_outcome(&mut self.record, LastOutcome::Disregarded);
         let wait = self.wait_without_visit(wait);
-        self.complete(wait, None, 0).map(turned)
+        self.complete(wait, None, 0).map(without_results)
     }
 
-    fn defer(mut self, prerequisites: Vec<Candidate>) -> Result<Settled, FrontierError> {
+    fn defer(mut self, prerequisites: Vec<Candidate>) -> Result<OutcomeResult, FrontierError> {
         self.record.deferrals += 1;
         let tries = self.record.deferrals;
         if tries > self.change.config.max_deferrals {
@@ -314,7 +319,7 @@ impl Turn<'_, '_> {
             let disposition = Disposition::GivenUp {
                 status,
                 tries,
-                again: Turn { record, ..self }.fail(status)?.again(),
+                again: Completion { record, ..self }.fail(status)?.again(),
             };
             return Ok((disposition, scheduled));
         }
@@ -322,7 +327,7 @@ impl Turn<'_, '_> {
             // One prerequisite depends on another, which has just been put behind it.
             let record = self.change.known_record(record_key)?;
             let now = instant::floor(self.change.now);
-            Turn { record, ..self }.put_behind(now)?;
+            Completion { record, ..self }.put_behind(now)?;
         }
         Ok((Disposition::Deferred, scheduled))
     }
@@ -358,7 +363,8 @@ impl Turn<'_, '_> {
         let wait = self.wait_without_visit(None);
         past.followed_by(wait);
         visit::remember(&mut self.record, past, self.change.config.history_length);
-        self.change.stand(&mut self.record, LastOutcome::Failed);
+        self.change
+            .set_last_outcome(&mut self.record, LastOutcome::Failed);
         self.record.reason.clear();
         let cost = match is_prerequisite(&self.uri, &self.record) {
             true => 0,
@@ -468,7 +474,7 @@ impl Turn<'_, '_> {
         Ok(Disposition::Waiting(instant::timestamp(due)))
     }
 
-    fn forget(self, reason: String) -> Result<Settled, FrontierError> {
+    fn forget(self, reason: String) -> Result<OutcomeResult, FrontierError> {
         let Busy {
             record_key, queue, ..
         } = self.busy;
@@ -483,7 +489,7 @@ impl Turn<'_, '_> {
     }
 }
 
-fn turned(disposition: Disposition) -> Settled {
+fn without_results(disposition: Disposition) -> OutcomeResult {
     (disposition, Vec::new())
 }
 
@@ -529,7 +535,7 @@ impl Change<'_> {
         record_key: &str,
         mut record: UriRecord,
     ) -> Result<(), FrontierError> {
-        self.stand(&mut record, LastOutcome::Open);
+        self.set_last_outcome(&mut record, LastOutcome::Open);
         let discovered = &mut self.counters.statistics.discovered;
         *discovered = discovered.saturating_sub(1);
         embeds::forget_page(self, record_key)?;

@@ -26,7 +26,7 @@ pub(crate) struct QueueRecord {
     /// Its precedence: queues of a lower number go first. Computed when the record was last written.
     pub(crate) precedence: u8,
     /// Its place in the queue order, with the time at which it was or will be able to issue. `None` if it has no URI to issue.
-    pub(crate) turn: Option<Turn>,
+    pub(crate) order_key: Option<OrderKey>,
     /// Times at which its slots may issue again. Slots past the end have never been used.
     pub(crate) slots: Vec<Millis>,
     /// Time until which its bandwidth is used up.
@@ -70,9 +70,9 @@ fn or_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i32, D::Error> 
     Ok(i32::deserialize(deserializer).unwrap_or_default())
 }
 
-/// A queue's place in the queue order.
+/// The sort key of a queue among the queues of its precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) struct Turn {
+pub(crate) struct OrderKey {
     /// `true` if it is behind all active queues of its precedence.
     pub(crate) is_inactive: bool,
     pub(crate) wake: Millis,
@@ -236,11 +236,11 @@ impl QueueRecord {
     /// over the waits of the others.
     fn slot(&self, slot: u16, config: &FrontierConfig) -> Millis {
         let valence = self.settings(config).valence.max(1);
-        rested(&self.slots, slot, valence).max(self.paid_until)
+        slot_ready_at(&self.slots, slot, valence).max(self.paid_until)
     }
 
     /// Makes a slot wait at least until then.
-    pub(crate) fn rest(&mut self, slot: u16, until: Millis) {
+    pub(crate) fn delay_slot(&mut self, slot: u16, until: Millis) {
         let slot = usize::from(slot);
         if self.slots.len() <= slot {
             self.slots.resize(slot + 1, Millis::MIN);
@@ -249,16 +249,16 @@ impl QueueRecord {
     }
 
     /// Makes every slot wait at least until then.
-    pub(crate) fn rest_all(&mut self, until: Millis, config: &FrontierConfig) {
+    pub(crate) fn delay_slots(&mut self, until: Millis, config: &FrontierConfig) {
         for slot in 0..self.settings(config).valence.max(1) {
-            self.rest(slot, until);
+            self.delay_slot(slot, until);
         }
     }
 
     /// Shortens waits that are longer than anything from now on could cause, as a clock that was ahead leaves them. They become
     /// as long as one request can make them, because the time of the last request is unknown. Returns `false` if there is no such
     /// wait.
-    pub(crate) fn shorten_rests(&mut self, now: Timestamp, config: &FrontierConfig) -> bool {
+    pub(crate) fn shorten_waits(&mut self, now: Timestamp, config: &FrontierConfig) -> bool {
         let settings = self.settings(config);
         let polite = settings.politeness.longest_delay(self.crawl_delay);
         // If several URIs are in process, one may have failed and another have ended the row of failures.
@@ -292,7 +292,7 @@ impl QueueRecord {
 }
 
 /// Time at which a slot may issue again, if there are `valence` slots. The waits of slots beyond that number are shared out.
-pub(crate) fn rested(slots: &[Millis], slot: u16, valence: u16) -> Millis {
+pub(crate) fn slot_ready_at(slots: &[Millis], slot: u16, valence: u16) -> Millis {
     slots
         .iter()
         .skip(slot.into())
@@ -441,7 +441,7 @@ impl QueueReport {
         let is_ineligible = config
             .precedence_floor
             .is_some_and(|floor| record.precedence >= floor);
-        let state = match (held, record.turn) {
+        let state = match (held, record.order_key) {
             _ if busy.is_some_and(|busy| busy.is_full) => QueueState::InProcess,
             _ if record.ready.is_empty() && record.waiting == 0 => QueueState::Exhausted,
             (Some(Held::Frozen), _) => QueueState::Frozen,
@@ -450,16 +450,16 @@ impl QueueReport {
             // The first call of `next` puts back the URIs that were in process when the store was closed.
             (None, None) => QueueState::Ready,
             (None, Some(_)) if is_ineligible => QueueState::Ineligible,
-            (None, Some(turn)) if turn.wake > instant::floor(now) => QueueState::Snoozed,
+            (None, Some(order_key)) if order_key.wake > instant::floor(now) => QueueState::Snoozed,
             (None, Some(_)) if group.is_some() => QueueState::Snoozed,
-            (None, Some(turn)) if turn.is_inactive => QueueState::Inactive,
+            (None, Some(order_key)) if order_key.is_inactive => QueueState::Inactive,
             (None, Some(_)) => QueueState::Ready,
         };
-        let wake = match (record.turn, group) {
-            (Some(turn), Some(GroupHold::Rests(at))) => Some(turn.wake.max(at)),
+        let wake = match (record.order_key, group) {
+            (Some(order_key), Some(GroupHold::Waits(at))) => Some(order_key.wake.max(at)),
             // The time depends on URIs in process.
             (_, Some(GroupHold::Full)) => None,
-            (turn, _) => turn.map(|turn| turn.wake),
+            (order_key, _) => order_key.map(|order_key| order_key.wake),
         };
         let next_ready = record.next_ready(config);
         Self {
@@ -477,7 +477,7 @@ impl QueueReport {
             best: record.ready.first().map(|(precedence, _)| *precedence),
             next_ready: (next_ready != Millis::MIN).then(|| instant::timestamp(next_ready)),
             wake: wake.map(instant::timestamp),
-            stands_back: record.turn.is_some() && group.is_some(),
+            stands_back: record.order_key.is_some() && group.is_some(),
             failures: record.failures,
             last_failure: Some(record.last_failure)
                 .filter(|status| *status != 0 && record.failures > 0),

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, time::Duration};
 use crate::{
     instant::Millis,
     keys,
-    queue::Turn,
+    queue::OrderKey,
     store::{FrontierError, Store, damaged, read},
     window::Window,
 };
@@ -57,7 +57,8 @@ impl Line {
         let mut from = vec![0];
         while let Some(guard) = store.queue_order.range(from..).next() {
             let key = guard.key()?;
-            let class = Class::of(&key).ok_or_else(|| damaged("a malformed turn", &key))?;
+            let class = Class::of(&key)
+                .ok_or_else(|| damaged("a malformed key in the queue order", &key))?;
             classes.insert(class, Window::new(class.start()));
             from = class.end();
         }
@@ -89,8 +90,8 @@ impl Line {
             while let Some((key, _)) =
                 window.head(|from| read(&store.queue_order, from, &end, TURNS_READ))?
             {
-                let (wake, queue) =
-                    keys::from_turn(key).ok_or_else(|| damaged("a malformed turn", key))?;
+                let (wake, queue) = keys::from_queue_order(key)
+                    .ok_or_else(|| damaged("a malformed key in the queue order", key))?;
                 if is_full(queue) {
                     // Read again after the window had shrunk: its place stays in the store until its URI is finished.
                     let key = key.to_vec();
@@ -110,8 +111,8 @@ impl Line {
             }
         }
         if let Some((_, _, key)) = best {
-            let (_, queue) =
-                keys::from_turn(&key).ok_or_else(|| damaged("a malformed turn", &key))?;
+            let (_, queue) = keys::from_queue_order(&key)
+                .ok_or_else(|| damaged("a malformed key in the queue order", &key))?;
             return Ok(First::Ready {
                 queue: queue.to_owned(),
                 key,
@@ -121,8 +122,8 @@ impl Line {
     }
 
     /// Records a place that has been stored.
-    pub(crate) fn insert(&mut self, precedence: u8, turn: Turn, queue: &str) {
-        self.insert_key(keys::turn(precedence, turn, queue));
+    pub(crate) fn insert(&mut self, precedence: u8, order_key: OrderKey, queue: &str) {
+        self.insert_key(keys::queue_order(precedence, order_key, queue));
     }
 
     /// The same, by its key.
@@ -141,8 +142,8 @@ impl Line {
     }
 
     /// Records that a place has gone, or is being taken.
-    pub(crate) fn remove(&mut self, precedence: u8, turn: Turn, queue: &str) {
-        self.remove_key(&keys::turn(precedence, turn, queue));
+    pub(crate) fn remove(&mut self, precedence: u8, order_key: OrderKey, queue: &str) {
+        self.remove_key(&keys::queue_order(precedence, order_key, queue));
     }
 
     /// The same, by its key.

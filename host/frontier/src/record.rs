@@ -15,7 +15,8 @@ use crate::{
 /// Longest context that is kept.
 const CONTEXT_BYTES_MAX: usize = 200;
 
-/// One URI's record. Times are kept to the millisecond.
+/// One URI's record, as the frontier stores it. Times are kept to the millisecond. Exports have a
+/// form of their own: `UriLine` in `host/job/src/transfer/json_lines.rs`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UriRecord {
     /// The exact normalised URI.
@@ -45,7 +46,7 @@ pub struct UriRecord {
     /// Its place: in a queue or outside.
     pub place: UriState,
     /// Result of its last completed visit.
-    pub standing: LastOutcome,
+    pub last_outcome: LastOutcome,
     /// Fetch status of its last completed visit or attempt; 0 before.
     pub status: i32,
     /// Failed attempts since its last completed visit.
@@ -85,7 +86,7 @@ pub struct UriRecord {
     pub signals: Vec<Signal>,
     /// Its next reconsideration, if a wait evaluator asked for one.
     pub reconsideration: Option<PlannedReconsideration>,
-    /// The swings of its wait evaluator's answers, while they swing.
+    /// The oscillation of its wait evaluator's answers, while they oscillate.
     pub oscillation: Option<Oscillation>,
     /// Target of its last redirect, if it is a seed or a seed redirected to it.
     pub redirect_target: Option<String>,
@@ -120,7 +121,7 @@ impl UriRecord {
             cost: candidate.cost,
             discovered: now,
             place: UriState::Done,
-            standing: LastOutcome::Open,
+            last_outcome: LastOutcome::Open,
             status: 0,
             attempts: 0,
             deferrals: 0,
@@ -260,15 +261,15 @@ pub struct LinkAttribute {
 /// Swings of a wait evaluator's answers: each is far from the one before, in the opposite direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Oscillation {
-    /// Direction of the last swing.
-    pub last: Swing,
+    /// Direction of the last large change.
+    pub last: WaitDirection,
     /// Swings in a row, the last one included.
     pub in_a_row: u32,
 }
 
-/// Direction of a swing.
+/// Direction in which a wait changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Swing {
+pub enum WaitDirection {
     /// To a longer wait.
     Up,
     /// To a shorter wait.

@@ -53,7 +53,7 @@ impl Change<'_> {
     /// Makes a queue wait until then, and gives it its place in the queue order.
     pub(crate) fn wait_until(&mut self, queue: &str, until: Millis) -> Result<(), FrontierError> {
         let config = self.config;
-        self.queue(queue)?.rest_all(until, config);
+        self.queue(queue)?.delay_slots(until, config);
         self.line_up_again(queue)
     }
 }

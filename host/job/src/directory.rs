@@ -33,8 +33,8 @@ pub use copy::copy_job;
 pub use error::JobError;
 pub use lock::{JobLock, hold, holder, is_held};
 pub use restored::{
-    FOLDERS as RESTORED_FOLDERS, begin_restoring, discard_restoring, make_restored, put_in_place,
-    settle, settle_unheld,
+    FOLDERS as RESTORED_FOLDERS, begin_restoring, complete_restore, complete_restore_unheld,
+    discard_restoring, make_restored, put_in_place,
 };
 pub use seeds::{
     ADDED_SEEDS, REDIRECTED_SEEDS, REMOVED_SEEDS, add_seeds, added_seeds, redirected_seeds,
@@ -148,7 +148,7 @@ impl Job {
             clear_halfway(directory)?;
         }
         let description = if resumed {
-            settle(directory)?;
+            complete_restore(directory)?;
             let description = describe(directory)?;
             must_have_state(directory)?;
             description
@@ -343,8 +343,9 @@ pub fn is_job(directory: &Path) -> bool {
 
 /// Refuses to start a job from nothing that has crawled before: a disk may be missing.
 fn must_have_state(directory: &Path) -> Result<(), JobError> {
-    let course = ProcessRecord::read(directory).ok().flatten();
-    let has_crawled = course.is_some_and(|course| course.statistics.discovered > 0);
+    let process_record = ProcessRecord::read(directory).ok().flatten();
+    let has_crawled =
+        process_record.is_some_and(|process_record| process_record.statistics.discovered > 0);
     let state = directory.join("state");
     let is_gone = || fs::read_dir(&state).map_or(true, |mut entries| entries.next().is_none());
     match has_crawled && is_gone() {

@@ -91,7 +91,7 @@ pub fn read(job: &Path) -> io::Result<Vec<Change>> {
 /// Returns the number of the next change.
 pub fn next_number(job: &Path) -> io::Result<u64> {
     // A change that was listed late has a smaller number than those before it.
-    let told = read(job)?.iter().map(|change| change.number).max();
+    let recorded = read(job)?.iter().map(|change| change.number).max();
     // A change that a killed process wrote but did not list counts, too.
     let live = overrides::read(job)?;
     let mut kept = live.iter().map(|one| one.id).max().unwrap_or(0);
@@ -104,7 +104,7 @@ pub fn next_number(job: &Path) -> io::Result<u64> {
             kept = kept.max(number.unwrap_or(0));
         }
     }
-    Ok(told.unwrap_or(0).max(kept) + 1)
+    Ok(recorded.unwrap_or(0).max(kept) + 1)
 }
 
 /// Adds a change. It is on disk when this returns.

@@ -491,9 +491,9 @@ once                1   12 µs  34.5 ms    2.0 s  1.5 MiB  -                    
         html.report.version = "2.0.0".to_owned();
         html.report.outputs = BTreeMap::from([("links".to_owned(), 1), ("pass".to_owned(), 1)]);
         let all = reports(&second.with([html, seen("new", 4, "{}")]));
-        let told: Vec<_> = all.iter().map(|row| (row.title(), row.calls)).collect();
+        let rows: Vec<_> = all.iter().map(|row| (row.title(), row.calls)).collect();
         let expected = [("gone (1a2b3c4d)", 5), ("html", 4), ("new", 4)];
-        assert_eq!(told, expected.map(|(name, calls)| (name.to_owned(), calls)));
+        assert_eq!(rows, expected.map(|(name, calls)| (name.to_owned(), calls)));
         let html = &all[1];
         assert_eq!(html.version, "2.0.0");
         assert_eq!((html.faults_all(), html.trips), (2, 1));

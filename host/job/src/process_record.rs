@@ -83,7 +83,7 @@ impl ProcessRecord {
         let at = Timestamp::now();
         // An unreadable file does not prevent the crawl.
         let before = ProcessRecord::read(job).ok().flatten();
-        let course = ProcessRecord {
+        let process_record = ProcessRecord {
             first_began: before.as_ref().map_or(at, |before| before.first_began),
             began: at,
             pid: std::process::id(),
@@ -92,8 +92,8 @@ impl ProcessRecord {
             undone: before.map_or(Duration::ZERO, |before| before.undone),
             ended: None,
         };
-        course.write(job)?;
-        Ok(course)
+        process_record.write(job)?;
+        Ok(process_record)
     }
 
     /// Updates the file while the process runs.
@@ -123,7 +123,7 @@ impl ProcessRecord {
     ) -> io::Result<()> {
         let at = Timestamp::now();
         // An unreadable file does not prevent the reset.
-        let Some(course) = ProcessRecord::read(job).ok().flatten() else {
+        let Some(process_record) = ProcessRecord::read(job).ok().flatten() else {
             return Ok(());
         };
         let ended = Some(ProcessEnd {
@@ -131,15 +131,15 @@ impl ProcessRecord {
             how: ProcessEndKind::Stopped,
             why,
         });
-        let (ran, then) = (course.statistics.run_time, statistics.run_time);
-        let course = ProcessRecord {
+        let (ran, then) = (process_record.statistics.run_time, statistics.run_time);
+        let process_record = ProcessRecord {
             at,
             statistics,
-            undone: course.undone + ran.saturating_sub(then),
+            undone: process_record.undone + ran.saturating_sub(then),
             ended,
-            ..course
+            ..process_record
         };
-        course.write(beside)
+        process_record.write(beside)
     }
 
     fn write(&self, job: &Path) -> io::Result<()> {

@@ -40,8 +40,8 @@ pub fn stays_inside(folder: &Path, path: &Path) -> io::Result<()> {
     let real = match path.canonicalize() {
         Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(problem) => {
-            let said = format!("cannot follow {}: {problem}", path.display());
-            return Err(io::Error::new(problem.kind(), said));
+            let message = format!("cannot follow {}: {problem}", path.display());
+            return Err(io::Error::new(problem.kind(), message));
         }
         Ok(real) => real,
     };

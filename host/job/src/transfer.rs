@@ -77,7 +77,7 @@ pub struct ImportedRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finish {
     /// The frontier's term for it; never [`LastOutcome::Open`].
-    pub standing: LastOutcome,
+    pub last_outcome: LastOutcome,
     /// HTTP status, or a code of the glossary.
     pub status: Option<i32>,
     /// Time of the finish.
@@ -106,10 +106,10 @@ impl ImportedRecord {
 }
 
 impl Finish {
-    /// Returns a finish about which only the standing is known.
-    fn of(standing: LastOutcome) -> Finish {
+    /// Returns a finish about which only the outcome is known.
+    fn of(last_outcome: LastOutcome) -> Finish {
         Finish {
-            standing,
+            last_outcome,
             status: None,
             at: None,
             media_type: String::new(),

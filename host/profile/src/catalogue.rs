@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use serde_json::{Map, Value};
 
 use crate::diagnostic::{Diagnostic, Level};
-use crate::document::{Document, Spot, child, dotted};
+use crate::document::{Document, KeyOrValue, child, dotted};
 use crate::explain::{Origin, leaves, origin};
 use crate::file::ProfileFile;
 use crate::profile::Profile;
@@ -117,7 +117,7 @@ pub struct SettingInText {
 }
 
 /// All settings in a text, in the order of their names, and an empty list of overrides. Parts that are not TOML are left out.
-pub fn said(text: &str) -> Vec<SettingInText> {
+pub fn settings_in_text(text: &str) -> Vec<SettingInText> {
     let (document, _) = Document::parse("", text);
     let mut found = Vec::new();
     leaves(&document.value, "", &mut |at, value| {
@@ -153,7 +153,7 @@ pub fn fault_in(
     let (document, _) = Document::parse(file, text);
     Diagnostic {
         suggestion,
-        ..document.fault(pointer, Spot::Key, Level::Error, problem)
+        ..document.fault(pointer, KeyOrValue::Key, Level::Error, problem)
     }
 }
 
@@ -250,9 +250,9 @@ fn description(pointer: &str) -> String {
             None => return String::new(),
         }
     }
-    let said = |node: &Value| Some(node.get("description")?.as_str()?.to_owned());
-    said(node)
-        .or_else(|| said(resolved(schema, node)))
+    let description = |node: &Value| Some(node.get("description")?.as_str()?.to_owned());
+    description(node)
+        .or_else(|| description(resolved(schema, node)))
         .unwrap_or_default()
         .replace('\n', " ")
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::byte_size::{ByteSize, SizeWritten};
 use crate::count::CountWritten;
 use crate::diagnostic::{Diagnostics, FAULTS_MAX, Level};
-use crate::document::{Document, Spot, child};
+use crate::document::{Document, KeyOrValue, child};
 use crate::duration::{DurationWritten, parse_duration};
 
 /// Collects the errors of one document. A value that already has an error is not reported twice.
@@ -48,7 +48,7 @@ impl<'d> Check<'d> {
     pub(crate) fn report(
         &mut self,
         pointer: &str,
-        spot: Spot,
+        part: KeyOrValue,
         level: Level,
         problem: String,
         suggestion: Option<String>,
@@ -58,14 +58,16 @@ impl<'d> Check<'d> {
         }
         if self.reported == FAULTS_MAX {
             let problem = format!("more than {FAULTS_MAX} errors; the rest is not shown");
-            self.faults
-                .push(self.document.fault("", Spot::Key, Level::Error, problem));
+            self.faults.push(
+                self.document
+                    .fault("", KeyOrValue::Key, Level::Error, problem),
+            );
         }
         self.reported += 1;
         if self.reported > FAULTS_MAX {
             return;
         }
-        let mut fault = self.document.fault(pointer, spot, level, problem);
+        let mut fault = self.document.fault(pointer, part, level, problem);
         fault.suggestion = suggestion;
         self.faults.push(fault);
     }
@@ -88,8 +90,13 @@ impl<'d> Part<'_, 'd> {
     pub(crate) fn refuse(&mut self, key: &str, problem: String, suggestion: &str) {
         let pointer = self.pointer(key);
         let suggestion = (!suggestion.is_empty()).then(|| suggestion.to_owned());
-        self.check
-            .report(&pointer, Spot::Value, Level::Error, problem, suggestion);
+        self.check.report(
+            &pointer,
+            KeyOrValue::Value,
+            Level::Error,
+            problem,
+            suggestion,
+        );
     }
 
     /// Reports a note about an accepted value.
@@ -97,7 +104,7 @@ impl<'d> Part<'_, 'd> {
         let pointer = self.pointer(key);
         let suggestion = (!suggestion.is_empty()).then(|| suggestion.to_owned());
         self.check
-            .report(&pointer, Spot::Key, level, problem, suggestion);
+            .report(&pointer, KeyOrValue::Key, level, problem, suggestion);
     }
 
     /// Reports that the key itself is invalid.
@@ -108,14 +115,19 @@ impl<'d> Part<'_, 'd> {
     /// Reports that the table as a whole is invalid.
     pub(crate) fn refuse_whole(&mut self, problem: String, suggestion: &str) {
         let suggestion = Some(suggestion.to_owned());
-        self.check
-            .report(&self.pointer, Spot::Key, Level::Error, problem, suggestion);
+        self.check.report(
+            &self.pointer,
+            KeyOrValue::Key,
+            Level::Error,
+            problem,
+            suggestion,
+        );
     }
 
     /// Reports a note about the table as a whole.
     pub(crate) fn note_whole(&mut self, level: Level, problem: String) {
         self.check
-            .report(&self.pointer, Spot::Key, level, problem, None);
+            .report(&self.pointer, KeyOrValue::Key, level, problem, None);
     }
 
     /// Reports a problem of this level about the value of `key`.
@@ -123,7 +135,7 @@ impl<'d> Part<'_, 'd> {
         let pointer = self.pointer(key);
         self.check.report(
             &pointer,
-            Spot::Value,
+            KeyOrValue::Value,
             level,
             problem,
             Some(suggestion.to_owned()),

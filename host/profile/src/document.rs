@@ -49,9 +49,9 @@ struct Spans {
     value: Range<usize>,
 }
 
-/// The part of a setting that an error is about.
+/// The part of a setting that an error is about: its key or its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Spot {
+pub(crate) enum KeyOrValue {
     /// The key: the setting is not allowed here, or lacks something.
     Key,
     /// The value.
@@ -93,7 +93,7 @@ impl Document {
 
     fn unparsed(file: &str, text: &str, problem: String) -> (Self, Diagnostics) {
         let document = Self::empty(file, text);
-        let fault = document.fault("", Spot::Key, Level::Error, problem);
+        let fault = document.fault("", KeyOrValue::Key, Level::Error, problem);
         (document, fault.into())
     }
 
@@ -170,11 +170,11 @@ impl Document {
     pub(crate) fn fault(
         &self,
         pointer: &str,
-        spot: Spot,
+        part: KeyOrValue,
         level: Level,
         problem: String,
     ) -> Diagnostic {
-        let (source, span) = self.span(pointer, spot);
+        let (source, span) = self.span(pointer, part);
         let own = (&self.file, &self.text);
         let (file, text) = source
             .and_then(|source| self.sources.get(source))
@@ -196,7 +196,7 @@ impl Document {
 
     /// Returns `true` if a change of a job has the value at this pointer, or its nearest existing parent.
     pub(crate) fn is_in_change(&self, pointer: &str) -> bool {
-        let (source, _) = self.span(pointer, Spot::Key);
+        let (source, _) = self.span(pointer, KeyOrValue::Key);
         let both = source.zip(self.changes);
         both.is_some_and(|(source, first)| source >= first)
     }
@@ -222,17 +222,17 @@ impl Document {
     }
 
     /// The source, `None` for the profile itself, and the place in it.
-    fn span(&self, pointer: &str, spot: Spot) -> (Option<usize>, Range<usize>) {
+    fn span(&self, pointer: &str, part: KeyOrValue) -> (Option<usize>, Range<usize>) {
         if let Some(spans) = self.places.get(pointer) {
-            let span = match (spot, &spans.key) {
-                (Spot::Key, Some(key)) => key.clone(),
+            let span = match (part, &spans.key) {
+                (KeyOrValue::Key, Some(key)) => key.clone(),
                 _ => spans.value.clone(),
             };
             return (Some(spans.source), span);
         }
         // An error about a missing value is placed at its parent.
         match pointer.rfind('/') {
-            Some(end) => self.span(&pointer[..end], Spot::Key),
+            Some(end) => self.span(&pointer[..end], KeyOrValue::Key),
             None => (None, 0..0),
         }
     }
@@ -283,7 +283,7 @@ impl Document {
         let nested = matches!(value.get_ref(), DeValue::Array(_) | DeValue::Table(_));
         if nested && pointer.bytes().filter(|byte| *byte == b'/').count() > DEPTH_MAX {
             let problem = format!("nested more than {DEPTH_MAX} deep");
-            faults.push(self.fault(pointer, Spot::Value, Level::Error, problem));
+            faults.push(self.fault(pointer, KeyOrValue::Value, Level::Error, problem));
             return Value::Null;
         }
         match value.get_ref() {
@@ -295,7 +295,7 @@ impl Document {
                     return Value::from(number);
                 }
                 let problem = format!("number out of range: {number}");
-                faults.push(self.fault(pointer, Spot::Value, Level::Error, problem));
+                faults.push(self.fault(pointer, KeyOrValue::Value, Level::Error, problem));
                 Value::from(0)
             }
             DeValue::Float(number) => match number.as_str().parse::<f64>() {
@@ -306,7 +306,7 @@ impl Document {
                 Ok(float) if float.is_finite() => Value::from(float),
                 _ => {
                     let problem = format!("not a finite number: {number}");
-                    faults.push(self.fault(pointer, Spot::Value, Level::Error, problem));
+                    faults.push(self.fault(pointer, KeyOrValue::Value, Level::Error, problem));
                     Value::from(0)
                 }
             },

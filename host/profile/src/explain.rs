@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::catalogue::is_expert;
 use crate::diagnostic::Level;
-use crate::document::{Document, Spot, child, dotted};
+use crate::document::{Document, KeyOrValue, child, dotted};
 use crate::effective::UriContext;
 use crate::overrides::pointer_in;
 use crate::profile::Profile;
@@ -107,7 +107,7 @@ pub(crate) fn origin(document: &Document, pointer: &str, overrides: &[u32]) -> O
     if !document.has(&pointer) {
         return Origin::Default;
     }
-    let fault = document.fault(&pointer, Spot::Key, Level::Info, String::new());
+    let fault = document.fault(&pointer, KeyOrValue::Key, Level::Info, String::new());
     Origin::Written {
         line: fault.place.map_or(1, |place| place.line),
         file: fault.file,

@@ -74,7 +74,7 @@ type Instance = (String, Map<String, Value>);
 /// Settings of a sheet for the prefixes with which it is associated.
 struct SheetOverride {
     prefixes: Vec<String>,
-    said: BTreeMap<String, Value>,
+    settings: BTreeMap<String, Value>,
     /// Name of the sheet, and its line.
     sheet: (String, usize),
 }
@@ -139,7 +139,7 @@ impl Import {
             .iter()
             .filter(|name| self.settings.contains_key(**name));
         let mut named: Vec<String> = settings.map(|name| (*name).to_owned()).collect();
-        let overridden = self.overrides.iter().flat_map(|one| one.said.keys());
+        let overridden = self.overrides.iter().flat_map(|one| one.settings.keys());
         named.extend(
             overridden
                 .filter(|name| FILES.contains(&name.as_str()))

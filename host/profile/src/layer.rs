@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::builtin_profiles;
 use crate::check::{nearest, quote};
 use crate::diagnostic::{Diagnostic, Diagnostics, Level};
-use crate::document::{Document, Spot, child};
+use crate::document::{Document, KeyOrValue, child};
 use crate::stack_edit;
 
 /// Most layers, and deepest chain of profiles that extend each other.
@@ -136,7 +136,7 @@ impl Followed {
         };
         for (pointer, name) in named {
             let mut refuse = |problem: String, suggestion: Option<String>| {
-                let mut fault = document.fault(&pointer, Spot::Value, Level::Error, problem);
+                let mut fault = document.fault(&pointer, KeyOrValue::Value, Level::Error, problem);
                 fault.suggestion = suggestion;
                 self.faults.push(fault);
             };
@@ -236,27 +236,28 @@ struct Merging<'m> {
 }
 
 impl Merging<'_> {
-    fn table(&mut self, value: &mut Value, said: &Value, at: &str) {
+    fn table(&mut self, value: &mut Value, upper_value: &Value, at: &str) {
         if !value.is_object() {
             *value = Value::Object(Map::new());
         }
-        let (Value::Object(table), Value::Object(said)) = (value, said) else {
+        let (Value::Object(table), Value::Object(upper_value)) = (value, upper_value) else {
             return;
         };
-        for (key, said) in said {
+        for (key, upper_value) in upper_value {
             let pointer = child(at, key);
             let known = table.entry(key.clone()).or_insert(Value::Null);
-            match (at, key.as_str(), said) {
+            match (at, key.as_str(), upper_value) {
                 ("", "override", Value::Array(more)) => self.overrides(known, more),
-                ("/stacks", _, Value::Object(_)) => self.edit(known, said, key, &pointer),
+                ("/stacks", _, Value::Object(_)) => self.edit(known, upper_value, key, &pointer),
                 (_, _, Value::Object(_)) if known.is_object() || known.is_null() => {
                     self.lower.copy_place(self.upper, &pointer, &pointer);
-                    self.table(known, said, &pointer);
+                    self.table(known, upper_value, &pointer);
                 }
                 _ => {
                     self.lower.forget_places(&pointer, known);
-                    self.lower.copy_places(self.upper, &pointer, &pointer, said);
-                    *known = said.clone();
+                    self.lower
+                        .copy_places(self.upper, &pointer, &pointer, upper_value);
+                    *known = upper_value.clone();
                 }
             }
         }
@@ -278,17 +279,19 @@ impl Merging<'_> {
     }
 
     /// Turns an edit of a stack into the stack. An invalid edit stays, so that the check of the shape reports it.
-    fn edit(&mut self, known: &mut Value, said: &Value, stage: &str, pointer: &str) {
+    fn edit(&mut self, known: &mut Value, upper_value: &Value, stage: &str, pointer: &str) {
         let before = match known {
             Value::Array(_) => known.clone(),
             _ => stack_edit::default_stack(stage),
         };
-        match stack_edit::edited(&before, said) {
+        match stack_edit::edited(&before, upper_value) {
             Ok(stack) => {
-                for (name, within) in stack_edit::missing_anchors(&before, said) {
+                for (name, within) in stack_edit::missing_anchors(&before, upper_value) {
                     let at = format!("{pointer}/{within}");
                     let problem = format!("{} is not in {stage}", quote(&name));
-                    let fault = self.upper.fault(&at, Spot::Key, Level::Error, problem);
+                    let fault = self
+                        .upper
+                        .fault(&at, KeyOrValue::Key, Level::Error, problem);
                     self.faults.push(fault);
                 }
                 self.lower.forget_places(pointer, known);
@@ -297,8 +300,9 @@ impl Merging<'_> {
             }
             Err(_) => {
                 self.lower.forget_places(pointer, known);
-                self.lower.copy_places(self.upper, pointer, pointer, said);
-                *known = said.clone();
+                self.lower
+                    .copy_places(self.upper, pointer, pointer, upper_value);
+                *known = upper_value.clone();
             }
         }
     }

@@ -88,7 +88,7 @@ pub use archive_store::{ArchiveStore, ArchiveStoreFile, StoreBucket, StoreKeys, 
 pub use browser::{Browser, BrowserFile, Render};
 pub use byte_size::{ByteSize, SizeProblem, SizeWritten};
 pub use canonicalization::{CanonicalizationFile, RegexRuleFile, RuleFile, RuleName};
-pub use catalogue::{SettingEntry, SettingInText, assignment, fault_in, said};
+pub use catalogue::{SettingEntry, SettingInText, assignment, fault_in, settings_in_text};
 pub use check::nearest;
 pub use checkpoint::{CheckpointFile, PeriodicCheckpoints};
 pub use component::{ComponentProblem, ComponentReference, Image};

@@ -348,8 +348,8 @@ impl MatchFile {
         // Texts and numbers always have a JSON form.
         match serde_json::to_value(self).unwrap_or_default() {
             Value::Object(mut keys) => {
-                keys.retain(|_, said| {
-                    !said.is_null() && said.as_array().is_none_or(|list| !list.is_empty())
+                keys.retain(|_, value| {
+                    !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty())
                 });
                 keys
             }

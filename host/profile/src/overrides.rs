@@ -18,7 +18,7 @@ use crate::canonicalization::CanonicalizationFile;
 use crate::check::{Check, Part, quote};
 use crate::cookies::CookiesFile;
 use crate::diagnostic::{Diagnostics, Level};
-use crate::document::{Document, Spot, child, dotted};
+use crate::document::{Document, KeyOrValue, child, dotted};
 use crate::effective::{EffectiveSettings, Overridable, reconciled_queue};
 use crate::fetch::FetchFile;
 use crate::frontier::QueueKey;
@@ -101,7 +101,7 @@ struct Override {
 }
 
 /// The parts of the profile that the check of overrides needs.
-pub(crate) struct Surroundings<'s> {
+pub(crate) struct OverrideContext<'s> {
     pub(crate) queue_key: QueueKey,
     pub(crate) base: &'s Overridable,
     pub(crate) plugins: &'s BTreeMap<String, PluginFile>,
@@ -284,7 +284,7 @@ pub(crate) fn take_out_what_is_fixed(document: &Document, value: &mut Value) -> 
         let mut refuse = |pointer: &str| {
             let at = format!("{AT}/{number}{pointer}");
             let (problem, suggestion) = why_fixed(pointer);
-            let mut fault = document.fault(&at, Spot::Key, Level::Error, problem);
+            let mut fault = document.fault(&at, KeyOrValue::Key, Level::Error, problem);
             fault.suggestion = Some(suggestion);
             faults.push(fault);
         };
@@ -347,11 +347,11 @@ fn why_fixed(pointer: &str) -> (String, String) {
 pub(crate) fn check(
     written: &[OverrideFile],
     check: &mut Check<'_>,
-    mut around: Surroundings<'_>,
+    mut context: OverrideContext<'_>,
 ) -> Overrides {
     if written.len() > OVERRIDES_MAX {
         let problem = format!("more than {OVERRIDES_MAX} overrides: {}", written.len());
-        check.report(AT, Spot::Key, Level::Error, problem, None);
+        check.report(AT, KeyOrValue::Key, Level::Error, problem, None);
     }
     let edits: Vec<StacksOverrideFile> = written
         .iter()
@@ -359,7 +359,7 @@ pub(crate) fn check(
         .map(|file| file.table("stacks"))
         .collect();
     let added = edits.iter().flat_map(StacksOverrideFile::additions);
-    let earliest = plugin_settings::earliest(&around.base.stacks, added, around.plugins);
+    let earliest = plugin_settings::earliest(&context.base.stacks, added, context.plugins);
     let mut named = Vec::new();
     let mut of_plugins = Vec::new();
     let list: Vec<Override> = (0..)
@@ -367,17 +367,17 @@ pub(crate) fn check(
         .map(|(number, file)| {
             let tables = file.plugins().into_keys();
             of_plugins.extend(tables.map(|name| (number, name)));
-            file.check(number as usize, check, &mut around, &earliest, &mut named)
+            file.check(number as usize, check, &mut context, &earliest, &mut named)
         })
         .collect();
-    stack_edit::check_anchors(&edits, &around.base.stacks, check);
+    stack_edit::check_anchors(&edits, &context.base.stacks, check);
     queues_of_their_own(&list, check);
     let mut index = |says: fn(&Override) -> bool| {
         let those = (0..).zip(&list).filter(|(_, one)| says(one));
         MatchIndex::new(those.map(|(number, one)| (number, &one.conditions))).unwrap_or_else(|| {
             let problem = "the patterns of the overrides are too large together".to_owned();
             let suggestion = "match host, domain or surt beside regex".to_owned();
-            check.report(AT, Spot::Key, Level::Error, problem, Some(suggestion));
+            check.report(AT, KeyOrValue::Key, Level::Error, problem, Some(suggestion));
             MatchIndex::default()
         })
     };
@@ -394,9 +394,9 @@ pub(crate) fn check(
         named,
         of_plugins,
         // A tree of texts and numbers always has a JSON form.
-        base: serde_json::to_value(around.base).unwrap_or_default(),
-        folder: around.folder.to_owned(),
-        files: around.files,
+        base: serde_json::to_value(context.base).unwrap_or_default(),
+        folder: context.folder.to_owned(),
+        files: context.files,
         resolved: Mutex::default(),
     }
 }
@@ -410,13 +410,13 @@ fn queues_of_their_own(list: &[Override], check: &mut Check<'_>) {
     });
     for (number, one, name) in forced.take(FORCED_LOOKED_AT) {
         let of_it = list.iter().filter(|of| of.conditions.queue.contains(name));
-        let said: BTreeSet<String> = of_it.flat_map(Override::queue_settings).collect();
+        let set_by_it: BTreeSet<String> = of_it.flat_map(Override::queue_settings).collect();
         let elsewhere = list.iter().filter(|of| {
             let (by, forced) = (&of.conditions, &one.conditions);
             by.queue.is_empty() && by.names_places() && by.may_meet(forced)
         });
         let lost: BTreeSet<String> = elsewhere.flat_map(Override::queue_settings).collect();
-        let lost: Vec<String> = lost.difference(&said).cloned().collect();
+        let lost: Vec<String> = lost.difference(&set_by_it).cloned().collect();
         if lost.is_empty() {
             continue;
         }
@@ -427,7 +427,13 @@ fn queues_of_their_own(list: &[Override], check: &mut Check<'_>) {
         );
         let suggestion = format!("set it for match.queue = [{}], too", quote(name));
         let at = pointer_in(number, "/queue/name");
-        check.report(&at, Spot::Value, Level::Info, problem, Some(suggestion));
+        check.report(
+            &at,
+            KeyOrValue::Value,
+            Level::Info,
+            problem,
+            Some(suggestion),
+        );
     }
 }
 
@@ -435,8 +441,8 @@ impl Override {
     /// Its settings of queues in dotted form: `politeness.min-delay`.
     fn queue_settings(&self) -> impl Iterator<Item = String> {
         let tables = self.of_queues.as_object().into_iter().flatten();
-        tables.flat_map(|(table, said)| {
-            let keys = said.as_object().into_iter().flat_map(Map::keys);
+        tables.flat_map(|(table, override_value)| {
+            let keys = override_value.as_object().into_iter().flat_map(Map::keys);
             keys.map(move |key| format!("{table}.{key}"))
         })
     }
@@ -447,25 +453,25 @@ impl OverrideFile {
         &self,
         number: usize,
         check: &mut Check<'_>,
-        around: &mut Surroundings<'_>,
+        context: &mut OverrideContext<'_>,
         earliest: &HashMap<&str, Needed>,
         named: &mut Vec<(String, String)>,
     ) -> Override {
         let key = number.to_string();
         let matching: MatchFile = self.table("match");
         let conditions = matching.check(check.part("override").part(&key).part("match"));
-        self.check_stages(number, &conditions, around.queue_key, earliest, check);
+        self.check_stages(number, &conditions, context.queue_key, earliest, check);
         let mut whole = check.part("override");
         let mut part = whole.part(&key);
         if self.says.keys().all(|key| key == "match") {
             part.note_whole(Level::Info, "the override has no settings".to_owned());
         }
-        self.check_values(&mut part, around);
+        self.check_values(&mut part, context);
         let stacks: StacksOverrideFile = self.table("stacks");
-        named.extend(stacks.check(part.part("stacks"), around));
+        named.extend(stacks.check(part.part("stacks"), context));
         let mut tables = part.part("plugins");
         for name in self.plugins().keys() {
-            check_plugin(&mut tables, name, name, around);
+            check_plugin(&mut tables, name, name, context);
         }
         let queue: QueueFile = self.table("queue");
         queue.check_name(part.part("queue"));
@@ -473,7 +479,7 @@ impl OverrideFile {
             let file: CanonicalizationFile = self.table("canonicalization");
             file.check(part.part("canonicalization"))
         });
-        self.check_relations(number, check, around);
+        self.check_relations(number, check, context);
         let (mut of_uris, mut of_queues) = (Map::new(), Map::new());
         for (pointer, value) in self.leaves() {
             let into = if needed(&pointer) == Needed::Queue {
@@ -570,7 +576,7 @@ impl OverrideFile {
             };
             check.report(
                 &at,
-                Spot::Key,
+                KeyOrValue::Key,
                 Level::Error,
                 problem,
                 Some(suggestion.to_owned()),
@@ -579,13 +585,13 @@ impl OverrideFile {
     }
 
     /// Checks units and single values.
-    fn check_values(&self, part: &mut Part<'_, '_>, around: &mut Surroundings<'_>) {
+    fn check_values(&self, part: &mut Part<'_, '_>, context: &mut OverrideContext<'_>) {
         self.table::<PolitenessFile>("politeness")
             .check(part.part("politeness"));
         self.table::<RobotsFile>("robots")
             .check(part.part("robots"));
         self.table::<FetchFile>("fetch")
-            .check(part.part("fetch"), around.folder);
+            .check(part.part("fetch"), context.folder);
         self.table::<RetryFile>("retry").check(part.part("retry"));
         self.table::<RevisitFile>("revisit")
             .check(part.part("revisit"));
@@ -593,25 +599,30 @@ impl OverrideFile {
         self.table::<QuotasFile>("quotas")
             .check_queue(part.part("quotas"));
         self.table::<UriFile>("uri")
-            .check(part.part("uri"), around.folder, &mut around.files);
+            .check(part.part("uri"), context.folder, &mut context.files);
     }
 
     /// Checks the relations between its settings and those of the profile.
-    fn check_relations(&self, number: usize, check: &mut Check<'_>, around: &mut Surroundings<'_>) {
+    fn check_relations(
+        &self,
+        number: usize,
+        check: &mut Check<'_>,
+        context: &mut OverrideContext<'_>,
+    ) {
         let related = ["politeness", "robots", "fetch", "retry", "revisit", "uri"];
         if !related.iter().any(|table| self.says.contains_key(*table)) {
             return;
         }
-        let Ok(mut value) = serde_json::to_value(around.base) else {
+        let Ok(mut value) = serde_json::to_value(context.base) else {
             return;
         };
-        for (pointer, said) in self
+        for (pointer, override_value) in self
             .leaves()
             .into_iter()
             .filter(|(pointer, _)| !pointer.starts_with("/stacks"))
         {
             if let Some(table) = value.as_object_mut() {
-                insert(table, &pointer, said);
+                insert(table, &pointer, override_value);
             }
         }
         let Ok(written) = Overridable::deserialize(value) else {
@@ -621,8 +632,8 @@ impl OverrideFile {
         let (settings, _) = written.check(
             &mut silent,
             crate::stacks::StackSettings::default(),
-            around.folder,
-            &mut around.files,
+            context.folder,
+            &mut context.files,
         );
         let at = pointer_in(u32::try_from(number).unwrap_or(u32::MAX), "");
         relations::of_settings(&settings, &at, check);
@@ -656,11 +667,13 @@ pub(crate) fn merge(value: &mut Value, says: &Value) {
     let (Value::Object(table), Value::Object(says)) = (value, says) else {
         return;
     };
-    for (key, said) in says {
+    for (key, override_value) in says {
         match table.get_mut(key) {
-            Some(inner @ Value::Object(_)) if said.is_object() => merge(inner, said),
+            Some(inner @ Value::Object(_)) if override_value.is_object() => {
+                merge(inner, override_value)
+            }
             _ => {
-                table.insert(key.clone(), said.clone());
+                table.insert(key.clone(), override_value.clone());
             }
         }
     }
@@ -671,12 +684,14 @@ fn merge_profile(value: &mut Value, says: &Value) {
     let (Value::Object(table), Value::Object(says)) = (value, says) else {
         return;
     };
-    for (key, said) in says {
+    for (key, override_value) in says {
         match table.get_mut(key) {
-            Some(stacks) if key == "stacks" => stack_edit::merge(stacks, said),
-            Some(inner @ Value::Object(_)) if said.is_object() => merge(inner, said),
+            Some(stacks) if key == "stacks" => stack_edit::merge(stacks, override_value),
+            Some(inner @ Value::Object(_)) if override_value.is_object() => {
+                merge(inner, override_value)
+            }
             _ => {
-                table.insert(key.clone(), said.clone());
+                table.insert(key.clone(), override_value.clone());
             }
         }
     }
@@ -754,16 +769,16 @@ pub(crate) fn check_plugin(
     part: &mut Part<'_, '_>,
     key: &str,
     name: &str,
-    around: &mut Surroundings<'_>,
+    context: &mut OverrideContext<'_>,
 ) {
-    if around.instances.contains_key(name) {
+    if context.instances.contains_key(name) {
         return;
     }
-    if around.builtins.iter().any(|builtin| builtin == name) {
-        around
+    if context.builtins.iter().any(|builtin| builtin == name) {
+        context
             .instances
-            .insert(name.to_owned(), Instance::implied(name, around.implied));
+            .insert(name.to_owned(), Instance::implied(name, context.implied));
         return;
     }
-    refuse_unknown(part, key, name, around.instances, around.builtins);
+    refuse_unknown(part, key, name, context.instances, context.builtins);
 }

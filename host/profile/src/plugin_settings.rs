@@ -17,7 +17,7 @@ use crate::stacks::{StacksFile, Stage};
 /// Settings of plugins in matching overrides.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct PluginSettings {
-    said: BTreeMap<String, Value>,
+    by_instance: BTreeMap<String, Value>,
 }
 
 /// Settings of a plugin in one override.
@@ -31,30 +31,30 @@ impl PluginSettings {
     /// Makes the settings from the `plugins` table of an override: `{"NAME": {"settings": {…}}}`.
     pub(crate) fn of(plugins: Option<&Value>) -> Self {
         let tables = plugins.and_then(Value::as_object).into_iter().flatten();
-        let said = tables.filter_map(|(name, table)| {
+        let by_instance = tables.filter_map(|(name, table)| {
             let settings = table.get("settings")?;
             Some((name.clone(), settings.clone()))
         });
         Self {
-            said: said.collect(),
+            by_instance: by_instance.collect(),
         }
     }
 
     /// Returns `true` if there are no settings of any plugin.
     pub fn is_empty(&self) -> bool {
-        self.said.is_empty()
+        self.by_instance.is_empty()
     }
 
     /// Names of the plugins with settings.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.said.keys().map(String::as_str)
+        self.by_instance.keys().map(String::as_str)
     }
 
     /// A plugin's settings with these applied: key by key, lists whole. `None` if there are none for the plugin.
     pub fn over(&self, instance: &str, settings: &Value) -> Option<Value> {
-        let said = self.said.get(instance)?;
+        let by_instance = self.by_instance.get(instance)?;
         let mut settings = settings.clone();
-        merge(&mut settings, said);
+        merge(&mut settings, by_instance);
         Some(settings)
     }
 }

@@ -22,7 +22,7 @@ use crate::checkpoint::PeriodicCheckpoints;
 use crate::credentials::{Credential, Login};
 use crate::diagnostic::{Diagnostics, Level};
 use crate::dns::Dns;
-use crate::document::{Document, Spot};
+use crate::document::{Document, KeyOrValue};
 use crate::effective::{EffectiveSettings, UriContext};
 use crate::file::ProfileFile;
 use crate::frontier::FrontierSettings;
@@ -175,9 +175,9 @@ impl Profile {
     pub fn check_seeds(&self, seeds: &[Seed]) -> Diagnostics {
         let faults = relations::of_seeds(self, seeds).map(|remark| {
             let problem = remark.problem;
-            let mut fault = self
-                .document
-                .fault(remark.pointer, Spot::Key, remark.level, problem);
+            let mut fault =
+                self.document
+                    .fault(remark.pointer, KeyOrValue::Key, remark.level, problem);
             fault.suggestion = Some(remark.suggestion.to_owned());
             fault
         });

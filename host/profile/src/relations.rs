@@ -12,7 +12,7 @@ use opilio_uri::Uri;
 
 use crate::check::{Check, quote};
 use crate::diagnostic::{Diagnostic, Level};
-use crate::document::{Document, Spot};
+use crate::document::{Document, KeyOrValue};
 use crate::duration::format_duration;
 use crate::effective::EffectiveSettings;
 use crate::fault_policy::{BreakerAction, OnFault};
@@ -91,7 +91,7 @@ fn published_checkpoints_have_a_store(profile: &Profile, check: &mut Check<'_>) 
     if profile.checkpoint.publish_every.is_some() && !has_store {
         check.report(
             key,
-            Spot::Value,
+            KeyOrValue::Value,
             Level::Error,
             "checkpoints are published in archive.store, which has no url".to_owned(),
             Some("set archive.store.url, such as \"file:///mnt/archive\"".to_owned()),
@@ -120,7 +120,7 @@ fn memory_holds_more_than_bodies(profile: &Profile, check: &mut Check<'_>) {
     let suggestion = "raise limits.memory or lower fetch.spool-memory-total".to_owned();
     check.report(
         pointer,
-        Spot::Value,
+        KeyOrValue::Value,
         Level::Error,
         problem.to_owned(),
         Some(suggestion),
@@ -178,7 +178,7 @@ pub(crate) fn of_settings(settings: &EffectiveSettings, at: &str, check: &mut Ch
     {
         check.report(
             &policy,
-            Spot::Value,
+            KeyOrValue::Value,
             Level::Error,
             "the policy is \"file\", and there is no precedence-file".to_owned(),
             Some("set uri.precedence-file = \"ranks.txt\"".to_owned()),
@@ -206,7 +206,7 @@ fn a_proxy_gets_both_or_neither(fetch: &Fetch, at: &str, check: &mut Check<'_>) 
     {
         check.report(
             &key,
-            Spot::Value,
+            KeyOrValue::Value,
             Level::Error,
             "a user name and a password for the proxy go together".to_owned(),
             Some("set both fetch.proxy-user and fetch.proxy-password, or neither".to_owned()),
@@ -232,7 +232,7 @@ fn robots_have_what_their_policy_needs(robots: &RobotsSettings, at: &str, check:
         let suggestion = Some(suggestion.to_owned());
         check.report(
             &own,
-            Spot::Value,
+            KeyOrValue::Value,
             Level::Error,
             problem.to_owned(),
             suggestion,
@@ -296,13 +296,19 @@ fn at_most(
         }
         layer if layer == document.layer(pointer) => None,
         _ => {
-            let other_place = document.fault(other, Spot::Key, Level::Error, String::new());
+            let other_place = document.fault(other, KeyOrValue::Key, Level::Error, String::new());
             let line = other_place.place.map_or(0, |place| place.line);
             let file = other_place.file;
             Some(format!("{} is set in {file}:{line}", name(other)))
         }
     };
-    check.report(pointer, Spot::Value, Level::Error, problem, suggestion);
+    check.report(
+        pointer,
+        KeyOrValue::Value,
+        Level::Error,
+        problem,
+        suggestion,
+    );
 }
 
 /// A crawl needs seeds, unless its job knows its seeds already.
@@ -342,7 +348,7 @@ fn user_agent_says_who(profile: &Profile, check: &mut Check<'_>) {
     if check.document.has("/user-agent") && !profile.user_agent.contains(url.as_str()) {
         check.report(
             "/user-agent",
-            Spot::Value,
+            KeyOrValue::Value,
             Level::Info,
             format!("servers are not told the contact URL {}", quote(url)),
             Some("write +@CONTACT-URL@ into it".to_owned()),
@@ -376,7 +382,7 @@ impl Remark<'_> {
         let suggestion = Some(self.suggestion.to_owned());
         check.report(
             self.pointer,
-            Spot::Key,
+            KeyOrValue::Key,
             self.level,
             self.problem,
             suggestion,
@@ -396,7 +402,7 @@ fn is_from_flag(seed: &Seed, given: &ProfileContext) -> bool {
 
 /// An error that an argument beside the profile causes, whatever the profile says.
 fn of_flag(flag: &str, level: Level, problem: String, document: &Document) -> Diagnostic {
-    let mut fault = document.fault("", Spot::Key, level, problem);
+    let mut fault = document.fault("", KeyOrValue::Key, level, problem);
     flag.clone_into(&mut fault.file);
     fault.place = None;
     fault
@@ -491,7 +497,7 @@ fn plugins_are_used(profile: &Profile, check: &mut Check<'_>) {
         if !is_used {
             let pointer = crate::document::child("/plugins", name);
             let problem = format!("plugin {} is in no stack and is never called", quote(name));
-            check.report(&pointer, Spot::Key, Level::Info, problem, None);
+            check.report(&pointer, KeyOrValue::Key, Level::Info, problem, None);
         }
     }
 }
@@ -510,7 +516,7 @@ fn faults_are_dealt_with(profile: &Profile, check: &mut Check<'_>) {
         let mut refuse = |key: &str, problem: &str, suggestion: &str| {
             check.report(
                 &format!("{table}/{key}"),
-                Spot::Value,
+                KeyOrValue::Value,
                 Level::Error,
                 problem.to_owned(),
                 Some(suggestion.to_owned()),
@@ -552,7 +558,7 @@ fn revisits_are_timed(profile: &Profile, check: &mut Check<'_>) {
         let problem = format!("no wait evaluator: every document is visited each {wait}");
         check.report(
             "/stacks/wait",
-            Spot::Key,
+            KeyOrValue::Key,
             Level::Info,
             problem,
             Some("\"adaptive\" is built in".to_owned()),

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::check::{nearest, quote};
 use crate::diagnostic::{Diagnostic, Diagnostics, FAULTS_MAX, Level};
-use crate::document::{Document, Spot, child, dotted, parent};
+use crate::document::{Document, KeyOrValue, child, dotted, parent};
 
 /// Keys of earlier versions, their replacements, and what to write.
 const WITHDRAWN: [(&str, &str, &str); 1] = [(
@@ -100,11 +100,13 @@ impl<'s> Shape<'s> {
         let pointer = error.instance_path().as_str().to_owned();
         let node = self.node(error);
         let found: &Value = error.instance();
-        let mut add = |pointer: &str, spot: Spot, problem: String, suggestion: Option<String>| {
-            let mut fault = document.fault(&format!("{at}{pointer}"), spot, Level::Error, problem);
-            fault.suggestion = suggestion;
-            faults.push(fault);
-        };
+        let mut add =
+            |pointer: &str, part: KeyOrValue, problem: String, suggestion: Option<String>| {
+                let mut fault =
+                    document.fault(&format!("{at}{pointer}"), part, Level::Error, problem);
+                fault.suggestion = suggestion;
+                faults.push(fault);
+            };
         match error.kind() {
             // The kind is right: the reader of units reports the error.
             _ if unit(error).is_some_and(|unit| unit.is_of_its_kind) => {}
@@ -130,7 +132,7 @@ impl<'s> Shape<'s> {
                     let name = document.written_name(&format!("{at}{pointer}"));
                     add(
                         &pointer,
-                        Spot::Key,
+                        KeyOrValue::Key,
                         format!("unknown key {}", quote(&name)),
                         Some(self.known_keys(
                             node,
@@ -158,7 +160,7 @@ impl<'s> Shape<'s> {
                 let suggestion = example.map(|example| format!("write {name}{equals}{example}"));
                 add(
                     &pointer,
-                    Spot::Key,
+                    KeyOrValue::Key,
                     format!("missing key {}", quote(&name)),
                     suggestion,
                 );
@@ -180,7 +182,7 @@ impl<'s> Shape<'s> {
                     }
                     _ => self.example(node).map(|example| format!("as in {example}")),
                 });
-                add(&pointer, Spot::Value, problem, suggestion);
+                add(&pointer, KeyOrValue::Value, problem, suggestion);
                 repairs.push(Repair::fit(pointer, self.neutral(node)));
             }
             kind => {
@@ -235,7 +237,7 @@ impl<'s> Shape<'s> {
                     Some(first) => Value::String(first.trim_matches('"').to_owned()),
                     None => self.neutral(node),
                 };
-                add(&pointer, Spot::Value, problem, suggestion);
+                add(&pointer, KeyOrValue::Value, problem, suggestion);
                 repairs.push(Repair::fit(pointer, neutral));
             }
         }
@@ -417,28 +419,28 @@ impl<'s> Shape<'s> {
         words.collect()
     }
 
-    /// Keys of `said` that the schema does not allow to be overridden, as pointers, each with the keys that it does allow. A
+    /// Keys of `written` that the schema does not allow to be overridden, as pointers, each with the keys that it does allow. A
     /// key's mark applies to everything below it.
-    pub(crate) fn fixed(&self, said: &Value) -> Vec<(String, Vec<&'s str>)> {
+    pub(crate) fn fixed(&self, written: &Value) -> Vec<(String, Vec<&'s str>)> {
         let mut fixed = Vec::new();
-        self.fixed_below(self.schema, said, "", &mut fixed);
+        self.fixed_below(self.schema, written, "", &mut fixed);
         fixed
     }
 
     fn fixed_below(
         &self,
         node: &'s Value,
-        said: &Value,
+        written: &Value,
         pointer: &str,
         fixed: &mut Vec<(String, Vec<&'s str>)>,
     ) {
         let node = self.resolve(node);
         let properties = node.get("properties").and_then(Value::as_object);
-        let (Some(properties), Some(said)) = (properties, said.as_object()) else {
+        let (Some(properties), Some(written)) = (properties, written.as_object()) else {
             return;
         };
         let is_marked = |node: &Value| node.get(OVERRIDABLE) == Some(&Value::Bool(true));
-        for (key, said) in said {
+        for (key, written) in written {
             // An unknown key is a separate error.
             let Some(node) = properties.get(key) else {
                 continue;
@@ -448,8 +450,8 @@ impl<'s> Shape<'s> {
                 continue;
             }
             let pointer = child(pointer, key);
-            if target.get("properties").is_some() && said.is_object() {
-                self.fixed_below(target, said, &pointer, fixed);
+            if target.get("properties").is_some() && written.is_object() {
+                self.fixed_below(target, written, &pointer, fixed);
                 continue;
             }
             let others = properties
@@ -755,5 +757,5 @@ pub(crate) fn broken_schema(
         "plugin {} describes its settings by a schema that cannot be used: {problem}",
         quote(name)
     );
-    document.fault(pointer, Spot::Value, Level::Error, problem)
+    document.fault(pointer, KeyOrValue::Value, Level::Error, problem)
 }

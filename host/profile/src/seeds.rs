@@ -10,7 +10,7 @@ use opilio_uri::{Uri, implied_surt_prefix, surt_prefix_from_line};
 
 use crate::check::{Part, quote};
 use crate::diagnostic::{Diagnostic, Diagnostics, Level, TextPosition};
-use crate::document::{Document, Spot};
+use crate::document::{Document, KeyOrValue};
 
 /// Most errors of one seeds file that are reported one by one. A file of a million lines may be of the wrong kind.
 const SEED_FAULTS_MAX: usize = 50;
@@ -188,7 +188,7 @@ pub(crate) fn none_given(document: &Document) -> Diagnostic {
     };
     let mut fault = document.fault(
         pointer,
-        Spot::Key,
+        KeyOrValue::Key,
         Level::Error,
         "there are no seeds".to_owned(),
     );

@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 
 use crate::check::{Check, Part, quote};
 use crate::diagnostic::Level;
-use crate::document::{Spot, child};
-use crate::overrides::{Surroundings, check_plugin, pointer_in};
+use crate::document::{KeyOrValue, child};
+use crate::overrides::{OverrideContext, check_plugin, pointer_in};
 use crate::setting_stages::is_overridable;
 use crate::stacks::{StacksFile, Stage};
 
@@ -116,14 +116,14 @@ fn place(stack: &mut Vec<String>, anchor: Option<&str>, names: &[String]) -> Opt
 }
 
 /// Applies the stacks of an override to the existing stacks.
-pub(crate) fn merge(stacks: &mut Value, said: &Value) {
+pub(crate) fn merge(stacks: &mut Value, edit: &Value) {
     let Value::Object(stacks) = stacks else {
         return;
     };
-    let Ok(said) = StacksOverrideFile::deserialize(said) else {
+    let Ok(edit) = StacksOverrideFile::deserialize(edit) else {
         return;
     };
-    for (stage, written) in &said.stages {
+    for (stage, written) in &edit.stages {
         let mut stack: Vec<String> = stacks
             .get(stage)
             .and_then(|stack| Vec::deserialize(stack).ok())
@@ -140,16 +140,16 @@ pub(crate) fn default_stack(stage: &str) -> Value {
 }
 
 /// A stack with an edit applied.
-pub(crate) fn edited(stack: &Value, said: &Value) -> Result<Value, serde_json::Error> {
+pub(crate) fn edited(stack: &Value, edit: &Value) -> Result<Value, serde_json::Error> {
     let mut stack: Vec<String> = Vec::deserialize(stack).unwrap_or_default();
-    StackEdit::deserialize(said)?.apply(&mut stack);
+    StackEdit::deserialize(edit)?.apply(&mut stack);
     Ok(Value::from(stack))
 }
 
 /// Names in an edit that the stack does not have, with their pointers within the edit.
-pub(crate) fn missing_anchors(stack: &Value, said: &Value) -> Vec<(String, String)> {
+pub(crate) fn missing_anchors(stack: &Value, edit: &Value) -> Vec<(String, String)> {
     let stack: Vec<String> = Vec::deserialize(stack).unwrap_or_default();
-    let mut anchors = StackEdit::deserialize(said).map_or_else(|_| Vec::new(), |it| it.anchors());
+    let mut anchors = StackEdit::deserialize(edit).map_or_else(|_| Vec::new(), |it| it.anchors());
     anchors.retain(|(name, _)| !stack.contains(name));
     anchors
 }
@@ -159,20 +159,20 @@ impl StacksOverrideFile {
     pub(crate) fn check(
         &self,
         mut part: Part<'_, '_>,
-        around: &mut Surroundings<'_>,
+        context: &mut OverrideContext<'_>,
     ) -> Vec<(String, String)> {
         let mut named = Vec::new();
         for (stage, written) in &self.stages {
             match written {
                 StackWritten::List(names) => {
-                    check_names(&mut part.part(stage), names, around, &mut named)
+                    check_names(&mut part.part(stage), names, context, &mut named)
                 }
                 StackWritten::Edit(edit) => {
                     let mut part = part.part(stage);
                     check_names(
                         &mut part.part("without"),
                         &edit.without,
-                        around,
+                        context,
                         &mut Vec::new(),
                     );
                     for (key, places) in [("before", &edit.before), ("after", &edit.after)] {
@@ -180,9 +180,9 @@ impl StacksOverrideFile {
                         for (anchor, names) in places.iter() {
                             match anchor {
                                 Some(anchor) => {
-                                    check_names(&mut part.part(anchor), names, around, &mut named)
+                                    check_names(&mut part.part(anchor), names, context, &mut named)
                                 }
-                                None => check_names(&mut part, names, around, &mut named),
+                                None => check_names(&mut part, names, context, &mut named),
                             }
                         }
                     }
@@ -229,7 +229,7 @@ pub(crate) fn check_anchors(all: &[StacksOverrideFile], base: &StacksFile, check
                     let pointer = pointer_in(number, &format!("/stacks/{stage}/{within}"));
                     let problem = format!("{} is not in {stage}", quote(&name));
                     // A removed name is a value, an anchor is a key.
-                    check.report(&pointer, Spot::Key, Level::Error, problem, None);
+                    check.report(&pointer, KeyOrValue::Key, Level::Error, problem, None);
                 }
             }
         }
@@ -239,7 +239,7 @@ pub(crate) fn check_anchors(all: &[StacksOverrideFile], base: &StacksFile, check
 fn check_names(
     part: &mut Part<'_, '_>,
     names: &[String],
-    around: &mut Surroundings<'_>,
+    context: &mut OverrideContext<'_>,
     named: &mut Vec<(String, String)>,
 ) {
     for (index, name) in names.iter().enumerate() {
@@ -252,7 +252,7 @@ fn check_names(
             );
             continue;
         }
-        check_plugin(part, &key, name, around);
+        check_plugin(part, &key, name, context);
         named.push((name.clone(), part.pointer(&key)));
     }
 }

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Level};
-use crate::document::{Document, Spot};
+use crate::document::{Document, KeyOrValue};
 use crate::schema_check::Shape;
 
 /// A TOML text that has been read, for errors found later.
@@ -26,7 +26,7 @@ impl TomlText {
         let (document, mut faults) = Document::parse(file, text);
         let schema = schemars::schema_for!(T).to_value();
         let shape = Shape::new(&schema).map_err(|problem| {
-            Diagnostics::from(document.fault("", Spot::Key, Level::Error, problem))
+            Diagnostics::from(document.fault("", KeyOrValue::Key, Level::Error, problem))
         })?;
         // Values on a line that is not TOML are guesses.
         if faults.is_empty() {
@@ -39,7 +39,7 @@ impl TomlText {
         let read = serde_json::from_value(document.value.clone());
         let value = read.map_err(|problem| {
             let problem = format!("cannot be used: {problem}");
-            Diagnostics::from(document.fault("", Spot::Key, Level::Error, problem))
+            Diagnostics::from(document.fault("", KeyOrValue::Key, Level::Error, problem))
         })?;
         Ok((Self { document }, value))
     }
@@ -49,7 +49,7 @@ impl TomlText {
     pub fn fault(&self, pointer: &str, problem: String, suggestion: Option<String>) -> Diagnostic {
         Diagnostic {
             suggestion,
-            ..(self.document).fault(pointer, Spot::Value, Level::Error, problem)
+            ..(self.document).fault(pointer, KeyOrValue::Value, Level::Error, problem)
         }
     }
 }

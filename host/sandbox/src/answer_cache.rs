@@ -1,10 +1,7 @@
-//! Answers that are remembered. A plugin has no state, no clock and no chance, so one that is told the same answers the same.
-//! What it asked the host during a call, and what it was told, therefore says when its answer holds again: the host puts these
-//! questions to the next document itself, and calls the plugin only where it would be told something that it has not been
-//! told before. For simulations, which visit the same pages hundreds of times; a crawl calls, since what it fetches is new.
-//!
-//! Not remembered is a call that left anything behind but counts (notes, annotations, kept values, lines of a log), that
-//! looked anything up in a table, or that asked for what is new at every visit, such as the time.
+//! Remembered answers of plugins. A plugin has no state, clock or randomness, so its answer depends only on the host's answers to
+//! its questions during the call. The host asks these questions about the next document itself. It calls the plugin only if one of
+//! its answers is new. Simulations use this, because they visit the same pages hundreds of times. A crawl does not: its documents
+//! are new.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -14,7 +11,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::candidates::{Candidates, Column};
 use crate::document::Document;
-use crate::kept_values::{Owner, Place};
+use crate::kept_values::{KeptFor, Owner};
 use crate::plugin::Wait;
 use crate::visit::{Visit, millis};
 use crate::{Ruling, Stage};
@@ -23,9 +20,9 @@ use crate::{Ruling, Stage};
 /// counts as many. Beyond, all are forgotten.
 const HELD_MAX: usize = 1 << 18;
 
-/// Question of a plugin about its document.
+/// A field of a document that a plugin read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum OfDocument {
+pub(crate) enum DocumentField {
     Uri,
     Base,
     Status,
@@ -42,9 +39,9 @@ pub(crate) enum OfDocument {
     SiteValue(String),
 }
 
-/// Question of a plugin about its visit, if the answer is not new at every visit.
+/// A field of a visit that a plugin read, if it is not new at every visit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum OfVisit {
+pub(crate) enum VisitField {
     Candidate,
     Status,
     MediaType,
@@ -61,9 +58,9 @@ pub(crate) enum OfVisit {
     SiteValue(String),
 }
 
-/// Question of a plugin about its candidates.
+/// A field of the candidates that a plugin read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum OfCandidates {
+pub(crate) enum CandidatesField {
     Length,
     Column(Column),
     Seeds,
@@ -73,9 +70,9 @@ pub(crate) enum OfCandidates {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Question {
-    Document(OfDocument),
-    Visit(OfVisit),
-    Candidates(OfCandidates),
+    Document(DocumentField),
+    Visit(VisitField),
+    Candidates(CandidatesField),
 }
 
 /// Hash of an answer of the host, in 128 bits. Pages are made up, so nobody forges one.
@@ -116,14 +113,15 @@ pub(crate) struct Answers {
 #[derive(Debug)]
 pub(crate) struct Remembered<Q, A>(Mutex<Tree<Q, A>>);
 
-/// At each point a question, and a way on for each thing that was told; at the end of all ways an answer.
+/// A decision tree: at each inner point a question of the plugin, with the next point for each answer of the host. Its leaves are
+/// answers of the plugin.
 #[derive(Debug)]
 struct Tree<Q, A> {
     /// Answers beyond one at a point.
     further: usize,
     begins: HashMap<Q, usize>,
     points: Vec<Point<A>>,
-    ways: HashMap<(usize, HostAnswerHash), usize, foldhash::fast::RandomState>,
+    next_points: HashMap<(usize, HostAnswerHash), usize, foldhash::fast::RandomState>,
 }
 
 #[derive(Debug)]
@@ -140,8 +138,8 @@ impl HostAnswerHash {
     }
 }
 
-impl OfDocument {
-    fn told(&self, document: &Document, owner: Owner<'_>) -> HostAnswerHash {
+impl DocumentField {
+    fn answer_hash(&self, document: &Document, owner: Owner<'_>) -> HostAnswerHash {
         match self {
             Self::Uri => HostAnswerHash::of(document.uri()),
             Self::Base => HostAnswerHash::of(document.base()),
@@ -164,17 +162,17 @@ impl OfDocument {
             Self::Text => HostAnswerHash::of(document.text()),
             Self::Note(name) => HostAnswerHash::of(document.notes().get(name)),
             Self::Attribute(name) => {
-                HostAnswerHash::of(document.kept().get(owner, Place::Uri, name))
+                HostAnswerHash::of(document.kept().get(owner, KeptFor::Uri, name))
             }
             Self::SiteValue(name) => {
-                HostAnswerHash::of(document.kept().get(owner, Place::Site, name))
+                HostAnswerHash::of(document.kept().get(owner, KeptFor::Site, name))
             }
         }
     }
 }
 
-impl OfVisit {
-    fn told(&self, visit: &Visit, owner: Owner<'_>) -> HostAnswerHash {
+impl VisitField {
+    fn answer_hash(&self, visit: &Visit, owner: Owner<'_>) -> HostAnswerHash {
         match self {
             Self::Candidate => HostAnswerHash::of(&visit.candidate),
             Self::Status => HostAnswerHash::of(visit.status),
@@ -188,13 +186,13 @@ impl OfVisit {
             Self::Inlinks => HostAnswerHash::of(visit.inlinks),
             Self::Signals => HostAnswerHash::of(&visit.signals),
             Self::Note(name) => HostAnswerHash::of(visit.notes.get(name)),
-            Self::Attribute(name) => HostAnswerHash::of(visit.kept.get(owner, Place::Uri, name)),
-            Self::SiteValue(name) => HostAnswerHash::of(visit.kept.get(owner, Place::Site, name)),
+            Self::Attribute(name) => HostAnswerHash::of(visit.kept.get(owner, KeptFor::Uri, name)),
+            Self::SiteValue(name) => HostAnswerHash::of(visit.kept.get(owner, KeptFor::Site, name)),
         }
     }
 }
 
-impl OfCandidates {
+impl CandidatesField {
     /// Returns `true` if the answer is of URIs, hop paths and seed flags alone.
     pub(crate) fn is_of_uri(&self) -> bool {
         match self {
@@ -206,7 +204,7 @@ impl OfCandidates {
         }
     }
 
-    fn told(&self, candidates: &Candidates) -> HostAnswerHash {
+    fn answer_hash(&self, candidates: &Candidates) -> HostAnswerHash {
         match self {
             Self::Length => HostAnswerHash::of(candidates.len()),
             Self::Column(column) => HostAnswerHash::of(candidates.column(*column)),
@@ -223,22 +221,22 @@ impl OfCandidates {
 impl Trace {
     pub(crate) fn of_document(
         &mut self,
-        question: OfDocument,
+        question: DocumentField,
         document: &Document,
         owner: Owner<'_>,
     ) {
-        let told = question.told(document, owner);
-        self.0.push((Question::Document(question), told));
+        let hash = question.answer_hash(document, owner);
+        self.0.push((Question::Document(question), hash));
     }
 
-    pub(crate) fn of_visit(&mut self, question: OfVisit, visit: &Visit, owner: Owner<'_>) {
-        let told = question.told(visit, owner);
-        self.0.push((Question::Visit(question), told));
+    pub(crate) fn of_visit(&mut self, question: VisitField, visit: &Visit, owner: Owner<'_>) {
+        let hash = question.answer_hash(visit, owner);
+        self.0.push((Question::Visit(question), hash));
     }
 
-    pub(crate) fn of_candidates(&mut self, question: OfCandidates, candidates: &Candidates) {
-        let told = question.told(candidates);
-        self.0.push((Question::Candidates(question), told));
+    pub(crate) fn of_candidates(&mut self, question: CandidatesField, candidates: &Candidates) {
+        let hash = question.answer_hash(candidates);
+        self.0.push((Question::Candidates(question), hash));
     }
 }
 
@@ -248,31 +246,41 @@ impl<Q: Clone + Eq + Hash, A> Remembered<Q, A> {
         let tree = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut at = *tree.begins.get(asked)?;
         loop {
-            let told = match &tree.points[at] {
-                Point::Says(said) => return Some(said.clone()),
+            let hash = match &tree.points[at] {
+                Point::Says(cached) => return Some(cached.clone()),
                 Point::Asks(Question::Document(question)) => {
-                    question.told(about.document?, about.owner)
+                    question.answer_hash(about.document?, about.owner)
                 }
-                Point::Asks(Question::Visit(question)) => question.told(about.visit?, about.owner),
-                Point::Asks(Question::Candidates(question)) => question.told(about.candidates?),
+                Point::Asks(Question::Visit(question)) => {
+                    question.answer_hash(about.visit?, about.owner)
+                }
+                Point::Asks(Question::Candidates(question)) => {
+                    question.answer_hash(about.candidates?)
+                }
             };
-            at = *tree.ways.get(&(at, told))?;
+            at = *tree.next_points.get(&(at, hash))?;
         }
     }
 
     /// Takes note of an answer, with the questions that led to it. It counts for so many `answers`.
-    pub(crate) fn remember(&self, asked: &Q, trace: Trace, said: CachedAnswer<A>, answers: usize) {
+    pub(crate) fn remember(
+        &self,
+        asked: &Q,
+        trace: Trace,
+        cached: CachedAnswer<A>,
+        answers: usize,
+    ) {
         let mut tree = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if tree.points.len() + tree.further + trace.0.len() + answers > HELD_MAX {
             *tree = Tree::default();
         }
         tree.further += answers.saturating_sub(1);
-        let mut way_here = None;
-        for (question, told) in trace.0 {
-            let at = tree.point(asked, way_here, || Point::Asks(question));
-            way_here = Some((at, told));
+        let mut previous = None;
+        for (question, hash) in trace.0 {
+            let at = tree.point(asked, previous, || Point::Asks(question));
+            previous = Some((at, hash));
         }
-        tree.point(asked, way_here, || Point::Says(Arc::new(said)));
+        tree.point(asked, previous, || Point::Says(Arc::new(cached)));
     }
 }
 
@@ -281,21 +289,21 @@ impl<Q: Clone + Eq + Hash, A> Tree<Q, A> {
     fn point(
         &mut self,
         asked: &Q,
-        way_here: Option<(usize, HostAnswerHash)>,
+        previous: Option<(usize, HostAnswerHash)>,
         new: impl FnOnce() -> Point<A>,
     ) -> usize {
-        let known = match &way_here {
+        let known = match &previous {
             None => self.begins.get(asked),
-            Some(way) => self.ways.get(way),
+            Some(way) => self.next_points.get(way),
         };
         if let Some(known) = known {
             return *known;
         }
         self.points.push(new());
         let at = self.points.len() - 1;
-        match way_here {
+        match previous {
             None => self.begins.insert(asked.clone(), at),
-            Some(way) => self.ways.insert(way, at),
+            Some(way) => self.next_points.insert(way, at),
         };
         at
     }
@@ -314,7 +322,7 @@ impl<Q, A> Default for Tree<Q, A> {
             further: 0,
             begins: HashMap::new(),
             points: Vec::new(),
-            ways: HashMap::default(),
+            next_points: HashMap::default(),
         }
     }
 }
@@ -371,15 +379,15 @@ mod tests {
         let remembered = Remembered::default();
         let seen = candidates(&[("https://a.example/", "L")]);
         let mut trace = Trace::default();
-        trace.of_candidates(OfCandidates::Length, &seen);
-        trace.of_candidates(OfCandidates::Column(Column::Uris), &seen);
+        trace.of_candidates(CandidatesField::Length, &seen);
+        trace.of_candidates(CandidatesField::Column(Column::Uris), &seen);
         remembered.remember(&(Stage::Scope, 1), trace, accepted(), 1);
 
         let recall = |stage: Stage, links: &[(&str, &str)]| {
             let candidates = candidates(links);
             let asked = (stage, candidates.len());
-            let said = remembered.recall(&asked, about(&candidates, &limits));
-            said.map(|said| said.answer.len())
+            let cached = remembered.recall(&asked, about(&candidates, &limits));
+            cached.map(|cached| cached.answer.len())
         };
         assert_eq!(
             recall(Stage::Scope, &[("https://a.example/", "L")]),
@@ -407,7 +415,7 @@ mod tests {
         let few = candidates(&[("https://b.example/", "L")]);
         let remember = |candidates: &Candidates, answers: usize| {
             let mut trace = Trace::default();
-            trace.of_candidates(OfCandidates::Column(Column::Uris), candidates);
+            trace.of_candidates(CandidatesField::Column(Column::Uris), candidates);
             remembered.remember(&(Stage::Scope, 1), trace, accepted(), answers);
         };
         let is_known = |candidates: &Candidates| {

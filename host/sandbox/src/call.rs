@@ -16,7 +16,7 @@ use crate::kept_values::Owner;
 use crate::limits::Limits;
 use crate::log_line::{LogLevel, LogLine, LogSink};
 use crate::notes::{clip, one_line};
-use crate::table::{Shelf, Tables};
+use crate::table::{TableMap, Tables};
 use crate::ticker::ticks;
 use crate::wasi::Wasi;
 
@@ -67,13 +67,13 @@ impl Callee {
 
 /// The plugin being called and the URI it is called for.
 #[derive(Clone, Debug)]
-pub(crate) struct Occasion {
+pub(crate) struct CallTarget {
     pub(crate) callee: Arc<Callee>,
     /// The URI in work, or the name of another task.
     pub(crate) uri: Arc<str>,
 }
 
-impl Occasion {
+impl CallTarget {
     /// Returns `true` if the call is for the plugin itself and not for a document.
     fn is_setup(&self) -> bool {
         matches!(&*self.uri, DESCRIBE | CONFIGURE)
@@ -122,16 +122,16 @@ impl From<wasmtime::Error> for Problem {
 pub(crate) fn call<R>(
     shared: &Shared,
     program: &InstancePre<CallState>,
-    occasion: &Occasion,
+    target: &CallTarget,
     work: impl FnOnce(&mut Store<CallState>, Instance) -> Result<R, Problem>,
 ) -> (Result<R, Fault>, Used) {
     let _permit = shared.permits.acquire();
     let _ticking = shared.ticker.ticking();
     let began = Instant::now();
-    let mut store = Store::new(&shared.engine, CallState::new(shared, occasion));
+    let mut store = Store::new(&shared.engine, CallState::new(shared, target));
     store.limiter(|state| &mut state.memory);
-    store.set_epoch_deadline(ticks(occasion.callee.limits.time));
-    store.set_hostcall_fuel(occasion.callee.limits.output_bytes);
+    store.set_epoch_deadline(ticks(target.callee.limits.time));
+    store.set_hostcall_fuel(target.callee.limits.output_bytes);
     let answer = match program.instantiate(&mut store) {
         Ok(instance) => {
             work(&mut store, instance).map_err(|problem| (problem, FaultKind::Nonsense))
@@ -141,12 +141,12 @@ pub(crate) fn call<R>(
     let mut state = store.into_data();
     state.print_unfinished();
     // The error of a failed call has its lines. Before any document the reader may have nothing else.
-    if answer.is_ok() || occasion.is_setup() {
+    if answer.is_ok() || target.is_setup() {
         let warnings = state.log.iter().filter(|line| is_warning(line));
         warnings.for_each(|line| (state.sink)(line));
     }
     let answer =
-        answer.map_err(|(problem, otherwise)| fault(problem, otherwise, occasion, state.log));
+        answer.map_err(|(problem, otherwise)| fault(problem, otherwise, target, state.log));
     let used = Used {
         time: began.elapsed(),
         memory: state.memory.most,
@@ -160,7 +160,7 @@ pub(crate) fn call<R>(
 }
 
 /// Makes a plugin error. `otherwise` is the kind of problems that are neither a trap nor a limit.
-fn fault(problem: Problem, otherwise: FaultKind, occasion: &Occasion, log: Vec<LogLine>) -> Fault {
+fn fault(problem: Problem, otherwise: FaultKind, target: &CallTarget, log: Vec<LogLine>) -> Fault {
     let mut backtrace = Vec::new();
     let (kind, message) = match problem {
         Problem::Nonsense(message) => (FaultKind::Nonsense, message),
@@ -170,7 +170,7 @@ fn fault(problem: Problem, otherwise: FaultKind, occasion: &Occasion, log: Vec<L
             if let Some(frames) = error.downcast_ref::<WasmBacktrace>() {
                 backtrace = frames.frames().iter().take(FRAMES_MAX).map(frame).collect();
             }
-            let limits = &occasion.callee.limits;
+            let limits = &target.callee.limits;
             let cause = error.root_cause().to_string();
             if let Some(exceeded) = error.downcast_ref::<MemoryExceeded>() {
                 (FaultKind::Memory, exceeded.to_string())
@@ -206,9 +206,9 @@ fn fault(problem: Problem, otherwise: FaultKind, occasion: &Occasion, log: Vec<L
         }
     };
     Fault {
-        plugin: occasion.callee.name.clone(),
-        described: occasion.callee.described.clone(),
-        uri: occasion.uri.clone(),
+        plugin: target.callee.name.clone(),
+        described: target.callee.described.clone(),
+        uri: target.uri.clone(),
         kind,
         message: one_line(&message),
         backtrace: backtrace.into(),
@@ -248,11 +248,11 @@ fn plain(name: &str) -> String {
 /// it printed. The stack that a panic of Go logs with its message is left out.
 fn last_words(log: &[LogLine]) -> Option<&str> {
     let last = |level| {
-        let said = |line: &&LogLine| line.level == level && !line.message.trim().is_empty();
-        log.iter().rfind(said)
+        let is_at_level = |line: &&LogLine| line.level == level && !line.message.trim().is_empty();
+        log.iter().rfind(is_at_level)
     };
-    let said = last(LogLevel::Error).or_else(|| last(LogLevel::Warn))?;
-    let message = said.message.split("\ngoroutine ").next();
+    let line = last(LogLevel::Error).or_else(|| last(LogLevel::Warn))?;
+    let message = line.message.split("\ngoroutine ").next();
     Some(clip(message.unwrap_or_default().trim(), WORDS_BYTES_MAX))
 }
 
@@ -275,19 +275,19 @@ pub(crate) struct CallState {
     pub(crate) by_uri: bool,
     memory: Memory,
     /// The tables, once the guest has used them.
-    tables: Option<Arc<Shelf>>,
+    tables: Option<Arc<TableMap>>,
 }
 
 impl CallState {
-    fn new(shared: &Shared, occasion: &Occasion) -> Self {
-        let max = usize::try_from(occasion.callee.limits.memory)
+    fn new(shared: &Shared, target: &CallTarget) -> Self {
+        let max = usize::try_from(target.callee.limits.memory)
             .unwrap_or(usize::MAX)
             .min(shared.memory_max);
         Self {
             table: ResourceTable::new(),
             wasi: Wasi::default(),
-            callee: occasion.callee.clone(),
-            uri: occasion.uri.clone(),
+            callee: target.callee.clone(),
+            uri: target.uri.clone(),
             sink: shared.sink.clone(),
             log: Vec::new(),
             log_bytes: 0,
@@ -336,10 +336,10 @@ impl CallState {
     }
 
     /// All tables as they were at the first look of the call. Even if tables are reloaded meanwhile, the call sees one state.
-    pub(crate) fn tables(&mut self) -> &Shelf {
+    pub(crate) fn tables(&mut self) -> &TableMap {
         self.is_unrepeatable();
         self.tables
-            .get_or_insert_with(|| self.callee.tables.shelf())
+            .get_or_insert_with(|| self.callee.tables.snapshot())
     }
 }
 

@@ -9,7 +9,7 @@ use wasmtime::component::InstancePre;
 
 use crate::Description;
 use crate::cache::{Cache, Key};
-use crate::call::{CallState, Callee, DESCRIBE, Occasion, Problem, call};
+use crate::call::{CallState, CallTarget, Callee, DESCRIBE, Problem, call};
 use crate::compiler::{Refusal, Task};
 use crate::configure::{self, ConfigureError, PluginConfig};
 use crate::contract::{self, Contract, Exported};
@@ -390,9 +390,9 @@ fn contract_of(
 /// the wording changes, the second form still has all of it.
 fn does_not_fit(error: &wasmtime::Error, contract: Contract, origin: &str) -> LoadError {
     let origin = origin.to_owned();
-    let said: Vec<String> = error.chain().map(ToString::to_string).collect();
+    let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
     let quoted = |text: &str| text.split('`').nth(1).map(str::to_owned);
-    if let [interface, item, cause] = said.as_slice()
+    if let [interface, item, cause] = causes.as_slice()
         && cause.ends_with(" implementation is missing")
         && let (Some(interface), Some(item)) = (quoted(interface), quoted(item))
     {
@@ -405,7 +405,7 @@ fn does_not_fit(error: &wasmtime::Error, contract: Contract, origin: &str) -> Lo
     LoadError::Contract {
         origin,
         contract: contract.version(),
-        problem: said.join(": "),
+        problem: causes.join(": "),
     }
 }
 
@@ -419,11 +419,11 @@ fn describe(
     program: &Program,
     origin: &str,
 ) -> Result<Vec<Description>, LoadError> {
-    let occasion = Occasion {
+    let target = CallTarget {
         callee: Callee::unready(origin, None, Limits::default()),
         uri: DESCRIBE.into(),
     };
-    let (answer, _) = call(shared, &program.instance, &occasion, |store, instance| {
+    let (answer, _) = call(shared, &program.instance, &target, |store, instance| {
         if let Err(error) = program.exports.check_types(store, &instance) {
             return Ok(Err(format!("{error:#}")));
         }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::cache::Key;
-use crate::call::{CONFIGURE, Callee, Occasion, Problem, call};
+use crate::call::{CONFIGURE, CallTarget, Callee, Problem, call};
 use crate::compiler::{Refusal, Task};
 use crate::component::{Loaded, Program, cached, compile};
 use crate::fault::Fault;
@@ -309,7 +309,7 @@ fn try_configure<R>(
 ) -> Result<R, ConfigureError> {
     let Description { name, version, .. } = &configuration.description;
     let callee = &configuration.callee;
-    let occasion = Occasion {
+    let target = CallTarget {
         callee: Callee::unready(
             &callee.name,
             callee.described.clone(),
@@ -321,7 +321,7 @@ fn try_configure<R>(
     let (answer, _) = call(
         &component.shared,
         &program.instance,
-        &occasion,
+        &target,
         |store, instance| {
             let settings = &configuration.settings;
             let began = Instant::now();

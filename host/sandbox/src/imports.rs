@@ -2,13 +2,13 @@
 
 use wasmtime::component::{HasSelf, Linker, Resource};
 
-use crate::answer_cache::{OfCandidates, OfDocument, OfVisit};
+use crate::answer_cache::{CandidatesField, DocumentField, VisitField};
 use crate::bindings::opilio::plugin::{counters, documents, log, tables, types};
 use crate::call::{CallState, is_warning};
 use crate::candidates::{Candidates, Column};
 use crate::case;
 use crate::document::Document;
-use crate::kept_values::{Owner, Place, SharedKeptValues};
+use crate::kept_values::{KeptFor, Owner, SharedKeptValues};
 use crate::log_line::{LogLevel, LogLine};
 use crate::notes::{clip, is_unprintable};
 use crate::queue::Queue;
@@ -36,7 +36,7 @@ impl CallState {
     fn of_document(
         &mut self,
         document: &Resource<Document>,
-        question: impl FnOnce() -> OfDocument,
+        question: impl FnOnce() -> DocumentField,
     ) -> wasmtime::Result<&Document> {
         let document = self.table.get(document)?;
         if let Some(trace) = &mut self.trace {
@@ -49,7 +49,7 @@ impl CallState {
     fn of_visit(
         &mut self,
         visit: &Resource<Visit>,
-        question: impl FnOnce() -> OfVisit,
+        question: impl FnOnce() -> VisitField,
     ) -> wasmtime::Result<&Visit> {
         let visit = self.table.get(visit)?;
         if let Some(trace) = &mut self.trace {
@@ -62,7 +62,7 @@ impl CallState {
     fn of_candidates(
         &mut self,
         candidates: &Resource<Candidates>,
-        question: OfCandidates,
+        question: CandidatesField,
     ) -> wasmtime::Result<&Candidates> {
         self.by_uri &= question.is_of_uri();
         let candidates = self.table.get(candidates)?;
@@ -78,7 +78,7 @@ impl CallState {
         Ok(self.table.get(visit)?)
     }
 
-    fn keep(&mut self, kept: &SharedKeptValues, place: Place, name: String, value: String) {
+    fn keep(&mut self, kept: &SharedKeptValues, place: KeptFor, name: String, value: String) {
         self.is_unrepeatable();
         if kept.set(self.owner(), place, name, value).is_err() {
             self.kept_dropped += 1;
@@ -92,22 +92,23 @@ impl documents::Host for CallState {}
 impl documents::HostDocument for CallState {
     fn uri(&mut self, document: Resource<Document>) -> wasmtime::Result<String> {
         Ok(self
-            .of_document(&document, || OfDocument::Uri)?
+            .of_document(&document, || DocumentField::Uri)?
             .uri()
             .to_owned())
     }
 
     fn base(&mut self, document: Resource<Document>) -> wasmtime::Result<String> {
-        Ok(self.of_document(&document, || OfDocument::Base)?.base())
+        Ok(self.of_document(&document, || DocumentField::Base)?.base())
     }
 
     fn status(&mut self, document: Resource<Document>) -> wasmtime::Result<i32> {
-        Ok(self.of_document(&document, || OfDocument::Status)?.status())
+        let document = self.of_document(&document, || DocumentField::Status)?;
+        Ok(document.status())
     }
 
     fn headers(&mut self, document: Resource<Document>) -> wasmtime::Result<Vec<types::Header>> {
         Ok(self
-            .of_document(&document, || OfDocument::Headers)?
+            .of_document(&document, || DocumentField::Headers)?
             .headers()
             .to_vec())
     }
@@ -117,34 +118,34 @@ impl documents::HostDocument for CallState {
         document: Resource<Document>,
         name: String,
     ) -> wasmtime::Result<Vec<String>> {
-        let document = self.of_document(&document, || OfDocument::Header(name.clone()))?;
+        let document = self.of_document(&document, || DocumentField::Header(name.clone()))?;
         Ok(document.values_of(&name).cloned().collect())
     }
 
     fn media_type(&mut self, document: Resource<Document>) -> wasmtime::Result<String> {
         Ok(self
-            .of_document(&document, || OfDocument::MediaType)?
+            .of_document(&document, || DocumentField::MediaType)?
             .media_type()
             .to_owned())
     }
 
     fn charset(&mut self, document: Resource<Document>) -> wasmtime::Result<Option<String>> {
         Ok(self
-            .of_document(&document, || OfDocument::Charset)?
+            .of_document(&document, || DocumentField::Charset)?
             .charset()
             .map(|charset| charset.name().to_ascii_lowercase()))
     }
 
     fn fragment(&mut self, document: Resource<Document>) -> wasmtime::Result<Option<String>> {
         Ok(self
-            .of_document(&document, || OfDocument::Fragment)?
+            .of_document(&document, || DocumentField::Fragment)?
             .fragment()
             .map(str::to_owned))
     }
 
     fn length(&mut self, document: Resource<Document>) -> wasmtime::Result<u64> {
         Ok(self
-            .of_document(&document, || OfDocument::Length)?
+            .of_document(&document, || DocumentField::Length)?
             .content()
             .len() as u64)
     }
@@ -155,13 +156,13 @@ impl documents::HostDocument for CallState {
         offset: u64,
         length: u32,
     ) -> wasmtime::Result<Vec<u8>> {
-        let document = self.of_document(&document, || OfDocument::Read { offset, length })?;
+        let document = self.of_document(&document, || DocumentField::Read { offset, length })?;
         Ok(document.part(offset, length).to_vec())
     }
 
     fn text(&mut self, document: Resource<Document>) -> wasmtime::Result<String> {
         Ok(self
-            .of_document(&document, || OfDocument::Text)?
+            .of_document(&document, || DocumentField::Text)?
             .text()
             .to_owned())
     }
@@ -172,7 +173,7 @@ impl documents::HostDocument for CallState {
         name: String,
     ) -> wasmtime::Result<Option<String>> {
         Ok(self
-            .of_document(&document, || OfDocument::Note(name.clone()))?
+            .of_document(&document, || DocumentField::Note(name.clone()))?
             .notes()
             .get(&name))
     }
@@ -210,9 +211,9 @@ impl documents::HostDocument for CallState {
         document: Resource<Document>,
         name: String,
     ) -> wasmtime::Result<Option<types::KeptValue>> {
-        let document = self.of_document(&document, || OfDocument::Attribute(name.clone()))?;
+        let document = self.of_document(&document, || DocumentField::Attribute(name.clone()))?;
         let kept = document.kept().clone();
-        Ok(kept.get(self.owner(), Place::Uri, &name).map(Into::into))
+        Ok(kept.get(self.owner(), KeptFor::Uri, &name).map(Into::into))
     }
 
     fn set_attribute(
@@ -222,7 +223,7 @@ impl documents::HostDocument for CallState {
         value: String,
     ) -> wasmtime::Result<()> {
         let kept = self.table.get(&document)?.kept().clone();
-        self.keep(&kept, Place::Uri, name, value);
+        self.keep(&kept, KeptFor::Uri, name, value);
         Ok(())
     }
 
@@ -231,9 +232,9 @@ impl documents::HostDocument for CallState {
         document: Resource<Document>,
         name: String,
     ) -> wasmtime::Result<Option<types::KeptValue>> {
-        let document = self.of_document(&document, || OfDocument::SiteValue(name.clone()))?;
+        let document = self.of_document(&document, || DocumentField::SiteValue(name.clone()))?;
         let kept = document.kept().clone();
-        Ok(kept.get(self.owner(), Place::Site, &name).map(Into::into))
+        Ok(kept.get(self.owner(), KeptFor::Site, &name).map(Into::into))
     }
 
     fn set_site_value(
@@ -243,7 +244,7 @@ impl documents::HostDocument for CallState {
         value: String,
     ) -> wasmtime::Result<()> {
         let kept = self.table.get(&document)?.kept().clone();
-        self.keep(&kept, Place::Site, name, value);
+        self.keep(&kept, KeptFor::Site, name, value);
         Ok(())
     }
 
@@ -256,7 +257,7 @@ impl documents::HostDocument for CallState {
 impl documents::HostVisit for CallState {
     fn candidate(&mut self, visit: Resource<Visit>) -> wasmtime::Result<types::Candidate> {
         Ok(self
-            .of_visit(&visit, || OfVisit::Candidate)?
+            .of_visit(&visit, || VisitField::Candidate)?
             .candidate
             .clone())
     }
@@ -266,27 +267,27 @@ impl documents::HostVisit for CallState {
     }
 
     fn status(&mut self, visit: Resource<Visit>) -> wasmtime::Result<i32> {
-        Ok(self.of_visit(&visit, || OfVisit::Status)?.status)
+        Ok(self.of_visit(&visit, || VisitField::Status)?.status)
     }
 
     fn media_type(&mut self, visit: Resource<Visit>) -> wasmtime::Result<String> {
         Ok(self
-            .of_visit(&visit, || OfVisit::MediaType)?
+            .of_visit(&visit, || VisitField::MediaType)?
             .media_type
             .clone())
     }
 
     fn state(&mut self, visit: Resource<Visit>) -> wasmtime::Result<types::ContentState> {
-        Ok(self.of_visit(&visit, || OfVisit::State)?.state.into())
+        Ok(self.of_visit(&visit, || VisitField::State)?.state.into())
     }
 
     fn size(&mut self, visit: Resource<Visit>) -> wasmtime::Result<Option<u64>> {
-        Ok(self.of_visit(&visit, || OfVisit::Size)?.size)
+        Ok(self.of_visit(&visit, || VisitField::Size)?.size)
     }
 
     fn last_wait(&mut self, visit: Resource<Visit>) -> wasmtime::Result<Option<u64>> {
         Ok(self
-            .of_visit(&visit, || OfVisit::LastWait)?
+            .of_visit(&visit, || VisitField::LastWait)?
             .last_wait
             .map(millis))
     }
@@ -300,7 +301,7 @@ impl documents::HostVisit for CallState {
     }
 
     fn versions(&mut self, visit: Resource<Visit>) -> wasmtime::Result<u64> {
-        Ok(self.of_visit(&visit, || OfVisit::Versions)?.versions)
+        Ok(self.of_visit(&visit, || VisitField::Versions)?.versions)
     }
 
     fn history(&mut self, visit: Resource<Visit>) -> wasmtime::Result<Vec<types::PastVisit>> {
@@ -313,20 +314,21 @@ impl documents::HostVisit for CallState {
         visit: Resource<Visit>,
         name: String,
     ) -> wasmtime::Result<Option<String>> {
-        let visit = self.of_visit(&visit, || OfVisit::Validator(name.clone()))?;
+        let visit = self.of_visit(&visit, || VisitField::Validator(name.clone()))?;
         Ok(visit.validator(&name).cloned())
     }
 
     fn outlinks(&mut self, visit: Resource<Visit>) -> wasmtime::Result<u64> {
-        Ok(self.of_visit(&visit, || OfVisit::Outlinks)?.outlinks)
+        Ok(self.of_visit(&visit, || VisitField::Outlinks)?.outlinks)
     }
 
     fn inlinks(&mut self, visit: Resource<Visit>) -> wasmtime::Result<u64> {
-        Ok(self.of_visit(&visit, || OfVisit::Inlinks)?.inlinks)
+        Ok(self.of_visit(&visit, || VisitField::Inlinks)?.inlinks)
     }
 
     fn signals(&mut self, visit: Resource<Visit>) -> wasmtime::Result<Vec<types::Signal>> {
-        Ok(self.of_visit(&visit, || OfVisit::Signals)?.signals.clone())
+        let visit = self.of_visit(&visit, || VisitField::Signals)?;
+        Ok(visit.signals.clone())
     }
 
     fn neighbourhood(
@@ -345,9 +347,9 @@ impl documents::HostVisit for CallState {
         visit: Resource<Visit>,
         name: String,
     ) -> wasmtime::Result<Option<types::KeptValue>> {
-        let visit = self.of_visit(&visit, || OfVisit::Attribute(name.clone()))?;
+        let visit = self.of_visit(&visit, || VisitField::Attribute(name.clone()))?;
         let kept = visit.kept.clone();
-        Ok(kept.get(self.owner(), Place::Uri, &name).map(Into::into))
+        Ok(kept.get(self.owner(), KeptFor::Uri, &name).map(Into::into))
     }
 
     fn set_attribute(
@@ -357,7 +359,7 @@ impl documents::HostVisit for CallState {
         value: String,
     ) -> wasmtime::Result<()> {
         let kept = self.table.get(&visit)?.kept.clone();
-        self.keep(&kept, Place::Uri, name, value);
+        self.keep(&kept, KeptFor::Uri, name, value);
         Ok(())
     }
 
@@ -366,9 +368,9 @@ impl documents::HostVisit for CallState {
         visit: Resource<Visit>,
         name: String,
     ) -> wasmtime::Result<Option<types::KeptValue>> {
-        let visit = self.of_visit(&visit, || OfVisit::SiteValue(name.clone()))?;
+        let visit = self.of_visit(&visit, || VisitField::SiteValue(name.clone()))?;
         let kept = visit.kept.clone();
-        Ok(kept.get(self.owner(), Place::Site, &name).map(Into::into))
+        Ok(kept.get(self.owner(), KeptFor::Site, &name).map(Into::into))
     }
 
     fn set_site_value(
@@ -378,13 +380,13 @@ impl documents::HostVisit for CallState {
         value: String,
     ) -> wasmtime::Result<()> {
         let kept = self.table.get(&visit)?.kept.clone();
-        self.keep(&kept, Place::Site, name, value);
+        self.keep(&kept, KeptFor::Site, name, value);
         Ok(())
     }
 
     fn note(&mut self, visit: Resource<Visit>, name: String) -> wasmtime::Result<Option<String>> {
         Ok(self
-            .of_visit(&visit, || OfVisit::Note(name.clone()))?
+            .of_visit(&visit, || VisitField::Note(name.clone()))?
             .notes
             .get(&name))
     }
@@ -401,14 +403,14 @@ impl CallState {
         candidates: &Resource<Candidates>,
         column: Column,
     ) -> wasmtime::Result<String> {
-        let candidates = self.of_candidates(candidates, OfCandidates::Column(column))?;
+        let candidates = self.of_candidates(candidates, CandidatesField::Column(column))?;
         Ok(candidates.column(column).to_owned())
     }
 }
 
 impl documents::HostCandidates for CallState {
     fn length(&mut self, candidates: Resource<Candidates>) -> wasmtime::Result<u32> {
-        let candidates = self.of_candidates(&candidates, OfCandidates::Length)?;
+        let candidates = self.of_candidates(&candidates, CandidatesField::Length)?;
         Ok(u32::try_from(candidates.len())?)
     }
 
@@ -445,7 +447,7 @@ impl documents::HostCandidates for CallState {
     }
 
     fn seeds(&mut self, candidates: Resource<Candidates>) -> wasmtime::Result<Vec<bool>> {
-        let candidates = self.of_candidates(&candidates, OfCandidates::Seeds)?;
+        let candidates = self.of_candidates(&candidates, CandidatesField::Seeds)?;
         Ok(candidates.iter().map(|candidate| candidate.seed).collect())
     }
 
@@ -454,7 +456,7 @@ impl documents::HostCandidates for CallState {
         candidates: Resource<Candidates>,
         index: u32,
     ) -> wasmtime::Result<types::Candidate> {
-        let candidates = self.of_candidates(&candidates, OfCandidates::One(index))?;
+        let candidates = self.of_candidates(&candidates, CandidatesField::One(index))?;
         match candidates.get(index as usize) {
             Some(candidate) => Ok(candidate.clone()),
             None => Err(wasmtime::Error::msg(format!(

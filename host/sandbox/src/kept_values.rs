@@ -14,13 +14,13 @@ pub struct SharedKeptValues(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
-    uri: Shelf,
-    site: Shelf,
+    uri: OwnedValues,
+    site: OwnedValues,
 }
 
 /// The values of a URI, or of a site.
 #[derive(Debug, Default)]
-struct Shelf {
+struct OwnedValues {
     before: KeptValues,
     changes: Vec<KeptChange>,
 }
@@ -34,14 +34,14 @@ pub struct KeptChanges {
     pub site: Vec<KeptChange>,
 }
 
-/// The place of a kept value.
+/// A kept value belongs to the URI of a visit or to its site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum KeptFor {
     Uri,
     Site,
 }
 
-impl Place {
+impl KeptFor {
     fn is(self, keeper: &Keeper) -> bool {
         match self {
             Self::Uri => matches!(keeper, Keeper::Uri),
@@ -63,7 +63,7 @@ pub(crate) struct Owner<'a> {
 }
 
 impl Owner<'_> {
-    fn declared(&self, place: Place, name: &str) -> Option<&Keep> {
+    fn declared(&self, place: KeptFor, name: &str) -> Option<&Keep> {
         self.keeps
             .iter()
             .find(|keep| keep.name == name && place.is(&keep.keeper))
@@ -73,13 +73,13 @@ impl Owner<'_> {
 impl SharedKeptValues {
     /// Makes the values of a visit from those kept with the URI and with its site.
     pub fn new(uri: KeptValues, site: KeptValues) -> Self {
-        let shelf = |before| Shelf {
+        let owned = |before| OwnedValues {
             before,
             changes: Vec::new(),
         };
         Self(Arc::new(Mutex::new(State {
-            uri: shelf(uri),
-            site: shelf(site),
+            uri: owned(uri),
+            site: owned(site),
         })))
     }
 
@@ -97,7 +97,7 @@ impl SharedKeptValues {
         let state = self.state();
         [&state.uri, &state.site]
             .iter()
-            .all(|shelf| shelf.before.is_empty() && shelf.changes.is_empty())
+            .all(|values| values.before.is_empty() && values.changes.is_empty())
     }
 
     /// The values that a plugin would find now, of the URI and of the site.
@@ -109,13 +109,13 @@ impl SharedKeptValues {
         (state.uri.seen_by(plugin), state.site.seen_by(plugin))
     }
 
-    pub(crate) fn get(&self, owner: Owner<'_>, place: Place, name: &str) -> Option<KeptValue> {
+    pub(crate) fn get(&self, owner: Owner<'_>, place: KeptFor, name: &str) -> Option<KeptValue> {
         owner.declared(place, name)?;
         let mut state = self.state();
-        let shelf = state.shelf(place);
-        match shelf.changed(owner.plugin, name) {
+        let values = state.values_of(place);
+        match values.changed(owner.plugin, name) {
             Some(change) => change.value.clone(),
-            None => shelf.before.get(owner.plugin, name).cloned(),
+            None => values.before.get(owner.plugin, name).cloned(),
         }
     }
 
@@ -123,14 +123,14 @@ impl SharedKeptValues {
     pub(crate) fn set(
         &self,
         owner: Owner<'_>,
-        place: Place,
+        place: KeptFor,
         name: String,
         value: String,
     ) -> Result<(), Dropped> {
         let keep = owner.declared(place, &name).ok_or(Dropped)?;
         let bytes_max = match place {
-            Place::Uri => owner.limits.kept_uri_bytes,
-            Place::Site => owner.limits.kept_site_bytes,
+            KeptFor::Uri => owner.limits.kept_uri_bytes,
+            KeptFor::Site => owner.limits.kept_site_bytes,
         };
         if value.len() > bytes_max {
             return Err(Dropped);
@@ -140,13 +140,13 @@ impl SharedKeptValues {
             value,
         });
         let mut state = self.state();
-        let shelf = state.shelf(place);
-        if value.is_some() && shelf.others(owner.plugin, &name) >= owner.limits.kept_values {
+        let values = state.values_of(place);
+        if value.is_some() && values.others(owner.plugin, &name) >= owner.limits.kept_values {
             return Err(Dropped);
         }
-        match shelf.changed(owner.plugin, &name) {
+        match values.changed(owner.plugin, &name) {
             Some(change) => change.value = value,
-            None => shelf.changes.push(KeptChange {
+            None => values.changes.push(KeptChange {
                 plugin: owner.plugin.to_owned(),
                 name,
                 value,
@@ -161,15 +161,15 @@ impl SharedKeptValues {
 }
 
 impl State {
-    fn shelf(&mut self, place: Place) -> &mut Shelf {
+    fn values_of(&mut self, place: KeptFor) -> &mut OwnedValues {
         match place {
-            Place::Uri => &mut self.uri,
-            Place::Site => &mut self.site,
+            KeptFor::Uri => &mut self.uri,
+            KeptFor::Site => &mut self.site,
         }
     }
 }
 
-impl Shelf {
+impl OwnedValues {
     fn seen_by(&self, plugin: &str) -> BTreeMap<String, KeptValue> {
         let mut seen = self.before.plugin(plugin).cloned().unwrap_or_default();
         for change in self.changes.iter().filter(|change| change.plugin == plugin) {
@@ -235,22 +235,22 @@ mod tests {
             values("other", "rate", value(1, "site")),
         );
         assert_eq!(
-            kept.get(owner("one"), Place::Uri, "rate"),
+            kept.get(owner("one"), KeptFor::Uri, "rate"),
             Some(value(1, "old"))
         );
-        assert_eq!(kept.get(owner("one"), Place::Site, "rate"), None);
-        assert_eq!(kept.get(owner("other"), Place::Uri, "rate"), None);
+        assert_eq!(kept.get(owner("one"), KeptFor::Site, "rate"), None);
+        assert_eq!(kept.get(owner("other"), KeptFor::Uri, "rate"), None);
         assert_eq!(kept.changes(), KeptChanges::default());
 
-        kept.set(owner("one"), Place::Uri, "rate".into(), "new".into())
+        kept.set(owner("one"), KeptFor::Uri, "rate".into(), "new".into())
             .unwrap();
-        kept.set(owner("other"), Place::Site, "rate".into(), String::new())
+        kept.set(owner("other"), KeptFor::Site, "rate".into(), String::new())
             .unwrap();
         assert_eq!(
-            kept.get(owner("one"), Place::Uri, "rate"),
+            kept.get(owner("one"), KeptFor::Uri, "rate"),
             Some(value(2, "new"))
         );
-        assert_eq!(kept.get(owner("other"), Place::Site, "rate"), None);
+        assert_eq!(kept.get(owner("other"), KeptFor::Site, "rate"), None);
         let change = |plugin: &str, value| KeptChange {
             plugin: plugin.to_owned(),
             name: "rate".to_owned(),
@@ -282,11 +282,11 @@ mod tests {
         };
         let kept = SharedKeptValues::new(values("p", "a", value(1, "x")), KeptValues::default());
         let set = |name: &str, value: &str| {
-            kept.set(owner, Place::Uri, name.to_owned(), value.to_owned())
+            kept.set(owner, KeptFor::Uri, name.to_owned(), value.to_owned())
         };
         assert_eq!(set("undeclared", "x"), Err(Dropped));
         assert_eq!(
-            kept.set(owner, Place::Site, "a".into(), "x".into()),
+            kept.set(owner, KeptFor::Site, "a".into(), "x".into()),
             Err(Dropped)
         );
         assert_eq!(set("a", "12345"), Err(Dropped));

@@ -27,11 +27,11 @@ const QUOTED_BYTES_MAX: usize = 200;
 
 /// The tables of a crawl. Clones are the same tables; every plugin gets them when it is configured.
 #[derive(Clone, Debug, Default)]
-pub struct Tables(Arc<RwLock<Arc<Shelf>>>);
+pub struct Tables(Arc<RwLock<Arc<TableMap>>>);
 
 /// All tables at one time.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Shelf(HashMap<String, Arc<Table>>);
+pub(crate) struct TableMap(HashMap<String, Arc<Table>>);
 
 /// One table, made whole and never changed.
 pub struct Table {
@@ -135,25 +135,25 @@ impl<K: Into<String>, V: Into<String>> From<(K, V)> for Row {
 impl Tables {
     /// Sets the table under a name, in place of an existing one. Running calls keep the tables that they saw.
     pub fn set(&self, name: impl Into<String>, table: Table) {
-        self.change(|shelf| {
-            shelf.0.insert(name.into(), Arc::new(table));
+        self.change(|map| {
+            map.0.insert(name.into(), Arc::new(table));
         });
     }
 
     /// Removes a table; from then on look-ups in it find nothing.
     pub fn remove(&self, name: &str) {
-        self.change(|shelf| {
-            shelf.0.remove(name);
+        self.change(|map| {
+            map.0.remove(name);
         });
     }
 
-    fn change(&self, work: impl FnOnce(&mut Shelf)) {
-        let mut shelf = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        work(Arc::make_mut(&mut shelf));
+    fn change(&self, work: impl FnOnce(&mut TableMap)) {
+        let mut map = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        work(Arc::make_mut(&mut map));
     }
 
     /// The tables at this moment.
-    pub(crate) fn shelf(&self) -> Arc<Shelf> {
+    pub(crate) fn snapshot(&self) -> Arc<TableMap> {
         self.0
             .read()
             .unwrap_or_else(PoisonError::into_inner)
@@ -161,7 +161,7 @@ impl Tables {
     }
 }
 
-impl Shelf {
+impl TableMap {
     pub(crate) fn get(&self, name: &str) -> Option<&Table> {
         self.0.get(name).map(Arc::as_ref)
     }
@@ -515,15 +515,15 @@ mod tests {
     #[test]
     fn who_has_looked_keeps_what_was_seen() {
         let tables = Tables::default();
-        let before = tables.shelf();
+        let before = tables.snapshot();
         tables.set("a", Table::key_values(["x"]).unwrap());
         assert!(before.get("a").is_none());
-        let during = tables.shelf();
+        let during = tables.snapshot();
         tables.set("a", Table::key_values(["y"]).unwrap());
         assert!(during.get("a").unwrap().find("x").is_some());
-        assert!(tables.shelf().get("a").unwrap().find("x").is_none());
+        assert!(tables.snapshot().get("a").unwrap().find("x").is_none());
         tables.remove("a");
-        assert!(tables.shelf().get("a").is_none());
+        assert!(tables.snapshot().get("a").is_none());
         assert!(during.get("a").is_some());
     }
 

@@ -4,7 +4,7 @@
 use wasmtime::component::{Instance, InstancePre, Resource};
 use wasmtime::{Result, Store};
 
-use crate::answer_cache::OfCandidates;
+use crate::answer_cache::CandidatesField;
 use crate::bindings::exports::opilio::plugin::{
     extractor as today_extractor, wait_evaluator as today_wait_evaluator,
 };
@@ -127,7 +127,7 @@ impl Exports {
         // The candidates are passed by value, so the guest need not ask for any.
         store.data_mut().by_uri = false;
         if let Some(trace) = &mut store.data_mut().trace {
-            trace.of_candidates(OfCandidates::All, candidates);
+            trace.of_candidates(CandidatesField::All, candidates);
         }
         let guest = guest!(self, store, instance, filter, Filter);
         let rulings = guest.call_judge_candidates(store, &stage.into(), candidates.as_slice())?;

@@ -29,7 +29,7 @@ use opilio_profile::Profile;
 use opilio_sandbox::{Engine, EngineConfig};
 use opilio_uri::{HopPath, Uri};
 use opilio_visit::budget::Budget;
-use opilio_visit::evaluation::OddWait;
+use opilio_visit::evaluation::WaitCorrection;
 use opilio_visit::plugin_view::PluginMemory;
 use opilio_visit::precedence::QueueRanks;
 use opilio_visit::synthetic::{exchange, head};
@@ -117,7 +117,7 @@ pub struct VisitEnd {
     /// `true` if a wait evaluator answered.
     pub answered: bool,
     /// The corrections of its answer.
-    pub odd: Vec<OddWait>,
+    pub corrections: Vec<WaitCorrection>,
     /// The time until the next visit.
     pub wait: Option<Duration>,
     /// The kind of end.
@@ -164,7 +164,7 @@ impl SimulatedCrawl {
         let profile = Arc::new(profile);
         let clock = Arc::new(AtomicI64::new(now.as_millisecond()));
         let hands = clock.clone();
-        let config = policy::frontier_config_at(&profile, move || {
+        let config = policy::frontier_config(&profile, move || {
             Timestamp::from_millisecond(hands.load(Ordering::Relaxed)).unwrap_or_default()
         });
         let config = opilio_frontier::FrontierConfig {

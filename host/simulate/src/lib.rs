@@ -27,9 +27,9 @@ pub use crawl::{EndKind, PageRequest, ServerAnswer, SimulatedCrawl, VisitEnd, Vi
 pub use fit::{FitError, FitResult, fit};
 pub use plot::{freshness_over_time, waits_by_rate};
 pub use process::{Process, Rates};
-pub use report::{HostVisits, Oracle, Report, Visits, WaitOfPage};
+pub use report::{HostVisits, Oracle, PageWait, Report, Visits};
 pub use run::{Simulation, SimulationError};
 pub use scenario::{
-    ClosedPeriods, Honesty, Lists, PageKind, Recurrence, Scenario, ScenarioChanges, SiteGroup,
-    SlowPeriods,
+    ClosedPeriods, HeaderAccuracy, Lists, PageKind, Recurrence, Scenario, ScenarioChanges,
+    SiteGroup, SlowPeriods,
 };

@@ -4,7 +4,7 @@
 mod canvas;
 mod chart;
 
-use crate::report::{Report, WaitOfPage};
+use crate::report::{PageWait, Report};
 use canvas::{Canvas, Mark, Paint};
 use chart::{Axis, Chart, Line, Look};
 
@@ -31,17 +31,17 @@ const REFERENCE: Paint = Paint::solid([0xbd, 0xbd, 0xbd]);
 /// run's web is dashed. The axis begins at 0 or, if all values are above a half, at the value in its title.
 pub fn freshness_over_time(runs: &[(&str, &Report)]) -> String {
     let names: Vec<&str> = runs.iter().map(|(name, _)| *name).collect();
-    let courses = runs.iter().map(|(_, report)| course(report)).collect();
+    let curves = runs.iter().map(|(_, report)| curve(report)).collect();
     let Some((_, first)) = runs.first() else {
-        return freshness(&Courses::default()).svg();
+        return freshness(&Curves::default()).svg();
     };
-    freshness(&Courses {
+    freshness(&Curves {
         note: web_of(first),
         from: first.warm_up,
         to: first.days,
         best: 100.0 * first.oracle.freshness_tried,
         names: labels(&names),
-        courses,
+        curves,
     })
     .svg()
 }
@@ -63,13 +63,13 @@ pub fn waits_by_rate(runs: &[(&str, &Report)]) -> String {
 
 /// The data of the first plot: freshness in per cent, times in days.
 #[derive(Debug, Default)]
-struct Courses {
+struct Curves {
     note: String,
     from: f64,
     to: f64,
     best: f64,
     names: Vec<String>,
-    courses: Vec<Vec<(f64, f64)>>,
+    curves: Vec<Vec<(f64, f64)>>,
 }
 
 /// The data of the second plot.
@@ -77,16 +77,16 @@ struct Courses {
 struct Waits<'r> {
     note: String,
     names: Vec<String>,
-    pages: Vec<&'r [WaitOfPage]>,
+    pages: Vec<&'r [PageWait]>,
 }
 
-fn freshness(drawn: &Courses) -> Canvas {
+fn freshness(drawn: &Curves) -> Canvas {
     let (from, to) = if drawn.from < drawn.to {
         (drawn.from, drawn.to)
     } else {
         (drawn.from, drawn.from + 1.0)
     };
-    let all = drawn.courses.iter().flatten().map(|(_, fresh)| *fresh);
+    let all = drawn.curves.iter().flatten().map(|(_, fresh)| *fresh);
     let is_empty = all.clone().next().is_none();
     let lowest = all.fold(drawn.best, f64::min);
     let least = if lowest > 50.0 && !is_empty {
@@ -98,7 +98,7 @@ fn freshness(drawn: &Courses) -> Canvas {
     if least > 0.0 {
         title.push_str(&format!(" (axis begins at {least} %)"));
     }
-    let groups = alike(&drawn.courses, 0.003 * (100.0 - least));
+    let groups = alike(&drawn.curves, 0.003 * (100.0 - least));
     let mut note = drawn.note.clone();
     if groups.iter().any(|group| group.len() > 1) {
         note.push_str("; runs that come to the same take turns on one line");
@@ -144,13 +144,13 @@ fn freshness(drawn: &Courses) -> Canvas {
     };
     for group in &groups {
         let shared: Vec<Look> = group.iter().map(|index| looks(*index)).collect();
-        chart.lines(&drawn.courses[group[0]], &shared);
+        chart.lines(&drawn.curves[group[0]], &shared);
     }
     // Each run has its marks at positions of its own.
-    let step = drawn.courses.len().max(8);
-    for (index, course) in drawn.courses.iter().enumerate() {
-        let first = (index * step / drawn.courses.len()).min(course.len().saturating_sub(1));
-        let marked = course.iter().copied().skip(first).step_by(step);
+    let step = drawn.curves.len().max(8);
+    for (index, curve) in drawn.curves.iter().enumerate() {
+        let first = (index * step / drawn.curves.len()).min(curve.len().saturating_sub(1));
+        let marked = curve.iter().copied().skip(first).step_by(step);
         chart.marks(marked, looks(index));
     }
     let names = drawn.names.iter().cloned().enumerate();
@@ -249,7 +249,7 @@ fn web_of(report: &Report) -> String {
 }
 
 /// Returns the middle of each part of the measured time, with the freshness in it in per cent. Parts without pages are left out.
-fn course(report: &Report) -> Vec<(f64, f64)> {
+fn curve(report: &Report) -> Vec<(f64, f64)> {
     let parts = report.freshness_over_time();
     let part = (report.days - report.warm_up) / parts.len().max(1) as f64;
     let middle = |index: usize| report.warm_up + part * (index as f64 + 0.5);
@@ -258,14 +258,14 @@ fn course(report: &Report) -> Vec<(f64, f64)> {
     points.collect()
 }
 
-/// Groups courses that never differ by more than this from the first of their group.
-fn alike(courses: &[Vec<(f64, f64)>], most: f64) -> Vec<Vec<usize>> {
+/// Groups curves that never differ by more than this from the first of their group.
+fn alike(curves: &[Vec<(f64, f64)>], most: f64) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
-    for (index, course) in courses.iter().enumerate() {
+    for (index, curve) in curves.iter().enumerate() {
         let is_alike = |group: &&mut Vec<usize>| {
-            let other = &courses[group[0]];
-            let mut pairs = course.iter().zip(other);
-            course.len() == other.len() && pairs.all(|(one, two)| (one.1 - two.1).abs() <= most)
+            let other = &curves[group[0]];
+            let mut pairs = curve.iter().zip(other);
+            curve.len() == other.len() && pairs.all(|(one, two)| (one.1 - two.1).abs() <= most)
         };
         match groups.iter_mut().find(is_alike) {
             Some(group) => group.push(index),
@@ -397,15 +397,15 @@ fn mark(index: usize) -> Mark {
 mod tests {
     use super::*;
 
-    const PAGE: WaitOfPage = WaitOfPage {
+    const PAGE: PageWait = PageWait {
         rate: 1.0,
         wait: 7.0,
         best: Some(1.0),
     };
 
-    fn courses(levels: &[f64]) -> Courses {
-        let course = |level: &f64| (0..120).map(|part| (f64::from(part), *level)).collect();
-        Courses {
+    fn curves(levels: &[f64]) -> Curves {
+        let curve = |level: &f64| (0..120).map(|part| (f64::from(part), *level)).collect();
+        Curves {
             note: "scenario x, seed 1".into(),
             from: 0.0,
             to: 120.0,
@@ -413,11 +413,11 @@ mod tests {
             names: (0..levels.len())
                 .map(|index| format!("run-{index}"))
                 .collect(),
-            courses: levels.iter().map(course).collect(),
+            curves: levels.iter().map(curve).collect(),
         }
     }
 
-    fn waits_of(pages: &[&[WaitOfPage]]) -> String {
+    fn waits_of(pages: &[&[PageWait]]) -> String {
         let drawn = Waits {
             note: "scenario x, seed 1".into(),
             names: (0..pages.len())
@@ -466,23 +466,23 @@ mod tests {
 
     #[test]
     fn an_axis_that_does_not_begin_at_0_says_so() {
-        let svg = freshness(&courses(&[95.0, 72.5])).svg();
+        let svg = freshness(&curves(&[95.0, 72.5])).svg();
         assert!(
             svg.contains("fresh pages by importance, % (axis begins at 70 %)<"),
             "{svg}"
         );
-        let svg = freshness(&courses(&[95.0, 49.0])).svg();
+        let svg = freshness(&curves(&[95.0, 49.0])).svg();
         assert!(svg.contains("fresh pages by importance, %<"), "{svg}");
     }
 
-    /// Of seven runs with one course, equal parts of each are visible.
+    /// Of seven runs with one curve, equal parts of each are visible.
     #[test]
     fn runs_that_come_to_the_same_share_a_line() {
         assert_eq!(
-            alike(&courses(&[80.0, 60.0, 80.1, 60.5, 80.0]).courses, 0.2),
+            alike(&curves(&[80.0, 60.0, 80.1, 60.5, 80.0]).curves, 0.2),
             [vec![0, 2, 4], vec![1], vec![3]]
         );
-        let svg = freshness(&courses(&[80.0; 7])).svg();
+        let svg = freshness(&curves(&[80.0; 7])).svg();
         assert!(svg.contains("take turns on one line"), "{svg}");
         for [red, green, blue] in &COLOURS[..7] {
             let line = format!("stroke=\"#{red:02x}{green:02x}{blue:02x}\"");
@@ -500,7 +500,7 @@ mod tests {
 
     #[test]
     fn an_empty_drawing_says_why() {
-        let never = WaitOfPage {
+        let never = PageWait {
             rate: 0.0,
             best: None,
             ..PAGE
@@ -521,7 +521,7 @@ mod tests {
             "{svg}"
         );
         assert!(!svg.contains("Nothing to show"), "{svg}");
-        let svg = freshness(&courses(&[])).svg();
+        let svg = freshness(&curves(&[])).svg();
         assert!(svg.contains("there was no page in the time"), "{svg}");
     }
 
@@ -532,7 +532,7 @@ mod tests {
         let run = svg.find("fill=\"#0072b2\"");
         assert!(reference.is_some() && reference < run, "{svg}");
         assert!(svg.contains(">best waits for freshness (oracle)<"), "{svg}");
-        let given_up = WaitOfPage { best: None, ..PAGE };
+        let given_up = PageWait { best: None, ..PAGE };
         let svg = waits_of(&[&[given_up]]);
         assert!(!svg.contains("best waits"), "{svg}");
     }

@@ -133,13 +133,14 @@ impl Process {
 #[derive(Clone, Debug)]
 pub(crate) struct Changes {
     random: Pcg64Mcg,
-    course: Course,
+    pattern: ChangePattern,
     /// Changes a day on average over a long time.
     pub(crate) rate: f64,
 }
 
+/// The process that makes a page change, with its state.
 #[derive(Clone, Debug)]
-enum Course {
+enum ChangePattern {
     Never,
     /// Changes at these times, in milliseconds, from `next` on.
     Given {
@@ -161,9 +162,9 @@ enum Course {
     },
 }
 
-/// The surroundings on which a page's changes depend.
+/// The context on which a page's changes depend.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Around {
+pub(crate) struct ChangeContext {
     /// Seed that the pages of a site share.
     pub(crate) site: u64,
     /// Days from the beginning of a Monday to that of the simulation.
@@ -179,19 +180,19 @@ pub(crate) fn since_monday(start: Timestamp) -> f64 {
 
 impl Changes {
     /// Creates the changes of a page with this stream.
-    pub(crate) fn new(process: &Process, mut random: Pcg64Mcg, around: Around) -> Self {
-        let Around { site, since_monday } = around;
-        let (course, rate) = match process {
-            Process::Never => (Course::Never, 0.0),
-            Process::Poisson(rates) => (Course::Poisson, rates.draw(&mut random)),
-            Process::Periodic(rates) => (Course::Periodic, rates.draw(&mut random)),
+    pub(crate) fn new(process: &Process, mut random: Pcg64Mcg, context: ChangeContext) -> Self {
+        let ChangeContext { site, since_monday } = context;
+        let (pattern, rate) = match process {
+            Process::Never => (ChangePattern::Never, 0.0),
+            Process::Poisson(rates) => (ChangePattern::Poisson, rates.draw(&mut random)),
+            Process::Periodic(rates) => (ChangePattern::Periodic, rates.draw(&mut random)),
             Process::Rhythm { rates, quiet } => {
                 let quiet = *quiet;
-                let course = Course::Rhythm {
+                let pattern = ChangePattern::Rhythm {
                     quiet,
                     since_monday,
                 };
-                (course, rates.draw(&mut random))
+                (pattern, rates.draw(&mut random))
             }
             Process::Bursts {
                 rates,
@@ -202,19 +203,19 @@ impl Changes {
                 let (every, factor) = (*every, *factor);
                 let base = rates.draw(&mut random).min(RATE_MAX / factor);
                 let length = length.min(every);
-                let course = Course::Bursts {
+                let pattern = ChangePattern::Bursts {
                     base,
                     every,
                     length,
                     factor,
                     site,
                 };
-                (course, base * (1.0 + (factor - 1.0) * length / every))
+                (pattern, base * (1.0 + (factor - 1.0) * length / every))
             }
         };
         Self {
             random,
-            course,
+            pattern,
             rate,
         }
     }
@@ -223,7 +224,7 @@ impl Changes {
     pub(crate) fn at(times: Vec<i64>, rate: f64) -> Self {
         Self {
             random: stream(&[]),
-            course: Course::Given { times, next: 0 },
+            pattern: ChangePattern::Given { times, next: 0 },
             rate,
         }
     }
@@ -231,16 +232,16 @@ impl Changes {
     /// Returns the first change after a time, in days since the simulation began; infinite if there is none. At the first call,
     /// `is_first` lets a periodic process begin anywhere.
     pub(crate) fn after(&mut self, time: f64, is_first: bool) -> f64 {
-        if let Course::Given { times, next } = &mut self.course {
+        if let ChangePattern::Given { times, next } = &mut self.pattern {
             let at = times.get(*next).copied();
             *next += 1;
             return at.map_or(f64::INFINITY, |at| at as f64 / DAY);
         }
-        match self.course {
-            Course::Never | Course::Given { .. } => f64::INFINITY,
+        match self.pattern {
+            ChangePattern::Never | ChangePattern::Given { .. } => f64::INFINITY,
             _ if self.rate <= 0.0 => f64::INFINITY,
-            Course::Poisson => time + self.wait(self.rate),
-            Course::Periodic => {
+            ChangePattern::Poisson => time + self.wait(self.rate),
+            ChangePattern::Periodic => {
                 let part = if is_first {
                     uniform(&mut self.random)
                 } else {
@@ -248,7 +249,7 @@ impl Changes {
                 };
                 time + part / self.rate
             }
-            Course::Rhythm {
+            ChangePattern::Rhythm {
                 quiet,
                 since_monday,
             } => {
@@ -262,7 +263,7 @@ impl Changes {
                     }
                 })
             }
-            Course::Bursts {
+            ChangePattern::Bursts {
                 base,
                 every,
                 length,
@@ -315,11 +316,11 @@ mod tests {
 
     /// Returns the changes in this many days.
     fn times(process: &Process, days: f64) -> Vec<f64> {
-        let around = Around {
+        let context = ChangeContext {
             site: 5,
-            ..Around::default()
+            ..ChangeContext::default()
         };
-        let mut changes = Changes::new(process, stream(&[7, 1]), around);
+        let mut changes = Changes::new(process, stream(&[7, 1]), context);
         let mut times = Vec::new();
         let mut time = changes.after(0.0, true);
         while time < days {
@@ -372,7 +373,7 @@ mod tests {
             factor: 100.0,
         };
         for page in 0..1000 {
-            let changes = Changes::new(&bursts, stream(&[page]), Around::default());
+            let changes = Changes::new(&bursts, stream(&[page]), ChangeContext::default());
             let rate = changes.rate;
             assert!(rate <= RATE_MAX * 1.000_001, "{rate}");
         }
@@ -404,11 +405,11 @@ mod tests {
             rates: Rates::Fixed(5.0),
             quiet: 0.0,
         };
-        let around = Around {
+        let context = ChangeContext {
             site: 0,
             since_monday,
         };
-        let mut changes = Changes::new(&rhythm, stream(&[7]), around);
+        let mut changes = Changes::new(&rhythm, stream(&[7]), context);
         let mut time = changes.after(0.0, true);
         let mut count = 0;
         while time < 200.0 {

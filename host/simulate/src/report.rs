@@ -36,7 +36,7 @@ pub struct Report {
     /// The results that an oracle reaches.
     pub oracle: Oracle,
     /// The last waits of pages, at most some thousands.
-    pub waits: Vec<WaitOfPage>,
+    pub waits: Vec<PageWait>,
     pub(crate) sums: Sums,
 }
 
@@ -134,7 +134,7 @@ pub struct Oracle {
 
 /// A page's true rate and its last wait, with the best one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct WaitOfPage {
+pub struct PageWait {
     /// Changes a day.
     pub rate: f64,
     /// Wait in days.

@@ -10,15 +10,15 @@ use jiff::Timestamp;
 use opilio_crawl::CrawlError;
 use opilio_frontier::{ContentState, Issue, Next};
 use opilio_profile::{Politeness, Profile};
-use opilio_visit::evaluation::OddWait;
+use opilio_visit::evaluation::WaitCorrection;
 
 use crate::crawl::{EndKind, PageRequest, ServerAnswer, SimulatedCrawl, VisitEnd, VisitStart};
 use crate::measure::Sums;
 use crate::oracle::{self, Goal};
 use crate::process::{DAY, stream, uniform};
-use crate::report::{HostVisits, Oracle, Report, Visits, WaitOfPage};
+use crate::report::{HostVisits, Oracle, PageWait, Report, Visits};
 use crate::scenario::Scenario;
-use crate::web::{OfPage, PageId, Place, Served, Web};
+use crate::web::{PageAnswer, PageId, Served, UriTarget, Web};
 
 /// Parts of the measured time in the plot of freshness.
 const PARTS: usize = 120;
@@ -181,7 +181,7 @@ struct Flight {
     request: Box<PageRequest>,
     host: Option<usize>,
     served: Served,
-    place: Place,
+    place: UriTarget,
     started: i64,
 }
 
@@ -305,12 +305,12 @@ impl Run {
             VisitStart::Asks(request) => request,
         };
         // The budget counts visits; prerequisites come on top.
-        self.visits_left -= f64::from(u8::from(place != Place::Robots));
+        self.visits_left -= f64::from(u8::from(place != UriTarget::Robots));
         let is_measured = now >= self.web.window().from;
         if let Some(host) = host {
             self.note_gap(host, now, is_measured);
         }
-        if is_measured && is_known && matches!(place, Place::Page(_)) {
+        if is_measured && is_known && matches!(place, UriTarget::Page(_)) {
             self.overdue += overdue;
             self.overdue_counted += 1;
         }
@@ -366,7 +366,7 @@ impl Run {
         let ended = self.at(now);
         let came = self.crawl.receive(*request, served.answer, ended)?;
         let is_page = match place {
-            Place::Page(id) => Some(id),
+            UriTarget::Page(id) => Some(id),
             _ => None,
         };
         if let Some(id) = is_page
@@ -378,21 +378,21 @@ impl Run {
             self.waits.insert(id, wait);
         }
         self.visits.waits += u64::from(came.answered);
-        for odd in &came.odd {
-            let count = match odd {
-                OddWait::Zero | OddWait::TooShort => &mut self.visits.too_short,
-                OddWait::TooLong => &mut self.visits.too_long,
-                OddWait::Oscillating => &mut self.visits.oscillating,
+        for correction in &came.corrections {
+            let count = match correction {
+                WaitCorrection::Zero | WaitCorrection::TooShort => &mut self.visits.too_short,
+                WaitCorrection::TooLong => &mut self.visits.too_long,
+                WaitCorrection::Oscillating => &mut self.visits.oscillating,
             };
             *count += 1;
         }
         if started >= self.web.window().from {
-            self.tally(&came, place, size, served.of_page);
+            self.tally(&came, place, size, served.page_answer);
         }
         Ok(())
     }
 
-    fn tally(&mut self, came: &VisitEnd, place: Place, size: u64, of_page: OfPage) {
+    fn tally(&mut self, came: &VisitEnd, place: UriTarget, size: u64, page_answer: PageAnswer) {
         let visits = &mut self.visits;
         visits.requests += 1;
         visits.bytes = visits.bytes.saturating_add(size);
@@ -401,13 +401,13 @@ impl Run {
         }
         match (came.kind, place) {
             // Requests for robots.txt come on top of the budget, whatever their result.
-            (_, Place::Robots) => visits.robots += 1,
+            (_, UriTarget::Robots) => visits.robots += 1,
             (EndKind::Unfinished | EndKind::Failed, _) => visits.failed += 1,
-            (EndKind::Success, Place::Page(_)) => {
+            (EndKind::Success, UriTarget::Page(_)) => {
                 visits.pages += 1;
                 match came.state {
-                    _ if of_page == OfPage::Gone => visits.gone += 1,
-                    ContentState::Unchanged if of_page == OfPage::NotModified => {
+                    _ if page_answer == PageAnswer::Gone => visits.gone += 1,
+                    ContentState::Unchanged if page_answer == PageAnswer::NotModified => {
                         visits.not_modified += 1;
                     }
                     ContentState::Unchanged => visits.unchanged += 1,
@@ -457,7 +457,7 @@ impl Run {
         let longest = pages.iter().map(|id| self.web.pages[*id].longest).max();
         let step = self.waits.len().div_ceil(WAITS_SHOWN).max(1);
         let waits = self.waits.iter().step_by(step);
-        let waits = waits.map(|(id, wait)| WaitOfPage {
+        let waits = waits.map(|(id, wait)| PageWait {
             rate: self.web.rate(*id),
             wait: wait.as_secs_f64() / 86_400.0,
             best: best

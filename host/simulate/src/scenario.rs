@@ -137,7 +137,7 @@ pub struct Recurrence {
     pub length: f64,
 }
 
-/// Honesty of a list that sites publish.
+/// The accuracy of a list that sites publish.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lists {
@@ -173,14 +173,14 @@ pub struct PageKind {
     /// Share of pages with a box of random words that has no markup of its own.
     pub noise: f64,
     /// Share with an entity tag that changes with the content, and share with one that never changes.
-    pub etag: Honesty,
+    pub etag: HeaderAccuracy,
     /// The same shares for `Last-Modified`.
-    pub last_modified: Honesty,
+    pub last_modified: HeaderAccuracy,
 }
 
 /// The shares of pages on which a header is right, and on which it is wrong. On the others it is missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Honesty {
+pub struct HeaderAccuracy {
     /// It changes when the content does.
     pub honest: f64,
     /// It never changes.
@@ -499,14 +499,14 @@ mod tests {
         Scenario::parse("web.toml", SOUND).unwrap();
         let text = SOUND.replace(sound, written);
         let faults = Scenario::parse("web.toml", &text).unwrap_err();
-        let said = faults.to_string();
-        assert!(said.contains(expected), "{said}");
-        assert!(said.len() < 1000, "{said}");
+        let message = faults.to_string();
+        assert!(message.contains(expected), "{message}");
+        assert!(message.len() < 1000, "{message}");
         for fault in faults.iter() {
-            assert!(fault.place.is_some(), "{said}");
+            assert!(fault.place.is_some(), "{message}");
             assert!(
                 fault.suggestion.is_some() || fault.problem.starts_with("must be "),
-                "{said}"
+                "{message}"
             );
         }
     }
@@ -690,9 +690,9 @@ mod tests {
             budget: Some(budget),
         };
         let answer = Scenario::load("thesis").unwrap().instead(&instead);
-        let said = answer.map_or_else(|faults| faults.to_string(), |_| String::new());
-        assert!(said.contains(expected), "{said}");
-        assert_eq!(said.is_empty(), expected.is_empty(), "{said}");
+        let message = answer.map_or_else(|faults| faults.to_string(), |_| String::new());
+        assert!(message.contains(expected), "{message}");
+        assert_eq!(message.is_empty(), expected.is_empty(), "{message}");
     }
 
     #[test]

@@ -12,10 +12,10 @@ use rand::Rng;
 
 use crate::measure::{Copy, Sums, Window};
 use crate::oracle::OraclePage;
-use crate::process::{Around, Changes, DAY, since_monday, stream, uniform};
-use crate::scenario::{Honesty, Lists, PageKind, Scenario, SiteGroup};
+use crate::process::{ChangeContext, Changes, DAY, since_monday, stream, uniform};
+use crate::scenario::{HeaderAccuracy, Lists, PageKind, Scenario, SiteGroup};
 
-pub(crate) use answer::{OfPage, Served};
+pub(crate) use answer::{PageAnswer, Served};
 
 /// Purposes of streams of random numbers.
 mod purpose {
@@ -99,7 +99,7 @@ struct Site {
 
 /// The target of a URI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum UriTarget {
     Page(PageId),
     Robots,
     Feed,
@@ -196,11 +196,11 @@ impl Web {
             size: (kind.size as f64 * (0.5 + uniform(&mut random))) as u64,
         };
         let shared = stream(&[self.seed, site as u64, purpose::BURSTS]).next_u64();
-        let around = Around {
+        let context = ChangeContext {
             site: shared,
             since_monday: self.since_monday,
         };
-        let mut changes = Changes::new(&kind.process, place(purpose::RATE), around);
+        let mut changes = Changes::new(&kind.process, place(purpose::RATE), context);
         let life = -uniform(&mut place(purpose::LIFE)).ln() * sites.life;
         let next = to_millis(changes.after(born, true));
         let born_at = (born * DAY) as i64;
@@ -315,19 +315,19 @@ impl Web {
     }
 
     /// Returns the target of a URI.
-    pub(crate) fn place(&self, uri: &Uri) -> (Option<usize>, Place) {
+    pub(crate) fn place(&self, uri: &Uri) -> (Option<usize>, UriTarget) {
         let Some(site) = uri.host().and_then(|host| self.hosts.get(host)).copied() else {
-            return (None, Place::Nothing);
+            return (None, UriTarget::Nothing);
         };
         let known = &self.sites[site];
         let page = |list: &[PageId], index: Option<usize>| {
             let id = index.and_then(|index| list.get(index));
-            id.map_or(Place::Nothing, |id| Place::Page(*id))
+            id.map_or(UriTarget::Nothing, |id| UriTarget::Page(*id))
         };
         let place = match uri.path() {
-            "/robots.txt" => Place::Robots,
-            "/feed.xml" => Place::Feed,
-            "/sitemap.xml" => Place::Sitemap,
+            "/robots.txt" => UriTarget::Robots,
+            "/feed.xml" => UriTarget::Feed,
+            "/sitemap.xml" => UriTarget::Sitemap,
             "/" => page(&known.hubs, Some(0)),
             path => match path.trim_start_matches("/s").split_once('/') {
                 Some((section, "")) => page(
@@ -338,7 +338,7 @@ impl Web {
                     let number = name.rsplit(|letter: char| !letter.is_ascii_digit()).next();
                     page(&known.pages, number.and_then(|number| number.parse().ok()))
                 }
-                None => Place::Nothing,
+                None => UriTarget::Nothing,
             },
         };
         (Some(site), place)
@@ -497,13 +497,13 @@ fn choose<'k>(kinds: &'k [PageKind], random: &mut rand_pcg::Pcg64Mcg) -> (usize,
     (0, &kinds[0])
 }
 
-fn header(honesty: Honesty, random: &mut rand_pcg::Pcg64Mcg) -> Header {
+fn header(accuracy: HeaderAccuracy, random: &mut rand_pcg::Pcg64Mcg) -> Header {
     let place = uniform(random);
-    let Honesty {
+    let HeaderAccuracy {
         honest,
         stuck,
         restless,
-    } = honesty;
+    } = accuracy;
     if place < honest {
         Header::Honest
     } else if place < honest + stuck {
@@ -584,7 +584,7 @@ mod tests {
         let mut stories = 0;
         for id in 0..50 {
             let uri = Uri::parse(&web.uri(id)).unwrap();
-            assert_eq!(web.place(&uri).1, Place::Page(id), "{uri}");
+            assert_eq!(web.place(&uri).1, UriTarget::Page(id), "{uri}");
             assert!(hub.contains(&format!("\"{}\"", uri.path())), "{uri}");
             stories += usize::from(uri.path() == format!("/s0/story-2-{id}"));
         }

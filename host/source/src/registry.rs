@@ -24,7 +24,7 @@ use crate::blobs::COMPONENT_BYTES_MAX;
 use crate::manifest::{Artifact, Layer, MANIFEST, MANIFEST_BYTES_MAX, Manifest, ManifestProblem};
 use crate::sha256::Sha256;
 
-use http::{Ask, Connection};
+use http::{Connection, RegistryRequest};
 
 /// Settings for requests to registries.
 #[derive(Debug, Clone, Default)]
@@ -36,9 +36,9 @@ pub struct Access {
     pub insecure: bool,
 }
 
-/// The current meaning of an image: its manifest, and the component that it names.
+/// An image as its registry resolves it: its manifest, and the component that it names.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Meaning {
+pub(crate) struct ResolvedImage {
     pub(crate) manifest: Sha256,
     pub(crate) layer: Layer,
 }
@@ -67,36 +67,36 @@ pub enum RegistryError {
         remedy: &'static str,
     },
     /// Credentials are missing, wrong or insufficient.
-    #[error("access to {image} was refused ({told}): {remedy}")]
+    #[error("access to {image} was refused ({answer}): {remedy}")]
     Denied {
         /// The requested image.
         image: Box<Image>,
         /// The registry's answer.
-        told: String,
+        answer: String,
         /// Advice for the operator.
         remedy: String,
     },
     /// The registry does not have the image.
-    #[error("{image} is not in its registry ({told}); check repository and {}", if image.digest().is_some() { "digest" } else { "tag" })]
+    #[error("{image} is not in its registry ({answer}); check repository and {}", if image.digest().is_some() { "digest" } else { "tag" })]
     NotFound {
         /// The requested image.
         image: Box<Image>,
         /// The registry's answer.
-        told: String,
+        answer: String,
     },
     /// The registry has an internal error, or limits our requests.
     #[error(
-        "cannot download {image} now ({told}); try again later, or ask the operator of the registry"
+        "cannot download {image} now ({answer}); try again later, or ask the operator of the registry"
     )]
     Trouble {
         /// The requested image.
         image: Box<Image>,
         /// The registry's answer.
-        told: String,
+        answer: String,
     },
     /// Another answer that the protocol does not have.
     #[error(
-        "cannot download {image}: its registry answers {told} to {request}; check that it is an OCI registry"
+        "cannot download {image}: its registry answers {answer} to {request}; check that it is an OCI registry"
     )]
     Unexpected {
         /// The requested image.
@@ -104,7 +104,7 @@ pub enum RegistryError {
         /// The request.
         request: &'static str,
         /// The registry's answer.
-        told: String,
+        answer: String,
     },
     /// The received bytes do not have their digest.
     #[error(
@@ -189,8 +189,8 @@ impl RegistryError {
     }
 }
 
-/// Looks up the current meaning of an image in its manifest. Blocks.
-pub(crate) fn look_up(image: &Image, access: &Access) -> Result<Meaning, RegistryError> {
+/// Resolves an image: looks up its manifest. Blocks.
+pub(crate) fn look_up(image: &Image, access: &Access) -> Result<ResolvedImage, RegistryError> {
     http::on_a_thread(async || {
         let mut connection = Connection::new(image, access)?;
         fetch_manifest(&mut connection).await
@@ -200,12 +200,12 @@ pub(crate) fn look_up(image: &Image, access: &Access) -> Result<Meaning, Registr
 /// Pulls the component that a manifest names. Blocks.
 pub(crate) fn pull(
     image: &Image,
-    meaning: &Meaning,
+    resolved: &ResolvedImage,
     access: &Access,
 ) -> Result<Vec<u8>, RegistryError> {
     http::on_a_thread(async || {
         let mut connection = Connection::new(image, access)?;
-        fetch_layer(&mut connection, meaning.layer).await
+        fetch_layer(&mut connection, resolved.layer).await
     })
 }
 
@@ -245,12 +245,12 @@ pub(crate) fn push(
     })
 }
 
-async fn fetch_manifest(connection: &mut Connection<'_>) -> Result<Meaning, RegistryError> {
+async fn fetch_manifest(connection: &mut Connection<'_>) -> Result<ResolvedImage, RegistryError> {
     let image = Box::new(connection.image().clone());
     let name = image.digest().or(image.tag()).unwrap_or_default();
     let url = connection.url(&format!("manifests/{name}"));
-    let ask = Ask::new(Method::GET, url, "a manifest").header(ACCEPT, MANIFEST);
-    let response = connection.expect(&ask, &[StatusCode::OK]).await?;
+    let request = RegistryRequest::new(Method::GET, url, "a manifest").header(ACCEPT, MANIFEST);
+    let response = connection.expect(&request, &[StatusCode::OK]).await?;
     let said = response.headers().get("docker-content-digest");
     let said = said.and_then(|digest| parse_digest(digest.to_str().ok()?));
     let bytes = connection
@@ -268,7 +268,7 @@ async fn fetch_manifest(connection: &mut Connection<'_>) -> Result<Meaning, Regi
         });
     }
     match Manifest::layer(&bytes) {
-        Ok(layer) => Ok(Meaning { manifest, layer }),
+        Ok(layer) => Ok(ResolvedImage { manifest, layer }),
         Err(problem) => Err(RegistryError::Manifest { image, problem }),
     }
 }
@@ -279,8 +279,8 @@ async fn fetch_layer(
 ) -> Result<Vec<u8>, RegistryError> {
     let image = Box::new(connection.image().clone());
     let url = connection.url(&format!("blobs/sha256:{}", layer.sha256));
-    let ask = Ask::new(Method::GET, url, "a component");
-    let response = connection.expect(&ask, &[StatusCode::OK]).await?;
+    let request = RegistryRequest::new(Method::GET, url, "a component");
+    let response = connection.expect(&request, &[StatusCode::OK]).await?;
     let max = usize::try_from(layer.bytes.min(COMPONENT_BYTES_MAX)).unwrap_or(usize::MAX);
     let (bytes, more) = connection.bounded(response, max).await?;
     let expected = layer.bytes;
@@ -309,16 +309,16 @@ async fn push_blob(
     sha256: Sha256,
 ) -> Result<(), RegistryError> {
     let there = connection.url(&format!("blobs/sha256:{sha256}"));
-    let ask = Ask::new(Method::HEAD, there, "whether a blob is there").for_push();
+    let request = RegistryRequest::new(Method::HEAD, there, "whether a blob is there").for_push();
     let either = [StatusCode::OK, StatusCode::NOT_FOUND];
-    if connection.expect(&ask, &either).await?.status() == StatusCode::OK {
+    if connection.expect(&request, &either).await?.status() == StatusCode::OK {
         return Ok(());
     }
     let url = connection.url("blobs/uploads/");
-    let ask = Ask::new(Method::POST, url, "the beginning of an upload")
+    let request = RegistryRequest::new(Method::POST, url, "the beginning of an upload")
         .header(CONTENT_LENGTH, "0")
         .for_push();
-    let begun = connection.expect(&ask, &[StatusCode::ACCEPTED]).await?;
+    let begun = connection.expect(&request, &[StatusCode::ACCEPTED]).await?;
     // Relative to the address that answered. It may lead elsewhere; then our credentials are not sent.
     let location = begun.headers().get(LOCATION);
     let location = location.and_then(|location| begun.url().join(location.to_str().ok()?).ok());
@@ -326,17 +326,17 @@ async fn push_blob(
         return Err(RegistryError::Unexpected {
             image: Box::new(connection.image().clone()),
             request: "the beginning of an upload",
-            told: "without an upload location".to_owned(),
+            answer: "without an upload location".to_owned(),
         });
     };
     location
         .query_pairs_mut()
         .append_pair("digest", &format!("sha256:{sha256}"));
-    let ask = Ask::new(Method::PUT, location, "an upload")
+    let request = RegistryRequest::new(Method::PUT, location, "an upload")
         .header(CONTENT_TYPE, "application/octet-stream")
         .body(bytes)
         .for_push();
-    connection.expect(&ask, &[StatusCode::CREATED]).await?;
+    connection.expect(&request, &[StatusCode::CREATED]).await?;
     Ok(())
 }
 
@@ -346,11 +346,11 @@ async fn push_manifest(
 ) -> Result<(), RegistryError> {
     let tag = connection.image().tag().unwrap_or_default();
     let url: Url = connection.url(&format!("manifests/{tag}"));
-    let ask = Ask::new(Method::PUT, url, "a manifest")
+    let request = RegistryRequest::new(Method::PUT, url, "a manifest")
         .header(CONTENT_TYPE, MANIFEST)
         .body(manifest)
         .for_push();
-    connection.expect(&ask, &[StatusCode::CREATED]).await?;
+    connection.expect(&request, &[StatusCode::CREATED]).await?;
     Ok(())
 }
 

@@ -469,8 +469,8 @@ impl Sources {
         insecure: bool,
     ) -> Result<(Bytes, Bound), SourceError> {
         let access = self.access(insecure);
-        let meaning = registry::look_up(image, &access)?;
-        let sha256 = meaning.layer.sha256;
+        let resolved = registry::look_up(image, &access)?;
+        let sha256 = resolved.layer.sha256;
         if let Some(pinned) = pinned.filter(|pinned| *pinned != sha256) {
             return Err(SourceError::Pin {
                 origin: image.to_string(),
@@ -482,11 +482,11 @@ impl Sources {
         let was_there = stored.is_some();
         let bytes = match stored {
             Some(bytes) => bytes,
-            None => registry::pull(image, &meaning, &access)?.into(),
+            None => registry::pull(image, &resolved, &access)?.into(),
         };
         self.store
-            .keep(image, meaning.manifest, &bytes, (self.now)())?;
-        let image = image.at(&meaning.manifest.to_string());
+            .keep(image, resolved.manifest, &bytes, (self.now)())?;
+        let image = image.at(&resolved.manifest.to_string());
         Ok((bytes, Bound { image, was_there }))
     }
 

@@ -30,26 +30,26 @@ impl Guards {
         if staged.guards.is_empty() {
             return true;
         }
-        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let verdicts = staged
             .guards
             .iter()
-            .map(|guard| said.of(guard, document, visit));
+            .map(|guard| known.of(guard, document, visit));
         let verdicts: Vec<_> = verdicts.collect();
         verdicts.into_iter().flatten().last().unwrap_or(true)
     }
 
     /// Returns the failures of guards since the last call of this function.
     pub fn take_failures(&self) -> Vec<Failure> {
-        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut said.failures)
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut known.failures)
     }
 }
 
 impl GuardAnswers {
     fn of(&mut self, guard: &Staged, document: &Document, visit: &Visit) -> Option<bool> {
-        if let Some(said) = self.verdicts.get(&guard.name) {
-            return *said;
+        if let Some(verdict) = self.verdicts.get(&guard.name) {
+            return *verdict;
         }
         let handles = guard.plugin.handles(document.media_type(), document.uri());
         let verdict = match handles {

@@ -197,14 +197,14 @@ impl Stacks {
     fn of(
         pool: &Arc<Pool>,
         written: &opilio_profile::StackSettings,
-        said: &PluginSettings,
+        overrides: &PluginSettings,
         refuse: &mut dyn FnMut(Stage, usize, String),
     ) -> Selected {
         let generation = pool.generation();
         let mut uses = Vec::new();
         let mut chosen = BTreeMap::new();
-        for name in said.names() {
-            if let Some((plugin, used)) = pool.variant(name, said) {
+        for name in overrides.names() {
+            if let Some((plugin, used)) = pool.variant(name, overrides) {
                 chosen.insert(name.to_owned(), plugin);
                 uses.push(used);
             }

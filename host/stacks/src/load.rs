@@ -14,7 +14,7 @@ use opilio_sandbox::{
 use opilio_source::{ComponentConditions, ResolvedComponent, Sha256, Sources};
 use serde_json::Value;
 
-use super::pool::{InForce, Maker, Pool, Terms, described, overridden};
+use super::pool::{InForce, InstanceInputs, InstanceSettings, Pool, described, overridden};
 use super::{Stacks, chain, misplaced};
 use crate::components::{JobPlugin, JobPlugins};
 
@@ -160,7 +160,7 @@ impl Progress<'_> {
             serde_json::from_str(&description.settings_schema).map_err(|problem| {
                 at_component(format!("its settings schema is not JSON: {problem}"))
             })?;
-        let maker = Maker {
+        let inputs = InstanceInputs {
             name: instance.name.as_str().into(),
             plugin: description.name.clone(),
             component: component.clone(),
@@ -171,17 +171,16 @@ impl Progress<'_> {
         };
         let (written, settings) = match replacement.and_then(|replacement| replacement.settings) {
             Some(settings) => {
-                let complete =
-                    opilio_profile::complete_settings(&maker.schema, settings.clone())
-                        .map_err(|problems| maker.signed(at_component(problems.join("; "))))?;
+                let complete = opilio_profile::complete_settings(&inputs.schema, settings.clone())
+                    .map_err(|problems| inputs.signed(at_component(problems.join("; "))))?;
                 (settings, complete)
             }
             None => {
                 let settings = profile
-                    .check_settings(&instance.name, &maker.schema)
-                    .map_err(|faults| maker.signed(faults))?;
-                let lesser = profile.lesser_faults(&instance.name, &maker.schema);
-                let lesser = maker.signed(lesser.map_err(|faults| maker.signed(faults))?);
+                    .check_settings(&instance.name, &inputs.schema)
+                    .map_err(|faults| inputs.signed(faults))?;
+                let lesser = profile.lesser_faults(&instance.name, &inputs.schema);
+                let lesser = inputs.signed(lesser.map_err(|faults| inputs.signed(faults))?);
                 if self.loading.job.is_some() && lesser.worst() == Some(Level::Warning) {
                     return Err(lesser);
                 }
@@ -190,22 +189,22 @@ impl Progress<'_> {
                 (instance.settings.clone(), settings)
             }
         };
-        let plugin = maker
+        let plugin = inputs
             .configured(settings.clone())
-            .map_err(|problem| maker.signed(configure_faults(profile, instance, &problem)))?;
-        let variants = overridden(profile, &maker, &written)?;
-        let terms = Terms {
+            .map_err(|problem| inputs.signed(configure_faults(profile, instance, &problem)))?;
+        let variants = overridden(profile, &inputs, &written)?;
+        let instance_settings = InstanceSettings {
             filters: instance.filters.clone(),
             on_fault: instance.on_fault,
             rule: instance.breaker,
             variants_max: profile.limits.plugin_variants,
         };
         Ok(InForce::new(
-            maker,
+            inputs,
             (written, settings),
             plugin,
             variants,
-            terms,
+            instance_settings,
             &self.generation,
         ))
     }

@@ -40,21 +40,21 @@ pub struct Pool {
 /// An instance as it is in force.
 pub(super) struct InForce {
     name: Arc<str>,
-    maker: Arc<Maker>,
+    inputs: Arc<InstanceInputs>,
     /// Settings as written, without defaults: overrides add to them.
     written: Value,
     /// Settings with defaults, without the seeds' prefixes.
     settings: Value,
     plugin: Plugin,
     variants: Arc<Variants>,
-    terms: Terms,
+    instance_settings: InstanceSettings,
     breaker: Arc<Breaker>,
     earlier: Mutex<Earlier>,
 }
 
-/// The profile's terms for an instance, apart from component and settings.
+/// The profile's settings for an instance, apart from those of its plugin.
 #[derive(Clone)]
-pub(super) struct Terms {
+pub(super) struct InstanceSettings {
     pub(super) filters: Vec<String>,
     pub(super) on_fault: Option<OnFault>,
     pub(super) rule: BreakerSettings,
@@ -62,7 +62,7 @@ pub(super) struct Terms {
 }
 
 /// The inputs for configuring an instance.
-pub(super) struct Maker {
+pub(super) struct InstanceInputs {
     pub(super) name: Arc<str>,
     pub(super) component: Component,
     /// Its plugin's name within the component.
@@ -108,7 +108,7 @@ pub struct Replacement {
     pub settings: Option<Value>,
 }
 
-impl Maker {
+impl InstanceInputs {
     fn config(&self, mut settings: Value) -> PluginConfig {
         if wants_seeds(&self.schema, &settings) {
             put_seeds(&mut settings, &self.seed_prefixes);
@@ -161,24 +161,29 @@ impl Maker {
 
 impl InForce {
     pub(super) fn new(
-        maker: Maker,
+        inputs: InstanceInputs,
         (written, settings): (Value, Value),
         plugin: Plugin,
         variants: Vec<(Value, Plugin)>,
-        terms: Terms,
+        instance_settings: InstanceSettings,
         generation: &Arc<AtomicU64>,
     ) -> InForce {
-        let maker = Arc::new(maker);
+        let inputs = Arc::new(inputs);
         let generation = generation.clone();
         InForce {
-            name: maker.name.clone(),
-            variants: Variants::new(maker.clone(), terms.variants_max, generation, variants),
-            maker,
+            name: inputs.name.clone(),
+            variants: Variants::new(
+                inputs.clone(),
+                instance_settings.variants_max,
+                generation,
+                variants,
+            ),
+            inputs,
             written,
             settings,
             plugin,
-            breaker: Arc::new(Breaker::new(terms.rule)),
-            terms,
+            breaker: Arc::new(Breaker::new(instance_settings.rule)),
+            instance_settings,
             earlier: Mutex::default(),
         }
     }
@@ -196,7 +201,7 @@ impl InForce {
                 .earlier
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
-            then.settle();
+            then.drop_unused();
             earlier.past = then.past.clone();
             earlier.recent = then.recent.clone();
         }
@@ -219,7 +224,7 @@ impl InForce {
         let mut own = self.plugin.statistics();
         {
             let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
-            earlier.settle();
+            earlier.drop_unused();
             own.add(&earlier.past);
             for (plugin, _) in &earlier.recent {
                 own.add(&plugin.statistics());
@@ -237,7 +242,7 @@ impl InForce {
 
 impl Earlier {
     /// Drops the plugins that are no longer called: each holds a compiled component.
-    fn settle(&mut self) {
+    fn drop_unused(&mut self) {
         let past = &mut self.past;
         self.recent.retain(|(plugin, since)| {
             let may_be_called = since.elapsed() < IN_FLIGHT_MAX;
@@ -257,7 +262,7 @@ impl Pool {
     /// Returns the settings schema of each instance.
     pub fn schemas(&self) -> Vec<(String, Value)> {
         let all = self.instances.iter();
-        all.map(|(name, one)| (name.clone(), one.maker.schema.clone()))
+        all.map(|(name, one)| (name.clone(), one.inputs.schema.clone()))
             .collect()
     }
 
@@ -289,19 +294,19 @@ impl Pool {
         chosen: &BTreeMap<String, Plugin>,
     ) -> Option<Staged> {
         let one = self.instances.get(name)?;
-        let terms = &one.terms;
-        let guards = terms.filters.iter().filter_map(|filter| {
+        let instance_settings = &one.instance_settings;
+        let guards = instance_settings.filters.iter().filter_map(|filter| {
             let guard = self.instances.get(filter)?;
-            let rule = &guard.terms.rule;
+            let rule = &guard.instance_settings.rule;
             Some(Staged {
-                policy: FaultPolicy::of_guard(stage, guard.terms.on_fault, rule),
+                policy: FaultPolicy::of_guard(stage, guard.instance_settings.on_fault, rule),
                 recorder: self.recorder.clone(),
                 ..guard.place(chosen)
             })
         });
         Some(Staged {
             guards: guards.collect(),
-            policy: FaultPolicy::at(stage, terms.on_fault, &terms.rule),
+            policy: FaultPolicy::at(stage, instance_settings.on_fault, &instance_settings.rule),
             recorder: self.recorder.clone(),
             ..one.place(chosen)
         })
@@ -309,10 +314,10 @@ impl Pool {
 
     /// Returns an instance with the settings of overrides. If it does not accept them, an error is logged, the result is none,
     /// and the instance's own settings are used.
-    pub(super) fn variant(&self, name: &str, said: &PluginSettings) -> Option<(Plugin, Use)> {
+    pub(super) fn variant(&self, name: &str, overrides: &PluginSettings) -> Option<(Plugin, Use)> {
         let one = self.instances.get(name)?;
-        let settings = said.over(name, &one.written)?;
-        let made = complete_settings(&one.maker.schema, settings)
+        let settings = overrides.over(name, &one.written)?;
+        let made = complete_settings(&one.inputs.schema, settings)
             .map_err(|problems| problems.join("; "))
             .and_then(|settings| one.variants.get(settings));
         match made {
@@ -334,23 +339,30 @@ impl Pool {
         let prefixes: Arc<[String]> = prefixes.into();
         let mut pool = self.fresh();
         for (name, one) in &self.instances {
-            if !wants_seeds(&one.maker.schema, &one.settings) {
+            if !wants_seeds(&one.inputs.schema, &one.settings) {
                 continue;
             }
-            let maker = Maker {
-                component: one.maker.component.clone(),
+            let inputs = InstanceInputs {
+                component: one.inputs.component.clone(),
                 name: one.name.clone(),
-                plugin: one.maker.plugin.clone(),
-                schema: one.maker.schema.clone(),
-                limits: one.maker.limits.clone(),
-                tables: one.maker.tables.clone(),
+                plugin: one.inputs.plugin.clone(),
+                schema: one.inputs.schema.clone(),
+                limits: one.inputs.limits.clone(),
+                tables: one.inputs.tables.clone(),
                 seed_prefixes: prefixes.clone(),
             };
-            let plugin = maker.snapshot(one.settings.clone())?;
+            let plugin = inputs.snapshot(one.settings.clone())?;
             let settings = (one.written.clone(), one.settings.clone());
-            let terms = one.terms.clone();
+            let instance_settings = one.instance_settings.clone();
             let variants = Vec::new();
-            let made = InForce::new(maker, settings, plugin, variants, terms, &pool.generation);
+            let made = InForce::new(
+                inputs,
+                settings,
+                plugin,
+                variants,
+                instance_settings,
+                &pool.generation,
+            );
             let made = InForce {
                 breaker: one.breaker.clone(),
                 ..made.after(one)
@@ -382,24 +394,24 @@ impl Pool {
         let same = component
             .plugins()
             .iter()
-            .find(|found| found.name == one.maker.plugin)
+            .find(|found| found.name == one.inputs.plugin)
             .map(|found| found.name.as_str());
         let described = described(&component, plugin.as_deref().or(same))?;
         let schema: Value = serde_json::from_str(&described.settings_schema)
             .map_err(|problem| format!("its settings schema is not JSON: {problem}"))?;
-        let maker = Maker {
+        let inputs = InstanceInputs {
             name: one.name.clone(),
             plugin: described.name.clone(),
             component: component.clone(),
             schema,
-            limits: one.maker.limits.clone(),
-            tables: one.maker.tables.clone(),
-            seed_prefixes: one.maker.seed_prefixes.clone(),
+            limits: one.inputs.limits.clone(),
+            tables: one.inputs.tables.clone(),
+            seed_prefixes: one.inputs.seed_prefixes.clone(),
         };
         let written = settings.unwrap_or_else(|| one.written.clone());
-        let complete = complete_settings(&maker.schema, written.clone())
+        let complete = complete_settings(&inputs.schema, written.clone())
             .map_err(|problems| format!("its settings do not fit: {}", problems.join("; ")))?;
-        let plugin = maker.snapshot(complete.clone())?;
+        let plugin = inputs.snapshot(complete.clone())?;
         for stage in stages_of(profile, &name) {
             if let Some(problem) = misplaced(&name, &plugin, stage) {
                 return Err(format!("{problem}, and stands in {stage}"));
@@ -410,15 +422,15 @@ impl Pool {
                 "plugin \"{name}\" is not a filter, and guards another"
             ));
         }
-        let variants = overridden(profile, &maker, &written);
+        let variants = overridden(profile, &inputs, &written);
         let variants = variants.map_err(|faults| faults.to_string())?;
         let mut pool = self.fresh();
         let made = InForce::new(
-            maker,
+            inputs,
             (written, complete),
             plugin,
             variants,
-            one.terms.clone(),
+            one.instance_settings.clone(),
             &pool.generation,
         );
         pool.instances.insert(name, Arc::new(made.after(one)));
@@ -463,7 +475,11 @@ impl InForce {
             plugin: chosen.get(&*self.name).unwrap_or(&self.plugin).clone(),
             last_resort: false,
             guards: Vec::new(),
-            policy: FaultPolicy::at(Stage::PreExtract, self.terms.on_fault, &self.terms.rule),
+            policy: FaultPolicy::at(
+                Stage::PreExtract,
+                self.instance_settings.on_fault,
+                &self.instance_settings.rule,
+            ),
             breaker: self.breaker.clone(),
             recorder: None,
         }
@@ -504,19 +520,19 @@ pub(super) fn described<'a>(
 /// Returns every error, at its place in the override.
 pub(super) fn overridden(
     profile: &Profile,
-    maker: &Maker,
+    inputs: &InstanceInputs,
     written: &Value,
 ) -> Result<Vec<(Value, Plugin)>, Diagnostics> {
     let mut faults = Diagnostics::default();
     let mut variants = Vec::new();
     for (number, name) in profile.overridden_settings() {
-        if name != &*maker.name {
+        if name != &*inputs.name {
             continue;
         }
         let place = (number, name);
-        match profile.check_overridden_settings(place, written, &maker.schema) {
+        match profile.check_overridden_settings(place, written, &inputs.schema) {
             Err(more) => faults.append(more),
-            Ok(settings) => match maker.configured_each_call(settings.clone()) {
+            Ok(settings) => match inputs.configured_each_call(settings.clone()) {
                 Ok(plugin) => variants.push((settings, plugin)),
                 Err(ConfigureError::Settings { faults: found, .. }) => {
                     for fault in found {
@@ -533,7 +549,7 @@ pub(super) fn overridden(
     }
     match faults.is_empty() {
         true => Ok(variants),
-        false => Err(maker.signed(faults)),
+        false => Err(inputs.signed(faults)),
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use opilio_sandbox::{Plugin, PluginStatistics, spawn_lane};
 use serde_json::Value;
 
-use super::pool::Maker;
+use super::pool::InstanceInputs;
 use crate::thread::on_plugin_thread;
 
 /// Selections of a variant after which it is worth a snapshot, which takes some tenths of a second of one core.
@@ -25,7 +25,7 @@ const VARIANTS_MAX: usize = 20_000;
 
 /// The variants of one plugin.
 pub(super) struct Variants {
-    maker: Arc<Maker>,
+    inputs: Arc<InstanceInputs>,
     /// Most snapshots at the same time.
     snapshots_max: usize,
     /// Variants by the settings that overrides lead to, with defaults filled in.
@@ -63,7 +63,7 @@ pub(super) struct Use {
 impl Variants {
     /// Creates the variants. `ready` are variants that have been configured already, anew for every call.
     pub(super) fn new(
-        maker: Arc<Maker>,
+        inputs: Arc<InstanceInputs>,
         snapshots_max: usize,
         generation: Arc<AtomicU64>,
         ready: Vec<(Value, Plugin)>,
@@ -74,7 +74,7 @@ impl Variants {
             (settings, Arc::new(variant))
         });
         Arc::new(Self {
-            maker,
+            inputs,
             snapshots_max,
             known: Mutex::new(known.take(VARIANTS_MAX).collect()),
             clock: AtomicU64::new(0),
@@ -93,8 +93,8 @@ impl Variants {
         let variant = match known.get(&settings) {
             Some(variant) => variant.clone(),
             None => {
-                let maker = &self.maker;
-                let configured = || maker.each_call(settings.clone());
+                let inputs = &self.inputs;
+                let configured = || inputs.each_call(settings.clone());
                 let plugin = on_plugin_thread("plugin-variant", configured)??;
                 if known.len() >= VARIANTS_MAX {
                     let mut gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
@@ -148,7 +148,7 @@ impl Variants {
         }
         let (variants, variant) = (self.clone(), variant.clone());
         let made = spawn_lane("plugin-variant", move || {
-            let plugin = variants.maker.snapshot(variant.settings.clone());
+            let plugin = variants.inputs.snapshot(variant.settings.clone());
             *variant.tried.lock().unwrap_or_else(PoisonError::into_inner) = true;
             match plugin {
                 Ok(plugin) if plugin.snapshotted() => {
@@ -290,7 +290,7 @@ mod tests {
         let described = component.plugins().iter();
         let mut described = described.filter(|plugin| plugin.name == "path-depth");
         let schema = serde_json::from_str(&described.next().unwrap().settings_schema).unwrap();
-        let maker = Maker {
+        let inputs = InstanceInputs {
             name: "path-depth".into(),
             component,
             plugin: "path-depth".to_owned(),
@@ -299,7 +299,7 @@ mod tests {
             tables: Tables::default(),
             seed_prefixes: Arc::new([]),
         };
-        Variants::new(Arc::new(maker), snapshots_max, Arc::default(), Vec::new())
+        Variants::new(Arc::new(inputs), snapshots_max, Arc::default(), Vec::new())
     }
 
     fn get(variants: &Arc<Variants>, max: u32) -> (Plugin, Use) {

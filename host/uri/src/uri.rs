@@ -466,7 +466,7 @@ impl Uri {
     }
 
     fn special(scheme: Scheme, url: Url) -> Result<Uri, UriError> {
-        let url = settled(url)?;
+        let url = with_own_rules(url)?;
         // A reference such as `//host/` or `page` keeps the base's scheme, which is `scheme`.
         debug_assert_eq!(url.scheme(), scheme.as_str());
         if url.port() == Some(0) {
@@ -485,7 +485,7 @@ impl Uri {
         host: Option<&str>,
         port: Option<u16>,
     ) -> Result<Uri, UriError> {
-        let url = settled(url)?;
+        let url = with_own_rules(url)?;
         let port = port.filter(|port| *port != scheme.default_port());
         if port == Some(0) {
             return Err(UriError::PortZero);
@@ -672,7 +672,7 @@ fn unchecked_name(host: &str) -> Option<String> {
 
 /// Applies the rules beyond the standard: no fragment, a host that can exist, upper-case percent-encodings, the length. It also
 /// encodes `^` in a path, which the `url` crate does not do yet.
-fn settled(mut url: Url) -> Result<Url, UriError> {
+fn with_own_rules(mut url: Url) -> Result<Url, UriError> {
     if url.fragment().is_some() {
         url.set_fragment(None);
     }

@@ -67,15 +67,15 @@ where
         Usable::Ends(conclusion) => return Ok(*conclusion),
         Usable::Scratch(source) => return Err(ScratchFailed(source).into()),
     }
-    let conclusion = settle(pipeline, driver, &exchange, verdict, memory).await?;
+    let conclusion = process_response(pipeline, driver, &exchange, verdict, memory).await?;
     if permit.is_login {
-        driver.login_came(&exchange).await?;
+        driver.login_received(&exchange).await?;
     }
     Ok(conclusion)
 }
 
 /// Reads, judges and stores a response that counts.
-async fn settle<D: Driver>(
+async fn process_response<D: Driver>(
     pipeline: &Arc<Pipeline>,
     driver: &D,
     exchange: &Arc<Exchange>,

@@ -13,7 +13,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use opilio_frontier::{Frontier, FrontierError, Issue, UriRecord};
 
-use self::controller::{Controller, Promise};
+use self::controller::{Controller, RequestedVisit};
 
 /// The crawl's price, under the name by which evaluators ask for it.
 const PRICE: &str = "budget-price";
@@ -145,7 +145,7 @@ impl Budget {
         let record = &issue.record;
         let overdue = issue.overdue.as_secs_f64() / DAY;
         let overdue = if record.visits > 0 { overdue } else { 0.0 };
-        let promise = Promise {
+        let requested = RequestedVisit {
             now: days(answered.now),
             before: before(record),
             wait: (answered.wait.as_secs_f64() / DAY).max(1e-6),
@@ -153,12 +153,12 @@ impl Budget {
         };
         let queued = answered.queued as f64;
         let budget = answered.budget.map(|budget| budget as f64);
-        self.whole.step(promise, queued, budget);
+        self.whole.step(requested, queued, budget);
         let floor = self.whole.price() * QUEUE_PRICE_MIN;
         let queue = self.queue(frontier, &issue.queue, answered.now)?;
         if let Some(pace) = answered.pace {
             let allowed = USE_OF_QUEUE * DAY / pace.as_secs_f64().max(1e-3);
-            queue.step(promise, 0.0, Some(allowed));
+            queue.step(requested, 0.0, Some(allowed));
             queue.floor(floor);
         }
         self.moved.insert(issue.queue.clone());

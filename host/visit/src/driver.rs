@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::archiving::{PendingCapture, StoredCapture};
 use crate::capture::{CaptureForm, EarlierCapture};
-use crate::evaluation::OddWait;
+use crate::evaluation::WaitCorrection;
 use crate::extraction::{FoundLink, RefusedLink};
 use crate::pipeline::LogEntry;
 use crate::reading::{Reading, ReadingTask};
@@ -142,7 +142,7 @@ pub enum LoginNeed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RobotsAnswer {
     /// HTTP status, or a negative fetch status, and the body.
-    Came(i32, Vec<u8>),
+    Received(i32, Vec<u8>),
     /// A redirect leads to a server that is busy for longer than this.
     Busy(Duration),
 }
@@ -320,13 +320,13 @@ pub trait Driver {
     fn measures(&self) -> Result<BTreeMap<String, f64>, Self::Error>;
 
     /// The time from the last visit to the next has been decided, after a visit or without one.
-    fn promised(&self, wait: Duration, is_visit: bool) -> Result<(), Self::Error>;
+    fn wait_decided(&self, wait: Duration, is_visit: bool) -> Result<(), Self::Error>;
 
     /// A wait evaluator was asked: whether it answered, and what the answer was corrected for.
-    fn wait_answered(&self, _answered: bool, _odd: &[OddWait]) {}
+    fn wait_answered(&self, _answered: bool, _corrections: &[WaitCorrection]) {}
 
     /// The response belongs to a login, and its visit is over.
-    fn login_came(
+    fn login_received(
         &self,
         _exchange: &Arc<Exchange>,
     ) -> impl Future<Output = Result<(), Self::Error>> {

@@ -68,26 +68,34 @@ impl Evaluation {
     }
 
     /// The wait after a visit that found `state`: the answer within the limits of the profile, oscillation damped.
-    pub fn settle(&self, record: &UriRecord, state: ContentState, limits: &Revisit) -> SettledWait {
+    pub fn decide_wait(
+        &self,
+        record: &UriRecord,
+        state: ContentState,
+        limits: &Revisit,
+    ) -> WaitDecision {
         let wait = self.until_next(record.wait, limits);
         let last = record.history.first().map(|past| past.state);
         let held = oscillation::hold(last.zip(record.wait), record.oscillation, state, wait);
         let wait = held.wait.clamp(limits.min_wait, limits.max_wait);
-        let outside = self.wait.and_then(|answer| OddWait::of(answer, limits));
-        let oscillates = (self.wait.is_some() && held.oscillates).then_some(OddWait::Oscillating);
-        SettledWait {
+        let outside = self
+            .wait
+            .and_then(|answer| WaitCorrection::of(answer, limits));
+        let oscillates =
+            (self.wait.is_some() && held.oscillates).then_some(WaitCorrection::Oscillating);
+        WaitDecision {
             until_next: wait,
             until_asked: self.until_asked(wait, limits),
-            odd: outside.into_iter().chain(oscillates).collect(),
+            corrections: outside.into_iter().chain(oscillates).collect(),
             oscillation: held.oscillation,
         }
     }
 
     /// Counts corrections with the evaluator that answered.
-    pub(crate) fn note_odd(&self, odd: impl IntoIterator<Item = OddWait>) {
+    pub(crate) fn note_corrections(&self, corrections: impl IntoIterator<Item = WaitCorrection>) {
         let Some(evaluator) = &self.by else { return };
-        for odd in odd {
-            evaluator.note_odd_wait(odd.name());
+        for correction in corrections {
+            evaluator.note_odd_wait(correction.name());
         }
     }
 
@@ -104,20 +112,20 @@ impl Evaluation {
 }
 
 /// An evaluator's answer within the limits of the profile.
-pub struct SettledWait {
+pub struct WaitDecision {
     /// The time until the next visit.
     pub until_next: Duration,
     /// The time until evaluators are asked before that, without a visit.
     pub until_asked: Option<Duration>,
     /// The corrections.
-    pub odd: Vec<OddWait>,
+    pub corrections: Vec<WaitCorrection>,
     /// The swings of the answers so far, for the record.
     pub oscillation: Option<Oscillation>,
 }
 
 /// A correction of an evaluator's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OddWait {
+pub enum WaitCorrection {
     /// Zero, or not a number.
     Zero,
     /// Below the profile's limit, to which it was raised.
@@ -128,7 +136,7 @@ pub enum OddWait {
     Oscillating,
 }
 
-impl OddWait {
+impl WaitCorrection {
     /// The correction that an answer needs by itself.
     pub fn of(answer: Duration, limits: &Revisit) -> Option<Self> {
         match answer {

@@ -120,7 +120,7 @@ struct Gathered {
 }
 
 /// A document on its way through the stack.
-struct Turn {
+struct PendingDocument {
     document: Document,
     /// URI against which a declared base is resolved, whatever base earlier extractors have declared.
     declared_against: String,
@@ -136,24 +136,24 @@ impl Gathered {
         about: &ExtractionInput<'_>,
         documents: &[Document],
     ) -> Vec<Document> {
-        let mut by_type: BTreeMap<String, Vec<Turn>> = BTreeMap::new();
+        let mut by_type: BTreeMap<String, Vec<PendingDocument>> = BTreeMap::new();
         for document in documents {
             by_type
                 .entry(document.media_type().to_owned())
                 .or_default()
-                .push(Turn {
+                .push(PendingDocument {
                     document: document.clone(),
                     declared_against: document.base(),
                     understood: false,
                 });
         }
         let mut fragments = Vec::new();
-        for (media_type, mut turns) in by_type {
+        for (media_type, mut pending) in by_type {
             for staged in stack {
-                let mut asked: Vec<&mut Turn> = turns
+                let mut asked: Vec<&mut PendingDocument> = pending
                     .iter_mut()
-                    .filter(|turn| !(turn.understood && staged.last_resort))
-                    .filter(|turn| staged.plugin.handles(&media_type, turn.document.uri()))
+                    .filter(|input| !(input.understood && staged.last_resort))
+                    .filter(|input| staged.plugin.handles(&media_type, input.document.uri()))
                     .collect();
                 if !asked.is_empty() && about.guards.admit(staged, about.document, about.visit) {
                     fragments.extend(self.ask(staged, &mut asked));
@@ -165,32 +165,32 @@ impl Gathered {
 
     /// Runs one extractor on documents of one type. If it fails on the batch, it is asked about each document alone: one bad
     /// script must not cost a page the others.
-    fn ask(&mut self, staged: &Staged, turns: &mut [&mut Turn]) -> Vec<Document> {
-        let batch = turns.iter().map(|turn| turn.document.clone()).collect();
+    fn ask(&mut self, staged: &Staged, pending: &mut [&mut PendingDocument]) -> Vec<Document> {
+        let batch = pending.iter().map(|input| input.document.clone()).collect();
         let mut fragments = Vec::new();
         let unanswered = match staged.extract(batch) {
             Ok(extractions) => {
-                for (turn, extraction) in turns.iter_mut().zip(extractions) {
-                    fragments.extend(self.take(&staged.name, turn, extraction));
+                for (input, extraction) in pending.iter_mut().zip(extractions) {
+                    fragments.extend(self.take(&staged.name, input, extraction));
                 }
                 return fragments;
             }
             Err(unanswered) => unanswered,
         };
         self.extracted.incomplete = true;
-        let mut left_alone = match unanswered.was_called() && turns.len() > 1 {
+        let mut left_alone = match unanswered.was_called() && pending.len() > 1 {
             true => FAULTS_ALONE_MAX,
             false => 0,
         };
         self.extracted.failures.extend(unanswered.failure());
-        for turn in turns {
+        for input in pending {
             if left_alone == 0 {
                 break;
             }
-            match staged.extract(vec![turn.document.clone()]) {
+            match staged.extract(vec![input.document.clone()]) {
                 Ok(extractions) => {
                     for extraction in extractions {
-                        fragments.extend(self.take(&staged.name, turn, extraction));
+                        fragments.extend(self.take(&staged.name, input, extraction));
                     }
                 }
                 Err(unanswered) => {
@@ -205,25 +205,30 @@ impl Gathered {
         fragments
     }
 
-    fn take(&mut self, plugin: &str, turn: &mut Turn, extraction: Extraction) -> Vec<Document> {
-        turn.understood |= extraction.finished;
+    fn take(
+        &mut self,
+        plugin: &str,
+        input: &mut PendingDocument,
+        extraction: Extraction,
+    ) -> Vec<Document> {
+        input.understood |= extraction.finished;
         // An invalid base is ignored, as in browsers.
         let base = extraction.base.as_deref();
-        let base = base.and_then(|base| Uri::parse(&turn.declared_against).ok()?.join(base).ok());
+        let base = base.and_then(|base| Uri::parse(&input.declared_against).ok()?.join(base).ok());
         if let Some(base) = base {
-            turn.document.set_base(base.as_str().to_owned());
+            input.document.set_base(base.as_str().to_owned());
         }
         self.extracted.dropped += extraction.links_dropped + extraction.fragments_dropped;
         if let Some(problem) = extraction.problem {
             self.extracted.problems.push((plugin.to_owned(), problem));
         }
-        let base = Uri::parse(&turn.document.base());
+        let base = Uri::parse(&input.document.base());
         for link in extraction.links {
-            self.take_link(&turn.document, &base, link);
+            self.take_link(&input.document, &base, link);
         }
         let fragments = extraction.fragments.iter();
         fragments
-            .filter_map(|fragment| self.take_fragment(plugin, &turn.document, fragment))
+            .filter_map(|fragment| self.take_fragment(plugin, &input.document, fragment))
             .collect()
     }
 

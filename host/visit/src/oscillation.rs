@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use opilio_frontier::{ContentState, Oscillation, Swing};
+use opilio_frontier::{ContentState, Oscillation, WaitDirection};
 
 /// An answer this many times as long, or as short, as the one before is a swing.
 const FACTOR: f64 = 4.0;
@@ -15,7 +15,7 @@ const FACTOR: f64 = 4.0;
 const IN_A_ROW: u32 = 3;
 
 /// A wait that does not oscillate.
-pub(crate) struct HeldWait {
+pub(crate) struct DampedWait {
     /// The wait.
     pub(crate) wait: Duration,
     /// `true` if the evaluator's answer oscillates.
@@ -32,15 +32,15 @@ pub(crate) fn hold(
     before: Option<Oscillation>,
     state: ContentState,
     answer: Duration,
-) -> HeldWait {
+) -> DampedWait {
     let seconds = |wait: Duration| wait.as_secs_f64().max(1e-3);
     // If the state differs, a different answer is legitimate.
     let last = last.filter(|(found, _)| *found == state);
     let ratio = last.map_or(1.0, |(_, last)| seconds(answer) / seconds(last));
     let swing = if ratio >= FACTOR {
-        Some(Swing::Up)
+        Some(WaitDirection::Up)
     } else if ratio <= 1.0 / FACTOR {
-        Some(Swing::Down)
+        Some(WaitDirection::Down)
     } else {
         None
     };
@@ -58,7 +58,7 @@ pub(crate) fn hold(
         }
         _ => answer,
     };
-    HeldWait {
+    DampedWait {
         wait,
         oscillates,
         oscillation,

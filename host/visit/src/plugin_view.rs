@@ -166,19 +166,19 @@ fn signal(signal: &opilio_frontier::Signal) -> Signal {
 pub fn after(
     known: KnownUri<'_>,
     now: Timestamp,
-    turn: &VisitUpdate,
+    update: &VisitUpdate,
     memory: &PluginMemory,
 ) -> Visit {
-    let new_version = turn.state.is_version();
-    let shared = DocumentTraits::of(known.uri, known.record, &turn.media_type, Some(turn));
+    let new_version = update.state.is_version();
+    let shared = DocumentTraits::of(known.uri, known.record, &update.media_type, Some(update));
     Visit {
-        status: turn.status,
-        media_type: turn.media_type.clone(),
+        status: update.status,
+        media_type: update.media_type.clone(),
         neighbourhood: memory.site.neighbourhood(&shared),
-        state: turn.state,
-        size: turn.size,
+        state: update.state,
+        size: update.size,
         versions: known.record.versions + u64::from(new_version),
-        outlinks: turn.outlinks.unwrap_or(known.record.outlinks),
+        outlinks: update.outlinks.unwrap_or(known.record.outlinks),
         ..before(known, now, memory)
     }
 }

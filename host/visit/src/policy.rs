@@ -25,13 +25,8 @@ const CALENDAR_WORDS: [&str; 10] = [
     "jour",
 ];
 
-/// The frontier's configuration.
-pub fn frontier_config(profile: &Arc<Profile>) -> FrontierConfig {
-    frontier_config_at(profile, Timestamp::now)
-}
-
-/// Returns the frontier's configuration, with a clock given by the caller.
-pub fn frontier_config_at(
+/// Returns the frontier's configuration. Settings can depend on the time of day: `now` is the caller's clock.
+pub fn frontier_config(
     profile: &Arc<Profile>,
     now: impl Fn() -> Timestamp + Send + Sync + 'static,
 ) -> FrontierConfig {

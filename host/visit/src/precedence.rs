@@ -1,7 +1,7 @@
 //! Precedence plugins, asked about the outlinks of a page, about seeds, and about queues.
 //!
 //! The first answer applies; without one, the profile's policy. A queue is ranked when this process first uses it and after every
-//! [`TURNS_BETWEEN_RANKS`] of its visits, since the documents that it yields show its worth.
+//! [`VISITS_BETWEEN_RANKS`] of its visits, since the documents that it yields show its worth.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +16,7 @@ use opilio_stacks::breaker::Failure;
 use opilio_stacks::guards::{CandidateGuards, GuardVerdict, handled};
 
 /// Visits of a queue after which it is ranked again.
-const TURNS_BETWEEN_RANKS: u32 = 20;
+const VISITS_BETWEEN_RANKS: u32 = 20;
 
 /// Queues whose visits are counted. Beyond it, counting starts afresh and the queues are ranked once more.
 const QUEUES_MAX: usize = 100_000;
@@ -122,14 +122,14 @@ impl QueueRanks {
         let mut due: BTreeSet<String> = found
             .filter(|queue| self.is_due_when_found(queue))
             .collect();
-        if self.is_due_after_turn(queue) {
+        if self.is_due_after_visit(queue) {
             due.insert(queue.to_owned());
         }
         due
     }
 
     /// Counts a visit of this queue. Returns whether the queue is to be ranked now.
-    pub fn is_due_after_turn(&self, queue: &str) -> bool {
+    pub fn is_due_after_visit(&self, queue: &str) -> bool {
         self.count(queue, 1)
     }
 
@@ -138,12 +138,12 @@ impl QueueRanks {
         self.count(queue, 0)
     }
 
-    fn count(&self, queue: &str, turns: u32) -> bool {
+    fn count(&self, queue: &str, visits: u32) -> bool {
         let mut queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match queues.get_mut(queue) {
             Some(since) => {
-                *since += turns;
-                let is_due = *since >= TURNS_BETWEEN_RANKS;
+                *since += visits;
+                let is_due = *since >= VISITS_BETWEEN_RANKS;
                 if is_due {
                     *since = 0;
                 }
@@ -166,14 +166,14 @@ mod tests {
 
     #[test]
     fn a_queue_is_ranked_when_it_is_found_and_then_every_so_many_turns() {
-        let turns = QueueRanks::default();
-        assert!(turns.is_due_when_found("a"));
-        assert!(!turns.is_due_when_found("a"));
-        let due: Vec<bool> = (0..2 * TURNS_BETWEEN_RANKS)
-            .map(|_| turns.is_due_after_turn("a"))
+        let ranks = QueueRanks::default();
+        assert!(ranks.is_due_when_found("a"));
+        assert!(!ranks.is_due_when_found("a"));
+        let due: Vec<bool> = (0..2 * VISITS_BETWEEN_RANKS)
+            .map(|_| ranks.is_due_after_visit("a"))
             .collect();
         assert_eq!(due.iter().filter(|is_due| **is_due).count(), 2);
-        assert!(due[TURNS_BETWEEN_RANKS as usize - 1]);
-        assert!(turns.is_due_after_turn("b"));
+        assert!(due[VISITS_BETWEEN_RANKS as usize - 1]);
+        assert!(ranks.is_due_after_visit("b"));
     }
 }

@@ -9,7 +9,7 @@ use opilio_frontier::{Issue, Outcome};
 use opilio_profile::Revisit;
 use opilio_sandbox::{Document, Visit};
 
-use crate::evaluation::{Evaluation, OddWait, evaluate};
+use crate::evaluation::{Evaluation, WaitCorrection, evaluate};
 use crate::plugin_view::{self, PluginMemory};
 use crate::{reading, synthetic};
 use opilio_stacks::Staged;
@@ -69,7 +69,7 @@ impl Reconsideration {
         let last = issue.record.history.first()?.at;
         let since = Duration::try_from(now - last).unwrap_or_default();
         let in_all = since.saturating_add(wait);
-        answer.note_odd(OddWait::of(in_all, limits));
+        answer.note_corrections(WaitCorrection::of(in_all, limits));
         let in_all = in_all.clamp(limits.min_wait, limits.max_wait);
         let wait = in_all.saturating_sub(since);
         Some(NewWait {

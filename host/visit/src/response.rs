@@ -126,21 +126,21 @@ impl Response {
         let notes = memory.notes.all();
         let meta = notes.get(ROBOTS_META).map(String::as_str);
         let agent = &pipeline.profile.user_agent;
-        let said = RobotsTag::of_headers(self.head.all("x-robots-tag"), agent)
+        let tag = RobotsTag::of_headers(self.head.all("x-robots-tag"), agent)
             .and(RobotsTag::of_meta(meta.unwrap_or_default()));
-        if said == RobotsTag::default() {
+        if tag == RobotsTag::default() {
             return true;
         }
-        let words: Vec<_> = said.words().collect();
+        let words: Vec<_> = tag.words().collect();
         annotations.push(format!("robotsTag:{}", words.join("+")));
         if !robots.policy.heeds_pages() {
             return true;
         }
-        if said.noarchive && robots.noarchive && reading.archive {
+        if tag.noarchive && robots.noarchive && reading.archive {
             reading.archive = false;
             annotations.push("unwritten:noarchive".to_owned());
         }
-        !said.nofollow
+        !tag.nofollow
     }
 
     /// The visit as the frontier is to remember it, without the archive location.

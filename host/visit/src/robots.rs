@@ -21,7 +21,7 @@ pub(crate) async fn receive<D: Driver>(
 ) -> Result<Option<Conclusion>, D::Error> {
     let transfer = driver.transfer(exchange);
     let answer = match driver.robots_answer(exchange).await? {
-        RobotsAnswer::Came(status, body) => (status, body),
+        RobotsAnswer::Received(status, body) => (status, body),
         RobotsAnswer::Busy(after) => {
             let status = status::ROBOTS_FAILED;
             return Ok(Some(Conclusion::retry(

@@ -53,14 +53,14 @@ impl SiteFigures {
         let known = groups
             .iter()
             .filter_map(|name| Some((name, self.0.get(name)?)));
-        let told = known.map(|(name, sums)| Neighbourhood {
+        let neighbourhoods = known.map(|(name, sums)| Neighbourhood {
             shares: name.split(' ').next().unwrap_or_default().to_owned(),
             documents: sums.documents,
             visits: sums.visits,
             changes: sums.changes,
             observed: sums.observed_ms,
         });
-        told.collect()
+        neighbourhoods.collect()
     }
 
     /// Returns the sums that a visit changes.
@@ -108,25 +108,25 @@ impl EarlierVisits {
 }
 
 impl<'a> DocumentTraits<'a> {
-    /// Returns the traits of a visited document. `turn` is the finished visit; none if the visit is not over.
+    /// Returns the traits of a visited document. `update` is the finished visit; none if the visit is not over.
     pub fn of(
         uri: &'a Uri,
         record: &UriRecord,
         media_type: &'a str,
-        turn: Option<&VisitUpdate>,
+        update: Option<&VisitUpdate>,
     ) -> DocumentTraits<'a> {
         DocumentTraits {
             uri,
             media_type,
             depth: record.hop_path.link_hops(),
-            is_dated: is_dated(&record.validators, turn),
+            is_dated: is_dated(&record.validators, update),
         }
     }
 }
 
 /// Returns `true` if `Last-Modified` came with the visit's answer, or else with the last answer that had validators.
-fn is_dated(known: &Validators, turn: Option<&VisitUpdate>) -> bool {
-    let came = turn.and_then(|turn| turn.validators.as_ref());
+fn is_dated(known: &Validators, update: Option<&VisitUpdate>) -> bool {
+    let came = update.and_then(|update| update.validators.as_ref());
     came.unwrap_or(known).last_modified.is_some()
 }
 
@@ -230,7 +230,7 @@ mod tests {
         ]);
         let uri = Uri::parse("http://a.org/news/2").unwrap();
         let around = site.neighbourhood(&html(&uri));
-        let told: Vec<_> = around
+        let neighbourhoods: Vec<_> = around
             .iter()
             .map(|one| {
                 let hours = one.observed / 3_600_000;
@@ -244,7 +244,7 @@ mod tests {
             ("depth", 2, 3, 1, 140),
             ("last-modified", 2, 3, 1, 140),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(neighbourhoods, expected);
         let image = DocumentTraits {
             media_type: "image/png",
             depth: 2,

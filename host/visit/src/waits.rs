@@ -82,14 +82,14 @@ pub(crate) async fn wait<D: Driver>(
     let ask = move || evaluate(&stacks.wait, &media_type, &asked, &document, &guards);
     let answer = driver.run(Lane::Header, ask).await?;
     driver.failed(&answer.failures)?;
-    let settled = answer.settle(record, visit.state, &settings.revisit);
-    driver.wait_answered(answer.wait.is_some(), &settled.odd);
-    answer.note_odd(settled.odd);
-    driver.promised(settled.until_next, true)?;
+    let decision = answer.decide_wait(record, visit.state, &settings.revisit);
+    driver.wait_answered(answer.wait.is_some(), &decision.corrections);
+    answer.note_corrections(decision.corrections);
+    driver.wait_decided(decision.until_next, true)?;
     Ok(Some(Waits {
-        until_next: settled.until_next,
-        until_asked: settled.until_asked,
-        oscillation: settled.oscillation,
+        until_next: decision.until_next,
+        until_asked: decision.until_asked,
+        oscillation: decision.oscillation,
         by: answer.answered_by().cloned(),
     }))
 }
@@ -151,7 +151,7 @@ pub async fn consider<D: Driver>(
     let Some(considered) = considered else {
         return Ok(unchanged);
     };
-    driver.promised(considered.in_all, false)?;
+    driver.wait_decided(considered.in_all, false)?;
     Ok(considered.outcome())
 }
 

@@ -10,6 +10,7 @@
 //! | `file_lengths` | a Rust file over 600 lines gives a reason |
 //! | `type_names` | no two crates have a public type of one name |
 //! | `circles` | modules of a crate that import each other do not become more |
+//! | `clocks` | code that gets the time from its caller reads no clock |
 //!
 //! A check takes [`Source`](repository::Source) files, so its own tests give it files that must fail. Three checks hold a
 //! count that may only fall (see `ratchet`). The counts are for the whole repository: moving code between crates changes
@@ -19,6 +20,8 @@
 
 #[cfg(test)]
 mod circles;
+#[cfg(test)]
+mod clocks;
 #[cfg(test)]
 mod doc_comments;
 #[cfg(test)]

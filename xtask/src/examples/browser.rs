@@ -125,10 +125,10 @@ fn behave(crawl: &Crawl) -> Result<()> {
             .with_extension("wasm");
         lines += &format!("plugins.{name}.component = {file:?}\n");
     }
-    let told = crawl.run(&[web.url(SITE, "/")], &lines)?;
-    told.ended_with(0)?;
+    let output = crawl.run(&[web.url(SITE, "/")], &lines)?;
+    output.ended_with(0)?;
     for (name, _) in BEHAVIORS {
-        let figures = told.figures(name)?;
+        let figures = output.figures(name)?;
         ensure!(
             figures["calls"].as_u64() > Some(1) && figures["faults"] == serde_json::json!({}),
             "{name} was not called for several steps, or failed: {figures}"
@@ -139,7 +139,7 @@ fn behave(crawl: &Crawl) -> Result<()> {
         ensure!(
             asked.iter().any(|one| one == path),
             "{path} was not requested, so a behaviour did not operate its page: {asked:?}\n{}",
-            told.said
+            output.text
         );
     }
     Ok(())

@@ -24,7 +24,7 @@ pub(super) struct Crawl {
 pub(super) struct CrawlOutput {
     pub(super) job: PathBuf,
     pub(super) code: Option<i32>,
-    pub(super) said: String,
+    pub(super) text: String,
 }
 
 impl Crawl {
@@ -45,12 +45,12 @@ impl CrawlOutput {
     /// Runs a command that crawls.
     pub(super) fn by(command: &mut Command, job: PathBuf) -> Result<Self> {
         let ended = command.env(TOOLCHAINS, toolchains()).output()?;
-        let said =
+        let text =
             [ended.stdout, ended.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
         Ok(Self {
             job,
             code: ended.status.code(),
-            said: said.join("\n"),
+            text: text.join("\n"),
         })
     }
 
@@ -59,7 +59,7 @@ impl CrawlOutput {
             self.code == Some(code),
             "the crawl ended with {:?}:\n{}",
             self.code,
-            self.said
+            self.text
         );
         Ok(())
     }

@@ -179,8 +179,8 @@ fn every_language(crawl: &Crawl, home: &Path) -> Result<()> {
     }
     let runtime = tokio::runtime::Runtime::new()?;
     let web = runtime.block_on(web.serve())?;
-    let told = crawl.run(&[web.url("relay.localhost", "/")], &relay_lines(home))?;
-    told.ended_with(0)?;
+    let output = crawl.run(&[web.url("relay.localhost", "/")], &relay_lines(home))?;
+    output.ended_with(0)?;
     let asked = asked(&web);
     for line in &lines {
         ensure!(
@@ -207,9 +207,9 @@ fn wrongs(crawl: &Crawl, home: &Path) -> Result<()> {
     }
     let runtime = tokio::runtime::Runtime::new()?;
     let web = runtime.block_on(web.serve())?;
-    let told = crawl.run(&[web.url("wrong.localhost", "/")], &relay_lines(home))?;
-    told.ended_with(0)?;
-    let log = told.file("logs/runtime-errors.log")?;
+    let output = crawl.run(&[web.url("wrong.localhost", "/")], &relay_lines(home))?;
+    output.ended_with(0)?;
+    let log = output.file("logs/runtime-errors.log")?;
     for (language, how, words) in WRONGS {
         let uri = web.url("wrong.localhost", &path(language, how));
         let plugin = format!("relay-{language}");
@@ -223,7 +223,7 @@ fn wrongs(crawl: &Crawl, home: &Path) -> Result<()> {
                 .any(|fault| fault.contains("1.0.0") && fault.contains(words)),
             "{plugin} {how}: nothing says its version, {uri} and {words:?}, but:\n{log}"
         );
-        let faults = told.figures(&plugin)?["faults"].clone();
+        let faults = output.figures(&plugin)?["faults"].clone();
         let count: u64 = faults
             .as_object()
             .map_or(0, |all| all.values().filter_map(Value::as_u64).sum());
@@ -232,9 +232,9 @@ fn wrongs(crawl: &Crawl, home: &Path) -> Result<()> {
             "{plugin} has gone wrong twice, and its figures say {faults}"
         );
         ensure!(
-            told.said.contains(&plugin),
+            output.text.contains(&plugin),
             "the summary does not name {plugin}:\n{}",
-            told.said
+            output.text
         );
     }
     Ok(())
@@ -313,10 +313,10 @@ fn archive(crawl: &Crawl) -> Result<()> {
             lines += &format!("stacks.{stack} = [{name:?}]\n");
         }
     }
-    let told = crawl.run(&[web.url(SITE, "/")], &lines)?;
-    told.ended_with(LIMIT_REACHED)?;
+    let output = crawl.run(&[web.url(SITE, "/")], &lines)?;
+    output.ended_with(LIMIT_REACHED)?;
     for (name, _, _, _) in LIBRARY {
-        let figures = told.figures(name)?;
+        let figures = output.figures(name)?;
         ensure!(
             figures["calls"].as_u64() > Some(0),
             "{name} was never asked: {figures}"
@@ -327,7 +327,7 @@ fn archive(crawl: &Crawl) -> Result<()> {
         );
     }
     for path in ["/tokens", "/words"] {
-        let log = told.log_of(&web.url(SITE, path))?;
+        let log = output.log_of(&web.url(SITE, path))?;
         ensure!(log.len() > 1, "{path} was visited {} times", log.len());
         for line in &log[1..] {
             ensure!(
@@ -358,13 +358,13 @@ fn archive(crawl: &Crawl) -> Result<()> {
             && !asked.iter().any(|path| path == "/nur-von-dort"),
         "a page in another language was read for links: {asked:?}"
     );
-    let wall = told.log_of(&web.url(SITE, "/wall"))?;
+    let wall = output.log_of(&web.url(SITE, "/wall"))?;
     ensure!(
         wall.iter()
             .any(|line| line.contains(" -5002 ") && line.contains("walls:consent_wall")),
         "the wall passes for a page: {wall:?}"
     );
-    let broken = told.file("observers/broken/broken-links.csv")?;
+    let broken = output.file("observers/broken/broken-links.csv")?;
     ensure!(
         broken.contains("404") && broken.contains("/gone"),
         "the broken link is not in {broken:?}"
@@ -391,18 +391,21 @@ fn misfits(crawl: &Crawl) -> Result<()> {
                 "strategy = \"snapshot\"\nstacks.extract = [\"http\", \"scan\"]\n\
                  plugins.scan = {{ component = {component:?}, settings = {{ {settings} }} }}\n"
             );
-            let told = crawl.run(&["http://127.0.0.1/".to_owned()], &lines)?;
-            told.ended_with(NOT_BEGUN)?;
+            let output = crawl.run(&["http://127.0.0.1/".to_owned()], &lines)?;
+            output.ended_with(NOT_BEGUN)?;
             // Whichever way it fits not, the plugin is named as it calls itself.
-            let says = told.said.contains("profile.toml:")
-                && told.said.contains("link-scan 0.1.0: ")
-                && told.said.contains(words);
+            let says = output.text.contains("profile.toml:")
+                && output.text.contains("link-scan 0.1.0: ")
+                && output.text.contains(words);
             ensure!(
                 says,
                 "{language}, {settings}: it says not place, plugin, version and {words:?}, but:\n{}",
-                told.said
+                output.text
             );
-            ensure!(!told.job.exists(), "{language}, {settings}: a job was made");
+            ensure!(
+                !output.job.exists(),
+                "{language}, {settings}: a job was made"
+            );
         }
     }
     Ok(())

@@ -77,13 +77,13 @@ fn call(opilio: &Path, component: &Path, pages: &Path) -> Result<(Duration, u64)
         let mut bench = Command::new(opilio);
         bench.args(["plugin", "bench", "--json", "--rounds", &rounds.to_string()]);
         let measured = measured::run(bench.arg(component).arg(pages))?;
-        let said: Value = serde_json::from_str(&measured.stdout).context("plugin bench")?;
-        Ok((processor_time(&measured), said))
+        let answer: Value = serde_json::from_str(&measured.stdout).context("plugin bench")?;
+        Ok((processor_time(&measured), answer))
     };
     let (few, _) = run(ROUNDS[0])?;
-    let (many, said) = run(ROUNDS[1])?;
+    let (many, answer) = run(ROUNDS[1])?;
     let number = |key: &str| {
-        said[key]
+        answer[key]
             .as_u64()
             .with_context(|| format!("plugin bench says no {key}"))
     };

@@ -283,16 +283,16 @@ fn at_work(crawl: &Crawl, projects: &[Project], word: impl Fn(&Project) -> Strin
             .replace("x-story", &word(project));
         stacks += &lines;
     }
-    let told = crawl.run(
+    let output = crawl.run(
         &[web.url(SITE, "/")],
         &format!(
             "strategy = \"revisit\"\nlimits.documents = 40\nlimits.time = \"5m\"\nrevisit.min-wait = \"10ms\"\n\
              revisit.default-wait = \"100ms\"\nrevisit.max-wait = \"200ms\"\n{plugins}{stacks}"
         ),
     )?;
-    told.ended_with(LIMIT_REACHED)?;
+    output.ended_with(LIMIT_REACHED)?;
     for project in projects {
-        let figures = told.figures(&project.name)?;
+        let figures = output.figures(&project.name)?;
         ensure!(
             figures["faults"] == json!({}),
             "{} has gone wrong: {figures}",

@@ -91,15 +91,15 @@ pub(super) fn first_plugin(steps: &mut Steps, opilio: &Path, home: &Path) {
             format!("{profile}\n{OF_THIS_MACHINE}"),
         )?;
         let lines = block(chapter, "sh")?;
-        let told = CrawlOutput::by(
+        let output = CrawlOutput::by(
             shell(&opilio, lines).current_dir(&folder),
             folder.join("jobs"),
         )?;
-        told.ended_with(0)?;
+        output.ended_with(0)?;
         ensure!(
             asked(&web).iter().any(|path| path == "/three.html"),
             "the book's plugin found nothing:\n{}",
-            told.said
+            output.text
         );
         let plugins = CrawlOutput::by(
             shell(&opilio, "opilio job plugins jobs/stories").current_dir(&folder),
@@ -107,11 +107,11 @@ pub(super) fn first_plugin(steps: &mut Steps, opilio: &Path, home: &Path) {
         )?;
         ensure!(
             plugins
-                .said
+                .text
                 .lines()
                 .any(|line| line.starts_with("stories ")),
             "the table of plugins has no row of it:\n{}",
-            plugins.said
+            plugins.text
         );
         let source = fs::read_to_string(folder.join("story-links/plugin.py"))?;
         for line in block(chapter, "python")?.lines() {

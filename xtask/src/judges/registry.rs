@@ -93,13 +93,15 @@ fn both_ways(folder: &Path, opilio: &Path, wkg: &Path) -> Result<()> {
     let image = format!("oci://{name}");
     status(wkg_oci(wkg, "push", &registry.host).arg(&name).arg(&theirs))?;
     let mut pull = opilio_plugin(opilio, folder, "pull");
-    let said = output(pull.arg(&image).arg(&credentials).arg("--output").arg(&got))?;
+    let printed_text = output(pull.arg(&image).arg(&credentials).arg("--output").arg(&got))?;
     same(&theirs, &got)?;
 
     // The name that it printed, bound to the manifest that the registry computed a digest of, means the same.
-    let bound = said.split('"').find(|text| text.contains("@sha256:"));
-    let bound =
-        bound.with_context(|| format!("no image bound to a manifest is named in:\n{said}"))?;
+    let bound = printed_text
+        .split('"')
+        .find(|text| text.contains("@sha256:"));
+    let bound = bound
+        .with_context(|| format!("no image bound to a manifest is named in:\n{printed_text}"))?;
     let elsewhere = folder.join("another-store");
     let mut pull = opilio_plugin(opilio, &elsewhere, "pull");
     status(pull.arg(bound).arg(&credentials))?;
@@ -235,9 +237,12 @@ fn same(a: &Path, b: &Path) -> Result<()> {
 /// It must fail, and say this.
 fn refused(command: &mut Command, says: &str) -> Result<()> {
     let done = command.output()?;
-    let said = String::from_utf8_lossy(&done.stderr);
+    let printed_text = String::from_utf8_lossy(&done.stderr);
     ensure!(!done.status.success(), "it was not refused: {command:?}");
-    ensure!(said.contains(says), "{says:?} is not in: {said}");
+    ensure!(
+        printed_text.contains(says),
+        "{says:?} is not in: {printed_text}"
+    );
     Ok(())
 }
 

@@ -168,21 +168,21 @@ pub(crate) async fn status(target: &JobTarget) -> Result<u8> {
         terminal::outln!("{:>14}  {}", "state", terminal::line(&words));
     }
     let code = ask(target, Command::Status)?;
-    if let Some(said) = known.and_then(|known| said_since(&target.job, known)) {
-        let said = terminal::lines(&said).replace('\n', "\n                ");
-        terminal::outln!("{:>14}  {said}", "process log");
+    if let Some(output) = known.and_then(|known| output_since(&target.job, known)) {
+        let output = terminal::lines(&output).replace('\n', "\n                ");
+        terminal::outln!("{:>14}  {output}", "process log");
     }
     Ok(code)
 }
 
 /// Returns the end of the last process's log since this time; none if it logged nothing since then.
-fn said_since(job: &Path, known: Option<Timestamp>) -> Option<String> {
+fn output_since(job: &Path, known: Option<Timestamp>) -> Option<String> {
     let log = fs::metadata(job.join(PROCESS_LOG)).ok()?;
     let written = Timestamp::try_from(log.modified().ok()?).ok()?;
     let is_new = known.is_none_or(|known| written > known);
     is_new
         .then(|| last_words(job))
-        .filter(|said| !said.is_empty())
+        .filter(|output| !output.is_empty())
 }
 
 /// Pauses a job until an operator resumes it, even in another process of the job. If a crawl window had already paused the job,

@@ -342,7 +342,7 @@ fn wait_line(wait: &ExplainedWait) -> String {
         Some(by)
             if by
                 .wait_s
-                .is_some_and(|said| (said - wait.wait_s).abs() < 0.001) =>
+                .is_some_and(|expected| (expected - wait.wait_s).abs() < 0.001) =>
         {
             ""
         }
@@ -478,7 +478,7 @@ mod tests {
 
     #[test]
     fn a_wait_is_said_in_two_units_at_most() {
-        for (seconds, said) in [
+        for (seconds, expected) in [
             (0.0, "0ms"),
             (0.04, "40ms"),
             (5.2, "5s"),
@@ -487,7 +487,7 @@ mod tests {
             (702_000.0, "8d 3h"),
             (f64::INFINITY, "213503982334601d 7h"),
         ] {
-            assert_eq!(duration(seconds), said);
+            assert_eq!(duration(seconds), expected);
         }
     }
 }

@@ -9,7 +9,7 @@ use indicatif::HumanBytes;
 use opilio_sandbox::{CONTRACT, CaseFile, Description, Examiner, PluginConfig, Start};
 use serde_json::{Value, json};
 
-use super::component_parts::Anatomy;
+use super::component_parts::ComponentInterfaces;
 use super::settings_table::{open_objects, settings};
 use super::workbench::{Subject, Workbench, as_in_a_crawl, complete};
 use super::{count, say, table};
@@ -57,18 +57,18 @@ impl Weight {
 struct Finding {
     weight: Weight,
     what: String,
-    said: String,
+    message: String,
 }
 
 #[derive(Default)]
 struct Findings(Vec<Finding>);
 
 impl Findings {
-    fn add(&mut self, weight: Weight, what: &str, said: impl Into<String>) {
+    fn add(&mut self, weight: Weight, what: &str, message: impl Into<String>) {
         self.0.push(Finding {
             weight,
             what: what.to_owned(),
-            said: said.into(),
+            message: message.into(),
         });
     }
 }
@@ -76,9 +76,9 @@ impl Findings {
 /// Runs the command.
 pub(super) fn run(args: &CheckArgs) -> Result<u8> {
     let subject = Workbench::new()?.load(&args.component)?;
-    let anatomy = Anatomy::of(&subject.bytes)?;
+    let interfaces = ComponentInterfaces::of(&subject.bytes)?;
     let mut findings = Findings::default();
-    check_component(&subject, &anatomy, &mut findings);
+    check_component(&subject, &interfaces, &mut findings);
     for description in subject.plugins() {
         check_schema(description, &mut findings);
         check_start(&subject, description, &mut findings);
@@ -93,18 +93,18 @@ pub(super) fn run(args: &CheckArgs) -> Result<u8> {
     Ok(if failed { exit::FAILED } else { exit::OK })
 }
 
-fn check_component(subject: &Subject, anatomy: &Anatomy, findings: &mut Findings) {
-    match anatomy.contract() {
+fn check_component(subject: &Subject, interfaces: &ComponentInterfaces, findings: &mut Findings) {
+    match interfaces.contract() {
         Some(CONTRACT) => findings.add(Weight::Good, "contract", CONTRACT),
         other => {
             let version = other.unwrap_or("none");
-            let said = format!(
+            let message = format!(
                 "made for {version}; this version of opilio uses {CONTRACT} and supports {version}"
             );
-            findings.add(Weight::Note, "contract", said);
+            findings.add(Weight::Note, "contract", message);
         }
     }
-    let foreign: Vec<&str> = anatomy.foreign().collect();
+    let foreign: Vec<&str> = interfaces.foreign().collect();
     match foreign.is_empty() {
         true => findings.add(Weight::Good, "imports", "only those of the contract"),
         // The sandbox has accepted the component, so these imports are provided without effect.
@@ -128,7 +128,7 @@ fn check_component(subject: &Subject, anatomy: &Anatomy, findings: &mut Findings
 fn check_schema(description: &Description, findings: &mut Findings) {
     let what = format!("{}: settings", description.name);
     let before = findings.0.len();
-    let mut bad = |said: String| findings.add(Weight::Bad, &what, said);
+    let mut bad = |message: String| findings.add(Weight::Bad, &what, message);
     let schema: Value = match serde_json::from_str(&description.settings_schema) {
         Ok(schema) => schema,
         Err(problem) => return bad(format!("the schema is not JSON: {problem}")),
@@ -162,25 +162,25 @@ fn check_schema(description: &Description, findings: &mut Findings) {
     }
     for setting in &settings {
         if setting.description.is_empty() {
-            let said = format!("{} has no description for operators", setting.name);
-            findings.add(Weight::Note, &what, said);
+            let message = format!("{} has no description for operators", setting.name);
+            findings.add(Weight::Note, &what, message);
         }
     }
     if findings.0.len() == before {
         let n = settings.len() as u64;
-        let said = format!(
+        let message = format!(
             "{}, schema strict, defaults fit",
             count(n, "setting", "settings")
         );
-        findings.add(Weight::Good, &what, said);
+        findings.add(Weight::Good, &what, message);
     }
 }
 
 fn check_start(subject: &Subject, description: &Description, findings: &mut Findings) {
     let what = format!("{}: start", description.name);
     let Ok(settings) = complete(description, &json!({})) else {
-        let said = "not checked: some settings have no default";
-        return findings.add(Weight::Note, &what, said);
+        let message = "not checked: some settings have no default";
+        return findings.add(Weight::Note, &what, message);
     };
     let configured = subject.component.configure(PluginConfig {
         plugin: Some(description.name.clone()),
@@ -197,8 +197,8 @@ fn check_start(subject: &Subject, description: &Description, findings: &mut Find
                 );
             }
             Start::EachCall { why } => {
-                let said = format!("configured for every call, which is slower: {why}");
-                findings.add(Weight::Note, &what, said);
+                let message = format!("configured for every call, which is slower: {why}");
+                findings.add(Weight::Note, &what, message);
             }
         },
         Err(problem) => findings.add(
@@ -213,8 +213,8 @@ fn check_start(subject: &Subject, description: &Description, findings: &mut Find
 fn check_answers(subject: &Subject, cases: Option<PathBuf>, findings: &mut Findings) -> Result<()> {
     const WHAT: &str = "same answers";
     let Some(folder) = cases else {
-        let said = "not checked: no folder `cases` next to the component (--cases DIR)";
-        findings.add(Weight::Note, WHAT, said);
+        let message = "not checked: no folder `cases` next to the component (--cases DIR)";
+        findings.add(Weight::Note, WHAT, message);
         return Ok(());
     };
     let names: Vec<&str> = subject
@@ -234,8 +234,9 @@ fn check_answers(subject: &Subject, cases: Option<PathBuf>, findings: &mut Findi
             match (examiner.ask(case), examiner.ask(case)) {
                 (Ok(first), Ok(second)) if first == second => {}
                 (Ok(_), Ok(_)) => {
-                    let said = format!("case {} gets different answers to the same call", case.id);
-                    findings.add(Weight::Bad, WHAT, said);
+                    let message =
+                        format!("case {} gets different answers to the same call", case.id);
+                    findings.add(Weight::Bad, WHAT, message);
                 }
                 (Err(problem), _) | (_, Err(problem)) => {
                     findings.add(Weight::Bad, WHAT, format!("case {}: {problem}", case.id));
@@ -244,15 +245,15 @@ fn check_answers(subject: &Subject, cases: Option<PathBuf>, findings: &mut Findi
         }
     }
     if asked == 0 {
-        let said = format!(
+        let message = format!(
             "not checked: no case in {} is for {}",
             folder.display(),
             names.join(", ")
         );
-        findings.add(Weight::Note, WHAT, said);
+        findings.add(Weight::Note, WHAT, message);
     } else if findings.0.iter().all(|one| one.what != WHAT) {
-        let said = format!("{}, each called twice", count(asked, "case", "cases"));
-        findings.add(Weight::Good, WHAT, said);
+        let message = format!("{}, each called twice", count(asked, "case", "cases"));
+        findings.add(Weight::Good, WHAT, message);
     }
     Ok(())
 }
@@ -262,7 +263,7 @@ fn as_text(subject: &Subject, findings: &Findings) -> String {
         vec![
             one.weight.word().to_owned(),
             one.what.clone(),
-            one.said.clone(),
+            one.message.clone(),
         ]
     };
     let rows: Vec<Vec<String>> = findings.0.iter().map(row).collect();
@@ -272,7 +273,7 @@ fn as_text(subject: &Subject, findings: &Findings) -> String {
 /// Formats the findings as JSON, one per line, and then the result.
 fn as_json(findings: &Findings, failed: bool) -> String {
     let findings = findings.0.iter().map(
-        |one| json!({"weight": one.weight.word().to_lowercase(), "what": one.what, "said": one.said}),
+        |one| json!({"weight": one.weight.word().to_lowercase(), "what": one.what, "said": one.message}),
     );
     let objects = findings.chain([json!({ "ok": !failed })]);
     objects.map(|object| format!("{object}\n")).collect()

@@ -8,17 +8,17 @@ const PACKAGE: &str = "opilio:plugin/";
 
 /// A component's interfaces.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Anatomy {
+pub(super) struct ComponentInterfaces {
     /// Imported interfaces, in their order.
     pub(super) imports: Vec<String>,
     /// Exported interfaces.
     pub(super) exports: Vec<String>,
 }
 
-impl Anatomy {
+impl ComponentInterfaces {
     /// Reads a component.
     pub(super) fn of(component: &[u8]) -> Result<Self> {
-        let mut anatomy = Self::default();
+        let mut interfaces = Self::default();
         let mut depth = 0;
         for payload in Parser::new(0).parse_all(component) {
             match payload.context("cannot read the component")? {
@@ -26,18 +26,18 @@ impl Anatomy {
                 Payload::End(_) => depth -= 1,
                 Payload::ComponentImportSection(section) if depth == 0 => {
                     for import in section {
-                        anatomy.imports.push(import?.name.name.to_owned());
+                        interfaces.imports.push(import?.name.name.to_owned());
                     }
                 }
                 Payload::ComponentExportSection(section) if depth == 0 => {
                     for export in section {
-                        anatomy.exports.push(export?.name.name.to_owned());
+                        interfaces.exports.push(export?.name.name.to_owned());
                     }
                 }
                 _ => {}
             }
         }
-        Ok(anatomy)
+        Ok(interfaces)
     }
 
     /// Returns the version of the contract for which the component was made.

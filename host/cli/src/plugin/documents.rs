@@ -44,7 +44,7 @@ pub(super) struct MaterialArgs {
 
 /// One document, and its time.
 #[derive(Clone)]
-pub(super) struct Material {
+pub(super) struct TimedSample {
     pub(super) sample: SampleResponse,
     pub(super) at: Timestamp,
     /// File and offset, if there are several.
@@ -113,7 +113,7 @@ pub(super) fn each(
     what: &str,
     args: &MaterialArgs,
     runtime: &Handle,
-    take: &mut dyn FnMut(Material) -> Result<()>,
+    take: &mut dyn FnMut(TimedSample) -> Result<()>,
 ) -> Result<Reading> {
     let now = Timestamp::now();
     let mut reading = Reading::default();
@@ -125,7 +125,7 @@ pub(super) fn each(
     if what.starts_with("http://") || what.starts_with("https://") {
         let sample = runtime.block_on(fetch(what, args.private))?;
         let place = None;
-        take(Material {
+        take(TimedSample {
             sample,
             at: now,
             place,
@@ -185,11 +185,11 @@ fn of_content(
     content: Vec<u8>,
     args: &MaterialArgs,
     at: Timestamp,
-) -> Material {
+) -> TimedSample {
     let by_name = file.and_then(|file| mime_guess::from_path(file).first_raw());
     let content_type = args.content_type.as_deref().or(by_name);
     let content = Bytes::from(content);
-    Material {
+    TimedSample {
         sample: SampleResponse::of_content(uri, args.status, content_type, content),
         at,
         place: None,
@@ -239,7 +239,7 @@ fn is_warc(file: &Path) -> Result<bool> {
 /// Passes every response of a WARC or ARC file on.
 fn each_record(
     file: &Path,
-    take: &mut dyn FnMut(Material) -> Result<()>,
+    take: &mut dyn FnMut(TimedSample) -> Result<()>,
     reading: &mut Reading,
 ) -> Result<()> {
     let mut reader = Reader::open(file)?;
@@ -289,7 +289,7 @@ fn each_record(
             Err(problem) => return Err(problem.into()),
         };
         match SampleResponse::of_message(uri, &message) {
-            Some(sample) => take(Material {
+            Some(sample) => take(TimedSample {
                 sample,
                 at,
                 place: Some(place),

@@ -6,7 +6,7 @@ use indicatif::HumanBytes;
 use opilio_sandbox::{Description, Keeper, PluginConfig, Start};
 use serde_json::{Value, json};
 
-use super::component_parts::Anatomy;
+use super::component_parts::ComponentInterfaces;
 use super::settings_table;
 use super::trial::KindName;
 use super::workbench::{Subject, Workbench, complete, limits};
@@ -27,15 +27,15 @@ pub(super) struct InspectArgs {
 /// Runs the command.
 pub(super) fn run(args: &InspectArgs) -> Result<u8> {
     let subject = Workbench::new()?.load(&args.component)?;
-    let anatomy = Anatomy::of(&subject.bytes)?;
+    let interfaces = ComponentInterfaces::of(&subject.bytes)?;
     let plugins = subject.plugins();
     let inspected: Vec<(&Description, String)> = plugins
         .into_iter()
         .map(|description| (description, start(&subject, description)))
         .collect();
     let text = match args.json {
-        true => format!("{}\n", as_json(&subject, &anatomy, &inspected)),
-        false => as_text(&subject, &anatomy, &inspected),
+        true => format!("{}\n", as_json(&subject, &interfaces, &inspected)),
+        false => as_text(&subject, &interfaces, &inspected),
     };
     say(&text)?;
     Ok(exit::OK)
@@ -75,7 +75,11 @@ pub(super) fn kinds(description: &Description) -> Vec<&str> {
         .collect()
 }
 
-fn as_text(subject: &Subject, anatomy: &Anatomy, inspected: &[(&Description, String)]) -> String {
+fn as_text(
+    subject: &Subject,
+    interfaces: &ComponentInterfaces,
+    inspected: &[(&Description, String)],
+) -> String {
     let line = |name: &str, value: &str| vec![name.to_owned(), value.to_owned()];
     let joined = |values: &[String]| match values.is_empty() {
         true => "any".to_owned(),
@@ -87,8 +91,8 @@ fn as_text(subject: &Subject, anatomy: &Anatomy, inspected: &[(&Description, Str
         &[
             line("sha256", subject.component.sha256()),
             line("size", &size.to_string()),
-            line("contract", anatomy.contract().unwrap_or("-")),
-            line("imports", &anatomy.imports.join(", ")),
+            line("contract", interfaces.contract().unwrap_or("-")),
+            line("imports", &interfaces.imports.join(", ")),
         ],
         2,
     );
@@ -127,7 +131,11 @@ fn keeper(keeper: &Keeper) -> &str {
     }
 }
 
-fn as_json(subject: &Subject, anatomy: &Anatomy, inspected: &[(&Description, String)]) -> Value {
+fn as_json(
+    subject: &Subject,
+    interfaces: &ComponentInterfaces,
+    inspected: &[(&Description, String)],
+) -> Value {
     let plugins = inspected.iter().map(|(description, start)| {
         let keeps = description.keeps.iter();
         json!({
@@ -148,9 +156,9 @@ fn as_json(subject: &Subject, anatomy: &Anatomy, inspected: &[(&Description, Str
         "component": subject.component.origin(),
         "sha256": subject.component.sha256(),
         "bytes": subject.bytes.len(),
-        "contract": anatomy.contract(),
-        "imports": anatomy.imports,
-        "exports": anatomy.exports,
+        "contract": interfaces.contract(),
+        "imports": interfaces.imports,
+        "exports": interfaces.exports,
         "plugins": plugins.collect::<Value>(),
     })
 }

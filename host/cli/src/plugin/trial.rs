@@ -19,7 +19,7 @@ use super::answer::{
     Item, of_comparison, of_fragment, of_links, of_plan, of_ranks, of_ruling, of_rulings, of_span,
     of_wait,
 };
-use super::documents::Material;
+use super::documents::TimedSample;
 use super::workbench::limits;
 
 /// Most events that an observer receives at once.
@@ -293,9 +293,9 @@ impl Trial {
     }
 
     /// Prepares all questions about a document. Each document counts as a visit once [`Trial::finish_visit`] has been called.
-    pub(super) fn prepare(&self, material: Material) -> Prepared {
-        let at = self.now.unwrap_or(material.at);
-        let visit = self.visits.visit(material.sample, at);
+    pub(super) fn prepare(&self, sample: TimedSample) -> Prepared {
+        let at = self.now.unwrap_or(sample.at);
+        let visit = self.visits.visit(sample.sample, at);
         let links = visit.candidates();
         let handled = links
             .iter()

@@ -166,11 +166,11 @@ impl Wanted {
         }
         let text = |prompt: &str, into: &mut Option<String>| -> Result<()> {
             if into.is_none() {
-                let said: String = Input::new()
+                let input: String = Input::new()
                     .with_prompt(prompt)
                     .allow_empty(true)
                     .interact_text()?;
-                *into = Some(said).filter(|said| !said.trim().is_empty());
+                *into = Some(input).filter(|input| !input.trim().is_empty());
             }
             Ok(())
         };

@@ -127,8 +127,8 @@ pub(super) fn list(args: &ListArgs) -> Result<u8> {
         match args.json {
             true => terminal::outln!("{}", serde_json::to_string(&profile)?),
             false => {
-                let said = terminal::line(&summary_line(&store, &profile));
-                terminal::outln!("{:width$}  {said}", profile.name);
+                let line = terminal::line(&summary_line(&store, &profile));
+                terminal::outln!("{:width$}  {line}", profile.name);
             }
         }
     }

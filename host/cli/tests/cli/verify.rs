@@ -164,11 +164,11 @@ async fn the_next_start_writes_lines_that_a_kill_has_cost_and_no_second_ones() {
     assert_eq!(verify(&home, false, 1), ["line-missing"]);
     // As though it had been killed.
     let file = home.job().join("course.json");
-    let course = fs::read_to_string(&file).unwrap();
-    let mut course: Value = course.parse().unwrap();
-    course["ended"] = Value::Null;
+    let process_record = fs::read_to_string(&file).unwrap();
+    let mut process_record: Value = process_record.parse().unwrap();
+    process_record["ended"] = Value::Null;
     for _ in 0..2 {
-        fs::write(&file, course.to_string()).unwrap();
+        fs::write(&file, process_record.to_string()).unwrap();
         home.run(&again).code(0);
         assert_eq!(verify(&home, false, 0), [""; 0]);
     }

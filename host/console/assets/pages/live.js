@@ -80,7 +80,7 @@ export async function open(page) {
     Promise.allSettled([
       read(page, "series", { since: since(), points: 240 }).then(({ samples }) => {
         charts.series(samples);
-        tiles.course(samples);
+        tiles.timeSeries(samples);
       }),
       read(page, "breakdown").then((breakdown) => charts.breakdown(breakdown)),
       readPlugins(page).then((plugins) => charts.plugins(plugins)),
@@ -285,7 +285,7 @@ class Tiles {
     this.set("Crawl time", duration(Math.round(run)), status.elapsed_s ? `this process ${duration(Math.round(status.elapsed_s))}` : "");
   }
 
-  course(samples) {
+  timeSeries(samples) {
     const last = samples.at(-1);
     const before = samples.findLast((sample) => last && new Date(last.at) - new Date(sample.at) >= 9500) ?? samples[0];
     const seconds = last ? (new Date(last.at) - new Date(before.at)) / 1000 : 0;

@@ -109,8 +109,13 @@ impl Daemon {
         };
         let mut jobs = self.jobs.subscribe();
         loop {
-            let course = |known: &KnownJob| known.course.as_ref().map(|course| course.at);
-            let at = jobs.borrow_and_update().get(job).and_then(course);
+            let process_record = |known: &KnownJob| {
+                known
+                    .process_record
+                    .as_ref()
+                    .map(|process_record| process_record.at)
+            };
+            let at = jobs.borrow_and_update().get(job).and_then(process_record);
             if at >= Some(written.at) {
                 return Ok(());
             }

@@ -433,10 +433,10 @@ async fn serve(path: &Path, headers: &HeaderMap) -> Result<Response, Problem> {
     *request.headers_mut() = headers.clone();
     let mut file = ServeFile::new(path).ignore_multi_range_requests(true);
     let served = file.try_call(request).await.map_err(|problem| {
-        let said = format!("cannot read {}: {problem}", path.display());
+        let message = format!("cannot read {}: {problem}", path.display());
         match problem.kind() {
-            io::ErrorKind::NotFound => Problem::not_found(said),
-            _ => Problem::failure(said),
+            io::ErrorKind::NotFound => Problem::not_found(message),
+            _ => Problem::failure(message),
         }
     });
     let mut response = served?.map(Body::new);

@@ -91,15 +91,15 @@ impl Daemon {
 
 impl From<ClusterError> for Problem {
     fn from(problem: ClusterError) -> Problem {
-        let said = chain(&problem);
+        let message = chain(&problem);
         match problem {
-            ClusterError::Config(_) => Problem::unusable(said),
-            ClusterError::UnknownNode { .. } => Problem::not_found(said),
-            ClusterError::NodeAlive { .. } => Problem::conflict(said),
+            ClusterError::Config(_) => Problem::unusable(message),
+            ClusterError::UnknownNode { .. } => Problem::not_found(message),
+            ClusterError::NodeAlive { .. } => Problem::conflict(message),
             problem if problem.is_temporary() => {
-                Problem::new(StatusCode::SERVICE_UNAVAILABLE, said)
+                Problem::new(StatusCode::SERVICE_UNAVAILABLE, message)
             }
-            _ => Problem::failure(said),
+            _ => Problem::failure(message),
         }
     }
 }

@@ -143,13 +143,13 @@ pub(crate) fn edited(toml: &str, changes: Vec<ValueChange>) -> Result<String, Pr
     }
     let changes: Vec<SettingChange> = changes.into_iter().map(SettingChange::from).collect();
     edit_toml(toml, &changes).map_err(|problem| {
-        let said = problem.to_string();
+        let message = problem.to_string();
         match problem {
             EditError::Text(faults) => {
                 let faults = faults.iter().map(Into::into).collect();
-                Problem::unusable(said).with_faults(faults)
+                Problem::unusable(message).with_faults(faults)
             }
-            EditError::NotTable(_) | EditError::Change(_) => Problem::unusable(said),
+            EditError::NotTable(_) | EditError::Change(_) => Problem::unusable(message),
         }
     })
 }

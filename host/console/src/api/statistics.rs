@@ -45,7 +45,7 @@ pub(crate) struct Since {
 
 /// Time series of a job.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Course {
+pub(crate) struct TimeSeries {
     /// Samples, oldest first. Their values are counters: the activity between two samples is the difference of the values.
     samples: Vec<Sample>,
 }
@@ -115,17 +115,17 @@ pub(crate) fn status_of(known: &KnownJob) -> JobStatus {
         job: known.directory.clone(),
         state: CrawlState::Idle,
         last_end: known
-            .course
+            .process_record
             .as_ref()
-            .and_then(|course| course.ended.clone()),
+            .and_then(|process_record| process_record.ended.clone()),
         pid: None,
         elapsed_s: None,
         uris: 0,
         bytes: 0,
         statistics: known
-            .course
+            .process_record
             .as_ref()
-            .map(|course| course.statistics)
+            .map(|process_record| process_record.statistics)
             .unwrap_or_default(),
         visits: None,
         in_flight: Vec::new(),
@@ -167,13 +167,13 @@ pub(crate) async fn statistics(
 }
 
 /// Returns the time series of a job, for charts.
-#[utoipa::path(get, path = "/jobs/{job}/series", operation_id = "show_series", tag = "watch", params(("job" = String, Path, description = "Name of the job"), Since), responses((status = 200, body = Course)))]
+#[utoipa::path(get, path = "/jobs/{job}/series", operation_id = "show_series", tag = "watch", params(("job" = String, Path, description = "Name of the job"), Since), responses((status = 200, body = TimeSeries)))]
 pub(crate) async fn series(
     State(daemon): Shared,
     caller: Caller,
     Place(job): Place<String>,
     Params(Since { since, points }): Params<Since>,
-) -> Result<Json<Course>, Problem> {
+) -> Result<Json<TimeSeries>, Problem> {
     if points.is_some_and(|points| !(2..=5_000).contains(&points)) {
         return Err(Problem::unusable("invalid points; give 2 to 5000"));
     }
@@ -183,7 +183,7 @@ pub(crate) async fn series(
         _ => None,
     });
     let samples = samples.await?;
-    Ok(Json(Course { samples }))
+    Ok(Json(TimeSeries { samples }))
 }
 
 /// Returns counts and bytes by status, media type and host.
@@ -276,17 +276,17 @@ pub(crate) async fn report(
         facts: Value::Object(Default::default()),
         rows: Vec::new(),
     };
-    let mut said = String::new();
+    let mut collected = String::new();
     for answer in answers {
         match answer {
             CommandResponse::Facts { facts } => whole.facts = facts,
             CommandResponse::Row { row } => whole.rows.push(row),
-            CommandResponse::Text { text } => said.push_str(&text),
+            CommandResponse::Text { text } => collected.push_str(&text),
             _ => {}
         }
     }
     Ok(match is_text {
-        true => plain(said),
+        true => plain(collected),
         false => Json(whole).into_response(),
     })
 }

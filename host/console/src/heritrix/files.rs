@@ -13,7 +13,7 @@ use super::drafts::{BYTES_MAX, is_editable};
 use crate::api::files::{FileKind, folders, names, plain_file, send};
 use crate::api::jobs::blocking;
 use crate::daemon::Daemon;
-use crate::input::{Place, Whole};
+use crate::input::{Place, RawBody};
 use crate::problem::Problem;
 
 /// Endings of visible files in a job's own folder.
@@ -119,7 +119,7 @@ pub(super) async fn any_path(
 pub(super) async fn put(
     State(daemon): State<Arc<Daemon>>,
     Place((name, file)): Place<(String, String)>,
-    Whole(body): Whole,
+    RawBody(body): RawBody,
 ) -> Result<StatusCode, Problem> {
     let case = daemon.case(&name).await?;
     if case.known.is_some() {

@@ -405,7 +405,7 @@ impl Daemon {
         let torn = self.clone();
         blocking(move || {
             let is_new = case.known.as_ref().is_some_and(|known| {
-                known.overview.state == JobState::New && known.course.is_none()
+                known.overview.state == JobState::New && known.process_record.is_none()
             });
             match (stage, case.draft) {
                 (Stage::Unbuilt, _) => Ok(()),

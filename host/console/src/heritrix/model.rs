@@ -124,16 +124,19 @@ impl HeritrixJob {
             ),
             (None, None) => (CONFIG.to_owned(), format!("{url}/jobdir/{CONFIG}")),
         };
-        let course = self.known.as_ref().and_then(|known| known.course.as_ref());
-        let launched = course.map(|course| format!("{:.3}", course.began));
+        let process_record = self
+            .known
+            .as_ref()
+            .and_then(|known| known.process_record.as_ref());
+        let launched = process_record.map(|process_record| format!("{:.3}", process_record.began));
         json!({
             "shortName": self.name,
             "key": self.name,
             "url": url,
             "isProfile": self.is_profile(),
             // The number of launches is not stored, only whether there was more than one.
-            "launchCount": u8::from(course.is_some()),
-            "isLaunchInfoPartial": course.is_some_and(|course| course.began != course.first_began),
+            "launchCount": u8::from(process_record.is_some()),
+            "isLaunchInfoPartial": process_record.is_some_and(|process_record| process_record.began != process_record.first_began),
             "lastLaunch": launched,
             "hasApplicationContext": stage != Stage::Unbuilt,
             "statusDescription": stage.description(),
@@ -184,10 +187,13 @@ impl HeritrixJob {
             return value;
         }
         let status = known.status.as_deref();
-        let course = known.course.as_ref().map(|course| course.statistics);
+        let process_record = known
+            .process_record
+            .as_ref()
+            .map(|process_record| process_record.statistics);
         let statistics = status
             .map(|status| status.statistics)
-            .or(course)
+            .or(process_record)
             .unwrap_or_default();
         for (name, report) in reports(&statistics, status) {
             whole.insert(name.to_owned(), report);
@@ -339,7 +345,7 @@ fn element(text: &mut String, name: &str, value: &Value) {
                 element(text, "value", entry);
             }
         }
-        Value::String(said) => text.extend(said.chars().map(escaped)),
+        Value::String(string) => text.extend(string.chars().map(escaped)),
         other => text.push_str(&other.to_string()),
     }
     text.push_str(&format!("</{name}>"));

@@ -85,8 +85,8 @@ fn nobody_overwrites_a_version_that_they_have_not_seen() {
         ExpectedProfile::Tag(&seen.tag()),
         LENA,
     );
-    let said = late.unwrap_err().to_string();
-    assert!(said.contains("version 2, by lena"), "{said}");
+    let message = late.unwrap_err().to_string();
+    assert!(message.contains("version 2, by lena"), "{message}");
     assert!(
         store
             .delete("a", ExpectedProfile::Tag(&seen.tag()), LENA)

@@ -16,11 +16,11 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The reason why a job could not be given its share.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Deaf {
+pub(super) enum ShareFailure {
     /// A temporary error: it is retried at the next look.
-    Now,
+    Temporary,
     /// This process does not understand the command.
-    Process(Option<u32>),
+    Unsupported(Option<u32>),
 }
 
 impl Supervisor {
@@ -96,7 +96,7 @@ impl Supervisor {
             return false;
         };
         let pid = known.status.as_ref().and_then(|status| status.pid);
-        if self.deaf.get(name) == Some(&Deaf::Process(pid)) {
+        if self.share_failures.get(name) == Some(&ShareFailure::Unsupported(pid)) {
             return false;
         }
         let command = Command::Share { share };
@@ -104,20 +104,23 @@ impl Supervisor {
             .daemon
             .commands
             .ask_here(known.directory.clone(), DAEMON, command);
-        let (deaf, problem) = match tokio::time::timeout(PATIENCE, asked).await {
+        let (failure, problem) = match tokio::time::timeout(PATIENCE, asked).await {
             Ok(Ok(_)) => {
-                self.deaf.remove(name);
+                self.share_failures.remove(name);
                 return true;
             }
             Ok(Err(problem)) if problem.is_unusable() => {
                 let why = "the process has another version without shares; it gets a share at its next start";
-                (Deaf::Process(pid), why.to_owned())
+                (ShareFailure::Unsupported(pid), why.to_owned())
             }
-            Ok(Err(problem)) => (Deaf::Now, problem.detail().to_owned()),
-            Err(_) => (Deaf::Now, "the process does not answer".to_owned()),
+            Ok(Err(problem)) => (ShareFailure::Temporary, problem.detail().to_owned()),
+            Err(_) => (
+                ShareFailure::Temporary,
+                "the process does not answer".to_owned(),
+            ),
         };
         // Logged once, not at every look.
-        if self.deaf.insert(name.to_owned(), deaf) != Some(deaf) {
+        if self.share_failures.insert(name.to_owned(), failure) != Some(failure) {
             tracing::warn!(job = name, "its share is unchanged: {problem}");
         }
         false

@@ -11,14 +11,14 @@ impl Supervisor {
     /// Ends the crawls of the folder in good order, whoever began them, and waits for their end. Their orders stay unchanged: the
     /// next daemon resumes jobs that are to crawl.
     pub(super) async fn end_crawls(&mut self) {
-        let (mut asked, mut deaf) = (BTreeSet::new(), BTreeSet::new());
+        let (mut asked, mut unreachable) = (BTreeSet::new(), BTreeSet::new());
         loop {
             let jobs = self.watcher.look().await;
             let mut left = 0;
             for (name, known) in &jobs {
                 let process = self.process(name, known.alive);
                 let is_over = known.alive == Alive::No && process != ProcessState::Alive;
-                if is_over || deaf.contains(name) {
+                if is_over || unreachable.contains(name) {
                     continue;
                 }
                 left += 1;
@@ -41,7 +41,7 @@ impl Supervisor {
                             job = name,
                             "the process has another version, so the daemon does not wait for it; stop it with `opilio job stop JOB`"
                         );
-                        deaf.insert(name.clone());
+                        unreachable.insert(name.clone());
                     }
                     // The job may have ended just now; otherwise it is asked again.
                     Err(problem) => tracing::warn!(job = name, "{}", problem.detail()),

@@ -16,7 +16,7 @@ use super::state::CommandState;
 use super::{JobCommands, LoggedCommand, NotNow, current_profile, of_other_node};
 use crate::admin::CommandOrigin;
 use crate::delivery::profile;
-use crate::perform::{Say, done};
+use crate::perform::{Respond, done};
 use crate::{
     Author, Command, CommandRequest, CommandResponse, ControlError, ErrorKind, JobAdmin,
     OverrideChange,
@@ -55,19 +55,19 @@ pub(super) fn described(next: &JobCommand) -> String {
 }
 
 impl JobCommands {
-    /// Carries out all commands up to this one, whose answers go to `say`.
+    /// Carries out all commands up to this one, whose answers go to `respond`.
     pub(super) fn carry_out_through(
         &self,
         admin: &JobAdmin<'_>,
         through: u64,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<(), NotNow> {
         let mut state = self.state()?;
         let mut reader = self.wait(CommandReader::open(&self.job, state.carried_out))?;
         while state.carried_out < through {
             let next = self.wait(reader.next())?;
             match next.sequence == through {
-                true => self.carry_out(admin, &next, &mut state, say)?,
+                true => self.carry_out(admin, &next, &mut state, respond)?,
                 false => self.carry_out(admin, &next, &mut state, &mut |_| true)?,
             }
         }
@@ -77,14 +77,14 @@ impl JobCommands {
         Ok(())
     }
 
-    /// Carries out pauses, resumptions and stops up to this command, whose answers go to `say`, before their turn. `why` is the failure of
-    /// the command that they would have to wait for.
+    /// Carries out pauses, resumptions and stops up to this command, whose answers go to `respond`, before their turn. `why` is the
+    /// failure of the command that they would have to wait for.
     pub(super) fn carry_out_ahead_through(
         &self,
         admin: &JobAdmin<'_>,
         through: u64,
         why: &ControlError,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<(), NotNow> {
         let mut state = self.state()?;
         let mut at = state.carried_out.max(state.ahead);
@@ -93,7 +93,7 @@ impl JobCommands {
             let next = self.wait(reader.next())?;
             at = next.sequence;
             match at == through {
-                true => self.carry_out_ahead(admin, &next, &mut state, why, say)?,
+                true => self.carry_out_ahead(admin, &next, &mut state, why, respond)?,
                 false => self.carry_out_ahead(admin, &next, &mut state, why, &mut |_| true)?,
             }
         }
@@ -106,7 +106,7 @@ impl JobCommands {
         admin: &JobAdmin<'_>,
         next: &JobCommand,
         state: &mut CommandState,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<(), NotNow> {
         let sequence = next.sequence;
         let logged = LoggedCommand::read(next)?;
@@ -118,19 +118,25 @@ impl JobCommands {
             self.keep_place(admin.running.is_some(), state)?;
             clear_alert(admin);
             if let Some(words) = words {
-                finish(admin, &self.author(&logged), &logged.command, words, say);
+                finish(
+                    admin,
+                    &self.author(&logged),
+                    &logged.command,
+                    words,
+                    respond,
+                );
             }
             return Ok(());
         }
         if logged.command.is_for_all_nodes() {
             let is_again = self.unfinished.load(Ordering::Acquire) == sequence;
             self.unfinished.store(sequence, Ordering::Release);
-            let last = self.change(admin, sequence, logged, is_again, say)?;
+            let last = self.change(admin, sequence, logged, is_again, respond)?;
             // What the command has changed is on disk before its place.
             let persisted = admin.frontier().persist();
             persisted.map_err(ControlError::from)?;
             self.note(admin, sequence, state)?;
-            say(last);
+            respond(last);
         } else {
             tracing::warn!(
                 "command {sequence} of the job is not one for all nodes; it is passed over"
@@ -148,7 +154,7 @@ impl JobCommands {
         next: &JobCommand,
         state: &mut CommandState,
         why: &ControlError,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<(), NotNow> {
         let sequence = next.sequence;
         // One of another version is behind its turn at the latest when this version is gone.
@@ -168,7 +174,13 @@ impl JobCommands {
         self.keep_place(admin.running.is_some(), state)?;
         if let Some(words) = words {
             let words = format!("{words}; command {waits} of the job still waits here: {why}");
-            finish(admin, &self.author(&logged), &logged.command, &words, say);
+            finish(
+                admin,
+                &self.author(&logged),
+                &logged.command,
+                &words,
+                respond,
+            );
         }
         Ok(())
     }
@@ -180,7 +192,7 @@ impl JobCommands {
         sequence: u64,
         logged: LoggedCommand,
         is_again: bool,
-        say: Say<'_>,
+        respond: Respond<'_>,
     ) -> Result<CommandResponse, NotNow> {
         let by = self.author(&logged);
         let guard = match logged.command.queues_uris() {
@@ -219,7 +231,7 @@ impl JobCommands {
             }
             answer => {
                 // The other nodes carry the command out whether the client still listens or not.
-                say(answer);
+                respond(answer);
                 true
             }
         });
@@ -338,16 +350,16 @@ fn take_effect(admin: &JobAdmin<'_>, command: &Command, state: &mut CommandState
 }
 
 /// Logs a command that was carried out, and answers it. A full disk, which fails the log, does not hold up a pause or a stop.
-fn finish(admin: &JobAdmin<'_>, by: &Author, command: &Command, words: &str, say: Say<'_>) {
+fn finish(admin: &JobAdmin<'_>, by: &Author, command: &Command, words: &str, respond: Respond<'_>) {
     match admin.log_action(None, by, command, &Ok(words.to_owned())) {
         Ok(()) => {
-            done(words, say);
-            say(CommandResponse::End);
+            done(words, respond);
+            respond(CommandResponse::End);
         }
         Err(ControlError { fault, message }) => {
             let message = format!("{words}; but this is not logged: {message}");
             tracing::warn!("{message}");
-            say(CommandResponse::Refused { fault, message });
+            respond(CommandResponse::Refused { fault, message });
         }
     }
 }

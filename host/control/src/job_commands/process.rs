@@ -44,7 +44,7 @@ impl JobCommands {
     /// Carries out the commands that were given while no process ran the job here, before it fetches anything. A stop counts if the
     /// last process of this directory died: it would have stopped.
     fn begin(&self, running: &Running) -> Result<(), NotNow> {
-        let _turn = self.turn();
+        let _lock = self.command_lock();
         let mut state = self.state()?;
         let has_died = std::mem::replace(&mut state.is_running, true);
         let is_stopped = std::mem::take(&mut state.is_stopped);
@@ -158,7 +158,7 @@ impl JobCommands {
         next: &JobCommand,
         why: Option<&ControlError>,
     ) -> Result<(), NotNow> {
-        let _turn = self.turn();
+        let _lock = self.command_lock();
         let mut state = self.state()?;
         if state.carried_out >= next.sequence {
             return Ok(());
@@ -245,12 +245,12 @@ pub(crate) async fn tell_end(running: &Running, end: &End) {
         user: "time-limit".to_owned(),
         pid: 0,
     };
-    let told = tokio::task::spawn_blocking(move || {
+    let written = tokio::task::spawn_blocking(move || {
         // A process that was suspended for long may have lost its part, and its time is over before it learns this.
         commands.must_have_part()?;
         commands.log(by, Command::Stop, None)
     });
-    if let Ok(Err(problem)) = told.await {
+    if let Ok(Err(problem)) = written.await {
         tracing::warn!("the other nodes do not know that the time of the crawl is over: {problem}");
     }
 }
@@ -258,7 +258,7 @@ pub(crate) async fn tell_end(running: &Running, end: &End) {
 /// Notes that the process has ended in good order.
 pub(crate) fn end(running: &Running) {
     if let Some(commands) = &running.commands {
-        let _turn = commands.turn();
+        let _lock = commands.command_lock();
         let ended = commands.state().and_then(|state| {
             let state = CommandState {
                 is_running: false,

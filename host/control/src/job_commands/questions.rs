@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::{JobCommands, not_given, of_other_node};
-use crate::perform::Say;
+use crate::perform::Respond;
 use crate::{Command, CommandRequest, CommandResponse, ControlError, ErrorKind, JobAdmin, Running};
 
 /// Pause after a failure of NATS.
@@ -20,10 +20,10 @@ const RETRY: Duration = Duration::from_secs(10);
 const SESSION_PAUSE: Duration = Duration::from_millis(100);
 
 impl JobCommands {
-    /// Has another part carry out a command. Its answers go to `say`.
-    pub(crate) fn ask(&self, place: &Elsewhere, request: &CommandRequest, say: Say<'_>) {
+    /// Has another part carry out a command. Its answers go to `respond`.
+    pub(crate) fn ask(&self, place: &OtherPart, request: &CommandRequest, respond: Respond<'_>) {
         let answers = match place {
-            Elsewhere::Site { part } => self.answers_of(part, request).map_err(|problem| {
+            OtherPart::Site { part } => self.answers_of(part, request).map_err(|problem| {
                 ControlError::new(
                     problem.fault,
                     format!(
@@ -31,14 +31,14 @@ impl JobCommands {
                     ),
                 )
             }),
-            Elsewhere::Queue { queue } => self.answers_about(queue, request),
+            OtherPart::Queue { queue } => self.answers_about(queue, request),
         };
         match answers {
             Ok(answers) => answers.into_iter().for_each(|answer| {
-                say(answer);
+                respond(answer);
             }),
             Err(ControlError { fault, message }) => {
-                say(CommandResponse::Refused { fault, message });
+                respond(CommandResponse::Refused { fault, message });
             }
         }
     }
@@ -174,7 +174,7 @@ pub(super) async fn answer_while<E, A: Future<Output = Result<Vec<u8>, E>>>(
 
 /// The place of a command's subject that is not in the part of this directory.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Elsewhere {
+pub(crate) enum OtherPart {
     /// This part has the site of the URI.
     Site {
         /// Name of the part.
@@ -188,21 +188,21 @@ pub(crate) enum Elsewhere {
 }
 
 /// Returns the place of a command's subject, if it is not in this part.
-pub(crate) fn elsewhere(
+pub(crate) fn other_part(
     admin: &JobAdmin<'_>,
     own: &JobPart,
     command: &Command,
-) -> Option<Elsewhere> {
+) -> Option<OtherPart> {
     if let Some(queue) = command.queue_of_part() {
         let found = admin.frontier().queue(queue, Timestamp::now());
         // A store that fails says so when the command is carried out.
-        return matches!(found, Ok(None)).then(|| Elsewhere::Queue {
+        return matches!(found, Ok(None)).then(|| OtherPart::Queue {
             queue: queue.to_owned(),
         });
     }
     let uri = Uri::parse_seed(command.uri_of_site()?).ok()?;
     let part = own.part_of(admin.profile, &uri);
-    (part != own.part).then(|| Elsewhere::Site {
+    (part != own.part).then(|| OtherPart::Site {
         part: part.to_owned(),
     })
 }

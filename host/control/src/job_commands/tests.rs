@@ -78,7 +78,7 @@ impl OnlyPart {
         drop(Job::open(&directory, &copies, Timestamp::UNIX_EPOCH).unwrap());
         only_part().write(&directory).unwrap();
         let profile = Arc::new(profile(&directory).unwrap());
-        let config = policy::frontier_config(&profile);
+        let config = policy::frontier_config(&profile, Timestamp::now);
         let frontier = Frontier::open(&directory.join("state"), config).unwrap();
         OnlyPart {
             log: JobLog::open(&directory.join("logs")).unwrap(),

@@ -40,9 +40,11 @@ impl JobAdmin<'_> {
         let totals = self.counted()?.totals;
         let visits = totals.visits();
         let statistics = self.frontier().statistics();
-        let course = self.course()?;
+        let process_record = self.process_record()?;
         // Going back to a checkpoint does not undo the counts of the logs, nor the run time behind them.
-        let undone = course.as_ref().map(|course| course.undone);
+        let undone = process_record
+            .as_ref()
+            .map(|process_record| process_record.undone);
         let mut ran = statistics.run_time + undone.unwrap_or_default();
         let status = match self.running {
             Some(running) => {
@@ -57,11 +59,11 @@ impl JobAdmin<'_> {
                 ran += passed.saturating_sub(Duration::from_millis(added));
                 let state = match running.stop.is_asked() {
                     true => "ending",
-                    false => running.live.standing().name(),
+                    false => running.live.crawl_state().name(),
                 };
                 state.to_owned()
             }
-            None => last_end(course),
+            None => last_end(process_record),
         };
         let seeds = self.seed_reports(self.profile.seeds.list.iter())?;
         let crawled = seeds.iter().filter(|seed| seed.crawled).count();
@@ -143,7 +145,7 @@ impl JobAdmin<'_> {
         ])
     }
 
-    fn course(&self) -> Result<Option<ProcessRecord>, ControlError> {
+    fn process_record(&self) -> Result<Option<ProcessRecord>, ControlError> {
         ProcessRecord::read(self.job)
             .map_err(|problem| ControlError::file(&self.job.join("course.json"), &problem))
     }
@@ -203,8 +205,8 @@ impl JobAdmin<'_> {
 }
 
 /// Describes the end of the last process.
-fn last_end(course: Option<ProcessRecord>) -> String {
-    match course.map(|course| course.ended) {
+fn last_end(process_record: Option<ProcessRecord>) -> String {
+    match process_record.map(|process_record| process_record.ended) {
         Some(Some(ended)) => ended.why,
         Some(None) => "its process has not ended".to_owned(),
         None => "not begun".to_owned(),

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::super::perform::{Say, listened};
+use super::super::perform::{Respond, listened};
 use super::super::{CommandResponse, ControlError};
 
 /// Size from which text is sent, in bytes.
@@ -24,15 +24,15 @@ pub(super) enum Form {
 pub(super) struct Page<'s> {
     form: Form,
     text: String,
-    say: Say<'s>,
+    respond: Respond<'s>,
 }
 
 impl<'s> Page<'s> {
-    pub(super) fn new(form: Form, say: Say<'s>) -> Page<'s> {
+    pub(super) fn new(form: Form, respond: Respond<'s>) -> Page<'s> {
         Page {
             form,
             text: String::new(),
-            say,
+            respond,
         }
     }
 
@@ -55,7 +55,7 @@ impl<'s> Page<'s> {
             .map(|(_, name, value)| ((*name).to_owned(), value.clone()))
             .collect();
         let facts = Value::Object(facts);
-        listened((self.say)(CommandResponse::Facts { facts }))
+        listened((self.respond)(CommandResponse::Facts { facts }))
     }
 
     /// Writes the names of the columns that follow.
@@ -93,7 +93,7 @@ impl<'s> Page<'s> {
         }
         let names = columns.iter().map(|(_, name)| (*name).to_owned());
         let row = Value::Object(names.zip(values).collect());
-        listened((self.say)(CommandResponse::Row { row }))
+        listened((self.respond)(CommandResponse::Row { row }))
     }
 
     /// Writes a row with its own names. It appears in objects only.
@@ -102,7 +102,7 @@ impl<'s> Page<'s> {
             return Ok(());
         }
         let row = Value::Object(row);
-        listened((self.say)(CommandResponse::Row { row }))
+        listened((self.respond)(CommandResponse::Row { row }))
     }
 
     /// Writes text as it is. It appears in the text form only.
@@ -131,7 +131,7 @@ impl<'s> Page<'s> {
             return Ok(());
         }
         let text = std::mem::take(&mut self.text);
-        listened((self.say)(CommandResponse::Text { text }))
+        listened((self.respond)(CommandResponse::Text { text }))
     }
 }
 

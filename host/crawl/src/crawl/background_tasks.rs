@@ -25,7 +25,7 @@ use opilio_job::process_record::ProcessRecord;
 /// Minimum interval at which the frontier is forced to disk, however short the profile's interval.
 const SYNC_INTERVAL_MIN: Duration = Duration::from_secs(1);
 
-/// Interval of tasks that depend on the time. Reports and the crawl's course are written at the same interval.
+/// Interval of tasks that depend on the time. Reports and the process record are written at the same interval.
 const TIME_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Queues resolved at once.
@@ -53,7 +53,12 @@ pub(super) fn start(crawl: &Crawl, ended: &watch::Receiver<()>) -> Vec<JoinHandl
         )),
         spawn(census::keep_queues(context(), ended())),
         spawn(census::keep_pages(context(), ended())),
-        spawn(note_course(context(), crawl.course.clone(), job(), ended())),
+        spawn(note_process_record(
+            context(),
+            crawl.process_record.clone(),
+            job(),
+            ended(),
+        )),
         spawn(tables::keep(tables, crawl.log.clone(), ended())),
         spawn(replace::watch(context(), ended())),
         spawn(handing_over::look_after(
@@ -172,9 +177,9 @@ pub(super) fn keep_run_time(
 }
 
 /// Records the crawl's state at intervals, for programs that look at many jobs.
-async fn note_course(
+async fn note_process_record(
     context: Arc<CrawlContext>,
-    course: Arc<Mutex<ProcessRecord>>,
+    process_record: Arc<Mutex<ProcessRecord>>,
     job: PathBuf,
     mut ended: watch::Receiver<()>,
 ) {
@@ -183,11 +188,13 @@ async fn note_course(
     // Resolves when the sender is dropped.
     while timeout(interval, ended.changed()).await.is_err() {
         interval = (2 * interval).min(TIME_INTERVAL);
-        let (context, course, job) = (context.clone(), course.clone(), job.clone());
+        let (context, process_record, job) = (context.clone(), process_record.clone(), job.clone());
         let noted = tokio::task::spawn_blocking(move || {
             let statistics = context.frontier().statistics();
-            let mut course = course.lock().unwrap_or_else(PoisonError::into_inner);
-            course.goes_on(&job, statistics)
+            let mut process_record = process_record
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            process_record.goes_on(&job, statistics)
         });
         if let Ok(Err(problem)) = noted.await {
             tracing::warn!("cannot write course.json: {problem}");

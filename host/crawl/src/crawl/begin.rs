@@ -118,7 +118,7 @@ impl Plan {
         let baseline = frontier.statistics();
         // A record that cannot be read must not stop the crawl.
         let before = ProcessRecord::read(job.directory()).ok().flatten();
-        let course = ProcessRecord::begin(job.directory(), baseline)
+        let process_record = ProcessRecord::begin(job.directory(), baseline)
             .map_err(|source| io_error(job.directory(), source))?;
         let fetchers = Fetchers::new(&profile, job.scratch())?;
         let cut = fetchers.base().cut();
@@ -244,7 +244,7 @@ impl Plan {
             notes,
             began: Instant::now(),
             baseline,
-            course: Arc::new(Mutex::new(course)),
+            process_record: Arc::new(Mutex::new(process_record)),
         };
         let left_open = crawl.repaired.iter().flat_map(RepairedFile::files).cloned();
         crawl.complete_log(reconcile::suspects(before.as_ref(), left_open, &config)?);

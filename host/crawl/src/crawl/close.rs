@@ -157,12 +157,15 @@ impl Crawl {
             }
             seeds = Some(found);
         }
-        let mut course = self.course.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut process_record = self
+            .process_record
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let statistics = self.context.frontier().statistics();
-        if let Err(problem) = course.end(self.job.directory(), statistics, &end) {
+        if let Err(problem) = process_record.end(self.job.directory(), statistics, &end) {
             tracing::error!("cannot write course.json: {problem}");
         }
-        drop(course);
+        drop(process_record);
         // There may be a million seeds, and a system that shuts down soon kills the process.
         if !matches!(end, End::Finished | End::NoSeedFetched(_) | End::Terminated) {
             seeds = Some(outcomes());
@@ -199,9 +202,12 @@ impl Crawl {
         if !matches!(end, End::Halted(_)) {
             return;
         }
-        let course = self.course.lock().unwrap_or_else(PoisonError::into_inner);
-        let suspects = reconcile::suspects(Some(&course), std::iter::empty(), &config);
-        drop(course);
+        let process_record = self
+            .process_record
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let suspects = reconcile::suspects(Some(&process_record), std::iter::empty(), &config);
+        drop(process_record);
         self.complete_log(suspects.unwrap_or_default());
     }
 
@@ -212,7 +218,7 @@ impl Crawl {
         let directory = self.job.directory();
         let of_job = |file: &Path| file.starts_with(directory);
         let place = directory.join(&logs.directory);
-        let unlogged = reconcile::Unlogged {
+        let unlogged = reconcile::UnloggedCaptures {
             files,
             logs: &place,
             of_job: &of_job,

@@ -63,16 +63,16 @@ pub(super) async fn keep(context: Arc<CrawlContext>, mut ended: watch::Receiver<
         // Without takeover the process leaves at the same time, and no other has its part.
         let has_part = membership.has_part() || is_last && !part.can_move();
         if !limits.is_empty() && has_part {
-            let settled = shared.settle(membership.job(), own, &limits);
-            let settled = tokio::time::timeout(NATS_TIME_MAX, settled).await;
-            if let Ok(Ok(true)) = settled {
+            let updated = shared.update_shares(membership.job(), own, &limits);
+            let updated = tokio::time::timeout(NATS_TIME_MAX, updated).await;
+            if let Ok(Ok(true)) = updated {
                 context.live.nudge();
             }
-            if let (Ok(Err(problem)), false) = (&settled, is_failing) {
+            if let (Ok(Err(problem)), false) = (&updated, is_failing) {
                 let problem = opilio_stacks::chain(problem);
                 tracing::warn!("this node's shares of limits are unknown: {problem}");
             }
-            is_failing = !matches!(settled, Ok(Ok(_)));
+            is_failing = !matches!(updated, Ok(Ok(_)));
         }
         if is_last {
             return;

@@ -160,15 +160,15 @@ impl Watcher {
         }
         let count = events.len() as u64;
         let (files, memory) = (self.files.clone(), std::mem::take(&mut self.memory));
-        let told = self
+        let answer = self
             .context
             .lanes
             .run(Lane::Observer, move || {
                 tell(&staged, &files, memory, &events)
             })
             .await;
-        let told = match told {
-            Ok(told) => told,
+        let answer = match answer {
+            Ok(answer) => answer,
             Err(panic) => {
                 tracing::error!("observer {}: {panic}", self.name);
                 self.lost.fetch_add(count, Ordering::Relaxed);
@@ -177,20 +177,20 @@ impl Watcher {
                 return;
             }
         };
-        self.memory = told.memory;
-        self.lost.fetch_add(told.lost, Ordering::Relaxed);
-        if let Some(problem) = told.problem {
+        self.memory = answer.memory;
+        self.lost.fetch_add(answer.lost, Ordering::Relaxed);
+        if let Some(problem) = answer.problem {
             let folder = self.files.lines.display();
             let alert = format!("cannot write below {folder}: {problem}");
             self.context.alert(&self.name, Severity::Warning, &alert);
         }
-        self.say(told.failures);
+        self.handle_failures(answer.failures);
     }
 
     /// Handles failures. A halt has no visit to stop here, so the crawl is asked to end instead.
-    fn say(&self, failures: Vec<Failure>) {
+    fn handle_failures(&self, failures: Vec<Failure>) {
         if let Err(halt) = self.context.failures(&failures) {
-            self.stop.end(End::Halted(halt.told()));
+            self.stop.end(End::Halted(halt.message()));
         }
     }
 
@@ -217,23 +217,23 @@ impl Watcher {
             )),
             Err(unanswered) => {
                 let reason = unanswered.reason();
-                self.say(Vec::from_iter(unanswered.failure()));
+                self.handle_failures(Vec::from_iter(unanswered.failure()));
                 Err(format!("observer {} has no report: {reason}", self.name))
             }
         }
     }
 }
 
-/// Tells an observer of events. If it fails on all of them together, it is told of each alone. Blocks.
+/// Tells an observer of events. If it fails on all of them together, it gets each alone. Blocks.
 fn tell(staged: &Staged, files: &Files, memory: Vec<u8>, events: &[Finished]) -> ObserverAnswer {
-    let mut told = ObserverAnswer {
+    let mut answer = ObserverAnswer {
         memory,
         failures: Vec::new(),
         lost: 0,
         problem: None,
     };
-    let Err(is_open) = told.ask(staged, files, events) else {
-        return told;
+    let Err(is_open) = answer.ask(staged, files, events) else {
+        return answer;
     };
     let mut left_alone = match events.len() > 1 && !is_open {
         true => FAULTS_ALONE_MAX,
@@ -241,16 +241,16 @@ fn tell(staged: &Staged, files: &Files, memory: Vec<u8>, events: &[Finished]) ->
     };
     for event in events {
         if left_alone == 0 {
-            told.lost += 1;
-        } else if told
+            answer.lost += 1;
+        } else if answer
             .ask(staged, files, std::slice::from_ref(event))
             .is_err()
         {
-            told.lost += 1;
+            answer.lost += 1;
             left_alone -= 1;
         }
     }
-    told
+    answer
 }
 
 impl ObserverAnswer {

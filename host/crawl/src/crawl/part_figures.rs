@@ -51,6 +51,6 @@ fn figures(context: &CrawlContext) -> PartFigures {
         fetched: statistics.tally.fetched,
         succeeded: statistics.tally.succeeded,
         bytes: statistics.tally.bytes,
-        is_paused: context.live.standing() != CrawlState::Running,
+        is_paused: context.live.crawl_state() != CrawlState::Running,
     }
 }

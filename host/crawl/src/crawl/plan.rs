@@ -35,7 +35,7 @@ pub fn plan(order: &Order) -> Result<Plan, CrawlError> {
         .as_deref()
         .filter(|directory| directory::is_job(directory));
     if let Some(directory) = resumed {
-        directory::settle_unheld(directory)?;
+        directory::complete_restore_unheld(directory)?;
     }
     let (mut profile, mut base) = match resumed {
         Some(directory) => frozen(directory, given.clone())?,
@@ -46,7 +46,7 @@ pub fn plan(order: &Order) -> Result<Plan, CrawlError> {
         .clone()
         .unwrap_or_else(|| Path::new("jobs").join(file_name(&profile.name)));
     if resumed.is_none() && directory::is_job(&directory) {
-        directory::settle_unheld(&directory)?;
+        directory::complete_restore_unheld(&directory)?;
         (profile, base) = frozen(&directory, given)?;
     }
     let is_known = |url: &String| {

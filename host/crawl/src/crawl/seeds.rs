@@ -61,7 +61,7 @@ impl Crawl {
                     seed.precedence = rank.unwrap_or(seed.precedence);
                 }
             }
-            Err(halt) => self.stop.end(End::Halted(halt.told())),
+            Err(halt) => self.stop.end(End::Halted(halt.message())),
         }
     }
 }

@@ -36,19 +36,19 @@ impl OnClose {
             .map_err(|problem| format!("cannot start {program}: {problem}"))?;
         let stderr = child.stderr.take();
         let ended = async {
-            let said = match stderr {
+            let output = match stderr {
                 Some(mut stderr) => {
-                    let mut said = Vec::new();
+                    let mut output = Vec::new();
                     let _ = (&mut stderr)
                         .take(WORDS_BYTES_MAX)
-                        .read_to_end(&mut said)
+                        .read_to_end(&mut output)
                         .await;
                     let _ = tokio::io::copy(&mut stderr, &mut tokio::io::sink()).await;
-                    said
+                    output
                 }
                 None => Vec::new(),
             };
-            (child.wait().await, said)
+            (child.wait().await, output)
         };
         match tokio::time::timeout(self.timeout, ended).await {
             Err(_) => Err(format!(
@@ -57,9 +57,9 @@ impl OnClose {
             )),
             Ok((Err(problem), _)) => Err(format!("{program}: {problem}")),
             Ok((Ok(status), _)) if status.success() => Ok(()),
-            Ok((Ok(status), said)) => Err(format!(
+            Ok((Ok(status), output)) => Err(format!(
                 "{program} exited with {status}: {}",
-                String::from_utf8_lossy(&said).trim()
+                String::from_utf8_lossy(&output).trim()
             )),
         }
     }

@@ -420,10 +420,10 @@ mod tests {
     #[test]
     fn memory_is_held_until_the_document_is_dropped() {
         let documents = documents(1);
-        let (tell, told) = std::sync::mpsc::channel();
+        let (tell, receiver) = std::sync::mpsc::channel();
         documents.push("a", 40 * MIB, move |reserved| tell.send(reserved).unwrap());
         documents.take().unwrap().run(&documents);
-        let mut reserved = told.recv().unwrap();
+        let mut reserved = receiver.recv().unwrap();
         assert_eq!(documents.state().reserved, 40 * MIB);
         reserved.shrink_to(10 * MIB);
         assert_eq!(documents.state().reserved, 10 * MIB);

@@ -16,7 +16,7 @@ use crate::render_board::PageOnBoard;
 
 /// The results of all behaviours of a page.
 #[derive(Default)]
-pub(super) struct Behaved {
+pub(super) struct BehaviorResults {
     /// The behaviours that were called, in order.
     pub runs: Vec<BehaviorRun>,
     /// Calls that failed.
@@ -46,14 +46,14 @@ impl CrawlVisit<'_> {
         session: &mut PageSession,
         page: PageToRender<'_>,
         on_board: &PageOnBoard,
-    ) -> Result<Behaved, BehaveError> {
-        let mut behaved = Behaved::default();
+    ) -> Result<BehaviorResults, BehaveError> {
+        let mut behaviors = BehaviorResults::default();
         let browser = &page.settings.browser;
         for staged in page.behaviors {
             let mut steps = BehaviorSteps::new(browser.page_steps, browser.screenshots);
             let operating = self.operate(session, staged, page, &mut steps, on_board);
             let ended = operating.await;
-            behaved.picture = steps.take_picture().or(behaved.picture);
+            behaviors.picture = steps.take_picture().or(behaviors.picture);
             let run = |end| BehaviorRun {
                 name: staged.name.to_string(),
                 version: staged.plugin.version().to_owned(),
@@ -61,23 +61,23 @@ impl CrawlVisit<'_> {
                 end,
             };
             match ended {
-                Ok(None) if steps.has_finished() => behaved.runs.push(run(BehaviorEnd::Finished)),
-                Ok(None) if !steps.may_continue() => behaved.runs.push(run(BehaviorEnd::Steps)),
+                Ok(None) if steps.has_finished() => behaviors.runs.push(run(BehaviorEnd::Finished)),
+                Ok(None) if !steps.may_continue() => behaviors.runs.push(run(BehaviorEnd::Steps)),
                 // Its breaker is open, so it was left out.
                 Ok(None) if steps.steps() == 0 => {}
-                Ok(None) => behaved.runs.push(run(BehaviorEnd::Fault)),
+                Ok(None) => behaviors.runs.push(run(BehaviorEnd::Fault)),
                 Ok(Some(failure)) => {
-                    behaved.runs.push(run(BehaviorEnd::Fault));
-                    behaved.failures.push(failure);
+                    behaviors.runs.push(run(BehaviorEnd::Fault));
+                    behaviors.failures.push(failure);
                 }
                 Err(BehaveError::Page(PageError::Cut(PageCut::Time | PageCut::Steps))) => {
-                    behaved.runs.push(run(BehaviorEnd::Page));
+                    behaviors.runs.push(run(BehaviorEnd::Page));
                     break;
                 }
                 Err(error) => return Err(error),
             }
         }
-        Ok(behaved)
+        Ok(behaviors)
     }
 
     /// Has one behaviour operate the page to its end. Returns the call that failed.

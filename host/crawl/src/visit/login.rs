@@ -10,7 +10,7 @@ use opilio_visit::{reading, redirect_of};
 use super::CrawlVisit;
 use crate::error::Halt;
 use crate::lanes::Lane;
-use crate::logins::{Came, Part};
+use crate::logins::{LoginResult, Part};
 
 /// Bytes of a login page or of the answer to its form that are read; the form is in them.
 const LOGIN_PAGE_BYTES_MAX: u64 = 1 << 20;
@@ -45,8 +45,8 @@ impl CrawlVisit<'_> {
             })
             .await?;
         let (logins, frontier) = (&context.network.logins, &context.frontier);
-        let came = logins.came(frontier, &part, exchange.status(), &text, Timestamp::now())?;
-        self.tell_of_login(&came);
+        let result = logins.receive(frontier, &part, exchange.status(), &text, Timestamp::now())?;
+        self.report_login(&result);
         Ok(())
     }
 
@@ -58,19 +58,19 @@ impl CrawlVisit<'_> {
         };
         let (Part::Page(name) | Part::Form { name, .. }) = &part;
         let why = "cannot fetch its page or form";
-        let came = logins.fail(frontier, name, why, Timestamp::now())?;
-        self.tell_of_login(&came);
+        let result = logins.fail(frontier, name, why, Timestamp::now())?;
+        self.report_login(&result);
         Ok(())
     }
 
-    fn tell_of_login(&self, came: &Came) {
-        match came {
-            Came::Page => {}
-            Came::In(name) => {
+    fn report_login(&self, result: &LoginResult) {
+        match result {
+            LoginResult::PageFetched => {}
+            LoginResult::LoggedIn(name) => {
                 let what = format!("login {name}");
                 self.context.job_log.crawl(&what, "logged in");
             }
-            Came::Refused(name, why) => {
+            LoginResult::Refused(name, why) => {
                 let why = format!("{why}; pages that need it fail; retry in an hour");
                 tracing::warn!("login {name}: {why}");
                 self.context

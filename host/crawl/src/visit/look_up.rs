@@ -15,7 +15,7 @@ use crate::error::Halt;
 use crate::records;
 
 /// The answer of a look-up in passing.
-pub(super) enum LookUp {
+pub(super) enum LookUpResult {
     /// The addresses; empty if a proxy looks the host up.
     Found(Vec<IpAddr>),
     /// The name does not exist, and never had an address.
@@ -100,21 +100,21 @@ impl CrawlVisit<'_> {
     }
 
     /// Looks another host up at once, if its addresses are not known, and archives the answer.
-    pub(super) async fn addresses_now(&self, uri: &Uri) -> Result<LookUp, Halt> {
+    pub(super) async fn addresses_now(&self, uri: &Uri) -> Result<LookUpResult, Halt> {
         let context = self.context;
         let Some(host) = uri.host() else {
-            return Ok(LookUp::NoSuchHost);
+            return Ok(LookUpResult::NoSuchHost);
         };
         if self.is_looked_up_by_proxy(host) {
-            return Ok(LookUp::Found(Vec::new()));
+            return Ok(LookUpResult::Found(Vec::new()));
         }
         let now = Timestamp::now();
         let dns = &self.pipeline.profile.dns;
         let (servers, frontier) = (&context.network.servers, &context.frontier);
         if let Some(known) = servers.addresses(frontier, host, dns, now) {
             return Ok(match known.addresses.is_empty() {
-                true => LookUp::NoSuchHost,
-                false => LookUp::Found(known.addresses),
+                true => LookUpResult::NoSuchHost,
+                false => LookUpResult::Found(known.addresses),
             });
         }
         let fetcher = context.network.fetchers.base();
@@ -125,9 +125,9 @@ impl CrawlVisit<'_> {
                 let most = self.pipeline.denial_lifetime(dns.negative_expires);
                 let expires = now + ttl.map_or(most, |ttl| ttl.min(most));
                 servers.keep_addresses(frontier, host, dns, Vec::new(), expires)?;
-                return Ok(LookUp::NoSuchHost);
+                return Ok(LookUpResult::NoSuchHost);
             }
-            Err(failure) => return Ok(LookUp::Failed(failure.status())),
+            Err(failure) => return Ok(LookUpResult::Failed(failure.status())),
         };
         let record = records::of_resolution(&Uri::dns(host), &resolution, now);
         let records = records::in_passing(vec![record], &self.pipeline.issue.uri);
@@ -135,7 +135,7 @@ impl CrawlVisit<'_> {
         let expires = now + resolution.ttl.clamp(dns.min_expires, dns.max_expires);
         let addresses = resolution.addresses;
         servers.keep_addresses(frontier, host, dns, addresses.clone(), expires)?;
-        Ok(LookUp::Found(addresses))
+        Ok(LookUpResult::Found(addresses))
     }
 }
 

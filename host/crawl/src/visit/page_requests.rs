@@ -19,7 +19,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
-use super::look_up::LookUp;
+use super::look_up::LookUpResult;
 use super::page_request::{PageRequest, ResponseSender, is_archived, plain_response};
 use super::{CrawlVisit, stored_payload, warc_location};
 use crate::context::CrawlContext;
@@ -223,7 +223,7 @@ impl PageRequests {
                 return Ok(Err(ended));
             };
             if first.uri.scheme() == "dns" {
-                if let LookUp::Failed(status) = visit.addresses_now(uri).await? {
+                if let LookUpResult::Failed(status) = visit.addresses_now(uri).await? {
                     return refuse(status);
                 }
             } else if uri.robots_txt().as_ref() == Some(&first.uri) {
@@ -431,9 +431,9 @@ impl CrawlVisit<'_> {
         let (pipeline, context) = (&self.pipeline, self.context);
         let robots = &pipeline.issue.uri;
         let answer = match self.addresses_now(robots).await? {
-            LookUp::NoSuchHost => (status::NO_ADDRESS, Vec::new()),
-            LookUp::Failed(status) => (status, Vec::new()),
-            LookUp::Found(addresses) => {
+            LookUpResult::NoSuchHost => (status::NO_ADDRESS, Vec::new()),
+            LookUpResult::Failed(status) => (status, Vec::new()),
+            LookUpResult::Found(addresses) => {
                 let permit = Permit {
                     addresses,
                     ..Permit::default()
@@ -450,7 +450,7 @@ impl CrawlVisit<'_> {
                 let records = records::of_exchange(robots, &exchange, &form, &about);
                 context.archive(records::in_passing(records, page)).await?;
                 match self.follow_robots(&exchange).await? {
-                    RobotsAnswer::Came(status, body) => (status, body),
+                    RobotsAnswer::Received(status, body) => (status, body),
                     RobotsAnswer::Busy(_) => (status::ROBOTS_FAILED, Vec::new()),
                 }
             }

@@ -15,7 +15,7 @@ use opilio_visit::extraction::FoundLink;
 use opilio_visit::{PageToRender, RenderResult, Rendering};
 
 use super::CrawlVisit;
-use super::behave::{BehaveError, Behaved};
+use super::behave::{BehaveError, BehaviorResults};
 use super::page_requests::{PageNetwork, PageRequests};
 use crate::behavior_steps::{BehaviorEnd, BehaviorRun};
 use crate::browsers::page_settings;
@@ -32,7 +32,7 @@ const TRIES_MAX: u32 = 2;
 /// A page as a browser showed it.
 struct Shown {
     load: LoadResult,
-    behaved: Behaved,
+    behaviors: BehaviorResults,
     content: PageContent,
     document: Option<String>,
     view: Option<Bytes>,
@@ -74,11 +74,11 @@ impl CrawlVisit<'_> {
                 rendering.annotations.extend(shown.web_sockets());
                 rendering.annotations.extend(shown.requests_past_limit());
                 board.count(|figures| shown.count_in(figures));
-                let runs = shown.behaved.runs.iter();
+                let runs = shown.behaviors.runs.iter();
                 rendering
                     .annotations
                     .extend(runs.map(BehaviorRun::annotation));
-                self.context.failures(&shown.behaved.failures)?;
+                self.context.failures(&shown.behaviors.failures)?;
                 rendering.links = shown.links();
                 rendering.document = shown.document_to_compare();
                 // ARC files have no records about pages.
@@ -184,7 +184,7 @@ impl CrawlVisit<'_> {
         };
         let mut shown = Shown {
             load,
-            behaved: Behaved::default(),
+            behaviors: BehaviorResults::default(),
             content: PageContent::default(),
             document: None,
             view: None,
@@ -194,13 +194,13 @@ impl CrawlVisit<'_> {
         if !shown.has_document() {
             return Ok(shown);
         }
-        shown.behaved = self.behave(session, page, on_board).await?;
+        shown.behaviors = self.behave(session, page, on_board).await?;
         on_board.begins(PageActivity::Extraction);
         shown.content = session.extract().await?;
         shown.document = unless_refused(session.document().await)?.flatten();
         if page.settings.browser.screenshots {
             // A page that cannot be drawn has links and text even so.
-            shown.view = match shown.behaved.picture.take() {
+            shown.view = match shown.behaviors.picture.take() {
                 Some(picture) => Some(picture),
                 None => unless_refused(session.screenshot(ScreenshotArea::View).await)?,
             };
@@ -224,7 +224,7 @@ impl CrawlVisit<'_> {
     fn records_about(&self, page: PageToRender<'_>, shown: &Shown) -> Vec<Record> {
         let (uri, date) = (self.uri(), records::date_of(page.exchange));
         let id = RecordId::random().0.to_string();
-        let facts = records::page_info(uri, date, &id, &shown.report, &shown.behaved.runs);
+        let facts = records::page_info(uri, date, &id, &shown.report, &shown.behaviors.runs);
         let mut parts = vec![("pageinfo", "application/json", Bytes::from(facts))];
         parts.extend(shown.view.clone().map(|view| ("view", "image/png", view)));
         let thumbnail = shown.thumbnail.clone();
@@ -312,7 +312,7 @@ impl Shown {
             figures.crashes += 1;
             return;
         }
-        let runs = &self.behaved.runs;
+        let runs = &self.behaviors.runs;
         let cut = match (&self.load, self.report.cut) {
             (LoadResult::NotIdle, _) | (_, Some(PageCut::Time)) => &mut figures.cut_by_time,
             (_, Some(PageCut::Steps)) => &mut figures.cut_by_steps,
@@ -436,9 +436,9 @@ mod tests {
         });
         Shown {
             load,
-            behaved: Behaved {
+            behaviors: BehaviorResults {
                 runs: runs.collect(),
-                ..Behaved::default()
+                ..BehaviorResults::default()
             },
             content: PageContent::default(),
             document: None,

@@ -12,12 +12,12 @@ use opilio_visit::robots::answer_of;
 use opilio_visit::{CaptureForm, Permit, RobotsAnswer, redirect_of};
 
 use super::CrawlVisit;
-use super::look_up::LookUp;
+use super::look_up::LookUpResult;
 use crate::error::Halt;
 use crate::records::{self, About};
 
 /// Longest time for which a robots.txt waits for the queue of the host that it redirects to; then the visit is deferred.
-const TURN_PATIENCE: Duration = Duration::from_secs(60);
+const RESERVATION_PATIENCE: Duration = Duration::from_secs(60);
 
 impl CrawlVisit<'_> {
     /// The answer to a request for robots.txt, its redirects followed and archived.
@@ -37,19 +37,19 @@ impl CrawlVisit<'_> {
                 answer = known;
                 break;
             }
-            if !self.wait_for_turn(&target).await? {
-                return Ok(RobotsAnswer::Busy(TURN_PATIENCE));
+            if !self.reserve_queue(&target).await? {
+                return Ok(RobotsAnswer::Busy(RESERVATION_PATIENCE));
             }
             let addresses = match self.addresses_now(&target).await? {
-                LookUp::Found(addresses) => addresses,
+                LookUpResult::Found(addresses) => addresses,
                 // There is no such robots.txt: the answer is that of the redirect, which excludes nothing.
-                LookUp::NoSuchHost => {
-                    self.give_turn_back(&target, Duration::ZERO)?;
+                LookUpResult::NoSuchHost => {
+                    self.release_queue(&target, Duration::ZERO)?;
                     break;
                 }
                 // The rules exist and are not known (RFC 9309 §2.3.1.4).
-                LookUp::Failed(status) => {
-                    self.give_turn_back(&target, Duration::ZERO)?;
+                LookUpResult::Failed(status) => {
+                    self.release_queue(&target, Duration::ZERO)?;
                     answer = (status, Vec::new());
                     break;
                 }
@@ -61,7 +61,7 @@ impl CrawlVisit<'_> {
             let (next, _) = self
                 .fetch(&target, &permit, &PluginMemory::default())
                 .await?;
-            self.give_turn_back(&target, next.duration)?;
+            self.release_queue(&target, next.duration)?;
             let about = About {
                 via: Some(at.as_str()),
                 hop_path: issue.record.hop_path.as_str(),
@@ -81,47 +81,48 @@ impl CrawlVisit<'_> {
             at = target;
         }
         let (status, body) = answer;
-        Ok(RobotsAnswer::Came(status, body))
+        Ok(RobotsAnswer::Received(status, body))
     }
 
-    /// Waits until the queue of a URI that is fetched in passing may be asked, and takes its turn. False if that takes too
-    /// long.
-    async fn wait_for_turn(&self, uri: &Uri) -> Result<bool, Halt> {
+    /// Reserves the queue of a URI that is fetched in passing, as soon as its politeness delay is over. Returns `false` if that
+    /// takes too long.
+    async fn reserve_queue(&self, uri: &Uri) -> Result<bool, Halt> {
         let context = self.context;
         let queue = context.current().queue_name(uri);
         if queue == self.pipeline.issue.queue {
             let settings = context.current().queue_settings(&queue);
             let politeness = &settings.politeness;
-            self.rest(politeness.min_delay.min(TURN_PATIENCE)).await?;
+            self.pause(politeness.min_delay.min(RESERVATION_PATIENCE))
+                .await?;
             return Ok(true);
         }
-        let end = Timestamp::now() + TURN_PATIENCE;
+        let end = Timestamp::now() + RESERVATION_PATIENCE;
         loop {
             let now = Timestamp::now();
-            let Some(at) = context.frontier().take_turn(&queue, uri, now)? else {
+            let Some(at) = context.frontier().reserve_queue(&queue, uri, now)? else {
                 return Ok(true);
             };
             if at > end {
                 return Ok(false);
             }
-            self.rest(Duration::try_from(at - now).unwrap_or_default())
+            self.pause(Duration::try_from(at - now).unwrap_or_default())
                 .await?;
         }
     }
 
     /// Lets time pass without occupying a worker if it is long, and no longer than the crawl goes on.
-    async fn rest(&self, time: Duration) -> Result<(), Halt> {
+    async fn pause(&self, time: Duration) -> Result<(), Halt> {
         let cut = self.context.network.fetchers.base().cut();
-        let rest = self.waiting(tokio::time::sleep(time));
-        cut.unless_made(rest).await.ok_or(Halt::Stopped)
+        let pause = self.waiting(tokio::time::sleep(time));
+        cut.unless_made(pause).await.ok_or(Halt::Stopped)
     }
 
-    fn give_turn_back(&self, uri: &Uri, took: Duration) -> Result<(), Halt> {
+    fn release_queue(&self, uri: &Uri, took: Duration) -> Result<(), Halt> {
         let context = self.context;
         let queue = context.current().queue_name(uri);
         if queue != self.pipeline.issue.queue {
             let now = Timestamp::now();
-            context.frontier().give_turn_back(&queue, took, now)?;
+            context.frontier().release_queue(&queue, took, now)?;
         }
         Ok(())
     }

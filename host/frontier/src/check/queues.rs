@@ -13,7 +13,7 @@ use crate::{
     instant::Millis,
     keys,
     memory::BusyQueue,
-    queue::{QueueRecord, Turn},
+    queue::{OrderKey, QueueRecord},
     store::{Entry, decode, encode},
 };
 
@@ -116,9 +116,9 @@ impl Check<'_> {
                 QueueRecord::new(name, self.config)
             }
         };
-        if let Some(turn) = record.turn {
+        if let Some(order_key) = record.order_key {
             let arrivals = &mut self.counters.arrivals;
-            *arrivals = turn.arrival.max(*arrivals);
+            *arrivals = order_key.arrival.max(*arrivals);
         }
 
         let first_due = content.first_due.unwrap_or(Millis::MAX);
@@ -137,8 +137,8 @@ impl Check<'_> {
         };
 
         let before = record
-            .turn
-            .map(|turn| keys::turn(record.precedence, turn, name));
+            .order_key
+            .map(|order_key| keys::queue_order(record.precedence, order_key, name));
         let is_in_line = match &before {
             Some(key) => self.store.queue_order.contains_key(key)?,
             None => false,
@@ -162,9 +162,9 @@ impl Check<'_> {
             self.mend("queue_order", before, None)?;
         }
         record.precedence = record.computed_precedence(self.config);
-        record.turn = must_line_up.then(|| self.turn(&record));
-        if let Some(turn) = record.turn {
-            let key = keys::turn(record.precedence, turn, name);
+        record.order_key = must_line_up.then(|| self.new_order_key(&record));
+        if let Some(order_key) = record.order_key {
+            let key = keys::queue_order(record.precedence, order_key, name);
             self.mend("queue_order", &key, Some(Vec::new()))?;
         }
         let record = encode(&record)?;
@@ -172,16 +172,16 @@ impl Check<'_> {
     }
 
     /// The place in the queue order of a queue with URIs to issue.
-    fn turn(&mut self, record: &QueueRecord) -> Turn {
-        let rested = record
+    fn new_order_key(&mut self, record: &QueueRecord) -> OrderKey {
+        let ready_at = record
             .free_slot(&BusyQueue::default(), self.config)
             .map_or(Millis::MIN, |(_, at)| at);
-        Turn {
+        OrderKey {
             is_inactive: self.config.session_budget.is_some() && record.balance <= 0,
             wake: if record.ready.is_empty() {
-                rested.max(record.first_due)
+                ready_at.max(record.first_due)
             } else {
-                rested
+                ready_at
             },
             arrival: self.counters.arrival(),
         }
@@ -191,7 +191,7 @@ impl Check<'_> {
     pub(super) fn line(&mut self) -> Result<(), FrontierError> {
         for guard in self.store.queue_order.iter() {
             let key = guard.key()?;
-            let queue = keys::from_turn(&key).map(|(_, queue)| queue);
+            let queue = keys::from_queue_order(&key).map(|(_, queue)| queue);
             let record = match queue {
                 Some(queue) if !queue.is_empty() => {
                     crate::change::read_queue(&self.store, queue).unwrap_or_default()
@@ -199,9 +199,9 @@ impl Check<'_> {
                 _ => None,
             };
             let is_its_own = record.zip(queue).is_some_and(|(record, queue)| {
-                record
-                    .turn
-                    .is_some_and(|turn| keys::turn(record.precedence, turn, queue) == *key)
+                record.order_key.is_some_and(|order_key| {
+                    keys::queue_order(record.precedence, order_key, queue) == *key
+                })
             });
             if !is_its_own {
                 let queue = queue.map_or_else(|| readable(&key), str::to_owned);

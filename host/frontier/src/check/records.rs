@@ -91,7 +91,7 @@ impl Check<'_> {
     ) -> Result<(), FrontierError> {
         self.summary.uris += 1;
         self.counted.discovered += 1;
-        match record.standing {
+        match record.last_outcome {
             LastOutcome::Open => {}
             LastOutcome::Succeeded => self.counted.succeeded += 1,
             LastOutcome::Failed => self.counted.failed += 1,

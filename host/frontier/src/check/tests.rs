@@ -13,7 +13,7 @@ use crate::{
     QueueSettings, Strategy, Success, Transfer, UriRecord, UriState, VisitUpdate,
     change::{Counters, Issued, read_queue},
     keys,
-    queue::{QueueRecord, Turn},
+    queue::{OrderKey, QueueRecord},
     store::{Store, decode, encode},
 };
 
@@ -329,13 +329,13 @@ fn a_queue_out_of_line() {
     check(
         |store| {
             let queue = read_queue(store, "org,a,").unwrap().unwrap();
-            let key = keys::turn(queue.precedence, queue.turn.unwrap(), "org,a,");
+            let key = keys::queue_order(queue.precedence, queue.order_key.unwrap(), "org,a,");
             store.queue_order.remove(key).unwrap();
         },
         &[(InconsistencyKind::NotInLine, "org,a,")],
     );
     check(
-        |store| alter_queue(store, "org,a,", |queue| queue.turn = None),
+        |store| alter_queue(store, "org,a,", |queue| queue.order_key = None),
         &[
             (InconsistencyKind::NotInLine, "org,a,"),
             (InconsistencyKind::StrayTurn, "org,a,"),
@@ -347,14 +347,14 @@ fn a_queue_out_of_line() {
 fn an_empty_queue_in_the_line() {
     check(
         |store| {
-            let turn = Turn {
+            let order_key = OrderKey {
                 is_inactive: false,
                 wake: 0,
                 arrival: 1,
             };
             let mut queue = QueueRecord::new("org,empty,", &config());
-            queue.turn = Some(turn);
-            let key = keys::turn(queue.precedence, turn, "org,empty,");
+            queue.order_key = Some(order_key);
+            let key = keys::queue_order(queue.precedence, order_key, "org,empty,");
             store.queue_order.insert(key, "").unwrap();
             let queue = encode(&queue).unwrap();
             store.queues.insert("org,empty,", queue).unwrap();
@@ -367,7 +367,7 @@ fn an_empty_queue_in_the_line() {
 fn places_in_the_line_that_are_nobodys() {
     check(
         |store| {
-            let turn = Turn {
+            let order_key = OrderKey {
                 is_inactive: false,
                 wake: 0,
                 arrival: 1,
@@ -375,7 +375,7 @@ fn places_in_the_line_that_are_nobodys() {
             for name in ["org,a,", "org,gone,"] {
                 store
                     .queue_order
-                    .insert(keys::turn(1, turn, name), "")
+                    .insert(keys::queue_order(1, order_key, name), "")
                     .unwrap();
             }
             store.queue_order.insert("x", "").unwrap();
@@ -685,7 +685,7 @@ fn a_queue_all_of_whose_uris_are_in_process_need_not_stand_in_the_line() {
     drop(frontier);
     let store = Store::open_existing(dir.path(), &config).unwrap();
     let queue = read_queue(&store, "org,a,").unwrap().unwrap();
-    assert_eq!((queue.turn, queue.ready_count()), (None, 1));
+    assert_eq!((queue.order_key, queue.ready_count()), (None, 1));
     drop(store);
     let mut found = Vec::new();
     Frontier::check(dir.path(), &config, &mut |finding| found.push(finding)).unwrap();

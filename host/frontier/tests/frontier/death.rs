@@ -123,7 +123,7 @@ fn check(dir: &Path, scheduled: &BTreeSet<String>, finished: &BTreeSet<String>) 
         .count();
     let succeeded = records
         .values()
-        .filter(|record| record.standing == LastOutcome::Succeeded)
+        .filter(|record| record.last_outcome == LastOutcome::Succeeded)
         .count();
     assert_eq!(statistics.discovered, records.len() as u64);
     assert_eq!(

@@ -284,14 +284,14 @@ fn a_failing_prerequisite_rests_the_queue_that_waits_for_it() {
 #[test]
 fn the_queue_of_a_request_in_passing_rests_after_it_and_after_a_sudden_death_during_it() {
     let robots = uri("http://a.org/robots.txt");
-    let take = |site: &mut Site, now| site.frontier().take_turn("org,a,", &robots, at(now));
+    let take = |site: &mut Site, now| site.frontier().reserve_queue("org,a,", &robots, at(now));
     let mut site = Site::new(config());
     // It has held no URI yet.
     assert_eq!(take(&mut site, 0).unwrap(), None);
     site.schedule(vec![candidate(PAGE, ""), candidate(OTHER, "")], 0);
     assert!(!matches!(site.next(0), Next::Issue(_)));
     site.frontier()
-        .give_turn_back("org,a,", secs(1), at(1))
+        .release_queue("org,a,", secs(1), at(1))
         .unwrap();
     site.waits(1, 3);
     site.visit(3, PAGE);

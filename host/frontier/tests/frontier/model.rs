@@ -485,7 +485,7 @@ impl Pair {
     fn include(&mut self, links: &[Link]) {
         let known = |(link, candidate): (&Link, Candidate)| ImportedUri {
             candidate,
-            standing: match link.flags >> 10 & 3 {
+            last_outcome: match link.flags >> 10 & 3 {
                 0 => LastOutcome::Failed,
                 1 => LastOutcome::Disregarded,
                 _ => LastOutcome::Succeeded,
@@ -817,14 +817,14 @@ impl Pair {
                 (record.precedence, record.cost, record.wait),
                 (record.attempts, record.deferrals),
                 (record.visits, record.versions, record.referrers),
-                (record.status, record.standing),
+                (record.status, record.last_outcome),
             ),
             (
                 (&known.queue, known.seed, known.strategy),
                 (known.precedence, known.cost, known.wait),
                 (known.attempts, known.deferrals),
                 (known.visits, known.versions, referrers),
-                (known.status, known.standing),
+                (known.status, known.last_outcome),
             ),
             "{text}"
         );

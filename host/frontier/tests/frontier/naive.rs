@@ -67,7 +67,7 @@ pub(crate) struct Known {
     pub(crate) visits: u64,
     pub(crate) versions: u64,
     pub(crate) status: i32,
-    pub(crate) standing: LastOutcome,
+    pub(crate) last_outcome: LastOutcome,
     pub(crate) wait: Option<Duration>,
     pub(crate) kept: KeptValues,
     /// Turns in a row that failed, or were disregarded until nobody knows when.
@@ -109,12 +109,12 @@ pub(crate) struct Queue {
     balance: u64,
     is_retired: bool,
     is_frozen: bool,
-    turn: Option<Turn>,
+    order_key: Option<OrderKey>,
 }
 
 /// Its place in the line, within its precedence.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Turn {
+struct OrderKey {
     is_inactive: bool,
     wake: i64,
     arrival: u64,
@@ -197,9 +197,9 @@ impl Naive {
 
     /// All statistics, most of them counted anew.
     pub(crate) fn statistics(&self) -> Statistics {
-        let standing = |standing| {
+        let last_outcome = |last_outcome| {
             let all = self.uris.values();
-            all.filter(|uri| uri.standing == standing).count() as u64
+            all.filter(|uri| uri.last_outcome == last_outcome).count() as u64
         };
         let queued = self
             .uris
@@ -210,10 +210,10 @@ impl Naive {
             discovered: self.uris.len() as u64,
             queued: queued - self.busy.len() as u64,
             in_process: self.busy.len() as u64,
-            succeeded: standing(LastOutcome::Succeeded),
-            failed: standing(LastOutcome::Failed),
-            disregarded: standing(LastOutcome::Disregarded),
-            prerequisites: standing(LastOutcome::Prerequisite),
+            succeeded: last_outcome(LastOutcome::Succeeded),
+            failed: last_outcome(LastOutcome::Failed),
+            disregarded: last_outcome(LastOutcome::Disregarded),
+            prerequisites: last_outcome(LastOutcome::Prerequisite),
             ..self.counted
         }
     }
@@ -283,11 +283,14 @@ impl Naive {
         } else if self.is_past_floor(name) {
             QueueState::Ineligible
         } else if queue
-            .turn
-            .is_some_and(|turn| turn.wake > now || self.stands_back(name, now))
+            .order_key
+            .is_some_and(|order_key| order_key.wake > now || self.stands_back(name, now))
         {
             QueueState::Snoozed
-        } else if queue.turn.is_some_and(|turn| turn.is_inactive) {
+        } else if queue
+            .order_key
+            .is_some_and(|order_key| order_key.is_inactive)
+        {
             QueueState::Inactive
         } else {
             QueueState::Ready
@@ -407,7 +410,7 @@ impl Naive {
             if let Origin::NeededBy(queue) = origin
                 && queue != uri.queue
             {
-                self.rest_all(queue, now + 1);
+                self.delay_queue(queue, now + 1);
             }
             return ScheduleResult::Known;
         }
@@ -509,7 +512,7 @@ impl Naive {
                 visits: 0,
                 versions: 0,
                 status: 0,
-                standing: LastOutcome::Open,
+                last_outcome: LastOutcome::Open,
                 wait: None,
                 kept: KeptValues::default(),
                 failures: 0,
@@ -537,13 +540,13 @@ impl Naive {
                 .insert(candidate.canonical.clone(), exact.clone());
             let arrival = self.tick();
             let waits = self.config.waits;
-            let wait = whole(match one.standing {
+            let wait = whole(match one.last_outcome {
                 LastOutcome::Failed if one.status < 400 => waits.min,
                 _ => waits.max,
             });
             let uri = self.uris.get_mut(&exact).unwrap();
             uri.status = one.status;
-            uri.standing = one.standing;
+            uri.last_outcome = one.last_outcome;
             uri.place = if uri.strategy.revisits() {
                 let rank = Rank {
                     directive: Directive::Normal,
@@ -569,14 +572,16 @@ impl Naive {
         }
         loop {
             let mut soonest = i64::MAX;
-            let mut best: Option<((i64, u8, Turn), String)> = None;
+            let mut best: Option<((i64, u8, OrderKey), String)> = None;
             for (name, queue) in &self.queues {
-                let Some(turn) = queue.turn else { continue };
+                let Some(order_key) = queue.order_key else {
+                    continue;
+                };
                 if self.is_full(name) || self.is_past_floor(name) {
                     continue;
                 }
-                if turn.wake > now {
-                    soonest = soonest.min(turn.wake);
+                if order_key.wake > now {
+                    soonest = soonest.min(order_key.wake);
                     continue;
                 }
                 let group_at = match self.group(name) {
@@ -591,10 +596,10 @@ impl Naive {
                     continue;
                 }
                 let aged = self.config.ageing.map_or(0, |step| {
-                    (now - turn.wake) / i64::try_from(step.as_secs().max(1)).unwrap()
+                    (now - order_key.wake) / i64::try_from(step.as_secs().max(1)).unwrap()
                 });
                 let aged = i64::from(queue.precedence) - aged;
-                let order = (aged, queue.precedence, turn);
+                let order = (aged, queue.precedence, order_key);
                 if best.as_ref().is_none_or(|(first, _)| order < *first) {
                     best = Some((order, name.clone()));
                 }
@@ -614,7 +619,7 @@ impl Naive {
 
     /// None where the queue stands elsewhere in the line after all.
     fn issue_from(&mut self, name: &str, now: i64) -> Option<NaiveNext> {
-        let before = (self.queues[name].precedence, self.queues[name].turn);
+        let before = (self.queues[name].precedence, self.queues[name].order_key);
         for uri in self.uris.values_mut().filter(|uri| uri.queue == name) {
             if let Place::Waiting(rank) = uri.place
                 && rank.due <= now
@@ -624,7 +629,7 @@ impl Naive {
         }
         self.touch(name, false);
         self.line_up(now);
-        if before != (self.queues[name].precedence, self.queues[name].turn) {
+        if before != (self.queues[name].precedence, self.queues[name].order_key) {
             return None;
         }
         let text = self
@@ -640,7 +645,7 @@ impl Naive {
             Some(admittance) => admittance,
             None => {
                 // It depends on what is in process whether the next one exceeds a quota.
-                self.rest_all(name, now + 1);
+                self.delay_queue(name, now + 1);
                 self.touch(name, true);
                 self.line_up(now);
                 return None;
@@ -776,10 +781,10 @@ impl Naive {
             } => {
                 let queue = self.queues.get_mut(&name).unwrap();
                 queue.failing.insert(text.to_owned());
-                let queue_rests = queue.failures > 0
+                let queue_waits = queue.failures > 0
                     || rank.directive == Directive::Highest
                     || queue.failing.len() >= *queue_after as usize;
-                let failures = if queue_rests {
+                let failures = if queue_waits {
                     queue.failing.clear();
                     queue.failures += 1;
                     queue.failures
@@ -791,12 +796,12 @@ impl Naive {
                 let asked = after
                     .unwrap_or_default()
                     .min(settings.politeness.retry_after_max);
-                let rest = doubled
+                let delay = doubled
                     .min(settings.retry_delay_max.as_secs())
                     .max(asked.as_secs());
-                let until = now + rest.cast_signed();
-                if queue_rests {
-                    self.rest_all(&name, until);
+                let until = now + delay.cast_signed();
+                if queue_waits {
+                    self.delay_queue(&name, until);
                 }
                 uri.deferrals = 0;
                 uri.attempts += 1;
@@ -813,7 +818,7 @@ impl Naive {
                 } else {
                     self.counted.retries += 1;
                     if rank.directive != Directive::Highest {
-                        let due = if queue_rests { now } else { until };
+                        let due = if queue_waits { now } else { until };
                         self.put_behind(text, due, now);
                     }
                     Disposition::Retrying { attempts: tries }
@@ -829,7 +834,7 @@ impl Naive {
             }
             Outcome::OutOfScope { status, .. } | Outcome::Disregarded { status, .. } => {
                 uri.status = *status;
-                uri.standing = LastOutcome::Disregarded;
+                uri.last_outcome = LastOutcome::Disregarded;
                 self.uris.insert(text.to_owned(), uri);
                 let known = match &outcome {
                     Outcome::Disregarded { wait, .. } => *wait,
@@ -891,7 +896,7 @@ impl Naive {
         let politeness = queue.settings.politeness;
         #[expect(clippy::cast_possible_truncation, reason = "whole seconds")]
         let adaptive = (fetch as f64 * politeness.delay_factor) as i64;
-        let rest = adaptive
+        let delay = adaptive
             .min(whole(politeness.max_delay))
             .max(whole(politeness.min_delay))
             .max(
@@ -900,16 +905,16 @@ impl Naive {
                     .cast_signed()
                     .min(whole(politeness.crawl_delay_max)),
             );
-        queue.rest(busy.slot, now + rest);
+        queue.delay_slot(busy.slot, now + delay);
         queue.paid_until = used(queue.paid_until, queue.settings.bandwidth);
-        self.rest_group(busy, now);
+        self.delay_group(busy, now);
     }
 
-    fn rest_group(&mut self, busy: &Busy, from: i64) {
+    fn delay_group(&mut self, busy: &Busy, from: i64) {
         if let Some((group, slot)) = &busy.group {
             let until = from + whole(self.config.group.min_delay);
             let slots = self.groups.entry(group.clone()).or_default();
-            rest(slots, *slot, until);
+            delay_slot(slots, *slot, until);
         }
     }
 
@@ -925,7 +930,7 @@ impl Naive {
         let is_novel = matches!(visit.state, ContentState::New | ContentState::Changed);
         let mut uri = self.uris[text].clone();
         let counts = !is_prerequisite(text, &uri);
-        let is_first = uri.visits == 0 && uri.standing != LastOutcome::Succeeded;
+        let is_first = uri.visits == 0 && uri.last_outcome != LastOutcome::Succeeded;
         let queue = self.queues.get_mut(&busy.queue).unwrap();
         queue.failures = 0;
         queue.failing.clear();
@@ -975,7 +980,7 @@ impl Naive {
         uri.visits += 1;
         uri.versions += u64::from(is_novel);
         uri.status = visit.status;
-        uri.standing = match (counts, visit.status) {
+        uri.last_outcome = match (counts, visit.status) {
             (false, _) => LastOutcome::Prerequisite,
             (true, 400..600) => LastOutcome::Failed,
             (true, _) => LastOutcome::Succeeded,
@@ -1081,7 +1086,7 @@ impl Naive {
     fn fail(&mut self, busy: &Busy, status: i32, now: i64) -> Option<Timestamp> {
         let uri = self.uris.get_mut(&busy.text).unwrap();
         uri.status = status;
-        uri.standing = LastOutcome::Failed;
+        uri.last_outcome = LastOutcome::Failed;
         uri.deferrals = 0;
         let cost = match is_prerequisite(&busy.text, uri) {
             true => 0,
@@ -1188,7 +1193,7 @@ impl Naive {
             if !is_dns(&busy.text) {
                 let queue = self.queues.get_mut(&busy.queue).unwrap();
                 let politeness = queue.settings.politeness;
-                let rest = whole(politeness.max_delay)
+                let delay = whole(politeness.max_delay)
                     .max(whole(politeness.min_delay))
                     .max(
                         queue
@@ -1196,8 +1201,8 @@ impl Naive {
                             .cast_signed()
                             .min(whole(politeness.crawl_delay_max)),
                     );
-                queue.rest(busy.slot, busy.issued.max(now) + rest);
-                self.rest_group(&busy, busy.issued.max(now));
+                queue.delay_slot(busy.slot, busy.issued.max(now) + delay);
+                self.delay_group(&busy, busy.issued.max(now));
             }
             self.touch(&busy.queue, true);
         }
@@ -1401,7 +1406,7 @@ impl Naive {
                 balance: 0,
                 is_retired: false,
                 is_frozen: false,
-                turn: None,
+                order_key: None,
             };
             self.queues.insert(name.to_owned(), queue);
         }
@@ -1426,26 +1431,27 @@ impl Naive {
             let gives = self.gives(&name, now);
             let queue = &self.queues[&name];
             let is_inactive = self.config.session_budget.is_some() && queue.balance == 0;
-            let turn = match (gives, queue.turn) {
+            let order_key = match (gives, queue.order_key) {
                 _ if is_held => None,
                 (Gives::Nothing, _) => None,
-                (Gives::Full, turn) => turn,
+                (Gives::Full, order_key) => order_key,
                 // Who has been ready for long does not fall back for getting more.
-                (Gives::At(wake, is_ready), Some(turn))
+                (Gives::At(wake, is_ready), Some(order_key))
                     if !has_had_its_turn
-                        && turn.is_inactive == is_inactive
-                        && (turn.wake == wake || is_ready && wake == now && turn.wake < now) =>
+                        && order_key.is_inactive == is_inactive
+                        && (order_key.wake == wake
+                            || is_ready && wake == now && order_key.wake < now) =>
                 {
-                    Some(turn)
+                    Some(order_key)
                 }
-                (Gives::At(wake, _), _) => Some(Turn {
+                (Gives::At(wake, _), _) => Some(OrderKey {
                     is_inactive,
                     wake,
                     arrival: self.tick(),
                 }),
             };
             let queue = self.queues.get_mut(&name).unwrap();
-            queue.turn = turn;
+            queue.order_key = order_key;
             queue.precedence = precedence;
         }
     }
@@ -1567,25 +1573,25 @@ impl Naive {
         }
         (0..valence)
             .filter(|slot| !in_use.contains(slot))
-            .map(|slot| (rested(&slots, slot, valence), slot))
+            .map(|slot| (slot_ready_at(&slots, slot, valence), slot))
             .min()
     }
 
-    fn rest_all(&mut self, name: &str, until: i64) {
+    fn delay_queue(&mut self, name: &str, until: i64) {
         let queue = self.known_queue(name);
         for slot in 0..usize::from(queue.settings.valence) {
-            queue.rest(slot, until);
+            queue.delay_slot(slot, until);
         }
     }
 }
 
 impl Queue {
     fn slot(&self, slot: usize) -> i64 {
-        rested(&self.slots, slot, self.settings.valence.into()).max(self.paid_until)
+        slot_ready_at(&self.slots, slot, self.settings.valence.into()).max(self.paid_until)
     }
 
-    fn rest(&mut self, slot: usize, until: i64) {
-        rest(&mut self.slots, slot, until);
+    fn delay_slot(&mut self, slot: usize, until: i64) {
+        delay_slot(&mut self.slots, slot, until);
     }
 }
 
@@ -1607,7 +1613,7 @@ pub(crate) fn resolver(
     Resolver::new(move |name| overrides.get(name).unwrap_or(&others).clone())
 }
 
-fn rest(slots: &mut Vec<i64>, slot: usize, until: i64) {
+fn delay_slot(slots: &mut Vec<i64>, slot: usize, until: i64) {
     if slots.len() <= slot {
         slots.resize(slot + 1, LONG_AGO);
     }
@@ -1615,7 +1621,7 @@ fn rest(slots: &mut Vec<i64>, slot: usize, until: i64) {
 }
 
 /// After the number of slots has shrunk, the remaining slots keep the delays of the removed ones, too.
-fn rested(slots: &[i64], slot: usize, valence: usize) -> i64 {
+fn slot_ready_at(slots: &[i64], slot: usize, valence: usize) -> i64 {
     let shared = slots.iter().skip(slot).step_by(valence);
     shared.copied().max().unwrap_or(LONG_AGO)
 }

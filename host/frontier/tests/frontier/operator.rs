@@ -328,7 +328,7 @@ fn what_another_crawl_knows_is_not_fetched_again_and_moves_nothing_here() {
     );
     let known = |candidate| ImportedUri {
         candidate,
-        standing: LastOutcome::Succeeded,
+        last_outcome: LastOutcome::Succeeded,
         status: 200,
         at: at(-400),
         media_type: "text/html".to_owned(),
@@ -342,7 +342,7 @@ fn what_another_crawl_knows_is_not_fetched_again_and_moves_nothing_here() {
             // Known here, and not raised for being an embed there.
             known(candidate("http://b.org/2", "LE")),
             ImportedUri {
-                standing: LastOutcome::Failed,
+                last_outcome: LastOutcome::Failed,
                 status: -2,
                 at: at(-10),
                 ..known(revisited("http://c.org/", "L"))

@@ -566,7 +566,7 @@ fn a_host_that_is_down_costs_one_probe_at_a_time_and_backs_off() {
         .unwrap()
         .unwrap();
     assert_eq!(
-        (record.standing, record.status, record.place),
+        (record.last_outcome, record.status, record.place),
         (LastOutcome::Failed, 503, UriState::Done)
     );
     site.is_empty(200);

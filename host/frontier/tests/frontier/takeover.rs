@@ -21,7 +21,7 @@ fn every_queue_waits_for_a_whole_delay_after_a_takeover() {
     site.waits(105, 110);
     let turn = site
         .frontier()
-        .take_turn("org,c,", &uri("http://c.org/robots.txt"), at(106));
+        .reserve_queue("org,c,", &uri("http://c.org/robots.txt"), at(106));
     assert_eq!(turn.unwrap(), Some(at(110)));
     let mut issued: Vec<String> = (0..2)
         .map(|_| match site.next(110) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use opilio_profile::Profile;
 
-use super::notify::Way;
+use super::notify::Destinations;
 use super::{Alert, AlertBoard, AlertKind, Event, Notice, Severity};
 use crate::directory;
 use crate::logs::JobLogs;
@@ -18,15 +18,15 @@ use crate::profile::{ProfileError, frozen_profile};
 /// # Errors
 /// The job's profile cannot be read, or another process holds the job.
 pub async fn give_up(job: PathBuf, why: String) -> Result<(), ProfileError> {
-    let told = tokio::task::spawn_blocking(move || halted(&job, &why)).await;
-    let told = told.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))?;
-    if let Some((way, notice)) = told {
-        way.send(&notice).await;
+    let notice = tokio::task::spawn_blocking(move || halted(&job, &why)).await;
+    let notice = notice.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))?;
+    if let Some((destinations, notice)) = notice {
+        destinations.send(&notice).await;
     }
     Ok(())
 }
 
-fn halted(job: &Path, why: &str) -> Result<Option<(Way, Notice)>, ProfileError> {
+fn halted(job: &Path, why: &str) -> Result<Option<(Destinations, Notice)>, ProfileError> {
     let profile = frozen_profile(job)?;
     let _held = directory::hold(job)?;
     let message = format!("the daemon does not restart the job: {why}");
@@ -38,7 +38,7 @@ fn halted(job: &Path, why: &str) -> Result<Option<(Way, Notice)>, ProfileError> 
     };
     log(job, &profile, Event::Raised, &alert);
     let notice = Notice::new(job, &profile, Event::Raised, alert);
-    Ok(Way::of(&profile.alerts, job).map(|way| (way, notice)))
+    Ok(Destinations::of(&profile.alerts, job).map(|destinations| (destinations, notice)))
 }
 
 /// Raises the alert about files that were not handed over, or gives it a new message. The caller holds the job.

@@ -68,7 +68,7 @@ pub struct Notifier {
 }
 
 /// Destinations of a job's notices.
-pub(super) struct Way {
+pub(super) struct Destinations {
     webhook: Option<(reqwest::Client, String)>,
     command: Vec<String>,
     command_timeout: Duration,
@@ -81,14 +81,17 @@ impl Notifier {
         let job = job.to_owned();
         let (notices, mut waiting) = mpsc::channel::<(Notice, Alerts)>(WAITING_MAX);
         let sending = tokio::spawn(async move {
-            let mut last: Option<(Alerts, Option<Way>)> = None;
+            let mut last: Option<(Alerts, Option<Destinations>)> = None;
             while let Some((notice, settings)) = waiting.recv().await {
                 let known = last.take().filter(|(known, _)| *known == settings);
-                let way = known.map_or_else(|| Way::of(&settings, &job), |(_, way)| way);
-                if let Some(way) = &way {
-                    way.send(&notice).await;
+                let destinations = known.map_or_else(
+                    || Destinations::of(&settings, &job),
+                    |(_, destinations)| destinations,
+                );
+                if let Some(destinations) = &destinations {
+                    destinations.send(&notice).await;
                 }
-                last = Some((settings, way));
+                last = Some((settings, destinations));
             }
         });
         Notifier { notices, sending }
@@ -118,9 +121,9 @@ impl Notifier {
     }
 }
 
-impl Way {
+impl Destinations {
     /// Returns the destinations; none if the settings have no destination.
-    pub(super) fn of(settings: &Alerts, job: &Path) -> Option<Way> {
+    pub(super) fn of(settings: &Alerts, job: &Path) -> Option<Destinations> {
         if settings.webhook.is_none() && settings.command.is_empty() {
             return None;
         }
@@ -131,7 +134,7 @@ impl Way {
             });
             Some((client.ok()?, address))
         });
-        Some(Way {
+        Some(Destinations {
             webhook,
             command: settings.command.clone(),
             command_timeout: settings.command_timeout,
@@ -156,7 +159,7 @@ impl Way {
     async fn run(&self, notice: &Notice) -> Result<(), String> {
         let mut words = self.command.iter().map(|word| filled(word, notice));
         let program = words.next().unwrap_or_default();
-        let said = |problem: std::io::Error| problem.to_string();
+        let describe = |problem: std::io::Error| problem.to_string();
         let mut child = Command::new(&program)
             .args(words)
             .current_dir(&self.job)
@@ -165,7 +168,7 @@ impl Way {
             .stderr(Stdio::null())
             .kill_on_drop(true)
             .spawn()
-            .map_err(said)?;
+            .map_err(describe)?;
         let text = serde_json::to_vec(notice).map_err(|problem| problem.to_string())?;
         let stdin = child.stdin.take();
         let ended = async {
@@ -177,7 +180,7 @@ impl Way {
         };
         match tokio::time::timeout(self.command_timeout, ended).await {
             Err(_) => Err(format!("killed after {} s", self.command_timeout.as_secs())),
-            Ok(Err(problem)) => Err(said(problem)),
+            Ok(Err(problem)) => Err(describe(problem)),
             Ok(Ok(status)) if status.success() => Ok(()),
             Ok(Ok(status)) => Err(format!("exited with {status}")),
         }

@@ -202,11 +202,12 @@ impl Watch {
     fn shares(&mut self, seen: &Measurements<'_>, acts: &mut Vec<AlertAction>) {
         let since =
             |counter: fn(&Sample) -> u64| counter(seen.now).saturating_sub(counter(seen.then));
-        let turns = since(|sample| sample.uris);
+        let finished_uris = since(|sample| sample.uris);
         let minutes = self.settings.window.as_secs_f64() / 60.0;
         // The figures of a resumed crawl say nothing yet about alerts from before.
         let seen_for = Duration::try_from(seen.now.at - seen.then.at).unwrap_or_default();
-        let is_telling = turns >= self.settings.window_uris || seen_for >= self.settings.window;
+        let is_telling =
+            finished_uris >= self.settings.window_uris || seen_for >= self.settings.window;
         let shares = [
             (
                 AlertKind::FaultRate,
@@ -231,12 +232,13 @@ impl Watch {
             ),
         ];
         for (kind, count, limit, what, remedy) in shares {
-            let percent = count as f64 * 100.0 / (turns.max(1)) as f64;
-            let is_over =
-                limit > 0 && percent >= f64::from(limit) && turns >= self.settings.window_uris;
+            let percent = count as f64 * 100.0 / (finished_uris.max(1)) as f64;
+            let is_over = limit > 0
+                && percent >= f64::from(limit)
+                && finished_uris >= self.settings.window_uris;
             let is_well = limit == 0 || is_telling && percent < f64::from(limit) * CLEARED_AT;
             let message = format!(
-                "{count} {what} in {turns} finished URIs in the last {minutes} minutes; {remedy}"
+                "{count} {what} in {finished_uris} finished URIs in the last {minutes} minutes; {remedy}"
             );
             self.hold(kind, is_over, is_well, message, acts);
         }

@@ -44,8 +44,8 @@ pub fn is_held(directory: &Path) -> io::Result<bool> {
 
 /// Returns the process that holds the job in `directory`, or held it last; none if the file contains no process number.
 pub fn holder(directory: &Path) -> Option<u32> {
-    let said = std::fs::read_to_string(directory.join("lock")).ok()?;
-    said.trim().parse().ok()
+    let text = std::fs::read_to_string(directory.join("lock")).ok()?;
+    text.trim().parse().ok()
 }
 
 /// Takes the lock of a job. Commands that only read a job hold the lock as well for a short time, so this waits.

@@ -122,16 +122,16 @@ fn refuse_full(job: &Path) -> Result<(), JobError> {
 /// Puts the complete state in the place of the job's own. The caller must hold the job.
 ///
 /// # Errors
-/// If it could not begin, nothing was changed. Otherwise [`settle`] completes it.
+/// If it could not begin, nothing was changed. Otherwise [`complete_restore`] completes it.
 pub fn put_in_place(job: &Path) -> Result<(), JobError> {
     let growing = job.join(GROWING);
     fs::rename(&growing, job.join(WHOLE)).map_err(|source| JobError::io(&growing, source))?;
     sync(job)?;
-    settle(job)
+    complete_restore(job)
 }
 
 /// Completes an interrupted replacement, if there is one. The caller must hold the job.
-pub fn settle(job: &Path) -> Result<(), JobError> {
+pub fn complete_restore(job: &Path) -> Result<(), JobError> {
     let (growing, whole) = (job.join(GROWING), job.join(WHOLE));
     if is_there(&whole) {
         for part in FOLDERS.iter().chain(&FILES) {
@@ -165,12 +165,12 @@ pub fn settle(job: &Path) -> Result<(), JobError> {
 }
 
 /// Completes an interrupted replacement for a process that reads a job before it opens it.
-pub fn settle_unheld(job: &Path) -> Result<(), JobError> {
+pub fn complete_restore_unheld(job: &Path) -> Result<(), JobError> {
     if !is_there(&job.join(WHOLE)) {
         return Ok(());
     }
     let _held = lock(job)?;
-    settle(job)
+    complete_restore(job)
 }
 
 fn is_there(path: &Path) -> bool {
@@ -241,8 +241,8 @@ mod tests {
     fn what_is_not_whole_counts_for_nothing() {
         let job = tempfile::tempdir().unwrap();
         whole(job.path());
-        settle_unheld(job.path()).unwrap();
-        settle(job.path()).unwrap();
+        complete_restore_unheld(job.path()).unwrap();
+        complete_restore(job.path()).unwrap();
         check(job.path(), "before");
     }
 
@@ -262,8 +262,8 @@ mod tests {
                 fs::remove_dir_all(job.join(folder)).unwrap();
             }
             fs::remove_file(job.join(FILES[crash])).unwrap();
-            settle_unheld(job).unwrap();
-            settle(job).unwrap();
+            complete_restore_unheld(job).unwrap();
+            complete_restore(job).unwrap();
             check(job, "then");
         }
     }
@@ -336,7 +336,7 @@ mod tests {
         let seeds = job.join(WHOLE).join("seeds.txt");
         fs::remove_file(&seeds).unwrap();
         std::os::unix::fs::symlink(home.path().join("secret"), seeds).unwrap();
-        assert!(matches!(settle(&job), Err(JobError::Link(_))));
+        assert!(matches!(complete_restore(&job), Err(JobError::Link(_))));
         let text = fs::read_to_string(job.join("seeds.txt")).unwrap();
         assert_eq!(text, "before");
     }

@@ -70,7 +70,7 @@ async fn send_all(waiting: Arc<WaitingEvents>, mut publisher: Publisher) {
         let mut batch = waiting.begin(messages.len() as u64);
         loop {
             let published = publisher.publish(&messages).await;
-            if waiting.settle(&mut batch, published).await {
+            if waiting.record_result(&mut batch, published).await {
                 break;
             }
         }

@@ -166,7 +166,11 @@ impl WaitingEvents {
 
     /// Takes the result of an attempt to send a batch. Returns whether the batch is done: accepted or refused. Otherwise it waits
     /// before the next attempt. At the end, the time limit of [`EventQueue::finish`] stops the repetition.
-    pub(super) async fn settle(&self, batch: &mut Batch, result: Result<(), Failure>) -> bool {
+    pub(super) async fn record_result(
+        &self,
+        batch: &mut Batch,
+        result: Result<(), Failure>,
+    ) -> bool {
         let (receiver, count) = (&self.receiver, batch.count);
         match result {
             Ok(()) => {}

@@ -60,7 +60,7 @@ async fn send_all(waiting: Arc<WaitingEvents>, settings: Webhook, key: Option<hm
                 events: &events,
             };
             let posted = post(&client, &settings.url, &id, key.as_ref(), &body).await;
-            if waiting.settle(&mut batch, posted).await {
+            if waiting.record_result(&mut batch, posted).await {
                 break;
             }
         }

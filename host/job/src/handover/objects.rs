@@ -11,7 +11,7 @@ use tokio::io::AsyncWriteExt as _;
 use super::Checksums;
 use super::failure::failure;
 use super::folder_store::FolderStore;
-use super::store::{Bucket, FileStore, FileStoreError, Place, verify};
+use super::store::{Bucket, FileStore, FileStoreError, StoreLocation, verify};
 
 impl FileStore {
     /// Stores a file under a path in the store, in the place of an earlier object, and verifies the copy.
@@ -21,8 +21,8 @@ impl FileStore {
     pub async fn put_object(&self, file: &Path, path: &Path) -> Result<Checksums, FileStoreError> {
         let sums = self.checksums(file).await?;
         match &self.place {
-            Place::Folder(folder) => folder.copy(file, path).await?,
-            Place::Bucket(bucket) => bucket.upload(file, path, &sums).await?,
+            StoreLocation::Folder(folder) => folder.copy(file, path).await?,
+            StoreLocation::Bucket(bucket) => bucket.upload(file, path, &sums).await?,
         }
         verify(self.stored(path).await?, &sums, &self.object_url(path))?;
         Ok(sums)
@@ -39,8 +39,8 @@ impl FileStore {
         sha256: Option<&str>,
     ) -> Result<(), FileStoreError> {
         match &self.place {
-            Place::Folder(folder) => folder.fetch(path, to).await?,
-            Place::Bucket(bucket) => bucket.download(path, to).await?,
+            StoreLocation::Folder(folder) => folder.fetch(path, to).await?,
+            StoreLocation::Bucket(bucket) => bucket.download(path, to).await?,
         }
         let sums = self.checksums(to).await?;
         match sha256.is_none_or(|expected| sums.sha256 == expected) {
@@ -66,8 +66,8 @@ impl FileStore {
     /// The store refuses or fails.
     pub async fn remove_object(&self, path: &Path) -> Result<(), FileStoreError> {
         match &self.place {
-            Place::Folder(folder) => folder.remove(path).await,
-            Place::Bucket(bucket) => {
+            StoreLocation::Folder(folder) => folder.remove(path).await,
+            StoreLocation::Bucket(bucket) => {
                 let removed = bucket.store.delete(&bucket.key(path)?).await;
                 match removed {
                     Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),

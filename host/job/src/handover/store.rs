@@ -53,7 +53,7 @@ const RETRY: RetryConfig = RetryConfig {
 
 /// Store for the files of one job.
 pub struct FileStore {
-    pub(super) place: Place,
+    pub(super) place: StoreLocation,
     /// URL of the store.
     url: String,
     job: PathBuf,
@@ -61,7 +61,7 @@ pub struct FileStore {
     folder: String,
 }
 
-pub(super) enum Place {
+pub(super) enum StoreLocation {
     Folder(FolderStore),
     Bucket(Bucket),
 }
@@ -151,8 +151,8 @@ impl FileStore {
         folder: &str,
     ) -> Result<FileStore, FileStoreError> {
         let place = match &settings.place {
-            StorePlace::Folder(folder) => Place::Folder(FolderStore::new(folder)),
-            StorePlace::Bucket(bucket) => Place::Bucket(Bucket {
+            StorePlace::Folder(folder) => StoreLocation::Folder(FolderStore::new(folder)),
+            StorePlace::Bucket(bucket) => StoreLocation::Bucket(Bucket {
                 store: open_bucket(bucket)?,
                 prefix: bucket.prefix.clone(),
                 reads_back: settings.read_back,
@@ -212,12 +212,12 @@ impl FileStore {
         }
         if !is_there {
             match &self.place {
-                Place::Folder(folder) => folder.copy(file, &path).await?,
-                Place::Bucket(bucket) => bucket.upload(file, &path, &sums).await?,
+                StoreLocation::Folder(folder) => folder.copy(file, &path).await?,
+                StoreLocation::Bucket(bucket) => bucket.upload(file, &path, &sums).await?,
             }
             verify(self.stored(&path).await?, &sums, &url)?;
         }
-        if let Place::Bucket(bucket) = &self.place
+        if let StoreLocation::Bucket(bucket) = &self.place
             && bucket.reads_back
         {
             verify(bucket.read(&path).await?, &sums, &url)?;
@@ -244,8 +244,8 @@ impl FileStore {
     /// Returns the copy of a file, if there is one.
     pub(super) async fn stored(&self, path: &Path) -> Result<Option<Stored>, FileStoreError> {
         match &self.place {
-            Place::Folder(folder) => folder.read(path).await,
-            Place::Bucket(bucket) => bucket.stored(path).await,
+            StoreLocation::Folder(folder) => folder.read(path).await,
+            StoreLocation::Bucket(bucket) => bucket.stored(path).await,
         }
     }
 }

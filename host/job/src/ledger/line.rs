@@ -49,10 +49,14 @@ impl CountedLine<'_> {
         let media_type = columns.nth(1)?;
         let source = columns.nth(3)?;
         let annotations = columns.next()?;
-        let has = |wanted: &str| annotations.split(',').any(|said| said == wanted);
+        let has = |wanted: &str| {
+            annotations
+                .split(',')
+                .any(|annotation| annotation == wanted)
+        };
         let is_wall = annotations
             .split(',')
-            .any(|said| said.starts_with("botblock:"));
+            .any(|annotation| annotation.starts_with("botblock:"));
         Some(CountedLine {
             logged,
             is_wall,

@@ -60,8 +60,8 @@ impl LogConditions {
         let text = given(self.text).map(|text| {
             let built = RegexBuilder::new(&text).size_limit(REGEX_BYTES_MAX).build();
             built.map_err(|problem| {
-                let said = problem.to_string();
-                let last = said.lines().last().unwrap_or_default();
+                let message = problem.to_string();
+                let last = message.lines().last().unwrap_or_default();
                 let reason = last.strip_prefix("error: ").unwrap_or(last);
                 LogConditionError::Text(reason.to_owned())
             })

@@ -52,8 +52,8 @@ pub(super) fn parse(line: &[u8]) -> Result<ImportedRecord, LineProblem> {
         context: String::new(),
         // The last of eleven columns holds the annotations.
         source: present(source).filter(|_| columns.len() > COLUMNS_MIN),
-        finished: standing(status).map(|standing| Finish {
-            standing,
+        finished: last_outcome(status).map(|last_outcome| Finish {
+            last_outcome,
             status: Some(status),
             at: fetched(fetch).or_else(|| time(logged)),
             media_type: match media_type {
@@ -66,8 +66,8 @@ pub(super) fn parse(line: &[u8]) -> Result<ImportedRecord, LineProblem> {
     })
 }
 
-/// Returns the frontier's standing for a code of the glossary; none if the URI was not finished.
-fn standing(status: i32) -> Option<LastOutcome> {
+/// Returns the last outcome for a code of the glossary; `None` if the URI was not finished.
+fn last_outcome(status: i32) -> Option<LastOutcome> {
     match status {
         // Unattempted; or deferred, which is logged by mistake only.
         0 | -50 => None,
@@ -111,7 +111,7 @@ mod tests {
             source: None,
             seed: false,
             finished: Some(Finish {
-                standing: LastOutcome::Succeeded,
+                last_outcome: LastOutcome::Succeeded,
                 status: Some(200),
                 at: "2026-11-20T12:34:55.043Z".parse().ok(),
                 media_type: "text/html".to_owned(),
@@ -225,7 +225,7 @@ mod tests {
             (-6000, Some(LastOutcome::Disregarded)),
             (-9998, Some(LastOutcome::Disregarded)),
         ] {
-            assert_eq!(standing(status), expected, "{status}");
+            assert_eq!(last_outcome(status), expected, "{status}");
         }
     }
 }

@@ -93,11 +93,11 @@ impl StateSelector {
             StateSelector::Done => record.place == UriState::Done,
             StateSelector::Deleted => record.place == UriState::Deleted,
             StateSelector::Faded => record.place == UriState::Faded,
-            StateSelector::Open => record.standing == LastOutcome::Open,
-            StateSelector::Succeeded => record.standing == LastOutcome::Succeeded,
-            StateSelector::Failed => record.standing == LastOutcome::Failed,
-            StateSelector::Disregarded => record.standing == LastOutcome::Disregarded,
-            StateSelector::Prerequisite => record.standing == LastOutcome::Prerequisite,
+            StateSelector::Open => record.last_outcome == LastOutcome::Open,
+            StateSelector::Succeeded => record.last_outcome == LastOutcome::Succeeded,
+            StateSelector::Failed => record.last_outcome == LastOutcome::Failed,
+            StateSelector::Disregarded => record.last_outcome == LastOutcome::Disregarded,
+            StateSelector::Prerequisite => record.last_outcome == LastOutcome::Prerequisite,
         }
     }
 }
@@ -269,7 +269,7 @@ mod tests {
     use super::super::test_frontier::{Trial, archived};
     use super::*;
     use opilio_frontier::{
-        LinkAttribute, Oscillation, PlannedReconsideration, Signal, SignalSource, Swing,
+        LinkAttribute, Oscillation, PlannedReconsideration, Signal, SignalSource, WaitDirection,
     };
 
     fn exported(trial: &Trial) -> Vec<String> {
@@ -340,7 +340,7 @@ mod tests {
             visit: at("2026-12-01T12:00:00Z"),
         });
         record.oscillation = Some(Oscillation {
-            last: Swing::Down,
+            last: WaitDirection::Down,
             in_a_row: 3,
         });
         record.redirect_target = Some("http://www.example.org/".to_owned());

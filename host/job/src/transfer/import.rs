@@ -132,7 +132,7 @@ impl Import {
         let mut reader = UriReader::open(path, format)?;
         let mut bad_lines = 0;
         let mut shown = Vec::new();
-        let mut told = 0;
+        let mut reported = 0;
         while let Some(line) = reader.next() {
             match line {
                 Ok(imported) => lines
@@ -145,9 +145,9 @@ impl Import {
                     }
                 }
             }
-            if reader.lines() >= told + PROGRESS_EVERY {
-                told = reader.lines();
-                progress(ImportProgress::Read(path, told));
+            if reader.lines() >= reported + PROGRESS_EVERY {
+                reported = reader.lines();
+                progress(ImportProgress::Read(path, reported));
             }
         }
         Ok(SourceReport {
@@ -288,7 +288,7 @@ fn include(
 fn known(candidate: Candidate, finish: Finish, now: Timestamp) -> ImportedUri {
     ImportedUri {
         candidate,
-        standing: finish.standing,
+        last_outcome: finish.last_outcome,
         status: finish.status.unwrap_or_default(),
         at: finish.at.unwrap_or(now),
         media_type: finish.media_type,
@@ -546,7 +546,7 @@ Fd http://a.org/y
                 .map(|visit| (visit.at, visit.status, visit.size))
                 .collect();
             (
-                record.standing,
+                record.last_outcome,
                 record.media_type,
                 record.digests.payload,
                 history,

@@ -32,7 +32,7 @@ pub(super) fn parse(line: &[u8], clock: &mut Clock) -> Result<Option<ImportedRec
     let line = String::from_utf8_lossy(line);
     let mut words = line.split_ascii_whitespace();
     let tag = words.next().unwrap_or_default();
-    let standing = match tag {
+    let last_outcome = match tag {
         // URIs that the crawler had issued or put back when it died are still to be fetched.
         "F+" | "Fe" | "Fr" => None,
         "Fs" => Some(LastOutcome::Succeeded),
@@ -72,9 +72,9 @@ pub(super) fn parse(line: &[u8], clock: &mut Clock) -> Result<Option<ImportedRec
         imported.context = words.next().unwrap_or_default().to_owned();
         imported.seed = imported.hop_path.as_ref().is_some_and(HopPath::is_empty);
     }
-    imported.finished = standing.map(|standing| Finish {
+    imported.finished = last_outcome.map(|last_outcome| Finish {
         at: clock.0,
-        ..Finish::of(standing)
+        ..Finish::of(last_outcome)
     });
     Ok(Some(imported))
 }
@@ -104,7 +104,7 @@ pub fn write_journal(
 
 fn line(record: &UriRecord) -> String {
     let uri = &record.uri;
-    let tag = match (record.standing, record.place) {
+    let tag = match (record.last_outcome, record.place) {
         // To Heritrix, every response is a success.
         (LastOutcome::Failed, _) if is_error_response(record.status) => "Fs",
         (LastOutcome::Disregarded, _) | (LastOutcome::Open, UriState::Deleted) => {
@@ -154,7 +154,7 @@ pub(crate) fn time(text: &str) -> Option<Timestamp> {
 mod tests {
     use super::*;
 
-    /// Checks hop path, via, context, standing, and whether it is a seed.
+    /// Checks hop path, via, context, last outcome, and whether it is a seed.
     #[track_caller]
     fn check(line: &str, expected: &str) {
         let shown = match parse(line.as_bytes(), &mut Clock::default()) {
@@ -171,7 +171,7 @@ mod tests {
                     .finished
                     .map_or("pending".to_owned(), |finish| format!(
                         "{:?}",
-                        finish.standing
+                        finish.last_outcome
                     )),
                 if imported.seed { " seed" } else { "" },
             ),

@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use opilio_archive::Digest;
 use opilio_frontier::{
     Directive, KeptValues, LastOutcome, LinkAttribute, Oscillation, PastVisit,
-    PlannedReconsideration, QueueReport, SHORT_DIGEST_BYTES, Signal, Swing, UriRecord, UriState,
-    WarcLocation, status_words,
+    PlannedReconsideration, QueueReport, SHORT_DIGEST_BYTES, Signal, UriRecord, UriState,
+    WaitDirection, WarcLocation, status_words,
 };
 use opilio_uri::HopPath;
 use serde::{Deserialize, Serialize};
@@ -23,12 +23,14 @@ use super::{Finish, ImportedRecord};
 /// The glossary's status for URIs that an operator deletes.
 const DELETED_BY_OPERATOR: i32 = -6000;
 
-/// One URI with everything the frontier keeps of it.
+/// One line of a JSON export: a [`UriRecord`] in the form that people and other programs read. Names and units are those of
+/// `docs/TRANSFER.md`. The frontier stores the record itself, in its own format.
 #[derive(Debug, Serialize)]
 pub(super) struct UriLine {
     uri: String,
     state: &'static str,
-    standing: &'static str,
+    #[serde(rename = "standing")]
+    last_outcome: &'static str,
     status: i32,
     queue: String,
     hop_path: String,
@@ -149,7 +151,7 @@ impl From<UriRecord> for UriLine {
         UriLine {
             uri: record.uri,
             state,
-            standing: match record.standing {
+            last_outcome: match record.last_outcome {
                 LastOutcome::Open => "open",
                 LastOutcome::Succeeded => "succeeded",
                 LastOutcome::Failed => "failed",
@@ -239,8 +241,8 @@ impl From<Oscillation> for OscillationLine {
     fn from(oscillation: Oscillation) -> OscillationLine {
         OscillationLine {
             last: match oscillation.last {
-                Swing::Up => "up",
-                Swing::Down => "down",
+                WaitDirection::Up => "up",
+                WaitDirection::Down => "down",
             },
             in_a_row: oscillation.in_a_row,
         }
@@ -349,8 +351,8 @@ struct ImportLine {
     uri: String,
     #[serde(default)]
     state: State,
-    #[serde(default)]
-    standing: ImportOutcome,
+    #[serde(rename = "standing", default)]
+    last_outcome: ImportOutcome,
     status: Option<i32>,
     hop_path: Option<String>,
     via: Option<String>,
@@ -394,7 +396,7 @@ struct ImportVisit {
 
 pub(super) fn parse(line: &[u8]) -> Result<ImportedRecord, LineProblem> {
     let line: ImportLine = serde_json::from_slice(line).map_err(LineProblem::Json)?;
-    let standing = match line.standing {
+    let last_outcome = match line.last_outcome {
         // Deleted before it was ever fetched: it stays known and is not fetched here either.
         ImportOutcome::Open if line.state == State::Deleted => Some(LastOutcome::Disregarded),
         ImportOutcome::Open => None,
@@ -421,8 +423,8 @@ pub(super) fn parse(line: &[u8]) -> Result<ImportedRecord, LineProblem> {
         via: line.via,
         context: line.context,
         source: line.source,
-        finished: standing.map(|standing| Finish {
-            standing,
+        finished: last_outcome.map(|last_outcome| Finish {
+            last_outcome,
             status: match line.status {
                 None | Some(0) if line.state == State::Deleted => Some(DELETED_BY_OPERATOR),
                 status => status,
@@ -456,10 +458,14 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(line: &str, standing: Option<LastOutcome>, status: Option<i32>, seed: bool) {
+    fn check(line: &str, last_outcome: Option<LastOutcome>, status: Option<i32>, seed: bool) {
         let imported = parse(line.as_bytes()).unwrap();
         let finish = imported.finished.as_ref();
-        assert_eq!(finish.map(|finish| finish.standing), standing, "{line}");
+        assert_eq!(
+            finish.map(|finish| finish.last_outcome),
+            last_outcome,
+            "{line}"
+        );
         assert_eq!(finish.and_then(|finish| finish.status), status, "{line}");
         assert_eq!(imported.seed, seed, "{line}");
     }

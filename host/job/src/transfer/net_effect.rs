@@ -119,9 +119,9 @@ fn gather(known: &mut ImportedRecord, later: ImportedRecord) {
 fn filled(mut last: Finish, before: Finish) -> Finish {
     // To a journal of Heritrix, every response is a success.
     let is_response =
-        last.standing == LastOutcome::Succeeded && before.status.is_some_and(is_error_response);
-    if last.status.is_none() && (last.standing == before.standing || is_response) {
-        last.standing = before.standing;
+        last.last_outcome == LastOutcome::Succeeded && before.status.is_some_and(is_error_response);
+    if last.status.is_none() && (last.last_outcome == before.last_outcome || is_response) {
+        last.last_outcome = before.last_outcome;
         last.status = before.status;
         last.at = before.at.or(last.at);
         last.size = last.size.or(before.size);
@@ -138,7 +138,7 @@ mod tests {
     use super::super::{crawl_log, journal};
     use super::*;
 
-    /// Checks URI, hop path, via, standing, status and digest. Lines that begin with a digit are a crawl log's.
+    /// Checks URI, hop path, via, last outcome, status and digest. Lines that begin with a digit are a crawl log's.
     #[track_caller]
     fn check(lines: &[&str], expected: &[&str]) {
         let folder = tempfile::tempdir().unwrap();
@@ -161,7 +161,7 @@ mod tests {
                 let how = imported.finished.map_or("pending".to_owned(), |finish| {
                     format!(
                         "{:?} {} {}{}",
-                        finish.standing,
+                        finish.last_outcome,
                         finish.status.unwrap_or_default(),
                         finish.media_type,
                         if finish.payload_digest.is_some() {

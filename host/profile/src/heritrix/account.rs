@@ -206,8 +206,8 @@ impl Import {
             Property::Reference(_) => return,
             Property::Bean(inner) if is_rule(inner) => inner.class.clone(),
             Property::Bean(inner) if inner.class.starts_with("Config") => {
-                let said = inner.text("path").or_else(|| inner.text("value"));
-                said.unwrap_or_default().to_owned()
+                let path = inner.text("path").or_else(|| inner.text("value"));
+                path.unwrap_or_default().to_owned()
             }
             Property::Bean(inner) => return self.account(inner),
             Property::List(_) => {

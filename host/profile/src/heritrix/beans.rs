@@ -118,7 +118,7 @@ impl Beans {
             if bean.class != "PropertyOverrideConfigurer" {
                 continue;
             }
-            let said = match bean.properties.get("properties") {
+            let settings = match bean.properties.get("properties") {
                 Some(Property::Text(text)) => lines_of(text).unwrap_or_else(|problem| {
                     self.astray.push((bean.line, problem));
                     Vec::new()
@@ -126,8 +126,8 @@ impl Beans {
                 Some(Property::Map(map)) => map.clone(),
                 _ => Vec::new(),
             };
-            let said = said.into_iter();
-            overrides.extend(said.map(|(path, value)| (bean.line, path, value)));
+            let settings = settings.into_iter();
+            overrides.extend(settings.map(|(path, value)| (bean.line, path, value)));
         }
         self.list
             .retain(|bean| bean.class != "PropertyOverrideConfigurer");
@@ -206,11 +206,11 @@ fn set(bean: &mut Bean, path: &str, value: String) -> bool {
 
 /// Reads properties as Java does, with continued lines, `:` for `=`, and escapes.
 fn lines_of(text: &str) -> Result<Vec<(String, String)>, String> {
-    let mut said = Vec::new();
+    let mut settings = Vec::new();
     PropertiesIter::new_with_encoding(text.as_bytes(), UTF_8)
-        .read_into(|key, value| said.push((key, value.trim_end().to_owned())))
+        .read_into(|key, value| settings.push((key, value.trim_end().to_owned())))
         .map_err(|problem| format!("its properties cannot be read: {problem}"))?;
-    Ok(said)
+    Ok(settings)
 }
 
 fn elements<'a, 'i>(node: Node<'a, 'i>) -> impl Iterator<Item = Node<'a, 'i>> {

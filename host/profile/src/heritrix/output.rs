@@ -78,12 +78,15 @@ impl Import {
                 text.push_str(&format!("{key} = {}\n", toml_text(value)));
             }
         }
-        for SheetOverride { prefixes, said, .. } in &self.overrides {
+        for SheetOverride {
+            prefixes, settings, ..
+        } in &self.overrides
+        {
             text.push_str(&format!(
                 "\n{OVERRIDE}\nmatch.surt = {}\n",
                 toml_text(&json!(prefixes))
             ));
-            for (key, value) in said {
+            for (key, value) in settings {
                 text.push_str(&format!("{key} = {}\n", toml_text(value)));
             }
         }

@@ -38,9 +38,9 @@ impl Import {
                 let Some(Property::Map(map)) = self.beans.take(&sheet, "map").cloned() else {
                     continue;
                 };
-                let mut said = BTreeMap::new();
+                let mut settings = BTreeMap::new();
                 for (path, text) in &map {
-                    self.sheet_entry(&sheet, path, text, &mut said);
+                    self.sheet_entry(&sheet, path, text, &mut settings);
                 }
                 // Queue settings may be set only for whole queues. Next to paths they would be lost.
                 let (queues, paths): (Vec<String>, Vec<String>) = prefixes
@@ -48,10 +48,10 @@ impl Import {
                     .cloned()
                     .partition(|prefix| is_known_of_queue(prefix, self.queue_key()));
                 for prefixes in [queues, paths] {
-                    if !said.is_empty() && !prefixes.is_empty() {
+                    if !settings.is_empty() && !prefixes.is_empty() {
                         self.overrides.push(SheetOverride {
                             prefixes,
-                            said: said.clone(),
+                            settings: settings.clone(),
                             sheet: (sheet.name(), sheet.line),
                         });
                     }
@@ -65,7 +65,7 @@ impl Import {
         sheet: &Bean,
         path: &str,
         text: &str,
-        said: &mut BTreeMap<String, Value>,
+        settings: &mut BTreeMap<String, Value>,
     ) {
         let (id, property) = path.split_once('.').unwrap_or((path, ""));
         let class = self
@@ -82,7 +82,7 @@ impl Import {
         };
         match unit.read(text) {
             Ok(Value::Null) => {}
-            Ok(value) => said.extend(each(setting, value)),
+            Ok(value) => settings.extend(each(setting, value)),
             Err(why) => {
                 let problem = format!("{path} = {:?}: {why}", text.trim());
                 self.leave(sheet.line, &sheet.name(), &problem);

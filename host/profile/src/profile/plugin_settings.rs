@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::Profile;
 use crate::check::{nearest, quote};
 use crate::diagnostic::{Diagnostic, Diagnostics, Level};
-use crate::document::{Spot, child, dotted};
+use crate::document::{KeyOrValue, child, dotted};
 use crate::overrides;
 use crate::schema_check::{Shape, broken_schema};
 use crate::stacks::Stage;
@@ -115,21 +115,23 @@ impl Profile {
         };
         let shape = Shape::new(schema).map_err(broken)?;
         let at = overridden(number, instance, "");
-        let said = self
+        let written = self
             .document
             .value
             .pointer(&at)
             .cloned()
             .unwrap_or_default();
         let mut faults = Diagnostics::default();
-        for (pointer, others) in shape.fixed(&said) {
+        for (pointer, others) in shape.fixed(&written) {
             let problem = format!(
                 "plugin {} does not let {} be overridden",
                 quote(instance),
                 dotted(&pointer)
             );
             let at = format!("{at}{pointer}");
-            let mut fault = self.document.fault(&at, Spot::Key, Level::Error, problem);
+            let mut fault = self
+                .document
+                .fault(&at, KeyOrValue::Key, Level::Error, problem);
             fault.suggestion = Some(match others.as_slice() {
                 [] => "give the plugin a second table under [plugins] and override the stack"
                     .to_owned(),
@@ -137,8 +139,8 @@ impl Profile {
             });
             faults.push(fault);
         }
-        let said = self.overrides.plugin_settings(number);
-        let mut settings = said
+        let written = self.overrides.plugin_settings(number);
+        let mut settings = written
             .over(instance, settings)
             .unwrap_or_else(|| settings.clone());
         shape.fill_in(&mut settings).map_err(broken)?;
@@ -201,9 +203,9 @@ impl Profile {
     /// `/plugins/html/settings/patterns/0`), or at its nearest written parent.
     pub fn fault_at(&self, pointer: &str, problem: impl Into<String>) -> Diagnostic {
         let present = self.present(pointer);
-        let mut fault = self
-            .document
-            .fault(&present, Spot::Value, Level::Error, problem.into());
+        let mut fault =
+            self.document
+                .fault(&present, KeyOrValue::Value, Level::Error, problem.into());
         pointer.clone_into(&mut fault.pointer);
         fault
     }

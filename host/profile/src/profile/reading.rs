@@ -10,11 +10,11 @@ use crate::builtin_profiles;
 use crate::check::{Check, nearest, quote};
 use crate::credentials;
 use crate::diagnostic::{Diagnostic, Diagnostics, Level};
-use crate::document::{Document, Spot};
+use crate::document::{Document, KeyOrValue};
 use crate::effective::Overridable;
 use crate::file::ProfileFile;
 use crate::layer::{Layer, Layers, fault_of_file};
-use crate::overrides::{self, Overrides, Surroundings};
+use crate::overrides::{self, OverrideContext, Overrides};
 use crate::plugins::{self, Implied};
 use crate::precedence_file;
 use crate::relations;
@@ -183,7 +183,7 @@ impl Profile {
         let overrides = overrides::check(
             &written.overrides,
             &mut check,
-            Surroundings {
+            OverrideContext {
                 queue_key: written.frontier.queue_key,
                 base: &overridable,
                 instances: &mut plugins,
@@ -264,8 +264,9 @@ fn written(
     mut faults: Diagnostics,
 ) -> Result<(ProfileFile, Diagnostics), Diagnostics> {
     let schema = ProfileFile::schema();
-    let broken =
-        |problem: String| Diagnostics::from(document.fault("", Spot::Key, Level::Error, problem));
+    let broken = |problem: String| {
+        Diagnostics::from(document.fault("", KeyOrValue::Key, Level::Error, problem))
+    };
     let shape = Shape::new(&schema).map_err(broken)?;
     let mut value = document.value.clone();
     let lines: Vec<usize> = faults
@@ -289,7 +290,7 @@ fn written(
             if faults.worst() != Some(Level::Error) {
                 faults.push(document.fault(
                     "",
-                    Spot::Key,
+                    KeyOrValue::Key,
                     Level::Error,
                     format!("cannot be used: {problem}"),
                 ));

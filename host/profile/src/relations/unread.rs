@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::check::{Check, quote};
 use crate::component::ComponentReference;
 use crate::diagnostic::Level;
-use crate::document::{Spot, child, dotted};
+use crate::document::{KeyOrValue, child, dotted};
 use crate::duration::parse_duration;
 use crate::fault_policy::BreakerAction;
 use crate::profile::Profile;
@@ -311,7 +311,7 @@ pub(super) fn are_noted(profile: &Profile, check: &mut Check<'_>) {
         if has_rows && is_own(&reload, check) {
             let problem = "reload has no effect: the rows are not in a file".to_owned();
             let remedy = Some("write file in place of rows, or leave it out".to_owned());
-            check.report(&reload, Spot::Key, Level::Info, problem, remedy);
+            check.report(&reload, KeyOrValue::Key, Level::Info, problem, remedy);
         }
     }
 }
@@ -330,7 +330,7 @@ fn note_setting(setting: &str, condition: &Condition, facts: &Facts, check: &mut
             problem += &format!("; the same in {more} more overrides");
         }
         let remedy = Some(condition.remedy.to_owned());
-        check.report(at, Spot::Key, Level::Info, problem, remedy);
+        check.report(at, KeyOrValue::Key, Level::Info, problem, remedy);
     };
     if !has_default {
         note(setting, 0);
@@ -358,7 +358,7 @@ fn note_plugin(profile: &Profile, name: &str, facts: &Facts, check: &mut Check<'
         && profile.guarding(name).is_none()
     {
         let problem = format!("plugin {} is never called: {reason}", quote(name));
-        check.report(&table, Spot::Key, Level::Info, problem, None);
+        check.report(&table, KeyOrValue::Key, Level::Info, problem, None);
     }
     let (rest, then) = (
         format!("{table}/breaker/rest"),
@@ -368,7 +368,7 @@ fn note_plugin(profile: &Profile, name: &str, facts: &Facts, check: &mut Check<'
         let problem =
             "rest has no effect: this breaker does not leave the plugin out for a time".to_owned();
         let remedy = Some("write then = \"skip\", or leave it out".to_owned());
-        check.report(&rest, Spot::Key, Level::Info, problem, remedy);
+        check.report(&rest, KeyOrValue::Key, Level::Info, problem, remedy);
     }
 }
 

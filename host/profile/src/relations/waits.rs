@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::check::{Check, quote};
 use crate::component::ComponentReference;
 use crate::diagnostic::Level;
-use crate::document::{Spot, child};
+use crate::document::{KeyOrValue, child};
 use crate::duration::{format_duration, parse_duration};
 use crate::plugins::Instance;
 use crate::profile::Profile;
@@ -71,7 +71,7 @@ pub(super) fn have_an_effect(profile: &Profile, check: &mut Check<'_>) {
     };
     check.report(
         "/revisit/default-wait",
-        Spot::Value,
+        KeyOrValue::Value,
         Level::Info,
         problem,
         Some(suggestion),
@@ -116,7 +116,7 @@ fn waits_are_within_limits(profile: &Profile, evaluator: &Instance, check: &mut 
             ),
             _ => continue,
         };
-        check.report(&pointer, Spot::Value, Level::Info, problem, None);
+        check.report(&pointer, KeyOrValue::Value, Level::Info, problem, None);
     }
 }
 

@@ -147,8 +147,8 @@ mod tests {
             }
         });
         let tables = tables(&noted).unwrap();
-        let shelf = tables.shelf();
-        let again = shelf.get("t").unwrap();
+        let snapshot = tables.snapshot();
+        let again = snapshot.get("t").unwrap();
         assert_eq!(again.rows(), rows, "{noted:?}");
         for key in keys {
             assert_eq!(again.find(key), table.find(key), "{key}");

@@ -10,7 +10,7 @@ use wasmtime::component::Instance;
 
 use super::{LaterSnapshot, Plugin, Ready, Start};
 use crate::answer_cache::{About, CachedAnswer, Remembered, Trace};
-use crate::call::{CallState, Occasion, Problem, Used, call};
+use crate::call::{CallState, CallTarget, Problem, Used, call};
 use crate::candidates::Candidates;
 use crate::component::Program;
 use crate::describe::Callable;
@@ -55,26 +55,26 @@ impl Plugin {
         let Some(known) = known else {
             return self.call(uri, work);
         };
-        if let Some(said) = known.recall(asked, about) {
+        if let Some(cached) = known.recall(asked, about) {
             self.note(|statistics| {
                 statistics.calls += 1;
-                for (name, n) in &said.counts {
+                for (name, n) in &cached.counts {
                     statistics.count(name, *n, self.limits().counters);
                 }
             });
-            return Ok(said.answer.clone());
+            return Ok(cached.answer.clone());
         }
         let (answer, used) = self.call_and_use(uri, |exports, store, instance| {
             store.data_mut().trace = Some(Trace::default());
             work(exports, store, instance)
         });
         if let (Ok(answer), Some(trace)) = (&answer, used.trace) {
-            let said = CachedAnswer {
+            let cached = CachedAnswer {
                 answer: answer.clone(),
                 counts: used.counts,
             };
             let answers = about.candidates.map_or(1, Candidates::len);
-            known.remember(asked, trace, said, answers);
+            known.remember(asked, trace, cached, answers);
         }
         answer
     }
@@ -105,12 +105,12 @@ impl Plugin {
                 (&self.0.program, false)
             }
         };
-        let occasion = Occasion {
+        let target = CallTarget {
             callee: configuration.callee.clone(),
             uri,
         };
         let _permit = self.0.permits.as_ref().map(Permits::acquire);
-        let (answer, used) = call(shared, &program.instance, &occasion, |store, instance| {
+        let (answer, used) = call(shared, &program.instance, &target, |store, instance| {
             if !is_configured {
                 let ready = store.data_mut().begin_setup();
                 self.configure(store, instance)?;

@@ -15,7 +15,7 @@ use opilio_frontier::{
 use opilio_stacks::breaker::Failure;
 use opilio_uri::Uri;
 use opilio_visit::budget::{EvaluatedWait, UriInQueue};
-use opilio_visit::evaluation::OddWait;
+use opilio_visit::evaluation::WaitCorrection;
 use opilio_visit::precedence::{raise, rank_queue};
 use opilio_visit::reading::{Reading, ReadingTask};
 use opilio_visit::robots::answer_of;
@@ -53,7 +53,7 @@ impl<'c> SimulatedVisit<'c> {
                 body: false,
                 archived: false,
                 answered: false,
-                odd: Vec::new(),
+                corrections: Vec::new(),
                 wait: None,
                 kind: EndKind::Unfinished,
                 entry: LogEntry::default(),
@@ -142,7 +142,7 @@ impl Driver for SimulatedVisit<'_> {
         exchange: &Arc<Exchange>,
     ) -> Result<RobotsAnswer, SimulationError> {
         let (status, body) = answer_of(exchange);
-        Ok(RobotsAnswer::Came(status, body))
+        Ok(RobotsAnswer::Received(status, body))
     }
 
     fn set_crawl_delay(&self, delay: Option<Duration>) -> Result<(), SimulationError> {
@@ -195,7 +195,7 @@ impl Driver for SimulatedVisit<'_> {
         Ok(budget.measures(frontier, place, self.pipeline.started)?)
     }
 
-    fn promised(&self, wait: Duration, is_visit: bool) -> Result<(), SimulationError> {
+    fn wait_decided(&self, wait: Duration, is_visit: bool) -> Result<(), SimulationError> {
         let issue = &self.pipeline.issue;
         let State {
             budget, frontier, ..
@@ -211,10 +211,10 @@ impl Driver for SimulatedVisit<'_> {
         Ok(budget.answered(frontier, issue, answered)?)
     }
 
-    fn wait_answered(&self, answered: bool, odd: &[OddWait]) {
+    fn wait_answered(&self, answered: bool, corrections: &[WaitCorrection]) {
         let mut end = self.end.borrow_mut();
         end.answered = answered;
-        end.odd = odd.to_vec();
+        end.corrections = corrections.to_vec();
     }
 
     fn finish(&self, mut outcome: Outcome) -> Result<FinishResult, SimulationError> {

@@ -239,7 +239,11 @@ fn look(line: &str) -> Result<Option<Look>, Wrong> {
     // The twelfth column, or the eleventh if no source is written. Heritrix may write a thirteenth.
     let annotations = columns.get(COLUMNS).or(columns.get(COLUMNS - 1));
     let annotations = annotations.copied().unwrap_or_default();
-    let has = |wanted: &str| annotations.split(',').any(|said| said == wanted);
+    let has = |wanted: &str| {
+        annotations
+            .split(',')
+            .any(|annotation| annotation == wanted)
+    };
     let outcome = match code {
         304 => Outcome::NotModified,
         404 | 410 => Outcome::Gone,

@@ -145,7 +145,7 @@ fn rate(index: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::{Around, Changes, Process, Rates, stream, uniform};
+    use crate::process::{ChangeContext, Changes, Process, Rates, stream, uniform};
 
     /// Returns histories of pages with known rates, visited at irregular intervals of a tenth to twenty days.
     fn histories(pages: u64, never: f64, rates: Rates, visits: usize) -> Vec<Vec<Interval>> {
@@ -156,7 +156,8 @@ mod tests {
             } else {
                 Process::Poisson(rates)
             };
-            let mut changes = Changes::new(&process, stream(&[5, number]), Around::default());
+            let mut changes =
+                Changes::new(&process, stream(&[5, number]), ChangeContext::default());
             let mut time = 0.0;
             let mut next = changes.after(0.0, true);
             let interval = |_| {

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 
 /// A position or a distance, in pixels of the SVG from its upper left corner.
-pub(super) type Place = (f64, f64);
+pub(super) type Point = (f64, f64);
 
 /// The colour and opacity of a shape.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,8 +48,8 @@ impl Mark {
     ];
 
     /// Returns the polygons of the mark, about as large as a circle of the radius; none for the circle itself.
-    pub(super) fn parts(self, (x, y): Place, radius: f64) -> Vec<Vec<Place>> {
-        let polygon = |corners: &[Place]| -> Vec<Place> {
+    pub(super) fn parts(self, (x, y): Point, radius: f64) -> Vec<Vec<Point>> {
+        let polygon = |corners: &[Point]| -> Vec<Point> {
             let corners = corners.iter();
             let corners = corners.map(|(across, down)| (x + across * radius, y + down * radius));
             corners.collect()
@@ -134,7 +134,7 @@ impl Canvas {
         }
     }
 
-    pub(super) fn line(&mut self, points: &[Place], stroke: Stroke<'_>) {
+    pub(super) fn line(&mut self, points: &[Point], stroke: Stroke<'_>) {
         let Paint { alpha, .. } = stroke.paint;
         let points = written_points(points);
         self.write(format_args!(
@@ -155,7 +155,7 @@ impl Canvas {
         self.elements.push_str("/>\n");
     }
 
-    pub(super) fn mark(&mut self, place: Place, radius: f64, mark: Mark, paint: Paint) {
+    pub(super) fn mark(&mut self, place: Point, radius: f64, mark: Mark, paint: Paint) {
         let parts = mark.parts(place, radius);
         if parts.is_empty() {
             let (x, y) = place;
@@ -176,7 +176,7 @@ impl Canvas {
     /// Draws a text. The position is in the middle of the letters' height.
     pub(super) fn text(
         &mut self,
-        (x, y): Place,
+        (x, y): Point,
         text: &str,
         anchor: Anchor,
         weight: Weight,
@@ -235,7 +235,7 @@ impl Canvas {
     }
 }
 
-fn written_points(points: &[Place]) -> String {
+fn written_points(points: &[Point]) -> String {
     let points: Vec<String> = (points.iter().map(|(x, y)| format!("{x:.1},{y:.1}"))).collect();
     points.join(" ")
 }

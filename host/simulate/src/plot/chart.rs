@@ -1,6 +1,6 @@
 //! A frame with two axes, a heading and a legend. The legend is below everything, so it hides nothing.
 
-use super::canvas::{Anchor, Canvas, Mark, Paint, Place, Stroke, Weight};
+use super::canvas::{Anchor, Canvas, Mark, Paint, Point, Stroke, Weight};
 
 const INK: Paint = Paint::solid([0x22, 0x22, 0x22]);
 const QUIET: Paint = Paint::solid([0x55, 0x55, 0x55]);
@@ -98,7 +98,7 @@ impl Chart {
     }
 
     /// Returns the position in the picture of a point of both axes.
-    pub(super) fn place(&self, (across, up): (f64, f64)) -> Place {
+    pub(super) fn place(&self, (across, up): (f64, f64)) -> Point {
         let share = |axis: &Axis, value: f64| (value - axis.from) / (axis.to - axis.from);
         (
             LEFT + (RIGHT - LEFT) * share(&self.across, across),
@@ -120,7 +120,7 @@ impl Chart {
     /// Draws lines through nearly the same points. Their dashes follow each other, so that each line is visible.
     pub(super) fn lines(&mut self, points: &[(f64, f64)], looks: &[Look]) {
         const PIECE: f64 = 16.0;
-        let places: Vec<Place> = points.iter().map(|point| self.place(*point)).collect();
+        let places: Vec<Point> = points.iter().map(|point| self.place(*point)).collect();
         let looks = looks
             .iter()
             .filter_map(|look| Some((look.line?, look.paint)));

@@ -8,9 +8,9 @@ use opilio_profile::{Diagnostics, DurationWritten, TomlText, parse_duration};
 use opilio_uri::Uri;
 
 use super::written::{
-    ChangeFile, ClosedFile, HonestyFile, KindFile, ProcessName, SiteFile, SlowedFile, Spread,
+    ChangeFile, ClosedFile, HeaderAccuracyFile, KindFile, ProcessName, SiteFile, SlowedFile, Spread,
 };
-use super::{ClosedPeriods, Honesty, PageKind, Recurrence, SiteGroup, SlowPeriods, YEARS};
+use super::{ClosedPeriods, HeaderAccuracy, PageKind, Recurrence, SiteGroup, SlowPeriods, YEARS};
 use crate::process::{Process, RATE_MAX, Rates};
 
 /// 5 January 2026.
@@ -264,8 +264,8 @@ impl Check {
             importance,
             clock: kind.clock,
             noise: kind.noise,
-            etag: self.honesty(&format!("{at}/etag"), &kind.etag),
-            last_modified: self.honesty(&format!("{at}/last-modified"), &kind.last_modified),
+            etag: self.accuracy(&format!("{at}/etag"), &kind.etag),
+            last_modified: self.accuracy(&format!("{at}/last-modified"), &kind.last_modified),
         }
     }
 
@@ -319,13 +319,13 @@ impl Check {
         }
     }
 
-    fn honesty(&mut self, at: &str, written: &HonestyFile) -> Honesty {
+    fn accuracy(&mut self, at: &str, written: &HeaderAccuracyFile) -> HeaderAccuracy {
         let sum = written.honest + written.stuck + written.restless;
         if sum > 1.0 + 1e-9 {
             let problem = format!("the shares add up to {sum}, more than 1");
             self.refuse(at, problem, "write shares of 1 together, or less");
         }
-        Honesty {
+        HeaderAccuracy {
             honest: written.honest,
             stuck: written.stuck,
             restless: written.restless,

@@ -135,15 +135,15 @@ pub(super) struct KindFile {
     pub(super) noise: f64,
     /// Entity tags (`ETag`) of the pages.
     #[serde(default)]
-    pub(super) etag: HonestyFile,
+    pub(super) etag: HeaderAccuracyFile,
     /// `Last-Modified` of the pages.
     #[serde(default)]
-    pub(super) last_modified: HonestyFile,
+    pub(super) last_modified: HeaderAccuracyFile,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub(super) struct HonestyFile {
+pub(super) struct HeaderAccuracyFile {
     /// Share of pages where the value changes with the content.
     #[schemars(range(min = 0, max = 1))]
     pub(super) honest: f64,

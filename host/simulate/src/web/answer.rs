@@ -11,7 +11,7 @@ use rand::Rng;
 
 use crate::crawl::ServerAnswer;
 
-use super::{Header, PageId, Place, Web, purpose};
+use super::{Header, PageId, UriTarget, Web, purpose};
 use crate::process::{DAY, is_burst, stream, uniform};
 use crate::scenario::{Lists, Recurrence};
 
@@ -33,12 +33,12 @@ pub(crate) struct Served {
     pub(crate) took: Duration,
     /// The version that was sent, or that a 304 refers to.
     pub(crate) version: u64,
-    pub(crate) of_page: OfPage,
+    pub(crate) page_answer: PageAnswer,
 }
 
 /// The form in which a page was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OfPage {
+pub(crate) enum PageAnswer {
     /// With a body, or the target is not a page.
     Whole,
     /// 304: it has not been modified.
@@ -56,7 +56,7 @@ impl Web {
                 answer: ServerAnswer::Failure,
                 took: Duration::from_secs(20),
                 version: 0,
-                of_page: OfPage::Whole,
+                page_answer: PageAnswer::Whole,
             };
         };
         self.sites[site].requests += 1;
@@ -66,7 +66,7 @@ impl Web {
         // Between half and one and a half times the mean.
         let took = group.response.mul_f64(0.5 + uniform(&mut random));
         let fails = uniform(&mut random) < group.failures;
-        if let Place::Page(id) = place {
+        if let UriTarget::Page(id) = place {
             self.visited(id, now);
         }
         let response = |status, media_type: &str, content: String| {
@@ -80,23 +80,23 @@ impl Web {
                 },
                 took,
                 version: 0,
-                of_page: OfPage::Whole,
+                page_answer: PageAnswer::Whole,
             }
         };
         if fails {
             return response(503, "text/plain", String::new());
         }
         match place {
-            Place::Page(id) => self.serve_page(id, asked, now, took, &mut random),
-            Place::Robots => {
+            UriTarget::Page(id) => self.serve_page(id, asked, now, took, &mut random),
+            UriTarget::Robots => {
                 let rules = self.robots(site, now);
                 response(200, "text/plain", rules)
             }
-            Place::Feed if self.groups[self.sites[site].group].feed != Lists::None => {
+            UriTarget::Feed if self.groups[self.sites[site].group].feed != Lists::None => {
                 let feed = self.feed(site, now);
                 response(200, "application/rss+xml", feed)
             }
-            Place::Sitemap if self.groups[self.sites[site].group].sitemap != Lists::None => {
+            UriTarget::Sitemap if self.groups[self.sites[site].group].sitemap != Lists::None => {
                 let map = self.sitemap(site, now);
                 response(200, "application/xml", map)
             }
@@ -141,7 +141,7 @@ impl Web {
             },
             took,
             version: u64::MAX,
-            of_page: OfPage::Gone,
+            page_answer: PageAnswer::Gone,
         };
         if now < page.born || now >= page.dies {
             return gone(404);
@@ -184,7 +184,7 @@ impl Web {
                 },
                 took,
                 version,
-                of_page: OfPage::NotModified,
+                page_answer: PageAnswer::NotModified,
             };
         }
         let media_type = match page.kind {
@@ -206,7 +206,7 @@ impl Web {
             },
             took,
             version,
-            of_page: OfPage::Whole,
+            page_answer: PageAnswer::Whole,
         }
     }
 
@@ -298,7 +298,7 @@ impl Web {
     }
 
     /// Returns the time of a page's last change as lists of this kind state it; none if they do not know the page yet.
-    fn said(lists: Lists, changed: i64, now: i64) -> Option<i64> {
+    fn stated_time(lists: Lists, changed: i64, now: i64) -> Option<i64> {
         let made = ((now as f64 / DAY / STALE_DAYS).floor() * STALE_DAYS * DAY) as i64;
         match lists {
             Lists::None => None,
@@ -312,7 +312,8 @@ impl Web {
         let lists = self.groups[self.sites[site].group].feed;
         let mut text = "<rss version=\"2.0\"><channel><title>news</title>".to_owned();
         let items = self.changed(site, now).into_iter();
-        let items = items.filter_map(|(changed, id)| Some((Self::said(lists, changed, now)?, id)));
+        let items =
+            items.filter_map(|(changed, id)| Some((Self::stated_time(lists, changed, now)?, id)));
         for (at, id) in items.take(FEED_ITEMS) {
             let (uri, date) = (self.uri(id), http_date(self.at(at)));
             let _ = write!(
@@ -328,7 +329,7 @@ impl Web {
         let lists = self.groups[self.sites[site].group].sitemap;
         let mut text = "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">".to_owned();
         for (changed, id) in self.changed(site, now) {
-            if let Some(at) = Self::said(lists, changed, now) {
+            if let Some(at) = Self::stated_time(lists, changed, now) {
                 let (uri, date) = (self.uri(id), self.at(at));
                 let _ = write!(text, "<url><loc>{uri}</loc><lastmod>{date}</lastmod></url>");
             }

@@ -118,9 +118,9 @@ impl Bearer {
         credentials: Option<&DockerCredential>,
         pushes: bool,
     ) -> Result<Authorization, RegistryError> {
-        let denied = |told: String, remedy: String| RegistryError::Denied {
+        let denied = |answer: String, remedy: String| RegistryError::Denied {
             image: Box::new(connection.image().clone()),
-            told,
+            answer,
             remedy,
         };
         if !connection.may_have_secrets(&self.realm) {
@@ -165,12 +165,12 @@ impl Bearer {
             .map_err(|problem| connection.unreachable(problem))?;
         if response.status() != StatusCode::OK {
             let status = response.status();
-            let told = format!("no token: {}", connection.told(response).await);
+            let answer = format!("no token: {}", connection.describe_answer(response).await);
             if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
                 let image = Box::new(connection.image().clone());
-                return Err(RegistryError::Trouble { image, told });
+                return Err(RegistryError::Trouble { image, answer });
             }
-            return Err(denied(told, connection.remedy(pushes)));
+            return Err(denied(answer, connection.remedy(pushes)));
         }
         let body = connection
             .body(response, "a token", TOKEN_BYTES_MAX)
@@ -181,7 +181,7 @@ impl Bearer {
             None => Err(RegistryError::Unexpected {
                 image: Box::new(connection.image().clone()),
                 request: "a token",
-                told: "without one".to_owned(),
+                answer: "without one".to_owned(),
             }),
         }
     }

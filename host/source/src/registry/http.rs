@@ -41,7 +41,7 @@ pub(super) struct Connection<'a> {
 }
 
 /// A request. It can be repeated once the registry has asked for authorization.
-pub(super) struct Ask {
+pub(super) struct RegistryRequest {
     method: Method,
     url: Url,
     /// Name of the requested thing for error texts: `a manifest`.
@@ -51,7 +51,7 @@ pub(super) struct Ask {
     pushes: bool,
 }
 
-impl Ask {
+impl RegistryRequest {
     pub(super) fn new(method: Method, url: Url, what: &'static str) -> Self {
         Self {
             method,
@@ -116,47 +116,49 @@ impl<'a> Connection<'a> {
     /// Sends a request, again with authorization if the registry asks for it. An answer with another status is an error.
     pub(super) async fn expect(
         &mut self,
-        ask: &Ask,
+        request: &RegistryRequest,
         statuses: &[StatusCode],
     ) -> Result<Response, RegistryError> {
-        let mut response = self.send(ask).await?;
+        let mut response = self.send(request).await?;
         if response.status() == StatusCode::UNAUTHORIZED {
             let credentials = self.credentials()?;
             let authorization = Authorization::answering(
                 self,
                 response.headers(),
                 credentials.as_ref(),
-                ask.pushes,
+                request.pushes,
             )
             .await?;
             if let Some(authorization) = authorization {
                 self.authorization = Some(authorization);
-                response = self.send(ask).await?;
+                response = self.send(request).await?;
             }
         }
         if statuses.contains(&response.status()) {
             return Ok(response);
         }
-        Err(self.trouble(ask, response).await)
+        Err(self.trouble(request, response).await)
     }
 
-    async fn send(&self, ask: &Ask) -> Result<Response, RegistryError> {
-        let is_home = ask.url.origin() == self.root.origin();
+    async fn send(&self, request: &RegistryRequest) -> Result<Response, RegistryError> {
+        let is_home = request.url.origin() == self.root.origin();
         if !is_home {
-            self.may_send_to(&ask.url)?;
+            self.may_send_to(&request.url)?;
         }
-        let mut request = self.client.request(ask.method.clone(), ask.url.clone());
-        for (name, value) in &ask.headers {
-            request = request.header(name, value);
+        let mut builder = self
+            .client
+            .request(request.method.clone(), request.url.clone());
+        for (name, value) in &request.headers {
+            builder = builder.header(name, value);
         }
-        if let Some(body) = &ask.body {
-            request = request.body(body.clone());
+        if let Some(body) = &request.body {
+            builder = builder.body(body.clone());
         }
         // An upload may go to another server, which must not get the registry's credentials.
         if let Some(authorization) = self.authorization.as_ref().filter(|_| is_home) {
-            request = request.header(AUTHORIZATION, authorization.value()?);
+            builder = builder.header(AUTHORIZATION, authorization.value()?);
         }
-        request
+        builder
             .send()
             .await
             .map_err(|problem| self.unreachable(problem))
@@ -171,7 +173,7 @@ impl<'a> Connection<'a> {
     pub(super) fn may_send_to(&self, url: &Url) -> Result<(), RegistryError> {
         self.near.check(url).map_err(|class| RegistryError::Denied {
             image: Box::new(self.image.clone()),
-            told: sends_to(url, class),
+            answer: sends_to(url, class),
             remedy: "ask the operator of the registry".to_owned(),
         })
     }
@@ -256,28 +258,28 @@ impl<'a> Connection<'a> {
     }
 
     /// Converts an unexpected answer into an error.
-    async fn trouble(&self, ask: &Ask, response: Response) -> RegistryError {
+    async fn trouble(&self, request: &RegistryRequest, response: Response) -> RegistryError {
         let image = Box::new(self.image.clone());
         let status = response.status();
         let wait = response.headers().get(RETRY_AFTER);
         let wait = wait.and_then(|wait| wait.to_str().ok()?.parse::<u64>().ok());
-        let mut told = self.told(response).await;
+        let mut answer = self.describe_answer(response).await;
         if let Some(seconds) = wait {
-            told.push_str(&format!(", wait {seconds} s"));
+            answer.push_str(&format!(", wait {seconds} s"));
         }
         match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => RegistryError::Denied {
                 image,
-                told,
-                remedy: self.remedy(ask.pushes),
+                answer,
+                remedy: self.remedy(request.pushes),
             },
-            StatusCode::NOT_FOUND => RegistryError::NotFound { image, told },
-            StatusCode::TOO_MANY_REQUESTS => RegistryError::Trouble { image, told },
-            status if status.is_server_error() => RegistryError::Trouble { image, told },
+            StatusCode::NOT_FOUND => RegistryError::NotFound { image, answer },
+            StatusCode::TOO_MANY_REQUESTS => RegistryError::Trouble { image, answer },
+            status if status.is_server_error() => RegistryError::Trouble { image, answer },
             _ => RegistryError::Unexpected {
                 image,
-                request: ask.what,
-                told,
+                request: request.what,
+                answer,
             },
         }
     }
@@ -302,7 +304,7 @@ impl<'a> Connection<'a> {
     }
 
     /// The status and, if the registry gives one, its message: at most a sentence, without control characters.
-    pub(super) async fn told(&self, response: Response) -> String {
+    pub(super) async fn describe_answer(&self, response: Response) -> String {
         let status = response.status();
         let read = self.bounded(response, TROUBLE_BYTES_MAX).await;
         let body = read.map(|(bytes, _)| bytes).unwrap_or_default();
@@ -440,8 +442,8 @@ fn follow(attempt: redirect::Attempt<'_>, near: Near) -> redirect::Action {
     } else if from_https && attempt.url().scheme() != "https" {
         attempt.error("a redirect leads from HTTPS to plain HTTP")
     } else if let Err(class) = near.check(attempt.url()) {
-        let told = sends_to(attempt.url(), class);
-        attempt.error(told)
+        let problem = sends_to(attempt.url(), class);
+        attempt.error(problem)
     } else {
         attempt.follow()
     }
@@ -517,8 +519,12 @@ mod tests {
             let mut connection = Connection::new(&image, &access)?;
             // Simulates a distant registry, which tests must not contact.
             connection.near = Near(AddressPolicy::default());
-            let ask = Ask::new(Method::GET, connection.url("manifests/1"), "a manifest");
-            connection.expect(&ask, &[StatusCode::OK]).await.map(drop)
+            let request =
+                RegistryRequest::new(Method::GET, connection.url("manifests/1"), "a manifest");
+            connection
+                .expect(&request, &[StatusCode::OK])
+                .await
+                .map(drop)
         });
         let problem = answer.unwrap_err().to_string();
         assert!(problem.contains("a loopback address"), "{problem}");

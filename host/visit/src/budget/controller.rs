@@ -1,11 +1,11 @@
 //! The controller of one price for a visit. It moves the price until the visits asked for match the visits available. The
 //! arithmetic is plain: times are days, given by the caller.
 //!
-//! The rate asked for is known before visits fall due. Every wait promises one visit in that time, so the sum of 1/wait over the
-//! documents is the rate. The price therefore follows promises, not a backlog that shows weeks later. A backlog counts besides.
-//! Promises go stale when documents disappear, so actual visits slowly correct their sum. The proportional part of the price
-//! answers at once to too many promises. The integral part settles where no error is left, as fast as promises are renewed: about
-//! once in a mean wait.
+//! The requested rate is known before visits fall due. Every wait requests one visit in that time, so the sum of 1/wait over the
+//! documents is the rate. The price therefore follows requested visits, not a backlog that shows weeks later. A backlog counts
+//! besides. Requests go stale when documents disappear, so actual visits slowly correct their sum. The proportional part of the
+//! price answers at once to too many requests. The integral part settles where no error is left, as fast as requests are renewed:
+//! about once in a mean wait.
 
 /// Largest logarithmic error that one step takes into account. A larger one would be a leap on little evidence.
 const EXCESS_MAX: f64 = 1.0;
@@ -29,7 +29,7 @@ const WINDOW_OF_WAIT: f64 = 0.5;
 /// driven up in a young crawl must come down within weeks, even if waits have become as long as a year.
 const WINDOW_MAX: f64 = 3.5;
 
-/// Windows in which actual visits replace promised ones.
+/// Windows in which actual visits replace requested ones.
 const MEMORY_WINDOWS: f64 = 20.0;
 
 /// Days after which documents that disappeared are forgotten: some documents are visited twice a year.
@@ -68,9 +68,9 @@ pub(crate) struct Controller {
     level: f64,
     /// Logarithm of the ratio of visits asked for to visits available, at the last step.
     excess: f64,
-    /// Visits a day that are promised.
-    promised: f64,
-    /// Documents that promises stand for.
+    /// Visits a day that waits request.
+    requested_rate: f64,
+    /// Documents with a requested visit.
     documents: f64,
     /// Recent first waits: their number, up to [`FIRST_WAITS`], and the mean of their logarithms.
     firsts: f64,
@@ -90,7 +90,7 @@ pub(crate) struct Controller {
 
 /// The visit that one document asks for, after it was visited or reconsidered.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Promise {
+pub(crate) struct RequestedVisit {
     pub(crate) now: f64,
     /// Time of the previous visit, and the wait that it got then; none at the first visit.
     pub(crate) before: Option<(f64, f64)>,
@@ -105,7 +105,7 @@ impl Controller {
             began: now,
             level: price.ln(),
             excess: 0.0,
-            promised: 0.0,
+            requested_rate: 0.0,
             documents: 0.0,
             firsts: 0.0,
             first: 0.0,
@@ -127,7 +127,7 @@ impl Controller {
 
     /// Returns the visits a day that documents ask for, including known documents that have not been visited yet.
     pub(crate) fn asked_for(&self, known: f64) -> f64 {
-        self.promised.max(0.0) + self.asked_for_by_new(known)
+        self.requested_rate.max(0.0) + self.asked_for_by_new(known)
     }
 
     /// Returns the visits a day that unvisited documents ask for: as many as others recently did at their first visit, and no
@@ -138,19 +138,19 @@ impl Controller {
         }
         let each = (-self.first)
             .exp()
-            .min(self.promised.max(0.0) / self.documents);
+            .min(self.requested_rate.max(0.0) / self.documents);
         (known - self.documents).max(0.0) * each
     }
 
-    /// Counts a promise and moves the price. `known` is the number of documents, `available` the visits a day. If `available` is
-    /// none, as many visits are available as can be made, which shows once documents are late.
-    pub(crate) fn step(&mut self, promise: Promise, known: f64, available: Option<f64>) {
-        let Promise {
+    /// Counts a requested visit and moves the price. `known` is the number of documents, `available` the visits a day. If
+    /// `available` is `None`, as many visits are available as can be made, which shows once documents are late.
+    pub(crate) fn step(&mut self, requested: RequestedVisit, known: f64, available: Option<f64>) {
+        let RequestedVisit {
             now,
             before,
             wait,
             delay,
-        } = promise;
+        } = requested;
         // Promises from before this began were never counted.
         let before = before.filter(|(at, _)| *at >= self.began);
         let before = before.map(|(_, wait)| wait);
@@ -159,14 +159,14 @@ impl Controller {
         self.age += passed;
         let window = self.window();
         match before {
-            Some(before) => self.promised -= 1.0 / before,
+            Some(before) => self.requested_rate -= 1.0 / before,
             None => {
                 self.documents += 1.0;
                 self.firsts = (self.firsts + 1.0).min(FIRST_WAITS);
                 self.first += (wait.ln() - self.first) / self.firsts;
             }
         }
-        self.promised += 1.0 / wait;
+        self.requested_rate += 1.0 / wait;
         if let Some(delay) = delay {
             self.count(now, before, wait, delay, window);
         }
@@ -188,7 +188,7 @@ impl Controller {
         self.excess = excess.clamp(-EXCESS_MAX, EXCESS_MAX);
         // The demand of new documents is known from the last few answers only: if it dominates, a few answers must not make the
         // price leap.
-        let step_max = if asked > 2.0 * self.promised.max(0.0) {
+        let step_max = if asked > 2.0 * self.requested_rate.max(0.0) {
             1.0 / FIRST_WAITS
         } else {
             1.0
@@ -215,9 +215,9 @@ impl Controller {
         self.delays = self.delays * kept + delay;
         let long = MEMORY_WINDOWS * window;
         if let Some(before) = before {
-            // A visit after this time stands for the promised rate, apart from the delay.
-            let share = (1.0 + delay / before - self.promised * since) / long;
-            self.promised = (self.promised + share).max(0.0);
+            // A visit after this time stands for the requested rate, apart from the delay.
+            let share = (1.0 + delay / before - self.requested_rate * since) / long;
+            self.requested_rate = (self.requested_rate + share).max(0.0);
             let share = (before + delay - self.documents * since) / DOCUMENTS_MEMORY;
             self.documents = (self.documents + share).max(1.0);
         }
@@ -229,7 +229,7 @@ impl Controller {
             self.began,
             self.level,
             self.excess,
-            self.promised,
+            self.requested_rate,
             self.documents,
             self.visits,
             self.waits,
@@ -262,7 +262,7 @@ impl Controller {
             began,
             level,
             excess,
-            promised,
+            requested_rate,
             documents,
             visits,
             waits,
@@ -279,7 +279,7 @@ impl Controller {
             began,
             level,
             excess,
-            promised,
+            requested_rate,
             documents,
             firsts,
             first,
@@ -334,13 +334,13 @@ mod tests {
             };
             let wait = 2.0 * controller.price().sqrt() * (0.5 + one as f64 / documents as f64);
             let wait = wait.clamp(0.01, 60.0);
-            let promise = Promise {
+            let requested = RequestedVisit {
                 now,
                 before: before[one],
                 wait,
                 delay: Some(delay),
             };
-            controller.step(promise, documents as f64, budget);
+            controller.step(requested, documents as f64, budget);
             before[one] = Some((now, wait));
             due[at] = (now + wait, one);
             if now > days * 2.0 / 3.0 {
@@ -381,13 +381,13 @@ mod tests {
         let mut controller = Controller::new(1.0, 0.0);
         let mut think = |days: std::ops::Range<usize>, before, delay, available| {
             for day in days {
-                let promise = Promise {
+                let requested = RequestedVisit {
                     now: day as f64,
                     before,
                     wait: 300.0,
                     delay,
                 };
-                controller.step(promise, 100.0, Some(available));
+                controller.step(requested, 100.0, Some(available));
             }
             controller.price()
         };
@@ -419,13 +419,13 @@ mod tests {
             };
             let at = now as f64 / 1440.0;
             let delay = before[one].map_or(0.0, |_| (now - was_due) as f64 / 1440.0);
-            let promise = Promise {
+            let requested = RequestedVisit {
                 now: at,
                 before: before[one],
                 wait,
                 delay: Some(delay),
             };
-            controller.step(promise, 1020.0, Some(100.0));
+            controller.step(requested, 1020.0, Some(100.0));
             dearest = dearest.max(controller.price());
             before[one] = Some((at, wait));
             due.push(Reverse((now + (wait * 1440.0) as u64, one)));
@@ -436,13 +436,13 @@ mod tests {
     #[test]
     fn a_price_is_read_as_it_was_written() {
         let mut controller = Controller::new(0.25, 20_000.5);
-        let promise = Promise {
+        let requested = RequestedVisit {
             now: 20_001.0,
             before: None,
             wait: 3.5,
             delay: Some(0.0),
         };
-        controller.step(promise, 10.0, Some(2.0));
+        controller.step(requested, 10.0, Some(2.0));
         let read = Controller::read(&controller.written()).unwrap();
         assert_eq!(read.written(), controller.written());
         assert!((read.price() - controller.price()).abs() < 1e-12);

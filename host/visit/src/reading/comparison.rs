@@ -111,7 +111,9 @@ impl ReadingTask {
         reading.state = compared.state.unwrap_or(reading.state);
         reading.fingerprint = compared.fingerprint;
         if let Some(by) = &compared.by {
-            reading.annotations.push(said_by(by, &compared.because));
+            reading
+                .annotations
+                .push(annotation_of(by, &compared.because));
         }
         reading.compared_by = compared.by;
         reading.compared_because = compared.because;
@@ -120,7 +122,7 @@ impl ReadingTask {
 }
 
 /// A plugin and its reason, as an annotation.
-fn said_by(name: &str, reason: &str) -> String {
+fn annotation_of(name: &str, reason: &str) -> String {
     match reason {
         "" => name.to_owned(),
         reason => format!("{name}:{reason}"),

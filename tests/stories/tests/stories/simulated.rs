@@ -192,7 +192,7 @@ async fn a_simulated_crawl_decides_as_a_real_one_does() {
     assert_eq!(of_real, of_simulated);
     let frontier = opilio_frontier::Frontier::open(
         &told.job().join("state"),
-        opilio_visit::policy::frontier_config_at(&Arc::new(profile), Timestamp::now),
+        opilio_visit::policy::frontier_config(&Arc::new(profile), Timestamp::now),
     )
     .unwrap();
     let same = [

@@ -214,22 +214,22 @@ pub(super) fn why_lines(why: &WhyAnswer) -> String {
         );
         lines += &line("visits", &visits);
     }
-    for (index, turn) in uri["history"].as_array().into_iter().flatten().enumerate() {
+    for (index, visit) in uri["history"].as_array().into_iter().flatten().enumerate() {
         let name = if index == 0 { "history" } else { "" };
-        let mut turn = format!(
+        let mut visit = format!(
             "{}  {}  {:9}  {:13}  {}",
-            time(turn, "at"),
-            text(turn, "status"),
-            text(turn, "content"),
-            text(turn, "digest"),
-            match turn["wait_s"].as_u64() {
+            time(visit, "at"),
+            text(visit, "status"),
+            text(visit, "content"),
+            text(visit, "digest"),
+            match visit["wait_s"].as_u64() {
                 Some(seconds) =>
                     format!("next after {}", HumanDuration(Duration::from_secs(seconds))),
                 None => String::new(),
             }
         );
-        turn.truncate(turn.trim_end_matches([' ', '-']).len());
-        lines += &line(name, &turn);
+        visit.truncate(visit.trim_end_matches([' ', '-']).len());
+        lines += &line(name, &visit);
     }
     if let Some(refusal) = &why.last_refusal
         && let Some(filter) = &refusal.filter

@@ -1,0 +1,71 @@
+//! Code that gets the time from its caller reads no clock. Simulations run it in virtual time, and its tests fix the time.
+
+use crate::repository::{Source, sources};
+
+/// Folders and files without a clock.
+const WITHOUT_CLOCK: [&str; 4] = [
+    "host/cluster/src/control.rs",
+    "host/cluster/src/control/",
+    "host/frontier/src/",
+    "host/visit/src/",
+];
+
+/// Functions that read a clock, called or passed on.
+const CLOCKS: [&str; 4] = [
+    "Instant::now",
+    "SystemTime::now",
+    "Timestamp::now",
+    "Zoned::now",
+];
+
+/// Fails if a file without a clock names a function that reads one.
+fn check(sources: &[Source]) -> Result<(), String> {
+    let mut faults = Vec::new();
+    for source in sources {
+        if !WITHOUT_CLOCK
+            .iter()
+            .any(|beginning| source.path.starts_with(beginning))
+        {
+            continue;
+        }
+        for (number, line) in source.text.lines().enumerate() {
+            if let Some(clock) = CLOCKS.iter().find(|clock| line.contains(**clock)) {
+                faults.push(format!("{}:{}: {clock}", source.path, number + 1));
+            }
+        }
+    }
+    if faults.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "clocks are read in code that gets the time from its caller:\n  {}\nfix: take the time, or a clock, as an argument",
+        faults.join("\n  ")
+    ))
+}
+
+#[test]
+fn code_in_virtual_time_reads_no_clock() {
+    if let Err(message) = check(&sources("rs")) {
+        panic!("{message}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_in_the_visit_fails_and_one_in_the_crawl_does_not() {
+        let text = "let a = 1;\nconfig(profile, Timestamp::now)\n";
+        assert_eq!(
+            check(&[Source::new("host/crawl/src/visit.rs", text)]),
+            Ok(())
+        );
+        let message = check(&[Source::new("host/visit/src/policy.rs", text)])
+            .expect_err("the visit reads a clock");
+        assert!(
+            message.contains("\n  host/visit/src/policy.rs:2: Timestamp::now\n"),
+            "{message}"
+        );
+    }
+}
