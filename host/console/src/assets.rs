@@ -142,6 +142,8 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
+    use opilio_control::JobState;
+
     use super::*;
 
     /// Files below a folder, with `/` between names.
@@ -185,6 +187,15 @@ mod tests {
         assert_eq!(page.respond(&asked).status(), StatusCode::NOT_MODIFIED);
         let other = get("assets/main.js").unwrap().respond(&asked);
         assert_eq!(other.status(), StatusCode::OK);
+    }
+
+    #[test]
+    fn the_list_of_jobs_offers_every_state() {
+        let page = get("assets/pages/jobs.js").unwrap();
+        let names = JobState::ALL.map(|state| format!("\"{}\"", state.name()));
+        let list = format!("const STATES = [{}];", names.join(", "));
+        let text = String::from_utf8_lossy(page.bytes);
+        assert!(text.contains(&list), "write into pages/jobs.js: {list}");
     }
 
     /// The policy against foreign scripts only works if the console has no script in its own page.

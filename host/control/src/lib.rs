@@ -75,7 +75,8 @@ pub use explain_uri::{
 pub use handover::{HandoverAtRest, HandoverList, handover_list};
 pub use hosts::{HostReport, HostSelection, HostSort, HostTotals};
 pub use metrics::{Figures, metrics};
-pub use opilio_crawl::live::{CrawlState, FetchInFlight};
+pub use opilio_crawl::JobState;
+pub use opilio_crawl::live::FetchInFlight;
 pub use opilio_crawl::render_board::{BrowsersStatus, PageActivity, PageInBrowser};
 pub use opilio_crawl::render_figures::RenderFigures;
 pub use opilio_crawl::settings::Effect;

@@ -16,7 +16,7 @@ use opilio_control::{Command, CommandResponse};
 use opilio_crawl::{CrawlError, JobPart, ProcessEndKind, ProcessRecord};
 
 use super::JobTarget;
-use super::send::{ask, ask_only_here, user};
+use super::send::{ask, ask_choosing, ask_only_here, user};
 use crate::crawl::{component_cache, profile_source_of, refused};
 use crate::job_directory::{JOBS, existing_job, known_job, new_job};
 use crate::usage_error::UsageError;
@@ -121,15 +121,14 @@ pub(crate) async fn list(args: &ListArgs) -> Result<u8> {
     for job in &jobs {
         match args.json {
             true => terminal::outln!("{}", serde_json::to_string(job)?),
-            false => terminal::outln!("{}", line(job, width)?),
+            false => terminal::outln!("{}", line(job, width)),
         }
     }
     Ok(exit::OK)
 }
 
-fn line(job: &JobOverview, width: usize) -> Result<String> {
-    let state = serde_json::to_value(job.state)?;
-    let state = state.as_str().unwrap_or_default();
+fn line(job: &JobOverview, width: usize) -> String {
+    let state = job.state.name();
     let why = terminal::line(job.ended_why.as_deref().unwrap_or_default());
     let alerts = match job.alerts {
         0 => String::new(),
@@ -139,12 +138,12 @@ fn line(job: &JobOverview, width: usize) -> Result<String> {
         "{:width$}  {state:<8}  {:>10} URIs  {:>10} queued  {alerts:<9}  {why}",
         job.name, job.uris, job.queued
     );
-    Ok(line.trim_end().to_owned())
+    line.trim_end().to_owned()
 }
 
 /// Shows the state of a job. For a job without a process it shows what the job waits for, or how it ended.
 pub(crate) async fn status(target: &JobTarget) -> Result<u8> {
-    if target.json || opilio_control::is_reachable(&target.job) {
+    if opilio_control::is_reachable(&target.job) {
         return ask(target, Command::Status);
     }
     // A job that cannot be opened, because its profile now has an error, has ended like any other.
@@ -157,9 +156,9 @@ pub(crate) async fn status(target: &JobTarget) -> Result<u8> {
     };
     // A process that was refused has reported that in its log only.
     let known = found.as_ref().map(|job| job.ended.or(job.started));
-    if let Some(job) = found {
-        let state = serde_json::to_value(job.state)?;
-        let state = state.as_str().unwrap_or_default();
+    let state = found.as_ref().map(|job| job.state);
+    if let Some(job) = found.filter(|_| !target.json) {
+        let state = job.state.name();
         let words = match job.ended_why {
             Some(why) if why.starts_with(state) => why,
             Some(why) => format!("{state}: {why}"),
@@ -167,7 +166,18 @@ pub(crate) async fn status(target: &JobTarget) -> Result<u8> {
         };
         terminal::outln!("{:>14}  {}", "state", terminal::line(&words));
     }
-    let code = ask(target, Command::Status)?;
+    // The folder of jobs knows whether the job waits for its start. The job alone knows only how its last process ended.
+    let code = ask_choosing(target, Command::Status, |mut answer| {
+        if let (CommandResponse::Status(status), Some(state)) = (&mut answer, state)
+            && status.pid.is_none()
+        {
+            status.state = state;
+        }
+        Ok(answer)
+    })?;
+    if target.json {
+        return Ok(code);
+    }
     if let Some(said) = known.and_then(|known| said_since(&target.job, known)) {
         let said = terminal::lines(&said).replace('\n', "\n                ");
         terminal::outln!("{:>14}  {said}", "process log");

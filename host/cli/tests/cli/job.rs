@@ -256,7 +256,7 @@ async fn stop_ends_politely() {
     assert_eq!(running.wait(), 0);
     assert!(asked(&web).len() < 299, "stopped too late to tell");
     sound(&home.job());
-    assert_eq!(state(&home).as_deref(), Some("idle"));
+    assert_eq!(state(&home).as_deref(), Some("stopped"));
     let log = job_log(&home);
     assert!(
         log.contains(" stop => stopping; current fetches finish"),
@@ -329,7 +329,7 @@ async fn one_process_works_on_a_job_and_what_needs_a_running_one_says_so() {
 
     // The socket of the dead process is still there.
     assert!(home.job().join("control").exists());
-    assert_eq!(state(&home).as_deref(), Some("idle"));
+    assert_eq!(state(&home).as_deref(), Some("crashed"));
     for (command, reason) in [
         (
             vec!["job", "pause", "job"],

@@ -32,7 +32,13 @@ async fn jobs_are_copied_listed_and_deleted_without_a_daemon() {
         jobs.collect()
     };
     let is = |name: &str, state: &str| (name.to_owned(), state.to_owned());
+    let state = |job: &str| {
+        let status = home.run(&["job", "status", job, "--json"]).code(0).out;
+        let status: Value = serde_json::from_str(&status).unwrap();
+        status["state"].as_str().unwrap().to_owned()
+    };
     assert_eq!(states(), [is("one", "new"), is("two", "new")]);
+    assert_eq!(state("jobs/one"), "new");
 
     let begun = home.run(&["job", "start", "jobs/two"]).code(0);
     assert!(begun.out.starts_with("started as process"), "{begun:?}");
@@ -44,6 +50,7 @@ async fn jobs_are_copied_listed_and_deleted_without_a_daemon() {
     home.run(&["job", "stop", "jobs/two"]).code(0);
     gate.open();
     until("two is stopped", || states()[1] == is("two", "stopped")).await;
+    assert_eq!(state("jobs/two"), "stopped");
 
     let elsewhere = home.run(&["job", "start", "typo/one"]).code(2);
     assert!(
@@ -113,6 +120,13 @@ async fn a_job_that_waits_says_so_and_can_be_stopped_before_it_begins() {
         status.contains("state  waiting for a free place"),
         "{status}"
     );
+    // Commands and the API have the same word for it.
+    let status = home.run(&["job", "status", "jobs/b", "--json"]).code(0).out;
+    let status: Value = serde_json::from_str(&status).unwrap();
+    assert_eq!(status["state"], "waiting", "{status}");
+    let status = daemon.get("/jobs/b/status");
+    assert_eq!(status["overview"]["state"], "waiting", "{status}");
+    assert_eq!(status["state"], "waiting", "{status}");
     let result = |answer: Value| answer["result"].as_str().unwrap().to_owned();
     assert_eq!(
         result(daemon.post("/jobs/b/pause", None, 200)),

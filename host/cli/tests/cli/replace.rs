@@ -146,7 +146,7 @@ async fn an_operator_replaces_a_plugin_of_a_running_crawl() {
     assert_eq!(log.matches(" => refused: not replaced").count(), 2, "{log}");
 
     // At rest it has no tables, and a plugin is replaced for when it goes on.
-    assert_eq!(state(&home).as_deref(), Some("idle"));
+    assert_eq!(state(&home).as_deref(), Some("finished"));
     let refused = home.run(&["job", "tables", "job"]).code(1);
     assert!(refused.err.contains("no process runs job"), "{refused:?}");
     let replaced = replace(&["pages", "css"]).code(0);
