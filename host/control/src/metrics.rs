@@ -11,7 +11,8 @@ use std::path::Path;
 use opilio_frontier::Overdue;
 
 use crate::{
-    Author, Command, CommandRequest, CommandResponse, ControlError, ErrorKind, Status, carry_out,
+    Author, Command, CommandRequest, CommandResponse, ControlError, ErrorKind, JobState, Status,
+    carry_out,
 };
 use opilio_job::alerts::AlertKind;
 use opilio_job::breakdown::Breakdown;
