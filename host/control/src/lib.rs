@@ -80,7 +80,9 @@ pub use opilio_crawl::live::FetchInFlight;
 pub use opilio_crawl::render_board::{BrowsersStatus, PageActivity, PageInBrowser};
 pub use opilio_crawl::render_figures::RenderFigures;
 pub use opilio_crawl::settings::Effect;
-pub use opilio_frontier::{Overdue, QueueState, Statistics, status_words};
+pub use opilio_frontier::{
+    Overdue, QueueState, STATUS_WORDS, Statistics, is_fetched, labelled_status, status_words,
+};
 pub use opilio_job::history::{Change, Changed, OverrideAction};
 pub use opilio_job::transfer::StateSelector;
 pub use opilio_job::{exposition, figures};
