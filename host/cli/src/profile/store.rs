@@ -183,8 +183,9 @@ pub(super) fn save(args: &SaveArgs) -> Result<u8> {
             read.context("cannot read standard input")?;
             text
         }
-        false => fs::read_to_string(&args.file)
-            .with_context(|| format!("cannot read {}", args.file.display()))?,
+        false => {
+            fs::read_to_string(&args.file).with_context(|| UsageError::unreadable(&args.file))?
+        }
     };
     let store = store(&args.at)?;
     let file = match is_input {
@@ -342,9 +343,12 @@ fn text(store: &ProfileStore, what: &str) -> Result<(String, String)> {
         Ok(found) => Ok((format!("{what}@{}", found.version), found.text)),
         Err(problem @ ProfileStoreError::Unknown { .. }) => match Profile::builtin_text(what) {
             Some(text) => Ok((what.to_owned(), text.to_owned())),
-            None if store.versions(what).is_ok() => bail!(
-                "profile {what} was deleted; opilio profile history {what} lists its versions, such as {what}@1"
-            ),
+            None if store.versions(what).is_ok() => {
+                let problem = format!(
+                    "profile {what} was deleted; opilio profile history {what} lists its versions, such as {what}@1"
+                );
+                Err(UsageError::new(problem).into())
+            }
             None => Err(problem.into()),
         },
         Err(problem) => Err(problem.into()),

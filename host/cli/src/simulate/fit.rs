@@ -36,7 +36,11 @@ pub(super) fn run(args: &FitArgs) -> Result<u8> {
             writeln!(io::stderr(), "{fault}")?;
             return Ok(exit::USAGE);
         }
-        Err(other) => return Err(other.into()),
+        // The others are about the given logs, too.
+        Err(other) => {
+            writeln!(io::stderr(), "opilio: {:#}", anyhow::Error::new(other))?;
+            return Ok(exit::USAGE);
+        }
     };
     match &args.output {
         None => terminal::out!("{}", fitted.scenario),

@@ -32,7 +32,8 @@ it, in all given archives. Pass all archives, or the job. A note counts records 
 Without --write, the command lists the records and changes nothing. With --write, it rewrites each file, replaces the file
 in one step, and adds a line for every record to redactions.jsonl next to the file.
 
-Exit codes: 0 done, 1 no records found, or a file is damaged and may contain more, 2 error in the command line.")]
+Exit codes: 0 done, 1 no records found, or a file is damaged and may contain more, 2 error in the command line, or a file
+cannot be read.")]
 pub(super) struct RedactArgs {
     /// Archives: files, directories of archives, or jobs that no crawl runs.
     #[arg(required = true, value_name = "FILE|DIR|JOB")]

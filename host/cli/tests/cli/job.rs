@@ -293,7 +293,7 @@ async fn a_checkpoint_of_a_running_crawl_makes_a_job_that_goes_on_from_there() {
     assert_eq!(gate.asked().len(), 3);
 
     home.run(&["job", "restore", "kept", "job"]).code(2);
-    home.run(&["job", "restore", "p.toml", "other"]).code(1);
+    home.run(&["job", "restore", "p.toml", "other"]).code(2);
     home.run(&["job", "restore", "kept", "./new"]).code(0);
     home.run(&["frontier", "check", "new"]).code(0);
     let read = home

@@ -113,9 +113,9 @@ async fn an_operator_replaces_a_plugin_of_a_running_crawl() {
         home.run(&all.chain(arguments.iter().copied()).collect::<Vec<_>>())
     };
     home.file("costly.wasm", costly_extractor());
-    let costly = replace(&["pages", "costly.wasm"]).code(1);
+    let costly = replace(&["pages", "costly.wasm"]).code(2);
     assert!(costly.err.contains("too costly to compile"), "{costly:?}");
-    let refused = replace(&["pages", "other.txt"]).code(1);
+    let refused = replace(&["pages", "other.txt"]).code(2);
     assert!(refused.err.contains("not replaced: "), "{refused:?}");
     assert!(
         refused.err.contains("not a WebAssembly component"),
