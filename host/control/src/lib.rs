@@ -45,6 +45,7 @@ mod socket;
 #[cfg(not(unix))]
 #[path = "no_socket.rs"]
 mod socket;
+mod submitted_change;
 mod sweep;
 mod takeover;
 mod touched;

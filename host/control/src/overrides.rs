@@ -14,7 +14,8 @@ use opilio_profile::{MatchFile, Origin, SettingInText, WrittenOverride, dotted_k
 use serde::{Deserialize, Serialize};
 
 use super::perform::{Say, listened};
-use super::settings::{NAME, Plugins, SetRequest, words_of};
+use super::settings::{Plugins, SetRequest, words_of};
+use super::submitted_change::{NAME, SubmittedChange};
 use super::touched::{self, TouchedBy};
 use super::{
     Author, ChangedSettings, CommandResponse, ControlError, Effect, ErrorKind, JobAdmin,
@@ -70,6 +71,8 @@ struct Revision {
     changed: Vec<SettingChanged>,
     /// Settings that the operator has written.
     said: Vec<SettingInText>,
+    /// The same as the operator has written them.
+    arguments: Vec<String>,
 }
 
 impl JobAdmin<'_> {
@@ -144,6 +147,7 @@ impl JobAdmin<'_> {
             action: OverrideAction::Add,
             changed: said.iter().map(|one| changed(one, None)).collect(),
             said: said.to_vec(),
+            arguments: request.set.to_vec(),
         };
         self.revise(revision, (by, request.reason), request.only_check, say)
     }
@@ -202,6 +206,7 @@ impl JobAdmin<'_> {
                 action: OverrideAction::Remove,
                 changed: was.iter().map(removed).collect(),
                 said: Vec::new(),
+                arguments: Vec::new(),
                 before,
                 after,
                 id,
@@ -223,6 +228,7 @@ impl JobAdmin<'_> {
                     action: OverrideAction::Move,
                     changed: Vec::new(),
                     said: Vec::new(),
+                    arguments: Vec::new(),
                     before,
                     after,
                     id,
@@ -250,6 +256,7 @@ impl JobAdmin<'_> {
                     action: OverrideAction::Change,
                     changed,
                     said,
+                    arguments: set.clone(),
                     before,
                     after,
                     id,
@@ -275,7 +282,12 @@ impl JobAdmin<'_> {
                 name: NAME,
                 text: &text,
             };
-            self.accept(trial, (&text, &[]), Plugins::None, say)?;
+            let submitted = SubmittedChange {
+                text: &text,
+                said: &[],
+                arguments: set,
+            };
+            self.accept(trial, submitted, Plugins::None, say)?;
         }
         edit(one, &text, unset, matching)
     }
@@ -295,6 +307,7 @@ impl JobAdmin<'_> {
             action,
             changed,
             said,
+            arguments,
         } = revision;
         let is_new_text = matches!(action, OverrideAction::Add | OverrideAction::Change);
         let layers = after.iter().map(|one| {
@@ -319,7 +332,12 @@ impl JobAdmin<'_> {
             _ => Plugins::of(&said_by(before.iter().chain(&after))),
         };
         let trial = TrialChange::Overrides(&layers);
-        let accepted = self.accept(trial, (&text, &said), affected, say)?;
+        let submitted = SubmittedChange {
+            text: &text,
+            said: &said,
+            arguments: &arguments,
+        };
+        let accepted = self.accept(trial, submitted, affected, say)?;
         let mut answer = ChangedSettings {
             changed,
             notices: accepted.notices(),
