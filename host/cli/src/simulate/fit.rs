@@ -30,7 +30,9 @@ pub(super) fn run(args: &FitArgs) -> Result<u8> {
     {
         return refuse_existing(file);
     }
-    let fitted = match fit(args.logs.iter().map(|log| open(log))) {
+    let logs = args.logs.iter().map(|log| open(log));
+    let fitted = terminal::spinning("reading the logs", || fit(logs));
+    let fitted = match fitted {
         Ok(fitted) => fitted,
         Err(fault @ (FitError::Faults(_) | FitError::Span { .. })) => {
             writeln!(io::stderr(), "{fault}")?;

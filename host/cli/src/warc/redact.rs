@@ -88,7 +88,9 @@ fn note_stored(given: &[PathBuf]) -> Result<()> {
 pub(super) fn run(args: &RedactArgs) -> Result<u8> {
     ensure_local(&args.files, "redaction")?;
     let files = archives(&args.files)?;
-    let survey = survey(&files, |headers| args.chosen.has(headers))?;
+    let survey = terminal::spinning("reading the archives", || {
+        survey(&files, |headers| args.chosen.has(headers))
+    })?;
     tell(&survey);
     if survey.targets.is_empty() {
         note("no records to redact found");
@@ -124,7 +126,8 @@ pub(super) fn run(args: &RedactArgs) -> Result<u8> {
             let of_file = survey.targets.iter().filter(|target| target.file == file);
             // Written first: an extra line is better than a redacted record without one.
             keep_journal(file, of_file.map(|target| as_json(target, args, at)))?;
-            let done = redact(file, &survey.targets, tombstone)?;
+            let what = format!("rewriting {}", file.display());
+            let done = terminal::spinning(&what, || redact(file, &survey.targets, tombstone))?;
             note(&format!(
                 "{}: {} records redacted, {} bytes before, {} now",
                 file.display(),
