@@ -28,7 +28,7 @@ pub use fit::{FitError, FitResult, fit};
 pub use plot::{freshness_over_time, waits_by_rate};
 pub use process::{Process, Rates};
 pub use report::{HostVisits, Oracle, Report, Visits, WaitOfPage};
-pub use run::{Simulation, SimulationError};
+pub use run::{Simulation, SimulationError, SimulationProgress};
 pub use scenario::{
     ClosedPeriods, Honesty, Lists, PageKind, Recurrence, Scenario, ScenarioChanges, SiteGroup,
     SlowPeriods,
