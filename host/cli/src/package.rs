@@ -66,11 +66,13 @@ fn write_package(args: &PackageArgs) -> Result<u8> {
         },
     };
     let packed = terminal::spinning("packing", || pack(&args.output, &contents));
-    let packed = packed.map_err(|problem| match problem {
-        PackError::Exists(_) | PackError::Format(_) | PackError::SameName(..) => {
-            UsageError::new(problem.to_string()).into()
+    let packed = packed.map_err(|problem| -> anyhow::Error {
+        match problem {
+            PackError::Exists(_) | PackError::Format(_) | PackError::SameName(..) => {
+                UsageError::new(problem.to_string()).into()
+            }
+            other => other.into(),
         }
-        other => anyhow::Error::new(other),
     })?;
     let path = args.output.display();
     let line = match args.json {
