@@ -82,8 +82,8 @@ pub(crate) fn run(args: &WarcArgs) -> Result<u8> {
     }
 }
 
-/// Prints the error of an archive that cannot be read, and returns the exit code for an error in the command line. Damage is no
-/// such error: the archive was read.
+/// Prints the error of an archive that cannot be read, and returns the exit code for an error in the command line. Damage is not
+/// such an error: the archive was read.
 pub(crate) fn refuse_unreadable(done: Result<u8>) -> Result<u8> {
     let is_unreadable = |problem: &anyhow::Error| {
         let mut causes = problem.chain();
