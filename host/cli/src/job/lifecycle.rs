@@ -13,7 +13,8 @@ use opilio_console::{
     is_on_its_way, is_seen_to, last_words,
 };
 use opilio_control::{Command, CommandResponse};
-use opilio_crawl::{CrawlError, JobPart, ProcessEndKind, ProcessRecord};
+use opilio_crawl::{CrawlError, JobPart, JobState, ProcessEndKind, ProcessRecord};
+use serde_json::{Value, json};
 
 use super::JobTarget;
 use super::send::{ask, ask_choosing, ask_only_here, user};
@@ -57,6 +58,9 @@ pub(crate) struct NewArgs {
     /// Start the job at once.
     #[arg(long)]
     start: bool,
+    /// Print JSON, one object per line.
+    #[arg(long)]
+    json: bool,
 }
 
 /// The command line of `start`.
@@ -65,6 +69,9 @@ pub(crate) struct StartArgs {
     /// Directory of the job, or its name in the folder `jobs`.
     #[arg(value_name = "JOB", value_parser = existing_job())]
     job: PathBuf,
+    /// Print JSON, one object per line.
+    #[arg(long)]
+    json: bool,
 }
 
 /// The command line of `stop`.
@@ -86,6 +93,9 @@ pub(crate) struct CloneArgs {
     /// Name of the new job, which is created in the same folder.
     #[arg(value_name = "NAME")]
     name: PathBuf,
+    /// Print JSON, one object per line.
+    #[arg(long)]
+    json: bool,
 }
 
 /// The command line of `delete`.
@@ -100,6 +110,9 @@ pub(crate) struct DeleteArgs {
     /// Delete without confirmation.
     #[arg(long)]
     yes: bool,
+    /// Print JSON, one object per line.
+    #[arg(long)]
+    json: bool,
 }
 
 /// Lists the jobs of a folder.
@@ -321,26 +334,39 @@ pub(crate) fn new(args: NewArgs) -> Result<u8> {
             if !notes.is_empty() {
                 eprintln!("{notes}");
             }
-            print_made(&folder.path().join(&name));
+            print_made(&folder.path().join(&name), args.json);
         }
         Err(JobsFolderError::Crawl(CrawlError::Profile(faults))) => return Ok(refused(&faults)),
         Err(other) => return Err(other.into()),
     }
     match args.start {
-        true => start_named(&folder, &name),
+        true => start_named(&folder, &name, args.json),
         false => Ok(exit::OK),
     }
 }
 
-fn print_made(job: &Path) {
-    let job = job.display();
-    terminal::outln!("created job {job}; opilio job start {job} starts it");
+fn print_made(job: &Path, as_json: bool) {
+    let place = job.display();
+    let words = format!("created job {place}; opilio job start {place} starts it");
+    print_result(
+        as_json,
+        json!({ "answer": "created", "job": place.to_string() }),
+        &words,
+    );
+}
+
+/// Prints the result of a command: as an object, or in words.
+fn print_result(as_json: bool, object: Value, words: &str) {
+    match as_json {
+        true => terminal::outln!("{object}"),
+        false => terminal::outln!("{words}"),
+    }
 }
 
 /// Starts a job.
 pub(crate) fn start(args: &StartArgs) -> Result<u8> {
     let (folder, name) = existing(&args.job)?;
-    start_named(&folder, &name)
+    start_named(&folder, &name, args.json)
 }
 
 /// Starts a job, and waits until its process has the job or has ended.
@@ -348,13 +374,18 @@ pub(crate) fn start(args: &StartArgs) -> Result<u8> {
     clippy::print_stderr,
     reason = "what the process said is for the person at the terminal"
 )]
-fn start_named(folder: &Folder, name: &str) -> Result<u8> {
+fn start_named(folder: &Folder, name: &str, as_json: bool) -> Result<u8> {
     let job = folder.job(name)?;
     if opilio_crawl::is_held(&job)? {
         bail!("job {} is already running", job.display());
     }
+    let print = |state: JobState, pid: Option<u32>, words: &str| {
+        let job = job.display().to_string();
+        let object = json!({ "answer": "started", "job": job, "state": state, "pid": pid });
+        print_result(as_json, object, words);
+    };
     if is_finished(&job) {
-        terminal::outln!(
+        eprintln!(
             "the job is finished: nothing is left to fetch; opilio job clone {} NAME makes a new job with its profile and seeds",
             job.display()
         );
@@ -362,9 +393,8 @@ fn start_named(folder: &Folder, name: &str) -> Result<u8> {
     if is_seen_to(folder.path()) {
         let _held = Orders::hold(&job);
         order(&Orders::new(true, &user()), &job)?;
-        terminal::outln!(
-            "the daemon starts the job as soon as a place among the concurrent crawls is free and its crawl window, if any, is open"
-        );
+        let words = "the daemon starts the job as soon as a place among the concurrent crawls is free and its crawl window, if any, is open";
+        print(JobState::Waiting, None, words);
         return Ok(exit::OK);
     }
     let program = std::env::current_exe().context("cannot determine the path of this program")?;
@@ -382,11 +412,10 @@ fn start_named(folder: &Folder, name: &str) -> Result<u8> {
         // From here on the process has the job and reports its own state.
         if opilio_control::is_reachable(&job) {
             spinner.finish_and_clear();
-            terminal::outln!(
-                "started as process {}; opilio job status {} shows its progress",
-                process.id(),
-                job.display()
-            );
+            let (pid, place) = (process.id(), job.display());
+            let words =
+                format!("started as process {pid}; opilio job status {place} shows its progress");
+            print(JobState::Running, Some(pid), &words);
             return Ok(exit::OK);
         }
         std::thread::sleep(LOOK_INTERVAL);
@@ -394,14 +423,16 @@ fn start_named(folder: &Folder, name: &str) -> Result<u8> {
     let code = ended.code().and_then(|code| u8::try_from(code).ok());
     match code {
         Some(code @ (exit::OK | exit::LIMIT | exit::NO_SEED | exit::NOT_HANDED_OVER)) => {
-            let ended = ProcessRecord::read(&job).ok().flatten();
-            let ended = ended.and_then(|record| record.ended);
+            let record = ProcessRecord::read(&job).ok().flatten();
+            let state = JobState::without_process(record.as_ref());
+            let ended = record.and_then(|record| record.ended);
             let why = ended.map_or_else(String::new, |ended| format!(" ({})", ended.why));
-            terminal::outln!(
+            let words = format!(
                 "started, and already ended{}; opilio job status {} shows the result",
                 terminal::line(&why),
                 job.display()
             );
+            print(state, None, &words);
             Ok(code)
         }
         _ => {
@@ -445,7 +476,7 @@ pub(crate) fn copy(args: &CloneArgs) -> Result<u8> {
         );
         return Err(UsageError::new(problem).into());
     };
-    print_made(&folder.copy(&name, new)?);
+    print_made(&folder.copy(&name, new)?, args.json);
     Ok(exit::OK)
 }
 
@@ -465,13 +496,16 @@ pub(crate) fn delete(args: &DeleteArgs) -> Result<u8> {
         }
     }
     folder.delete(&name, args.archive)?;
-    match args.archive {
-        true => terminal::outln!("deleted job {name} with its archive, logs and reports"),
-        false => terminal::outln!(
+    let words = match args.archive {
+        true => format!("deleted job {name} with its archive, logs and reports"),
+        false => format!(
             "deleted the state of job {name}; its archive, logs and reports are in {}",
             args.job.display()
         ),
-    }
+    };
+    let job = args.job.display().to_string();
+    let object = json!({ "answer": "deleted", "job": job, "with_archive": args.archive });
+    print_result(args.json, object, &words);
     Ok(exit::OK)
 }
 
