@@ -14,7 +14,7 @@ use opilio_console::{
 };
 use opilio_control::{Command, CommandResponse};
 use opilio_crawl::{CrawlError, JobPart, JobState, ProcessEndKind, ProcessRecord};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::JobTarget;
 use super::send::{ask, ask_choosing, ask_only_here, user};
@@ -348,19 +348,8 @@ pub(crate) fn new(args: NewArgs) -> Result<u8> {
 fn print_made(job: &Path, as_json: bool) {
     let place = job.display();
     let words = format!("created job {place}; opilio job start {place} starts it");
-    print_result(
-        as_json,
-        json!({ "answer": "created", "job": place.to_string() }),
-        &words,
-    );
-}
-
-/// Prints the result of a command: as an object, or in words.
-fn print_result(as_json: bool, object: Value, words: &str) {
-    match as_json {
-        true => terminal::outln!("{object}"),
-        false => terminal::outln!("{words}"),
-    }
+    let object = json!({ "answer": "created", "job": place.to_string() });
+    terminal::print_result(as_json, &object, &words);
 }
 
 /// Starts a job.
@@ -382,7 +371,7 @@ fn start_named(folder: &Folder, name: &str, as_json: bool) -> Result<u8> {
     let print = |state: JobState, pid: Option<u32>, words: &str| {
         let job = job.display().to_string();
         let object = json!({ "answer": "started", "job": job, "state": state, "pid": pid });
-        print_result(as_json, object, words);
+        terminal::print_result(as_json, &object, words);
     };
     if is_finished(&job) {
         eprintln!(
@@ -505,7 +494,7 @@ pub(crate) fn delete(args: &DeleteArgs) -> Result<u8> {
     };
     let job = args.job.display().to_string();
     let object = json!({ "answer": "deleted", "job": job, "with_archive": args.archive });
-    print_result(args.json, object, &words);
+    terminal::print_result(args.json, &object, &words);
     Ok(exit::OK)
 }
 
