@@ -83,6 +83,15 @@ impl JobState {
         }
     }
 
+    /// Describes the state with its reason, which may begin with the state's name.
+    pub fn with_reason(self, reason: Option<&str>) -> String {
+        match (self.name(), reason) {
+            (name, None) => name.to_owned(),
+            (name, Some(reason)) if reason.starts_with(name) => reason.to_owned(),
+            (name, Some(reason)) => format!("{name}: {reason}"),
+        }
+    }
+
     /// Returns the state of a job whose crawl has ended.
     pub fn after(end: &End) -> JobState {
         JobState::from(ProcessEndKind::of(end))
@@ -111,6 +120,21 @@ mod tests {
             assert_eq!(serde_json::to_value(state).unwrap(), state.name());
         }
         assert!(JobState::ALL.is_sorted());
+    }
+
+    #[test]
+    fn the_reason_follows_the_state_and_repeats_no_word() {
+        let check = |state: JobState, reason, expected: &str| {
+            assert_eq!(state.with_reason(reason), expected);
+        };
+        check(JobState::New, None, "new");
+        let finished = "finished: no URIs left";
+        check(JobState::Finished, Some(finished), finished);
+        check(
+            JobState::Failed,
+            Some("halted: the disk is full"),
+            "failed: halted: the disk is full",
+        );
     }
 
     #[test]

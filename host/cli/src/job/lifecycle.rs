@@ -171,12 +171,7 @@ pub(crate) async fn status(target: &JobTarget) -> Result<u8> {
     let known = found.as_ref().map(|job| job.ended.or(job.started));
     let state = found.as_ref().map(|job| job.state);
     if let Some(job) = found.filter(|_| !target.json) {
-        let state = job.state.name();
-        let words = match job.ended_why {
-            Some(why) if why.starts_with(state) => why,
-            Some(why) => format!("{state}: {why}"),
-            None => state.to_owned(),
-        };
+        let words = job.state.with_reason(job.ended_why.as_deref());
         terminal::outln!("{:>14}  {}", "state", terminal::line(&words));
     }
     // The folder of jobs knows whether the job waits for its start. The job alone knows only how its last process ended.
