@@ -3,6 +3,8 @@
 
 use opilio_profile::{Diagnostic, Diagnostics, Level, SettingInText, assignment, said};
 
+use crate::FaultFound;
+
 /// File name of a change until the change is kept.
 pub(super) const NAME: &str = "set";
 
@@ -39,7 +41,7 @@ impl SubmittedChange<'_> {
             Some(argument) => shortened(argument),
             None if pointer.is_empty() => return fault.to_string(),
             // A condition, or one of several settings of an argument.
-            None => pointer.trim_start_matches('/').replace('/', "."),
+            None => setting_name(pointer),
         };
         let level = match fault.level {
             Level::Info => " note:",
@@ -77,6 +79,19 @@ impl SubmittedChange<'_> {
             line > before && line <= last
         })
     }
+}
+
+impl FaultFound {
+    /// Returns the name of the setting if the error is in a submitted change; `None` if it is in a file, which has the place.
+    pub fn setting_in_change(&self) -> Option<String> {
+        let pointer = outside_of_overrides(&self.setting);
+        (self.file == NAME && !pointer.is_empty()).then(|| setting_name(pointer))
+    }
+}
+
+/// Returns the name of a setting with its tables.
+fn setting_name(pointer: &str) -> String {
+    pointer.trim_start_matches('/').replace('/', ".")
 }
 
 /// Returns a JSON Pointer without the override that it is in.
@@ -160,6 +175,19 @@ mod tests {
             "/politeness/min-delay",
             "politeness.min-delay: no duration (write 2s)",
         );
+    }
+
+    #[test]
+    fn a_note_on_a_change_has_the_name_of_the_setting() {
+        let text = "[[override]]\nretry.delay = '1s'\n";
+        let fault = fault_in(NAME, text, "/override/0/retry/delay", String::new(), None);
+        let found = FaultFound::from(&fault);
+        assert_eq!(found.setting_in_change().as_deref(), Some("retry.delay"));
+        let in_file = FaultFound {
+            file: "profile.toml".to_owned(),
+            ..found
+        };
+        assert_eq!(in_file.setting_in_change(), None);
     }
 
     #[test]

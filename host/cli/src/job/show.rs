@@ -399,9 +399,10 @@ pub(crate) fn plugin_names(plugins: &[StackedPlugin]) -> String {
 }
 
 fn fault_line(fault: &FaultFound) -> String {
-    let place = match (fault.line, fault.column) {
-        (Some(line), Some(column)) => format!("{line}:{column}:"),
-        _ => String::new(),
+    let place = match (fault.setting_in_change(), fault.line, fault.column) {
+        (Some(setting), ..) => setting,
+        (None, Some(line), Some(column)) => format!("{}:{line}:{column}", fault.file),
+        (None, ..) => fault.file.clone(),
     };
     let level = match fault.level.as_str() {
         "error" => "",
@@ -412,10 +413,7 @@ fn fault_line(fault: &FaultFound) -> String {
         Some(suggestion) => format!(" ({suggestion})"),
         None => String::new(),
     };
-    format!(
-        "{}:{place}{level} {}{suggestion}",
-        fault.file, fault.problem
-    )
+    format!("{place}:{level} {}{suggestion}", fault.problem)
 }
 
 fn place(file: Option<&str>, line: Option<usize>) -> String {
