@@ -11,7 +11,7 @@ use indicatif::{
 };
 use jiff::Timestamp;
 use opilio_control::status_words;
-use opilio_crawl::{Alert, AlertKind, CrawlView, Job, Progress};
+use opilio_crawl::{Alert, AlertKind, CrawlView, Job, JobState, Progress};
 use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -143,7 +143,7 @@ async fn picture(view: CrawlView, title: String, mut ended: oneshot::Receiver<()
 
 /// Returns the state of a crawl that does more or less than crawl: `paused`, for example.
 fn state_of(now: &Progress) -> Option<&'static str> {
-    (now.state != "running").then_some(now.state)
+    (now.state != JobState::Running).then(|| now.state.name())
 }
 
 /// Describes the queues that back off after failures, with the error of one of them and the time of the next attempt.
@@ -319,7 +319,7 @@ mod tests {
     fn progress() -> Progress {
         Progress {
             elapsed: Duration::from_secs(20),
-            state: "running",
+            state: JobState::Running,
             statistics: Default::default(),
             visits: VisitCounts::default(),
             uris: 0,
@@ -342,7 +342,7 @@ mod tests {
     #[test]
     fn a_line_says_that_the_crawl_is_paused() {
         let paused = Progress {
-            state: "paused",
+            state: JobState::Paused,
             ..progress()
         };
         check(

@@ -51,7 +51,8 @@ mod exit {
     pub(crate) const OK: u8 = 0;
     /// It cannot continue; nothing is lost.
     pub(crate) const FAILED: u8 = 1;
-    /// The command line, the profile or a component is invalid; nothing was created.
+    /// The command line, the profile or a component is invalid, or a file that the command line names cannot be read or has
+    /// another format; nothing was created.
     pub(crate) const USAGE: u8 = 2;
     /// Another process has the job; nothing was done.
     pub(crate) const IN_USE: u8 = 3;
@@ -71,9 +72,10 @@ mod exit {
     arg_required_else_help = true,
     after_help = "\
 Exit codes: 0 done, or stopped on request; 1 failed (no data is lost); 2 error in the command line, the profile or a
-component (nothing was created); 3 another process runs the job (nothing was done); 4 a limit of the profile was reached
-before everything was fetched (the same command resumes); 5 the crawl is finished, and none of its seeds could be fetched;
-6 the crawl has ended, and files were not handed over (`opilio job handover JOB` does so); 130 ended by a third Ctrl-C."
+component, or a file named on the command line cannot be read or has another format (nothing was created); 3 another process
+runs the job (nothing was done); 4 a limit of the profile was reached before everything was fetched (the same command
+resumes); 5 the crawl is finished, and none of its seeds could be fetched; 6 the crawl has ended, and files were not handed
+over (`opilio job handover JOB` does so); 130 ended by a third Ctrl-C."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -317,7 +319,10 @@ fn own_program() -> Option<PathBuf> {
 fn fail(problem: &anyhow::Error) -> ExitCode {
     let remedy = opilio_crawl::remedy(problem.as_ref()).map(|remedy| format!("; {remedy}"));
     eprintln!("opilio: {problem:#}{}", remedy.unwrap_or_default());
-    ExitCode::from(match is_about_name(problem) || problem.is::<UsageError>() {
+    let is_usage = is_about_name(problem)
+        || problem.is::<UsageError>()
+        || problem.is::<opilio_console::ConfigError>();
+    ExitCode::from(match is_usage {
         true => exit::USAGE,
         false => exit::FAILED,
     })

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use anyhow::{Result, ensure};
 use clap::Args;
 use jiff::Timestamp;
-use opilio_archive::wacz::{Contents, PackageMetadata, pack};
+use opilio_archive::wacz::{Contents, PackError, PackageMetadata, pack};
 
 use crate::job_directory::known_job;
 use crate::usage_error::UsageError;
-use crate::warc::{ensure_local, finished, pages, places};
+use crate::warc::{ensure_local, finished, pages, places, refuse_unreadable};
 use crate::{exit, terminal};
 
 /// The command line.
@@ -42,6 +42,10 @@ pub(crate) struct PackageArgs {
 
 /// Runs the command.
 pub(crate) fn run(args: &PackageArgs) -> Result<u8> {
+    refuse_unreadable(write_package(args))
+}
+
+fn write_package(args: &PackageArgs) -> Result<u8> {
     ensure_local(&args.what, "a package")?;
     let files = finished(&args.what)?;
     let logs = match args.logs {
@@ -61,7 +65,15 @@ pub(crate) fn run(args: &PackageArgs) -> Result<u8> {
             software: format!("opilio {}", env!("CARGO_PKG_VERSION")),
         },
     };
-    let packed = terminal::spinning("packing", || pack(&args.output, &contents))?;
+    let packed = terminal::spinning("packing", || pack(&args.output, &contents));
+    let packed = packed.map_err(|problem| -> anyhow::Error {
+        match problem {
+            PackError::Exists(_) | PackError::Format(_) | PackError::SameName(..) => {
+                UsageError::new(problem.to_string()).into()
+            }
+            other => other.into(),
+        }
+    })?;
     let path = args.output.display();
     let line = match args.json {
         true => serde_json::json!({

@@ -3,11 +3,12 @@
 mod compare;
 mod fit;
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
 use opilio_crawl::CrawlError;
 use opilio_profile::Profile;
 use opilio_simulate::{
@@ -149,11 +150,31 @@ fn run_one(scenario: Scenario, profile: Profile, seed: u64) -> Result<Result<Rep
         seed,
         component_cache: component_cache(),
     };
-    match simulation.run() {
+    let mut bar: Option<ProgressBar> = None;
+    let ran = simulation.run(|progress| {
+        // Before that, the compilation of plugins shows its own progress.
+        let bar = bar.get_or_insert_with(|| days_bar(progress.days));
+        bar.set_position(progress.day);
+    });
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    match ran {
         Ok(report) => Ok(Ok(report)),
         Err(SimulationError::Crawl(CrawlError::Profile(faults))) => refuse(&faults.to_string()),
         Err(other) => Err(other.into()),
     }
+}
+
+/// Shows the days of a simulation, if there is a terminal.
+fn days_bar(days: u64) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{spinner:.green} [{bar:20}] day {pos} of {len}");
+    let bar = ProgressBar::new(days);
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
 }
 
 /// The folder of plots.

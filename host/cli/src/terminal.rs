@@ -49,6 +49,14 @@ pub(crate) fn print(text: fmt::Arguments<'_>) {
     std::process::exit(exit::FAILED.into());
 }
 
+/// Prints the result of a command: as an object, or in words.
+pub(crate) fn print_result(as_json: bool, object: &serde_json::Value, words: &str) {
+    match as_json {
+        true => outln!("{object}"),
+        false => outln!("{words}"),
+    }
+}
+
 /// Shows a spinner during long work, if there is a terminal.
 pub(crate) fn spinner(what: &str) -> ProgressBar {
     if !io::stderr().is_terminal() {

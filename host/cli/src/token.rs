@@ -45,6 +45,9 @@ struct NewArgs {
     expires: Option<String>,
     #[command(flatten)]
     at: ConfigArgs,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -63,6 +66,9 @@ struct RevokeArgs {
     id: String,
     #[command(flatten)]
     at: ConfigArgs,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
 }
 
 /// Runs the command.
@@ -80,7 +86,10 @@ pub(crate) fn run(args: TokenArgs) -> Result<u8> {
             let (file, mut tokens) = tokens(&args.at)?;
             let token = tokens.make(&args.name, args.role, until);
             write(&tokens, &file)?;
-            terminal::outln!("{token}");
+            let object = json!({
+                "answer": "created", "token": token, "user": args.name, "role": args.role, "until": until,
+            });
+            terminal::print_result(args.json, &object, &token);
         }
         TokenCommand::List(args) => {
             let (_, tokens) = tokens(&args.at)?;
@@ -112,6 +121,9 @@ pub(crate) fn run(args: TokenArgs) -> Result<u8> {
                 );
             }
             write(&tokens, &file)?;
+            if args.json {
+                terminal::outln!("{}", json!({ "answer": "revoked", "id": args.id }));
+            }
         }
     }
     Ok(exit::OK)

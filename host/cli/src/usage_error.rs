@@ -2,15 +2,21 @@
 
 use std::error::Error;
 use std::fmt;
+use std::path::Path;
 
-/// An error in the command line: a value that an argument cannot have, or arguments that do not fit together. Nothing was done,
-/// and the program ends with exit code 2.
+/// An error in the command line: a value that an argument cannot have, arguments that do not fit together, or a file that cannot
+/// be read. Nothing was done, and the program ends with exit code 2.
 #[derive(Debug)]
 pub(crate) struct UsageError(String);
 
 impl UsageError {
     pub(crate) fn new(problem: impl Into<String>) -> UsageError {
         UsageError(problem.into())
+    }
+
+    /// Returns the context for the error of a file that the command line names and that cannot be read.
+    pub(crate) fn unreadable(file: &Path) -> UsageError {
+        UsageError(format!("cannot read {}", file.display()))
     }
 }
 

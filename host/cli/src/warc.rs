@@ -21,6 +21,7 @@ use opilio_crawl::{HandedOver, JobFolders, is_job, only_in_store};
 
 use crate::job_directory::known_job;
 use crate::terminal;
+use crate::usage_error::UsageError;
 
 /// Extensions of the files that are taken from a directory.
 const ENDINGS: [&str; 5] = [".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz"];
@@ -77,6 +78,25 @@ pub(crate) fn run(args: &WarcArgs) -> Result<u8> {
     match done {
         // The reader of the answer has closed the output.
         Err(problem) if terminal::is_broken_pipe(&problem) => Ok(crate::exit::OK),
+        other => refuse_unreadable(other),
+    }
+}
+
+/// Prints the error of an archive that cannot be read, and returns the exit code for an error in the command line. Damage is not
+/// such an error: the archive was read.
+pub(crate) fn refuse_unreadable(done: Result<u8>) -> Result<u8> {
+    let is_unreadable = |problem: &anyhow::Error| {
+        let mut causes = problem.chain();
+        causes.any(|cause| {
+            let cause = cause.downcast_ref::<ReadError>();
+            matches!(cause, Some(ReadError::Io { .. }))
+        })
+    };
+    match done {
+        Err(problem) if is_unreadable(&problem) => {
+            note(&format!("{problem:#}"));
+            Ok(crate::exit::USAGE)
+        }
         other => other,
     }
 }
@@ -101,8 +121,7 @@ fn archives_here(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for path in given {
         let path = &known_job(path).unwrap_or_else(|| path.clone());
-        let metadata =
-            fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let metadata = fs::metadata(path).with_context(|| UsageError::unreadable(path))?;
         if !metadata.is_dir() {
             found.push(path.clone());
             continue;
@@ -119,12 +138,14 @@ fn archives_here(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
         for directory in &directories {
             found.extend(inside(directory)?);
         }
-        ensure!(
-            found.len() > before || has_moved,
-            "no archives found in {} (names ending in {})",
-            directories.first().unwrap_or(path).display(),
-            ENDINGS.join(", ")
-        );
+        if found.len() == before && !has_moved {
+            let problem = format!(
+                "no archives found in {} (names ending in {})",
+                directories.first().unwrap_or(path).display(),
+                ENDINGS.join(", ")
+            );
+            return Err(UsageError::new(problem).into());
+        }
     }
     let mut seen = std::collections::HashSet::new();
     found.retain(|file| seen.insert(file.clone()));
@@ -178,7 +199,7 @@ pub(crate) fn finished(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
 
 /// Returns the archives of a directory, by name. It is empty for a directory that a job has not created yet.
 fn inside(directory: &Path) -> Result<Vec<PathBuf>> {
-    let unreadable = || format!("cannot read {}", directory.display());
+    let unreadable = || UsageError::unreadable(directory);
     let entries = match fs::read_dir(directory) {
         Err(problem) if problem.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.with_context(unreadable)?,

@@ -4,6 +4,7 @@ import { get, job as path, send } from "./api.js";
 import { h, icon, id, put } from "./dom.js";
 import { words } from "./format.js";
 import { ask, choice, done, failed, field } from "./notice.js";
+import { STATUS_WORDS } from "./status-words.js";
 
 const KINDS = {
   running: "good",
@@ -40,6 +41,20 @@ const KINDS = {
 /** A state in a word, with a colour that only repeats it. */
 export function badge(state) {
   return h("span.badge", { class: KINDS[state] }, words(state));
+}
+
+/** A fetch status with its words; one that is not known is a dash. */
+export function statusText(status) {
+  if (!status) return "–";
+  const words = STATUS_WORDS[status];
+  return words ? `${status} ${words}` : String(status);
+}
+
+/** A fetch status in a table, with its words below it; `number` stands for the number, such as a link. */
+export function fetchStatus(status, number = String(status)) {
+  if (!status) return "–";
+  const words = STATUS_WORDS[status];
+  return [number, words && h("div.hint", {}, words)];
 }
 
 /** The address of a page of a job. */

@@ -26,10 +26,12 @@ export function isInSeeds(fault) {
   return fault.file === "seeds";
 }
 
-/** A fault with its place. */
+/** A fault with its place. In a change of a job's settings it is the name of the setting: nobody has seen the text that is checked. */
 export function faultText(fault) {
   const file = isInSeeds(fault) ? "seeds, " : "";
-  const place = fault.line ? `${file}line ${fault.line}${fault.column ? `:${fault.column}` : ""}: ` : fault.setting ? `${fault.setting}: ` : "";
+  const setting = (fault.setting ?? "").replace(/^\/override\/\d+/, "").slice(1).replaceAll("/", ".");
+  const isInChange = fault.file === "set" && setting !== "";
+  const place = isInChange ? `${setting}: ` : fault.line ? `${file}line ${fault.line}${fault.column ? `:${fault.column}` : ""}: ` : fault.setting ? `${fault.setting}: ` : "";
   return `${place}${fault.problem ?? fault.message ?? String(fault)}${fault.suggestion ? ` (${fault.suggestion})` : ""}`;
 }
 

@@ -1,11 +1,14 @@
 //! The console's files, which are part of the binary: `assets/index.html` and the files that it loads. There is no build step;
-//! browsers get the files of the folder unchanged.
+//! browsers get the files of the folder unchanged. One more file has the words for fetch statuses, from the table that commands
+//! use.
 
 use std::sync::LazyLock;
 
+use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use data_encoding::HEXLOWER;
+use opilio_control::STATUS_WORDS;
 use sha2::{Digest, Sha256};
 
 /// A file of the console.
@@ -13,7 +16,7 @@ pub(crate) struct Asset {
     /// Path in requests, without the first slash; empty for the page itself.
     path: &'static str,
     media_type: &'static str,
-    bytes: &'static [u8],
+    bytes: Bytes,
     /// A strong tag: the beginning of the hash of its bytes.
     etag: HeaderValue,
 }
@@ -29,7 +32,7 @@ macro_rules! files {
     };
 }
 
-/// Every file of the folder; a test compares the list with it.
+/// Every file of the folder, which a test compares with the list, and the script with the words for statuses.
 static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
     let files = files! {
         "" "index.html" HTML;
@@ -85,11 +88,24 @@ static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         "assets/pages/uri.js" "pages/uri.js" SCRIPT;
         "assets/pages/uris.js" "pages/uris.js" SCRIPT;
     };
-    files
+    let mut assets: Vec<Asset> = files
         .into_iter()
-        .map(|(path, media_type, bytes)| Asset::new(path, media_type, bytes))
-        .collect()
+        .map(|(path, media_type, bytes)| Asset::new(path, media_type, Bytes::from_static(bytes)))
+        .collect();
+    assets.push(Asset::new(STATUS_SCRIPT, SCRIPT, status_script().into()));
+    assets
 });
+
+/// Path of the script with the words for fetch statuses. It is not a file of the folder.
+const STATUS_SCRIPT: &str = "assets/status-words.js";
+
+/// Returns a script that exports the words for fetch statuses, by status.
+fn status_script() -> String {
+    let rows = STATUS_WORDS.iter();
+    let rows = rows.map(|(status, words)| format!("  \"{status}\": {words:?},\n"));
+    let rows: String = rows.collect();
+    format!("// Words for fetch statuses.\nexport const STATUS_WORDS = {{\n{rows}}};\n")
+}
 
 /// The file at a path without its first slash; the page itself at the empty path.
 pub(crate) fn get(path: &str) -> Option<&'static Asset> {
@@ -97,8 +113,8 @@ pub(crate) fn get(path: &str) -> Option<&'static Asset> {
 }
 
 impl Asset {
-    fn new(path: &'static str, media_type: &'static str, bytes: &'static [u8]) -> Asset {
-        let hash = Sha256::digest(bytes);
+    fn new(path: &'static str, media_type: &'static str, bytes: Bytes) -> Asset {
+        let hash = Sha256::digest(&bytes);
         let tag = HEXLOWER.encode(&hash[..12]);
         let etag =
             HeaderValue::try_from(format!("\"{tag}\"")).unwrap_or(HeaderValue::from_static("\"\""));
@@ -121,7 +137,7 @@ impl Asset {
             return (StatusCode::NOT_MODIFIED, head).into_response();
         }
         let kind = HeaderValue::from_static(self.media_type);
-        (head, [(header::CONTENT_TYPE, kind)], self.bytes).into_response()
+        (head, [(header::CONTENT_TYPE, kind)], self.bytes.clone()).into_response()
     }
 }
 
@@ -141,6 +157,8 @@ mod tests {
     use std::collections::BTreeSet;
     use std::fs;
     use std::path::Path;
+
+    use opilio_control::JobState;
 
     use super::*;
 
@@ -163,6 +181,7 @@ mod tests {
         files(Path::new("assets"), "", &mut found);
         let served: BTreeSet<String> = ASSETS
             .iter()
+            .filter(|asset| asset.path != STATUS_SCRIPT)
             .map(|asset| match asset.path {
                 "" => "index.html".to_owned(),
                 path => path.trim_start_matches("assets/").to_owned(),
@@ -187,11 +206,35 @@ mod tests {
         assert_eq!(other.status(), StatusCode::OK);
     }
 
+    #[test]
+    fn the_list_of_jobs_offers_every_state() {
+        let page = get("assets/pages/jobs.js").unwrap();
+        let names = JobState::ALL.map(|state| format!("\"{}\"", state.name()));
+        let list = format!("const STATES = [{}];", names.join(", "));
+        let text = String::from_utf8_lossy(&page.bytes);
+        assert!(text.contains(&list), "write into pages/jobs.js: {list}");
+    }
+
+    #[test]
+    fn the_console_has_the_words_of_commands_for_statuses() {
+        let script = get(STATUS_SCRIPT).unwrap();
+        let text = String::from_utf8_lossy(&script.bytes);
+        for row in [
+            "  \"-2\": \"no connection to the server\",\n",
+            "  \"404\": \"not found\",\n",
+        ] {
+            assert!(text.contains(row), "{text}");
+        }
+        let job = get("assets/job.js").unwrap();
+        let import = "import { STATUS_WORDS } from \"./status-words.js\";";
+        assert!(String::from_utf8_lossy(&job.bytes).contains(import));
+    }
+
     /// The policy against foreign scripts only works if the console has no script in its own page.
     #[test]
     fn nothing_is_inline_and_nothing_comes_from_elsewhere() {
         for asset in ASSETS.iter() {
-            let text = String::from_utf8_lossy(asset.bytes);
+            let text = String::from_utf8_lossy(&asset.bytes);
             let own = text.replace("http://www.w3.org/2000/svg", "");
             for wrong in ["innerHTML", "insertAdjacentHTML", "document.write", "eval("] {
                 assert!(!own.contains(wrong), "{} has {wrong}", asset.path);

@@ -69,7 +69,7 @@ pub use config::{
 pub use folder::{Folder, JobsFolderError, NewJob};
 pub use node::{ListedNode, NodeState};
 pub use orders::Orders;
-pub use overview::{JobOverview, JobState, glance};
+pub use overview::{JobOverview, glance};
 pub use process::{PROCESS_LOG, begin, is_awaited, is_on_its_way, last_words};
 pub use profile_store::{
     ChangeNote, ExpectedProfile, ProfileChange, ProfileStore, ProfileStoreError, ProfileSummary,

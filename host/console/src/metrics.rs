@@ -1,29 +1,14 @@
 //! The daemon's own metrics for Prometheus. Those of the running jobs follow them.
 
 use opilio_cluster::MemberStatus;
+use opilio_control::JobState;
 use opilio_control::exposition::{Exposition, Metric, MetricSample};
 
 use crate::config::CommonLimits;
 use crate::node::{AVAILABILITIES, NodeState};
-use crate::overview::JobState;
 
 /// Media type of the text exposition format, which needs no end mark, unlike OpenMetrics.
 pub(crate) const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
-
-const STATES: [(JobState, &str); 12] = [
-    (JobState::New, "new"),
-    (JobState::Waiting, "waiting"),
-    (JobState::Starting, "starting"),
-    (JobState::Running, "running"),
-    (JobState::Pausing, "pausing"),
-    (JobState::Paused, "paused"),
-    (JobState::Ending, "ending"),
-    (JobState::Stopped, "stopped"),
-    (JobState::Finished, "finished"),
-    (JobState::Failed, "failed"),
-    (JobState::Crashed, "crashed"),
-    (JobState::Damaged, "damaged"),
-];
 
 /// Figures of the daemon.
 pub(crate) struct DaemonFigures {
@@ -50,7 +35,10 @@ const METRICS: [Metric<DaemonFigures>; 9] = [
     ),
     Metric::gauge("opilio_jobs", "Jobs of the daemon by state.", |daemon| {
         let count = |state| daemon.jobs.iter().filter(|job| **job == state).count() as u64;
-        MetricSample::by("state", STATES.map(|(state, name)| (name, count(state))))
+        MetricSample::by(
+            "state",
+            JobState::ALL.map(|state| (state.name(), count(state))),
+        )
     }),
     Metric::gauge(
         "opilio_limit_bytes_per_second",
@@ -131,10 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn every_state_is_counted_under_the_name_that_the_api_has_for_it() {
-        for (state, name) in STATES {
-            assert_eq!(serde_json::json!(state), name);
-        }
+    fn jobs_are_counted_by_state() {
         let jobs = vec![JobState::Failed, JobState::New, JobState::Failed];
         let limits = CommonLimits::default();
         let text = figures(jobs, limits).metrics();

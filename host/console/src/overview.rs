@@ -11,12 +11,10 @@ use std::time::{Duration, Instant, SystemTime};
 use jiff::Timestamp;
 use opilio_control::figures::content_bytes;
 use opilio_control::{
-    Author, Command, CommandRequest, CommandResponse, CrawlState, Status, carry_out, chain,
+    Author, Command, CommandRequest, CommandResponse, JobState, Status, carry_out, chain,
 };
-use opilio_crawl::{
-    Alert, JobError, JobOrigin, JobPart, ProcessEndKind, ProcessRecord, Share, kept_alerts, made,
-};
-use serde::{Deserialize, Serialize};
+use opilio_crawl::{Alert, JobError, JobOrigin, JobPart, ProcessRecord, Share, kept_alerts, made};
+use serde::Serialize;
 use tokio::task::JoinSet;
 use utoipa::ToSchema;
 
@@ -72,36 +70,6 @@ pub struct JobOverview {
     pub cluster_job: Option<String>,
     /// Share of the bandwidth and connections of all jobs; not set while the job does not crawl, or if nothing is divided.
     pub share: Option<Share>,
-}
-
-/// State of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum JobState {
-    /// Created and never started.
-    New,
-    /// To be started, and waits for a free place, for its crawl window, or for the next attempt.
-    Waiting,
-    /// Its process is starting or about to end.
-    Starting,
-    /// Crawling.
-    Running,
-    /// Starts no new fetches, and waits for fetches in flight.
-    Pausing,
-    /// Paused; no fetches in flight.
-    Paused,
-    /// Stop requested; waits for fetches in flight.
-    Ending,
-    /// Stopped by an operator.
-    Stopped,
-    /// Finished: no URIs left, or a limit of the profile reached.
-    Finished,
-    /// Stopped because of an error.
-    Failed,
-    /// Its process died.
-    Crashed,
-    /// Its directory cannot be read.
-    Damaged,
 }
 
 /// The daemon's information on a job.
@@ -423,12 +391,7 @@ impl JobFiles {
         }
         match (alive, &self.status) {
             (Alive::Yes, Some(status)) => {
-                let state = match status.state {
-                    CrawlState::Pausing => JobState::Pausing,
-                    CrawlState::Paused => JobState::Paused,
-                    CrawlState::Ending => JobState::Ending,
-                    CrawlState::Running | CrawlState::Idle => JobState::Running,
-                };
+                let state = status.state;
                 let closed = self.orders.as_ref().is_some_and(|it| it.window_closed);
                 // For a job run without the daemon the window has no meaning.
                 let waits = closed && state != JobState::Running;
@@ -464,21 +427,12 @@ impl JobFiles {
                 _ => {}
             }
         }
-        match (ended, &self.process_record) {
-            (Some(ended), _) => {
-                let state = match ended.how {
-                    ProcessEndKind::Finished => JobState::Finished,
-                    ProcessEndKind::Stopped | ProcessEndKind::Terminated => JobState::Stopped,
-                    ProcessEndKind::Halted => JobState::Failed,
-                };
-                (state, Some(ended.why.clone()))
-            }
-            (None, Some(_)) => (
-                JobState::Crashed,
-                Some("the process died; start the job to resume it".to_owned()),
-            ),
-            (None, None) => (JobState::New, None),
-        }
+        let state = JobState::without_process(self.process_record.as_ref());
+        let why = match state {
+            JobState::Crashed => Some("the process died; start the job to resume it".to_owned()),
+            _ => ended.map(|ended| ended.why.clone()),
+        };
+        (state, why)
     }
 }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use opilio_control::Command;
-use opilio_crawl::{ProcessEndKind, ProcessRecord, Share};
+use opilio_crawl::{JobState, ProcessEndKind, ProcessRecord, Share};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::calendar::HandledOccurrences;
@@ -23,7 +23,7 @@ use crate::config::Restart;
 use crate::daemon::Daemon;
 use crate::node::ClusterNode;
 use crate::orders::Orders;
-use crate::overview::{JobState, Jobs, KnownJob, Watcher, is_disk_low};
+use crate::overview::{Jobs, KnownJob, Watcher, is_disk_low};
 use crate::process::{self, Alive};
 use crate::share::Shares;
 use crate::window;

@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 use jiff::{SignedDuration, Timestamp};
 use opilio_cluster::{Availability, ClusterError};
 use opilio_control::{Command, ListedPart, PartState, chain, listed_parts, take_over_beside};
-use opilio_crawl::JobPart;
+use opilio_crawl::{JobPart, JobState};
 
 use crate::daemon::Daemon;
 use crate::node::{ClusterNode, ListedNode, NodeState};
 use crate::orders::Orders;
-use crate::overview::{JobState, KnownJob};
+use crate::overview::KnownJob;
 use crate::process::Alive;
 
 /// Shortest and longest pause between two looks at the parts.

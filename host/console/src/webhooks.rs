@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use opilio_crawl::Alert;
 use opilio_crawl::crawl_events::{AlertChange, CrawlEvent, Events, Occurrence};
+use opilio_crawl::{Alert, JobState};
 
 use crate::daemon::Daemon;
-use crate::overview::{JobState, Jobs};
+use crate::overview::Jobs;
 
 /// State of a job that has been removed.
 const DELETED: &str = "deleted";
@@ -65,9 +65,8 @@ impl LastStates {
         for (name, job) in jobs {
             let state = job.overview.state;
             if self.states.insert(name.clone(), state) != Some(state) {
-                let state = serde_json::to_value(state).unwrap_or_default();
                 let what = Occurrence::Job {
-                    state: state.as_str().unwrap_or_default().to_owned(),
+                    state: state.name().to_owned(),
                     reason: job.overview.ended_why.clone(),
                 };
                 events.push(event(name, what));

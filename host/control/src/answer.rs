@@ -13,7 +13,8 @@ use super::{
 };
 use crate::explain_uri::ExplainedUri;
 use crate::hosts::{HostReport, HostTotals};
-use opilio_crawl::live::{CrawlState, FetchInFlight};
+use opilio_crawl::JobState;
+use opilio_crawl::live::FetchInFlight;
 use opilio_crawl::render_board::BrowsersStatus;
 use opilio_crawl::tables::TableReport;
 use opilio_job::alerts::Alert;
@@ -264,8 +265,8 @@ pub struct Status {
     #[schema(value_type = String)]
     pub job: PathBuf,
     /// State of the job.
-    pub state: CrawlState,
-    /// End of the last process, if the job is `idle`.
+    pub state: JobState,
+    /// End of the last process, if no process runs the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_end: Option<ProcessEnd>,
     /// Id of the process that runs the job.

@@ -45,6 +45,7 @@ mod socket;
 #[cfg(not(unix))]
 #[path = "no_socket.rs"]
 mod socket;
+mod submitted_change;
 mod sweep;
 mod takeover;
 mod touched;
@@ -75,11 +76,14 @@ pub use explain_uri::{
 pub use handover::{HandoverAtRest, HandoverList, handover_list};
 pub use hosts::{HostReport, HostSelection, HostSort, HostTotals};
 pub use metrics::{Figures, metrics};
-pub use opilio_crawl::live::{CrawlState, FetchInFlight};
+pub use opilio_crawl::JobState;
+pub use opilio_crawl::live::FetchInFlight;
 pub use opilio_crawl::render_board::{BrowsersStatus, PageActivity, PageInBrowser};
 pub use opilio_crawl::render_figures::RenderFigures;
 pub use opilio_crawl::settings::Effect;
-pub use opilio_frontier::{Overdue, QueueState, Statistics, status_words};
+pub use opilio_frontier::{
+    Overdue, QueueState, STATUS_WORDS, Statistics, is_fetched, labelled_status, status_words,
+};
 pub use opilio_job::history::{Change, Changed, OverrideAction};
 pub use opilio_job::transfer::StateSelector;
 pub use opilio_job::{exposition, figures};

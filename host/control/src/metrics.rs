@@ -12,7 +12,8 @@ use std::path::Path;
 use opilio_frontier::Overdue;
 
 use crate::{
-    Author, Command, CommandRequest, CommandResponse, ControlError, ErrorKind, Status, carry_out,
+    Author, Command, CommandRequest, CommandResponse, ControlError, ErrorKind, JobState, Status,
+    carry_out,
 };
 use opilio_job::alerts::AlertKind;
 use opilio_job::breakdown::Breakdown;
@@ -103,9 +104,9 @@ const METRICS: [Metric<Figures>; 32] = [
         "opilio_job_state",
         "1 for the current state of the job.",
         |job| {
-            let state = job.status.state.name();
-            let states = ["running", "pausing", "paused", "ending", "idle"];
-            MetricSample::by("state", states.map(|one| (one, u64::from(one == state))))
+            let state = job.status.state;
+            let states = JobState::ALL.map(|one| (one.name(), u64::from(one == state)));
+            MetricSample::by("state", states)
         },
     ),
     Metric::gauge(
@@ -345,7 +346,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::{BrowsersStatus, CrawlState};
+    use crate::BrowsersStatus;
     use opilio_job::alerts::{Alert, Severity};
     use opilio_job::breakdown::{StatusAmount, TypeAmount};
     use opilio_job::census::{Census, QueueCensus, QueueStates};
@@ -361,7 +362,7 @@ mod tests {
         let amount = Amount { uris: 3, bytes: 40 };
         let status = Status {
             job: PathBuf::from("jobs/a"),
-            state: CrawlState::Running,
+            state: JobState::Running,
             last_end: None,
             pid: Some(7),
             elapsed_s: Some(1.5),

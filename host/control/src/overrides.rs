@@ -14,7 +14,8 @@ use opilio_profile::{MatchFile, Origin, SettingInText, WrittenOverride, dotted_k
 use serde::{Deserialize, Serialize};
 
 use super::perform::{Respond, listened};
-use super::settings::{NAME, Plugins, SetRequest, words_of};
+use super::settings::{Plugins, SetRequest, words_of};
+use super::submitted_change::{NAME, SubmittedChange};
 use super::touched::{self, TouchedBy};
 use super::{
     Author, ChangedSettings, CommandResponse, ControlError, Effect, ErrorKind, JobAdmin,
@@ -70,6 +71,8 @@ struct Revision {
     changed: Vec<SettingChanged>,
     /// Settings that the operator has written.
     settings_in_text: Vec<SettingInText>,
+    /// The same as the operator has written them.
+    arguments: Vec<String>,
 }
 
 impl JobAdmin<'_> {
@@ -149,6 +152,7 @@ impl JobAdmin<'_> {
                 .map(|one| changed(one, None))
                 .collect(),
             settings_in_text: settings_in_text.to_vec(),
+            arguments: request.set.to_vec(),
         };
         self.revise(revision, (by, request.reason), request.only_check, respond)
     }
@@ -210,6 +214,7 @@ impl JobAdmin<'_> {
                 action: OverrideAction::Remove,
                 changed: was.iter().map(removed).collect(),
                 settings_in_text: Vec::new(),
+                arguments: Vec::new(),
                 before,
                 after,
                 id,
@@ -231,6 +236,7 @@ impl JobAdmin<'_> {
                     action: OverrideAction::Move,
                     changed: Vec::new(),
                     settings_in_text: Vec::new(),
+                    arguments: Vec::new(),
                     before,
                     after,
                     id,
@@ -258,6 +264,7 @@ impl JobAdmin<'_> {
                     action: OverrideAction::Change,
                     changed,
                     settings_in_text,
+                    arguments: set.clone(),
                     before,
                     after,
                     id,
@@ -283,7 +290,12 @@ impl JobAdmin<'_> {
                 name: NAME,
                 text: &text,
             };
-            self.accept(trial, (&text, &[]), Plugins::None, respond)?;
+            let submitted = SubmittedChange {
+                text: &text,
+                settings_in_text: &[],
+                arguments: set,
+            };
+            self.accept(trial, submitted, Plugins::None, respond)?;
         }
         edit(one, &text, unset, matching)
     }
@@ -303,6 +315,7 @@ impl JobAdmin<'_> {
             action,
             changed,
             settings_in_text,
+            arguments,
         } = revision;
         let is_new_text = matches!(action, OverrideAction::Add | OverrideAction::Change);
         let layers = after.iter().map(|one| {
@@ -327,7 +340,12 @@ impl JobAdmin<'_> {
             _ => Plugins::of(&settings_of(before.iter().chain(&after))),
         };
         let trial = TrialChange::Overrides(&layers);
-        let accepted = self.accept(trial, (&text, &settings_in_text), affected, respond)?;
+        let submitted = SubmittedChange {
+            text: &text,
+            settings_in_text: &settings_in_text,
+            arguments: &arguments,
+        };
+        let accepted = self.accept(trial, submitted, affected, respond)?;
         let mut answer = ChangedSettings {
             changed,
             notices: accepted.notices(),

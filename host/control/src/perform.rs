@@ -12,8 +12,8 @@ use super::admin::CommandOrigin;
 use super::job_commands::other_part;
 use super::settings::SetRequest;
 use super::{
-    Author, Command, CommandRequest, CommandResponse, ControlError, CrawlState, ErrorKind,
-    JobAdmin, QueueAction, QueueSort, Status,
+    Author, Command, CommandRequest, CommandResponse, ControlError, ErrorKind, JobAdmin, JobState,
+    QueueAction, QueueSort, Status,
 };
 use opilio_crawl::live::{Cancelled, QueueCommandGuard};
 use opilio_job::census::Census;
@@ -250,32 +250,32 @@ impl JobAdmin<'_> {
         let statistics = self.frontier().statistics();
         let job = self.job.to_owned();
         let status = match self.running {
-            None => Status {
-                job,
-                state: CrawlState::Idle,
-                last_end: ProcessRecord::read(self.job)
-                    .ok()
-                    .flatten()
-                    .and_then(|last| last.ended),
-                pid: None,
-                elapsed_s: None,
-                uris: 0,
-                bytes: 0,
-                statistics,
-                visits: self.counted().ok().map(|counted| counted.totals.visits()),
-                in_flight: Vec::new(),
-                browsers: None,
-                part: None,
-                alerts: self.active_alerts(),
-                census: Census::default(),
-                share: Share::default(),
-                taken: ShareTaken::default(),
-            },
+            None => {
+                let last = ProcessRecord::read(self.job).ok().flatten();
+                Status {
+                    job,
+                    state: JobState::without_process(last.as_ref()),
+                    last_end: last.and_then(|last| last.ended),
+                    pid: None,
+                    elapsed_s: None,
+                    uris: 0,
+                    bytes: 0,
+                    statistics,
+                    visits: self.counted().ok().map(|counted| counted.totals.visits()),
+                    in_flight: Vec::new(),
+                    browsers: None,
+                    part: None,
+                    alerts: self.active_alerts(),
+                    census: Census::default(),
+                    share: Share::default(),
+                    taken: ShareTaken::default(),
+                }
+            }
             Some(running) => {
                 let progress = running.view.progress();
                 let throttle = running.context.network.fetchers.base().throttle();
                 let state = match running.stop.is_asked() {
-                    true => CrawlState::Ending,
+                    true => JobState::Ending,
                     false => running.live.crawl_state(),
                 };
                 Status {

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::perform::{PART_PAUSE, Respond, listened};
 use super::{
-    CommandResponse, ControlError, CrawlState, ErrorKind, JobAdmin, LastRefusal, ListedUri,
+    CommandResponse, ControlError, ErrorKind, JobAdmin, JobState, LastRefusal, ListedUri,
     QueueSort, QueueState, UriSelection, WhyAnswer,
 };
 use opilio_crawl::JobPart;
@@ -246,7 +246,7 @@ impl JobAdmin<'_> {
             answer.in_process = Some(reason.in_process);
             let is_paused = self
                 .running
-                .is_some_and(|it| it.live.crawl_state() != CrawlState::Running);
+                .is_some_and(|it| it.live.crawl_state() != JobState::Running);
             if is_paused && !reason.in_process {
                 answer.sentence += "; the job is paused, so nothing is fetched until it is resumed";
             }

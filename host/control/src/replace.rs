@@ -61,13 +61,7 @@ impl JobAdmin<'_> {
                 .map_err(ReplacementError::from)
                 .and_then(|replaced| replaced),
         };
-        let words = replaced.map_err(|problem| {
-            let fault = match problem {
-                ReplacementError::Refused(_) => ErrorKind::State,
-                ReplacementError::NotKept(_) => ErrorKind::Failure,
-            };
-            ControlError::new(fault, format!("not replaced: {problem}"))
-        })?;
+        let words = replaced.map_err(|problem| not_replaced(&problem))?;
         Ok(done(&words, respond))
     }
 
@@ -78,16 +72,20 @@ impl JobAdmin<'_> {
     ) -> Result<ObtainedComponent, ControlError> {
         let obtained = match self.running {
             Some(running) => running.context.obtain_component(request),
-            None => on_plugin_thread("plugin-replacement", || {
-                let (factory, _) = self.factory_at_rest()?;
-                factory.known(self.profile, &request.instance)?;
-                factory.get(request)
-            })
-            .and_then(|obtained| obtained),
+            None => on_plugin_thread("plugin-replacement", || self.obtain_at_rest(request))
+                .map_err(ReplacementError::from)
+                .and_then(|obtained| obtained),
         };
-        obtained.map_err(|problem| {
-            ControlError::new(ErrorKind::State, format!("not replaced: {problem}"))
-        })
+        obtained.map_err(|problem| not_replaced(&problem))
+    }
+
+    fn obtain_at_rest(
+        &self,
+        request: &ReplacementRequest,
+    ) -> Result<ObtainedComponent, ReplacementError> {
+        let (factory, _) = self.factory_at_rest()?;
+        factory.known(self.profile, &request.instance)?;
+        factory.get(request)
     }
 
     fn factory_at_rest(&self) -> Result<(PluginFactory, JobPlugins), String> {
@@ -151,4 +149,14 @@ impl JobAdmin<'_> {
         respond(CommandResponse::Tables { tables });
         Ok(words)
     }
+}
+
+/// Returns the reason why a plugin was not replaced, with its kind.
+fn not_replaced(problem: &ReplacementError) -> ControlError {
+    let fault = match problem {
+        ReplacementError::Component(_) => ErrorKind::Request,
+        ReplacementError::Refused(_) => ErrorKind::State,
+        ReplacementError::NotKept(_) => ErrorKind::Failure,
+    };
+    ControlError::new(fault, format!("not replaced: {problem}"))
 }

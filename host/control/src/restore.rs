@@ -245,6 +245,15 @@ pub(super) fn put_together(checkpoint: &Path, job: &Path) -> Result<(), ControlE
 
 /// Reads and checks the description of a checkpoint. No part of a valid checkpoint is a link to another place.
 pub(super) fn described(checkpoint: &Path) -> Result<Checkpoint, ControlError> {
+    if checkpoint.is_file() {
+        return Err(ControlError::new(
+            ErrorKind::Request,
+            format!(
+                "{} is not the directory of a checkpoint; `opilio job checkpoints JOB` lists checkpoints",
+                checkpoint.display()
+            ),
+        ));
+    }
     let leads_out = |problem: io::Error| ControlError::file(checkpoint, &problem);
     for part in [DESCRIPTION, JOB_COPY, "state"] {
         stays_inside(checkpoint, &checkpoint.join(part)).map_err(leads_out)?;

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::perform::{Respond, listened};
+use super::submitted_change::{NAME, SubmittedChange};
 use super::{Author, ChangedSettings, CommandResponse, ControlError, ErrorKind, JobAdmin};
 use opilio_crawl::CrawlError;
 use opilio_crawl::load::sources;
@@ -102,9 +103,6 @@ impl From<&opilio_profile::Diagnostic> for FaultFound {
     }
 }
 
-/// File name of a change until the change is kept.
-pub(super) const NAME: &str = "set";
-
 /// Longest reason of a change, in characters.
 const REASON_CHARS_MAX: usize = 1000;
 
@@ -164,12 +162,12 @@ impl JobAdmin<'_> {
             name: NAME,
             text: &text,
         };
-        let accepted = self.accept(
-            trial,
-            (&text, &settings_in_text),
-            Plugins::of(&settings_in_text),
-            respond,
-        )?;
+        let submitted = SubmittedChange {
+            text: &text,
+            settings_in_text: &settings_in_text,
+            arguments: set,
+        };
+        let accepted = self.accept(trial, submitted, Plugins::of(&settings_in_text), respond)?;
         if settings_in_text.is_empty() {
             return Err(ControlError::new(
                 ErrorKind::Request,
@@ -210,12 +208,11 @@ impl JobAdmin<'_> {
         Ok(last.is_some_and(|(_, kept)| kept == text))
     }
 
-    /// Checks a change as a whole profile is checked, and configures the plugins that it affects. `text` is the part that the
-    /// operator has written, with the settings in it.
+    /// Checks a change as a whole profile is checked, and configures the plugins that it affects.
     pub(super) fn accept(
         &self,
         trial: TrialChange<'_>,
-        (text, settings_in_text): (&str, &[SettingInText]),
+        submitted: SubmittedChange<'_>,
         plugins: Plugins,
         respond: Respond<'_>,
     ) -> Result<Accepted, ControlError> {
@@ -223,8 +220,17 @@ impl JobAdmin<'_> {
             respond(CommandResponse::Faults {
                 faults: faults.iter().map(FaultFound::from).collect(),
             });
-            ControlError::new(ErrorKind::Request, format!("nothing was changed\n{faults}"))
+            let described = submitted.describe(&faults);
+            ControlError::new(
+                ErrorKind::Request,
+                format!("nothing was changed\n{described}"),
+            )
         };
+        let SubmittedChange {
+            text,
+            settings_in_text,
+            ..
+        } = submitted;
         let mut faults = unchangeable(text, settings_in_text);
         let checked = match changed_profile(self.job, Some(trial)) {
             Ok(profile) => profile.check_job().map(|()| profile),

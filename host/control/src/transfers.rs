@@ -143,7 +143,8 @@ impl JobAdmin<'_> {
 
 fn transfer_error(problem: &TransferError) -> ControlError {
     let fault = match problem {
-        TransferError::Unrecognised { .. } => ErrorKind::Request,
+        // The request names files that cannot be imported.
+        TransferError::Unrecognised { .. } | TransferError::Read { .. } => ErrorKind::Request,
         TransferError::Write(source) if source.kind() == io::ErrorKind::BrokenPipe => {
             ErrorKind::State
         }

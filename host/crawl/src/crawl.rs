@@ -49,7 +49,7 @@ pub use plan::plan;
 pub use seeds::{seed_candidate, seed_lines};
 
 use crate::context::CrawlContext;
-use crate::live::{CrawlState, Live};
+use crate::live::Live;
 use crate::membership::JobMembership;
 use crate::stop::Stop;
 use crate::tables::TableKeeper;
@@ -58,6 +58,7 @@ use opilio_job::alerts::{AlertKind, Notifier, Severity};
 use opilio_job::directory::{Job, ProfileOrigin};
 use opilio_job::events::Events;
 use opilio_job::job_log::JobLog;
+use opilio_job::job_state::JobState;
 use opilio_job::process_record::ProcessRecord;
 use opilio_job::progress::Progress;
 use opilio_job::queue_tally::QueueTally;
@@ -240,8 +241,8 @@ impl CrawlView {
         Progress {
             elapsed: self.began.elapsed(),
             state: match self.stop.is_asked() {
-                true => CrawlState::Ending.name(),
-                false => self.live.crawl_state().name(),
+                true => JobState::Ending,
+                false => self.live.crawl_state(),
             },
             statistics: self.context.frontier().statistics(),
             visits: figures.ledger.totals().visits(),

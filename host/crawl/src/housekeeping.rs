@@ -11,12 +11,12 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use crate::context::CrawlContext;
-use crate::live::CrawlState;
 use crate::progress_log::{self, ProgressLog};
 use crate::stop::Stop;
 use opilio_job::alerts::{self, AlertAction, Measurements, Watch};
 use opilio_job::events::Occurrence;
 use opilio_job::handover::only_in_store;
+use opilio_job::job_state::JobState;
 use opilio_job::series::Sample;
 
 /// Time between two rounds of this work.
@@ -46,7 +46,7 @@ struct Housekeeping {
     cataloguing: Option<thread::JoinHandle<()>>,
     logged: Option<Instant>,
     /// State of the crawl at the last tick.
-    state: Option<CrawlState>,
+    state: Option<JobState>,
 }
 
 /// Does the work every second until the crawl ends.
@@ -136,7 +136,7 @@ impl Housekeeping {
     /// Sends an event when the crawl has another state.
     fn tell_state(&mut self) {
         let state = match self.stop.is_asked() {
-            true => CrawlState::Ending,
+            true => JobState::Ending,
             false => self.context.live.crawl_state(),
         };
         if self.state.replace(state) != Some(state) {
@@ -215,7 +215,7 @@ impl Housekeeping {
             failing: context.figures.failing_queue(),
             rendered: context.network.browsers.board.figures().rendered_pages(),
             part: part.as_ref(),
-            holds: state != CrawlState::Running || self.stop.is_asked(),
+            holds: state != JobState::Running || self.stop.is_asked(),
             waits_until,
             is_overlong: waits_until.is_some_and(|until| context.is_overlong(until, now)),
         };

@@ -66,6 +66,7 @@ pub use opilio_job::directory::{
     is_job, is_made_halfway, made, name_of,
 };
 pub use opilio_job::handover::{HandedOver, handed_over, only_in_store};
+pub use opilio_job::job_state::JobState;
 pub use opilio_job::ledger::{Amount, HostCounts, Totals, VisitCounts};
 pub use opilio_job::plugin_report::{CallTimes, PluginReport, plugin_table};
 pub use opilio_job::process_record::{ProcessEnd, ProcessEndKind, ProcessRecord};

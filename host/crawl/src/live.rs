@@ -10,24 +10,9 @@ use opilio_frontier::Ticket;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
+use opilio_job::job_state::JobState;
 use opilio_job::share::ShareTaken;
 use opilio_visit::Step;
-
-/// State of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum CrawlState {
-    /// Crawling.
-    Running,
-    /// Starts no new fetches, and waits for fetches in flight.
-    Pausing,
-    /// Paused; no fetches in flight.
-    Paused,
-    /// Stop requested; waits for fetches in flight.
-    Ending,
-    /// Not run by a process.
-    Idle,
-}
 
 /// URI in process.
 #[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -146,19 +131,6 @@ impl Drop for QueueCommandGuard {
         self.0.state().hands -= 1;
         // The dispatcher may have seen an older state of the queues.
         self.0.nudge();
-    }
-}
-
-impl CrawlState {
-    /// Returns the state's name.
-    pub fn name(self) -> &'static str {
-        match self {
-            CrawlState::Running => "running",
-            CrawlState::Pausing => "pausing",
-            CrawlState::Paused => "paused",
-            CrawlState::Ending => "ending",
-            CrawlState::Idle => "idle",
-        }
     }
 }
 
@@ -293,14 +265,14 @@ impl Live {
         self.nudge();
     }
 
-    /// Returns the state of the crawl: running, pausing or paused.
-    pub fn crawl_state(&self) -> CrawlState {
+    /// Returns the state of the crawl, except for a stop that was requested: running, pausing or paused.
+    pub fn crawl_state(&self) -> JobState {
         let state = self.state();
         let asked = state.is_pause_asked || state.is_paused_everywhere;
         match (asked, state.holds) {
-            (false, _) => CrawlState::Running,
-            (true, true) if state.in_flight.is_empty() => CrawlState::Paused,
-            (true, _) => CrawlState::Pausing,
+            (false, _) => JobState::Running,
+            (true, true) if state.in_flight.is_empty() => JobState::Paused,
+            (true, _) => JobState::Pausing,
         }
     }
 
@@ -588,13 +560,13 @@ mod tests {
         assert!(!live.holds());
         assert!(live.pause(true));
         assert!(!live.pause(true));
-        assert_eq!(live.crawl_state(), CrawlState::Pausing);
+        assert_eq!(live.crawl_state(), JobState::Pausing);
         drop(flight);
         // The dispatcher may just be issuing another URI.
-        assert_eq!(live.crawl_state(), CrawlState::Pausing);
+        assert_eq!(live.crawl_state(), JobState::Pausing);
         assert!(live.holds());
-        assert_eq!(live.crawl_state(), CrawlState::Paused);
+        assert_eq!(live.crawl_state(), JobState::Paused);
         assert!(live.pause(false));
-        assert_eq!(live.crawl_state(), CrawlState::Running);
+        assert_eq!(live.crawl_state(), JobState::Running);
     }
 }

@@ -42,6 +42,9 @@ pub struct ReplacementRequest {
 /// Reason why a plugin was not replaced. Nothing has changed then.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplacementError {
+    /// The component cannot be obtained, or is invalid: name another component, or correct this one.
+    #[error("{0}")]
+    Component(String),
     /// The job does not accept the component: the same request is refused again.
     #[error("{0}")]
     Refused(String),
@@ -88,7 +91,10 @@ impl PluginFactory {
     }
 
     /// Obtains and loads the requested component. Blocks for as long as a registry takes.
-    pub fn get(&self, request: &ReplacementRequest) -> Result<ObtainedComponent, String> {
+    ///
+    /// # Errors
+    /// [`ReplacementError::Component`].
+    pub fn get(&self, request: &ReplacementRequest) -> Result<ObtainedComponent, ReplacementError> {
         let load = |found: &ResolvedComponent| {
             let loaded = self.engine.load(&found.bytes, &found.origin);
             loaded.map_err(|problem| chain(&problem))
@@ -115,10 +121,10 @@ impl PluginFactory {
                 let found = self
                     .sources
                     .resolve(&request.component, &terms, &mut plugins_of);
-                found.map_err(|problem| chain(&problem))?
+                found.map_err(|problem| ReplacementError::Component(chain(&problem)))?
             }
         };
-        let component = load(&found)?;
+        let component = load(&found).map_err(ReplacementError::Component)?;
         Ok(ObtainedComponent { found, component })
     }
 

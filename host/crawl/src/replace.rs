@@ -40,11 +40,11 @@ impl CrawlContext {
     /// Obtains the component of a replacement, and checks that the job has the plugin. Blocks.
     ///
     /// # Errors
-    /// The reason.
+    /// See [`ReplacementError`].
     pub fn obtain_component(
         &self,
         request: &ReplacementRequest,
-    ) -> Result<ObtainedComponent, String> {
+    ) -> Result<ObtainedComponent, ReplacementError> {
         let factory = &self.plugins.factory;
         factory.known(&self.current(), &request.instance)?;
         on_plugin_thread("plugin-replacement", || factory.get(request))?

@@ -58,8 +58,8 @@ mod format;
 use opilio_model::instant;
 pub use opilio_model::{
     ContentState, GroupSettings, KeptChange, KeptValue, KeptValues, PastVisit, Politeness,
-    PrecedencePolicy, QueueSettings, Quota, SHORT_DIGEST_BYTES, Strategy, is_error_response,
-    is_fetched, status_remedy, status_words,
+    PrecedencePolicy, QueueSettings, Quota, SHORT_DIGEST_BYTES, STATUS_WORDS, Strategy,
+    is_error_response, is_fetched, labelled_status, status_remedy, status_words,
 };
 
 pub use candidate::{

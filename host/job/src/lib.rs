@@ -3,7 +3,7 @@
 //! ```text
 //! JOB/job.json, profile.toml, seeds.txt   directory   what the job began with, its lock, copies of it
 //! JOB/layers.json, changes/               changes     settings changed since; profile puts all together
-//! JOB/history.jsonl, course.json          history, process record
+//! JOB/history.jsonl, course.json          history, process_record, job_state
 //! JOB/handed-over.jsonl                   handover
 //! JOB/logs/                               crawl_log, logs, ledger, breakdown
 //! ```
@@ -23,6 +23,7 @@ mod folders;
 pub mod handover;
 pub mod history;
 pub mod job_log;
+pub mod job_state;
 pub mod ledger;
 mod log_files;
 pub mod logs;

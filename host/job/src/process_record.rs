@@ -150,7 +150,8 @@ impl ProcessRecord {
 }
 
 impl ProcessEndKind {
-    fn of(end: &End) -> ProcessEndKind {
+    /// Returns the kind of an end.
+    pub(crate) fn of(end: &End) -> ProcessEndKind {
         match end {
             End::Stopped => ProcessEndKind::Stopped,
             End::Terminated => ProcessEndKind::Terminated,

@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::End;
 
 use crate::alerts::Alert;
+use crate::job_state::JobState;
 use crate::ledger::VisitCounts;
 use crate::plugin_report::PluginReport;
 use crate::queue_tally::QueueTally;
@@ -20,8 +21,8 @@ use crate::seed_outcome::SeedOutcomes;
 pub struct Progress {
     /// Time since this process began to crawl.
     pub elapsed: Duration,
-    /// State of the crawl, in a word: `running`, `pausing`, `paused` or `ending`.
-    pub state: &'static str,
+    /// State of the crawl: running, pausing, paused or ending.
+    pub state: JobState,
     /// The frontier's counters, over all processes of the job.
     pub statistics: Statistics,
     /// Finished visits by outcome, over all processes of the job.

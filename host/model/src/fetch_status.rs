@@ -11,36 +11,86 @@ pub fn is_error_response(status: i32) -> bool {
     (400..600).contains(&status)
 }
 
-/// Describes a fetch status in a few words.
+/// Words for statuses, in ascending order. Those of HTTP are the phrases of RFC 9110, RFC 6585 and RFC 7725. A response that is
+/// the document itself (200, 206) needs none.
+pub const STATUS_WORDS: &[(i32, &str)] = &[
+    (-9998, "forbidden by robots.txt"),
+    (-7000, "cancelled by an operator"),
+    (-6000, "deleted by an operator"),
+    (-5004, "a quota was reached"),
+    (-5003, "a quota was reached"),
+    (-5002, "refused by a filter"),
+    (-5001, "refused by a setting or a filter"),
+    (-5000, "out of scope"),
+    (-3000, "Opilio failed on this URI"),
+    (-404, "the server closed the connection without an answer"),
+    (-63, "a prerequisite could not be queued"),
+    (-62, "a prerequisite could not be fetched"),
+    (-61, "robots.txt could not be fetched"),
+    (-9, "no TLS session"),
+    (-8, "a filter requested more retries than are allowed"),
+    (-7, "URI cannot be fetched"),
+    (-6, "the host has no address"),
+    (-5, "a plugin or the scratch directory failed"),
+    (-4, "timeout"),
+    (-3, "connection lost, or the answer is not HTTP"),
+    (-2, "no connection to the server"),
+    (-1, "DNS look-up failed"),
+    (0, "not fetched yet"),
+    (1, "name looked up"),
+    (204, "no content"),
+    (300, "multiple choices"),
+    (301, "moved permanently"),
+    (302, "found"),
+    (303, "see other"),
+    (304, "not modified"),
+    (307, "temporary redirect"),
+    (308, "permanent redirect"),
+    (400, "bad request"),
+    (401, "unauthorized"),
+    (402, "payment required"),
+    (403, "forbidden"),
+    (404, "not found"),
+    (405, "method not allowed"),
+    (406, "not acceptable"),
+    (407, "proxy authentication required"),
+    (408, "request timeout"),
+    (410, "gone"),
+    (414, "URI too long"),
+    (416, "range not satisfiable"),
+    (421, "misdirected request"),
+    (429, "too many requests"),
+    (431, "request header fields too large"),
+    (451, "unavailable for legal reasons"),
+    (500, "internal server error"),
+    (501, "not implemented"),
+    (502, "bad gateway"),
+    (503, "service unavailable"),
+    (504, "gateway timeout"),
+    (505, "HTTP version not supported"),
+];
+
+/// Returns the words for a status; `None` if it has none.
+fn known_words(status: i32) -> Option<&'static str> {
+    let found = STATUS_WORDS.binary_search_by_key(&status, |(status, _)| *status);
+    found.ok().map(|at| STATUS_WORDS[at].1)
+}
+
+/// Describes a fetch status in a few words of a sentence.
 pub fn status_words(status: i32) -> String {
-    let words = match status {
-        1 => "name looked up",
-        0 => "not fetched yet",
-        -1 => "DNS look-up failed",
-        -2 => "no connection to the server",
-        -3 => "connection lost, or the answer is not HTTP",
-        -4 => "timeout",
-        -5 => "a plugin or the scratch directory failed",
-        -6 => "the host has no address",
-        -7 => "URI cannot be fetched",
-        -8 => "a filter requested more retries than are allowed",
-        -9 => "no TLS session",
-        -61 => "robots.txt could not be fetched",
-        -62 => "a prerequisite could not be fetched",
-        -63 => "a prerequisite could not be queued",
-        -404 => "the server closed the connection without an answer",
-        -3000 => "Opilio failed on this URI",
-        -5000 => "out of scope",
-        -5001 => "refused by a setting or a filter",
-        -5002 => "refused by a filter",
-        -5003 | -5004 => "a quota was reached",
-        -6000 => "deleted by an operator",
-        -7000 => "cancelled by an operator",
-        -9998 => "forbidden by robots.txt",
-        100.. => return format!("status {status}"),
-        _ => return format!("fetch status {status}"),
-    };
-    words.to_owned()
+    match known_words(status) {
+        _ if status >= 100 => format!("status {status}"),
+        Some(words) => words.to_owned(),
+        None => format!("fetch status {status}"),
+    }
+}
+
+/// Describes a fetch status for a table: its number, with the words for it.
+pub fn labelled_status(status: i32) -> String {
+    match known_words(status) {
+        Some(words) => format!("{status} {words}"),
+        None => status.to_string(),
+    }
 }
 
 /// Returns the operator's remedy for a fetch status; `None` if there is nothing to do, or if the status does not tell.
@@ -94,5 +144,21 @@ mod tests {
         assert_eq!(status_words(-2), "no connection to the server");
         assert_eq!(status_words(404), "status 404");
         assert_eq!(status_words(-50), "fetch status -50");
+    }
+
+    #[test]
+    fn a_status_in_a_table_has_its_words_beside_it() {
+        assert!(STATUS_WORDS.is_sorted_by_key(|(status, _)| *status));
+        for (status, expected) in [
+            (-9998, "-9998 forbidden by robots.txt"),
+            (-2, "-2 no connection to the server"),
+            (1, "1 name looked up"),
+            (200, "200"),
+            (404, "404 not found"),
+            (505, "505 HTTP version not supported"),
+            (599, "599"),
+        ] {
+            assert_eq!(labelled_status(status), expected);
+        }
     }
 }

@@ -26,7 +26,9 @@ pub use addresses::{AddressFamily, NameServer};
 pub use archive_format::ArchiveFormat;
 pub use content_state::ContentState;
 pub use error_chain::error_chain;
-pub use fetch_status::{is_error_response, is_fetched, status_remedy, status_words};
+pub use fetch_status::{
+    STATUS_WORDS, is_error_response, is_fetched, labelled_status, status_remedy, status_words,
+};
 pub use kept_value::{KeptChange, KeptValue, KeptValues};
 pub use past_visit::{PastVisit, SHORT_DIGEST_BYTES};
 pub use politeness::Politeness;

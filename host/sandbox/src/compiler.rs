@@ -125,6 +125,11 @@ impl Compiler {
         self.stopped.store(true, Ordering::Release);
     }
 
+    /// Returns `true` after [`Compiler::stop`].
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
+    }
+
     fn in_child(
         &self,
         program: &PathBuf,

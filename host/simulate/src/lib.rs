@@ -28,7 +28,7 @@ pub use fit::{FitError, FitResult, fit};
 pub use plot::{freshness_over_time, waits_by_rate};
 pub use process::{Process, Rates};
 pub use report::{HostVisits, Oracle, PageWait, Report, Visits};
-pub use run::{Simulation, SimulationError};
+pub use run::{Simulation, SimulationError, SimulationProgress};
 pub use scenario::{
     ClosedPeriods, HeaderAccuracy, Lists, PageKind, Recurrence, Scenario, ScenarioChanges,
     SiteGroup, SlowPeriods,

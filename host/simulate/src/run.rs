@@ -38,6 +38,15 @@ pub struct Simulation {
     pub component_cache: Option<PathBuf>,
 }
 
+/// Progress of a simulation, in whole days of virtual time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SimulationProgress {
+    /// Days that have passed.
+    pub day: u64,
+    /// Days of the whole simulation, the warm-up included.
+    pub days: u64,
+}
+
 /// The reason that a simulation has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum SimulationError {
@@ -56,16 +65,22 @@ pub enum SimulationError {
 }
 
 impl Simulation {
-    /// Runs the simulation.
+    /// Runs the simulation. Reports progress when the plugins are loaded, and then each day.
     ///
     /// # Errors
     /// Returns [`SimulationError`], which includes the errors of the profile's plugins, each at its place.
-    pub fn run(self) -> Result<Report, SimulationError> {
-        opilio_stacks::on_plugin_thread("simulation", || self.run_here())
+    pub fn run(
+        self,
+        mut progress: impl FnMut(SimulationProgress) + Send,
+    ) -> Result<Report, SimulationError> {
+        opilio_stacks::on_plugin_thread("simulation", || self.run_here(&mut progress))
             .map_err(SimulationError::Broken)?
     }
 
-    fn run_here(self) -> Result<Report, SimulationError> {
+    fn run_here(
+        self,
+        progress: &mut dyn FnMut(SimulationProgress),
+    ) -> Result<Report, SimulationError> {
         let folder = tempfile::tempdir()?;
         let web = Web::new(&self.scenario, self.seed, PARTS);
         let start = web.at(0);
@@ -80,9 +95,10 @@ impl Simulation {
         )?;
         crawl.allow(visits_a_day(&self.scenario, &web).round().max(1.0) as u64);
         crawl.seed(web.seeds(), start)?;
+        progress(progress_at(0, web.window().to));
         let oracle = Self::oracle(&self.scenario, self.seed, &web, &politeness);
         let mut run = Run::new(&self.scenario, web, crawl);
-        run.go()?;
+        run.go(progress)?;
         Ok(run.report(name, &self.scenario, self.seed, oracle))
     }
 
@@ -171,6 +187,15 @@ struct Tried {
     wasted: u64,
 }
 
+/// Returns the progress at a time, in milliseconds since the beginning.
+fn progress_at(now: i64, end: i64) -> SimulationProgress {
+    let days = |millis: i64| millis.max(0) as f64 / DAY;
+    SimulationProgress {
+        day: days(now).floor() as u64,
+        days: days(end).ceil() as u64,
+    }
+}
+
 /// Returns the visits a day of the budget, for all pages together.
 fn visits_a_day(scenario: &Scenario, web: &Web) -> f64 {
     scenario.budget * web.average_pages(scenario.days)
@@ -250,10 +275,16 @@ impl Run {
         self.web.at(millis)
     }
 
-    fn go(&mut self) -> Result<(), SimulationError> {
+    fn go(&mut self, progress: &mut dyn FnMut(SimulationProgress)) -> Result<(), SimulationError> {
         let start = self.at(0).as_millisecond();
         let mut now = 0;
+        let mut reported = 0;
         while now < self.end {
+            let passed = progress_at(now, self.end);
+            if passed.day > reported {
+                reported = passed.day;
+                progress(passed);
+            }
             let wake = match self.budget_at(now) {
                 Err(at) => at,
                 Ok(()) if self.flights.len() >= self.workers => i64::MAX,
@@ -480,5 +511,22 @@ impl Run {
             oracle,
             sums: self.web.sums,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_is_in_whole_days() {
+        let day = DAY as i64;
+        let check = |now, end, day, days| {
+            assert_eq!(progress_at(now, end), SimulationProgress { day, days });
+        };
+        check(0, 60 * day, 0, 60);
+        check(day - 1, 60 * day, 0, 60);
+        check(day, 60 * day, 1, 60);
+        check(2 * day, 2 * day + 1, 2, 3);
     }
 }

@@ -271,6 +271,11 @@ def settings(page, served, screenshots):
     page.get_by_label("Search").fill("min-delay")
     page.get_by_role("button", name="Change politeness.min-delay", exact=True).click()
     expect(lines).to_have_value('politeness.min-delay = "200ms"')
+    # A typed field is beside the line, and writes it.
+    number = page.get_by_role("group", name="politeness.min-delay", exact=True).get_by_role("textbox")
+    number.fill("400")
+    number.press("Enter")
+    expect(lines).to_have_value('politeness.min-delay = "400ms"')
     lines.fill('politeness.min-delay = "300ms"')
     page.get_by_role("button", name="Check only").click()
     expect(page.get_by_text("No errors. The settings would change:")).to_be_visible()

@@ -15,7 +15,7 @@ use serde_json::Value;
 use self::lines::{queue_lines, statistics_lines, status_lines, table_lines, why_lines};
 use self::results::{checked_line, checkpoint_lines, import_lines, source_lines, swept_line};
 use self::rows::{
-    QUEUE_COLUMNS, QUEUED_COLUMNS, RIGHT, URI_COLUMNS, queue_row, queued_row, uri_row,
+    QUEUE_COLUMNS, QUEUED_COLUMNS, RIGHT, STATUS, URI_COLUMNS, queue_row, queued_row, uri_row,
 };
 use crate::terminal;
 
@@ -49,6 +49,19 @@ enum Kind {
     Observe,
     Overrides,
     Other,
+}
+
+impl Kind {
+    /// Returns the names of the columns of the table, if the answers are one.
+    fn columns(self) -> &'static [&'static str] {
+        match self {
+            Kind::Queues => &QUEUE_COLUMNS,
+            Kind::Uris => &QUEUED_COLUMNS,
+            Kind::Seeds => &crate::job::show::SEED_COLUMNS,
+            Kind::Hosts => &crate::job::hosts::COLUMNS,
+            _ => &URI_COLUMNS,
+        }
+    }
 }
 
 /// The JSON of an answer: one object for each entry of a list, or one for the answer, with its name in `answer`.
@@ -208,15 +221,9 @@ impl Show {
         if self.rows.is_empty() {
             return Ok(());
         }
+        let columns = self.kind.columns();
         if self.widths.is_empty() {
-            let names = match self.kind {
-                Kind::Queues => &QUEUE_COLUMNS[..],
-                Kind::Uris => &QUEUED_COLUMNS,
-                Kind::Seeds => &crate::job::show::SEED_COLUMNS,
-                Kind::Hosts => &crate::job::hosts::COLUMNS,
-                _ => &URI_COLUMNS,
-            };
-            let names = names.iter().map(|name| (*name).to_owned()).collect();
+            let names = columns.iter().map(|name| (*name).to_owned()).collect();
             self.rows.insert(0, names);
             self.widths = vec![0; self.rows[0].len()];
         }
@@ -228,8 +235,10 @@ impl Show {
         for row in self.rows.drain(..) {
             let mut text = String::new();
             for (index, (cell, width)) in row.iter().zip(&self.widths).enumerate() {
+                let is_status = columns.get(index) == Some(&STATUS);
                 let is_number = cell.starts_with(|c: char| c.is_ascii_digit())
                     && !cell.contains([':', '/'])
+                    && !is_status
                     || RIGHT.contains(&cell.as_str());
                 let cell = match is_number {
                     true => format!("{cell:>width$}"),

@@ -14,6 +14,9 @@ use super::send::{refused, user};
 use crate::job_directory::new_job;
 use crate::{exit, terminal};
 
+/// Progress of a restoration, which copies the state of a job.
+const COPYING: &str = "copying the checkpoint";
+
 /// The command line of `restore`.
 #[derive(Debug, Args)]
 pub(crate) struct RestoreArgs {
@@ -90,9 +93,11 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<u8> {
             if !args.yes && !is_sure(&args.job)? {
                 return Ok(exit::FAILED);
             }
-            go_back(&args.job, &args.checkpoint)?
+            terminal::spinning(COPYING, || go_back(&args.job, &args.checkpoint))?
         }
-        false => opilio_control::restore(&args.checkpoint, &args.job),
+        false => terminal::spinning(COPYING, || {
+            opilio_control::restore(&args.checkpoint, &args.job)
+        }),
     };
     let made = match restored {
         Ok(made) => made,

@@ -7,7 +7,7 @@ use clap::Args;
 use indicatif::HumanCount;
 use opilio_control::{
     Author, ComparedCrawl, ComparedVisit, CrawlComparison, DifferentUri, UriDifference, compare,
-    status_words,
+    is_fetched, labelled_status,
 };
 
 use super::send::{refused, user};
@@ -74,8 +74,28 @@ fn print(uri: &DifferentUri, json: bool) -> Result<()> {
         Some(visit) => visit.status.to_string(),
         None => "-".to_owned(),
     };
-    terminal::outln!("{:>5} {:>5}  {}", status(&uri.a), status(&uri.b), uri.uri);
+    let words = failures(uri);
+    let line = format!(
+        "{:>5} {:>5}  {}{words}",
+        status(&uri.a),
+        status(&uri.b),
+        uri.uri
+    );
+    terminal::outln!("{line}");
     Ok(())
+}
+
+/// Returns the statuses of failed visits with their words, in parentheses; empty if both visits succeeded.
+fn failures(uri: &DifferentUri) -> String {
+    let statuses = [&uri.a, &uri.b].into_iter().flatten();
+    let failed = statuses.map(|visit| visit.status);
+    let mut failed: Vec<i32> = failed.filter(|status| !is_fetched(*status)).collect();
+    failed.dedup();
+    let words: Vec<String> = failed.into_iter().map(labelled_status).collect();
+    match words.is_empty() {
+        true => String::new(),
+        false => format!("  ({})", words.join(", ")),
+    }
 }
 
 /// Returns the counts as text.
@@ -92,14 +112,11 @@ fn lines(comparison: &CrawlComparison) -> String {
     ] {
         text += &format!("{name:<24}{:>12}\n", number(count));
     }
-    let statuses = comparison.statuses.iter().map(|row| {
-        let words = match row.status {
-            100.. => String::new(),
-            status => format!(" {}", status_words(status)),
-        };
-        (format!("{}{words}", row.status), row.a, row.b)
-    });
-    text += &table("status", statuses);
+    let statuses = comparison.statuses.iter();
+    text += &table(
+        "status",
+        statuses.map(|row| (labelled_status(row.status), row.a, row.b)),
+    );
     let types = comparison.media_types.iter();
     text += &table(
         "media type",
@@ -151,4 +168,27 @@ fn table(name: &str, rows: impl Iterator<Item = (String, u64, u64)>) -> String {
         text += &format!("{:>40}  {more} more; --json has all\n", "");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_visit_has_words_behind_its_uri() {
+        let visit = |status: Option<i32>| {
+            let status = status?;
+            serde_json::from_value(serde_json::json!({ "status": status })).ok()
+        };
+        let check = |a, b, expected: &str| {
+            let (a, b) = (visit(a), visit(b));
+            let uri = "http://a.org/".to_owned();
+            assert_eq!(failures(&DifferentUri { uri, a, b }), expected);
+        };
+        check(Some(200), None, "");
+        check(Some(200), Some(404), "  (404 not found)");
+        check(Some(404), Some(404), "  (404 not found)");
+        let both = "  (-2 no connection to the server, 503 service unavailable)";
+        check(Some(-2), Some(503), both);
+    }
 }

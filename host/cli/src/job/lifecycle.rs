@@ -13,10 +13,11 @@ use opilio_console::{
     is_on_its_way, is_seen_to, last_words,
 };
 use opilio_control::{Command, CommandResponse};
-use opilio_crawl::{CrawlError, JobPart, ProcessEndKind, ProcessRecord};
+use opilio_crawl::{CrawlError, JobPart, JobState, ProcessEndKind, ProcessRecord};
+use serde_json::json;
 
 use super::JobTarget;
-use super::send::{ask, ask_only_here, user};
+use super::send::{ask, ask_choosing, ask_only_here, user};
 use crate::crawl::{component_cache, profile_source_of, refused};
 use crate::job_directory::{JOBS, existing_job, known_job, new_job};
 use crate::usage_error::UsageError;
@@ -57,6 +58,9 @@ pub(crate) struct NewArgs {
     /// Start the job at once.
     #[arg(long)]
     start: bool,
+    /// Print JSON, one object per line.
+    #[arg(long)]
+    json: bool,
 }
 
 /// The command line of `start`.
@@ -65,6 +69,9 @@ pub(crate) struct StartArgs {
     /// Directory of the job, or its name in the folder `jobs`.
     #[arg(value_name = "JOB", value_parser = existing_job())]
     job: PathBuf,
+    /// Print JSON, one object per line.
+    #[arg(long)]
+    json: bool,
 }
 
 /// The command line of `stop`.
@@ -86,6 +93,9 @@ pub(crate) struct CloneArgs {
     /// Name of the new job, which is created in the same folder.
     #[arg(value_name = "NAME")]
     name: PathBuf,
+    /// Print JSON, one object per line.
+    #[arg(long)]
+    json: bool,
 }
 
 /// The command line of `delete`.
@@ -100,6 +110,9 @@ pub(crate) struct DeleteArgs {
     /// Delete without confirmation.
     #[arg(long)]
     yes: bool,
+    /// Print JSON, one object per line.
+    #[arg(long)]
+    json: bool,
 }
 
 /// Lists the jobs of a folder.
@@ -121,15 +134,14 @@ pub(crate) async fn list(args: &ListArgs) -> Result<u8> {
     for job in &jobs {
         match args.json {
             true => terminal::outln!("{}", serde_json::to_string(job)?),
-            false => terminal::outln!("{}", line(job, width)?),
+            false => terminal::outln!("{}", line(job, width)),
         }
     }
     Ok(exit::OK)
 }
 
-fn line(job: &JobOverview, width: usize) -> Result<String> {
-    let state = serde_json::to_value(job.state)?;
-    let state = state.as_str().unwrap_or_default();
+fn line(job: &JobOverview, width: usize) -> String {
+    let state = job.state.name();
     let why = terminal::line(job.ended_why.as_deref().unwrap_or_default());
     let alerts = match job.alerts {
         0 => String::new(),
@@ -139,12 +151,12 @@ fn line(job: &JobOverview, width: usize) -> Result<String> {
         "{:width$}  {state:<8}  {:>10} URIs  {:>10} queued  {alerts:<9}  {why}",
         job.name, job.uris, job.queued
     );
-    Ok(line.trim_end().to_owned())
+    line.trim_end().to_owned()
 }
 
 /// Shows the state of a job. For a job without a process it shows what the job waits for, or how it ended.
 pub(crate) async fn status(target: &JobTarget) -> Result<u8> {
-    if target.json || opilio_control::is_reachable(&target.job) {
+    if opilio_control::is_reachable(&target.job) {
         return ask(target, Command::Status);
     }
     // A job that cannot be opened, because its profile now has an error, has ended like any other.
@@ -157,17 +169,23 @@ pub(crate) async fn status(target: &JobTarget) -> Result<u8> {
     };
     // A process that was refused has reported that in its log only.
     let known = found.as_ref().map(|job| job.ended.or(job.started));
-    if let Some(job) = found {
-        let state = serde_json::to_value(job.state)?;
-        let state = state.as_str().unwrap_or_default();
-        let words = match job.ended_why {
-            Some(why) if why.starts_with(state) => why,
-            Some(why) => format!("{state}: {why}"),
-            None => state.to_owned(),
-        };
+    let state = found.as_ref().map(|job| job.state);
+    if let Some(job) = found.filter(|_| !target.json) {
+        let words = job.state.with_reason(job.ended_why.as_deref());
         terminal::outln!("{:>14}  {}", "state", terminal::line(&words));
     }
-    let code = ask(target, Command::Status)?;
+    // The folder of jobs knows whether the job waits for its start. The job alone knows only how its last process ended.
+    let code = ask_choosing(target, Command::Status, |mut answer| {
+        if let (CommandResponse::Status(status), Some(state)) = (&mut answer, state)
+            && status.pid.is_none()
+        {
+            status.state = state;
+        }
+        Ok(answer)
+    })?;
+    if target.json {
+        return Ok(code);
+    }
     if let Some(output) = known.and_then(|known| output_since(&target.job, known)) {
         let output = terminal::lines(&output).replace('\n', "\n                ");
         terminal::outln!("{:>14}  {output}", "process log");
@@ -311,26 +329,28 @@ pub(crate) fn new(args: NewArgs) -> Result<u8> {
             if !notes.is_empty() {
                 eprintln!("{notes}");
             }
-            print_made(&folder.path().join(&name));
+            print_made(&folder.path().join(&name), args.json);
         }
         Err(JobsFolderError::Crawl(CrawlError::Profile(faults))) => return Ok(refused(&faults)),
         Err(other) => return Err(other.into()),
     }
     match args.start {
-        true => start_named(&folder, &name),
+        true => start_named(&folder, &name, args.json),
         false => Ok(exit::OK),
     }
 }
 
-fn print_made(job: &Path) {
-    let job = job.display();
-    terminal::outln!("created job {job}; opilio job start {job} starts it");
+fn print_made(job: &Path, as_json: bool) {
+    let place = job.display();
+    let words = format!("created job {place}; opilio job start {place} starts it");
+    let object = json!({ "answer": "created", "job": place.to_string() });
+    terminal::print_result(as_json, &object, &words);
 }
 
 /// Starts a job.
 pub(crate) fn start(args: &StartArgs) -> Result<u8> {
     let (folder, name) = existing(&args.job)?;
-    start_named(&folder, &name)
+    start_named(&folder, &name, args.json)
 }
 
 /// Starts a job, and waits until its process has the job or has ended.
@@ -338,13 +358,18 @@ pub(crate) fn start(args: &StartArgs) -> Result<u8> {
     clippy::print_stderr,
     reason = "what the process said is for the person at the terminal"
 )]
-fn start_named(folder: &Folder, name: &str) -> Result<u8> {
+fn start_named(folder: &Folder, name: &str, as_json: bool) -> Result<u8> {
     let job = folder.job(name)?;
     if opilio_crawl::is_held(&job)? {
         bail!("job {} is already running", job.display());
     }
+    let print = |state: JobState, pid: Option<u32>, words: &str| {
+        let job = job.display().to_string();
+        let object = json!({ "answer": "started", "job": job, "state": state, "pid": pid });
+        terminal::print_result(as_json, &object, words);
+    };
     if is_finished(&job) {
-        terminal::outln!(
+        eprintln!(
             "the job is finished: nothing is left to fetch; opilio job clone {} NAME makes a new job with its profile and seeds",
             job.display()
         );
@@ -352,9 +377,8 @@ fn start_named(folder: &Folder, name: &str) -> Result<u8> {
     if is_seen_to(folder.path()) {
         let _held = Orders::hold(&job);
         order(&Orders::new(true, &user()), &job)?;
-        terminal::outln!(
-            "the daemon starts the job as soon as a place among the concurrent crawls is free and its crawl window, if any, is open"
-        );
+        let words = "the daemon starts the job as soon as a place among the concurrent crawls is free and its crawl window, if any, is open";
+        print(JobState::Waiting, None, words);
         return Ok(exit::OK);
     }
     let program = std::env::current_exe().context("cannot determine the path of this program")?;
@@ -372,11 +396,10 @@ fn start_named(folder: &Folder, name: &str) -> Result<u8> {
         // From here on the process has the job and reports its own state.
         if opilio_control::is_reachable(&job) {
             spinner.finish_and_clear();
-            terminal::outln!(
-                "started as process {}; opilio job status {} shows its progress",
-                process.id(),
-                job.display()
-            );
+            let (pid, place) = (process.id(), job.display());
+            let words =
+                format!("started as process {pid}; opilio job status {place} shows its progress");
+            print(JobState::Running, Some(pid), &words);
             return Ok(exit::OK);
         }
         std::thread::sleep(LOOK_INTERVAL);
@@ -384,14 +407,16 @@ fn start_named(folder: &Folder, name: &str) -> Result<u8> {
     let code = ended.code().and_then(|code| u8::try_from(code).ok());
     match code {
         Some(code @ (exit::OK | exit::LIMIT | exit::NO_SEED | exit::NOT_HANDED_OVER)) => {
-            let ended = ProcessRecord::read(&job).ok().flatten();
-            let ended = ended.and_then(|record| record.ended);
+            let record = ProcessRecord::read(&job).ok().flatten();
+            let state = JobState::without_process(record.as_ref());
+            let ended = record.and_then(|record| record.ended);
             let why = ended.map_or_else(String::new, |ended| format!(" ({})", ended.why));
-            terminal::outln!(
+            let words = format!(
                 "started, and already ended{}; opilio job status {} shows the result",
                 terminal::line(&why),
                 job.display()
             );
+            print(state, None, &words);
             Ok(code)
         }
         _ => {
@@ -435,7 +460,7 @@ pub(crate) fn copy(args: &CloneArgs) -> Result<u8> {
         );
         return Err(UsageError::new(problem).into());
     };
-    print_made(&folder.copy(&name, new)?);
+    print_made(&folder.copy(&name, new)?, args.json);
     Ok(exit::OK)
 }
 
@@ -455,13 +480,16 @@ pub(crate) fn delete(args: &DeleteArgs) -> Result<u8> {
         }
     }
     folder.delete(&name, args.archive)?;
-    match args.archive {
-        true => terminal::outln!("deleted job {name} with its archive, logs and reports"),
-        false => terminal::outln!(
+    let words = match args.archive {
+        true => format!("deleted job {name} with its archive, logs and reports"),
+        false => format!(
             "deleted the state of job {name}; its archive, logs and reports are in {}",
             args.job.display()
         ),
-    }
+    };
+    let job = args.job.display().to_string();
+    let object = json!({ "answer": "deleted", "job": job, "with_archive": args.archive });
+    terminal::print_result(args.json, &object, &words);
     Ok(exit::OK)
 }
 

@@ -25,6 +25,10 @@ use crate::{exit, terminal};
 /// pywb's program.
 const WAYBACK: &str = "wayback";
 
+/// The way to look at captures without pywb.
+const WITHOUT_PYWB: &str =
+    "Without pywb: `opilio package JOB -o JOB.wacz`, and open the file on https://replayweb.page";
+
 /// The command line.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -67,9 +71,16 @@ pub(super) fn run(args: &ReplayArgs) -> Result<u8> {
         None => program_in_path(WAYBACK),
     };
     if !args.print && wayback.as_ref().is_none_or(|program| !program.is_file()) {
-        return refused(
-            "pywb not found; install it (`pip install pywb`) or pass --wayback FILE. Without pywb: `opilio package JOB -o JOB.wacz`, and open the file on https://replayweb.page",
-        );
+        if let Some(program) = &args.wayback {
+            let problem = format!(
+                "{} is not a file; pass the program `wayback` of pywb. {WITHOUT_PYWB}",
+                program.display()
+            );
+            return Err(UsageError::new(problem).into());
+        }
+        return refused(&format!(
+            "pywb not found; install it (`pip install pywb`) or pass --wayback FILE. {WITHOUT_PYWB}"
+        ));
     }
     if !args.print
         && let Err(problem) = TcpListener::bind((args.bind.as_str(), args.port))

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use indicatif::HumanBytes;
 use opilio_control::{Author, Command, ReportKind};
-use opilio_control::{Figures, metrics, status_words};
+use opilio_control::{Figures, labelled_status, metrics};
 use opilio_crawl::{Alert, AlertKind, Breakdown, name_of};
 
 use super::JobTarget;
@@ -116,11 +116,8 @@ pub(crate) fn breakdown(breakdown: &Breakdown, out: &mut dyn Write) -> io::Resul
         totals.hosts
     )?;
     for row in &breakdown.statuses {
-        let words = match row.status {
-            100.. => String::new(),
-            status => format!("  {}", status_words(status)),
-        };
-        writeln!(out, "{:>10}  {}{words}", row.amount.uris, row.status)?;
+        let status = labelled_status(row.status);
+        writeln!(out, "{:>10}  {status}", row.amount.uris)?;
     }
     for row in &breakdown.media_types {
         let name = terminal::line(&row.media_type);

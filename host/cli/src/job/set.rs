@@ -9,6 +9,7 @@ use opilio_profile::MatchFile;
 
 use super::JobTarget;
 use super::send::{ask, ask_choosing};
+use crate::usage_error::UsageError;
 
 /// Bytes of seeds that are sent in one request, within the limit of the job's socket.
 const SEEDS_AT_ONCE: usize = 256 * 1024;
@@ -292,8 +293,7 @@ pub(super) fn history(args: HistoryArgs) -> Result<u8> {
 pub(super) fn seeds(args: SeedsArgs) -> Result<u8> {
     let mut lines = args.add;
     for file in &args.add_file {
-        let text = std::fs::read_to_string(file)
-            .with_context(|| format!("cannot read {}", file.display()))?;
+        let text = std::fs::read_to_string(file).with_context(|| UsageError::unreadable(file))?;
         lines.extend(text.lines().map(str::to_owned));
     }
     if lines.is_empty() {

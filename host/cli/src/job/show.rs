@@ -7,7 +7,7 @@ use indicatif::HumanCount;
 use opilio_control::{
     AddedSeeds, Change, Changed, ChangedSettings, Effect, ExplainedStack, ExplainedUri,
     ExplainedWait, FaultFound, FilterAnswer, ListedOverride, OverrideAction, SeedReport,
-    SettingInForce, StackedPlugin, TouchedUris, WaitAnswer, status_words,
+    SettingInForce, StackedPlugin, TouchedUris, WaitAnswer, labelled_status,
 };
 
 use crate::terminal;
@@ -252,9 +252,7 @@ pub(crate) fn seed_row(seed: &SeedReport) -> Vec<String> {
     vec![
         match seed.status {
             0 => NOTHING.to_owned(),
-            // A seed that was refused before its fetch has a status, too.
-            ..0 => status_words(seed.status),
-            _ => seed.status.to_string(),
+            status => labelled_status(status),
         },
         time(&seed.first_captured.or(seed.redirect_first_captured)),
         time(&seed.fetched),
@@ -401,9 +399,10 @@ pub(crate) fn plugin_names(plugins: &[StackedPlugin]) -> String {
 }
 
 fn fault_line(fault: &FaultFound) -> String {
-    let place = match (fault.line, fault.column) {
-        (Some(line), Some(column)) => format!("{line}:{column}:"),
-        _ => String::new(),
+    let place = match (fault.setting_in_change(), fault.line, fault.column) {
+        (Some(setting), ..) => setting,
+        (None, Some(line), Some(column)) => format!("{}:{line}:{column}", fault.file),
+        (None, ..) => fault.file.clone(),
     };
     let level = match fault.level.as_str() {
         "error" => "",
@@ -414,10 +413,7 @@ fn fault_line(fault: &FaultFound) -> String {
         Some(suggestion) => format!(" ({suggestion})"),
         None => String::new(),
     };
-    format!(
-        "{}:{place}{level} {}{suggestion}",
-        fault.file, fault.problem
-    )
+    format!("{place}:{level} {}{suggestion}", fault.problem)
 }
 
 fn place(file: Option<&str>, line: Option<usize>) -> String {
@@ -459,13 +455,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_that_was_refused_before_its_fetch_has_the_reason_as_its_status() {
+    fn the_status_of_a_seed_has_words_beside_it() {
         for (status, shown) in [
             (0, "-"),
             (200, "200"),
-            (-2, "no connection to the server"),
-            (-5001, "refused by a setting or a filter"),
-            (-9998, "forbidden by robots.txt"),
+            (404, "404 not found"),
+            (-2, "-2 no connection to the server"),
+            (-5001, "-5001 refused by a setting or a filter"),
+            (-9998, "-9998 forbidden by robots.txt"),
         ] {
             let seed = serde_json::json!({
                 "uri": "http://a.org/", "origin": "job", "captured": false, "status": status,

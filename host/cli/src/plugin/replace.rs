@@ -18,7 +18,7 @@ all steps succeed, it copies the component into the job, records it in plugins.j
 document on; documents in process finish with the old plugin. If a step fails, nothing changes. After a replacement, pages
 are extracted again at their next visit, versions are compared again, and the scope of URIs is checked again.
 
-Exit codes: 0 replaced, 1 nothing changed, 2 error in the command line.")]
+Exit codes: 0 replaced, 1 nothing changed, 2 error in the command line, or the component cannot be read or is invalid.")]
 pub(crate) struct ReplaceArgs {
     #[command(flatten)]
     pub(super) target: JobTarget,

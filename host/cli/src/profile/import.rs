@@ -9,6 +9,7 @@ use clap::Args;
 use opilio_profile::{NamedFiles, import_heritrix};
 use serde_json::json;
 
+use crate::usage_error::UsageError;
 use crate::{exit, terminal};
 
 /// Largest file that is read.
@@ -35,13 +36,13 @@ pub(crate) struct ImportArgs {
 pub(crate) fn run(args: &ImportArgs) -> Result<u8> {
     let shown = args.cxml.display();
     let size = std::fs::metadata(&args.cxml)
-        .with_context(|| format!("cannot read {shown}"))?
+        .with_context(|| UsageError::unreadable(&args.cxml))?
         .len();
     if size > BYTES_MAX {
         eprintln!("opilio: {shown} is larger than 64 MiB: {size} bytes");
         return Ok(exit::USAGE);
     }
-    let xml = std::fs::read(&args.cxml).with_context(|| format!("cannot read {shown}"))?;
+    let xml = std::fs::read(&args.cxml).with_context(|| UsageError::unreadable(&args.cxml))?;
     let Ok(xml) = String::from_utf8(xml) else {
         eprintln!("opilio: {shown} is not UTF-8; convert it to UTF-8 first");
         return Ok(exit::USAGE);

@@ -12,6 +12,7 @@ use opilio_console::{
 };
 use opilio_crawl::{CrawlError, Diagnostics, is_job};
 use opilio_profile::{Profile, ProfileContext};
+use serde_json::json;
 
 use crate::crawl::component_cache;
 use crate::daemon_config::ConfigArgs;
@@ -54,6 +55,9 @@ pub(crate) struct SaveArgs {
     reason: Option<String>,
     #[command(flatten)]
     at: ConfigArgs,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
 }
 
 /// The command line of `copy`.
@@ -70,6 +74,9 @@ pub(crate) struct CopyArgs {
     reason: Option<String>,
     #[command(flatten)]
     at: ConfigArgs,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
 }
 
 /// The command line of `compare`.
@@ -116,6 +123,9 @@ pub(crate) struct DeleteArgs {
     yes: bool,
     #[command(flatten)]
     at: ConfigArgs,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
 }
 
 /// Lists saved and shipped profiles.
@@ -183,8 +193,9 @@ pub(super) fn save(args: &SaveArgs) -> Result<u8> {
             read.context("cannot read standard input")?;
             text
         }
-        false => fs::read_to_string(&args.file)
-            .with_context(|| format!("cannot read {}", args.file.display()))?,
+        false => {
+            fs::read_to_string(&args.file).with_context(|| UsageError::unreadable(&args.file))?
+        }
     };
     let store = store(&args.at)?;
     let file = match is_input {
@@ -204,10 +215,14 @@ pub(super) fn save(args: &SaveArgs) -> Result<u8> {
         store.save(&name, &text, ExpectedProfile::Any, note)
     })?;
     let version = saved.version;
-    match before == Some(version) {
-        true => terminal::outln!("profile {name} has not changed; its version is {version}"),
-        false => terminal::outln!("saved version {version} of profile {name}"),
-    }
+    let is_changed = before != Some(version);
+    let words = match is_changed {
+        true => format!("saved version {version} of profile {name}"),
+        false => format!("profile {name} has not changed; its version is {version}"),
+    };
+    let object =
+        json!({ "answer": "saved", "name": name, "version": version, "is_changed": is_changed });
+    terminal::print_result(args.json, &object, &words);
     Ok(exit::OK)
 }
 
@@ -218,11 +233,10 @@ pub(super) fn copy(args: &CopyArgs) -> Result<u8> {
     let saved = noted(args.reason.as_deref(), |note| {
         store.copy(&args.new, &text, of.clone(), note)
     })?;
-    terminal::outln!(
-        "saved version {} of profile {} as a copy of {of}",
-        saved.version,
-        saved.name
-    );
+    let (name, version) = (&saved.name, saved.version);
+    let words = format!("saved version {version} of profile {name} as a copy of {of}");
+    let object = json!({ "answer": "saved", "name": name, "version": version, "copied_from": of });
+    terminal::print_result(args.json, &object, &words);
     Ok(exit::OK)
 }
 
@@ -307,9 +321,12 @@ pub(super) fn delete(args: &DeleteArgs) -> Result<u8> {
     noted(args.reason.as_deref(), |note| {
         store.delete(&args.name, ExpectedProfile::Any, note)
     })?;
-    terminal::outln!(
-        "deleted profile {name}; its versions stay: opilio profile history {name}",
-        name = args.name
+    let name = &args.name;
+    let words = format!("deleted profile {name}; its versions stay: opilio profile history {name}");
+    terminal::print_result(
+        args.json,
+        &json!({ "answer": "deleted", "name": name }),
+        &words,
     );
     Ok(exit::OK)
 }
@@ -342,9 +359,12 @@ fn text(store: &ProfileStore, what: &str) -> Result<(String, String)> {
         Ok(found) => Ok((format!("{what}@{}", found.version), found.text)),
         Err(problem @ ProfileStoreError::Unknown { .. }) => match Profile::builtin_text(what) {
             Some(text) => Ok((what.to_owned(), text.to_owned())),
-            None if store.versions(what).is_ok() => bail!(
-                "profile {what} was deleted; opilio profile history {what} lists its versions, such as {what}@1"
-            ),
+            None if store.versions(what).is_ok() => {
+                let problem = format!(
+                    "profile {what} was deleted; opilio profile history {what} lists its versions, such as {what}@1"
+                );
+                Err(UsageError::new(problem).into())
+            }
             None => Err(problem.into()),
         },
         Err(problem) => Err(problem.into()),

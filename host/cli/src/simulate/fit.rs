@@ -30,13 +30,19 @@ pub(super) fn run(args: &FitArgs) -> Result<u8> {
     {
         return refuse_existing(file);
     }
-    let fitted = match fit(args.logs.iter().map(|log| open(log))) {
+    let logs = args.logs.iter().map(|log| open(log));
+    let fitted = terminal::spinning("reading the logs", || fit(logs));
+    let fitted = match fitted {
         Ok(fitted) => fitted,
         Err(fault @ (FitError::Faults(_) | FitError::Span { .. })) => {
             writeln!(io::stderr(), "{fault}")?;
             return Ok(exit::USAGE);
         }
-        Err(other) => return Err(other.into()),
+        // The others are about the given logs, too.
+        Err(other) => {
+            writeln!(io::stderr(), "opilio: {:#}", anyhow::Error::new(other))?;
+            return Ok(exit::USAGE);
+        }
     };
     match &args.output {
         None => terminal::out!("{}", fitted.scenario),

@@ -21,7 +21,8 @@ const NAME_CHARS_MAX: usize = 80;
 Without --type, the command selects records with a payload: response, resource, conversion. It removes the content coding
 (gzip).
 
-Exit codes: 0 read to the end, 1 a record is damaged (reading continues after it).")]
+Exit codes: 0 read to the end, 1 a record is damaged (reading continues after it), 2 error in the command line, or a file
+cannot be read.")]
 pub(super) struct CatArgs {
     /// Archives: files, directories of archives, or jobs.
     #[arg(required = true, value_name = "FILE|DIR|JOB")]

@@ -15,7 +15,7 @@ use crate::{exit, terminal};
 /// The command line.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Exit codes: 0 no errors, 1 errors in at least one file, or a file that cannot be read.")]
+Exit codes: 0 no errors, 1 errors in at least one file, 2 error in the command line, or a file cannot be read.")]
 pub(super) struct CheckArgs {
     /// Archives: files, directories of archives, or jobs.
     #[arg(required = true, value_name = "FILE|DIR|JOB")]

@@ -15,7 +15,8 @@ use crate::{exit, terminal};
 #[command(after_help = "\
 Columns: offset and length in the file, type, date, HTTP status, media type, URI; - for a missing value.
 
-Exit codes: 0 read to the end, 1 a record is damaged (records after it are listed), 2 error in the command line.")]
+Exit codes: 0 read to the end, 1 a record is damaged (records after it are listed), 2 error in the command line,
+or a file cannot be read.")]
 pub(super) struct ListArgs {
     /// Archives: files, directories of archives, or jobs.
     #[arg(required = true, value_name = "FILE|DIR|JOB")]

@@ -15,7 +15,7 @@ use opilio_archive::{Fields, ReadError, Reader, StoredRecord, WARC_FIELDS};
 
 use super::row::Row;
 use super::{answer, finished};
-use crate::exit;
+use crate::{exit, terminal};
 
 /// Longest metadata block that is searched for the role of a capture in the crawl.
 const METADATA_BYTES_MAX: usize = 16 << 20;
@@ -38,7 +38,8 @@ pub(super) struct PagesArgs {
 
 /// Runs the command.
 pub(super) fn run(args: &PagesArgs) -> Result<u8> {
-    let pages = of(&finished(&args.files)?)?;
+    let files = finished(&args.files)?;
+    let pages = terminal::spinning("reading the archives", || of(&files))?;
     match &args.output {
         None => write(&pages, answer())?,
         Some(path) => {

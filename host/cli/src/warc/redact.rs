@@ -32,7 +32,8 @@ it, in all given archives. Pass all archives, or the job. A note counts records 
 Without --write, the command lists the records and changes nothing. With --write, it rewrites each file, replaces the file
 in one step, and adds a line for every record to redactions.jsonl next to the file.
 
-Exit codes: 0 done, 1 no records found, or a file is damaged and may contain more, 2 error in the command line.")]
+Exit codes: 0 done, 1 no records found, or a file is damaged and may contain more, 2 error in the command line, or a file
+cannot be read.")]
 pub(super) struct RedactArgs {
     /// Archives: files, directories of archives, or jobs that no crawl runs.
     #[arg(required = true, value_name = "FILE|DIR|JOB")]
@@ -87,7 +88,9 @@ fn note_stored(given: &[PathBuf]) -> Result<()> {
 pub(super) fn run(args: &RedactArgs) -> Result<u8> {
     ensure_local(&args.files, "redaction")?;
     let files = archives(&args.files)?;
-    let survey = survey(&files, |headers| args.chosen.has(headers))?;
+    let survey = terminal::spinning("reading the archives", || {
+        survey(&files, |headers| args.chosen.has(headers))
+    })?;
     tell(&survey);
     if survey.targets.is_empty() {
         note("no records to redact found");
@@ -123,7 +126,8 @@ pub(super) fn run(args: &RedactArgs) -> Result<u8> {
             let of_file = survey.targets.iter().filter(|target| target.file == file);
             // Written first: an extra line is better than a redacted record without one.
             keep_journal(file, of_file.map(|target| as_json(target, args, at)))?;
-            let done = redact(file, &survey.targets, tombstone)?;
+            let what = format!("rewriting {}", file.display());
+            let done = terminal::spinning(&what, || redact(file, &survey.targets, tombstone))?;
             note(&format!(
                 "{}: {} records redacted, {} bytes before, {} now",
                 file.display(),

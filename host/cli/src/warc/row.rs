@@ -9,6 +9,8 @@ use opilio_fetch::ResponseHead;
 use opilio_uri::Uri;
 use serde_json::{Value, json};
 
+use crate::usage_error::UsageError;
+
 /// Bytes of a block that are searched for the HTTP header at a time.
 const PIECE_BYTES: usize = 16 * 1024;
 
@@ -244,7 +246,7 @@ fn essence(content_type: &str) -> String {
 /// Parses a number of bytes from a command line.
 pub(super) fn offset(text: &str) -> Result<u64> {
     text.parse()
-        .with_context(|| format!("invalid offset {text:?}"))
+        .with_context(|| UsageError::new(format!("invalid offset {text:?}")))
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ const PIECE_BYTES: usize = 64 * 1024;
 Prints the header and the block of the record as stored, unpacked. A URI selects its last capture; a URI with a date selects
 the capture nearest to the date: http://example.org/@2026, http://example.org/@20261122010203.
 
-Exit codes: 0 printed, 1 not found or damaged.")]
+Exit codes: 0 printed, 1 not found or damaged, 2 error in the command line, or a file cannot be read.")]
 pub(super) struct ShowArgs {
     /// Offset, record id (urn:uuid:…), or URI, optionally with @DATE.
     #[arg(value_name = "OFFSET|ID|URI[@DATE]")]

@@ -4,6 +4,7 @@ use opilio_stories::{Misdeed, asked, asks_for_the_network, scope_filter, until};
 use opilio_test_web::Gate;
 
 use crate::command::{Ended, Home, WWW, held_tree};
+use crate::serve::make;
 
 const SEED: &str = "http://www.story.localhost:9/";
 
@@ -295,4 +296,72 @@ fn whoever_reads_no_more_ends_a_command_well() {
         assert_eq!(ended.status.code(), Some(0), "{command:?}: {said}");
         assert_eq!(said, "", "{command:?}");
     }
+}
+
+/// One exit code for all commands: a file that the command line names cannot be read, or has another format.
+#[test]
+fn a_file_of_the_command_line_that_cannot_be_used_is_an_error_in_the_command_line() {
+    let home = Home::new();
+    make(&home, "jobs/one", SEED);
+    home.file("text.txt", "some text\n");
+    let redact = ["warc", "redact", "FILE", "--uri", SEED, "--reason", "x"];
+    for command in [
+        &["crawl", "FILE.toml"][..],
+        &["job", "new", "jobs/two", "--profile", "FILE.toml"],
+        &["job", "seeds", "jobs/one", "--add-file", "FILE"],
+        &["job", "restore", "FILE", "jobs/two"],
+        &["job", "compare", "jobs/one", "FILE"],
+        &["frontier", "import", "jobs/one", "FILE"],
+        &["uri", SEED, "--profile", "FILE.toml"],
+        &["robots", "FILE", "/"],
+        &["profile", "check", "FILE.toml"],
+        &["profile", "import", "FILE"],
+        &["profile", "save", "FILE"],
+        &["warc", "check", "FILE"],
+        &["warc", "ls", "FILE"],
+        &["warc", "show", "0", "FILE"],
+        &["warc", "cat", "FILE"],
+        &["warc", "index", "FILE"],
+        &["warc", "pages", "FILE"],
+        &redact,
+        &["package", "FILE", "-o", "new.wacz"],
+        &["simulate", "FILE.toml"],
+        &["simulate", "fit", "FILE"],
+        &["serve", "--config", "FILE"],
+        &["token", "list", "--config", "FILE"],
+        &["node", "list", "--config", "FILE"],
+        &["plugin", "inspect", "./FILE"],
+        &["plugin", "run", "html", "./FILE"],
+        &["plugin", "replay", "FILE"],
+        &["plugin", "replace", "jobs/one", "html", "./FILE"],
+    ] {
+        let missing: Vec<String> = command
+            .iter()
+            .map(|it| it.replace("FILE", "none"))
+            .collect();
+        let missing: Vec<&str> = missing.iter().map(String::as_str).collect();
+        let ended = home.run(&missing).code(2);
+        let output = format!("{}{}", ended.out, ended.err);
+        assert!(output.contains("none"), "{command:?}: {ended:?}");
+    }
+    for command in [
+        &["crawl", "text.txt"][..],
+        &["job", "restore", "text.txt", "jobs/two"],
+        &["frontier", "import", "jobs/one", "text.txt"],
+        &["profile", "check", "./text.txt"],
+        &["profile", "import", "text.txt"],
+        &["profile", "save", "text.txt"],
+        &["simulate", "./text.txt"],
+        &["simulate", "fit", "text.txt"],
+        &["serve", "--config", "text.txt"],
+        &["token", "list", "--config", "text.txt"],
+        &["plugin", "inspect", "./text.txt"],
+        &["plugin", "replay", "text.txt"],
+        &["plugin", "replace", "jobs/one", "html", "./text.txt"],
+    ] {
+        let ended = home.run(command).code(2);
+        let output = format!("{}{}", ended.out, ended.err);
+        assert!(output.contains("text.txt"), "{command:?}: {ended:?}");
+    }
+    assert!(!home.path().join("jobs/two").exists());
 }

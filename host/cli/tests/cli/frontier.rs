@@ -563,6 +563,8 @@ async fn uris_are_selected_by_their_outcome() {
         list(&["--status", "-9--1,404", "--surt", &gate.surt("/g")]),
         ["/gone"]
     );
+    let text = home.run(&["frontier", "list", "job", "--status", "404"]);
+    assert!(text.out.contains("  404 not found  "), "{text:?}");
     assert_eq!(list(&["--state", "succeeded"]), ["/", "/page"]);
     assert_eq!(
         list(&["--status", "404", "--state", "failed"]),

@@ -256,7 +256,7 @@ async fn stop_ends_politely() {
     assert_eq!(running.wait(), 0);
     assert!(asked(&web).len() < 299, "stopped too late to tell");
     sound(&home.job());
-    assert_eq!(state(&home).as_deref(), Some("idle"));
+    assert_eq!(state(&home).as_deref(), Some("stopped"));
     let log = job_log(&home);
     assert!(
         log.contains(" stop => stopping; current fetches finish"),
@@ -293,7 +293,7 @@ async fn a_checkpoint_of_a_running_crawl_makes_a_job_that_goes_on_from_there() {
     assert_eq!(gate.asked().len(), 3);
 
     home.run(&["job", "restore", "kept", "job"]).code(2);
-    home.run(&["job", "restore", "p.toml", "other"]).code(1);
+    home.run(&["job", "restore", "p.toml", "other"]).code(2);
     home.run(&["job", "restore", "kept", "./new"]).code(0);
     home.run(&["frontier", "check", "new"]).code(0);
     let read = home
@@ -329,7 +329,7 @@ async fn one_process_works_on_a_job_and_what_needs_a_running_one_says_so() {
 
     // The socket of the dead process is still there.
     assert!(home.job().join("control").exists());
-    assert_eq!(state(&home).as_deref(), Some("idle"));
+    assert_eq!(state(&home).as_deref(), Some("crashed"));
     for (command, reason) in [
         (
             vec!["job", "pause", "job"],

@@ -14,8 +14,10 @@ async fn jobs_are_copied_listed_and_deleted_without_a_daemon() {
     let gate = Gate::serve(&[("/", "x")]);
     let home = Home::new();
     make(&home, "jobs/one", &gate.url("/"));
-    let copied = home.run(&["job", "clone", "jobs/one", "two"]).code(0);
-    assert!(copied.out.starts_with("created job "), "{copied:?}");
+    let copied = home.run(&["job", "clone", "jobs/one", "two", "--json"]);
+    let copied: Value = serde_json::from_str(&copied.code(0).out).unwrap();
+    assert_eq!(copied["answer"], "created", "{copied}");
+    assert!(copied["job"].as_str().unwrap().ends_with("jobs/two"));
     // A name in use is an error of the command line, whatever the command.
     let new = ["job", "new", "jobs/two", "--profile", "snapshot"];
     for taken in [&["job", "clone", "jobs/one", "two"][..], &new] {
@@ -32,10 +34,18 @@ async fn jobs_are_copied_listed_and_deleted_without_a_daemon() {
         jobs.collect()
     };
     let is = |name: &str, state: &str| (name.to_owned(), state.to_owned());
+    let state = |job: &str| {
+        let status = home.run(&["job", "status", job, "--json"]).code(0).out;
+        let status: Value = serde_json::from_str(&status).unwrap();
+        status["state"].as_str().unwrap().to_owned()
+    };
     assert_eq!(states(), [is("one", "new"), is("two", "new")]);
+    assert_eq!(state("jobs/one"), "new");
 
-    let begun = home.run(&["job", "start", "jobs/two"]).code(0);
-    assert!(begun.out.starts_with("started as process"), "{begun:?}");
+    let begun = home.run(&["job", "start", "jobs/two", "--json"]).code(0);
+    let begun: Value = serde_json::from_str(&begun.out).unwrap();
+    assert_eq!(begun["state"], "running", "{begun}");
+    assert!(begun["pid"].is_u64(), "{begun}");
     until("two runs", || states()[1] == is("two", "running")).await;
     let again = home.run(&["job", "start", "jobs/two"]).code(1);
     assert!(again.err.contains("is already running"), "{again:?}");
@@ -44,6 +54,7 @@ async fn jobs_are_copied_listed_and_deleted_without_a_daemon() {
     home.run(&["job", "stop", "jobs/two"]).code(0);
     gate.open();
     until("two is stopped", || states()[1] == is("two", "stopped")).await;
+    assert_eq!(state("jobs/two"), "stopped");
 
     let elsewhere = home.run(&["job", "start", "typo/one"]).code(2);
     assert!(
@@ -61,8 +72,9 @@ async fn jobs_are_copied_listed_and_deleted_without_a_daemon() {
     let gone = home.run(&["job", "delete", "jobs/one", "--yes"]).code(2);
     assert!(gone.err.contains("\"one\""), "{gone:?}");
     assert_eq!(states(), [is("two", "stopped")]);
-    let all = ["job", "delete", "jobs/two", "--archive", "--yes"];
-    home.run(&all).code(0);
+    let all = ["job", "delete", "jobs/two", "--archive", "--yes", "--json"];
+    let deleted: Value = serde_json::from_str(&home.run(&all).code(0).out).unwrap();
+    assert_eq!(deleted["with_archive"], true, "{deleted}");
     assert!(!home.path().join("jobs/two").exists());
 }
 
@@ -113,6 +125,13 @@ async fn a_job_that_waits_says_so_and_can_be_stopped_before_it_begins() {
         status.contains("state  waiting for a free place"),
         "{status}"
     );
+    // Commands and the API have the same word for it.
+    let status = home.run(&["job", "status", "jobs/b", "--json"]).code(0).out;
+    let status: Value = serde_json::from_str(&status).unwrap();
+    assert_eq!(status["state"], "waiting", "{status}");
+    let status = daemon.get("/jobs/b/status");
+    assert_eq!(status["overview"]["state"], "waiting", "{status}");
+    assert_eq!(status["state"], "waiting", "{status}");
     let result = |answer: Value| answer["result"].as_str().unwrap().to_owned();
     assert_eq!(
         result(daemon.post("/jobs/b/pause", None, 200)),

@@ -147,7 +147,7 @@ async fn a_job_has_the_same_name_in_every_command() {
     let again = home.run(&["job", "start", "news"]).code(0);
     assert!(
         again
-            .out
+            .err
             .contains("the job is finished: nothing is left to fetch"),
         "{again:?}"
     );

@@ -158,14 +158,14 @@ async fn overrides_of_a_running_crawl_are_listed_changed_moved_and_removed() {
         (
             &["set", "job", "--override", "1", "retry.delay=soon"],
             2,
-            "delay = \"soon\"",
+            "retry.delay=soon: not a duration",
         ),
         (
             &["set", "job", "--override", "1", "retry.dely=1s"],
             2,
             "did you mean",
         ),
-        (&["set", "job", "--override", "1", "a b=1s"], 2, "set:1"),
+        (&["set", "job", "--override", "1", "a b=1s"], 2, "a b=1s: "),
         (
             &["set", "job", "--override", "1", "workers=3"],
             2,

@@ -131,8 +131,10 @@ fn profiles_are_saved_compared_copied_and_deleted_on_the_command_line() {
     assert!(shown.contains("1 error"), "{shown}");
     let unasked = home.run(&["profile", "delete", "site"]).code(2);
     assert!(unasked.err.contains("pass --yes"), "{unasked:?}");
-    home.run(&["profile", "delete", "site", "--yes"]).code(0);
-    let deleted = home.run(&["profile", "show", "site"]).code(1).err;
+    let delete = ["profile", "delete", "site", "--yes", "--json"];
+    let deleted = home.run(&delete).code(0).out;
+    assert_eq!(deleted, "{\"answer\":\"deleted\",\"name\":\"site\"}\n");
+    let deleted = home.run(&["profile", "show", "site"]).code(2).err;
     assert!(deleted.contains("opilio profile history site"), "{deleted}");
     let listed = home.run(&["profile", "list"]).code(0).out;
     assert!(

@@ -227,7 +227,7 @@ async fn pywb_gets_a_collection_of_the_jobs_files_and_is_started() {
     let web = crawled(&home).await;
     let missing = home
         .run(&["job", "replay", "one", "--wayback", "nowhere"])
-        .code(1);
+        .code(2);
     assert!(missing.err.contains("replayweb.page"), "{missing:?}");
     // A stand-in says with what it was called, and where.
     let wayback = home.file("wayback", "#!/bin/sh\necho \"$PWD $*\"\ncat config.yaml\n");

@@ -113,9 +113,9 @@ async fn an_operator_replaces_a_plugin_of_a_running_crawl() {
         home.run(&all.chain(arguments.iter().copied()).collect::<Vec<_>>())
     };
     home.file("costly.wasm", costly_extractor());
-    let costly = replace(&["pages", "costly.wasm"]).code(1);
+    let costly = replace(&["pages", "costly.wasm"]).code(2);
     assert!(costly.err.contains("too costly to compile"), "{costly:?}");
-    let refused = replace(&["pages", "other.txt"]).code(1);
+    let refused = replace(&["pages", "other.txt"]).code(2);
     assert!(refused.err.contains("not replaced: "), "{refused:?}");
     assert!(
         refused.err.contains("not a WebAssembly component"),
@@ -146,7 +146,7 @@ async fn an_operator_replaces_a_plugin_of_a_running_crawl() {
     assert_eq!(log.matches(" => refused: not replaced").count(), 2, "{log}");
 
     // At rest it has no tables, and a plugin is replaced for when it goes on.
-    assert_eq!(state(&home).as_deref(), Some("idle"));
+    assert_eq!(state(&home).as_deref(), Some("finished"));
     let refused = home.run(&["job", "tables", "job"]).code(1);
     assert!(refused.err.contains("no process runs job"), "{refused:?}");
     let replaced = replace(&["pages", "css"]).code(0);

@@ -758,7 +758,8 @@ fn tokens_allow_what_their_roles_say() {
         operator.contains(id) && !listed.contains(&operator),
         "{listed}"
     );
-    home.run(&["token", "revoke", id]).code(0);
+    let revoked = home.run(&["token", "revoke", id, "--json"]).code(0).out;
+    assert!(revoked.contains("\"answer\":\"revoked\""), "{revoked}");
     let again = home.run(&["token", "revoke", id]).code(1);
     assert!(again.err.contains("opilio token list"), "{again:?}");
     assert_eq!(with(""), 401);

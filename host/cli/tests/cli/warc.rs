@@ -103,7 +103,7 @@ fn check_says_every_fault_with_its_place() {
     let said = fault["problem"].as_str().unwrap();
     assert!(said.starts_with("payload digest is sha1:"), "{said}");
     assert_eq!(objects[2]["problems"], 1);
-    let missing = home.run(&["warc", "check", "c.warc"]).code(1);
+    let missing = home.run(&["warc", "check", "c.warc"]).code(2);
     assert!(
         missing.err.contains("cannot read c.warc"),
         "{}",
@@ -428,7 +428,7 @@ fn a_package_has_archive_index_pages_and_digests() {
     let package: Value = serde_json::from_slice(&read("datapackage.json")).unwrap();
     assert_eq!(package["mainPageUrl"], "http://a.example/");
     assert_eq!(package["resources"].as_array().unwrap().len(), 4);
-    let again = home.run(&["package", "a.warc", "-o", "a.wacz"]).code(1);
+    let again = home.run(&["package", "a.warc", "-o", "a.wacz"]).code(2);
     assert!(again.err.contains("a.wacz exists"), "{}", again.err);
 }
 

@@ -4,7 +4,7 @@ import { get, job as path } from "../api.js";
 import { h, put } from "../dom.js";
 import { count, utc } from "../format.js";
 import { choice, failed, field } from "../notice.js";
-import { heading, read, uriLink } from "../job.js";
+import { fetchStatus, heading, read, statusText, uriLink } from "../job.js";
 import { Pages, Table } from "../table.js";
 
 const SIZE = 100;
@@ -42,7 +42,7 @@ export async function open(page) {
   );
   putSecond();
   const results = h("div");
-  const visit = (one) => (one ? String(one.status) : "–");
+  const visit = (one) => fetchStatus(one?.status);
   const table = new Table({
     caption: "Differing URIs",
     empty: "No URIs of this kind.",
@@ -129,7 +129,7 @@ function summary(answer) {
     h(
       "div.grid",
       {},
-      counts("By status", "Status", answer.statuses, (row) => String(row.status)),
+      counts("By status", "Status", answer.statuses, (row) => statusText(row.status)),
       counts("By media type", "Media type", answer.media_types, (row) => row.media_type),
       counts("Hosts with other counts", "Host", answer.hosts, (row) => row.host),
     ),

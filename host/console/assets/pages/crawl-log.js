@@ -3,7 +3,7 @@
 
 import { h, put, say } from "../dom.js";
 import { bytes, count, duration, utc } from "../format.js";
-import { chooser, heading, link, read, uriLink } from "../job.js";
+import { chooser, fetchStatus, heading, link, read, uriLink } from "../job.js";
 import { failed, field } from "../notice.js";
 import { Pages, Table } from "../table.js";
 
@@ -34,7 +34,7 @@ export async function open(page) {
     key: (row) => row.line,
     columns: [
       { title: "Logged (UTC)", isHead: true, cell: (row) => h("time", { datetime: row.logged }, utc(row.logged).replace(" UTC", "")) },
-      { title: "Status", isNumber: true, cell: (row) => link(page.job, "uris", { status: String(row.status) }, String(row.status)) },
+      { title: "Status", isNumber: true, cell: (row) => fetchStatus(row.status, link(page.job, "uris", { status: String(row.status) }, String(row.status))) },
       { title: "URI", isWide: true, cell: (row) => uriLink(page.job, row.uri) },
       { title: "Size", isNumber: true, cell: (row) => bytes(row.size) },
       { title: "Media type", cell: (row) => row.media_type },

@@ -6,7 +6,7 @@ import { Checkpoints } from "../checkpoints.js";
 import { h, put, say } from "../dom.js";
 import { Bars, Histogram, TimeChart } from "../charts.js";
 import { bytes, count, duration, percent, rate, short, when } from "../format.js";
-import { badge, heading, jobActions, link, place, read, readPlugins, uriLink } from "../job.js";
+import { badge, heading, jobActions, link, place, read, readPlugins, statusText, uriLink } from "../job.js";
 import { failed } from "../notice.js";
 import { picture } from "../pictures.js";
 import { follow } from "../stream.js";
@@ -375,7 +375,7 @@ class Charts {
     const uris = (query) => place(this.job, "uris", query);
     this.statuses.update(
       most(statuses).map((row) => ({
-        name: String(row.status),
+        name: statusText(row.status),
         value: row.uris,
         detail: bytes(row.bytes),
         kind: row.status < 0 || row.status >= 400 ? "bad" : "c1",

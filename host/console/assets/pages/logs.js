@@ -3,7 +3,7 @@
 import { get, job as path } from "../api.js";
 import { h, id, put, say } from "../dom.js";
 import { bytes, count } from "../format.js";
-import { chooser, heading, link, read, uriLink } from "../job.js";
+import { chooser, heading, link, read, statusText, uriLink } from "../job.js";
 import { failed, field } from "../notice.js";
 
 const EVERY = 2000;
@@ -117,7 +117,12 @@ export async function open(page) {
 // A text of a log with its URIs as links to their pages. In crawl.log the status leads to the URIs that have it, too.
 function linked(job, file, text) {
   const status = file.startsWith("crawl.log") ? text.match(/^(\S+ +)(-?\d+)(?= )/) : null;
-  const head = status ? [status[1], link(job, "uris", { status: status[2] }, status[2])] : [];
+  const named = (number) => {
+    const element = link(job, "uris", { status: number }, number);
+    element.title = statusText(number);
+    return element;
+  };
+  const head = status ? [status[1], named(status[2])] : [];
   const rest = text.slice(status?.[0].length ?? 0);
   const parts = rest.split(/((?:https?|ftps?|dns|whois):[^\s"<>]+)/);
   return [head, parts.map((part, n) => (n % 2 === 1 ? uriLink(job, part) : part))];

@@ -3,7 +3,7 @@
 import { get, job as path, send } from "../api.js";
 import { h, put } from "../dom.js";
 import { bytes, count, duration, when, words } from "../format.js";
-import { badge, heading, link, uriLink } from "../job.js";
+import { badge, fetchStatus, heading, link, uriLink } from "../job.js";
 import { ask, failed, field } from "../notice.js";
 import { Pages, Table, facts } from "../table.js";
 import { act, nextDue } from "./frontier.js";
@@ -29,7 +29,7 @@ export async function open(page) {
       { title: "Due", cell: (uri) => (uri.is_ready ? badge("ready") : when(uri.due, { isShort: true })) },
       { title: "Directive", cell: (uri) => words(uri.directive) },
       { title: "Precedence", isNumber: true, cell: (uri) => count(uri.precedence) },
-      { title: "Last status", isNumber: true, cell: (uri) => (uri.status ? String(uri.status) : "–") },
+      { title: "Last status", isNumber: true, cell: (uri) => fetchStatus(uri.status) },
       { title: "Visits", isNumber: true, cell: (uri) => count(uri.visits ?? 0) },
     ],
   });

@@ -3,7 +3,7 @@
 import { job as path, send } from "../api.js";
 import { h, icon, put } from "../dom.js";
 import { count, when } from "../format.js";
-import { badge, heading, read, uriLink } from "../job.js";
+import { badge, fetchStatus, heading, read, statusText, uriLink } from "../job.js";
 import { ask, failed, field } from "../notice.js";
 import { Pages, Table } from "../table.js";
 
@@ -18,7 +18,7 @@ export async function open(page) {
     columns: [
       { title: "Seed", isHead: true, isWide: true, cell: (seed) => uriLink(page.job, seed.uri) },
       { title: "Captured", cell: captured },
-      { title: "Status", isNumber: true, cell: (seed) => (seed.status ? String(seed.status) : "–") },
+      { title: "Status", isNumber: true, cell: (seed) => fetchStatus(seed.status) },
       { title: "First capture", cell: (seed) => when(seed.first_captured, { isShort: true }) },
       { title: "Last fetched", cell: (seed) => when(seed.fetched, { isShort: true }) },
       { title: "Last change", cell: (seed) => when(seed.changed, { isShort: true }) },
@@ -65,7 +65,7 @@ function captured(seed) {
 
 // The end of the redirects, and what became of it.
 function redirect(page, { redirect: uri, redirect_status: status, redirect_first_captured: first }) {
-  const said = [status ? `status ${status}` : "not fetched"];
+  const said = [status ? `status ${statusText(status)}` : "not fetched"];
   if (first) said.push("first capture ", when(first, { isShort: true }));
   return [uriLink(page.job, uri), h("div.hint", {}, said.flatMap((part, n) => (n === 1 ? [", ", part] : [part])))];
 }

@@ -1,10 +1,13 @@
-// Settings of a job: what is in force and where that comes from, and a form to change it while it runs.
+// Settings of a job: what is in force and where that comes from, and a form to change it while it runs: typed fields beside lines
+// as in a profile.
 
 import { job as path, send } from "../api.js";
 import { h, id, put } from "../dom.js";
 import { count } from "../format.js";
+import { Field, fieldsOf } from "../fields.js";
 import { badge, heading, link, read, search } from "../job.js";
-import { done, faultText, field } from "../notice.js";
+import { done, failed, faultText, field } from "../notice.js";
+import { readKnown } from "../profile-editor.js";
 import { Table } from "../table.js";
 
 export const EFFECTS = { "at-once": "at once", "next-start": "at the next start", never: "never: frozen when the job was created" };
@@ -73,9 +76,11 @@ function changeForm(page, after) {
   const lines = h("textarea", { rows: 3, required: true, spellcheck: "false", autocapitalize: "off", placeholder: 'politeness.min-delay = "5s"' });
   const reason = h("input", { maxlength: 1000, autocomplete: "off" });
   const answer = h("div", { role: "status" });
+  const typed = typedFields(lines);
   const change = async (onlyCheck) => {
     const body = { set: lines.value.split("\n").map((line) => line.trim()).filter(Boolean), only_check: onlyCheck, reason: reason.value.trim() || undefined };
     put(answer);
+    typed.tell([]);
     try {
       const result = await send("PATCH", path(page.job, "settings"), body);
       put(answer, changed(result, onlyCheck));
@@ -83,9 +88,11 @@ function changeForm(page, after) {
       done("the settings were changed");
       lines.value = "";
       reason.value = "";
+      typed.clear();
       await after();
     } catch (problem) {
       const faults = problem.faults?.length > 0 ? problem.faults : [{ problem: problem.message }];
+      typed.tell(faults);
       put(answer, h("div.form-error", {}, "Nothing was changed:", h("ul", {}, faults.map((fault) => h("li", {}, faultText(fault))))));
     }
   };
@@ -99,6 +106,7 @@ function changeForm(page, after) {
       },
     },
     h("h2", {}, "Change settings"),
+    typed.element,
     field("Settings, one per line as in a profile", lines),
     h("p.hint", {}, "The settings apply where no override sets them. For some URIs only: ", link(page.job, "overrides", {}, "add an override"), "."),
     field("Reason, for the history", reason),
@@ -116,8 +124,68 @@ function changeForm(page, after) {
       lines.value = `${lines.value ? `${lines.value.trimEnd()}\n` : ""}${setting.key} = ${setting.toml}`;
       lines.focus();
       lines.scrollIntoView({ block: "center" });
+      typed.add(setting).catch(failed);
     },
   };
+}
+
+// Typed fields of the settings that are changed, beside their lines. A change of one shows in the other. Settings that have a form in
+// TOML only, and those of plugins, have lines alone.
+function typedFields(lines) {
+  const fields = new Map();
+  const element = h("div");
+  const isOf = (key) => (line) => line.startsWith(`${key} = `);
+  const write = (key, value) => {
+    const written = `${key} = ${toml(value)}`;
+    const others = lines.value.split("\n").filter((line) => line.trim() !== "");
+    const at = others.findIndex(isOf(key));
+    lines.value = (at < 0 ? [...others, written] : others.with(at, written)).join("\n");
+  };
+  lines.addEventListener("input", () => {
+    for (const [key, one] of fields) {
+      const line = lines.value.split("\n").find(isOf(key));
+      try {
+        if (line) one.show(JSON.parse(line.slice(key.length + 3)));
+      } catch {
+        // Not finished, or TOML that is not JSON.
+      }
+    }
+  });
+  return {
+    element,
+    async add({ key, value }) {
+      const { schema } = await readKnown();
+      const found = fieldsOf(schema, schema).find((one) => one.path.join(".") === key);
+      if (!found || found.kind === "other" || fields.has(key)) return;
+      const one = new Field(found, {
+        label: key,
+        onchange: (changed) => {
+          const wanted = changed ?? found.preset;
+          if (wanted === undefined || wanted === null) return;
+          write(key, wanted);
+          one.show(wanted);
+        },
+      });
+      fields.set(key, one);
+      one.show(value);
+      element.append(one.element);
+    },
+    tell(faults) {
+      for (const [key, one] of fields) {
+        const pointer = `/${key.replaceAll(".", "/")}`;
+        one.tell(faults.filter((fault) => fault.setting === pointer || fault.setting?.startsWith(`${pointer}/`)));
+      }
+    },
+    clear() {
+      fields.clear();
+      put(element);
+    },
+  };
+}
+
+// A value of a field in TOML: texts and lists are written as in JSON.
+function toml(value) {
+  return Array.isArray(value) ? `[${value.map(toml).join(", ")}]` : JSON.stringify(value);
 }
 
 /** Lists changed settings, and warnings about them. */

@@ -3,7 +3,7 @@
 import { address as addressOf, get, job as path, probe, send } from "../api.js";
 import { h, id, put } from "../dom.js";
 import { bytes, count, duration, utc, when, words } from "../format.js";
-import { badge, chooser, heading, link, queueLink, read, region, uriLink } from "../job.js";
+import { badge, chooser, fetchStatus, heading, link, queueLink, read, region, statusText, uriLink } from "../job.js";
 import { ask, failed, field } from "../notice.js";
 import { pictures } from "../pictures.js";
 import { Table, facts } from "../table.js";
@@ -72,7 +72,7 @@ function record(page, why) {
     key: (visit) => visit.at,
     columns: [
       { title: "When", isHead: true, cell: (visit) => when(visit.at) },
-      { title: "Status", isNumber: true, cell: (visit) => String(visit.status) },
+      { title: "Status", isNumber: true, cell: (visit) => fetchStatus(visit.status) },
       { title: "Content", cell: (visit) => (visit.content ? badge(visit.content) : "–") },
       { title: "Size", isNumber: true, cell: (visit) => bytes(visit.size) },
       { title: "Digest", cell: (visit) => (visit.digest ? h("code", {}, visit.digest.replace("sha1:", "")) : visit.content === "unchanged" ? "as before" : "–") },
@@ -92,7 +92,7 @@ function record(page, why) {
       why.in_process && h("p", {}, badge("in-process"), " It is being fetched."),
       facts([
         ["State", [badge(uri.state), " ", uri.standing && uri.standing !== "open" && badge(uri.standing)]],
-        ["Last status", uri.status ? String(uri.status) : "none yet"],
+        ["Last status", uri.status ? statusText(uri.status) : "none yet"],
         ["Refused by", why.last_refusal && refusal(why.last_refusal)],
         ["Due", uri.due && when(uri.due)],
         ["Wait", uri.wait_s !== undefined && duration(uri.wait_s)],
@@ -200,7 +200,7 @@ function capture(page, uri) {
   const versions = async () => {
     const { captures, after, unlisted } = await get(path(page.job, "captures"), { uri: uri.uri, limit: VERSIONS }, page.signal);
     if (captures.length < 2) return;
-    const told = (one) => `${utc(one.date)} – ${one.is_revisit ? "unchanged" : (one.status ?? one.media_type ?? "")}`;
+    const told = (one) => `${utc(one.date)} – ${one.is_revisit ? "unchanged" : one.status ? statusText(one.status) : (one.media_type ?? "")}`;
     put(
       which,
       chooser("Version", [["", "last archived"], ...captures.map((one) => [endOf(one.date), told(one)])], "", look),
@@ -286,7 +286,7 @@ async function mentions(page, uri) {
     key: (visit) => `${visit.log} ${visit.at}`,
     columns: [
       { title: "When", isHead: true, cell: (visit) => when(visit.at) },
-      { title: "Status", isNumber: true, cell: (visit) => String(visit.status) },
+      { title: "Status", isNumber: true, cell: (visit) => fetchStatus(visit.status) },
       { title: "Wait set by", cell: (visit) => waitBy(visit) ?? "–" },
       { title: "Annotations", isWide: true, cell: notes },
       { title: "Log", cell: log },

@@ -3,7 +3,7 @@
 import { get, job as path, send } from "../api.js";
 import { h, put, say } from "../dom.js";
 import { count, when } from "../format.js";
-import { badge, heading, place, queueLink, read, uriLink } from "../job.js";
+import { badge, fetchStatus, heading, place, queueLink, read, uriLink } from "../job.js";
 import { ask, choice, failed, field } from "../notice.js";
 import { Pages, Table } from "../table.js";
 
@@ -28,7 +28,7 @@ export async function open(page) {
     columns: [
       { title: "URI", isHead: true, isWide: true, cell: (row) => uriLink(page.job, row.uri) },
       { title: "State", cell: (row) => badge(row.standing === "open" ? row.state : row.standing) },
-      { title: "Status", isNumber: true, cell: (row) => (row.status ? String(row.status) : "–") },
+      { title: "Status", isNumber: true, cell: (row) => fetchStatus(row.status) },
       { title: "Visits", isNumber: true, cell: (row) => count(row.visits ?? 0) },
       { title: "Versions", isNumber: true, cell: (row) => count(row.versions ?? 0) },
       { title: "Due", cell: (row) => when(row.due, { isShort: true }) },

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use jiff::Timestamp;
-use opilio_control::{Checkpoint, Command, CommandResponse, FaultFound};
+use opilio_control::{Checkpoint, Command, CommandResponse, FaultFound, JobState};
 use opilio_crawl::{JobPart, NamedProfile, ProfileOrigin, ProfileSource};
 use opilio_profile::Profile;
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ use crate::daemon::Daemon;
 use crate::folder::NewJob;
 use crate::input::{Body, Params, Place};
 use crate::orders::Orders;
-use crate::overview::{JobOverview, JobState};
+use crate::overview::JobOverview;
 use crate::problem::Problem;
 use crate::process;
 use crate::reach;
@@ -350,7 +350,7 @@ pub(crate) async fn start(
         _ => {
             return Err(Problem::conflict(format!(
                 "the job is already {}",
-                word(state)
+                state.name()
             )));
         }
     }
@@ -487,13 +487,6 @@ pub(crate) async fn checkpoint(
         _ => None,
     });
     Ok(Json(made.await?))
-}
-
-fn word(state: JobState) -> String {
-    serde_json::to_value(state)
-        .ok()
-        .and_then(|word| word.as_str().map(str::to_owned))
-        .unwrap_or_default()
 }
 
 /// Runs blocking work on a thread of its own.

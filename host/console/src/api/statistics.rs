@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
-use opilio_control::{Command, CommandResponse, CrawlState, ReportKind, Status};
+use opilio_control::{Command, CommandResponse, ReportKind, Status};
 
 use opilio_control::{Figures, metrics};
 use opilio_crawl::{Alert, AlertKind, Breakdown, Sample};
@@ -113,7 +113,7 @@ fn held(job: &Path) -> Vec<Alert> {
 pub(crate) fn status_of(known: &KnownJob) -> JobStatus {
     let resting = || Status {
         job: known.directory.clone(),
-        state: CrawlState::Idle,
+        state: known.overview.state,
         last_end: known
             .process_record
             .as_ref()

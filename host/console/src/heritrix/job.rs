@@ -7,7 +7,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use opilio_control::{KeptCheckpoint, ReportKind};
 use opilio_crawl::logs::read;
-use opilio_crawl::{ProfileSource, builtin_plugins, stays_inside};
+use opilio_crawl::{JobState, ProfileSource, builtin_plugins, stays_inside};
 use opilio_profile::{NamedFiles, UnconvertedPart, import_heritrix};
 use regex::Regex;
 use serde::Deserialize;
@@ -23,7 +23,6 @@ use crate::daemon::Daemon;
 use crate::folder::NewJob;
 use crate::input::{Form, Params, Place};
 use crate::orders::Orders;
-use crate::overview::JobState;
 use crate::problem::Problem;
 use crate::reach;
 

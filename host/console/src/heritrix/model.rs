@@ -1,13 +1,13 @@
 //! Jobs in Heritrix's terms: its words for the state of a job, and its figures.
 
 use jiff::Timestamp;
-use opilio_control::Status;
 use opilio_control::figures::content_bytes;
+use opilio_control::{JobState, Status};
 use opilio_frontier::Statistics;
 use serde_json::{Value, json};
 
 use super::drafts::{CONFIG, Draft};
-use crate::overview::{JobState, KnownJob};
+use crate::overview::KnownJob;
 
 /// A job with its configuration, its state, or both.
 pub(super) struct HeritrixJob {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use opilio_control::{Command, CrawlState};
+use opilio_control::{Command, JobState};
 use opilio_crawl::Share;
 
 use super::{DAEMON, Supervisor};
@@ -34,7 +34,7 @@ impl Supervisor {
                 let (pid, elapsed) = (status.pid?, status.elapsed_s?);
                 Some((pid, elapsed, status.taken))
             }),
-            is_paused: status.is_some_and(|status| status.state == CrawlState::Paused),
+            is_paused: status.is_some_and(|status| status.state == JobState::Paused),
         }
     }
 

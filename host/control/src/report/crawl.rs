@@ -9,6 +9,7 @@ use super::page::{Column, Page};
 use crate::{ControlError, JobAdmin};
 use opilio_job::census::{self, PageCensus};
 use opilio_job::directory::name_of;
+use opilio_job::job_state::JobState;
 use opilio_job::process_record::ProcessRecord;
 use opilio_visit::spelled;
 
@@ -58,12 +59,16 @@ impl JobAdmin<'_> {
                     .load(std::sync::atomic::Ordering::Relaxed);
                 ran += passed.saturating_sub(Duration::from_millis(added));
                 let state = match running.stop.is_asked() {
-                    true => "ending",
-                    false => running.live.crawl_state().name(),
+                    true => JobState::Ending,
+                    false => running.live.crawl_state(),
                 };
-                state.to_owned()
+                state.name().to_owned()
             }
-            None => last_end(process_record),
+            None => {
+                let state = JobState::without_process(process_record.as_ref());
+                let ended = process_record.and_then(|record| record.ended);
+                state.with_reason(ended.as_ref().map(|ended| ended.why.as_str()))
+            }
         };
         let seeds = self.seed_reports(self.profile.seeds.list.iter())?;
         let crawled = seeds.iter().filter(|seed| seed.crawled).count();
@@ -201,15 +206,6 @@ impl JobAdmin<'_> {
             Some(pages) => freshness(pages, page),
             None => page.words("not counted; `opilio job report JOB freshness` counts\n"),
         }
-    }
-}
-
-/// Describes the end of the last process.
-fn last_end(process_record: Option<ProcessRecord>) -> String {
-    match process_record.map(|process_record| process_record.ended) {
-        Some(Some(ended)) => ended.why,
-        Some(None) => "its process has not ended".to_owned(),
-        None => "not begun".to_owned(),
     }
 }
 

@@ -19,6 +19,7 @@ use crate::housekeeping;
 use crate::reconcile;
 use opilio_job::End;
 use opilio_job::events::Occurrence;
+use opilio_job::job_state::JobState;
 use opilio_job::plugin_report;
 use opilio_job::progress::Summary;
 use opilio_job::remedy::with_remedy;
@@ -66,12 +67,7 @@ impl EndedCrawl {
         let mut summary = crawl.close(end, write_reports);
         summary.handovers = handing_over::finish(&context, &summary.end, handing_over).await;
         context.tell(|| Occurrence::Job {
-            state: match &summary.end {
-                End::Stopped | End::Terminated => "stopped",
-                End::Halted(_) => "failed",
-                _ => "finished",
-            }
-            .to_owned(),
+            state: JobState::after(&summary.end).name().to_owned(),
             reason: Some(summary.outcome()),
         });
         let notifier = context

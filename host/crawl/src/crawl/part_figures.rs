@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use crate::context::CrawlContext;
 use crate::job_part::PartFigures;
-use crate::live::CrawlState;
+use opilio_job::job_state::JobState;
 
 /// Interval of the figures. They are not published while they stay the same.
 const INTERVAL: Duration = Duration::from_secs(3);
@@ -51,6 +51,6 @@ fn figures(context: &CrawlContext) -> PartFigures {
         fetched: statistics.tally.fetched,
         succeeded: statistics.tally.succeeded,
         bytes: statistics.tally.bytes,
-        is_paused: context.live.crawl_state() != CrawlState::Running,
+        is_paused: context.live.crawl_state() != JobState::Running,
     }
 }

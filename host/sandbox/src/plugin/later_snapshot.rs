@@ -55,10 +55,31 @@ impl LaterSnapshot {
         match program {
             // Nobody else sets it.
             Ok(program) => drop(self.program.set(program)),
-            Err(problem) => tracing::warn!(
-                "plugin `{}` is configured anew for each call: {problem}",
-                configuration.callee.name
-            ),
+            Err(problem) => {
+                let is_stopped = component.shared.compiler.is_stopped();
+                if let Some(warning) = warning(&configuration.callee.name, &problem, is_stopped) {
+                    tracing::warn!("{warning}");
+                }
+            }
         }
+    }
+}
+
+/// Returns the warning that a plugin gets no snapshot. `None` if the crawl has stopped the compiler because it is ending: no call
+/// would start from the snapshot any more.
+fn warning(plugin: &str, problem: &str, is_stopped: bool) -> Option<String> {
+    (!is_stopped).then(|| format!("plugin `{plugin}` is configured anew for each call: {problem}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crawl_that_is_ending_warns_of_no_missing_snapshot() {
+        assert_eq!(warning("html", "the crawl is ending", true), None);
+        let costly = warning("html", "it takes too much memory", false);
+        let expected = "plugin `html` is configured anew for each call: it takes too much memory";
+        assert_eq!(costly.as_deref(), Some(expected));
     }
 }

@@ -7,7 +7,7 @@ use opilio_control::{KnownStack, Overdue, Statistics, Status, WhyAnswer, status_
 use opilio_crawl::TableReport;
 use serde_json::Value;
 
-use super::value::{NOTHING, bytes, count, number, queue_state, text, time};
+use super::value::{NOTHING, bytes, count, number, queue_state, status, text, time};
 use crate::figures::{self, numbered};
 use crate::terminal;
 
@@ -214,12 +214,15 @@ pub(super) fn why_lines(why: &WhyAnswer) -> String {
         );
         lines += &line("visits", &visits);
     }
-    for (index, visit) in uri["history"].as_array().into_iter().flatten().enumerate() {
+    let history = uri["history"].as_array().map_or(&[][..], Vec::as_slice);
+    let widths = history.iter().map(|visit| status(visit).chars().count());
+    let width = widths.max().unwrap_or(0);
+    for (index, visit) in history.iter().enumerate() {
         let name = if index == 0 { "history" } else { "" };
         let mut visit = format!(
-            "{}  {}  {:9}  {:13}  {}",
+            "{}  {:width$}  {:9}  {:13}  {}",
             time(visit, "at"),
-            text(visit, "status"),
+            status(visit),
             text(visit, "content"),
             text(visit, "digest"),
             match visit["wait_s"].as_u64() {

@@ -17,20 +17,22 @@ pub(super) const QUEUE_COLUMNS: [&str; 9] = [
     "received",
 ];
 
-pub(super) const QUEUED_COLUMNS: [&str; 5] = ["due", "directive", "precedence", "status", "URI"];
+pub(super) const QUEUED_COLUMNS: [&str; 5] = ["due", "directive", "precedence", STATUS, "URI"];
 
-pub(super) const URI_COLUMNS: [&str; 4] = ["state", "status", "when", "URI"];
+pub(super) const URI_COLUMNS: [&str; 4] = ["state", STATUS, "when", "URI"];
 
 /// Names of columns of numbers.
-pub(super) const RIGHT: [&str; 7] = [
+pub(super) const RIGHT: [&str; 6] = [
     "ready",
     "waiting",
     "in process",
     "precedence",
     "fetched",
     "received",
-    "status",
 ];
+
+/// Name of the column of fetch statuses: numbers with words, aligned as words are.
+pub(super) const STATUS: &str = "status";
 
 pub(super) fn queue_row(queue: &Value) -> Vec<String> {
     vec![

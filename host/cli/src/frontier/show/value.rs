@@ -2,6 +2,7 @@
 
 use indicatif::{HumanBytes, HumanCount};
 use jiff::Timestamp;
+use opilio_control::labelled_status;
 use opilio_sandbox::is_unprintable;
 use serde_json::Value;
 
@@ -42,11 +43,12 @@ pub(super) fn time(object: &Value, name: &str) -> String {
     )
 }
 
-/// Formats a fetch status; missing before the first visit.
-pub(super) fn status(uri: &Value) -> String {
-    match uri["status"].as_i64() {
+/// Formats the fetch status of a URI or of a visit, with its words; missing before the first visit.
+pub(super) fn status(of: &Value) -> String {
+    let status = of["status"].as_i64();
+    match status.and_then(|status| status.try_into().ok()) {
         None | Some(0) => NOTHING.to_owned(),
-        Some(status) => status.to_string(),
+        Some(status) => labelled_status(status),
     }
 }
 
