@@ -160,13 +160,45 @@ pub enum ClusterError {
         /// The name.
         job: String,
     },
+    /// A plugin of the job has another component.
+    #[error(
+        "plugin {plugin:?} has another component here than in job {job:?} of the cluster: copy the component of the other nodes, or join the job without a profile, which fetches it"
+    )]
+    OtherComponent {
+        /// Name of the job.
+        job: String,
+        /// Name of the plugin in the profile.
+        plugin: String,
+    },
+    /// The job has no profile that other nodes can fetch.
+    #[error(
+        "job {job:?} of the cluster has no profile to fetch: an earlier version of Opilio has created it; name its profile in the command"
+    )]
+    NothingToFetch {
+        /// Name of the job.
+        job: String,
+    },
+    /// The object store has lost a file of the job.
+    #[error(
+        "the object store of NATS lacks {file:?} of job {job:?} (SHA-256 {digest}): join the job with its profile, which stores the file again"
+    )]
+    FileMissing {
+        /// Name of the job.
+        job: String,
+        /// The file.
+        file: String,
+        /// Its SHA-256, as hexadecimal digits.
+        digest: String,
+    },
     /// A stored file differs from its digest.
     #[error(
-        "file {name:?} in the object store does not have digest {digest}: start the job again to store the file anew"
+        "{file:?} of job {job:?} in the object store of NATS does not have the SHA-256 {digest}: join the job with its profile, which stores the file again"
     )]
     Damaged {
+        /// Name of the job.
+        job: String,
         /// The file.
-        name: String,
+        file: String,
         /// Its SHA-256, as hexadecimal digits.
         digest: String,
     },
