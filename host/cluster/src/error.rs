@@ -162,13 +162,15 @@ pub enum ClusterError {
     },
     /// A plugin of the job has another component.
     #[error(
-        "plugin {plugin:?} has another component here than in job {job:?} of the cluster: copy the component of the other nodes, or join the job without a profile, which fetches it"
+        "plugin {plugin:?} has another component here than in job {job:?} of the cluster (SHA-256 {sha256} there): use the same component on all nodes, or join the job without a profile, which fetches components of files"
     )]
     OtherComponent {
         /// Name of the job.
         job: String,
         /// Name of the plugin in the profile.
         plugin: String,
+        /// Digest of the job's component, as hexadecimal digits.
+        sha256: String,
     },
     /// The job has no profile that other nodes can fetch.
     #[error(

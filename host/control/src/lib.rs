@@ -86,7 +86,9 @@ pub use opilio_job::{exposition, figures};
 pub use opilio_stacks::{KnownStack, StackedPlugin, chain};
 pub use overrides::{EditedOverrideText, ListedOverride, OverrideSetting};
 pub use part_snapshots::SnapshotError;
-pub use parts::{ListedPart, ListedSnapshot, PartState, listed_parts, total_figures};
+pub use parts::{
+    ListedPart, ListedSnapshot, PartState, is_worked_on, listed_parts, total_figures,
+};
 pub use perform::no_uri;
 pub use report::ReportKind;
 pub use restore::{KeptCheckpoint, checkpoint_named, checkpoints, go_back, restore};
@@ -94,7 +96,7 @@ pub use run::run;
 pub use secret_file::read_secret_file;
 pub use seeds::SeedReport;
 pub use settings::{FaultFound, SettingChanged, SettingInForce, changing};
-pub use takeover::{take_over, take_over_beside};
+pub use takeover::{PartToTake, take_over, take_over_fetched};
 pub use touched::{TouchedUri, TouchedUris, TouchedValue};
 pub use user_name::user_name;
 pub use verify::{Discrepancy, DiscrepancyKind, VerificationTotals, verify};

@@ -82,6 +82,21 @@ impl PartState {
     }
 }
 
+/// Returns `true` if a process works on a part of a shared crawl, or no other process has noticed its silence yet.
+///
+/// # Errors
+/// NATS fails.
+pub async fn is_worked_on(connection: &ClusterConnection, job: &str) -> Result<bool, ClusterError> {
+    let scope = MemberScope::FixedJob(job.to_owned());
+    let Some(members) = Cluster::find(connection.clone(), &scope).await? else {
+        return Ok(false);
+    };
+    let sessions = members.nodes().await?;
+    Ok(sessions
+        .iter()
+        .any(|session| session.state == SessionState::Live))
+}
+
 /// Lists the parts of a shared crawl, in their order.
 ///
 /// # Errors

@@ -7,6 +7,7 @@
 // The request and its checks.
 mod order;
 mod plan;
+mod sharing;
 
 // A job is made or resumed.
 mod begin;
@@ -56,6 +57,7 @@ use opilio_job::End;
 use opilio_job::alerts::{AlertKind, Notifier, Severity};
 use opilio_job::directory::{Job, ProfileOrigin};
 use opilio_job::events::Events;
+use opilio_job::fetched_files::FetchedFiles;
 use opilio_job::job_log::JobLog;
 use opilio_job::process_record::ProcessRecord;
 use opilio_job::progress::Progress;
@@ -78,6 +80,8 @@ pub struct Plan {
     /// Contact URL given beside the profile, if it differs from the job's.
     contact_url: Option<String>,
     notes: Vec<String>,
+    /// Copies of files that the profile names, for a job whose profile was fetched from the cluster.
+    fetched: Option<FetchedFiles>,
     /// The membership in a job that several nodes share.
     membership: Option<JobMembership>,
 }

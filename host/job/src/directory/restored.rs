@@ -95,6 +95,10 @@ pub fn make_restored<E: From<JobError>>(
             sync(job)?;
         }
         let to = job.join(name);
+        if name == FETCHED_FOLDER {
+            // The new one has all of them.
+            remove(&to).map_err(at(&to))?;
+        }
         fs::rename(growing.join(name), &to).map_err(at(&to))?;
     }
     sync(job)?;
