@@ -369,6 +369,38 @@ async fn a_process_whose_part_was_taken_over_fetches_and_writes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_without_a_job_of_the_crawl_begins_its_part_and_takes_another_over() {
+    let Some(world) = World::new().await else {
+        return;
+    };
+    let (one, two) = (world.machine("a"), world.machine("b"));
+    std::fs::remove_file(two.home.path().join("p.toml")).unwrap();
+    let _daemon = Daemon::start(&one.home, &["--no-auth"]);
+    let daemon = Daemon::start(&two.home, &["--no-auth"]);
+    let mut a = one.crawl("job", &[]);
+    until("all sites are held", || world.held() == SITES).await;
+    one.until_saved("job", "a").await;
+    a.signal("KILL");
+    a.wait();
+    std::fs::remove_dir_all(one.job("job")).unwrap();
+
+    one.home.run(&["node", "drain", "a"]).code(0);
+    until("it goes on there", || {
+        two.job("jobs/news-a/job.json").exists()
+    })
+    .await;
+    world.gate.open();
+    until("both parts are finished", || {
+        ["news-a", "news-b"].map(|job| daemon.state(job)) == ["finished", "finished"]
+    })
+    .await;
+    world.has_every_page_once();
+    world.was_polite();
+    let parts = two.parts();
+    assert_eq!(["a", "b"].map(|part| &parts[part]["node"]), ["b", "b"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_part_of_a_drained_node_moves_by_itself_without_a_second_fetch() {
     let Some(world) = World::new().await else {
         return;
