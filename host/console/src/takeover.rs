@@ -152,7 +152,7 @@ async fn look(
     let nodes = ListedNode::all(node.cluster()).await.map_err(told)?;
     let crawls = ClusterJob::names(connection).await.map_err(told)?;
     let mut orphans = BTreeSet::new();
-    let mut chosen = None;
+    let mut chosen = Vec::new();
     let mut problems = Vec::new();
     for crawl in crawls {
         let parts = match parts_under_way(connection, &crawl).await {
@@ -174,14 +174,18 @@ async fn look(
                 PartState::New if part.name == node.name() => after,
                 _ => after * rank(&crawl, &part.name, node.name(), &nodes),
             };
-            if chosen.is_none() && since.elapsed() >= wait {
-                chosen = Some((crawl.clone(), part.name.clone()));
+            if since.elapsed() >= wait {
+                chosen.push((crawl.clone(), part.name.clone()));
             }
         }
     }
     seen.retain(|orphan, _| orphans.contains(orphan));
-    if let Some((crawl, part)) = chosen {
-        take_over(daemon, node, own, &crawl, &part).await?;
+    // This machine may lack something that one of the crawls needs.
+    for (crawl, part) in chosen {
+        match take_over(daemon, node, own, &crawl, &part).await {
+            Ok(()) => break,
+            Err(problem) => problems.push(problem),
+        }
     }
     match problems.is_empty() {
         true => Ok(()),
