@@ -55,7 +55,7 @@ impl FetchedFiles {
     /// The file cannot be written.
     pub fn write(&self, job: &Path) -> io::Result<()> {
         let path = job.join(FETCHED_FILES);
-        if self.0.is_empty() {
+        if self.0.iter().all(BTreeMap::is_empty) {
             return match fs::remove_file(path) {
                 Err(problem) if problem.kind() != io::ErrorKind::NotFound => Err(problem),
                 _ => Ok(()),

@@ -149,7 +149,7 @@ impl Plan {
         seed_lines(&self.profile.seeds)
     }
 
-    /// Returns the copies of files that the profile names, if it was fetched from the cluster for a new job. Otherwise there are none.
+    /// Returns the copies of files that the profile names, if it was fetched from the cluster for a new job; otherwise an empty list.
     pub fn fetched_files(&self) -> FetchedFiles {
         self.fetched.clone().unwrap_or_default()
     }

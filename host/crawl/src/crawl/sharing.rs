@@ -12,8 +12,8 @@ use crate::job_part::JobPart;
 use crate::shared_files::{SharedFiles, SharedLayer, SharedProfile};
 
 impl Plan {
-    /// Reads the files that other nodes of a shared crawl need. If the profile was fetched from the cluster, there are none to read: only
-    /// the digests of components and the names of parts are compared.
+    /// Reads the files that other nodes of a shared crawl need. If the profile was fetched from the cluster, nothing is read: only the
+    /// digests of components and the names of parts are compared.
     ///
     /// # Errors
     /// A file cannot be read.
