@@ -28,8 +28,9 @@ use super::job_commands::CommandState;
 use super::part_snapshots::{SnapshotError, SnapshotManifest};
 use super::restore::{described, put_together};
 
-/// Takes a part of a shared job over, with the job's profile, or with the one that was fetched from the cluster. The job's directory,
-/// which is new, gets the newest snapshot of the part. If there is none, the part begins with its seeds and with all links that it was ever sent.
+/// Takes a part of a shared job over, with the job's profile, or with the one that was fetched from the cluster. The job's
+/// directory, which is new, gets the newest snapshot of the part. If there is none, the part begins with its seeds and with all
+/// links that it was ever sent.
 ///
 /// # Errors
 /// The node that has the part is alive, the directory is a job already, the snapshot cannot be read, or the cluster or the store fails.
