@@ -273,7 +273,10 @@ async fn the_part_of_a_lost_machine_is_taken_over_and_no_page_is_missing() {
     let ended = one.home.run(&Machine::arguments("job", &[])).code(1);
     assert!(ended.err.contains("has begun part \"a\""), "{ended:?}");
     assert!(!one.job("job").exists());
-    let mut taken = two.crawl("taken", &["--take-over", "a"]);
+    // The profile comes from the cluster.
+    let join = ["crawl", "--cluster-job", "news", "--job", "taken"];
+    let take_over = [&join[..], &["--take-over", "a"]].concat();
+    let mut taken = two.home.start(&take_over);
     until("it goes on there", || two.job("taken/job.json").exists()).await;
     world.gate.open();
     assert_eq!((taken.wait(), b.wait()), (0, 0));
