@@ -17,7 +17,7 @@ use opilio_control::{
     Command, ListedPart, PartState, PartToTake, chain, is_worked_on, listed_parts,
     take_over_fetched,
 };
-use opilio_crawl::JobPart;
+use opilio_crawl::{JobPart, is_made_halfway};
 
 use crate::daemon::Daemon;
 use crate::node::{ClusterNode, ListedNode, NodeState};
@@ -237,14 +237,15 @@ async fn take_over(
     Ok(())
 }
 
-/// A name for the job of a part, and its directory, which does not exist.
+/// A name for the job of a part, and its directory, which does not exist, or has leftovers of a takeover that was cut short.
 fn free_name(daemon: &Daemon, crawl: &str, part: &str) -> (String, PathBuf) {
     let names = (1..).map(|number| match number {
         1 => format!("{crawl}-{part}"),
         _ => format!("{crawl}-{part}-{number}"),
     });
     let mut places = names.map(|name| (name.clone(), daemon.folder.path().join(name)));
-    let free = places.find(|(_, directory)| directory.symlink_metadata().is_err());
+    let free = places
+        .find(|(_, directory)| directory.symlink_metadata().is_err() || is_made_halfway(directory));
     // The numbers do not end.
     free.unwrap_or_default()
 }
