@@ -19,6 +19,7 @@ use opilio_job::changes;
 use opilio_job::directory::{self, FrozenProfile};
 use opilio_job::fetched_files::FETCHED_FOLDER;
 use opilio_job::handover::FileStore;
+use opilio_stacks::components::JobPlugins;
 use opilio_visit::policy;
 
 use super::ControlError;
@@ -201,9 +202,14 @@ fn restore(
     })
 }
 
-/// Gives a job that comes from another machine the folders and copies of files of this one.
+/// Gives a job that comes from another machine the folders and copies of files of this one. Its plugins keep their components.
 fn set_files(growing: &Path, planned: &Plan) -> Result<(), ControlError> {
     directory::set_base(growing, planned.base())?;
+    let renamed = JobPlugins::read(growing).and_then(|mut plugins| {
+        plugins.rename(planned.job_plugins());
+        plugins.write(growing, &[])
+    });
+    renamed.map_err(|problem| ControlError::failure(&problem))?;
     let layers = changes::keep_layers(growing, planned.profile().extended());
     let written = layers.and_then(|()| planned.fetched_files().write(growing));
     written.map_err(|problem| ControlError::file(growing, &problem))?;

@@ -154,6 +154,11 @@ impl Plan {
         self.fetched.clone().unwrap_or_default()
     }
 
+    /// Returns the plugins that the job keeps.
+    pub fn job_plugins(&self) -> &JobPlugins {
+        &self.plugins.job
+    }
+
     /// Returns the folder against which relative paths of the profile are resolved.
     pub fn base(&self) -> &Path {
         &self.base
