@@ -1,16 +1,17 @@
 //! `opilio crawl`.
 
+mod joining;
+
 use std::future;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 
-use anyhow::{Context as _, Result};
-use opilio_cluster::ClusterConfig;
+use anyhow::Result;
 use opilio_console::DaemonConfig;
 pub(crate) use opilio_crawl::component_cache;
 use opilio_crawl::{
-    Crawl, CrawlError, Diagnostics, End, JobError, JobPart, Level, Order, Plan, ProfileSource,
-    Share, Stop, Summary, is_job, part_names, plan,
+    Crawl, CrawlError, Diagnostics, End, JobError, Level, Order, ProfileSource, Share, Stop,
+    Summary, is_job, plan,
 };
 use opilio_profile::Profile;
 
@@ -18,7 +19,6 @@ use crate::hangup::hangup;
 use crate::job_directory::known_job;
 use crate::summary::Resumption;
 use crate::telemetry::Telemetry;
-use crate::usage_error::UsageError;
 use crate::{CrawlArgs, DisplayArgs, NodesArgs, daemon_config, exit, live, preparing, summary};
 
 /// The copy of the profile in the job's directory.
@@ -30,21 +30,26 @@ const PROFILE_COPY: &str = "profile.toml";
     reason = "errors are for the person at the terminal"
 )]
 pub(crate) async fn run(args: CrawlArgs, telemetry: &Telemetry) -> Result<u8> {
-    let what = Path::new(&args.what);
-    if what.is_dir() && known_job(what).is_none() {
-        eprintln!(
-            "opilio: {} is a directory without a job; pass a profile, a URL or a job",
-            what.display()
-        );
-        return Ok(exit::USAGE);
-    }
-    if is_web(&args.what)
-        && let Err(problem) = opilio_uri::Uri::parse(&args.what)
-    {
-        eprintln!("opilio: invalid URL {}: {problem}", args.what);
-        return Ok(exit::USAGE);
-    }
-    let order = order(&args);
+    let order = match &args.what {
+        Some(what) => {
+            let path = Path::new(what);
+            if path.is_dir() && known_job(path).is_none() {
+                eprintln!(
+                    "opilio: {} is a directory without a job; pass a profile, a URL or a job",
+                    path.display()
+                );
+                return Ok(exit::USAGE);
+            }
+            if is_web(what)
+                && let Err(problem) = opilio_uri::Uri::parse(what)
+            {
+                eprintln!("opilio: invalid URL {what}: {problem}");
+                return Ok(exit::USAGE);
+            }
+            order(&args, what)
+        }
+        None => joining::order(&args).await?,
+    };
     let conditions = StartConditions {
         is_paused: args.paused,
         share: args.share.unwrap_or_default(),
@@ -129,8 +134,16 @@ pub(crate) async fn run_order(
     if !plan.profile().notices.is_empty() && !display.quiet {
         live::note(&plan.profile().notices.to_string(), display);
     }
-    let takes_over = conditions.nodes.take_over.is_some() && !is_job(plan.directory());
-    let plan = match job_part(conditions.nodes, &plan)? {
+    let is_new = !is_job(plan.directory());
+    let takes_over = conditions.nodes.take_over.is_some() && is_new;
+    if conditions.nodes.cluster_job.is_some() && is_new {
+        // Before a part is claimed, from which on another directory cannot begin it.
+        match plan.check_machine() {
+            Err(CrawlError::Profile(faults)) => return Ok(Done::without_crawl(refused(&faults))),
+            checked => checked?,
+        }
+    }
+    let plan = match joining::job_part(conditions.nodes, order, &plan)? {
         Some((config, part)) if takes_over => {
             opilio_control::take_over(plan, order, config, part).await?
         }
@@ -185,62 +198,6 @@ pub(crate) async fn run_order(
         code,
         summary: Some(summary),
     })
-}
-
-/// Returns the part of a shared crawl: that of the command line, or of a job that is resumed.
-fn job_part(args: NodesArgs, plan: &Plan) -> Result<Option<(ClusterConfig, JobPart)>> {
-    let job = plan.directory();
-    let known = JobPart::read(job)
-        .with_context(|| format!("cannot read cluster.json of job {}", job.display()))?;
-    let file = match (&args.cluster_job, &known) {
-        (Some(_), _) => {
-            let file = args.config.unwrap_or_else(|| PathBuf::from("opilio.toml"));
-            std::path::absolute(file)?
-        }
-        (None, Some(known)) => known.config.clone(),
-        (None, None) => return Ok(None),
-    };
-    let Some(cluster) = DaemonConfig::load(&file)?.cluster else {
-        let problem = format!(
-            "{} has no [cluster]: add it, or name another file with --config",
-            file.display()
-        );
-        return Err(UsageError::new(problem).into());
-    };
-    let config = cluster.settings()?;
-    let partitions = config.partitions;
-    // A part that can be taken over may have another name than this node.
-    let kept = known.as_ref().filter(|known| known.can_move());
-    let kept = kept.map(|known| known.part.clone());
-    let part = args.take_over.or(kept);
-    let part = part.unwrap_or_else(|| config.node.clone());
-    let part = match (args.cluster_job, known) {
-        (None, Some(known)) => JobPart {
-            part,
-            partitions,
-            ..known
-        },
-        (name, _) => {
-            let count = args.parts.unwrap_or_default();
-            let can_move = plan.profile().checkpoint.publish_every.is_some();
-            if count > args.nodes.len() && !can_move {
-                let problem = format!(
-                    "--parts {count} is more than there are nodes, and parts cannot be taken over: set checkpoint.publish-every in the profile"
-                );
-                return Err(UsageError::new(problem).into());
-            }
-            let parts = part_names(args.nodes, count);
-            JobPart {
-                job: name.unwrap_or_default(),
-                parts,
-                part,
-                partitions,
-                config: file,
-                epoch: 0,
-            }
-        }
-    };
-    Ok(Some((config, part)))
 }
 
 /// Runs a crawl with the live view and the handling of repeated Ctrl-C, until it ends or `enough` does.
@@ -312,8 +269,8 @@ async fn interrupted() -> std::io::Result<Interrupt> {
     tokio::signal::ctrl_c().await.map(|()| Interrupt::Key)
 }
 
-fn order(args: &CrawlArgs) -> Order {
-    let (profile, seed, job) = match as_url(&args.what) {
+fn order(args: &CrawlArgs, what: &str) -> Order {
+    let (profile, seed, job) = match as_url(what) {
         Some((url, host)) => {
             let job = args
                 .job
@@ -325,12 +282,12 @@ fn order(args: &CrawlArgs) -> Order {
                 Some(job),
             )
         }
-        None => match job_to_resume(args) {
+        None => match job_to_resume(args, what) {
             Some(job) => {
                 let profile = ProfileSource::File(job.join(PROFILE_COPY));
                 (profile, None, Some(args.job.clone().unwrap_or(job)))
             }
-            None => (source_of_crawl(&args.what), None, args.job.clone()),
+            None => (source_of_crawl(what), None, args.job.clone()),
         },
     };
     Order {
@@ -344,10 +301,10 @@ fn order(args: &CrawlArgs) -> Order {
 
 /// Returns the job that the command line names in place of a profile. A file of that name comes first. A built-in profile does so
 /// for a job elsewhere: without `--job`, its job is the one of the same name.
-fn job_to_resume(args: &CrawlArgs) -> Option<PathBuf> {
-    let path = Path::new(&args.what);
-    let is_builtin = Profile::builtin_text(&args.what).is_some();
-    let is_named = || is_builtin || matches!(profile_source(&args.what), ProfileSource::Named(_));
+fn job_to_resume(args: &CrawlArgs, what: &str) -> Option<PathBuf> {
+    let path = Path::new(what);
+    let is_builtin = Profile::builtin_text(what).is_some();
+    let is_named = || is_builtin || matches!(profile_source(what), ProfileSource::Named(_));
     let is_profile = path.is_file() || args.job.is_some() && is_named();
     known_job(path).filter(|_| !is_profile)
 }

@@ -146,9 +146,12 @@ impl Command {
 #[derive(Debug, Args)]
 struct CrawlArgs {
     /// Profile (TOML file, or name of a saved or shipped profile); URL to crawl with the default profile; or job to resume, by its
-    /// directory or its name in the folder `jobs`.
-    #[arg(value_name = "PROFILE|URL|JOB")]
-    what: String,
+    /// directory or its name in the folder `jobs`. Without it, --cluster-job joins a crawl that another node has started.
+    #[arg(
+        value_name = "PROFILE|URL|JOB",
+        required_unless_present = "cluster_job"
+    )]
+    what: Option<String>,
     /// Additional seed; may be repeated.
     #[arg(long, value_name = "URL")]
     seed: Vec<String>,
@@ -173,8 +176,9 @@ struct CrawlArgs {
 /// Nodes that share a crawl.
 #[derive(Clone, Debug, Default, Args)]
 struct NodesArgs {
-    /// Share the crawl with other nodes of a cluster, under this name. Run the same command on each node.
-    #[arg(long, value_name = "NAME", requires = "nodes")]
+    /// Share the crawl with other nodes of a cluster, under this name. Start it on one node with a profile and --nodes. On the others
+    /// the name is enough: they fetch profile, seeds and components from the cluster.
+    #[arg(long, value_name = "NAME")]
     cluster_job: Option<String>,
     /// Nodes that share the crawl, this one included. Each begins a part of the sites, which has its name.
     #[arg(
@@ -185,10 +189,10 @@ struct NodesArgs {
     )]
     nodes: Vec<String>,
     /// Number of parts, if there are to be more than nodes. Further parts are named part-1, part-2 … and begin with --take-over.
-    #[arg(long, value_name = "N", requires = "cluster_job")]
+    #[arg(long, value_name = "N", requires = "nodes")]
     parts: Option<usize>,
     /// Take over a part of a node that is gone, or begin one that no node has: its newest snapshot goes to a new job, --job. Needs
-    /// checkpoint.publish-every in the profile. The other arguments are those with which the crawl was started.
+    /// checkpoint.publish-every in the profile of the crawl.
     #[arg(long, value_name = "PART", requires = "cluster_job")]
     take_over: Option<String>,
     /// Configuration file whose [cluster] names this node and the NATS servers [default: opilio.toml].

@@ -132,6 +132,7 @@ pub(crate) fn load(name: &str) -> std::result::Result<Profile, Diagnostics> {
         ProfileSource::File(path) => Profile::load(&path, &given),
         ProfileSource::Text { file, text } => Profile::parse(&file, &text, &given),
         ProfileSource::Named(named) => named.load(&given),
+        ProfileSource::Fetched(fetched) => fetched.load(&given),
         ProfileSource::Unknown(faults) => Err(faults),
     }
 }

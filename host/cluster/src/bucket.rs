@@ -142,6 +142,16 @@ impl Bucket {
         Ok(BucketWatch { watch })
     }
 
+    /// The present entries of all keys.
+    pub(crate) async fn list_all(&self) -> Result<Vec<BucketEntry>, ClusterError> {
+        let status = self.store.status().await;
+        let status = status.map_err(|error| ClusterError::of_request("a bucket", error))?;
+        match status.values() {
+            0 => Ok(Vec::new()),
+            _ => self.list(&[">"]).await,
+        }
+    }
+
     /// The present entries of these keys, at least one of which must exist.
     pub(crate) async fn list(&self, keys: &[&str]) -> Result<Vec<BucketEntry>, ClusterError> {
         let mut watch = self.watch(keys).await?;

@@ -160,13 +160,47 @@ pub enum ClusterError {
         /// The name.
         job: String,
     },
+    /// A plugin of the job has another component.
+    #[error(
+        "plugin {plugin:?} has another component here than in job {job:?} of the cluster (SHA-256 {sha256} there): use the same component on all nodes, or join the job without a profile, which fetches components of files"
+    )]
+    OtherComponent {
+        /// Name of the job.
+        job: String,
+        /// Name of the plugin in the profile.
+        plugin: String,
+        /// Digest of the job's component, as hexadecimal digits.
+        sha256: String,
+    },
+    /// The job has no profile that other nodes can fetch.
+    #[error(
+        "job {job:?} of the cluster has no profile to fetch: an earlier version of Opilio has created it; name its profile in the command"
+    )]
+    NothingToFetch {
+        /// Name of the job.
+        job: String,
+    },
+    /// The object store has lost a file of the job.
+    #[error(
+        "the object store of NATS lacks {file:?} of job {job:?} (SHA-256 {digest}): join the job with its profile, which stores the file again"
+    )]
+    FileMissing {
+        /// Name of the job.
+        job: String,
+        /// The file.
+        file: String,
+        /// Its SHA-256, as hexadecimal digits.
+        digest: String,
+    },
     /// A stored file differs from its digest.
     #[error(
-        "file {name:?} in the object store does not have digest {digest}: start the job again to store the file anew"
+        "{file:?} of job {job:?} in the object store of NATS does not have the SHA-256 {digest}: join the job with its profile, which stores the file again"
     )]
     Damaged {
+        /// Name of the job.
+        job: String,
         /// The file.
-        name: String,
+        file: String,
         /// Its SHA-256, as hexadecimal digits.
         digest: String,
     },
@@ -294,7 +328,8 @@ impl ClusterError {
     /// The error for a failed request of this kind.
     pub(crate) fn of_request(kind: &'static str, source: impl Into<NatsError>) -> Self {
         let source = source.into();
-        match jetstream_code(source.as_ref()) {
+        let code = jetstream_code(source.as_ref());
+        match code.or_else(|| code_in_text(&source.to_string())) {
             Some(code) if is_full(code, source.as_ref()) => Self::Full { kind },
             Some(10_039 | 10_076) => Self::JetStreamDisabled {
                 place: "for the account",
@@ -352,6 +387,12 @@ pub(crate) fn jetstream_code(error: &(dyn StdError + 'static)) -> Option<u64> {
     None
 }
 
+/// The error code of JetStream in the text of an error. Errors of the client's object store have a text in place of their cause.
+fn code_in_text(text: &str) -> Option<u64> {
+    let (_, code) = text.rsplit_once(", error code ")?;
+    code.split(')').next()?.parse().ok()
+}
+
 /// Returns `true` if an error says that the last sequence is another one. Servers answer 10071 when they look into the store, and
 /// 10164 when a write of the same subject is under way (2.12 and later), which `async-nats` 0.51 does not know.
 pub(crate) fn is_wrong_sequence(error: &(dyn StdError + 'static)) -> bool {
@@ -399,5 +440,8 @@ mod tests {
         assert!(is_full(10_047, "insufficient storage resources available"));
         assert!(is_full(10_077, "maximum bytes exceeded"));
         assert!(!is_full(10_077, "no message found"));
+        let text = "failed publishing object chunks: failed getting chunk ack: publish failed: insufficient resources (code 503, error code 10023)";
+        let error = ClusterError::of_request("a file", text);
+        assert!(matches!(error, ClusterError::Full { .. }), "{error}");
     }
 }

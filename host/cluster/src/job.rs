@@ -8,13 +8,14 @@ use async_nats::jetstream::object_store::{
     self, GetErrorKind, InfoErrorKind, ObjectMetadata, ObjectStore,
 };
 use async_nats::jetstream::stream::{self, DiscardPolicy, RetentionPolicy, Stream};
-use data_encoding::HEXLOWER;
+use data_encoding::{BASE64URL, HEXLOWER};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncReadExt as _;
 
 use crate::bucket::{Bucket, BucketError, creation_error};
 use crate::config::check_name;
+use crate::connection::ClusterConnection;
 use crate::error::{ClusterError, jetstream_code};
 use crate::nodes::Cluster;
 use crate::partition::Partition;
@@ -60,6 +61,15 @@ pub struct JobManifest {
     pub streams: u16,
     /// Files by name: profile, seeds, components.
     pub files: BTreeMap<String, StoredFile>,
+}
+
+/// The files with which a node starts a job, by name.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct JobInputs<'f> {
+    /// Files that must be the same on all nodes.
+    pub same: &'f [(&'f str, &'f [u8])],
+    /// Further files. A job has those of the node that created it.
+    pub more: &'f [(&'f str, &'f [u8])],
 }
 
 /// A file in the object store.
@@ -151,23 +161,48 @@ impl ClusterJob {
         }
     }
 
-    /// Creates a job with these files, or opens the job of this name if it has the same files.
+    /// Creates a job with these files, or opens the job of this name if it has the same files. Files that the object store has lost
+    /// are stored again.
     ///
     /// # Errors
     /// The job of this name has other files, or as [`Self::create`].
     pub async fn create_or_open(
         cluster: &Cluster,
         name: &str,
-        files: &[(&str, &[u8])],
+        inputs: JobInputs<'_>,
         storage: JobStorage,
     ) -> Result<Self, ClusterError> {
-        match Self::create(cluster, name, files, storage).await {
+        let files = [inputs.same, inputs.more].concat();
+        match Self::create(cluster, name, &files, storage).await {
             Err(ClusterError::JobExists { .. }) => {}
             created => return created,
         }
         let job = Self::open(cluster, name).await?;
-        job.check_files(files)?;
+        job.check_files(inputs.same)?;
+        let store = files_store(cluster).await?;
+        for (file, content) in files {
+            if job.manifest.files.get(file) == Some(&digest(content)) {
+                store_file(&store, content).await?;
+            }
+        }
         Ok(job)
+    }
+
+    /// The names of all jobs of a cluster, sorted.
+    ///
+    /// # Errors
+    /// NATS fails.
+    pub async fn names(connection: &ClusterConnection) -> Result<Vec<String>, ClusterError> {
+        let Some(jobs) = Bucket::find(&connection.data, JOBS_BUCKET).await? else {
+            return Ok(Vec::new());
+        };
+        let entries = jobs.list_all().await?.into_iter();
+        let mut names: Vec<String> = entries
+            .filter(|entry| entry.value.is_some())
+            .map(|entry| entry.key)
+            .collect();
+        names.sort();
+        Ok(names)
     }
 
     /// Checks that the job has these files.
@@ -294,14 +329,19 @@ impl ClusterJob {
     ) -> Result<Vec<u8>, ClusterError> {
         let store = files_store(&self.cluster).await?;
         let damaged = || ClusterError::Damaged {
-            name: file.to_owned(),
+            job: self.name.clone(),
+            file: file.to_owned(),
             digest: stored.sha256.clone(),
         };
         let mut object = store
             .get(&stored.sha256)
             .await
             .map_err(|error| match error.kind() {
-                GetErrorKind::NotFound => damaged(),
+                GetErrorKind::NotFound => ClusterError::FileMissing {
+                    job: self.name.clone(),
+                    file: file.to_owned(),
+                    digest: stored.sha256.clone(),
+                },
                 _ => ClusterError::of_request("a question for a file", error),
             })?;
         let mut content = Vec::new();
@@ -401,7 +441,7 @@ fn digest(content: &[u8]) -> StoredFile {
     }
 }
 
-/// Stores a file under its digest, unless it is there.
+/// Stores a file under its digest, unless it is there. Another content of this name is replaced.
 async fn store_file(store: &ObjectStore, content: &[u8]) -> Result<StoredFile, ClusterError> {
     let stored = digest(content);
     if stored.bytes > FILE_BYTES_MAX {
@@ -412,8 +452,10 @@ async fn store_file(store: &ObjectStore, content: &[u8]) -> Result<StoredFile, C
             max,
         });
     }
+    // As object stores write the digest of a content.
+    let written = format!("SHA-256={}", BASE64URL.encode(&Sha256::digest(content)));
     match store.info(&stored.sha256).await {
-        Ok(info) if !info.deleted && info.size as u64 == stored.bytes => return Ok(stored),
+        Ok(info) if !info.deleted && info.digest.as_ref() == Some(&written) => return Ok(stored),
         Ok(_) => {}
         Err(error) if error.kind() == InfoErrorKind::NotFound => {}
         Err(error) => return Err(ClusterError::of_request("a question for a file", error)),

@@ -49,7 +49,7 @@ pub use config::{ClusterConfig, NODE_NAME_BYTES_MAX, NatsLogin, NatsTls};
 pub use connection::{ClusterConnection, LinkState};
 pub use error::{ClusterError, NatsError};
 pub use guard::LeaseGuard;
-pub use job::{ClusterJob, JobManifest, JobStorage, StoredFile};
+pub use job::{ClusterJob, JobInputs, JobManifest, JobStorage, StoredFile};
 pub use link_batch::{LinkAdmission, LinkBatch, LinkBatcher, LinkSource, SENT_LINKS_MAX};
 pub use links::{LinkDelivery, LinkReader, LinkSender};
 pub use log::{LogPosition, PartitionLog};

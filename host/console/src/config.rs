@@ -261,7 +261,7 @@ impl DaemonConfig {
             *path = folder.join(&path);
         }
         if let Some(cluster) = &mut config.cluster {
-            cluster.resolve(folder);
+            cluster.resolve(file);
         }
         let secrets = config.webhooks.values_mut();
         let secrets = secrets.filter_map(|webhook| webhook.secret.as_mut());

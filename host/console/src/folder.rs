@@ -213,6 +213,7 @@ impl Folder {
             "state",
             "scratch",
             "components",
+            "cluster-files",
             "checkpoints",
             "restoring",
             "restoring.new",
@@ -231,6 +232,7 @@ impl Folder {
             "orders.json",
             "cluster.json",
             "cluster-commands.json",
+            "cluster-files.json",
             "lock",
         ];
         for known in files {

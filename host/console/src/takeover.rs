@@ -1,19 +1,23 @@
 //! Parts of shared crawls that move by themselves: this daemon takes over parts of nodes that are gone or drained, and gives its own
-//! parts up when it is drained. `opilio_control::take_over_beside` makes the job; the supervisor begins its process.
+//! parts up when it is drained. `opilio_control::take_over_fetched` makes the job, with files of the cluster; the supervisor begins its
+//! process.
 //!
 //! Nothing here needs to be agreed between daemons. Two of them that want one part join the crawl under its name, and only one can.
 //! Each part has an order of nodes, so that usually the first of them comes first: the others wait longer.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
-use opilio_cluster::{Availability, ClusterError};
-use opilio_control::{Command, ListedPart, PartState, chain, listed_parts, take_over_beside};
-use opilio_crawl::{JobPart, JobState};
+use opilio_cluster::{Availability, ClusterConnection, ClusterError, ClusterJob};
+use opilio_control::{
+    Command, ListedPart, PartState, PartToTake, chain, is_worked_on, listed_parts,
+    take_over_fetched,
+};
+use opilio_crawl::{JobPart, JobState, is_made_halfway};
 
 use crate::daemon::Daemon;
 use crate::node::{ClusterNode, ListedNode, NodeState};
@@ -144,39 +148,44 @@ async fn look(
     seen: &mut HashMap<Orphan, Instant>,
 ) -> Result<(), String> {
     let describe = |problem: ClusterError| chain(&problem);
+    let connection = node.cluster().connection();
     let nodes = ListedNode::all(node.cluster()).await.map_err(describe)?;
-    // Of each crawl one directory is enough.
-    let crawls: BTreeMap<&str, &OwnPart> = own.iter().map(|it| (&*it.part.job, it)).collect();
+    let crawls = ClusterJob::names(connection).await.map_err(describe)?;
     let mut orphans = BTreeSet::new();
-    let mut chosen = None;
+    let mut chosen = Vec::new();
     let mut problems = Vec::new();
-    for (crawl, other) in crawls {
-        let parts = match listed_parts(node.cluster().connection(), crawl).await {
+    for crawl in crawls {
+        let parts = match parts_under_way(connection, &crawl).await {
             Ok(parts) => parts,
             Err(problem) => {
                 problems.push(describe(problem));
                 continue;
             }
         };
-        if !is_under_way(&parts) {
-            continue;
-        }
         for part in &parts {
-            if !is_orphan(part, &nodes, after, Timestamp::now()) {
+            if !is_orphan(part, &nodes, after, Timestamp::now(), node.name()) {
                 continue;
             }
-            let orphan = (crawl.to_owned(), part.name.clone());
+            let orphan = (crawl.clone(), part.name.clone());
             let since = *seen.entry(orphan.clone()).or_insert_with(Instant::now);
             orphans.insert(orphan);
-            let rank = rank(crawl, &part.name, node.name(), &nodes);
-            if chosen.is_none() && since.elapsed() >= after * rank {
-                chosen = Some((other, part.name.clone()));
+            let wait = match part.state {
+                // An operator may be about to start the crawl on this node.
+                PartState::New if part.name == node.name() => after,
+                _ => after * rank(&crawl, &part.name, node.name(), &nodes),
+            };
+            if since.elapsed() >= wait {
+                chosen.push((crawl.clone(), part.name.clone()));
             }
         }
     }
     seen.retain(|orphan, _| orphans.contains(orphan));
-    if let Some((other, part)) = chosen {
-        take_over(daemon, node, other, &part).await?;
+    // This machine may lack something that one of the crawls needs.
+    for (crawl, part) in chosen {
+        match take_over(daemon, node, own, &crawl, &part).await {
+            Ok(()) => break,
+            Err(problem) => problems.push(problem),
+        }
     }
     match problems.is_empty() {
         true => Ok(()),
@@ -184,30 +193,59 @@ async fn look(
     }
 }
 
+/// The parts of a crawl that a node works on and whose parts can be taken over; otherwise none.
+async fn parts_under_way(
+    connection: &ClusterConnection,
+    crawl: &str,
+) -> Result<Vec<ListedPart>, ClusterError> {
+    // Most crawls of a cluster have ended.
+    if !is_worked_on(connection, crawl).await? {
+        return Ok(Vec::new());
+    }
+    let parts = listed_parts(connection, crawl).await?;
+    let can_move = parts.iter().any(|part| part.epoch > 0);
+    match can_move && is_under_way(&parts) {
+        true => Ok(parts),
+        false => Ok(Vec::new()),
+    }
+}
+
 async fn take_over(
     daemon: &Daemon,
     node: &ClusterNode,
-    other: &OwnPart,
+    own: &[OwnPart],
+    crawl: &str,
     part: &str,
 ) -> Result<(), String> {
-    let crawl = &other.part.job;
+    let Some(cluster) = daemon.config.cluster.as_ref() else {
+        return Ok(());
+    };
     let (name, directory) = free_name(daemon, crawl, part);
     tracing::info!(job = name, "takes over part {part:?} of crawl {crawl:?}");
-    let taken = take_over_beside(&other.directory, &directory, node.settings().clone(), part);
-    let taken = taken.await;
+    let other = own.iter().find(|other| other.part.job == crawl);
+    let take = PartToTake {
+        job: crawl.to_owned(),
+        part: part.to_owned(),
+        directory,
+        config: cluster.config.clone(),
+        beside: other.map(|other| other.directory.clone()),
+        component_cache: daemon.folder.component_cache(),
+    };
+    let taken = take_over_fetched(node.settings().clone(), take).await;
     taken.map_err(|problem| format!("part {part:?} of crawl {crawl:?}: {}", chain(&problem)))?;
     daemon.order(&name, |orders| *orders = Orders::new(true, DAEMON));
     Ok(())
 }
 
-/// A name for the job of a part, and its directory, which does not exist.
+/// A name for the job of a part, and its directory, which does not exist, or has leftovers of a takeover that was cut short.
 fn free_name(daemon: &Daemon, crawl: &str, part: &str) -> (String, PathBuf) {
     let names = (1..).map(|number| match number {
         1 => format!("{crawl}-{part}"),
         _ => format!("{crawl}-{part}-{number}"),
     });
     let mut places = names.map(|name| (name.clone(), daemon.folder.path().join(name)));
-    let free = places.find(|(_, directory)| directory.symlink_metadata().is_err());
+    let free = places
+        .find(|(_, directory)| directory.symlink_metadata().is_err() || is_made_halfway(directory));
     // The numbers do not end.
     free.unwrap_or_default()
 }
@@ -221,7 +259,13 @@ fn is_under_way(parts: &[ListedPart]) -> bool {
 }
 
 /// Returns `true` if nobody works on a part, and nobody is about to.
-fn is_orphan(part: &ListedPart, nodes: &[ListedNode], after: Duration, now: Timestamp) -> bool {
+fn is_orphan(
+    part: &ListedPart,
+    nodes: &[ListedNode],
+    after: Duration,
+    now: Timestamp,
+    own: &str,
+) -> bool {
     let node = part.node.as_ref();
     let node = node.and_then(|name| nodes.iter().find(|node| node.name == *name));
     let is_drained = node.is_some_and(|node| node.is_drained);
@@ -239,7 +283,8 @@ fn is_orphan(part: &ListedPart, nodes: &[ListedNode], after: Duration, now: Time
         PartState::Stopped => is_drained,
         // A part with the name of a node waits for that node.
         PartState::New => {
-            part.name.starts_with("part-") && nodes.iter().all(|node| node.name != part.name)
+            let has_node = nodes.iter().any(|node| node.name == part.name);
+            part.name == own || part.name.starts_with("part-") && !has_node
         }
     }
 }
@@ -298,7 +343,7 @@ mod tests {
 
     #[track_caller]
     fn check(part: &ListedPart, node: ListedNode, expected: bool) {
-        let found = is_orphan(part, &[node], Duration::from_secs(60), at(100));
+        let found = is_orphan(part, &[node], Duration::from_secs(60), at(100), "own");
         assert_eq!(found, expected, "{part:?}");
     }
 
@@ -331,6 +376,9 @@ mod tests {
         check(&part("part-1", None, PartState::New), gone, true);
         let named_so = node("part-1", NodeState::Live, false);
         check(&part("part-1", None, PartState::New), named_so, false);
+        // It waits for this node.
+        let own = node("own", NodeState::Live, false);
+        check(&part("own", None, PartState::New), own, true);
     }
 
     #[test]

@@ -21,6 +21,7 @@ use super::perform::Respond;
 use super::{CommandResponse, ControlError, ErrorKind, JobAdmin};
 use opilio_job::changes;
 use opilio_job::directory;
+use opilio_job::fetched_files::{FETCHED_FILES, FETCHED_FOLDER};
 use opilio_job::history;
 use opilio_job::symlinks::{copies_stay_inside, stays_inside};
 use opilio_stacks::components;
@@ -36,13 +37,14 @@ pub(super) const DESCRIPTION: &str = "checkpoint.json";
 pub(super) const JOB_COPY: &str = "job.json.copy";
 
 /// Other copies of the job's files. A missing file is not copied.
-pub(super) const COPIES: [&str; 9] = [
+pub(super) const COPIES: [&str; 10] = [
     "profile.toml",
     "seeds.txt",
     directory::REDIRECTED_SEEDS,
     directory::REMOVED_SEEDS,
     directory::ADDED_SEEDS,
     changes::LAYERS,
+    FETCHED_FILES,
     history::FILE,
     known_stacks::FILE,
     changes::SHARED_COMMANDS,
@@ -231,6 +233,7 @@ fn is_unfinished(directory: &Path) -> io::Result<bool> {
         "state.new",
         changes::CHANGES,
         components::COMPONENTS,
+        FETCHED_FOLDER,
     ];
     let files = [
         components::LIST,
@@ -289,16 +292,13 @@ pub(super) fn copy_some(from: &Path, to: &Path, names: &[&str]) -> Result<(), Fi
     Ok(())
 }
 
-/// Copies the job's plugin files. Components come first, so that the list never names a missing one.
+/// Copies the job's changes, its copies of files of the cluster, and its plugin files. Components come first, so that the list never
+/// names a missing one.
 pub(super) fn copy_components(from: &Path, to: &Path) -> Result<(), FileError> {
-    if from.join(changes::CHANGES).exists() {
-        copy_folder(&from.join(changes::CHANGES), &to.join(changes::CHANGES))?;
-    }
-    if from.join(components::COMPONENTS).exists() {
-        copy_folder(
-            &from.join(components::COMPONENTS),
-            &to.join(components::COMPONENTS),
-        )?;
+    for folder in [changes::CHANGES, FETCHED_FOLDER, components::COMPONENTS] {
+        if from.join(folder).exists() {
+            copy_folder(&from.join(folder), &to.join(folder))?;
+        }
     }
     copy_some(from, to, &[components::LIST])
 }

@@ -38,6 +38,9 @@ pub struct ClusterFile {
     /// Time after which this daemon takes over parts of shared crawls of a node that is gone. Default: it takes over none.
     #[serde(default, deserialize_with = "some_duration")]
     pub take_over_after: Option<Duration>,
+    /// The configuration that has this section, an absolute path. Empty if it was not read from a file.
+    #[serde(skip)]
+    pub config: PathBuf,
 }
 
 /// Certificates for TLS with NATS, in PEM.
@@ -98,12 +101,14 @@ impl ClusterFile {
         let mut file: ClusterFile = section
             .try_into()
             .map_err(|problem: toml::de::Error| wrong(problem.message().to_owned()))?;
-        file.resolve(config.parent().unwrap_or(Path::new("")));
+        file.resolve(config);
         Ok(file)
     }
 
-    /// Resolves the files that it names against the folder of the configuration.
-    pub fn resolve(&mut self, folder: &Path) {
+    /// Resolves the files that it names against the folder of the configuration, and notes the configuration.
+    pub fn resolve(&mut self, config: &Path) {
+        let folder = config.parent().unwrap_or(Path::new(""));
+        self.config = std::path::absolute(config).unwrap_or_else(|_| config.to_owned());
         let own = [&mut self.credentials, &mut self.password_file];
         let tls = self
             .tls

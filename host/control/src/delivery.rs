@@ -14,6 +14,7 @@ use super::{
 };
 use opilio_job::directory::JobError;
 use opilio_job::directory::{self, Copies, Job, is_job};
+use opilio_job::fetched_files::FetchedFiles;
 use opilio_job::profile::{ProfileError, frozen_profile};
 use opilio_visit::policy;
 
@@ -143,6 +144,7 @@ impl Held {
             base: Path::new(""),
             layers: &[],
             origin: None,
+            files: &FetchedFiles::default(),
         };
         let job = Job::open(directory, &nothing, Timestamp::now()).map_err(|problem| {
             match problem {

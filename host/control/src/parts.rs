@@ -1,6 +1,7 @@
 //! The parts of a shared crawl as operators see them.
 
 use jiff::Timestamp;
+use opilio_cluster::control::SessionState;
 use opilio_cluster::{Cluster, ClusterConnection, ClusterError, ClusterJob, MemberScope};
 use opilio_crawl::{PARTS_FILE, PartFigures, inbox_of_part, part_state};
 pub use opilio_job::part_status::PartState;
@@ -54,6 +55,21 @@ pub fn total_figures(parts: &[ListedPart]) -> PartFigures {
         total.add(figures);
     }
     total
+}
+
+/// Returns `true` if a process works on a part of a shared crawl, or no other process has noticed its silence yet.
+///
+/// # Errors
+/// NATS fails.
+pub async fn is_worked_on(connection: &ClusterConnection, job: &str) -> Result<bool, ClusterError> {
+    let scope = MemberScope::FixedJob(job.to_owned());
+    let Some(members) = Cluster::find(connection.clone(), &scope).await? else {
+        return Ok(false);
+    };
+    let sessions = members.nodes().await?;
+    Ok(sessions
+        .iter()
+        .any(|session| session.state == SessionState::Live))
 }
 
 /// Lists the parts of a shared crawl, in their order.

@@ -5,26 +5,33 @@
 //! failure before leaves everything as it was.
 
 use std::fs;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use opilio_cluster::{ClusterConfig, ClusterError, PartRecord};
-use opilio_crawl::{CrawlError, JobMembership, JobPart, Order, Plan, copy_job, is_job, plan};
+use opilio_crawl::{
+    CrawlError, FetchedProfile, JobMembership, JobPart, Order, Plan, ProfileSource, is_job, plan,
+};
 use opilio_frontier::Frontier;
+use opilio_job::changes;
 use opilio_job::directory::{self, FrozenProfile};
+use opilio_job::fetched_files::FETCHED_FOLDER;
 use opilio_job::handover::FileStore;
-use opilio_profile::Profile;
+use opilio_stacks::components::JobPlugins;
 use opilio_visit::policy;
 
 use super::ControlError;
+use super::checkpoint::copy_folder;
 use super::delivery::profile;
 use super::job_commands::CommandState;
 use super::part_snapshots::{SnapshotError, SnapshotManifest};
 use super::restore::{described, put_together};
 
-/// Takes a part of a shared job over, with the arguments of the command that started the job. The job's directory, which is new, gets
-/// the newest snapshot of the part. If there is none, the part begins with its seeds and with all links that it was ever sent.
+/// Takes a part of a shared job over, with the job's profile, or with the one that was fetched from the cluster. The job's
+/// directory, which is new, gets the newest snapshot of the part. If there is none, the part begins with its seeds and with all
+/// links that it was ever sent.
 ///
 /// # Errors
 /// The node that has the part is alive, the directory is a job already, the snapshot cannot be read, or the cluster or the store fails.
@@ -34,19 +41,11 @@ pub async fn take_over(
     config: ClusterConfig,
     part: JobPart,
 ) -> Result<Plan, SnapshotError> {
-    let (profile, directory) = (planned.profile(), planned.directory());
-    if profile.checkpoint.publish_every.is_none() {
-        return Err(ClusterError::Config(format!(
-            "the parts of job {:?} cannot be taken over: its profile has no checkpoint.publish-every, so there are no snapshots",
-            part.job
-        ))
-        .into());
-    }
-    let seeds = planned.seed_lines();
-    let joined = JobMembership::take_over(config, part, profile, Some(&seeds)).await?;
+    must_have_snapshots(&planned, &part)?;
+    let files = planned.shared_files(&part)?;
+    let joined = JobMembership::take_over(config, part, planned.profile(), &files).await?;
     let (mut membership, record) = joined;
-    let base = planned.base();
-    let is_loaded = load(&mut membership, record, profile, base, directory).await?;
+    let is_loaded = load(&mut membership, record, &planned).await?;
     Ok(match is_loaded {
         // The job has a profile of its own now, with changes that were made while it ran.
         true => plan(order)?.with_membership(membership),
@@ -54,39 +53,84 @@ pub async fn take_over(
     })
 }
 
-/// Takes a part of a shared job over into a new directory, in which another process is to resume it. The profile is that of another
-/// directory of this machine, which has a part of the same job.
+/// Part of a shared job that a daemon takes over.
+#[derive(Clone, Debug)]
+pub struct PartToTake {
+    /// Name of the job in the cluster.
+    pub job: String,
+    /// Name of the part.
+    pub part: String,
+    /// The new job directory.
+    pub directory: PathBuf,
+    /// The daemon's configuration, an absolute path.
+    pub config: PathBuf,
+    /// Directory of another part of the job on this machine. Relative paths of files with secrets start where those of its profile
+    /// do, otherwise at the folder of `config`.
+    pub beside: Option<PathBuf>,
+    /// Folder for compiled components.
+    pub component_cache: Option<PathBuf>,
+}
+
+/// Takes a part of a shared job over into a new directory, in which another process is to resume it. Profile, seeds and components
+/// are fetched from the cluster.
 ///
 /// # Errors
-/// As [`take_over`], or the other directory has no part that can be taken over.
-pub async fn take_over_beside(
-    other: &Path,
-    directory: &Path,
+/// As [`take_over`]; or the cluster lacks a file, or this machine lacks something that the profile needs.
+pub async fn take_over_fetched(
     config: ClusterConfig,
-    part: &str,
+    take: PartToTake,
 ) -> Result<(), SnapshotError> {
-    let known = JobPart::read(other)
-        .map_err(|problem| SnapshotError::File(other.join(directory::SHARED), problem))?;
-    let known = known
-        .filter(JobPart::can_move)
-        .ok_or(SnapshotError::NoPart)?;
-    let part = JobPart {
-        part: part.to_owned(),
-        epoch: 0,
-        ..known
+    let beside = take.beside.as_deref().map(FrozenProfile::read);
+    let base = match beside.transpose().map_err(ControlError::from)? {
+        Some(frozen) => frozen.base,
+        None => take.config.parent().unwrap_or(Path::new("")).to_owned(),
     };
-    let profile = profile(other)?;
-    let base = FrozenProfile::read(other).map_err(ControlError::from)?.base;
-    let joined = JobMembership::take_over(config, part, &profile, None).await?;
+    let fetched = FetchedProfile::fetch(&config, &take.job, &base, &take.directory).await?;
+    let part = JobPart {
+        job: take.job,
+        parts: fetched.parts().to_vec(),
+        part: take.part,
+        partitions: config.partitions,
+        config: take.config,
+        epoch: 0,
+    };
+    // It keeps the fetched files until the job is made.
+    let order = Order {
+        profile: ProfileSource::Fetched(Arc::new(fetched)),
+        seeds: Vec::new(),
+        contact_url: None,
+        job: Some(take.directory),
+        component_cache: take.component_cache,
+    };
+    let planning = order.clone();
+    let planned = tokio::task::spawn_blocking(move || {
+        let planned = plan(&planning)?;
+        planned.check_machine()?;
+        Ok::<Plan, CrawlError>(planned)
+    });
+    let planned = planned.await;
+    let planned = planned.map_err(|panic| ControlError::failure(&panic))??;
+    must_have_snapshots(&planned, &part)?;
+    let files = planned.shared_files(&part)?;
+    let joined = JobMembership::take_over(config, part, planned.profile(), &files).await?;
     let (mut membership, record) = joined;
-    let is_loaded = load(&mut membership, record, &profile, &base, directory).await?;
-    if !is_loaded {
-        let _job = copy_job(other, directory).map_err(ControlError::from)?;
-        let written = membership.part().write(directory);
-        written.map_err(|problem| SnapshotError::File(directory.to_owned(), problem))?;
+    if !load(&mut membership, record, &planned).await? {
+        let job = planned.make()?;
+        let written = membership.part().write(job.directory());
+        written.map_err(|problem| SnapshotError::File(job.directory().to_owned(), problem))?;
     }
     membership.leave().await;
     Ok(())
+}
+
+fn must_have_snapshots(planned: &Plan, part: &JobPart) -> Result<(), ClusterError> {
+    match planned.profile().checkpoint.publish_every {
+        Some(_) => Ok(()),
+        None => Err(ClusterError::Config(format!(
+            "the parts of job {:?} cannot be taken over: its profile has no checkpoint.publish-every, so there are no snapshots",
+            part.job
+        ))),
+    }
 }
 
 /// Claims a part for a new directory, and makes its job from the newest snapshot. Returns `false`, and makes nothing, if there is no
@@ -94,10 +138,9 @@ pub async fn take_over_beside(
 async fn load(
     membership: &mut JobMembership,
     record: Option<PartRecord>,
-    profile: &Profile,
-    base: &Path,
-    directory: &Path,
+    planned: &Plan,
 ) -> Result<bool, SnapshotError> {
+    let (profile, directory) = (planned.profile(), planned.directory());
     if is_job(directory) {
         let part = JobPart::read(directory).ok().flatten();
         return Err(CrawlError::OtherNodes {
@@ -127,7 +170,7 @@ async fn load(
     let store = Arc::new(store);
     let manifest = SnapshotManifest::download(&store, snapshot, downloaded.path()).await?;
     membership.claim(record.as_ref()).await?;
-    restore(downloaded.path(), directory, base, membership)?;
+    restore(downloaded.path(), planned, membership)?;
     let part = &membership.part().part;
     tracing::info!(
         "part {part} continues from its snapshot of {:.0}",
@@ -140,14 +183,13 @@ async fn load(
 /// fetches of the node before are unknown.
 fn restore(
     checkpoint: &Path,
-    job: &Path,
-    base: &Path,
+    planned: &Plan,
     membership: &JobMembership,
 ) -> Result<(), ControlError> {
     described(checkpoint)?;
-    directory::make_restored(job, |growing| {
+    directory::make_restored(planned.directory(), |growing| {
         put_together(checkpoint, growing)?;
-        directory::set_base(growing, base)?;
+        set_files(growing, planned)?;
         if membership.replaces_dead() {
             CommandState::note_death(growing)?;
         }
@@ -158,4 +200,32 @@ fn restore(
         frontier.wait_everywhere(Timestamp::now())?;
         Ok(frontier.persist()?)
     })
+}
+
+/// Gives a job that comes from another machine the folders and copies of files of this one. Its plugins keep their components.
+fn set_files(growing: &Path, planned: &Plan) -> Result<(), ControlError> {
+    directory::set_base(growing, planned.base())?;
+    let renamed = JobPlugins::read(growing).and_then(|mut plugins| {
+        plugins.rename(planned.job_plugins());
+        plugins.write(growing, &[])
+    });
+    renamed.map_err(|problem| ControlError::failure(&problem))?;
+    let layers = changes::keep_layers(growing, planned.profile().extended());
+    let written = layers.and_then(|()| planned.fetched_files().write(growing));
+    written.map_err(|problem| ControlError::file(growing, &problem))?;
+    let (fetched, copies) = (
+        planned.directory().join(FETCHED_FOLDER),
+        growing.join(FETCHED_FOLDER),
+    );
+    match fs::remove_dir_all(&copies) {
+        Err(problem) if problem.kind() != io::ErrorKind::NotFound => {
+            return Err(ControlError::file(&copies, &problem));
+        }
+        _ => {}
+    }
+    match fetched.exists() {
+        true => copy_folder(&fetched, &copies)
+            .map_err(|(path, problem)| ControlError::file(&path, &problem)),
+        false => Ok(()),
+    }
 }

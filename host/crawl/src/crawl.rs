@@ -7,6 +7,7 @@
 // The request and its checks.
 mod order;
 mod plan;
+mod sharing;
 
 // A job is made or resumed.
 mod begin;
@@ -57,6 +58,7 @@ use opilio_job::End;
 use opilio_job::alerts::{AlertKind, Notifier, Severity};
 use opilio_job::directory::{Job, ProfileOrigin};
 use opilio_job::events::Events;
+use opilio_job::fetched_files::FetchedFiles;
 use opilio_job::job_log::JobLog;
 use opilio_job::job_state::JobState;
 use opilio_job::process_record::ProcessRecord;
@@ -80,6 +82,8 @@ pub struct Plan {
     /// Contact URL given beside the profile, if it differs from the job's.
     contact_url: Option<String>,
     notes: Vec<String>,
+    /// Copies of files that the profile names, for a job whose profile was fetched from the cluster.
+    fetched: Option<FetchedFiles>,
     /// The membership in a job that several nodes share.
     membership: Option<JobMembership>,
 }

@@ -41,6 +41,7 @@ mod replace;
 pub mod sample;
 mod servers;
 pub mod settings;
+mod shared_files;
 mod shared_limits;
 mod stop;
 pub mod tables;
@@ -53,7 +54,7 @@ pub use fetchers::FetcherError;
 pub use handover::{HandoverFile, HandoverState, HandoverStep, hand_over_job, handover_files};
 pub use job_part::{JobPart, PartFigures, inbox_of_part, part_names, part_state, queues_of_job};
 pub use load::{LoadedPlugins, check_plugins, settings_schemas, shipped_plugins};
-pub use membership::{JobMembership, PARTS_FILE, PublishedState};
+pub use membership::{JobMembership, PublishedState};
 pub use opilio_archive::RepairedFile;
 pub use opilio_job::alerts::{
     Acknowledged, Alert, AlertKind, Severity, free_space, give_up, http_client, kept_alerts,
@@ -81,5 +82,6 @@ pub use opilio_job::{End, events as crawl_events, logs, transfer};
 pub use opilio_job::{JobFolders, component_cache};
 pub use opilio_profile::{Diagnostics, Level};
 pub use opilio_stacks::builtin_plugins;
+pub use shared_files::{FetchedProfile, PARTS_FILE, SharedFiles};
 pub use stop::Stop;
 pub use tables::TableReport;

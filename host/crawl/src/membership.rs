@@ -12,8 +12,8 @@ use std::time::Duration;
 use opilio_cluster::control::SessionState;
 use opilio_cluster::partition::Partition;
 use opilio_cluster::{
-    Availability, Cluster, ClusterConfig, ClusterConnection, ClusterError, ClusterJob, JobStorage,
-    Member, MemberScope, PartRecord,
+    Availability, Cluster, ClusterConfig, ClusterConnection, ClusterError, ClusterJob, Member,
+    MemberScope, PartRecord,
 };
 use opilio_frontier::Candidate;
 use opilio_job::part_status::PartStatus;
@@ -21,6 +21,7 @@ use opilio_profile::Profile;
 use tokio::sync::Mutex;
 
 use crate::job_part::{ForcedQueues, JobPart};
+use crate::shared_files::SharedFiles;
 use crate::shared_limits::SharedLimits;
 
 /// Time for leaving. After it the session ends by itself.
@@ -73,8 +74,8 @@ pub struct PublishedState {
 }
 
 impl JobMembership {
-    /// Joins a job whose part this machine has not worked on. The job is created if there is none of its name. `seeds` are all seeds,
-    /// as lines.
+    /// Joins a job whose part this machine has not worked on. The job is created if there is none of its name, unless the profile was
+    /// fetched from the cluster.
     ///
     /// # Errors
     /// The part is not one of the job, the job has another profile, another process has the part, another directory has begun it, or
@@ -83,13 +84,11 @@ impl JobMembership {
         config: ClusterConfig,
         part: JobPart,
         profile: &Profile,
-        seeds: &[String],
+        files: &SharedFiles,
     ) -> Result<JobMembership, ClusterError> {
         let node = config.node.clone();
         let cluster = open(config, &part).await?;
-        let files = JobFiles::of(&part, profile, seeds);
-        let storage = JobStorage::default();
-        let job = ClusterJob::create_or_open(&cluster, &part.job, &files.all(), storage).await?;
+        let job = files.open(&cluster, &part.job).await?;
         let can_move = profile.checkpoint.publish_every.is_some();
         if can_move && let Some(record) = job.part(&part.part).await? {
             return Err(ClusterError::PartBegun {
@@ -126,8 +125,7 @@ impl JobMembership {
     }
 
     /// Joins a job in the place of the node that had a part, as soon as that node's session has ended. Returns the record of the part
-    /// too; `None` if no node has begun it. Nothing has changed for others before [`Self::claim`]. `seeds` are all seeds, as lines; `None`
-    /// if another directory of this machine has joined the job with the same profile.
+    /// too; `None` if no node has begun it. Nothing has changed for others before [`Self::claim`].
     ///
     /// # Errors
     /// The cluster has no such job, the node is alive, or as [`Self::join`].
@@ -135,14 +133,12 @@ impl JobMembership {
         config: ClusterConfig,
         part: JobPart,
         profile: &Profile,
-        seeds: Option<&[String]>,
+        files: &SharedFiles,
     ) -> Result<(JobMembership, Option<PartRecord>), ClusterError> {
         let node = config.node.clone();
         let cluster = open(config, &part).await?;
         let job = ClusterJob::open(&cluster, &part.job).await?;
-        if let Some(seeds) = seeds {
-            job.check_files(&JobFiles::of(&part, profile, seeds).all())?;
-        }
+        files.check(&job).await?;
         let sessions = cluster.nodes().await?;
         let before = sessions.iter().find(|session| session.name == part.part);
         // A session that seems to be live keeps the process from joining, unless it ends without a word.
@@ -395,34 +391,6 @@ impl JobMembership {
         self.subject(owner)
     }
 }
-
-/// The texts that are the same on all nodes of a job.
-struct JobFiles<'a> {
-    profile: &'a str,
-    seeds: String,
-    parts: String,
-}
-
-impl<'a> JobFiles<'a> {
-    fn of(part: &JobPart, profile: &'a Profile, seeds: &[String]) -> Self {
-        Self {
-            profile: profile.source_text(),
-            seeds: seeds.join("\n"),
-            parts: part.parts.join("\n"),
-        }
-    }
-
-    fn all(&self) -> [(&'static str, &[u8]); 3] {
-        [
-            ("profile", self.profile.as_bytes()),
-            ("list of seeds", self.seeds.as_bytes()),
-            (PARTS_FILE, self.parts.as_bytes()),
-        ]
-    }
-}
-
-/// Name of the list of parts among the files of a job in the cluster. Without further parts it is the list of nodes.
-pub const PARTS_FILE: &str = "list of nodes";
 
 /// Checks the part, and opens the cluster of its job, in which the process has the part's name.
 async fn open(config: ClusterConfig, part: &JobPart) -> Result<Cluster, ClusterError> {

@@ -8,6 +8,7 @@
 //! ```
 //! All of them together are the job's profile.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -77,6 +78,7 @@ pub fn changes(job: &Path, base: &Path) -> io::Result<Vec<Layer>> {
             file: path.display().to_string(),
             text,
             base: base.to_owned(),
+            files: BTreeMap::new(),
         })
     };
     files.into_iter().map(layer).collect()

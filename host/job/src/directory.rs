@@ -6,6 +6,7 @@
 //! JOB/seeds.txt      seeds in force when the job was made, one per line
 //! JOB/added-seeds.txt, JOB/changes/, JOB/history.jsonl   changes since: seeds, settings, and who made them when
 //! JOB/cluster.json   the part of a crawl that several machines share
+//! JOB/cluster-files.json, JOB/cluster-files/   copies of files that the profile names, fetched from the cluster
 //! JOB/cluster-commands.json   the commands of such a crawl that this directory has carried out
 //! JOB/lock           held by the process that runs the job
 //! JOB/state/         the frontier
@@ -43,6 +44,7 @@ pub use seeds::{
 
 use self::lock::lock;
 use crate::changes;
+use crate::fetched_files::{FETCHED_FILES, FETCHED_FOLDER, FetchedFiles};
 use crate::process_record::ProcessRecord;
 use crate::text_file::{draft_of, write_text};
 use opilio_stacks::components;
@@ -104,6 +106,8 @@ pub struct Copies<'a> {
     pub layers: &'a [Layer],
     /// The named profile that the job is made from.
     pub origin: Option<&'a ProfileOrigin>,
+    /// Copies of files that the profiles name.
+    pub files: &'a FetchedFiles,
 }
 
 /// The inputs with which an existing job resumes.
@@ -175,6 +179,8 @@ impl Job {
             write(&job.profile(), copies.profile)?;
             changes::keep_layers(directory, copies.layers)
                 .map_err(|source| JobError::io(&directory.join(changes::LAYERS), source))?;
+            let files = copies.files.write(directory);
+            files.map_err(|source| JobError::io(&directory.join(FETCHED_FILES), source))?;
             write(
                 &job.seeds(),
                 &copies
@@ -357,8 +363,9 @@ fn must_have_state(directory: &Path) -> Result<(), JobError> {
 }
 
 /// Files that a job copies when it is made. `job.json` is written last.
-const COPIES: [&str; 4] = [
+const COPIES: [&str; 5] = [
     changes::LAYERS,
+    FETCHED_FILES,
     "profile.toml",
     "seeds.txt",
     components::LIST,
@@ -368,7 +375,15 @@ const COPIES: [&str; 4] = [
 const COPIED_FOLDERS: [&str; 2] = [components::COMPONENTS, changes::CHANGES];
 
 /// Further entries of a job's directory before it has `job.json`.
-const EMPTY_AT_FIRST: [&str; 6] = ["lock", "state", "warcs", "logs", "scratch", "store"];
+const EMPTY_AT_FIRST: [&str; 7] = [
+    "lock",
+    "state",
+    "warcs",
+    "logs",
+    "scratch",
+    "store",
+    FETCHED_FOLDER,
+];
 
 /// Refuses a directory with foreign files: a job is made in a new or an empty directory only. Leftovers of a process that was
 /// killed while it made a job are known by name, drafts included.
@@ -464,6 +479,7 @@ mod tests {
             base: Path::new("/"),
             layers: &[],
             origin: None,
+            files: &FetchedFiles::default(),
         };
         Job::open(directory, &copies, Timestamp::UNIX_EPOCH)
     }
@@ -480,6 +496,7 @@ mod tests {
             base: Path::new("/"),
             layers: &[],
             origin: None,
+            files: &FetchedFiles::default(),
         };
         let again = Job::open(&directory, &copies, Timestamp::now()).unwrap();
         assert!(again.resumed());

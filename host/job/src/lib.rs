@@ -18,6 +18,7 @@ pub mod directory;
 mod end;
 pub mod events;
 pub mod exposition;
+pub mod fetched_files;
 pub mod figures;
 mod folders;
 pub mod handover;

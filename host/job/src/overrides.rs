@@ -3,6 +3,7 @@
 //!
 //! They are in `changes/overrides.json` of the job, so that copies and checkpoints of the job have them.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -48,6 +49,7 @@ impl LiveOverride {
             file: self.name(),
             text: self.toml.clone(),
             base: base.to_owned(),
+            files: BTreeMap::new(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Profile of a job: its own copy, above the profiles that it extends and below later changes.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use opilio_profile::{Diagnostics, Layer, Profile, ProfileContext, Seed, Seeds};
@@ -7,6 +8,7 @@ use opilio_stacks::builtin_plugins;
 
 use crate::changes;
 use crate::directory::{self, FrozenProfile, JobError};
+use crate::fetched_files::FetchedFiles;
 use crate::overrides;
 
 /// Change of a job's settings that is tried before it is kept.
@@ -102,18 +104,23 @@ fn layered(
     given: &ProfileContext,
 ) -> Result<Profile, ProfileError> {
     let unreadable = |source| JobError::io(directory, source);
-    let own = Layer {
+    let mut own = Layer {
         file: copy.profile.display().to_string(),
         text: std::fs::read_to_string(&copy.profile)
             .map_err(|source| JobError::io(&copy.profile, source))?,
         base: copy.base.clone(),
+        files: BTreeMap::new(),
     };
-    let below = changes::layers(directory).map_err(unreadable)?;
+    let mut below = changes::layers(directory).map_err(unreadable)?;
+    FetchedFiles::read(directory)
+        .and_then(|files| files.apply(directory, &mut own, &mut below))
+        .map_err(unreadable)?;
     let mut above = changes::changes(directory, &copy.base).map_err(unreadable)?;
     let layer = |file: &str, text: &str| Layer {
         file: file.to_owned(),
         text: text.to_owned(),
         base: copy.base.clone(),
+        files: BTreeMap::new(),
     };
     if let Some(TrialChange::Settings { name, text }) = change {
         above.push(layer(name, text));

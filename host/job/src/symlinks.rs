@@ -10,10 +10,11 @@ use opilio_stacks::known_stacks;
 use crate::changes::{
     ADDED_SEEDS, CHANGES, LAYERS, REDIRECTED_SEEDS, REMOVED_SEEDS, SHARED_COMMANDS,
 };
+use crate::fetched_files::{FETCHED_FILES, FETCHED_FOLDER};
 use crate::history;
 
 /// Files that are read in a job's own folder, and quoted if they have errors. Other files there are never read.
-const OWN_FILES: [&str; 11] = [
+const OWN_FILES: [&str; 12] = [
     "job.json",
     "profile.toml",
     "seeds.txt",
@@ -25,6 +26,7 @@ const OWN_FILES: [&str; 11] = [
     components::LIST,
     known_stacks::FILE,
     SHARED_COMMANDS,
+    FETCHED_FILES,
 ];
 
 /// Refuses a path in a folder of a job or of its archive files that leads out of the folder by a link. Otherwise a user with
@@ -93,21 +95,23 @@ pub fn files_stay_inside(job: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Applies [`files_stay_inside`], and checks the kept plugins of a job: together they are the files that a copy of the job
-/// contains.
+/// Applies [`files_stay_inside`], and checks the kept plugins of a job and its copies of files: together they are the files that a
+/// copy of the job contains.
 ///
 /// # Errors
 /// Fails if a file leads out, or if the folder cannot be read.
 pub fn copies_stay_inside(job: &Path) -> io::Result<()> {
     files_stay_inside(job)?;
-    let components = job.join(components::COMPONENTS);
-    stays_inside(job, &components)?;
-    let entries = match fs::read_dir(&components) {
-        Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(()),
-        entries => entries?,
-    };
-    for entry in entries {
-        stays_inside(job, &entry?.path())?;
+    for folder in [components::COMPONENTS, FETCHED_FOLDER] {
+        let folder = job.join(folder);
+        stays_inside(job, &folder)?;
+        let entries = match fs::read_dir(&folder) {
+            Err(missing) if missing.kind() == io::ErrorKind::NotFound => continue,
+            entries => entries?,
+        };
+        for entry in entries {
+            stays_inside(job, &entry?.path())?;
+        }
     }
     Ok(())
 }

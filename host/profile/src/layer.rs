@@ -1,6 +1,7 @@
 //! Layers of a profile: the profiles it extends, the profile itself, and changes of a running job. Each later one overrides key
 //! by key. Lists are replaced whole, stacks may also be edited, overrides are appended to those of earlier layers.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -10,6 +11,7 @@ use crate::builtin_profiles;
 use crate::check::{nearest, quote};
 use crate::diagnostic::{Diagnostic, Diagnostics, Level};
 use crate::document::{Document, KeyOrValue, child};
+use crate::layer_paths::{each_text, relocate};
 use crate::stack_edit;
 
 /// Most layers, and deepest chain of profiles that extend each other.
@@ -43,6 +45,10 @@ pub struct Layer {
     pub text: String,
     /// The folder of its relative paths.
     pub base: PathBuf,
+    /// Copies of files that it names, by the texts of its settings. They are read in place of the files. Jobs have such copies if
+    /// another machine has made the profile.
+    #[serde(skip)]
+    pub files: BTreeMap<String, PathBuf>,
 }
 
 /// A profile's own layer with those below and above it.
@@ -87,7 +93,8 @@ impl Layers {
     /// All layers as one document, with their syntax errors and errors in stack edits. Paths start at the base of the profile's
     /// own layer, or are absolute.
     pub(crate) fn document(&self) -> (Document, Diagnostics) {
-        let (own, mut faults) = Document::parse(&self.own.file, &self.own.text);
+        let (mut own, mut faults) = Document::parse(&self.own.file, &self.own.text);
+        relocate(&mut own.value, &self.own.files);
         let mut whole: Option<Document> = None;
         for layer in &self.below {
             let (mut document, more) = Document::parse(&layer.file, &layer.text);
@@ -97,6 +104,7 @@ impl Layers {
                 table.remove("name");
                 table.remove("extends");
             }
+            relocate(&mut document.value, &layer.files);
             rebase(&mut document.value, &layer.base, &self.own.base);
             whole = Some(over(whole, document, &mut faults));
         }
@@ -175,6 +183,7 @@ fn named_layer(name: &str, folder: &Path) -> Result<(Layer, String), (String, Op
             file: format!("{name}.toml"),
             text: text.to_owned(),
             base: folder.to_owned(),
+            files: BTreeMap::new(),
         };
         // A file of this name is another profile, which may extend the built-in one.
         return Ok((layer, format!("built-in {name}")));
@@ -195,6 +204,7 @@ fn named_layer(name: &str, folder: &Path) -> Result<(Layer, String), (String, Op
         file: path.display().to_string(),
         text,
         base: path.parent().unwrap_or(Path::new("")).to_owned(),
+        files: BTreeMap::new(),
     };
     let id = identity(&layer);
     Ok((layer, id))
@@ -313,44 +323,11 @@ fn rebase(value: &mut Value, base: &Path, other: &Path) {
     if base == other {
         return;
     }
-    for path in PATHS {
-        let keys: Vec<&str> = path.split('/').collect();
-        each(value, &keys, base);
-        if let Some(Value::Array(overrides)) = value.get_mut("override") {
-            for one in overrides {
-                each(one, &keys, base);
-            }
-        }
-    }
-}
-
-fn each(value: &mut Value, keys: &[&str], base: &Path) {
-    let Some((key, rest)) = keys.split_first() else {
-        if let Value::String(text) = value
-            && let Some(absolute) = absolute(text, base)
-        {
+    each_text(value, &PATHS, &mut |text| {
+        if let Some(absolute) = absolute(text, base) {
             *text = absolute;
         }
-        return;
-    };
-    match (value, *key) {
-        (Value::Object(table), "*") => {
-            for inner in table.values_mut() {
-                each(inner, rest, base);
-            }
-        }
-        (Value::Array(list), "*") => {
-            for inner in list {
-                each(inner, rest, base);
-            }
-        }
-        (Value::Object(table), key) => {
-            if let Some(inner) = table.get_mut(key) {
-                each(inner, rest, base);
-            }
-        }
-        _ => {}
-    }
+    });
 }
 
 /// The absolute path of a file below the folder. `None` for a built-in name, an image, an absolute path or an empty text.

@@ -14,7 +14,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use opilio_profile::Instance;
+use opilio_profile::{ComponentReference, Instance};
 use opilio_source::{Blobs, PinnedComponent, ResolvedComponent, Sha256, Sources};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -157,8 +157,7 @@ impl JobPlugins {
     /// Returns the entry of an instance, if the profile still names the component that it named then.
     pub fn kept(&self, instance: &Instance) -> Option<&JobPlugin> {
         let kept = self.plugins.get(&instance.name)?;
-        let is_same = kept.named == instance.component.to_string()
-            && kept.pinned == instance.sha256.map(Sha256);
+        let is_same = kept.named == named(instance) && kept.pinned == instance.sha256.map(Sha256);
         Some(kept).filter(|_| is_same)
     }
 
@@ -170,6 +169,16 @@ impl JobPlugins {
     /// Replaces the entry of an instance.
     pub fn insert(&mut self, instance: &str, kept: JobPlugin) {
         self.plugins.insert(instance.to_owned(), kept);
+    }
+
+    /// Lets the entries name components as those of another list do, which has the same instances. It is for a job that comes from
+    /// another machine, where files have other paths.
+    pub fn rename(&mut self, local: &JobPlugins) {
+        for (instance, kept) in &mut self.plugins {
+            if let Some(local) = local.get(instance) {
+                kept.named.clone_from(&local.named);
+            }
+        }
     }
 
     /// The instances whose components are kept: all except built-in ones that have not been replaced.
@@ -249,7 +258,7 @@ impl JobPlugins {
 impl JobPlugin {
     fn of(instance: &Instance) -> JobPlugin {
         JobPlugin {
-            named: instance.component.to_string(),
+            named: named(instance),
             pinned: instance.sha256.map(Sha256),
             frozen: None,
             replacement: None,
@@ -265,6 +274,19 @@ impl JobPlugin {
     }
 }
 
+/// The component that an instance names. A path is absolute: a job's copy of a profile has an absolute folder, the profile of a
+/// command line may have a relative one.
+fn named(instance: &Instance) -> String {
+    match &instance.component {
+        ComponentReference::File { path, plugin } => {
+            let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+            let plugin = plugin.clone();
+            ComponentReference::File { path, plugin }.to_string()
+        }
+        other => other.to_string(),
+    }
+}
+
 fn blobs(job: &Path) -> Blobs {
     Blobs::at(job.join(COMPONENTS))
 }
@@ -276,6 +298,10 @@ mod tests {
     use super::*;
 
     fn instance(text: &str) -> Instance {
+        instance_in(Path::new("/base"), text)
+    }
+
+    fn instance_in(base: &Path, text: &str) -> Instance {
         let given = ProfileContext {
             builtins: vec![
                 "autoplay".to_owned(),
@@ -287,7 +313,7 @@ mod tests {
                 "soft-404".to_owned(),
             ],
             seeds_elsewhere: true,
-            base: Some("/base".into()),
+            base: Some(base.to_owned()),
             ..ProfileContext::default()
         };
         let text = format!("[stacks]\nscope = []\nextract = ['x']\nwait = []\n[plugins.x]\n{text}");
@@ -331,6 +357,23 @@ mod tests {
         ] {
             assert_eq!(again.kept(&instance(&other)), None, "{other}");
         }
+    }
+
+    #[test]
+    fn a_component_is_the_same_in_a_relative_folder_and_on_another_machine() {
+        let text = "component = 'own/a.wasm#y'";
+        let here = std::env::current_dir().unwrap();
+        let [relative, absolute] = [Path::new(""), &here].map(|base| instance_in(base, text));
+        let mut list = JobPlugins::default();
+        list.insert("x", JobPlugin::of(&relative));
+        assert!(list.kept(&absolute).is_some());
+
+        let elsewhere = instance(text);
+        assert_eq!(list.kept(&elsewhere), None);
+        let mut local = JobPlugins::default();
+        local.insert("x", JobPlugin::of(&elsewhere));
+        list.rename(&local);
+        assert!(list.kept(&elsewhere).is_some());
     }
 
     #[test]

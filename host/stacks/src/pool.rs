@@ -266,6 +266,12 @@ impl Pool {
             .collect()
     }
 
+    /// Returns the SHA-256 of the component of each instance, as hexadecimal digits.
+    pub fn components(&self) -> impl Iterator<Item = (&str, &str)> {
+        let all = self.instances.iter();
+        all.map(|(name, one)| (name.as_str(), one.inputs.component.sha256()))
+    }
+
     /// The names of all instances.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.instances.keys().map(String::as_str)

@@ -30,6 +30,8 @@ mod io_errors;
 mod job;
 #[cfg(unix)]
 mod jobs;
+#[cfg(unix)]
+mod joining;
 mod killed;
 #[cfg(unix)]
 mod live;

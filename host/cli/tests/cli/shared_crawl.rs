@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::command::{Home, Running};
 
-const SITES: usize = 8;
+pub(crate) const SITES: usize = 8;
 
 /// Pages of a site that are found on its first page.
 const PAGES: usize = 5;
@@ -19,12 +19,12 @@ const PAGES: usize = 5;
 /// Time to live of sessions, so that a restart after a death does not wait for long.
 const TIME_TO_LIVE: &str = "5s";
 
-fn host(site: usize) -> String {
+pub(crate) fn host(site: usize) -> String {
     format!("www.site{site}.localhost")
 }
 
 /// Sites whose first pages name own pages and a page of the next site, which nothing else names.
-async fn web() -> Web {
+pub(crate) async fn web() -> Web {
     held_web(&[]).await
 }
 
@@ -61,7 +61,7 @@ fn page(site: usize, seen: &SeenRequest) -> Reply {
     }
 }
 
-fn all_uris(web: &Web) -> BTreeSet<String> {
+pub(crate) fn all_uris(web: &Web) -> BTreeSet<String> {
     let of_site = |site: usize| {
         let pages = (0..PAGES).map(|n| format!("/{n}.html"));
         let before = (site + SITES - 1) % SITES;
@@ -75,7 +75,7 @@ fn all_uris(web: &Web) -> BTreeSet<String> {
 }
 
 /// Number of captures of each page.
-fn pages(job: &Path) -> BTreeMap<String, usize> {
+pub(crate) fn pages(job: &Path) -> BTreeMap<String, usize> {
     let mut pages = BTreeMap::new();
     for capture in captures(job) {
         let is_page = capture.uri.starts_with("http") && !capture.uri.ends_with("/robots.txt");
@@ -86,16 +86,18 @@ fn pages(job: &Path) -> BTreeMap<String, usize> {
     pages
 }
 
+/// The configuration of a node.
+pub(crate) fn configuration(server: &NatsServer, node: &str) -> String {
+    format!(
+        "[cluster]\nservers = [\"127.0.0.1:{}\"]\nnode = \"{node}\"\npartitions = 16\ntime-to-live = \"{TIME_TO_LIVE}\"\n",
+        server.port
+    )
+}
+
 /// A home with the configuration of a node and the profile of the crawl.
 fn home(server: &NatsServer, web: &Web, node: &str) -> Home {
     let home = Home::new();
-    home.file(
-        "opilio.toml",
-        format!(
-            "[cluster]\nservers = [\"127.0.0.1:{}\"]\nnode = \"{node}\"\npartitions = 16\ntime-to-live = \"{TIME_TO_LIVE}\"\n",
-            server.port
-        ),
-    );
+    home.file("opilio.toml", configuration(server, node));
     let seeds: Vec<String> = (0..SITES).map(|site| web.url(&host(site), "/")).collect();
     home.profile(&format!("name = 'shared'\nseeds = {seeds:?}"));
     home

@@ -284,7 +284,10 @@ async fn the_part_of_a_lost_machine_is_taken_over_and_no_page_is_missing() {
     let ended = one.home.run(&Machine::arguments("job", &[])).code(1);
     assert!(ended.err.contains("has begun part \"a\""), "{ended:?}");
     assert!(!one.job("job").exists());
-    let mut taken = two.crawl("taken", &["--take-over", "a"]);
+    // The profile comes from the cluster.
+    let join = ["crawl", "--cluster-job", "news", "--job", "taken"];
+    let take_over = [&join[..], &["--take-over", "a"]].concat();
+    let mut taken = two.home.start(&take_over);
     until("it goes on there", || two.job("taken/job.json").exists()).await;
     until("the alert is over", || {
         logged(" cleared warning part-gone a ")
@@ -381,6 +384,38 @@ async fn a_process_whose_part_was_taken_over_fetches_and_writes_nothing() {
     world.was_polite();
     let ended = one.home.run(&["crawl", "job"]).code(1);
     assert!(ended.err.contains("belongs to node \"b\""), "{ended:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_without_a_job_of_the_crawl_begins_its_part_and_takes_another_over() {
+    let Some(world) = World::new().await else {
+        return;
+    };
+    let (one, two) = (world.machine("a"), world.machine("b"));
+    std::fs::remove_file(two.home.path().join("p.toml")).unwrap();
+    let _daemon = Daemon::start(&one.home, &["--no-auth"]);
+    let daemon = Daemon::start(&two.home, &["--no-auth"]);
+    let mut a = one.crawl("job", &[]);
+    until("all sites are held", || world.held() == SITES).await;
+    one.until_saved("job", "a").await;
+    a.signal("KILL");
+    a.wait();
+    std::fs::remove_dir_all(one.job("job")).unwrap();
+
+    one.home.run(&["node", "drain", "a"]).code(0);
+    until("it goes on there", || {
+        two.job("jobs/news-a/job.json").exists()
+    })
+    .await;
+    world.gate.open();
+    until("both parts are finished", || {
+        ["news-a", "news-b"].map(|job| daemon.state(job)) == ["finished", "finished"]
+    })
+    .await;
+    world.has_every_page_once();
+    world.was_polite();
+    let parts = two.parts();
+    assert_eq!(["a", "b"].map(|part| &parts[part]["node"]), ["b", "b"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

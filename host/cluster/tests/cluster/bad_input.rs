@@ -237,6 +237,25 @@ async fn a_job_that_exists_and_one_that_does_not_are_named() {
 }
 
 #[tokio::test]
+async fn a_file_without_room_in_the_object_store_is_named_and_no_job_is_created() {
+    let limit = "jetstream { store_dir: STORE, max_file_store: 1MB }\n";
+    let Some(server) = NatsServer::start_with(limit) else {
+        return;
+    };
+    let cluster = server.cluster("a").await;
+    let large = vec![0; 4_000_000];
+    let files = [("plugins/own.wasm", large.as_slice())];
+    let created = ClusterJob::create(&cluster, "news", &files, JobStorage::default()).await;
+    let error = created.unwrap_err().to_string();
+    assert!(
+        error.contains("no room for a file: raise max_file_store"),
+        "{error}"
+    );
+    let error = ClusterJob::open(&cluster, "news").await.unwrap_err();
+    assert!(error.to_string().contains("no job \"news\""), "{error}");
+}
+
+#[tokio::test]
 async fn tls_is_used_and_its_errors_are_named() {
     let dir = tempfile::tempdir().unwrap();
     let file = |name: &str| dir.path().join(name);

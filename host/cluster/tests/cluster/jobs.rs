@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use opilio_cluster::partition::{Partition, PartitionCount};
 use opilio_cluster::{
-    ClusterConfig, ClusterError, ClusterJob, CommandReader, JobStorage, LeaseGuard, LinkAdmission,
-    LinkReader, LinkSender, LinkSource, LogPosition, Member, MemberEvent, MemberEvents,
-    PartitionLog,
+    ClusterConfig, ClusterError, ClusterJob, CommandReader, JobInputs, JobStorage, LeaseGuard,
+    LinkAdmission, LinkReader, LinkSender, LinkSource, LogPosition, Member, MemberEvent,
+    MemberEvents, PartitionLog,
 };
 
 use crate::server::{NatsServer, ServerMembers as _};
@@ -469,6 +469,22 @@ async fn files_are_stored_by_digest_and_checked_when_read() {
         .unwrap();
     let error = job.read_file("profile.toml").await.unwrap_err();
     assert!(matches!(error, ClusterError::Damaged { .. }), "{error}");
+
+    // A node that has the files stores them again.
+    let inputs = JobInputs {
+        same: &files[..1],
+        more: &files[1..],
+    };
+    let again = || ClusterJob::create_or_open(&cluster, "job", inputs, JobStorage::default());
+    again().await.unwrap();
+    assert_eq!(job.read_file("profile.toml").await.unwrap(), b"x = 1");
+    store.delete(digest.as_str()).await.unwrap();
+    let error = job.read_file("profile.toml").await.unwrap_err();
+    assert!(matches!(error, ClusterError::FileMissing { .. }), "{error}");
+    again().await.unwrap();
+    assert_eq!(job.read_file("profile.toml").await.unwrap(), b"x = 1");
+    let names = ClusterJob::names(cluster.connection()).await.unwrap();
+    assert_eq!(names, ["job"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

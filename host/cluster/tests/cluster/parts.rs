@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use opilio_cluster::{
-    Cluster, ClusterConnection, ClusterError, ClusterJob, JobProgress, JobStorage, LinkReader,
-    LinkSender, LinkSource, MemberScope, OwnPart, PublishedSnapshot,
+    Cluster, ClusterConnection, ClusterError, ClusterJob, JobInputs, JobProgress, JobStorage,
+    LinkReader, LinkSender, LinkSource, MemberScope, OwnPart, PublishedSnapshot,
 };
 
 use crate::server::{NatsServer, ServerMembers as _};
@@ -14,7 +14,8 @@ async fn job(server: &NatsServer) -> ClusterJob {
     let connection = ClusterConnection::open(server.config("a")).await.unwrap();
     let scope = MemberScope::FixedJob("news".to_owned());
     let cluster = Cluster::open(connection, &scope).await.unwrap();
-    ClusterJob::create_or_open(&cluster, "news", &[], JobStorage::default())
+    let inputs = JobInputs::default();
+    ClusterJob::create_or_open(&cluster, "news", inputs, JobStorage::default())
         .await
         .unwrap()
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use opilio_cluster::{
-    Cluster, ClusterConnection, ClusterError, ClusterJob, JobProgress, JobStorage, LinkReader,
-    LinkSender, LinkSource, MemberScope,
+    Cluster, ClusterConnection, ClusterError, ClusterJob, JobInputs, JobProgress, JobStorage,
+    LinkReader, LinkSender, LinkSource, MemberScope,
 };
 
 use crate::server::{NatsServer, ServerMembers as _};
@@ -14,7 +14,11 @@ async fn job(server: &NatsServer, node: &str, profile: &[u8]) -> Result<ClusterJ
     let scope = MemberScope::FixedJob("news".to_owned());
     let cluster = Cluster::open(connection, &scope).await.unwrap();
     let files = [("profile.toml", profile)];
-    ClusterJob::create_or_open(&cluster, "news", &files, JobStorage::default()).await
+    let inputs = JobInputs {
+        same: &files,
+        more: &[],
+    };
+    ClusterJob::create_or_open(&cluster, "news", inputs, JobStorage::default()).await
 }
 
 #[tokio::test]

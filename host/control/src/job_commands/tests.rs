@@ -9,6 +9,7 @@ use opilio_cluster::{JobCommand, JobStorage};
 use opilio_frontier::{Frontier, SharedFrontier};
 use opilio_job::changes::{self, ADDED_SEEDS};
 use opilio_job::directory::{self, Copies, Job};
+use opilio_job::fetched_files::FetchedFiles;
 use opilio_job::history::{self, Changed};
 use opilio_job::job_log::JobLog;
 use opilio_profile::MatchFile;
@@ -74,6 +75,7 @@ impl OnlyPart {
             base: Path::new("/"),
             layers: &[],
             origin: None,
+            files: &FetchedFiles::default(),
         };
         drop(Job::open(&directory, &copies, Timestamp::UNIX_EPOCH).unwrap());
         only_part().write(&directory).unwrap();

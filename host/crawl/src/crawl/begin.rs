@@ -38,6 +38,7 @@ use crate::stop::Stop;
 use opilio_job::alerts::AlertBoard;
 use opilio_job::census::LastCensus;
 use opilio_job::directory::{self, Job, ProfileOrigin};
+use opilio_job::fetched_files::FetchedFiles;
 use opilio_job::handover::{FileStore, only_in_store};
 use opilio_job::history::{self, Change, Changed};
 use opilio_job::job_log::JobLog;
@@ -58,11 +59,28 @@ impl Plan {
     /// # Errors
     /// [`CrawlError`]; a job that is in use or of another version is left as it is.
     pub fn make(self) -> Result<Job, CrawlError> {
-        let contact = self.contact_url.as_deref();
-        let origin = self.origin.as_ref();
-        let job = open_job(&self.directory, &self.profile, &self.base, origin, contact)?;
+        let job = open_job(&NewJob {
+            directory: &self.directory,
+            profile: &self.profile,
+            base: &self.base,
+            origin: self.origin.as_ref(),
+            contact_url: self.contact_url.as_deref(),
+            files: &self.fetched_files(),
+        })?;
         keep_components(&job, &self.plugins, &self.sources)?;
         Ok(job)
+    }
+
+    /// Checks what the crawl needs of this machine: secrets, the keys of its store, and the browser.
+    ///
+    /// # Errors
+    /// [`CrawlError::Profile`], at the setting that names what is missing.
+    pub fn check_machine(&self) -> Result<(), CrawlError> {
+        secrets(&self.profile).map_err(CrawlError::Profile)?;
+        match check_browser(&self.profile) {
+            Some(fault) => Err(CrawlError::Profile(Diagnostics::from(fault))),
+            None => Ok(()),
+        }
     }
 
     /// Makes or resumes the job and opens everything that the crawl needs.
@@ -82,19 +100,21 @@ impl Plan {
             prefixes,
             contact_url,
             notes,
+            fetched,
             membership,
         } = self;
         let (credentials, logins) = secrets(&profile).map_err(CrawlError::Profile)?;
         if let Some(fault) = check_browser(&profile) {
             return Err(CrawlError::Profile(Diagnostics::from(fault)));
         }
-        let job = Arc::new(open_job(
-            &directory,
-            &profile,
-            &base,
-            origin.as_ref(),
-            contact_url.as_deref(),
-        )?);
+        let job = Arc::new(open_job(&NewJob {
+            directory: &directory,
+            profile: &profile,
+            base: &base,
+            origin: origin.as_ref(),
+            contact_url: contact_url.as_deref(),
+            files: &fetched.unwrap_or_default(),
+        })?);
         job.add_seeds(&seed_lines(&profile.seeds))?;
         job.restore_seeds(&profile.seeds)?;
         let profile = Arc::new(profile);
@@ -255,14 +275,26 @@ impl Plan {
     }
 }
 
+/// The inputs that a job gets when it is made.
+struct NewJob<'j> {
+    directory: &'j Path,
+    profile: &'j Profile,
+    base: &'j Path,
+    origin: Option<&'j ProfileOrigin>,
+    contact_url: Option<&'j str>,
+    files: &'j FetchedFiles,
+}
+
 /// Makes the job with copies of profile and seeds, or opens the existing job.
-fn open_job(
-    directory: &Path,
-    profile: &Profile,
-    base: &Path,
-    origin: Option<&ProfileOrigin>,
-    contact_url: Option<&str>,
-) -> Result<Job, CrawlError> {
+fn open_job(new: &NewJob<'_>) -> Result<Job, CrawlError> {
+    let NewJob {
+        directory,
+        profile,
+        base,
+        origin,
+        contact_url,
+        files,
+    } = *new;
     let copies = directory::Copies {
         profile: profile.source_text(),
         name: &profile.name,
@@ -270,6 +302,7 @@ fn open_job(
         base,
         layers: profile.extended(),
         origin,
+        files,
     };
     let by = match directory::is_job(directory) {
         true => "who resumed the job",

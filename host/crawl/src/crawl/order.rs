@@ -1,10 +1,12 @@
 //! Request for a crawl, and the profile that it names.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use opilio_profile::{Diagnostics, Profile, ProfileContext};
 
 use crate::error::CrawlError;
+use crate::shared_files::FetchedProfile;
 use opilio_job::directory::{self, ProfileOrigin};
 
 /// Request for a crawl on the command line.
@@ -38,6 +40,8 @@ pub enum ProfileSource {
     },
     /// A named profile.
     Named(NamedProfile),
+    /// The profile of a job of the cluster.
+    Fetched(Arc<FetchedProfile>),
     /// Nothing of the given name was found; the error says so.
     Unknown(Diagnostics),
 }
@@ -62,7 +66,18 @@ impl ProfileSource {
                 name: name.clone(),
                 version: None,
             }),
-            ProfileSource::File(_) | ProfileSource::Text { .. } | ProfileSource::Unknown(_) => None,
+            ProfileSource::File(_)
+            | ProfileSource::Text { .. }
+            | ProfileSource::Fetched(_)
+            | ProfileSource::Unknown(_) => None,
+        }
+    }
+
+    /// The profile, if it was fetched from the cluster.
+    pub(super) fn fetched(&self) -> Option<&FetchedProfile> {
+        match self {
+            ProfileSource::Fetched(fetched) => Some(fetched),
+            _ => None,
         }
     }
 }
@@ -102,6 +117,10 @@ pub(super) fn written(
             let folder = here.join(named.file.parent().unwrap_or(Path::new("")));
             return Ok((named.load(given).map_err(CrawlError::Profile)?, folder));
         }
+        ProfileSource::Fetched(fetched) => {
+            let profile = fetched.load(given).map_err(CrawlError::Profile)?;
+            return Ok((profile, fetched.base().to_owned()));
+        }
     };
     Ok((profile.map_err(CrawlError::Profile)?, here))
 }
@@ -126,7 +145,7 @@ pub(super) fn other_profile(
             format!("profile {}", named.origin.name),
             Some(named.text.clone()),
         ),
-        ProfileSource::Unknown(_) => return Vec::new(),
+        ProfileSource::Fetched(_) | ProfileSource::Unknown(_) => return Vec::new(),
     };
     if !directory::is_job(directory) || text.is_none_or(|text| text == profile.source_text()) {
         return Vec::new();

@@ -15,6 +15,7 @@ use crate::job_part::JobPart;
 use crate::load::{load, sources};
 use crate::membership::JobMembership;
 use opilio_job::directory;
+use opilio_job::fetched_files::FetchedFiles;
 use opilio_job::profile::{frozen, frozen_profile};
 use opilio_stacks::builtin_plugins;
 use opilio_stacks::components::JobPlugins;
@@ -24,10 +25,13 @@ use opilio_stacks::components::JobPlugins;
 /// # Errors
 /// [`CrawlError::Profile`] with every error at its place; or the reason why the engine cannot run here.
 pub fn plan(order: &Order) -> Result<Plan, CrawlError> {
+    let fetched = order.profile.fetched();
+    let contact_url = order.contact_url.clone();
+    let contact_url = contact_url.or_else(|| fetched?.contact_url().cloned());
     let given = ProfileContext {
         builtins: builtin_plugins(),
         seeds: order.seeds.clone(),
-        contact_url: order.contact_url.clone(),
+        contact_url: contact_url.clone(),
         ..ProfileContext::default()
     };
     let resumed = order
@@ -54,7 +58,7 @@ pub fn plan(order: &Order) -> Result<Plan, CrawlError> {
             && frozen_profile(&directory)
                 .is_ok_and(|own| own.operator.contact_url.as_ref() == Some(url))
     };
-    let contact_url = order.contact_url.clone().filter(|url| !is_known(url));
+    let contact_url = contact_url.filter(|url| !is_known(url));
     let mut notes = other_profile(&order.profile, &profile, &directory);
     profile.check_job().map_err(CrawlError::Profile)?;
     let prefixes = seed_prefixes(&profile, &directory::redirected_seeds(&directory))?;
@@ -67,6 +71,7 @@ pub fn plan(order: &Order) -> Result<Plan, CrawlError> {
     let kept = JobPlugins::read(&directory)
         .map_err(|problem| CrawlError::Kept(opilio_stacks::chain(&problem)))?;
     let sources = sources(&directory);
+    let is_made = directory::is_job(&directory);
     let (tables, plugins) = load(&engine, &profile, &list, &sources, Some(&kept))?;
     notes.extend(plugins.notes.iter().cloned());
     Ok(Plan {
@@ -81,6 +86,10 @@ pub fn plan(order: &Order) -> Result<Plan, CrawlError> {
         prefixes,
         contact_url,
         notes,
+        // A job that exists has its own.
+        fetched: fetched
+            .filter(|_| !is_made)
+            .map(|fetched| fetched.files().clone()),
         membership: None,
     })
 }
@@ -119,8 +128,8 @@ impl Plan {
                 });
             }
             _ => {
-                let seeds = self.seed_lines();
-                JobMembership::join(config, part, &self.profile, &seeds).await?
+                let files = self.shared_files(&part)?;
+                JobMembership::join(config, part, &self.profile, &files).await?
             }
         };
         Ok(self.with_membership(membership))
@@ -138,6 +147,16 @@ impl Plan {
     /// Returns all seeds, as lines.
     pub fn seed_lines(&self) -> Vec<String> {
         seed_lines(&self.profile.seeds)
+    }
+
+    /// Returns the copies of files that the profile names, if it was fetched from the cluster for a new job; otherwise an empty list.
+    pub fn fetched_files(&self) -> FetchedFiles {
+        self.fetched.clone().unwrap_or_default()
+    }
+
+    /// Returns the plugins that the job keeps.
+    pub fn job_plugins(&self) -> &JobPlugins {
+        &self.plugins.job
     }
 
     /// Returns the folder against which relative paths of the profile are resolved.

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 use super::{Copies, FrozenProfile, Job, JobError, read};
 use crate::changes;
+use crate::fetched_files::{FETCHED_FOLDER, FetchedFiles};
 use crate::symlinks::{files_stay_inside, stays_inside};
 use opilio_stacks::components;
 
@@ -27,13 +28,14 @@ pub fn copy_job(from: &Path, directory: &Path) -> Result<Job, JobError> {
         base: &frozen.base,
         layers: &layers,
         origin: frozen.origin.as_ref(),
+        files: &FetchedFiles::read(from).map_err(|source| JobError::io(from, source))?,
     };
     Job::open_with(directory, &copies, Timestamp::now(), || {
         copy(
             &from.join(components::LIST),
             &directory.join(components::LIST),
         )?;
-        for folder in [components::COMPONENTS, changes::CHANGES] {
+        for folder in [components::COMPONENTS, changes::CHANGES, FETCHED_FOLDER] {
             let (folder, into) = (from.join(folder), directory.join(folder));
             if !folder.exists() {
                 continue;

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use super::lock::lock;
 use super::{ADDED_SEEDS, JobError, REDIRECTED_SEEDS, REMOVED_SEEDS, SHARED, names};
+use crate::fetched_files::{FETCHED_FILES, FETCHED_FOLDER};
 use crate::symlinks::stays_inside;
 use crate::text_file::write_text;
 use opilio_stacks::components;
@@ -31,13 +32,14 @@ const DESCRIPTION: &str = "job.json";
 pub const FOLDERS: [&str; 3] = ["state", changes::CHANGES, components::COMPONENTS];
 
 /// Files that replace the job's. A missing one is removed from the job, too.
-const FILES: [&str; 10] = [
+const FILES: [&str; 11] = [
     "profile.toml",
     "seeds.txt",
     REDIRECTED_SEEDS,
     REMOVED_SEEDS,
     ADDED_SEEDS,
     changes::LAYERS,
+    FETCHED_FILES,
     history::FILE,
     components::LIST,
     process_record::FILE,
@@ -78,7 +80,7 @@ pub fn make_restored<E: From<JobError>>(
     for name in names(job)? {
         let path = job.join(&name);
         match path.is_dir() {
-            _ if name == LOCK || name == GROWING => {}
+            _ if name == LOCK || name == GROWING || name == FETCHED_FOLDER => {}
             true => remove(&path).map_err(at(&path))?,
             false => remove_file(&path).map_err(at(&path))?,
         }
@@ -93,6 +95,10 @@ pub fn make_restored<E: From<JobError>>(
             sync(job)?;
         }
         let to = job.join(name);
+        if name == FETCHED_FOLDER {
+            // The new one has all of them.
+            remove(&to).map_err(at(&to))?;
+        }
         fs::rename(growing.join(name), &to).map_err(at(&to))?;
     }
     sync(job)?;
@@ -106,11 +112,14 @@ fn refuse_full(job: &Path) -> Result<(), JobError> {
     let has = |name: &str| all.iter().any(|it| it == name);
     let is_ours = |name: &OsString| {
         let parts = FOLDERS.iter().chain(&FILES);
-        let mut ours = parts.chain(&[LOCK, GROWING, SHARED, known_stacks::FILE]);
+        let mut ours = parts.chain(&[LOCK, GROWING, SHARED, FETCHED_FOLDER, known_stacks::FILE]);
         ours.any(|ours| *ours == *name)
     };
     let is_cut_short = !has(DESCRIPTION) && has(GROWING) && all.iter().all(is_ours);
-    let is_empty = all.iter().all(|name| name == LOCK);
+    // Files of the cluster are fetched before the job is made.
+    let is_empty = all
+        .iter()
+        .all(|name| name == LOCK || name == FETCHED_FOLDER);
     match is_empty || is_cut_short {
         true => Ok(()),
         false => Err(JobError::NotEmpty {

@@ -1,5 +1,6 @@
 //! Reading of a profile: its text is parsed, the profiles it extends are read, and every value is checked.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -60,6 +61,7 @@ impl Profile {
             file: file.to_owned(),
             text,
             base: base.to_owned(),
+            files: BTreeMap::new(),
         };
         let layers = Layers::follow(own.clone()).map_err(|mut faults| {
             faults.append(faults_whatever_is_extended(&own));

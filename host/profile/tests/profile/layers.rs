@@ -1,5 +1,6 @@
 //! Profiles that extend others: what holds, where it comes from, and what is said of faults.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use opilio_profile::{Layer, Origin, Profile, Stage, TableSource};
@@ -113,17 +114,75 @@ fn an_institution_has_one_profile_and_its_crawls_say_what_differs() {
         file: "profile.toml".to_owned(),
         text: news.source_text().to_owned(),
         base: home.path().to_owned(),
+        files: BTreeMap::new(),
     };
     std::fs::remove_file(home.path().join("house/house.toml")).unwrap();
     let change = Layer {
         file: "changes/000001.toml".to_owned(),
         text: "politeness.max-delay = '7s'\n".to_owned(),
         base: home.path().to_owned(),
+        files: BTreeMap::new(),
     };
     let frozen = Profile::layered(below, own, vec![change], &given()).unwrap();
     assert_eq!(frozen.settings().politeness.max_delay.as_secs(), 7);
     assert_eq!(frozen.workers, 7);
     assert_eq!(frozen.source_text(), news.source_text());
+}
+
+#[test]
+fn files_are_listed_by_layer_and_read_from_copies() {
+    let table = |name: &str| format!("[tables.{name}]\nkind = 'key-values'\nfile = 'rows.txt'\n");
+    let news = format!(
+        "extends = 'house/house.toml'\nseeds-file = 'seeds.txt'\n{}",
+        table("news")
+    );
+    let house = format!("seeds-file = 'replaced.txt'\n{}", table("house"));
+    let home = folder(&[
+        ("news.toml", &*news),
+        ("house/house.toml", &*house),
+        ("seeds.txt", "http://a.org/\n"),
+        ("copy-of-seeds.txt", "http://a.org/\nhttp://b.org/\n"),
+    ]);
+    let loaded = load(&home, "news.toml");
+    let files = loaded.layer_files(home.path());
+    let shown: Vec<_> = files
+        .iter()
+        .map(|file| {
+            let path = file.path.strip_prefix(home.path()).unwrap();
+            (file.layer, &*file.written, path.to_str().unwrap())
+        })
+        .collect();
+    let expected = [
+        (0, "rows.txt", "rows.txt"),
+        (0, "seeds.txt", "seeds.txt"),
+        (1, "rows.txt", "house/rows.txt"),
+    ];
+    assert_eq!(shown, expected);
+
+    // Another machine has copies, and other folders.
+    let copies = |files: &[(&str, &str)]| {
+        let copies = files.iter();
+        let copies = copies.map(|(written, copy)| ((*written).to_owned(), home.path().join(copy)));
+        copies.collect::<BTreeMap<_, _>>()
+    };
+    let elsewhere = |files: &[(&str, &str)], text: &str| Layer {
+        file: "profile.toml".to_owned(),
+        text: text.to_owned(),
+        base: PathBuf::from("/elsewhere"),
+        files: copies(files),
+    };
+    let below = elsewhere(&[("rows.txt", "copy-of-house-rows.txt")], &house);
+    let own = [
+        ("rows.txt", "copy-of-rows.txt"),
+        ("seeds.txt", "copy-of-seeds.txt"),
+    ];
+    let own = elsewhere(&own, &news);
+    let there = Profile::layered(vec![below], own, Vec::new(), &given()).unwrap();
+    assert_eq!(there.seeds.list.len(), 2);
+    assert_eq!(there.source_text(), news);
+    let copy = |name: &str| TableSource::File(home.path().join(name));
+    assert_eq!(there.tables["news"].source, copy("copy-of-rows.txt"));
+    assert_eq!(there.tables["house"].source, copy("copy-of-house-rows.txt"));
 }
 
 #[test]
@@ -184,6 +243,7 @@ fn errors_of_a_change_have_names_that_can_be_typed() {
         file: file.to_owned(),
         text: text.to_owned(),
         base: PathBuf::new(),
+        files: BTreeMap::new(),
     };
     let profile = "[politeness]\nmin-delay = '3s'\n[plugins.hops]\ncomponent = 'builtin:hops'\n";
     for (change, expected) in [

@@ -1,0 +1,100 @@
+//! Nodes that join a shared crawl without its profile, over a real `nats-server`.
+
+use std::collections::BTreeSet;
+
+use opilio_stories::until;
+use opilio_test_nats::NatsServer;
+use opilio_test_web::Web;
+
+use crate::command::Home;
+use crate::shared_crawl::{SITES, all_uris, configuration, host, pages, web};
+
+/// A component with the HTML extractor, which is not byte for byte the one that ships.
+fn own_component() -> Vec<u8> {
+    let mut component = opilio_builtin::find("html").unwrap().component.to_vec();
+    component.extend(b"\0\x08\x06remark!");
+    component
+}
+
+/// A node of the cluster without a profile.
+fn node(server: &NatsServer, name: &str) -> Home {
+    let home = Home::new();
+    home.file("opilio.toml", configuration(server, name));
+    home
+}
+
+/// Gives a node the profile of the crawl, which names a list of seeds, a component and a password.
+fn add_profile(home: &Home, web: &Web, component: &[u8]) {
+    std::fs::create_dir(home.path().join("own")).unwrap();
+    let seeds = (0..SITES).map(|site| web.url(&host(site), "/") + "\n");
+    home.file("own/seeds.txt", seeds.collect::<String>());
+    home.file("own/links.wasm", component);
+    home.file("password", "secret\n");
+    home.profile(
+        "name = 'shared'\nseeds-file = 'own/seeds.txt'\nstacks.extract = ['http', 'links']\n\
+         [plugins.links]\ncomponent = './own/links.wasm#html'\n\
+         [credentials.staff]\nhosts = ['intranet.localhost']\nuser = 'u'\npassword = { file = 'password' }",
+    );
+}
+
+const START: [&str; 8] = [
+    "crawl",
+    "p.toml",
+    "--job",
+    "job",
+    "--cluster-job",
+    "news",
+    "--nodes",
+    "a,b",
+];
+
+const JOIN: [&str; 5] = ["crawl", "--cluster-job", "news", "--job", "job"];
+
+#[track_caller]
+fn is_refused(home: &Home, arguments: &[&str], code: i32, expected: &str) {
+    let ended = home.run(arguments).code(code);
+    assert!(ended.err.contains(expected), "{ended:?}");
+    assert!(!home.job().exists(), "{ended:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_without_the_profile_fetches_it_and_crawls_its_part() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let web = web().await;
+    let (home_a, home_b) = (node(&server, "a"), node(&server, "b"));
+    is_refused(&home_b, &JOIN, 1, "the cluster has no job \"news\"");
+    add_profile(&home_a, &web, &own_component());
+    let mut a = home_a.start(&START);
+    until("the first node crawls", || !web.requests().is_empty()).await;
+
+    // It waits for the other one meanwhile.
+    let other = node(&server, "c");
+    other.file("password", "secret\n");
+    let expected = "node \"c\" (cluster.node) is not one of the job's nodes (a, b)";
+    is_refused(&other, &JOIN, 1, expected);
+    let changed = node(&server, "b");
+    let shipped = opilio_builtin::find("html").unwrap().component;
+    add_profile(&changed, &web, shipped);
+    let expected = "plugin \"links\" has another component here than in job \"news\"";
+    is_refused(&changed, &START, 1, expected);
+    let seed = [&JOIN[..], &["--seed", "http://a.localhost/"]].concat();
+    is_refused(&home_b, &seed, 2, "--seed needs a profile");
+    // Passwords stay on their machines.
+    is_refused(&home_b, &JOIN, 2, "credentials.staff: cannot read");
+
+    home_b.file("password", "secret\n");
+    let mut b = home_b.start(&JOIN);
+    assert_eq!((a.wait(), b.wait()), (0, 0));
+    let (of_a, of_b) = (pages(&home_a.job()), pages(&home_b.job()));
+    assert!(!of_a.is_empty() && !of_b.is_empty());
+    let all: BTreeSet<String> = of_a.keys().chain(of_b.keys()).cloned().collect();
+    assert_eq!(all, all_uris(&web));
+    assert_eq!(all.len(), of_a.len() + of_b.len());
+
+    // It is a job as any other, with copies of its own.
+    home_b.run(&["crawl", "job"]).code(0);
+    let copies = std::fs::read_dir(home_b.job().join("cluster-files")).unwrap();
+    assert_eq!(copies.count(), 2);
+}
