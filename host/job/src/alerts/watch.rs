@@ -47,6 +47,8 @@ pub struct Measurements<'s> {
     pub part: Option<&'s PartStatus>,
     /// `true` if the crawl issues nothing, because it is paused or ending.
     pub holds: bool,
+    /// `true` if an operator has paused a shared crawl on all nodes, or the crawl is ending.
+    pub holds_everywhere: bool,
     /// Time before which nothing is due.
     pub waits_until: Option<Timestamp>,
     /// `true` if that time comes from delays that are longer than any cause can explain.
@@ -112,7 +114,7 @@ impl Watch {
         if let Some(part) = seen.part {
             let (settings, now) = (&self.settings, seen.instant);
             self.shared_crawl
-                .look(settings, part, seen.holds, now, &mut acts);
+                .look(settings, part, seen.holds_everywhere, now, &mut acts);
         }
         acts
     }
@@ -430,6 +432,7 @@ mod tests {
                 rendered: self.rendered,
                 part: None,
                 holds: self.holds,
+                holds_everywhere: self.holds,
                 waits_until: self.waits_s.map(at),
                 is_overlong: self.is_overlong,
             };
