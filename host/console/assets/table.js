@@ -61,15 +61,15 @@ export class Table {
       const state = JSON.stringify(row);
       let entry = before.get(key);
       if (!entry) {
-        entry = { element: h("tr", {}, this.columns.map((column) => this.cell(column))), state: undefined };
+        entry = { element: h("tr", {}, this.columns.map((column) => this.cell(column))), state: undefined, left: [] };
       }
       before.delete(key);
       this.rows.set(key, entry);
       entry.row = row;
-      if (entry.state !== state) {
-        // A row with a cell that is being used is shown again.
-        entry.state = this.fill(entry.element, row) ? state : undefined;
-      }
+      // A cell that was being used is shown later.
+      const columns = entry.state === state ? entry.left : [...this.columns.keys()];
+      entry.state = state;
+      entry.left = this.fill(entry.element, row, columns);
       if (entry.element === place) place = place.nextElementSibling;
       else this.body.insertBefore(entry.element, place);
     }
@@ -90,18 +90,17 @@ export class Table {
       : h("td", { class: classes, "data-title": column.title });
   }
 
-  /** Shows a row. Gives false where a cell stays as it was, because it is being used. */
-  fill(element, row) {
-    let isWhole = true;
-    this.columns.forEach((column, n) => {
+  /** Shows the cells of a row in these columns. Gives the columns whose cells stay as they were, because they are being used. */
+  fill(element, row, columns) {
+    return columns.filter((n) => {
       const cell = element.children[n];
-      const content = column.cell(row);
+      const content = this.columns[n].cell(row);
       const isText = typeof content === "string" || typeof content === "number";
-      if (isText && cell.childElementCount === 0 && cell.textContent === String(content)) return;
-      if (cell.contains(document.activeElement)) isWhole = false;
-      else put(cell, content);
+      if (isText && cell.childElementCount === 0 && cell.textContent === String(content)) return false;
+      if (cell.contains(document.activeElement)) return true;
+      put(cell, content);
+      return false;
     });
-    return isWhole;
   }
 }
 

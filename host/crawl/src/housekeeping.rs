@@ -216,6 +216,7 @@ impl Housekeeping {
             rendered: context.network.browsers.board.figures().rendered_pages(),
             part: part.as_ref(),
             holds: state != JobState::Running || self.stop.is_asked(),
+            holds_everywhere: context.live.is_paused_everywhere() || self.stop.is_asked(),
             waits_until,
             is_overlong: waits_until.is_some_and(|until| context.is_overlong(until, now)),
         };

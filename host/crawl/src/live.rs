@@ -7,12 +7,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 use opilio_fetch::{ExchangeProgress, ServerTime, ThrottleUsage};
 use opilio_frontier::Ticket;
-use serde::{Deserialize, Serialize};
-use tokio::sync::Notify;
-
 use opilio_job::job_state::JobState;
 use opilio_job::share::ShareTaken;
 use opilio_visit::Step;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Notify;
 
 /// URI in process.
 #[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -251,18 +250,20 @@ impl Live {
 
     /// Requests a pause, or the end of a pause. Returns false if it was requested already.
     pub fn pause(&self, is_pause_asked: bool) -> bool {
-        let mut state = self.state();
-        let changed = state.is_pause_asked != is_pause_asked;
-        state.is_pause_asked = is_pause_asked;
-        drop(state);
+        let before = std::mem::replace(&mut self.state().is_pause_asked, is_pause_asked);
         self.nudge();
-        changed
+        before != is_pause_asked
     }
 
     /// Requests a pause of all nodes of a shared crawl, or its end. A pause of this node alone stays as it is.
     pub fn pause_everywhere(&self, is_paused: bool) {
         self.state().is_paused_everywhere = is_paused;
         self.nudge();
+    }
+
+    /// Returns `true` if an operator has paused a crawl that several nodes share, on all of them.
+    pub(crate) fn is_paused_everywhere(&self) -> bool {
+        self.state().is_paused_everywhere
     }
 
     /// Returns the state of the crawl, except for a stop that was requested: running, pausing or paused.
@@ -359,11 +360,10 @@ impl Flight {
             }
             window = Window::begin(&self.received);
         }
-        let _slow = SlowFetch::new(&self.live);
-        work.await
+        self.aside(work).await
     }
 
-    /// Waits for a browser without occupying a worker.
+    /// Waits without occupying a worker, for instance for a browser.
     pub(crate) async fn aside<T>(&self, work: impl Future<Output = T>) -> T {
         let _slow = SlowFetch::new(&self.live);
         work.await
@@ -428,7 +428,7 @@ mod tests {
     fn a_pause_of_all_nodes_and_one_of_this_node_end_one_by_one() {
         let live = Live::default();
         live.pause_everywhere(true);
-        assert!(live.pause(true) && live.holds());
+        assert!(live.pause(true) && live.holds() && live.is_paused_everywhere());
         live.pause_everywhere(false);
         assert!(live.holds() && live.pause(false) && !live.holds());
     }

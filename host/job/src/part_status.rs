@@ -26,6 +26,8 @@ pub struct PartStatus {
     pub sessions_lost: u64,
     /// `true` if another process works under the name of the part. This one fetches nothing.
     pub has_rival: bool,
+    /// `true` if NATS has answered the last questions. Otherwise the figures that it has are older.
+    pub nats_answers: bool,
     /// Storage of the account in NATS.
     pub jetstream: Option<JetStreamUse>,
     /// The other parts; not set if another part of the crawl watches them.
@@ -93,8 +95,8 @@ impl OtherPart {
     pub fn is_missing(&self) -> bool {
         match self.state {
             PartState::Running => false,
-            PartState::Stopped => !self.is_done,
-            PartState::New | PartState::Gone => true,
+            PartState::New => true,
+            PartState::Gone | PartState::Stopped => !self.is_done,
         }
     }
 }

@@ -357,7 +357,7 @@ fn finish(admin: &JobAdmin<'_>, by: &Author, command: &Command, words: &str, res
             respond(CommandResponse::End);
         }
         Err(ControlError { fault, message }) => {
-            let message = format!("{words}; but this is not logged: {message}");
+            // The message has the result.
             tracing::warn!("{message}");
             respond(CommandResponse::Refused { fault, message });
         }

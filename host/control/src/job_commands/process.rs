@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use opilio_cluster::{CommandReader, JobCommand};
+use opilio_cluster::{ClusterError, CommandReader, JobCommand};
 use opilio_job::End;
 use opilio_job::alerts::{AlertKind, Severity};
 use tokio::sync::watch;
@@ -94,6 +94,7 @@ impl JobCommands {
         ended: &mut watch::Receiver<()>,
     ) -> Result<(), NotNow> {
         let state = self.state()?;
+        self.note_place(&state).await?;
         let mut reader = CommandReader::open(&self.job, state.carried_out).await?;
         let mut held_up: Option<HeldUp> = None;
         loop {
@@ -147,6 +148,15 @@ impl JobCommands {
                     tracing::warn!("{command}: {why}");
                 }
             }
+        }
+    }
+
+    /// Notes the place in the log for operators who wait for it. The process before, or an outage of NATS, may have missed this after the
+    /// last command.
+    pub(super) async fn note_place(&self, state: &CommandState) -> Result<(), ClusterError> {
+        match state.carried_out {
+            0 => Ok(()),
+            place => self.job.note_applied(place).await,
         }
     }
 

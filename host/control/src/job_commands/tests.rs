@@ -406,6 +406,25 @@ async fn a_process_remembers_a_pause_that_a_full_disk_does_not_note() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_cluster_learns_a_place_that_was_not_noted_with_its_command() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let part = OnlyPart::new();
+    let commands = part.commands(&server).await;
+    let before = commands.state().unwrap();
+    commands.note_place(&before).await.unwrap();
+    let noted = commands.job.applied_commands().await.unwrap();
+    assert!(noted.is_empty(), "{noted:?}");
+    let state = CommandState {
+        carried_out: 5,
+        ..before
+    };
+    commands.note_place(&state).await.unwrap();
+    assert_eq!(commands.job.applied_command("a").await.unwrap(), 5);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn all_parts_are_asked_for_a_queue_at_the_same_time() {
     let Some(server) = NatsServer::start() else {
         return;

@@ -39,17 +39,22 @@ pub(super) async fn keep(context: Arc<CrawlContext>, mut ended: watch::Receiver<
             membership.set_status(status.clone());
         }
         let asked = timeout(NATS_TIME_MAX, look_at_nats(&membership, began, &mut status));
-        tokio::select! {
+        let nats_answers = tokio::select! {
             // Resolves when the sender is dropped.
             _ = ended.changed() => return,
             asked = asked => match asked {
-                Ok(Ok(())) => membership.set_status(status),
+                Ok(Ok(())) => true,
                 // The alert `nats` and the tasks for links tell an outage.
                 Ok(Err(problem)) => {
                     tracing::debug!("the state of the part: {}", opilio_stacks::chain(&problem));
+                    false
                 }
-                Err(_) => {}
+                Err(_) => false,
             },
+        };
+        status.nats_answers = nats_answers;
+        if nats_answers || membership.status().is_some() {
+            membership.set_status(status);
         }
         if timeout(INTERVAL, ended.changed()).await.is_ok() {
             return;
@@ -135,7 +140,7 @@ async fn others(membership: &JobMembership) -> Result<Vec<OtherPart>, ClusterErr
             }
             PartState::Gone | PartState::Stopped => Some(name.clone()),
         };
-        let is_done = state == PartState::Stopped
+        let is_done = matches!(state, PartState::Gone | PartState::Stopped)
             && job.is_at_rest(name).await?
             && job.inbox_messages(own.inbox(number)).await? == 0;
         others.push(OtherPart {

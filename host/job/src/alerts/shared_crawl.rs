@@ -23,6 +23,8 @@ pub(super) struct SharedCrawlWatch {
     holding: BTreeSet<(AlertKind, String)>,
     /// Parts that no process works on, each with the time since which this is known.
     missing: BTreeMap<String, Instant>,
+    /// Time since which NATS does not answer, so that nothing is known about other parts.
+    unseen_since: Option<Instant>,
     sessions_lost: u64,
     /// Times of the sessions that were lost in the last period.
     losses: VecDeque<Instant>,
@@ -43,12 +45,13 @@ impl SharedCrawlWatch {
                 .map(|alert| (alert.kind, alert.subject.clone()))
                 .collect(),
             missing: BTreeMap::new(),
+            unseen_since: None,
             sessions_lost: 0,
             losses: VecDeque::new(),
         }
     }
 
-    /// Adds the actions that follow from the state of a part. `holds` if the crawl is paused or ending.
+    /// Adds the actions that follow from the state of a part. `holds` if the crawl is paused on all nodes, or is ending.
     pub(super) fn look(
         &mut self,
         settings: &Alerts,
@@ -71,6 +74,14 @@ impl SharedCrawlWatch {
         now: Instant,
         acts: &mut Vec<AlertAction>,
     ) {
+        if !part.nats_answers {
+            self.unseen_since.get_or_insert(now);
+            return;
+        }
+        if let Some(since) = self.unseen_since.take() {
+            let unseen = now.saturating_duration_since(since);
+            self.missing.values_mut().for_each(|since| *since += unseen);
+        }
         let others = part.others.as_deref().unwrap_or_default();
         let missing: Vec<&OtherPart> = others.iter().filter(|other| other.is_missing()).collect();
         let is_missing = |name: &str| missing.iter().any(|other| other.name == name);
@@ -260,6 +271,7 @@ mod tests {
                 part: PartStatus {
                     name: "a".to_owned(),
                     takeovers: Some(0),
+                    nats_answers: true,
                     others: Some(vec![other("b"), other("c")]),
                     ..PartStatus::default()
                 },
@@ -335,6 +347,39 @@ mod tests {
         assert_eq!(trial.after(120), ["part-gone b warning"]);
         trial.holds = true;
         assert_eq!(trial.after(1), [""; 0], "it is not over");
+    }
+
+    #[test]
+    fn a_part_that_died_with_nothing_left_to_do_is_not_missed() {
+        let mut trial = Trial::new("part-gone-after = '2m'");
+        trial.other(0).state = PartState::Gone;
+        trial.other(0).is_done = true;
+        assert_eq!(trial.after(1), [""; 0]);
+        assert_eq!(trial.after(120), [""; 0]);
+        // A link to it arrives.
+        trial.other(0).is_done = false;
+        assert_eq!(trial.after(1), [""; 0]);
+        assert_eq!(trial.after(120), ["part-gone b warning"]);
+    }
+
+    #[test]
+    fn time_without_nats_says_nothing_about_other_parts() {
+        let mut trial = Trial::new("part-gone-after = '2m'");
+        trial.other(0).state = PartState::Gone;
+        assert_eq!(trial.after(0), [""; 0]);
+        assert_eq!(trial.after(100), [""; 0]);
+        trial.part.nats_answers = false;
+        assert_eq!(trial.after(0), [""; 0]);
+        assert_eq!(trial.after(1_000), [""; 0]);
+        trial.part.nats_answers = true;
+        assert_eq!(trial.after(1), [""; 0]);
+        assert_eq!(trial.after(20), ["part-gone b warning"]);
+        // An alert that holds stays.
+        trial.part.nats_answers = false;
+        trial.part.others = None;
+        assert_eq!(trial.after(1), [""; 0]);
+        trial.part.nats_answers = true;
+        assert_eq!(trial.after(1), ["part-gone b over"]);
     }
 
     #[test]

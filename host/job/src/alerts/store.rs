@@ -20,8 +20,8 @@ const FILE: &str = "alerts.json";
 /// Maximum number of alerts that are over and still shown.
 const OVER_MAX: usize = 200;
 
-/// Maximum number of alerts that hold at the same time. There is one for each kind, and one for each plugin; a hundred is a
-/// defect.
+/// Maximum number of alerts that hold at the same time. There is one for each kind, plugin, disk, and part of a shared crawl that no
+/// process works on; a hundred is a defect.
 const ACTIVE_MAX: usize = 100;
 
 /// Time for which a single event, such as a plugin that is left out, is shown after its last occurrence.

@@ -47,6 +47,8 @@ pub struct Measurements<'s> {
     pub part: Option<&'s PartStatus>,
     /// `true` if the crawl issues nothing, because it is paused or ending.
     pub holds: bool,
+    /// `true` if an operator has paused a shared crawl on all nodes, or the crawl is ending.
+    pub holds_everywhere: bool,
     /// Time before which nothing is due.
     pub waits_until: Option<Timestamp>,
     /// `true` if that time comes from delays that are longer than any cause can explain.
@@ -112,7 +114,7 @@ impl Watch {
         if let Some(part) = seen.part {
             let (settings, now) = (&self.settings, seen.instant);
             self.shared_crawl
-                .look(settings, part, seen.holds, now, &mut acts);
+                .look(settings, part, seen.holds_everywhere, now, &mut acts);
         }
         acts
     }
@@ -362,6 +364,7 @@ mod tests {
     use super::*;
     use crate::census::QueueStates;
     use crate::ledger::Totals;
+    use crate::part_status::{OtherPart, PartState};
 
     fn sample() -> Sample {
         let statistics = opilio_frontier::Statistics::default();
@@ -386,6 +389,7 @@ mod tests {
         now: Sample,
         queues: Option<QueueCensus>,
         rendered: RenderedPages,
+        part: Option<PartStatus>,
         holds: bool,
         waits_s: Option<u64>,
         is_overlong: bool,
@@ -403,6 +407,7 @@ mod tests {
                 now: sample(),
                 queues: None,
                 rendered: RenderedPages::default(),
+                part: None,
                 holds: false,
                 waits_s: None,
                 is_overlong: false,
@@ -428,8 +433,9 @@ mod tests {
                 queues: self.queues.as_ref(),
                 failing: None,
                 rendered: self.rendered,
-                part: None,
+                part: self.part.as_ref(),
                 holds: self.holds,
+                holds_everywhere: false,
                 waits_until: self.waits_s.map(at),
                 is_overlong: self.is_overlong,
             };
@@ -637,6 +643,24 @@ mod tests {
         }
         trial.waits_s = Some(trial.second + 2);
         assert_eq!(trial.after(1), ["stalled warning"]);
+    }
+
+    #[test]
+    fn a_pause_of_this_node_alone_hides_no_part_that_is_gone() {
+        let mut trial = Trial::new("part-gone-after = '2m'");
+        trial.part = Some(PartStatus {
+            nats_answers: true,
+            others: Some(vec![OtherPart {
+                name: "b".to_owned(),
+                state: PartState::Gone,
+                node: None,
+                is_done: false,
+            }]),
+            ..PartStatus::default()
+        });
+        trial.holds = true;
+        assert_eq!(trial.after(1), [""; 0]);
+        assert_eq!(trial.after(120), ["part-gone warning"]);
     }
 
     #[test]
