@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use opilio_cluster::{
     Cluster, ClusterConfig, ClusterConnection, ClusterError, ClusterJob, JobInputs, JobStorage,
-    MemberScope, StoredFile,
+    MemberScope, StoredFile, check_name,
 };
 use opilio_job::directory::is_job;
 use opilio_job::fetched_files::{FETCHED_FOLDER, FetchedFiles};
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{CrawlError, io_error};
 
 /// Name of the list of parts among the files of a job in the cluster. Without further parts it is the list of nodes.
-pub const PARTS_FILE: &str = "list of nodes";
+const PARTS_FILE: &str = "list of nodes";
 
 const PROFILE_FILE: &str = "profile";
 const SEEDS_FILE: &str = "list of seeds";
@@ -208,7 +208,7 @@ impl FetchedProfile {
         })?;
         let profile = text_of(&job, PROFILE_FILE).await?;
         let seeds = text_of(&job, SEEDS_FILE).await?;
-        let parts = text_of(&job, PARTS_FILE).await?;
+        let parts = parts_of_job(&job).await?;
         let folder = FetchedFolder {
             job: directory.to_owned(),
         };
@@ -242,7 +242,7 @@ impl FetchedProfile {
             own,
             below,
             seeds,
-            parts: parts.lines().map(str::to_owned).collect(),
+            parts,
             files,
             _folder: folder,
         })
@@ -281,6 +281,24 @@ impl FetchedProfile {
         };
         Profile::layered(self.below.clone(), self.own.clone(), Vec::new(), &given)
     }
+}
+
+/// Reads the names of all parts of a job, in their order.
+///
+/// # Errors
+/// A name is invalid, the file is missing or damaged, or NATS fails.
+pub async fn parts_of_job(job: &ClusterJob) -> Result<Vec<String>, ClusterError> {
+    part_list(&job.read_file(PARTS_FILE).await?)
+}
+
+/// Directories of jobs have the names of parts: a name must not lead elsewhere.
+fn part_list(content: &[u8]) -> Result<Vec<String>, ClusterError> {
+    let names = String::from_utf8_lossy(content);
+    let names: Vec<String> = names.lines().map(str::to_owned).collect();
+    for name in &names {
+        check_name("name of a part", name)?;
+    }
+    Ok(names)
 }
 
 async fn text_of(job: &ClusterJob, file: &str) -> Result<String, ClusterError> {
@@ -373,6 +391,15 @@ mod tests {
             "{problem}"
         );
         assert!(problem.contains("SHA-256 bb there"), "{problem}");
+    }
+
+    #[test]
+    fn parts_have_names_that_lead_nowhere() {
+        assert_eq!(part_list(b"a\npart-1").unwrap(), ["a", "part-1"]);
+        for content in ["a\npart-/../../elsewhere", "a\n\nb", "a b", "\u{fc}"] {
+            let problem = part_list(content.as_bytes()).unwrap_err().to_string();
+            assert!(problem.contains("invalid name of a part"), "{problem}");
+        }
     }
 
     #[test]
