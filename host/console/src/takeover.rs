@@ -35,6 +35,24 @@ const DAEMON: &str = "daemon";
 /// A part that no process works on.
 type Orphan = (String, String);
 
+/// The times of a part that no process works on.
+#[derive(Clone, Copy)]
+struct Waiting {
+    /// Time at which it was first seen.
+    since: Instant,
+    /// Time of the last attempt to take it over, which has failed.
+    failed: Option<Instant>,
+}
+
+impl Waiting {
+    /// Returns `true` if the part may be taken over after this wait. After a failure `after` must pass: each attempt fetches all files
+    /// of the crawl, and the cause may be a file that this machine lacks.
+    fn is_over(&self, wait: Duration, after: Duration, now: Instant) -> bool {
+        let has_rested = |failed| now.duration_since(failed) >= after;
+        now.duration_since(self.since) >= wait && self.failed.is_none_or(has_rested)
+    }
+}
+
 /// A directory of this daemon that has a part of a shared crawl.
 struct OwnPart {
     name: String,
@@ -145,7 +163,7 @@ async fn look(
     node: &ClusterNode,
     own: &[OwnPart],
     after: Duration,
-    seen: &mut HashMap<Orphan, Instant>,
+    seen: &mut HashMap<Orphan, Waiting>,
 ) -> Result<(), String> {
     let describe = |problem: ClusterError| chain(&problem);
     let connection = node.cluster().connection();
@@ -167,14 +185,17 @@ async fn look(
                 continue;
             }
             let orphan = (crawl.clone(), part.name.clone());
-            let since = *seen.entry(orphan.clone()).or_insert_with(Instant::now);
+            let waiting = *seen.entry(orphan.clone()).or_insert_with(|| Waiting {
+                since: Instant::now(),
+                failed: None,
+            });
             orphans.insert(orphan);
             let wait = match part.state {
                 // An operator may be about to start the crawl on this node.
                 PartState::New if part.name == node.name() => after,
                 _ => after * rank(&crawl, &part.name, node.name(), &nodes),
             };
-            if since.elapsed() >= wait {
+            if waiting.is_over(wait, after, Instant::now()) {
                 chosen.push((crawl.clone(), part.name.clone()));
             }
         }
@@ -184,7 +205,12 @@ async fn look(
     for (crawl, part) in chosen {
         match take_over(daemon, node, own, &crawl, &part).await {
             Ok(()) => break,
-            Err(problem) => problems.push(problem),
+            Err(problem) => {
+                problems.push(problem);
+                if let Some(waiting) = seen.get_mut(&(crawl, part)) {
+                    waiting.failed = Some(Instant::now());
+                }
+            }
         }
     }
     match problems.is_empty() {
@@ -379,6 +405,22 @@ mod tests {
         // It waits for this node.
         let own = node("own", NodeState::Live, false);
         check(&part("own", None, PartState::New), own, true);
+    }
+
+    #[test]
+    fn a_part_that_could_not_be_taken_over_rests_before_the_next_attempt() {
+        let second = Duration::from_secs;
+        let since = Instant::now();
+        let is_over = |failed: Option<u64>, wait: u64, now: u64| {
+            let failed = failed.map(|failed| since + second(failed));
+            let waiting = Waiting { since, failed };
+            waiting.is_over(second(wait), second(60), since + second(now))
+        };
+        assert!(is_over(None, 0, 0));
+        assert!(!is_over(None, 60, 59));
+        assert!(is_over(None, 60, 60));
+        assert!(!is_over(Some(60), 0, 119));
+        assert!(is_over(Some(60), 0, 120));
     }
 
     #[test]
