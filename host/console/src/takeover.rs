@@ -40,8 +40,12 @@ type Orphan = (String, String);
 struct Waiting {
     /// Time at which it was first seen.
     since: Instant,
-    /// Time of the last attempt to take it over, which has failed.
+    /// End of the last attempt to take it over, which has failed.
     failed: Option<Instant>,
+    /// Epoch of the part before that attempt, until the next look.
+    tried: Option<u64>,
+    /// Epoch that an attempt has got for this node before it failed. No directory has the part then.
+    claimed: Option<u64>,
 }
 
 impl Waiting {
@@ -50,6 +54,27 @@ impl Waiting {
     fn is_over(&self, wait: Duration, after: Duration, now: Instant) -> bool {
         let has_rested = |failed| now.duration_since(failed) >= after;
         now.duration_since(self.since) >= wait && self.failed.is_none_or(has_rested)
+    }
+
+    /// Notes an attempt to take the part over that has failed. `epoch` is that of the part before.
+    fn fail(&mut self, epoch: u64) {
+        self.failed = Some(Instant::now());
+        self.tried = Some(epoch);
+    }
+
+    /// Notes at the first look after an attempt that has failed whether it has got the part for this node.
+    fn note(&mut self, part: &ListedPart, own: &str) {
+        let tried = self.tried.take();
+        let is_next = tried.is_some() && part.epoch.checked_sub(1) == tried;
+        if is_next && part.node.as_deref() == Some(own) {
+            self.claimed = Some(part.epoch);
+        }
+    }
+
+    /// Returns `true` if an attempt has got the part for this node and then failed, for instance because the disk was full. Nobody else
+    /// takes it over: its node works.
+    fn is_half_taken(&self, part: &ListedPart) -> bool {
+        part.state != PartState::Running && self.claimed == Some(part.epoch)
     }
 }
 
@@ -181,34 +206,44 @@ async fn look(
             }
         };
         for part in &parts {
-            if !is_orphan(part, &nodes, after, Timestamp::now(), node.name()) {
+            let orphan = (crawl.clone(), part.name.clone());
+            let is_half_taken = seen.get_mut(&orphan).is_some_and(|known| {
+                known.note(part, node.name());
+                known.is_half_taken(part)
+            });
+            if !is_half_taken && !is_orphan(part, &nodes, after, Timestamp::now(), node.name()) {
                 continue;
             }
-            let orphan = (crawl.clone(), part.name.clone());
             let waiting = *seen.entry(orphan.clone()).or_insert_with(|| Waiting {
                 since: Instant::now(),
                 failed: None,
+                tried: None,
+                claimed: None,
             });
             orphans.insert(orphan);
-            let wait = match part.state {
+            let wait = match has_begun(part) {
                 // An operator may be about to start the crawl on this node.
-                PartState::New if part.name == node.name() => after,
+                false if part.name == node.name() => after,
                 _ => after * rank(&crawl, &part.name, node.name(), &nodes),
             };
             if waiting.is_over(wait, after, Instant::now()) {
-                chosen.push((crawl.clone(), part.name.clone()));
+                chosen.push((crawl.clone(), part.name.clone(), part.epoch));
             }
         }
     }
-    seen.retain(|orphan, _| orphans.contains(orphan));
+    // The session of an attempt that has failed lives on for a while.
+    seen.retain(|orphan, waiting| orphans.contains(orphan) || waiting.failed.is_some());
     // This machine may lack something that one of the crawls needs.
-    for (crawl, part) in chosen {
+    for (crawl, part, epoch) in chosen {
         match take_over(daemon, node, own, &crawl, &part).await {
-            Ok(()) => break,
+            Ok(()) => {
+                seen.remove(&(crawl, part));
+                break;
+            }
             Err(problem) => {
                 problems.push(problem);
                 if let Some(waiting) = seen.get_mut(&(crawl, part)) {
-                    waiting.failed = Some(Instant::now());
+                    waiting.fail(epoch);
                 }
             }
         }
@@ -295,8 +330,13 @@ fn is_orphan(
     let node = part.node.as_ref();
     let node = node.and_then(|name| nodes.iter().find(|node| node.name == *name));
     let is_drained = node.is_some_and(|node| node.is_drained);
+    if part.state != PartState::Running && !has_begun(part) {
+        // A part with the name of a node waits for that node.
+        let has_node = nodes.iter().any(|node| node.name == part.name);
+        return part.name == own || part.name.starts_with("part-") && !has_node;
+    }
     match part.state {
-        PartState::Running => false,
+        PartState::Running | PartState::New => false,
         // Its node's daemon begins it again, unless the node is gone too.
         PartState::Gone => {
             let is_gone = node.is_some_and(|node| {
@@ -307,12 +347,13 @@ fn is_orphan(
         }
         // Otherwise an operator has stopped it.
         PartState::Stopped => is_drained,
-        // A part with the name of a node waits for that node.
-        PartState::New => {
-            let has_node = nodes.iter().any(|node| node.name == part.name);
-            part.name == own || part.name.starts_with("part-") && !has_node
-        }
     }
+}
+
+/// Returns `true` if a directory has got a part of a crawl whose parts can be taken over. A process that has failed before that has
+/// left nothing but its session.
+fn has_begun(part: &ListedPart) -> bool {
+    part.state != PartState::New && part.epoch > 0
 }
 
 /// The place of a node among those that could take a part over, by rendezvous hashing: the first waits no longer.
@@ -361,7 +402,7 @@ mod tests {
             snapshot: None,
             inbox: 0,
             commands: 0,
-            epoch: 0,
+            epoch: u64::from(state != PartState::New),
             since: None,
             figures: None,
         }
@@ -404,7 +445,49 @@ mod tests {
         check(&part("part-1", None, PartState::New), named_so, false);
         // It waits for this node.
         let own = node("own", NodeState::Live, false);
-        check(&part("own", None, PartState::New), own, true);
+        check(&part("own", None, PartState::New), own.clone(), true);
+        // A process that began it has failed before it got it.
+        let failed = |name| ListedPart {
+            epoch: 0,
+            ..part(name, Some(name), PartState::Gone)
+        };
+        check(&failed("own"), own.clone(), true);
+        check(&failed("part-1"), own.clone(), true);
+        check(&failed("a"), node("a", NodeState::Live, false), false);
+        check(&part("own", Some("own"), PartState::Gone), own, false);
+    }
+
+    fn waiting(since: Instant) -> Waiting {
+        Waiting {
+            since,
+            failed: None,
+            tried: None,
+            claimed: None,
+        }
+    }
+
+    #[test]
+    fn a_part_that_was_claimed_without_a_job_is_taken_over_again() {
+        let of_own = |state, epoch| ListedPart {
+            epoch,
+            ..part("a", Some("own"), state)
+        };
+        let mut waiting = waiting(Instant::now());
+        let mut is_half_taken = |failed_at: Option<u64>, part: &ListedPart| {
+            failed_at.into_iter().for_each(|epoch| waiting.fail(epoch));
+            waiting.note(part, "own");
+            waiting.is_half_taken(part)
+        };
+        // The attempt failed before it got the part.
+        let of_b = part("a", Some("b"), PartState::Gone);
+        assert!(!is_half_taken(Some(1), &of_b));
+        // Later it got the part. Its session ends after a while.
+        assert!(!is_half_taken(Some(1), &of_own(PartState::Running, 2)));
+        assert!(is_half_taken(None, &of_own(PartState::Gone, 2)));
+        // The next attempt fails before it gets the part again.
+        assert!(is_half_taken(Some(2), &of_own(PartState::Gone, 2)));
+        // An operator has taken it over on this node, and has stopped it.
+        assert!(!is_half_taken(None, &of_own(PartState::Stopped, 3)));
     }
 
     #[test]
@@ -412,8 +495,10 @@ mod tests {
         let second = Duration::from_secs;
         let since = Instant::now();
         let is_over = |failed: Option<u64>, wait: u64, now: u64| {
-            let failed = failed.map(|failed| since + second(failed));
-            let waiting = Waiting { since, failed };
+            let waiting = Waiting {
+                failed: failed.map(|failed| since + second(failed)),
+                ..waiting(since)
+            };
             waiting.is_over(second(wait), second(60), since + second(now))
         };
         assert!(is_over(None, 0, 0));
