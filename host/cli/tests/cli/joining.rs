@@ -59,6 +59,16 @@ fn is_refused(home: &Home, arguments: &[&str], code: i32, expected: &str) {
     assert!(!home.job().exists(), "{ended:?}");
 }
 
+#[test]
+fn a_job_of_one_machine_does_not_join() {
+    let home = Home::new();
+    std::fs::create_dir(home.job()).unwrap();
+    home.file("job/job.json", "{}");
+    let ended = home.run(&JOIN).code(2);
+    let expected = "job job is not part of a shared crawl: name another directory";
+    assert!(ended.err.contains(expected), "{ended:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_without_the_profile_fetches_it_and_crawls_its_part() {
     let Some(server) = NatsServer::start() else {
