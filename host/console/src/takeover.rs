@@ -235,7 +235,8 @@ async fn look(
     seen.retain(|orphan, waiting| orphans.contains(orphan) || waiting.failed.is_some());
     // This machine may lack something that one of the crawls needs.
     for (crawl, part, epoch) in chosen {
-        match take_over(daemon, node, own, &crawl, &part).await {
+        let taken = take_over(daemon, node, own, &crawl, (&part, epoch)).await;
+        match taken {
             Ok(()) => {
                 seen.remove(&(crawl, part));
                 break;
@@ -276,7 +277,7 @@ async fn take_over(
     node: &ClusterNode,
     own: &[OwnPart],
     crawl: &str,
-    part: &str,
+    (part, epoch): (&str, u64),
 ) -> Result<(), String> {
     let Some(cluster) = daemon.config.cluster.as_ref() else {
         return Ok(());
@@ -287,6 +288,7 @@ async fn take_over(
     let take = PartToTake {
         job: crawl.to_owned(),
         part: part.to_owned(),
+        epoch,
         directory,
         config: cluster.config.clone(),
         beside: other.map(|other| other.directory.clone()),
