@@ -38,8 +38,10 @@ type Orphan = (String, String);
 /// The times of a part that no process works on.
 #[derive(Clone, Copy)]
 struct Waiting {
-    /// Time at which it was first seen.
+    /// Time at which the wait began: when it was first seen, or at a later command.
     since: Instant,
+    /// Number of commands that it had not carried out then.
+    commands: u64,
     /// End of the last attempt to take it over, which has failed.
     failed: Option<Instant>,
     /// Epoch of the part before that attempt, until the next look.
@@ -54,6 +56,15 @@ impl Waiting {
     fn is_over(&self, wait: Duration, after: Duration, now: Instant) -> bool {
         let has_rested = |failed| now.duration_since(failed) >= after;
         now.duration_since(self.since) >= wait && self.failed.is_none_or(has_rested)
+    }
+
+    /// Begins the wait of a part that no directory has had again after a command: an operator may be stopping the crawl, and the last
+    /// process may need some time. Other parts carry a stop out when they begin again.
+    fn heed(&mut self, part: &ListedPart, now: Instant) {
+        if !has_begun(part) && self.commands != part.commands {
+            self.commands = part.commands;
+            self.since = now;
+        }
     }
 
     /// Notes an attempt to take the part over that has failed. `epoch` is that of the part before.
@@ -214,19 +225,24 @@ async fn look(
             if !is_half_taken && !is_orphan(part, &nodes, after, Timestamp::now(), node.name()) {
                 continue;
             }
-            let waiting = *seen.entry(orphan.clone()).or_insert_with(|| Waiting {
-                since: Instant::now(),
+            let now = Instant::now();
+            let waiting = seen.entry(orphan.clone()).or_insert_with(|| Waiting {
+                since: now,
+                commands: part.commands,
                 failed: None,
                 tried: None,
                 claimed: None,
             });
+            waiting.heed(part, now);
             orphans.insert(orphan);
+            let rank = || rank(&crawl, &part.name, node.name(), &nodes);
             let wait = match has_begun(part) {
-                // An operator may be about to start the crawl on this node.
+                true => after * rank(),
+                // An operator may be about to start the crawl on this node, or to stop it.
                 false if part.name == node.name() => after,
-                _ => after * rank(&crawl, &part.name, node.name(), &nodes),
+                false => after * rank().saturating_add(1),
             };
-            if waiting.is_over(wait, after, Instant::now()) {
+            if waiting.is_over(wait, after, now) {
                 chosen.push((crawl.clone(), part.name.clone(), part.epoch));
             }
         }
@@ -462,6 +478,7 @@ mod tests {
     fn waiting(since: Instant) -> Waiting {
         Waiting {
             since,
+            commands: 0,
             failed: None,
             tried: None,
             claimed: None,
@@ -490,6 +507,25 @@ mod tests {
         assert!(is_half_taken(Some(2), &of_own(PartState::Gone, 2)));
         // An operator has taken it over on this node, and has stopped it.
         assert!(!is_half_taken(None, &of_own(PartState::Stopped, 3)));
+    }
+
+    #[test]
+    fn a_part_that_nobody_has_begun_waits_again_after_a_command() {
+        let since = Instant::now();
+        let later = since + Duration::from_secs(9);
+        let waits_since = |state, commands| {
+            let mut waiting = waiting(since);
+            let part = ListedPart {
+                commands,
+                ..part("part-1", None, state)
+            };
+            waiting.heed(&part, later);
+            waiting.heed(&part, later + Duration::from_secs(9));
+            waiting.since
+        };
+        assert_eq!(waits_since(PartState::New, 0), since);
+        assert_eq!(waits_since(PartState::New, 1), later);
+        assert_eq!(waits_since(PartState::Gone, 1), since);
     }
 
     #[test]
