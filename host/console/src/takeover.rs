@@ -36,7 +36,6 @@ const DAEMON: &str = "daemon";
 type Orphan = (String, String);
 
 /// The times of a part that no process works on.
-#[derive(Clone, Copy)]
 struct Waiting {
     /// Time at which the wait began: when it was first seen, or at a later command.
     since: Instant,
