@@ -132,8 +132,12 @@ impl ClusterConfig {
     }
 }
 
-/// Checks a name that becomes part of subjects: of a node or of a job.
-pub(crate) fn check_name(setting: &str, name: &str) -> Result<(), ClusterError> {
+/// Checks a name that becomes part of subjects and of paths: of a node, of a job, or of a part. `setting` is the kind of name in the
+/// error.
+///
+/// # Errors
+/// The name is empty, longer than [`NODE_NAME_BYTES_MAX`], or has other characters than letters, digits, `-` and `_`.
+pub fn check_name(setting: &str, name: &str) -> Result<(), ClusterError> {
     let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
     if !name.is_empty() && name.len() <= NODE_NAME_BYTES_MAX && name.chars().all(is_letter) {
         return Ok(());

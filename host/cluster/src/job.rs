@@ -236,18 +236,21 @@ impl ClusterJob {
             .await?
             .ok_or_else(unknown)?;
         let value = entry.value.ok_or_else(unknown)?;
-        let manifest: JobManifest =
-            serde_json::from_slice(&value).map_err(|_| ClusterError::Malformed {
-                kind: "manifest of a job",
-                stream: format!("KV_{JOBS_BUCKET}"),
-                sequence: entry.revision,
-            })?;
+        let malformed = || ClusterError::Malformed {
+            kind: "manifest of a job",
+            stream: format!("KV_{JOBS_BUCKET}"),
+            sequence: entry.revision,
+        };
+        let manifest: JobManifest = serde_json::from_slice(&value).map_err(|_| malformed())?;
         if manifest.format != FORMAT {
             let found = manifest.format;
             return Err(ClusterError::Format {
                 found,
                 expected: FORMAT,
             });
+        }
+        if !(1..=STREAMS_MAX).contains(&manifest.streams) {
+            return Err(malformed());
         }
         Self::assemble(cluster, name, manifest).await
     }
@@ -345,8 +348,9 @@ impl ClusterJob {
                 _ => ClusterError::of_request("a question for a file", error),
             })?;
         let mut content = Vec::new();
+        // An object that is too long is damaged, and is not read to its end.
         let read = (&mut object)
-            .take(FILE_BYTES_MAX)
+            .take(stored.bytes.saturating_add(1).min(FILE_BYTES_MAX))
             .read_to_end(&mut content)
             .await;
         read.map_err(|error| match error.kind() {

@@ -45,7 +45,7 @@ mod storage;
 pub use budget::{BudgetAccount, BudgetError};
 pub use budgets::BudgetChangeError;
 pub use commands::{CommandReader, JobCommand};
-pub use config::{ClusterConfig, NODE_NAME_BYTES_MAX, NatsLogin, NatsTls};
+pub use config::{ClusterConfig, NODE_NAME_BYTES_MAX, NatsLogin, NatsTls, check_name};
 pub use connection::{ClusterConnection, LinkState};
 pub use error::{ClusterError, NatsError};
 pub use guard::LeaseGuard;

@@ -35,6 +35,59 @@ const DAEMON: &str = "daemon";
 /// A part that no process works on.
 type Orphan = (String, String);
 
+/// The times of a part that no process works on.
+struct Waiting {
+    /// Time at which the wait began: when it was first seen, or at a later command.
+    since: Instant,
+    /// Number of commands that it had not carried out then.
+    commands: u64,
+    /// End of the last attempt to take it over, which has failed.
+    failed: Option<Instant>,
+    /// Epoch of the part before that attempt, until the next look.
+    tried: Option<u64>,
+    /// Epoch that an attempt has got for this node before it failed. No directory has the part then.
+    claimed: Option<u64>,
+}
+
+impl Waiting {
+    /// Returns `true` if the part may be taken over after this wait. After a failure `after` must pass: each attempt fetches all files
+    /// of the crawl, and the cause may be a file that this machine lacks.
+    fn is_over(&self, wait: Duration, after: Duration, now: Instant) -> bool {
+        let has_rested = |failed| now.duration_since(failed) >= after;
+        now.duration_since(self.since) >= wait && self.failed.is_none_or(has_rested)
+    }
+
+    /// Begins the wait of a part that no directory has had again after a command: an operator may be stopping the crawl, and the last
+    /// process may need some time. Other parts carry a stop out when they begin again.
+    fn heed(&mut self, part: &ListedPart, now: Instant) {
+        if !has_begun(part) && self.commands != part.commands {
+            self.commands = part.commands;
+            self.since = now;
+        }
+    }
+
+    /// Notes an attempt to take the part over that has failed. `epoch` is that of the part before.
+    fn fail(&mut self, epoch: u64) {
+        self.failed = Some(Instant::now());
+        self.tried = Some(epoch);
+    }
+
+    /// Notes at the first look after an attempt that has failed whether it has got the part for this node.
+    fn note(&mut self, part: &ListedPart, own: &str) {
+        let tried = self.tried.take();
+        let is_next = tried.is_some() && part.epoch.checked_sub(1) == tried;
+        if is_next && part.node.as_deref() == Some(own) {
+            self.claimed = Some(part.epoch);
+        }
+    }
+
+    /// Returns `true` if an attempt has got the part for this node and then failed, for instance because the disk was full. Nobody else
+    /// takes it over: its node works.
+    fn is_half_taken(&self, part: &ListedPart) -> bool {
+        part.state != PartState::Running && self.claimed == Some(part.epoch)
+    }
+}
+
 /// A directory of this daemon that has a part of a shared crawl.
 struct OwnPart {
     name: String,
@@ -145,7 +198,7 @@ async fn look(
     node: &ClusterNode,
     own: &[OwnPart],
     after: Duration,
-    seen: &mut HashMap<Orphan, Instant>,
+    seen: &mut HashMap<Orphan, Waiting>,
 ) -> Result<(), String> {
     let describe = |problem: ClusterError| chain(&problem);
     let connection = node.cluster().connection();
@@ -163,28 +216,52 @@ async fn look(
             }
         };
         for part in &parts {
-            if !is_orphan(part, &nodes, after, Timestamp::now(), node.name()) {
+            let orphan = (crawl.clone(), part.name.clone());
+            let is_half_taken = seen.get_mut(&orphan).is_some_and(|known| {
+                known.note(part, node.name());
+                known.is_half_taken(part)
+            });
+            if !is_half_taken && !is_orphan(part, &nodes, after, Timestamp::now(), node.name()) {
                 continue;
             }
-            let orphan = (crawl.clone(), part.name.clone());
-            let since = *seen.entry(orphan.clone()).or_insert_with(Instant::now);
+            let now = Instant::now();
+            let waiting = seen.entry(orphan.clone()).or_insert_with(|| Waiting {
+                since: now,
+                commands: part.commands,
+                failed: None,
+                tried: None,
+                claimed: None,
+            });
+            waiting.heed(part, now);
             orphans.insert(orphan);
-            let wait = match part.state {
-                // An operator may be about to start the crawl on this node.
-                PartState::New if part.name == node.name() => after,
-                _ => after * rank(&crawl, &part.name, node.name(), &nodes),
+            let rank = || rank(&crawl, &part.name, node.name(), &nodes);
+            let wait = match has_begun(part) {
+                true => after * rank(),
+                // An operator may be about to start the crawl on this node, or to stop it.
+                false if part.name == node.name() => after,
+                false => after * rank().saturating_add(1),
             };
-            if since.elapsed() >= wait {
-                chosen.push((crawl.clone(), part.name.clone()));
+            if waiting.is_over(wait, after, now) {
+                chosen.push((crawl.clone(), part.name.clone(), part.epoch));
             }
         }
     }
-    seen.retain(|orphan, _| orphans.contains(orphan));
+    // The session of an attempt that has failed lives on for a while.
+    seen.retain(|orphan, waiting| orphans.contains(orphan) || waiting.failed.is_some());
     // This machine may lack something that one of the crawls needs.
-    for (crawl, part) in chosen {
-        match take_over(daemon, node, own, &crawl, &part).await {
-            Ok(()) => break,
-            Err(problem) => problems.push(problem),
+    for (crawl, part, epoch) in chosen {
+        let taken = take_over(daemon, node, own, &crawl, (&part, epoch)).await;
+        match taken {
+            Ok(()) => {
+                seen.remove(&(crawl, part));
+                break;
+            }
+            Err(problem) => {
+                problems.push(problem);
+                if let Some(waiting) = seen.get_mut(&(crawl, part)) {
+                    waiting.fail(epoch);
+                }
+            }
         }
     }
     match problems.is_empty() {
@@ -215,7 +292,7 @@ async fn take_over(
     node: &ClusterNode,
     own: &[OwnPart],
     crawl: &str,
-    part: &str,
+    (part, epoch): (&str, u64),
 ) -> Result<(), String> {
     let Some(cluster) = daemon.config.cluster.as_ref() else {
         return Ok(());
@@ -226,6 +303,7 @@ async fn take_over(
     let take = PartToTake {
         job: crawl.to_owned(),
         part: part.to_owned(),
+        epoch,
         directory,
         config: cluster.config.clone(),
         beside: other.map(|other| other.directory.clone()),
@@ -269,8 +347,13 @@ fn is_orphan(
     let node = part.node.as_ref();
     let node = node.and_then(|name| nodes.iter().find(|node| node.name == *name));
     let is_drained = node.is_some_and(|node| node.is_drained);
+    if part.state != PartState::Running && !has_begun(part) {
+        // A part with the name of a node waits for that node.
+        let has_node = nodes.iter().any(|node| node.name == part.name);
+        return part.name == own || part.name.starts_with("part-") && !has_node;
+    }
     match part.state {
-        PartState::Running => false,
+        PartState::Running | PartState::New => false,
         // Its node's daemon begins it again, unless the node is gone too.
         PartState::Gone => {
             let is_gone = node.is_some_and(|node| {
@@ -281,12 +364,13 @@ fn is_orphan(
         }
         // Otherwise an operator has stopped it.
         PartState::Stopped => is_drained,
-        // A part with the name of a node waits for that node.
-        PartState::New => {
-            let has_node = nodes.iter().any(|node| node.name == part.name);
-            part.name == own || part.name.starts_with("part-") && !has_node
-        }
     }
+}
+
+/// Returns `true` if a directory has got a part of a crawl whose parts can be taken over. A process that has failed before that has
+/// left nothing but its session.
+fn has_begun(part: &ListedPart) -> bool {
+    part.state != PartState::New && part.epoch > 0
 }
 
 /// The place of a node among those that could take a part over, by rendezvous hashing: the first waits no longer.
@@ -335,7 +419,7 @@ mod tests {
             snapshot: None,
             inbox: 0,
             commands: 0,
-            epoch: 0,
+            epoch: u64::from(state != PartState::New),
             since: None,
             figures: None,
         }
@@ -378,7 +462,87 @@ mod tests {
         check(&part("part-1", None, PartState::New), named_so, false);
         // It waits for this node.
         let own = node("own", NodeState::Live, false);
-        check(&part("own", None, PartState::New), own, true);
+        check(&part("own", None, PartState::New), own.clone(), true);
+        // A process that began it has failed before it got it.
+        let failed = |name| ListedPart {
+            epoch: 0,
+            ..part(name, Some(name), PartState::Gone)
+        };
+        check(&failed("own"), own.clone(), true);
+        check(&failed("part-1"), own.clone(), true);
+        check(&failed("a"), node("a", NodeState::Live, false), false);
+        check(&part("own", Some("own"), PartState::Gone), own, false);
+    }
+
+    fn waiting(since: Instant) -> Waiting {
+        Waiting {
+            since,
+            commands: 0,
+            failed: None,
+            tried: None,
+            claimed: None,
+        }
+    }
+
+    #[test]
+    fn a_part_that_was_claimed_without_a_job_is_taken_over_again() {
+        let of_own = |state, epoch| ListedPart {
+            epoch,
+            ..part("a", Some("own"), state)
+        };
+        let mut waiting = waiting(Instant::now());
+        let mut is_half_taken = |failed_at: Option<u64>, part: &ListedPart| {
+            failed_at.into_iter().for_each(|epoch| waiting.fail(epoch));
+            waiting.note(part, "own");
+            waiting.is_half_taken(part)
+        };
+        // The attempt failed before it got the part.
+        let of_b = part("a", Some("b"), PartState::Gone);
+        assert!(!is_half_taken(Some(1), &of_b));
+        // Later it got the part. Its session ends after a while.
+        assert!(!is_half_taken(Some(1), &of_own(PartState::Running, 2)));
+        assert!(is_half_taken(None, &of_own(PartState::Gone, 2)));
+        // The next attempt fails before it gets the part again.
+        assert!(is_half_taken(Some(2), &of_own(PartState::Gone, 2)));
+        // An operator has taken it over on this node, and has stopped it.
+        assert!(!is_half_taken(None, &of_own(PartState::Stopped, 3)));
+    }
+
+    #[test]
+    fn a_part_that_nobody_has_begun_waits_again_after_a_command() {
+        let since = Instant::now();
+        let later = since + Duration::from_secs(9);
+        let waits_since = |state, commands| {
+            let mut waiting = waiting(since);
+            let part = ListedPart {
+                commands,
+                ..part("part-1", None, state)
+            };
+            waiting.heed(&part, later);
+            waiting.heed(&part, later + Duration::from_secs(9));
+            waiting.since
+        };
+        assert_eq!(waits_since(PartState::New, 0), since);
+        assert_eq!(waits_since(PartState::New, 1), later);
+        assert_eq!(waits_since(PartState::Gone, 1), since);
+    }
+
+    #[test]
+    fn a_part_that_could_not_be_taken_over_rests_before_the_next_attempt() {
+        let second = Duration::from_secs;
+        let since = Instant::now();
+        let is_over = |failed: Option<u64>, wait: u64, now: u64| {
+            let waiting = Waiting {
+                failed: failed.map(|failed| since + second(failed)),
+                ..waiting(since)
+            };
+            waiting.is_over(second(wait), second(60), since + second(now))
+        };
+        assert!(is_over(None, 0, 0));
+        assert!(!is_over(None, 60, 59));
+        assert!(is_over(None, 60, 60));
+        assert!(!is_over(Some(60), 0, 119));
+        assert!(is_over(Some(60), 0, 120));
     }
 
     #[test]

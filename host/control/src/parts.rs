@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use opilio_cluster::control::SessionState;
 use opilio_cluster::{Cluster, ClusterConnection, ClusterError, ClusterJob, MemberScope};
-use opilio_crawl::{PARTS_FILE, PartFigures, inbox_of_part, part_state};
+use opilio_crawl::{PartFigures, inbox_of_part, part_state, parts_of_job};
 pub use opilio_job::part_status::PartState;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -88,14 +88,13 @@ pub async fn listed_parts(
     let members = members.ok_or_else(unknown)?;
     let job = ClusterJob::open(&members, job).await?;
     let sessions = members.nodes().await?;
-    let names = job.read_file(PARTS_FILE).await?;
-    let names = String::from_utf8_lossy(&names).into_owned();
+    let names = parts_of_job(&job).await?;
     let last_command = job.last_command().await?;
     let applied = job.applied_commands().await?;
     let mut parts = Vec::new();
-    for (name, number) in names.lines().zip(0..) {
+    for (name, number) in names.iter().zip(0..) {
         let record = job.part(name).await?;
-        let session = sessions.iter().find(|session| session.name == name);
+        let session = sessions.iter().find(|session| session.name == *name);
         let carried_out = applied.iter().find(|(part, _)| part == name);
         let carried_out = carried_out.map_or(0, |(_, sequence)| *sequence);
         let figures = job.figures(name).await?;
@@ -104,7 +103,7 @@ pub async fn listed_parts(
             .map_or((0, None), |record| (record.epoch, Some(record.claimed_ms)));
         let snapshot = record.as_ref().and_then(|record| record.snapshot.clone());
         parts.push(ListedPart {
-            name: name.to_owned(),
+            name: name.clone(),
             // Without takeover a part has the name of its node.
             node: match (record, session) {
                 (Some(record), _) => Some(record.node),

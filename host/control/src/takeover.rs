@@ -60,6 +60,8 @@ pub struct PartToTake {
     pub job: String,
     /// Name of the part.
     pub part: String,
+    /// Epoch of the part when it was chosen; 0 if no directory had it.
+    pub epoch: u64,
     /// The new job directory.
     pub directory: PathBuf,
     /// The daemon's configuration, an absolute path.
@@ -75,7 +77,8 @@ pub struct PartToTake {
 /// are fetched from the cluster.
 ///
 /// # Errors
-/// As [`take_over`]; or the cluster lacks a file, or this machine lacks something that the profile needs.
+/// As [`take_over`]; or another directory has got the part since it was chosen, the cluster lacks a file, or this machine lacks
+/// something that the profile needs.
 pub async fn take_over_fetched(
     config: ClusterConfig,
     take: PartToTake,
@@ -85,6 +88,7 @@ pub async fn take_over_fetched(
         Some(frozen) => frozen.base,
         None => take.config.parent().unwrap_or(Path::new("")).to_owned(),
     };
+    let epoch = take.epoch;
     let fetched = FetchedProfile::fetch(&config, &take.job, &base, &take.directory).await?;
     let part = JobPart {
         job: take.job,
@@ -114,6 +118,11 @@ pub async fn take_over_fetched(
     let files = planned.shared_files(&part)?;
     let joined = JobMembership::take_over(config, part, planned.profile(), &files).await?;
     let (mut membership, record) = joined;
+    if let Err(taken) = is_as_chosen(&membership.part().part, epoch, record.as_ref()) {
+        // At once: the other directory's process is about to begin.
+        membership.leave().await;
+        return Err(taken.into());
+    }
     if !load(&mut membership, record, &planned).await? {
         let job = planned.make()?;
         let written = membership.part().write(job.directory());
@@ -121,6 +130,18 @@ pub async fn take_over_fetched(
     }
     membership.leave().await;
     Ok(())
+}
+
+/// Checks that no other directory has got a part while this machine fetched its files. Another daemon may have been faster: it leaves the
+/// job before its process begins, so the name of the part is free for a moment.
+fn is_as_chosen(part: &str, epoch: u64, record: Option<&PartRecord>) -> Result<(), ClusterError> {
+    match record {
+        Some(record) if record.epoch != epoch => Err(ClusterError::Config(format!(
+            "node {:?} has got part {part:?} meanwhile",
+            record.node
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn must_have_snapshots(planned: &Plan, part: &JobPart) -> Result<(), ClusterError> {
@@ -227,5 +248,30 @@ fn set_files(growing: &Path, planned: &Plan) -> Result<(), ControlError> {
         true => copy_folder(&fetched, &copies)
             .map_err(|(path, problem)| ControlError::file(&path, &problem)),
         false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_that_another_daemon_has_got_meanwhile_is_left_to_it() {
+        let record = PartRecord {
+            epoch: 2,
+            node: "b".to_owned(),
+            claimed_ms: 0,
+            snapshot: None,
+            replaced: Vec::new(),
+        };
+        let check = |epoch, record| {
+            let checked = is_as_chosen("a", epoch, record);
+            checked.map_err(|taken| taken.to_string())
+        };
+        assert_eq!(check(0, None), Ok(()));
+        assert_eq!(check(2, Some(&record)), Ok(()));
+        let taken = Err("node \"b\" has got part \"a\" meanwhile".to_owned());
+        assert_eq!(check(1, Some(&record)), taken);
+        assert_eq!(check(0, Some(&record)), taken);
     }
 }

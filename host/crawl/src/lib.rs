@@ -82,6 +82,6 @@ pub use opilio_job::{End, events as crawl_events, logs, transfer};
 pub use opilio_job::{JobFolders, component_cache};
 pub use opilio_profile::{Diagnostics, Level};
 pub use opilio_stacks::builtin_plugins;
-pub use shared_files::{FetchedProfile, PARTS_FILE, SharedFiles};
+pub use shared_files::{FetchedProfile, SharedFiles, parts_of_job};
 pub use stop::Stop;
 pub use tables::TableReport;

@@ -13,7 +13,7 @@ use opilio_cluster::control::SessionState;
 use opilio_cluster::partition::Partition;
 use opilio_cluster::{
     Availability, Cluster, ClusterConfig, ClusterConnection, ClusterError, ClusterJob, Member,
-    MemberScope, PartRecord,
+    MemberScope, PartRecord, check_name,
 };
 use opilio_frontier::Candidate;
 use opilio_job::part_status::PartStatus;
@@ -405,6 +405,9 @@ async fn open(config: ClusterConfig, part: &JobPart) -> Result<Cluster, ClusterE
 }
 
 fn check(config: &ClusterConfig, part: &JobPart) -> Result<(), ClusterError> {
+    for name in &part.parts {
+        check_name("name of a node or part", name)?;
+    }
     let list = part.parts.join(", ");
     if !part.parts.contains(&part.part) {
         return Err(ClusterError::Config(match config.node == part.part {
@@ -425,4 +428,35 @@ fn check(config: &ClusterConfig, part: &JobPart) -> Result<(), ClusterError> {
         )));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use opilio_cluster::partition::PartitionCount;
+
+    use super::*;
+
+    #[track_caller]
+    fn check_parts(parts: &[&str], expected: &str) {
+        let config = ClusterConfig::new("a", vec!["127.0.0.1".to_owned()]);
+        let part = JobPart {
+            job: "news".to_owned(),
+            parts: parts.iter().map(|part| (*part).to_owned()).collect(),
+            part: "a".to_owned(),
+            partitions: PartitionCount::default(),
+            config: "/etc/opilio.toml".into(),
+            epoch: 0,
+        };
+        let problem = check(&config, &part).err();
+        let problem = problem.map_or(String::new(), |problem| problem.to_string());
+        assert!(problem.starts_with(expected), "{parts:?}: {problem}");
+        assert_eq!(problem.is_empty(), expected.is_empty(), "{problem}");
+    }
+
+    #[test]
+    fn wrong_names_of_parts_are_refused_before_nats_is_asked() {
+        check_parts(&["a", "part-1"], "");
+        check_parts(&["a", " b"], "invalid name of a node or part \" b\"");
+        check_parts(&["b"], "node \"a\" (cluster.node) is not one of");
+    }
 }

@@ -4,22 +4,24 @@
 //! Files with secrets are not stored. Their relative paths start at another folder on a node that has fetched the profile.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use opilio_cluster::{
     Cluster, ClusterConfig, ClusterConnection, ClusterError, ClusterJob, JobInputs, JobStorage,
-    MemberScope, StoredFile,
+    MemberScope, StoredFile, check_name,
 };
-use opilio_job::directory::is_job;
+use opilio_job::directory::{JobError, is_job};
 use opilio_job::fetched_files::{FETCHED_FOLDER, FetchedFiles};
+use opilio_job::text_file::write_text;
 use opilio_profile::{Diagnostics, Layer, Profile, ProfileContext};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{CrawlError, io_error};
 
 /// Name of the list of parts among the files of a job in the cluster. Without further parts it is the list of nodes.
-pub const PARTS_FILE: &str = "list of nodes";
+const PARTS_FILE: &str = "list of nodes";
 
 const PROFILE_FILE: &str = "profile";
 const SEEDS_FILE: &str = "list of seeds";
@@ -187,7 +189,8 @@ impl FetchedProfile {
     /// `base` is the folder at which relative paths of files with secrets start here.
     ///
     /// # Errors
-    /// There is no such job, a file is missing or damaged, NATS fails, or a file cannot be written. Nothing is left then.
+    /// There is no such job, a file is missing or damaged, NATS fails, a file cannot be written, or another process fetches into the
+    /// directory. Nothing is left then.
     pub async fn fetch(
         config: &ClusterConfig,
         job: &str,
@@ -208,10 +211,8 @@ impl FetchedProfile {
         })?;
         let profile = text_of(&job, PROFILE_FILE).await?;
         let seeds = text_of(&job, SEEDS_FILE).await?;
-        let parts = text_of(&job, PARTS_FILE).await?;
-        let folder = FetchedFolder {
-            job: directory.to_owned(),
-        };
+        let parts = parts_of_job(&job).await?;
+        let folder = FetchedFolder::hold(directory)?;
         let extended = description.extended.iter().map(|layer| &layer.files);
         let layers: Vec<_> = std::iter::once(&description.files)
             .chain(extended)
@@ -242,7 +243,7 @@ impl FetchedProfile {
             own,
             below,
             seeds,
-            parts: parts.lines().map(str::to_owned).collect(),
+            parts,
             files,
             _folder: folder,
         })
@@ -283,6 +284,24 @@ impl FetchedProfile {
     }
 }
 
+/// Reads the names of all parts of a job, in their order.
+///
+/// # Errors
+/// A name is invalid, the file is missing or damaged, or NATS fails.
+pub async fn parts_of_job(job: &ClusterJob) -> Result<Vec<String>, ClusterError> {
+    part_list(&job.read_file(PARTS_FILE).await?)
+}
+
+/// Directories of jobs have the names of parts: a name must not lead elsewhere.
+fn part_list(content: &[u8]) -> Result<Vec<String>, ClusterError> {
+    let names = String::from_utf8_lossy(content);
+    let names: Vec<String> = names.lines().map(str::to_owned).collect();
+    for name in &names {
+        check_name("name of a part", name)?;
+    }
+    Ok(names)
+}
+
 async fn text_of(job: &ClusterJob, file: &str) -> Result<String, ClusterError> {
     let content = job.read_file(file).await?;
     Ok(String::from_utf8_lossy(&content).into_owned())
@@ -292,9 +311,30 @@ async fn text_of(job: &ClusterJob, file: &str) -> Result<String, ClusterError> {
 #[derive(Debug)]
 struct FetchedFolder {
     job: PathBuf,
+    // A lock on the directory itself: the one of the job is for the process that makes it. Otherwise a process that fails would
+    // remove the files of another one, which is about to make the job.
+    _lock: Option<File>,
 }
 
 impl FetchedFolder {
+    /// Makes the directory of the job if there is none, and keeps other processes from fetching into it. File systems without locks
+    /// on directories keep nobody.
+    fn hold(job: &Path) -> Result<FetchedFolder, CrawlError> {
+        fs::create_dir_all(job).map_err(|source| io_error(job, source))?;
+        let lock = File::open(job).ok();
+        match lock.as_ref().map(File::try_lock) {
+            Some(Err(TryLockError::WouldBlock)) => Err(JobError::InUse {
+                directory: job.display().to_string(),
+                process: "unknown".to_owned(),
+            }
+            .into()),
+            _ => Ok(FetchedFolder {
+                job: job.to_owned(),
+                _lock: lock,
+            }),
+        }
+    }
+
     /// Fetches a file, and returns the name of its copy.
     async fn fetch(&self, job: &ClusterJob, file: &str) -> Result<String, CrawlError> {
         let content = job.read_file(file).await?;
@@ -302,7 +342,14 @@ impl FetchedFolder {
         let name = stored.map_or_else(String::new, |stored| copy_name(file, stored));
         let folder = self.job.join(FETCHED_FOLDER);
         let copy = folder.join(&name);
-        let written = fs::create_dir_all(&folder).and_then(|()| fs::write(&copy, content));
+        let to = copy.clone();
+        let written = tokio::task::spawn_blocking(move || {
+            fs::create_dir_all(&folder)?;
+            // Wholly or not at all: a restart of the machine must not leave half a list of seeds.
+            write_text(&to, &content)
+        });
+        let written = written.await;
+        let written = written.unwrap_or_else(|panic| Err(io::Error::other(panic)));
         written.map_err(|source| io_error(&copy, source))?;
         Ok(name)
     }
@@ -315,7 +362,7 @@ impl Drop for FetchedFolder {
         }
         let folder = self.job.join(FETCHED_FOLDER);
         match fs::remove_dir_all(&folder) {
-            Err(problem) if problem.kind() != std::io::ErrorKind::NotFound => {
+            Err(problem) if problem.kind() != io::ErrorKind::NotFound => {
                 tracing::warn!("cannot remove {}: {problem}", folder.display());
             }
             // Other files in the directory are not ours.
@@ -373,6 +420,39 @@ mod tests {
             "{problem}"
         );
         assert!(problem.contains("SHA-256 bb there"), "{problem}");
+    }
+
+    #[test]
+    fn parts_have_names_that_lead_nowhere() {
+        assert_eq!(part_list(b"a\npart-1").unwrap(), ["a", "part-1"]);
+        for content in ["a\npart-/../../elsewhere", "a\n\nb", "a b", "\u{fc}"] {
+            let problem = part_list(content.as_bytes()).unwrap_err().to_string();
+            assert!(problem.contains("invalid name of a part"), "{problem}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_second_process_that_fetches_into_a_directory_is_refused_and_removes_nothing() {
+        let home = tempfile::tempdir().unwrap();
+        let job = home.path().join("job");
+        let first = FetchedFolder::hold(&job).unwrap();
+        let copy = job.join(FETCHED_FOLDER).join("00ff.txt");
+        fs::create_dir(job.join(FETCHED_FOLDER)).unwrap();
+        fs::write(&copy, "rows").unwrap();
+        let refused = FetchedFolder::hold(&job).unwrap_err().to_string();
+        assert!(refused.contains("is in use by process"), "{refused}");
+        assert!(copy.exists());
+        // It has not become a job.
+        drop(first);
+        assert!(!job.exists());
+        // It becomes one.
+        let again = FetchedFolder::hold(&job).unwrap();
+        fs::create_dir(job.join(FETCHED_FOLDER)).unwrap();
+        fs::write(&copy, "rows").unwrap();
+        fs::write(job.join("job.json"), "{}").unwrap();
+        drop(again);
+        assert!(copy.exists());
     }
 
     #[test]

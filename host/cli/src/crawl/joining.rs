@@ -29,6 +29,13 @@ pub(super) async fn order(args: &CrawlArgs) -> Result<Order> {
         Path::new("jobs").join(folder)
     });
     let profile = match is_job(&job) {
+        true if known_part(&job)?.is_none() => {
+            let problem = format!(
+                "job {} is not part of a shared crawl: name another directory with --job",
+                job.display()
+            );
+            return Err(UsageError::new(problem).into());
+        }
         true => ProfileSource::File(job.join(PROFILE_COPY)),
         false => {
             let file = config_file(&args.nodes)?;
@@ -54,8 +61,7 @@ pub(super) fn job_part(
     plan: &Plan,
 ) -> Result<Option<(ClusterConfig, JobPart)>> {
     let job = plan.directory();
-    let known = JobPart::read(job)
-        .with_context(|| format!("cannot read cluster.json of job {}", job.display()))?;
+    let known = known_part(job)?;
     let file = match (&args.cluster_job, &known) {
         (Some(_), _) => config_file(&args)?,
         (None, Some(known)) => known.config.clone(),
@@ -112,6 +118,11 @@ fn parts(
             Err(UsageError::new(problem).into())
         }
     }
+}
+
+/// The part of a shared crawl that a job's directory has; `None` if it has none.
+fn known_part(job: &Path) -> Result<Option<JobPart>> {
+    JobPart::read(job).with_context(|| format!("cannot read cluster.json of job {}", job.display()))
 }
 
 /// The configuration that names the cluster, as an absolute path.

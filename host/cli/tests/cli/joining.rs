@@ -23,16 +23,18 @@ fn node(server: &NatsServer, name: &str) -> Home {
     home
 }
 
-/// Gives a node the profile of the crawl, which names a list of seeds, a component and a password.
+/// Gives a node the profile of the crawl, which names a list of seeds, a component, a password and cookies.
 fn add_profile(home: &Home, web: &Web, component: &[u8]) {
     std::fs::create_dir(home.path().join("own")).unwrap();
     let seeds = (0..SITES).map(|site| web.url(&host(site), "/") + "\n");
     home.file("own/seeds.txt", seeds.collect::<String>());
     home.file("own/links.wasm", component);
     home.file("password", "secret\n");
+    home.file("cookies.txt", "# Netscape HTTP Cookie File\n");
     home.profile(
         "name = 'shared'\nseeds-file = 'own/seeds.txt'\nstacks.extract = ['http', 'links']\n\
          [plugins.links]\ncomponent = './own/links.wasm#html'\n\
+         [cookies]\nload = 'cookies.txt'\n\
          [credentials.staff]\nhosts = ['intranet.localhost']\nuser = 'u'\npassword = { file = 'password' }",
     );
 }
@@ -57,6 +59,16 @@ fn is_refused(home: &Home, arguments: &[&str], code: i32, expected: &str) {
     assert!(!home.job().exists(), "{ended:?}");
 }
 
+#[test]
+fn a_job_of_one_machine_does_not_join() {
+    let home = Home::new();
+    std::fs::create_dir(home.job()).unwrap();
+    home.file("job/job.json", "{}");
+    let ended = home.run(&JOIN).code(2);
+    let expected = "job job is not part of a shared crawl: name another directory";
+    assert!(ended.err.contains(expected), "{ended:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_without_the_profile_fetches_it_and_crawls_its_part() {
     let Some(server) = NatsServer::start() else {
@@ -72,6 +84,7 @@ async fn a_node_without_the_profile_fetches_it_and_crawls_its_part() {
     // It waits for the other one meanwhile.
     let other = node(&server, "c");
     other.file("password", "secret\n");
+    other.file("cookies.txt", "");
     let expected = "node \"c\" (cluster.node) is not one of the job's nodes (a, b)";
     is_refused(&other, &JOIN, 1, expected);
     let changed = node(&server, "b");
@@ -85,6 +98,8 @@ async fn a_node_without_the_profile_fetches_it_and_crawls_its_part() {
     is_refused(&home_b, &JOIN, 2, "credentials.staff: cannot read");
 
     home_b.file("password", "secret\n");
+    is_refused(&home_b, &JOIN, 2, "cookies.txt: No such file");
+    home_b.file("cookies.txt", "# Netscape HTTP Cookie File\n");
     let mut b = home_b.start(&JOIN);
     assert_eq!((a.wait(), b.wait()), (0, 0));
     let (of_a, of_b) = (pages(&home_a.job()), pages(&home_b.job()));

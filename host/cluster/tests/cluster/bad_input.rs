@@ -228,6 +228,16 @@ async fn a_job_that_exists_and_one_that_does_not_are_named() {
         .unwrap_err()
         .to_string();
     assert!(error.contains("same version on all nodes"), "{error}");
+    // A damaged one, without streams.
+    jobs.put(
+        "damaged",
+        "{\"format\":1,\"streams\":0,\"files\":{}}".into(),
+    )
+    .await
+    .unwrap();
+    let damaged = ClusterJob::open(&cluster, "damaged").await;
+    let error = damaged.unwrap_err().to_string();
+    assert!(error.contains("malformed manifest of a job"), "{error}");
     let error = create("later", b"").await.unwrap_err().to_string();
     assert!(error.contains("has a job \"later\" already"), "{error}");
     let error = create("a.b", b"").await.unwrap_err().to_string();

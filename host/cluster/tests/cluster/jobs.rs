@@ -469,6 +469,16 @@ async fn files_are_stored_by_digest_and_checked_when_read() {
         .unwrap();
     let error = job.read_file("profile.toml").await.unwrap_err();
     assert!(matches!(error, ClusterError::Damaged { .. }), "{error}");
+    // A longer one that begins alike.
+    store
+        .put(
+            digest.as_str(),
+            &mut Cursor::new(b"x = 1 and more".to_vec()),
+        )
+        .await
+        .unwrap();
+    let error = job.read_file("profile.toml").await.unwrap_err();
+    assert!(matches!(error, ClusterError::Damaged { .. }), "{error}");
 
     // A node that has the files stores them again.
     let inputs = JobInputs {

@@ -1,6 +1,7 @@
 //! Start of a crawl: a plan becomes a job, and everything that the crawl needs is opened.
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::time::Instant;
@@ -71,12 +72,14 @@ impl Plan {
         Ok(job)
     }
 
-    /// Checks what the crawl needs of this machine: secrets, the keys of its store, and the browser.
+    /// Checks what the crawl needs of this machine: secrets, the keys of its store, cookies, indexes of earlier archives, and the
+    /// browser.
     ///
     /// # Errors
     /// [`CrawlError::Profile`], at the setting that names what is missing.
     pub fn check_machine(&self) -> Result<(), CrawlError> {
         secrets(&self.profile).map_err(CrawlError::Profile)?;
+        files_of_machine(&self.profile).map_err(CrawlError::Profile)?;
         match check_browser(&self.profile) {
             Some(fault) => Err(CrawlError::Profile(Diagnostics::from(fault))),
             None => Ok(()),
@@ -340,6 +343,22 @@ fn keep_components(job: &Job, plugins: &Loaded, sources: &Sources) -> Result<(),
             "cannot register the job in the plugin store: {}",
             opilio_stacks::chain(&problem)
         );
+    }
+    Ok(())
+}
+
+/// Checks that the files can be read that each machine has for itself and that are no secrets: cookies, and indexes of earlier
+/// archives.
+fn files_of_machine(profile: &Profile) -> Result<(), Diagnostics> {
+    let cookies = profile.settings().cookies.load.iter();
+    let cookies = cookies.map(|file| ("/cookies/load", file));
+    let history = profile.archive.duplicates.history.iter();
+    let history = history.map(|file| ("/archive/duplicates/history", file));
+    for (pointer, file) in cookies.chain(history) {
+        if let Err(problem) = File::open(file) {
+            let problem = format!("cannot read {}: {problem}", file.display());
+            return Err(Diagnostics::from(profile.fault_at(pointer, problem)));
+        }
     }
     Ok(())
 }
