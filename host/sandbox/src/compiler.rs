@@ -15,7 +15,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitCode, ExitStatus, Stdio, exit};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -89,12 +89,13 @@ impl Refusal {
     }
 }
 
-/// The compiler of one engine, for one component at a time.
+/// The compiler of one engine. Threads that compile at the same time have a child each.
 #[derive(Debug)]
 pub(crate) struct Compiler {
     /// Functions that this process has compiled, and the directory of those of children.
     functions: Arc<Functions>,
-    helper: Mutex<Option<Helper>>,
+    /// Children that wait for a task.
+    waiting: Mutex<Vec<Helper>>,
     stopped: AtomicBool,
 }
 
@@ -102,7 +103,7 @@ impl Compiler {
     pub(crate) fn new(functions: Arc<Functions>) -> Self {
         Self {
             functions,
-            helper: Mutex::default(),
+            waiting: Mutex::default(),
             stopped: AtomicBool::default(),
         }
     }
@@ -137,7 +138,6 @@ impl Compiler {
         task: Task,
         component: &[u8],
     ) -> Result<Entry, Refusal> {
-        let mut place = self.helper.lock().unwrap_or_else(PoisonError::into_inner);
         let no_process = |problem: io::Error| {
             let remedy = match problem.raw_os_error() {
                 Some(EMFILE) => "; raise the limit on open files (ulimit -n)",
@@ -145,25 +145,31 @@ impl Compiler {
             };
             Refusal::Stopped(format!("no process to compile it in: {problem}{remedy}"))
         };
-        // A child that ended because it was idle is replaced by another.
-        for _ in 0..2 {
-            let helper = match &mut *place {
+        loop {
+            let waiting = self.waiting().pop();
+            let is_new = waiting.is_none();
+            let mut helper = match waiting {
                 Some(helper) => helper,
-                vacant => {
-                    let cache = self.functions.directory();
-                    vacant.insert(Helper::start(program, argument, cache).map_err(no_process)?)
-                }
+                None => Helper::start(program, argument, self.functions.directory())
+                    .map_err(no_process)?,
             };
             match helper.ask(task, component, BOUNDS, &self.stopped) {
-                Ok(answer) => return read_answer(&answer),
-                Err(Ended::Idle) => *place = None,
-                Err(Ended::Refused(refusal)) => {
-                    *place = None;
-                    return Err(refusal);
+                Ok(answer) => {
+                    self.waiting().push(helper);
+                    return read_answer(&answer);
                 }
+                Err(Ended::Idle) if is_new => {
+                    return Err(no_process(io::ErrorKind::BrokenPipe.into()));
+                }
+                // It ended because it was idle. Another takes its place.
+                Err(Ended::Idle) => {}
+                Err(Ended::Refused(refusal)) => return Err(refusal),
             }
         }
-        Err(no_process(io::ErrorKind::BrokenPipe.into()))
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Vec<Helper>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -336,7 +342,7 @@ impl Drop for Helper {
     }
 }
 
-fn lock(child: &Mutex<Child>) -> std::sync::MutexGuard<'_, Child> {
+fn lock(child: &Mutex<Child>) -> MutexGuard<'_, Child> {
     child.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

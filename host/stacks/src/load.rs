@@ -1,15 +1,18 @@
 //! Loading of a profile's plugins: each component is fetched, checked and configured, with the settings of every override.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::num::NonZero;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 
 use bytes::Bytes;
 use opilio_profile::{
     ComponentReference, Diagnostic, Diagnostics, Instance, Level, PluginSettings, Profile,
 };
 use opilio_sandbox::{
-    Component, ConfigureError, Engine, Kind, Limits, Preparation, Tables, report_preparation,
+    Component, ConfigureError, Engine, Kind, LANE_STACK_BYTES, Limits, Preparation, Tables,
+    report_preparation,
 };
 use opilio_source::{ComponentConditions, ResolvedComponent, Sha256, Sources};
 use serde_json::Value;
@@ -20,6 +23,9 @@ use crate::components::{JobPlugin, JobPlugins};
 
 /// Factor of the links that one extractor may return over those that are used of a document: many are repeats.
 const RAW_LINKS_FACTOR: usize = 4;
+
+/// Components that are loaded at the same time at most. Each is compiled in a process of its own.
+const LOADERS_MAX: usize = 4;
 
 /// The inputs of [`load`].
 pub struct Loading<'l> {
@@ -71,9 +77,12 @@ pub fn load(loading: Loading<'_>) -> Result<Loaded, Diagnostics> {
     let mut faults = Diagnostics::default();
     // It finds its components in the same job.
     let job = loading.job.map(JobPlugins::emptied).unwrap_or_default();
+    let only = loading.only;
+    let is_wanted = |instance: &&Instance| only.is_none_or(|only| only == instance.name);
+    let wanted: Vec<&Instance> = profile.plugins.values().filter(is_wanted).collect();
     let mut progress = Progress {
+        components: builtin_components(&loading, &wanted),
         loading,
-        components: HashMap::new(),
         loaded: BTreeMap::new(),
         job,
         notes: Vec::new(),
@@ -83,9 +92,6 @@ pub fn load(loading: Loading<'_>) -> Result<Loaded, Diagnostics> {
         generation: progress.generation.clone(),
         ..Pool::default()
     };
-    let only = progress.loading.only;
-    let is_wanted = |instance: &&Instance| only.is_none_or(|only| only == instance.name);
-    let wanted: Vec<&Instance> = profile.plugins.values().filter(is_wanted).collect();
     for (index, instance) in wanted.iter().enumerate() {
         report_preparation(Preparation::Plugin {
             name: &instance.name,
@@ -133,6 +139,62 @@ pub fn load(loading: Loading<'_>) -> Result<Loaded, Diagnostics> {
         components: progress.loaded.into_iter().collect(),
         notes: progress.notes,
     })
+}
+
+/// Loads the built-in components of these instances, several at a time: compiling them is most of the first start on a machine.
+/// A component that cannot be loaded is left out. It is reported when its plugin is loaded.
+fn builtin_components(loading: &Loading<'_>, wanted: &[&Instance]) -> HashMap<Sha256, Component> {
+    let mut digests = HashSet::new();
+    let mut found = Vec::new();
+    for (index, instance) in wanted.iter().enumerate() {
+        let is_replaced = loading
+            .job
+            .and_then(|job| job.kept(instance))
+            .is_some_and(|kept| kept.replacement.is_some());
+        let ComponentReference::Builtin(name) = &instance.component else {
+            continue;
+        };
+        if let Some(builtin) = opilio_builtin::find(name)
+            && !is_replaced
+            && digests.insert(builtin.sha256)
+        {
+            found.push((index, *instance, builtin.component));
+        }
+    }
+    let loaders = thread::available_parallelism()
+        .map_or(1, NonZero::get)
+        .min(LOADERS_MAX)
+        .min(found.len());
+    let found = Mutex::new(found.into_iter());
+    let loaded = Mutex::new(HashMap::new());
+    let next = || found.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let load_all = || {
+        while let Some((index, instance, bytes)) = next() {
+            report_preparation(Preparation::Plugin {
+                name: &instance.name,
+                number: index + 1,
+                of: wanted.len(),
+            });
+            let component = loading.engine.load(bytes, &instance.component.to_string());
+            if let Ok(component) = component {
+                let mut loaded = loaded.lock().unwrap_or_else(PoisonError::into_inner);
+                loaded.insert(Sha256::of(bytes), component);
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..loaders {
+            let loader = thread::Builder::new()
+                .name("plugin-loader".to_owned())
+                .stack_size(LANE_STACK_BYTES);
+            if loader.spawn_scoped(scope, load_all).is_err() {
+                // This thread loads them alone.
+                break;
+            }
+        }
+        load_all();
+    });
+    loaded.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Progress<'_> {
