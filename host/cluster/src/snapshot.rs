@@ -115,9 +115,8 @@ impl ClusterJob {
         snapshot: &PartitionSnapshot,
         target: &mut (impl AsyncWrite + Unpin),
     ) -> Result<(), ClusterError> {
-        let damaged = || ClusterError::Damaged {
-            name: snapshot.object.clone(),
-            digest: snapshot.digest.clone(),
+        let damaged = || ClusterError::SnapshotDamaged {
+            object: snapshot.object.clone(),
         };
         let got = self.snapshots.get(&snapshot.object).await;
         let mut object = got.map_err(|error| match error.kind() {

@@ -393,7 +393,7 @@ mod tests {
             arrival: 7,
         };
         assert_eq!(
-            from_queue_order(&super::queue_order(3, order_key, "org,a,")),
+            from_queue_order(&queue_order(3, order_key, "org,a,")),
             Some((-5, "org,a,"))
         );
         assert_eq!(due(&waiting("org,a,", 12, 34)), Some((12, 34)));
