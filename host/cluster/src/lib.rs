@@ -5,7 +5,7 @@
 //! partitions that a [`Member`] claims, and gives each a [`PartitionLog`].
 //!
 //! - [`control`] has the decisions, as state machines without I/O and clock: sessions, leases, leader, assignment. So do
-//!   [`LinkBatcher`], [`BudgetAccount`] and [`RateShares`].
+//!   [`LinkBatcher`] and [`BudgetAccount`].
 //! - The other modules carry them out over NATS.
 //!
 //! Invariants:
@@ -37,7 +37,6 @@ mod nodes;
 pub mod partition;
 mod parts;
 mod questions;
-mod rates;
 mod rest;
 mod snapshot;
 mod storage;
@@ -57,7 +56,6 @@ pub use member::{Availability, Member, MemberEvent, MemberEvents, MemberStatus};
 pub use nodes::{Cluster, MemberScope, NodeOverview};
 pub use parts::{OwnPart, PartRecord, PublishedSnapshot};
 pub use questions::{PartQuestion, PartQuestions};
-pub use rates::RateShares;
 pub use rest::JobProgress;
 pub use snapshot::PartitionSnapshot;
 pub use storage::JetStreamStorage;
