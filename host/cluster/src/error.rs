@@ -204,14 +204,6 @@ pub enum ClusterError {
         /// Its SHA-256, as hexadecimal digits.
         digest: String,
     },
-    /// A stored snapshot is missing or differs from its digest.
-    #[error(
-        "snapshot {object:?} in the object store of NATS is missing or damaged: save a new one from a node that works on the partition"
-    )]
-    SnapshotDamaged {
-        /// Its name in the object store.
-        object: String,
-    },
     /// Another node owns the partition.
     #[error("partition {partition} belongs to another node since epoch {epoch}: drop it")]
     Fenced {

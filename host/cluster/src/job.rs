@@ -36,7 +36,7 @@ const STREAMS_MAX: u16 = 256;
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
 /// Size of the messages that a file is cut into. NATS accepts 1 MiB by default.
-pub(crate) const CHUNK_BYTES: usize = 512 * 1024;
+const CHUNK_BYTES: usize = 512 * 1024;
 
 /// A job of the cluster.
 #[derive(Clone)]
@@ -44,9 +44,8 @@ pub struct ClusterJob {
     pub(crate) cluster: Cluster,
     pub(crate) name: String,
     pub(crate) manifest: JobManifest,
-    /// Pointers to snapshots, budgets, and what each node has applied.
+    /// Parts, budgets, figures, and what each node has applied.
     pub(crate) state: Bucket,
-    pub(crate) snapshots: ObjectStore,
     logs: Vec<Stream<()>>,
     links: Vec<Stream<()>>,
     pub(crate) commands: Stream<()>,
@@ -270,8 +269,6 @@ impl ClusterJob {
         }
         Ok(Self {
             state: Bucket::open(jetstream, &format!("opilio_job_{name}"), STATE, replicas).await?,
-            snapshots: object_store(jetstream, &format!("opilio_{name}_snapshots"), replicas)
-                .await?,
             commands: stream(jetstream, &format!("opilio_{name}_commands")).await?,
             cluster: cluster.clone(),
             name: name.to_owned(),
@@ -394,7 +391,7 @@ impl ClusterJob {
     }
 }
 
-const STATE: &str = "Opilio: snapshots, budgets and nodes of a job";
+const STATE: &str = "Opilio: parts, budgets and nodes of a job";
 
 async fn jobs_bucket(cluster: &Cluster) -> Result<Bucket, ClusterError> {
     let connection = &cluster.connection;

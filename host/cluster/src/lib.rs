@@ -1,5 +1,5 @@
-//! One crawl on many machines, over NATS JetStream: membership, leases of partitions, links between them, their logs and
-//! snapshots, files of jobs, commands, budgets.
+//! One crawl on many machines, over NATS JetStream: membership, leases of partitions, links between them, their logs,
+//! files of jobs, commands, budgets.
 //!
 //! The crate knows nothing of crawling: partitions, links, log entries and commands are bytes to it. `host/crawl` owns the
 //! partitions that a [`Member`] claims, and gives each a [`PartitionLog`].
@@ -10,7 +10,7 @@
 //!
 //! Invariants:
 //! - No two nodes issue URIs of one partition at the same time: ask the [`LeaseGuard`] before each.
-//! - A node that lost a partition cannot append to its log, save its snapshot or trim it.
+//! - A node that lost a partition cannot append to its log.
 //! - What was acknowledged is replayed to the next owner, as long as JetStream keeps what it acknowledges. If it does not, that is
 //!   noticed and reported, and a snapshot of the owner's own state replaces what was lost.
 //! - A link that a log has reaches the owner of its target at least once.
@@ -38,7 +38,6 @@ pub mod partition;
 mod parts;
 mod questions;
 mod rest;
-mod snapshot;
 mod storage;
 
 pub use budget::{BudgetAccount, BudgetError};
@@ -57,5 +56,4 @@ pub use nodes::{Cluster, MemberScope, NodeOverview};
 pub use parts::{OwnPart, PartRecord, PublishedSnapshot};
 pub use questions::{PartQuestion, PartQuestions};
 pub use rest::JobProgress;
-pub use snapshot::PartitionSnapshot;
 pub use storage::JetStreamStorage;

@@ -43,7 +43,7 @@ pub struct PartitionLog {
 }
 
 /// A place in a log.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LogPosition {
     /// Number of the message in this log, counted from 1 over all owners.
     pub index: u64,

@@ -1,4 +1,4 @@
-//! Jobs over a real server: logs, snapshots, links, files, commands, budgets.
+//! Jobs over a real server: logs, links, files, commands, budgets.
 
 use std::io::Cursor;
 use std::time::Duration;
@@ -82,14 +82,6 @@ impl Owner {
             .await
             .unwrap()
     }
-
-    async fn snapshot(&self, position: LogPosition, content: &str) -> LogPosition {
-        let mut content = Cursor::new(content.as_bytes().to_vec());
-        self.job
-            .save_snapshot(&self.guard, position, &mut content)
-            .await
-            .unwrap()
-    }
 }
 
 fn entries(texts: &[&str]) -> Vec<Vec<u8>> {
@@ -111,7 +103,7 @@ async fn replayed(log: &PartitionLog) -> Result<Vec<String>, ClusterError> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_owner_has_the_snapshot_and_what_was_appended_behind_it() {
+async fn a_new_owner_gets_what_was_appended_behind_its_snapshot_and_the_old_one_is_fenced() {
     let Some(server) = NatsServer::start() else {
         return;
     };
@@ -121,21 +113,13 @@ async fn a_new_owner_has_the_snapshot_and_what_was_appended_behind_it() {
     log.append(&entries(&["a", "b"])).await.unwrap();
     let position = log.append(&entries(&["c"])).await.unwrap();
     assert_eq!(position.index, 3);
-    let saved = first.snapshot(position, "abc").await;
-    log.trim(saved).await.unwrap();
+    // A snapshot has everything up to here.
+    log.trim(position).await.unwrap();
     log.append(&entries(&["d", "e"])).await.unwrap();
 
     let second = Owner::next(&server, "second", &mut first).await;
     assert!(second.guard.epoch() > first.guard.epoch());
-    let snapshot = second.job.newest_snapshot(only()).await.unwrap().unwrap();
-    let mut content = Vec::new();
-    second
-        .job
-        .load_snapshot(&snapshot, &mut content)
-        .await
-        .unwrap();
-    assert_eq!(content, b"abc");
-    let mut taken = second.claim(Some(snapshot.position)).await;
+    let mut taken = second.claim(Some(position)).await;
     assert_eq!(replayed(&taken).await.unwrap(), ["d", "e"]);
 
     // The first node does not know yet.
@@ -145,30 +129,6 @@ async fn a_new_owner_has_the_snapshot_and_what_was_appended_behind_it() {
         "{error}"
     );
     taken.append(&entries(&["f"])).await.unwrap();
-    let position = taken.last();
-    second.snapshot(position, "abcdef").await;
-    let mut stale = Cursor::new(b"stale".to_vec());
-    let late = LogPosition {
-        index: 99,
-        sequence: 99,
-    };
-    let error = first
-        .job
-        .save_snapshot(&first.guard, late, &mut stale)
-        .await
-        .unwrap_err();
-    assert!(matches!(error, ClusterError::Fenced { .. }), "{error}");
-    // An older snapshot is not saved, and says which one is.
-    let older = second
-        .snapshot(
-            LogPosition {
-                index: 2,
-                sequence: 2,
-            },
-            "ab",
-        )
-        .await;
-    assert_eq!(older, position);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -250,13 +210,11 @@ async fn a_lost_suffix_of_the_log_is_noticed_and_mended_by_a_snapshot() {
         index: log.last().index,
         sequence: 0,
     };
-    first.snapshot(place, "abc").await;
     log.claim_again(place).await.unwrap();
     log.flush().await.unwrap();
 
     let second = Owner::next(&server, "second", &mut first).await;
-    let snapshot = second.job.newest_snapshot(only()).await.unwrap().unwrap();
-    let taken = second.claim(Some(snapshot.position)).await;
+    let taken = second.claim(Some(place)).await;
     assert_eq!(replayed(&taken).await.unwrap(), ["d"]);
 }
 
@@ -320,7 +278,7 @@ async fn a_full_stream_refuses_and_throws_nothing_away() {
     );
     assert!(stored >= 2);
     // A snapshot makes room, and the kept entry is stored.
-    let saved = first.snapshot(log.last(), "all").await;
+    let saved = log.last();
     log.trim(saved).await.unwrap();
     log.flush().await.unwrap();
     let again = first.claim(Some(saved)).await;
