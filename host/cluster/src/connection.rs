@@ -118,7 +118,7 @@ impl ClusterConnection {
 
     /// Largest message that the server accepts, in bytes.
     #[must_use]
-    pub fn message_bytes_max(&self) -> usize {
+    pub(crate) fn message_bytes_max(&self) -> usize {
         self.client.max_payload()
     }
 }

@@ -10,7 +10,6 @@ mod planner;
 mod records;
 mod session;
 
-pub use assignment::{Assignment, assign};
 pub use machine::{ControlAction, ControlEvent, NodeMachine, WriteResult};
 pub use records::{
     ClusterKey, ClusterRecord, KeyWrite, LeaderRecord, LeaseOwner, LeaseTimings, NodeRecord,

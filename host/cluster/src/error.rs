@@ -139,7 +139,7 @@ pub enum ClusterError {
         node: String,
     },
     /// There is a job of this name.
-    #[error("the cluster has a job {job:?} already: choose another name, or remove that job first")]
+    #[error("the cluster has a job {job:?} already: choose another name")]
     JobExists {
         /// The name.
         job: String,

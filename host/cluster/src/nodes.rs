@@ -88,10 +88,6 @@ pub struct NodeOverview {
     pub clock_skew_ms: i64,
     /// Partitions that it owns.
     pub partitions: usize,
-    /// Partitions that it is about to take over.
-    pub arriving: usize,
-    /// Partitions that it is about to give up.
-    pub leaving: usize,
 }
 
 impl Cluster {
@@ -254,13 +250,6 @@ impl Cluster {
                 let owner = partition.owner.as_ref();
                 owner.is_some_and(|owner| owner.node == name && owner.session == record.session)
             };
-            let is_target = |partition: &PartitionRecord| partition.target.as_ref() == Some(&name);
-            let count = |matches: &dyn Fn(&PartitionRecord) -> bool| {
-                partitions
-                    .iter()
-                    .filter(|partition| matches(partition))
-                    .count()
-            };
             NodeOverview {
                 state: record.state,
                 is_drained: drained.contains(&name),
@@ -270,11 +259,7 @@ impl Cluster {
                 since_ms: record.since_ms,
                 renewed_ms: stored_ms,
                 clock_skew_ms: record.clock_ms - stored_ms,
-                partitions: count(&is_owner),
-                arriving: count(&|partition| is_target(partition) && !is_owner(partition)),
-                leaving: count(&|partition| {
-                    is_owner(partition) && partition.target.is_some() && !is_target(partition)
-                }),
+                partitions: partitions.iter().filter(|it| is_owner(it)).count(),
                 version: record.version,
                 name,
             }
@@ -407,8 +392,7 @@ impl Cluster {
 
 impl FormatRecord {
     fn check(&self, found: &FormatRecord) -> Result<(), ClusterError> {
-        let setting = |setting, wanted: u64, found: u64| {
-            let (wanted, found) = (wanted.to_string(), found.to_string());
+        let setting = |setting, wanted: String, found: String| {
             Err(ClusterError::Setting {
                 setting,
                 wanted,
@@ -424,15 +408,15 @@ impl FormatRecord {
         if found.partitions != self.partitions {
             return setting(
                 "partitions",
-                self.partitions.into(),
-                found.partitions.into(),
+                self.partitions.to_string(),
+                found.partitions.to_string(),
             );
         }
         if found.time_to_live_ms != self.time_to_live_ms {
             return setting(
-                "time-to-live (in milliseconds)",
-                self.time_to_live_ms,
-                found.time_to_live_ms,
+                "time-to-live",
+                duration(self.time_to_live_ms),
+                duration(found.time_to_live_ms),
             );
         }
         Ok(())
@@ -443,6 +427,14 @@ fn contention() -> ClusterError {
     ClusterError::Unavailable {
         kind: "a change that others make at the same time",
         source: "too many attempts".into(),
+    }
+}
+
+/// A duration as the configuration has it, with its quotes.
+fn duration(milliseconds: u64) -> String {
+    match milliseconds % 1_000 {
+        0 => format!("\"{}s\"", milliseconds / 1_000),
+        _ => format!("\"{milliseconds}ms\""),
     }
 }
 

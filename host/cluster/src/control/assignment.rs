@@ -8,12 +8,12 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::partition::{Partition, PartitionCount};
 
 /// The node of each partition, by the partition's number.
-pub type Assignment = Vec<Option<String>>;
+pub(super) type Assignment = Vec<Option<String>>;
 
 /// Assigns all partitions to `nodes`. A partition stays where it is (`current`) unless its node is gone or has too many. The
 /// result depends on the arguments alone, so every leader comes to the same.
 #[must_use]
-pub fn assign(
+pub(super) fn assign(
     count: PartitionCount,
     nodes: &[&str],
     current: &dyn Fn(Partition) -> Option<String>,

@@ -159,7 +159,20 @@ async fn other_settings_than_those_of_the_cluster_are_named() {
         time_to_live: Duration::from_secs(9),
         ..server.config("b")
     };
-    check(config, &["cluster.time-to-live", "9000", "write 2000"]).await;
+    check(
+        config,
+        &[
+            "cluster.time-to-live is \"9s\"",
+            "created with \"2s\"",
+            "write \"2s\"",
+        ],
+    )
+    .await;
+    let config = ClusterConfig {
+        time_to_live: Duration::from_millis(2_500),
+        ..server.config("b")
+    };
+    check(config, &["cluster.time-to-live is \"2500ms\""]).await;
 
     // A bucket of a later version, with other fields.
     let client = async_nats::connect(format!("127.0.0.1:{}", server.port))
