@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use crate::command::{output, status};
 use crate::registries;
@@ -36,7 +36,11 @@ pub(crate) fn judge(home: &Path) -> Result<()> {
             nats_configurations()?;
             println!("nats-server: passed");
         }
-        Err(problem) => println!("skipped: cannot run nats-server: {problem}"),
+        Err(problem) => {
+            let may_lack = std::env::var_os("OPILIO_NATS_REQUIRED").is_none();
+            ensure!(may_lack, "cannot run nats-server: {problem}");
+            println!("skipped: cannot run nats-server: {problem}");
+        }
     }
     Ok(())
 }
