@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use opilio_cluster::ClusterError;
+use opilio_cluster::control::SessionState;
+use opilio_cluster::{ClusterError, NodeOverview};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -31,6 +32,7 @@ pub(super) async fn keep(context: Arc<CrawlContext>, mut ended: watch::Receiver<
     };
     let began = Timestamp::now();
     let mut outbox = QueueAge::default();
+    let mut other_versions = String::new();
     loop {
         let mut status = membership.status().unwrap_or_default();
         look_here(&context, &membership, &mut outbox, &mut status);
@@ -38,7 +40,8 @@ pub(super) async fn keep(context: Arc<CrawlContext>, mut ended: watch::Receiver<
         if membership.status().is_some() {
             membership.set_status(status.clone());
         }
-        let asked = timeout(NATS_TIME_MAX, look_at_nats(&membership, began, &mut status));
+        let looked = look_at_nats(&membership, began, &mut status, &mut other_versions);
+        let asked = timeout(NATS_TIME_MAX, looked);
         let nats_answers = tokio::select! {
             // Resolves when the sender is dropped.
             _ = ended.changed() => return,
@@ -88,11 +91,12 @@ fn look_here(
     }
 }
 
-/// Updates the figures that NATS has.
+/// Updates the figures that NATS has. `other_versions` are the processes of other versions that the log has named last.
 async fn look_at_nats(
     membership: &JobMembership,
     began: Timestamp,
     status: &mut PartStatus,
+    other_versions: &mut String,
 ) -> Result<(), ClusterError> {
     let (job, own) = (membership.job(), membership.inbox());
     status.inbox = job.inbox_messages(own).await?;
@@ -115,16 +119,45 @@ async fn look_at_nats(
     });
     let is_leading = membership.member.status().borrow().is_leading;
     status.others = match is_leading {
-        true => Some(others(membership).await?),
+        true => {
+            let sessions = job.cluster().nodes().await?;
+            warn_of_versions(&sessions, other_versions);
+            Some(others(membership, &sessions).await?)
+        }
         false => None,
     };
     Ok(())
 }
 
+/// Warns if processes of other versions of Opilio work on the crawl, once for the same ones.
+fn warn_of_versions(sessions: &[NodeOverview], warned: &mut String) {
+    const OWN: &str = env!("CARGO_PKG_VERSION");
+    let others = of_other_versions(sessions, OWN);
+    if others != *warned && !others.is_empty() {
+        tracing::warn!(
+            "the crawl has processes of other versions of Opilio than {OWN}: {others}; run the same version on all nodes"
+        );
+    }
+    *warned = others;
+}
+
+/// Returns the processes at work whose version is another one than `own`, with their versions; an empty text if there are none.
+fn of_other_versions(sessions: &[NodeOverview], own: &str) -> String {
+    let others = sessions
+        .iter()
+        .filter(|session| session.state == SessionState::Live && session.version != own);
+    let names: Vec<String> = others
+        .map(|session| format!("{} ({})", session.name, session.version))
+        .collect();
+    names.join(", ")
+}
+
 /// Looks at the other parts.
-async fn others(membership: &JobMembership) -> Result<Vec<OtherPart>, ClusterError> {
+async fn others(
+    membership: &JobMembership,
+    sessions: &[NodeOverview],
+) -> Result<Vec<OtherPart>, ClusterError> {
     let (job, own) = (membership.job(), membership.part());
-    let sessions = job.cluster().nodes().await?;
     let mut others = Vec::new();
     for (number, name) in (0..).zip(&own.parts) {
         if *name == own.part {
@@ -202,6 +235,32 @@ impl QueueAge {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn processes_at_work_with_another_version_are_named() {
+        let session = |name: &str, version: &str, state| NodeOverview {
+            name: name.to_owned(),
+            state,
+            is_drained: false,
+            is_leader: false,
+            version: version.to_owned(),
+            since_ms: 0,
+            renewed_ms: 0,
+            clock_skew_ms: 0,
+            partitions: 0,
+        };
+        let sessions = [
+            session("a", "1.0.0", SessionState::Live),
+            session("b", "2.0.0", SessionState::Live),
+            session("c", "2.0.0", SessionState::Left),
+            session("d", "1.1.0", SessionState::Live),
+        ];
+        assert_eq!(
+            of_other_versions(&sessions, "1.0.0"),
+            "b (2.0.0), d (1.1.0)"
+        );
+        assert_eq!(of_other_versions(&sessions[..1], "1.0.0"), "");
+    }
 
     #[test]
     fn the_age_of_a_queue_is_that_of_its_first_entry() {
