@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use opilio_stories::until;
-use opilio_test_nats::NatsServer;
+use opilio_test_nats::{NatsServer, free_port};
 use opilio_test_web::Web;
 
 use crate::command::Home;
@@ -69,6 +69,26 @@ fn a_job_of_one_machine_does_not_join() {
     assert!(ended.err.contains(expected), "{ended:?}");
 }
 
+#[test]
+fn a_crawl_that_cannot_reach_its_cluster_names_the_cause_and_makes_no_job() {
+    let home = Home::new();
+    home.profile("name = 'shared'\nseeds = ['http://a.localhost/']");
+    let refused = |port: u16, expected: &str| {
+        let text = format!("[cluster]\nservers = [\"127.0.0.1:{port}\"]\nnode = \"a\"\n");
+        home.file("opilio.toml", text);
+        is_refused(&home, &START, 1, expected);
+        is_refused(&home, &JOIN, 1, expected);
+    };
+    let port = free_port();
+    refused(
+        port,
+        &format!("no NATS server answers at 127.0.0.1:{port}: start nats-server there"),
+    );
+    if let Some(server) = NatsServer::without_jetstream() {
+        refused(server.port, "JetStream is disabled in nats-server");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_without_the_profile_fetches_it_and_crawls_its_part() {
     let Some(server) = NatsServer::start() else {
@@ -92,6 +112,15 @@ async fn a_node_without_the_profile_fetches_it_and_crawls_its_part() {
     add_profile(&changed, &web, shipped);
     let expected = "plugin \"links\" has another component here than in job \"news\"";
     is_refused(&changed, &START, 1, expected);
+    let twin = node(&server, "a");
+    add_profile(&twin, &web, &own_component());
+    let expected = "another process works on part \"a\" of the job: stop it first";
+    is_refused(&twin, &START, 1, expected);
+    let divided = node(&server, "b");
+    let text = configuration(&server, "b").replace("partitions = 16", "partitions = 32");
+    divided.file("opilio.toml", text);
+    let expected = "cluster.partitions is 32, but the cluster was created with 16: write 16";
+    is_refused(&divided, &JOIN, 1, expected);
     let seed = [&JOIN[..], &["--seed", "http://a.localhost/"]].concat();
     is_refused(&home_b, &seed, 2, "--seed needs a profile");
     // Passwords stay on their machines.
