@@ -1,8 +1,9 @@
 //! One crawl on many machines, over NATS JetStream: membership, leases of partitions, links between them, their logs,
 //! files of jobs, commands, budgets.
 //!
-//! The crate knows nothing of crawling: partitions, links, log entries and commands are bytes to it. `host/crawl` owns the
-//! partitions that a [`Member`] claims, and gives each a [`PartitionLog`].
+//! The crate knows nothing of crawling: partitions, links, log entries and commands are bytes to it. A process of `host/crawl` has a
+//! part of a job ([`OwnPart`]): it works on it while its session as a [`Member`] holds. Leases of single partitions
+//! ([`MemberScope::Job`], [`LeaseGuard`]) and their logs ([`PartitionLog`]) have no user yet (decision 60).
 //!
 //! - [`control`] has the decisions, as state machines without I/O and clock: sessions, leases, leader, assignment. So do
 //!   [`LinkBatcher`] and [`BudgetAccount`].
