@@ -170,10 +170,11 @@ async fn take_links(context: &CrawlContext, membership: &JobMembership) {
                     // Messages stay until a snapshot covers them, and are read again after an outage of NATS.
                     continue;
                 }
+                let candidates = candidates(&delivery)?;
                 // Held until NATS has forgotten the links: the cluster must not take this node for one at rest meanwhile.
                 let mut known_rest = membership.known_rest.lock().await;
                 membership.tell(&mut known_rest, false).await?;
-                schedule(context, &delivery).await?;
+                schedule(context, candidates).await?;
                 membership.deliver(delivery.sequence);
                 context.live.nudge();
                 if !can_move {
@@ -187,18 +188,19 @@ async fn take_links(context: &CrawlContext, membership: &JobMembership) {
     }
 }
 
-/// Gives the links of a delivery to the frontier. They are on the disk when this returns.
-async fn schedule(context: &CrawlContext, delivery: &LinkDelivery) -> Result<(), LinkError> {
-    let mut candidates = Vec::with_capacity(delivery.links.len());
-    for link in &delivery.links {
-        match Candidate::from_bytes(link) {
-            Ok(candidate) => candidates.push(candidate),
-            Err(_) => tracing::error!(
-                "node {} sent a link that this version cannot read: run the same version on all nodes",
-                delivery.node
-            ),
-        }
-    }
+/// Reads the links of a delivery. If one cannot be read, all stay in NATS: another version of Opilio may read them.
+fn candidates(delivery: &LinkDelivery) -> Result<Vec<Candidate>, LinkError> {
+    let links = delivery.links.iter();
+    let candidates = links.map(|link| {
+        Candidate::from_bytes(link).map_err(|_| LinkError::Unreadable {
+            node: delivery.node.clone(),
+        })
+    });
+    candidates.collect()
+}
+
+/// Gives links to the frontier. They are on the disk when this returns.
+async fn schedule(context: &CrawlContext, candidates: Vec<Candidate>) -> Result<(), LinkError> {
     for candidate in &candidates {
         // A seed of another node redirects here.
         if candidate.seed && candidate.hop_path.last() == Some(Hop::Redirect) {
@@ -334,6 +336,10 @@ enum LinkError {
     Frontier(#[from] FrontierError),
     #[error(transparent)]
     Scope(#[from] Halt),
+    #[error(
+        "node {node} sent a link that this version of Opilio cannot read: run the same version on all nodes"
+    )]
+    Unreadable { node: String },
 }
 
 /// Logs a failure once, and its end.
@@ -349,5 +355,34 @@ fn note_failure(what: &str, failing: &mut bool, result: Result<(), LinkError>) {
             *failing = true;
         }
         Err(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use opilio_frontier::Strategy;
+    use opilio_uri::{HopPath, Uri};
+
+    use super::*;
+
+    #[test]
+    fn a_link_that_cannot_be_read_is_an_error_and_is_not_left_out() {
+        let uri = Uri::parse("http://www.example.org/").unwrap();
+        let known = Candidate::new(uri, HopPath::new(), Strategy::Snapshot);
+        let delivery = |links: &[&[u8]]| LinkDelivery {
+            sequence: 1,
+            node: "b".to_owned(),
+            links: links.iter().map(|link| link.to_vec()).collect(),
+            waiting: 0,
+        };
+        let bytes = known.to_bytes().unwrap();
+        assert_eq!(candidates(&delivery(&[bytes.as_slice()])).unwrap(), [known]);
+        let of_later_version = [&[u8::MAX][..], &bytes[1..]].concat();
+        let problem =
+            candidates(&delivery(&[bytes.as_slice(), of_later_version.as_slice()])).unwrap_err();
+        assert!(
+            problem.to_string().starts_with("node b sent a link"),
+            "{problem}"
+        );
     }
 }
