@@ -100,7 +100,7 @@ pub enum Availability {
     /// NATS has not answered for so long that the leases have lapsed. Work goes on when NATS answers, without a move if no other
     /// node could reach NATS meanwhile.
     Paused,
-    /// JetStream has no room: as [`Availability::Riding`], and an operator must act.
+    /// JetStream has no room: as [`Availability::Riding`], later as [`Availability::Paused`], until an operator makes room.
     Full,
 }
 

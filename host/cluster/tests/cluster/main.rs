@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod control;
+mod full;
 mod jobs;
 mod membership;
 #[path = "../../examples/control_plane/network.rs"]

@@ -301,8 +301,8 @@ fn change_alert(context: &CrawlContext, state: Availability) {
             "NATS does not answer, and nothing is fetched: check nats-server and the network",
         ),
         Availability::Full => (
-            Severity::Warning,
-            "JetStream has no room: raise max_file_store of nats-server, or free disk",
+            Severity::Critical,
+            "JetStream has no room, and nothing is fetched when the session of this process has ended: raise max_file_store of nats-server, or free disk",
         ),
         // The crawl continues for now.
         Availability::Riding => return,
@@ -323,7 +323,9 @@ fn state_words(state: Availability) -> &'static str {
         Availability::Paused => {
             "NATS does not answer, and the session has ended: nothing is fetched"
         }
-        Availability::Full => "JetStream has no room",
+        Availability::Full => {
+            "JetStream has no room; nothing is fetched when the session has ended"
+        }
     }
 }
 
