@@ -83,8 +83,8 @@ pub struct StoredFile {
 /// Limits of a job in JetStream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JobStorage {
-    /// Number of streams for logs, and of streams for links. Default 4: a stream stores about as much as one core and one disk
-    /// can write.
+    /// Number of streams for links, and of streams for logs if the members share partitions. Default 4: a stream stores about as
+    /// much as one core and one disk can write.
     pub streams: u16,
     /// Largest size of all logs together. At the limit appending fails and the crawl pauses; nothing is thrown away.
     pub log_bytes_max: Option<u64>,
@@ -480,11 +480,13 @@ async fn create_streams(
         let limit = limit.map(|limit| limit / u64::from(storage.streams));
         limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX))
     };
+    let mut kinds = vec![("links", storage.link_bytes_max)];
+    // Parts have no logs, and each stream is a Raft group of NATS.
+    if cluster.partitions().is_some() {
+        kinds.push(("log", storage.log_bytes_max));
+    }
     for number in 0..storage.streams {
-        for (kind, limit) in [
-            ("log", storage.log_bytes_max),
-            ("links", storage.link_bytes_max),
-        ] {
+        for &(kind, limit) in &kinds {
             let name = stream_name(job, kind, number);
             let subject = format!("opilio.{job}.{kind}.{number}.*");
             create_stream(cluster, name, subject, share(limit)).await?;
