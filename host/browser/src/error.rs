@@ -103,7 +103,9 @@ pub enum BrowserError {
         field: String,
     },
     /// Free space, or make the folder writable.
-    #[error("folder of browser profiles {folder} cannot be used")]
+    #[error(
+        "folder of browser profiles {folder} cannot be used: make room on its disk, or let the user of the crawl write to it"
+    )]
     Folder {
         /// The folder.
         folder: PathBuf,
