@@ -263,7 +263,7 @@ async fn collect(
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|problem| FetchRejection::failed(problem.to_string()))?;
-        let data: &[u8] = frame.data_ref().map_or(&[], |data| data);
+        let data: &[u8] = frame.data_ref().map_or(&[][..], |data| data);
         room.take(data.len(), taken)?;
         bytes.extend_from_slice(data);
         if bytes.len() > REQUEST_BODY_BYTES_MAX {
