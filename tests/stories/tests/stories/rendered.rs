@@ -1,7 +1,7 @@
 //! Pages that a browser renders: their requests are archived, and their links are crawled. The first stories need Chromium.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use opilio_crawl::CrawlError;
@@ -476,22 +476,44 @@ async fn a_browser_that_does_not_start_costs_the_rendering_and_nothing_else() {
     }
 }
 
-/// Kills the browsers of a job.
-fn kill_browsers(job: &Path) {
+/// The browser itself, and the process of a page, by their command lines.
+const BROWSER: &str = "--remote-debugging-pipe";
+const OF_PAGE: &str = "--type=renderer";
+
+/// Kills the processes of a job's browsers whose command line has this text.
+fn kill_browsers(job: &Path, text: &str) {
     let folder = job.join("browsers").display().to_string();
-    for process in std::fs::read_dir("/proc").unwrap().flatten() {
-        let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
-        let line = String::from_utf8_lossy(&line);
-        if line.contains(&folder) && line.contains("--remote-debugging-pipe") {
-            let id = process.file_name();
+    let read = |process: &Path, name: &str| {
+        let bytes = std::fs::read(process.join(name)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    // Processes of pages do not name the folder. They have the group of their browser.
+    let group = |process: &Path| {
+        let stat = read(process, "stat");
+        let fields = stat.rsplit_once(')').map(|(_, rest)| rest.to_owned());
+        fields.and_then(|it| it.split_whitespace().nth(2).map(str::to_owned))
+    };
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let processes: Vec<PathBuf> = processes.map(|it| it.path()).collect();
+    let browsers = processes.iter().filter(|it| {
+        let line = read(it, "cmdline");
+        line.contains(&folder) && line.contains(BROWSER)
+    });
+    let groups: Vec<String> = browsers.filter_map(|it| group(it)).collect();
+    for process in &processes {
+        let is_of_browser = group(process).is_some_and(|it| groups.contains(&it));
+        if is_of_browser && read(process, "cmdline").contains(text) {
             // It may have ended by itself.
-            let _ = Command::new("kill").arg("-9").arg(id).status();
+            let _ = Command::new("kill")
+                .arg("-9")
+                .args(process.file_name())
+                .status();
         }
     }
 }
 
 #[tokio::test]
-async fn a_page_whose_browser_crashes_is_tried_once_more_and_the_crawl_goes_on() {
+async fn a_page_whose_browser_or_process_crashes_is_tried_once_more_and_the_crawl_goes_on() {
     let Some(story) = rendering() else { return };
     // Addresses are written so that only the page itself knows them.
     let page = |address: &str, more: &str| {
@@ -499,22 +521,27 @@ async fn a_page_whose_browser_crashes_is_tried_once_more_and_the_crawl_goes_on()
             "{more}<p>page</p><script>fetch(atob('{address}'))</script>"
         ))
     };
-    let (once, always) = (story.job(), story.job());
+    let links = "<a href=/always>1</a> <a href=/process>2</a> <a href=/next>3</a>";
+    let (once, always, of_page) = (story.job(), story.job(), story.job());
     let web = site(WWW)
-        .page(
-            "/",
-            page("L29uY2U=", "<a href=/always>1</a> <a href=/next>2</a>"),
-        )
+        .page("/", page("L29uY2U=", links))
         .answer("/once", move |seen| {
             if seen.visit == 1 {
-                kill_browsers(&once);
+                kill_browsers(&once, BROWSER);
             }
             Reply::ok("text/plain", "once")
         })
         .page("/always", page("L2RpZQ==", ""))
         .answer("/die", move |_| {
-            kill_browsers(&always);
+            kill_browsers(&always, BROWSER);
             Reply::ok("text/plain", "again")
+        })
+        .page("/process", page("L2Zyb20=", ""))
+        .answer("/from", move |seen| {
+            if seen.visit == 1 {
+                kill_browsers(&of_page, OF_PAGE);
+            }
+            Reply::ok("text/plain", "once")
         })
         .page("/next", html("next"))
         .serve()
@@ -528,6 +555,7 @@ async fn a_page_whose_browser_crashes_is_tried_once_more_and_the_crawl_goes_on()
     for (target, annotation) in [
         ("/", "rendered"),
         ("/always", "notRendered:crashed"),
+        ("/process", "rendered"),
         ("/next", "rendered"),
     ] {
         let page = told.sole(&web.url(WWW, target));
@@ -537,6 +565,10 @@ async fn a_page_whose_browser_crashes_is_tried_once_more_and_the_crawl_goes_on()
         );
         told.record("response", &web.url(WWW, target));
     }
+    // The page whose process was killed has asked in both browsers.
+    let asked = asked(&web);
+    let times = asked.iter().filter(|it| it.ends_with(" /from")).count();
+    assert_eq!(times, 2, "{asked:?}");
     let alerts = told.log_file("alerts.log");
     assert!(alerts.contains("the browser crashed during"), "{alerts}");
     assert!(!told.job().join("browsers").exists());
