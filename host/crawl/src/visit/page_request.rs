@@ -226,9 +226,13 @@ impl ResponseSender {
 }
 
 impl CrawlVisit<'_> {
-    /// The exchange for a request of a page. `None`: the browser had gone before anything came.
+    /// The exchange for a request of this page. `None`: the browser had gone before anything came.
+    ///
+    /// Cookies and passwords of the crawl go to the page's own site only, as browsers do it with cookies that servers do not declare
+    /// for other sites. Any page could act under the name of the crawl's user elsewhere otherwise.
     pub(super) async fn exchange_for_page(
         &self,
+        page: &Uri,
         request: &PageRequest,
         permit: &Permit,
         sender: &ResponseSender,
@@ -236,7 +240,14 @@ impl CrawlVisit<'_> {
         self.until_allowed().await?;
         let network = &self.context.network;
         let uri = &self.pipeline.issue.uri;
-        let decided = self.request(uri, permit, network.credentials.authorization(uri));
+        let is_same_site = is_same_site(page, uri);
+        let authorization = is_same_site.then(|| network.credentials.authorization(uri));
+        let mut decided = self.request(uri, permit, authorization.flatten());
+        if !is_same_site {
+            decided
+                .headers
+                .retain(|(name, _)| !name.eq_ignore_ascii_case("cookie"));
+        }
         let asked = Request {
             tap: Some(PayloadTap::new(sender.payload.clone())),
             ..request.for_server(decided)
@@ -252,6 +263,14 @@ impl CrawlVisit<'_> {
             () = sender.gone_before_head() => Ok(None),
         }
     }
+}
+
+/// Returns `true` if both hosts belong to one registrable domain, or are the same.
+fn is_same_site(page: &Uri, target: &Uri) -> bool {
+    fn site(uri: &Uri) -> Option<&str> {
+        uri.registrable_domain().or_else(|| uri.host())
+    }
+    site(page).is_some() && site(page) == site(target)
 }
 
 /// The whole body of a request.
@@ -367,6 +386,18 @@ mod tests {
         let body = request.body().unwrap();
         assert_eq!(body.content_type, "application/json");
         assert_eq!(body.content, "{}");
+    }
+
+    #[test]
+    fn hosts_of_one_domain_are_one_site() {
+        let are = |page: &str, target: &str| {
+            let parse = |host: &str| Uri::parse(&format!("https://{host}/")).unwrap();
+            is_same_site(&parse(page), &parse(target))
+        };
+        assert!(are("www.a.co.uk", "api.a.co.uk:8443"));
+        assert!(!are("www.a.co.uk", "b.co.uk"));
+        assert!(are("192.0.2.1", "192.0.2.1:8443"));
+        assert!(!are("192.0.2.1", "192.0.2.2"));
     }
 
     #[tokio::test]

@@ -183,7 +183,8 @@ impl PageRequests {
                 return self.log_refusal(&visit, refused.entry);
             }
         };
-        let Some(mut exchange) = visit.exchange_for_page(&request, &permit, &sender).await? else {
+        let exchange = visit.exchange_for_page(&self.page, &request, &permit, &sender);
+        let Some(mut exchange) = exchange.await? else {
             self.on_board.ended(|by| &mut by.abandoned);
             return Ok(());
         };
