@@ -241,8 +241,9 @@ impl CrawlVisit<'_> {
         let network = &self.context.network;
         let uri = &self.pipeline.issue.uri;
         let is_same_site = is_same_site(page, uri);
-        let authorization = is_same_site.then(|| network.credentials.authorization(uri));
-        let mut decided = self.request(uri, permit, authorization.flatten());
+        let method = request.method.as_str();
+        let known = is_same_site.then(|| network.credentials.authorization(method, uri));
+        let mut decided = self.request(uri, permit, known.flatten());
         if !is_same_site {
             decided
                 .headers
