@@ -10,6 +10,8 @@ use opilio_test_web::Reply;
 
 const WWW: &str = "www.story.localhost";
 const CDN: &str = "cdn.story.localhost";
+/// A host of this machine that is not to be reached.
+const WALLED: &str = "walled.story.localhost";
 
 /// With this variable, a missing Chromium fails the stories. CI sets it.
 const REQUIRED: &str = "OPILIO_TEST_CHROMIUM";
@@ -161,6 +163,11 @@ async fn an_application_is_archived_with_its_requests_and_its_links_are_crawled(
     let again = told.records("revisit", &url("/api/price")).len();
     assert_eq!((prices, again), (1, 1));
 
+    // The browser's own requests are nowhere.
+    for line in &told.log {
+        assert!(line.uri.contains(".story.localhost"), "{line:?}");
+    }
+
     // Each capture has its line.
     let by = opilio_control::Author {
         user: "lena".to_owned(),
@@ -301,12 +308,13 @@ async fn requests_of_a_page_count_in_the_quota_of_their_host() {
 #[tokio::test]
 async fn a_page_reaches_no_refused_address_and_nothing_out_of_scope() {
     let Some(story) = rendering() else { return };
-    // Addresses are written so that only the page itself knows them: a private one, one that the scope rejects, and a redirect to
-    // another private one.
+    // Addresses are written so that only the page itself knows them: a private one, one of this machine, one that the scope rejects,
+    // and a redirect to another private one.
     let hostile = "<p>page</p><script>
         (async () => {
             const inside = atob('aHR0cDovL2luc2lkZS5zdG9yeS50ZXN0L3NlY3JldA==');
-            for (const uri of [inside, atob('L291dHNpZGU='), atob('L2xlYXZl')])
+            const walled = location.origin.replace('www', 'walled') + atob('L3NlY3JldA==');
+            for (const uri of [inside, walled, atob('L291dHNpZGU='), atob('L2xlYXZl')])
                 await fetch(uri, {mode: 'no-cors'}).catch(() => 0);
             document.querySelector('p').textContent = 'nothing came';
         })();
@@ -319,9 +327,12 @@ async fn a_page_reaches_no_refused_address_and_nothing_out_of_scope() {
         .page("/", html(hostile))
         .page("/outside", Reply::ok("text/plain", "outside"))
         .page("/leave", Reply::redirect(302, inside[1]))
+        .and(WALLED)
+        .page("/secret", Reply::ok("text/plain", "secret"))
         .serve()
         .await;
     let url = |target: &str| web.url(WWW, target);
+    let walled = web.url(WALLED, "/secret");
     let told = story
         .profile(
             "fetch.allow-addresses = ['loopback']
@@ -331,7 +342,10 @@ async fn a_page_reaches_no_refused_address_and_nothing_out_of_scope() {
             'inside.story.test' = '10.9.9.9'
             [plugins.outside]
             component = 'builtin:regex-list'
-            settings = { patterns = ['/outside$'], then = 'reject' }",
+            settings = { patterns = ['/outside$'], then = 'reject' }
+            [[override]]
+            match.host = ['walled.story.localhost']
+            fetch.allow-addresses = []",
         )
         .seed(url("/"))
         .run()
@@ -342,7 +356,7 @@ async fn a_page_reaches_no_refused_address_and_nothing_out_of_scope() {
         page.annotations.contains(&"rendered".to_owned()),
         "{page:?}"
     );
-    for uri in inside {
+    for uri in [inside[0], inside[1], &walled] {
         let line = told.sole(uri);
         assert_eq!(line.status, -5001, "{line:?}");
         assert!(line.notes("browser"), "{line:?}");
@@ -353,10 +367,13 @@ async fn a_page_reaches_no_refused_address_and_nothing_out_of_scope() {
     assert!(told.of(&url("/outside")).is_empty(), "{:?}", told.log);
     let asked = asked(&web);
     assert!(!asked.contains(&format!("{WWW} /outside")), "{asked:?}");
+    // Not even for its robots.txt.
+    let of_walled = web.requests().iter().filter(|it| it.host == WALLED).count();
+    assert_eq!(of_walled, 0);
 
     let info = told.record("resource", &format!("urn:pageinfo:{}", url("/")));
     let info: serde_json::Value = serde_json::from_slice(&info.block).unwrap();
-    for uri in [inside[0], inside[1], &url("/outside")] {
+    for uri in [inside[0], inside[1], &walled, &url("/outside")] {
         let error = info["urls"][uri]["error"].as_str();
         let is_refused = error.is_some_and(|it| it.starts_with("refused: "));
         assert!(is_refused, "{uri}: {info}");
