@@ -86,16 +86,20 @@ pub enum BrowserError {
         /// The time limit.
         after: Duration,
     },
-    /// The browser refuses a command that every supported version knows.
-    #[error("the browser refuses {method}: {message}")]
+    /// The browser refuses a command that the supported versions known to us take. Try another version.
+    #[error(
+        "the browser refuses {method}: {message}; if all pages have this, try another version of Chromium"
+    )]
     Refused {
         /// The DevTools command.
         method: String,
         /// The browser's answer.
         message: String,
     },
-    /// The answer of a command lacks a field.
-    #[error("the browser's answer to {method} has no {field}")]
+    /// The answer of a command lacks a field. Try another version.
+    #[error(
+        "the browser's answer to {method} has no {field}; if all pages have this, try another version of Chromium"
+    )]
     Answer {
         /// The DevTools command.
         method: String,
@@ -103,7 +107,9 @@ pub enum BrowserError {
         field: String,
     },
     /// Free space, or make the folder writable.
-    #[error("folder of browser profiles {folder} cannot be used")]
+    #[error(
+        "folder of browser profiles {folder} cannot be used: make room on its disk, or let the user of the crawl write to it"
+    )]
     Folder {
         /// The folder.
         folder: PathBuf,

@@ -9,8 +9,11 @@ use serde::Serialize;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Longest URI that a page may request: pages could fill the memory of the crawl with them.
+/// Longest URI, and longest method, that a page may request: pages could fill the memory of the crawl with them.
 const URI_BYTES_MAX: usize = 16 * 1024;
+
+/// Longest media type that is kept: two names of 127 characters (RFC 6838 §4.2).
+const MEDIA_TYPE_BYTES_MAX: usize = 255;
 
 /// One request of a page, as `urn:pageinfo:` records list it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -21,7 +24,7 @@ pub struct PageResource {
     pub uri: String,
     /// HTTP status; `None` without a response.
     pub status: Option<u16>,
-    /// Media type of the response, without parameters.
+    /// Media type of the response, without parameters. `None` if there is no valid one.
     pub media_type: Option<String>,
     /// Use of the response in the page (`Sec-Fetch-Dest`), such as `image`. Chromium names it for https and loopback only.
     pub destination: Option<String>,
@@ -109,9 +112,13 @@ impl PageTraffic {
         {
             return Err("it has failed before".to_owned());
         }
-        if uri.len() > URI_BYTES_MAX {
+        let lengths = [
+            ("URI", uri.len()),
+            ("method", request.method().as_str().len()),
+        ];
+        if let Some((part, length)) = lengths.into_iter().find(|it| it.1 > URI_BYTES_MAX) {
             state.refused += 1;
-            return Err(format!("URI of {} bytes", uri.len()));
+            return Err(format!("{part} of {length} bytes"));
         }
         if state.resources.len() >= self.shared.requests_max {
             state.refused += 1;
@@ -195,6 +202,7 @@ impl InFlight {
             Some((essence, _)) => essence.trim().to_ascii_lowercase(),
             None => it.trim().to_ascii_lowercase(),
         });
+        let media_type = media_type.filter(|it| it.len() <= MEDIA_TYPE_BYTES_MAX);
         let is_endless = media_type.as_deref() == Some("text/event-stream");
         let mut state = self.shared.lock();
         let resource = &mut state.resources[self.index];
@@ -309,6 +317,25 @@ mod tests {
         let long = "x".repeat(URI_BYTES_MAX);
         let long = traffic.begin(&request(&format!("http://a.test/{long}")));
         assert_eq!(long.err().as_deref(), Some("URI of 16398 bytes"));
-        assert_eq!(traffic.refused(), 2);
+        let long = Request::builder().method("X".repeat(URI_BYTES_MAX + 1).as_str());
+        let long = traffic.begin(&long.uri("http://a.test/").body(()).expect("a valid method"));
+        assert_eq!(long.err().as_deref(), Some("method of 16385 bytes"));
+        assert_eq!(traffic.refused(), 3);
+    }
+
+    #[tokio::test]
+    async fn a_media_type_of_any_length_is_not_kept() {
+        let traffic = PageTraffic::new(2);
+        for (media_type, kept) in [
+            ("Text/HTML ; charset=x".to_owned(), Some("text/html")),
+            ("x".repeat(MEDIA_TYPE_BYTES_MAX + 1), None),
+        ] {
+            let request = request(&format!("http://a.test/{}", media_type.len()));
+            let mut in_flight = traffic.begin(&request).expect("allowed");
+            let response = Response::builder().header("content-type", media_type);
+            in_flight.head(&response.body(()).expect("a valid head"));
+            let last = traffic.resources().pop().expect("a request");
+            assert_eq!(last.media_type.as_deref(), kept);
+        }
     }
 }

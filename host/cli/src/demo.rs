@@ -126,18 +126,52 @@ fn rendering() -> String {
     )
 }
 
+/// The outcome of the page that needs a browser.
+#[derive(Debug, PartialEq)]
+enum Outcome<'l> {
+    Rendered,
+    /// With this annotation.
+    NotRendered(&'l str),
+    /// No browser had it before the end.
+    NotReached,
+}
+
+/// Reads the outcome in the lines of `crawl.log`. No other page needs a browser.
+fn outcome(log: &str) -> Outcome<'_> {
+    let annotations = log
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(11));
+    let mut outcome = Outcome::NotReached;
+    for annotation in annotations.flat_map(|it| it.split(',')) {
+        match annotation.split(':').next() {
+            Some("rendered") => return Outcome::Rendered,
+            Some("notRendered") => outcome = Outcome::NotRendered(annotation),
+            _ => {}
+        }
+    }
+    outcome
+}
+
 fn what_next(summary: &Summary, no_chromium: Option<BrowserError>) -> String {
     let job = summary.job.display();
     // The command as it was called, so that the lines can be pasted.
     let opilio = std::env::args()
         .next()
         .unwrap_or_else(|| "opilio".to_owned());
-    let rendered = match no_chromium {
-        None => format!(
+    let log = fs::read_to_string(summary.job.join("logs/crawl.log")).unwrap_or_default();
+    let rendered = match (no_chromium, outcome(&log)) {
+        (None, Outcome::Rendered) => format!(
             "  grep rendered {job}/logs/crawl.log
       prices.html is empty until its script has run: Chromium rendered it, and what it requested and links to was archived"
         ),
-        Some(problem) => format!(
+        (None, Outcome::NotRendered(annotation)) => format!(
+            "  less {job}/logs/alerts.log
+      prices.html is empty until its script has run, and Chromium did not render it ({annotation}): this log has the reason"
+        ),
+        (None, Outcome::NotReached) => {
+            "  prices.html is empty until its script has run, and the demo ended before Chromium rendered it".to_owned()
+        }
+        (Some(problem), _) => format!(
             "  prices.html is empty until its script has run, and was archived without its prices
       {problem}; then `{opilio} demo` renders it"
         ),
@@ -156,4 +190,33 @@ Next steps:
       a real site; Ctrl-C stops the crawl, the same command resumes it
 "
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(annotations: &[&str], expected: Outcome<'_>) {
+        let line = |annotations: &&str| {
+            format!(
+                "2026-11-27T12:00:00.000Z 200 99 http://a.test/ L - text/html #001 20261127120000000+7 sha1:A - {annotations}\n"
+            )
+        };
+        let log: String = annotations.iter().map(line).collect();
+        assert_eq!(outcome(&log), expected, "{log}");
+    }
+
+    #[test]
+    fn a_page_was_rendered_if_a_line_says_so() {
+        let asked = "render:needs-browser:110:nothing";
+        check(&["-", asked], Outcome::NotReached);
+        let whole = format!("{asked},rendered");
+        check(&["-", &whole, "1ver"], Outcome::Rendered);
+        check(&["rendered:notIdle"], Outcome::Rendered);
+        let refused = "notRendered:sandboxRefused";
+        let line = format!("{asked},{refused},1ver");
+        check(&[&line, "-"], Outcome::NotRendered(refused));
+        check(&[&line, "rendered"], Outcome::Rendered);
+    }
 }

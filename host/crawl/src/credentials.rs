@@ -68,15 +68,15 @@ impl Credentials {
         })
     }
 
-    /// Returns the `Authorization` header for a URI in a space that was entered before.
-    pub(crate) fn authorization(&self, uri: &Uri) -> Option<String> {
+    /// Returns the `Authorization` header for a request with this method, if its URI is in a space that was entered before.
+    pub(crate) fn authorization(&self, method: &str, uri: &Uri) -> Option<String> {
         if self.known.is_empty() {
             return None;
         }
         let mut spaces = self.spaces.lock().unwrap_or_else(PoisonError::into_inner);
         let covering = spaces.iter_mut().filter(|space| space.covers(uri));
         let closest = covering.max_by_key(|space| space.depth())?;
-        closest.authorization("GET", uri)
+        closest.authorization(method, uri)
     }
 
     /// Returns user name and password for an FTP server. FTP names no realm, so only credentials for every realm of the host

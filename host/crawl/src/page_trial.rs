@@ -21,7 +21,7 @@ use opilio_uri::Uri;
 use tokio::sync::{Mutex, OnceCell};
 
 use crate::behavior_steps::BehaviorSteps;
-use crate::visit::{PageRequest, plain_response};
+use crate::visit::{PageRequest, RequestRoom, plain_response};
 
 /// Bytes of one response. A page that loads more gets the beginning.
 const BODY_BYTES_MAX: u64 = 64 << 20;
@@ -127,6 +127,7 @@ impl PageTrial {
             user_agent: settings.user_agent.clone(),
             robots: Mutex::default(),
             refused: std::sync::Mutex::default(),
+            room: RequestRoom::default(),
         });
         let browser = BrowserSettings {
             executable: settings.chromium.clone(),
@@ -225,6 +226,7 @@ struct TrialNetwork {
     user_agent: String,
     robots: Mutex<HashMap<String, Arc<OnceCell<Arc<Robots>>>>>,
     refused: std::sync::Mutex<Vec<String>>,
+    room: RequestRoom,
 }
 
 impl PageFetcher for TrialNetwork {
@@ -246,7 +248,7 @@ impl TrialNetwork {
         &self,
         request: http::Request<PageBody>,
     ) -> Result<http::Response<PageBody>, FetchRejection> {
-        let request = PageRequest::read(request).await?;
+        let request = PageRequest::read(request, &self.room).await?;
         if let Some(robots_txt) = request.uri.robots_txt() {
             let robots = self.robots(&robots_txt).await?;
             if !robots

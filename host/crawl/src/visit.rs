@@ -45,7 +45,7 @@ use opilio_visit::{
 };
 use tracing::Instrument as _;
 
-pub(crate) use page_request::{PageRequest, plain_response};
+pub(crate) use page_request::{PageRequest, RequestRoom, plain_response};
 
 use crate::context::CrawlContext;
 use crate::error::Halt;

@@ -1,7 +1,7 @@
 //! `cargo xtask bench browser`: a site of articles and applications is crawled without a browser (`never`), with one for pages that
-//! need it (`auto`), and with one for every page (`always`). With `--playwright`, a bare loop opens the same pages. The processor
-//! time counts, that of the browsers included. The last crawl is watched for leaks: processes, memory, descriptors, and folders.
-//! It needs Chromium, and `/proc`.
+//! need it (`auto`), and with one for every page (`always`), or in those of these ways that `--render` names. With `--playwright`, a
+//! bare loop opens the same pages. The processor time counts, that of the browsers included. The crawl with `always` is watched for
+//! leaks: processes, memory, descriptors, and folders. It needs Chromium, and `/proc`.
 
 mod leaks;
 mod playwright;
@@ -14,6 +14,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use clap::ValueEnum as _;
 use opilio_test_web::{SeenRequest, Web};
 
 use super::cost::empty;
@@ -40,12 +41,36 @@ pub(crate) struct Options {
     /// Browsers at the same time.
     #[arg(long, default_value_t = 2, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     processes: usize,
+    /// Crawl with this value of `browser.render` only. Can be repeated. Leaks are looked for in the crawl with `always`.
+    #[arg(long, value_name = "MODE", value_enum, default_values_t = [Render::Never, Render::Auto, Render::Always])]
+    render: Vec<Render>,
     /// Open the same pages in a bare loop in Playwright, too. It needs node and npm.
     #[arg(long)]
     playwright: bool,
     /// Crawl with this binary instead of building one.
     #[arg(long, value_name = "FILE")]
     opilio: Option<PathBuf>,
+}
+
+/// A value of `browser.render`.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Render {
+    /// No page is rendered.
+    Never,
+    /// Pages that need a browser are rendered.
+    Auto,
+    /// All pages are rendered.
+    Always,
+}
+
+impl Render {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Never => "never",
+            Self::Auto => "auto",
+            Self::Always => "always",
+        }
+    }
 }
 
 /// The site while it is served, and the folder of the crawls.
@@ -99,22 +124,27 @@ pub(super) fn run(options: &Options) -> Result<()> {
     );
     // Components are compiled before anything is measured.
     bench.crawl(&binary, "auto", "limits.documents = 1\n")?;
-    let mut looks = Vec::new();
-    for render in ["never", "auto", "always"] {
+    // Leaks are looked for where every page is rendered.
+    let mut looks = None;
+    let modes = Render::value_variants().iter();
+    for &mode in modes.filter(|mode| options.render.contains(mode)) {
+        let render = mode.name();
         let before = web.requests().len();
         let (watched, seen) = bench.crawl(&binary, render, "")?;
         let requests = &web.requests()[before..];
         let row = bench.row(render, &watched, requests);
         println!("{}", row.text());
         ensure!(
-            render == "never" || row.answers() >= row.applications,
+            mode == Render::Never || row.answers() >= row.applications,
             "applications were not rendered with {render:?}; see {}",
             bench.folder.display()
         );
-        looks = seen;
+        if mode == Render::Always {
+            looks = Some(seen);
+        }
     }
     if let Some(playwright) = playwright {
-        // The last crawl stays for the search for leaks.
+        // The folder of the last crawl stays beside it, for a look at its logs.
         let folder = folder.join("playwright");
         empty(&folder)?;
         let before = web.requests().len();
@@ -131,6 +161,9 @@ pub(super) fn run(options: &Options) -> Result<()> {
         };
         println!("{}", row.text());
     }
+    let Some(looks) = looks else {
+        return Ok(());
+    };
     println!("\n{}", leaks::table(&looks));
     leaks::judge(&looks, options.processes)
 }

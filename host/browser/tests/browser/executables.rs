@@ -134,6 +134,25 @@ async fn a_browser_that_is_removed_after_its_check_is_named_as_missing() {
 }
 
 #[tokio::test]
+async fn a_folder_of_profiles_that_cannot_be_used_is_named_with_cause_and_remedy() {
+    let folder = TempDir::new().expect("a folder");
+    let chromium = script(folder.path(), "Chromium 156.0.1.2", "exit 1");
+    let settings = BrowserSettings {
+        executable: Some(chromium.clone()),
+        ..settings()
+    };
+    // A file is where the folder should be.
+    let Err(error) = BrowserPool::new(settings, &chromium).await else {
+        panic!("it is a file");
+    };
+    assert!(matches!(error, BrowserError::Folder { .. }), "{error}");
+    let text = error.to_string();
+    for part in [&*chromium.to_string_lossy(), "make room", "write to it"] {
+        assert!(text.contains(part), "{text}: {part}");
+    }
+}
+
+#[tokio::test]
 async fn root_with_the_sandbox_on_is_told_the_remedy() {
     if settings().sandbox {
         // Chromium refuses root only.

@@ -25,7 +25,7 @@ impl CrawlVisit<'_> {
     ) -> Result<(Exchange, MidFetch), Halt> {
         let context = self.context;
         // What was challenged once is sent along from then on.
-        let known = context.network.credentials.authorization(uri);
+        let known = context.network.credentials.authorization("GET", uri);
         let answered = known.is_some();
         let cookies = self.cookies_for(uri);
         let request = self.request(uri, permit, known);
@@ -45,7 +45,7 @@ impl CrawlVisit<'_> {
                 && redirect_of(uri, &exchange).as_ref() == Some(uri)
                 && self.cookies_for(uri) != cookies =>
             {
-                let known = context.network.credentials.authorization(uri);
+                let known = context.network.credentials.authorization("GET", uri);
                 (known, "cookieRedirect".to_owned())
             }
             None => return Ok((exchange, mid_fetch)),

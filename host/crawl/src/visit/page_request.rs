@@ -2,7 +2,7 @@
 //! response to the browser.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
@@ -13,13 +13,17 @@ use opilio_fetch::{
 };
 use opilio_uri::Uri;
 use opilio_visit::Permit;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use super::{CrawlVisit, page_bodies};
 use crate::error::Halt;
 
 /// Longest body of a request. Pages upload more only for their users.
 const REQUEST_BODY_BYTES_MAX: usize = 16 << 20;
+
+/// Bytes of all requests of a page that are under way. A page could fill the memory of the crawl with requests that it makes and
+/// gives up while their servers keep the crawl waiting.
+const REQUESTS_BYTES_MAX: usize = 64 << 20;
 
 /// Headers of the browser that are made anew for the server.
 const OWN_HEADERS: [HeaderName; 4] = [
@@ -35,7 +39,16 @@ pub(crate) struct PageRequest {
     pub(crate) uri: Uri,
     headers: HeaderMap,
     body: Bytes,
+    /// Its part of the room of its page.
+    _taken: TakenRoom,
 }
+
+/// Room in memory for the requests of one page.
+pub(crate) struct RequestRoom(Arc<Semaphore>);
+
+/// A part of a room, in use until it is dropped.
+#[derive(Default)]
+struct TakenRoom(Option<OwnedSemaphorePermit>);
 
 /// The way of a response to the browser. Dropping it ends the body.
 pub(super) struct ResponseSender {
@@ -52,18 +65,24 @@ pub(super) fn is_archived(method: &Method) -> bool {
 }
 
 impl PageRequest {
-    /// Reads a request of the browser.
+    /// Reads a request of the browser. It occupies room of its page until it is dropped.
     pub(crate) async fn read(
         request: http::Request<PageBody>,
+        room: &RequestRoom,
     ) -> Result<PageRequest, FetchRejection> {
         let (parts, body) = request.into_parts();
+        let mut taken = TakenRoom::default();
+        let fields = parts.headers.iter();
+        let fields = fields.map(|(name, value)| name.as_str().len() + value.len());
+        room.take(fields.sum(), &mut taken)?;
         let uri = Uri::parse(&parts.uri.to_string());
         let uri = uri.map_err(|problem| FetchRejection::refused(problem.to_string()))?;
         Ok(PageRequest {
             method: parts.method,
             uri,
             headers: parts.headers,
-            body: collect(body).await?,
+            body: collect(body, room, &mut taken).await?,
+            _taken: taken,
         })
     }
 
@@ -136,6 +155,28 @@ impl PageRequest {
     }
 }
 
+impl Default for RequestRoom {
+    fn default() -> RequestRoom {
+        RequestRoom(Arc::new(Semaphore::new(REQUESTS_BYTES_MAX)))
+    }
+}
+
+impl RequestRoom {
+    /// Takes room for more bytes.
+    fn take(&self, bytes: usize, taken: &mut TakenRoom) -> Result<(), FetchRejection> {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let more = self.0.clone().try_acquire_many_owned(bytes).map_err(|_| {
+            let reason = format!("requests with more than {REQUESTS_BYTES_MAX} bytes in all");
+            FetchRejection::refused(reason)
+        })?;
+        match &mut taken.0 {
+            Some(before) => before.merge(more),
+            None => taken.0 = Some(more),
+        }
+        Ok(())
+    }
+}
+
 impl ResponseSender {
     /// Makes the way of a response whose payload is sent to `payload`. Returns its end for the head.
     pub(super) fn new(
@@ -185,9 +226,13 @@ impl ResponseSender {
 }
 
 impl CrawlVisit<'_> {
-    /// The exchange for a request of a page. `None`: the browser had gone before anything came.
+    /// The exchange for a request of this page. `None`: the browser had gone before anything came.
+    ///
+    /// Cookies and passwords of the crawl go to the page's own site only, as browsers do it with cookies that servers do not declare
+    /// for other sites. Any page could act under the name of the crawl's user elsewhere otherwise.
     pub(super) async fn exchange_for_page(
         &self,
+        page: &Uri,
         request: &PageRequest,
         permit: &Permit,
         sender: &ResponseSender,
@@ -195,7 +240,15 @@ impl CrawlVisit<'_> {
         self.until_allowed().await?;
         let network = &self.context.network;
         let uri = &self.pipeline.issue.uri;
-        let decided = self.request(uri, permit, network.credentials.authorization(uri));
+        let is_same_site = is_same_site(page, uri);
+        let method = request.method.as_str();
+        let known = is_same_site.then(|| network.credentials.authorization(method, uri));
+        let mut decided = self.request(uri, permit, known.flatten());
+        if !is_same_site {
+            decided
+                .headers
+                .retain(|(name, _)| !name.eq_ignore_ascii_case("cookie"));
+        }
         let asked = Request {
             tap: Some(PayloadTap::new(sender.payload.clone())),
             ..request.for_server(decided)
@@ -213,12 +266,26 @@ impl CrawlVisit<'_> {
     }
 }
 
+/// Returns `true` if both hosts belong to one registrable domain, or are the same.
+fn is_same_site(page: &Uri, target: &Uri) -> bool {
+    fn site(uri: &Uri) -> Option<&str> {
+        uri.registrable_domain().or_else(|| uri.host())
+    }
+    site(page).is_some() && site(page) == site(target)
+}
+
 /// The whole body of a request.
-async fn collect(mut body: PageBody) -> Result<Bytes, FetchRejection> {
+async fn collect(
+    mut body: PageBody,
+    room: &RequestRoom,
+    taken: &mut TakenRoom,
+) -> Result<Bytes, FetchRejection> {
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|problem| FetchRejection::failed(problem.to_string()))?;
-        bytes.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data));
+        let data: &[u8] = frame.data_ref().map_or(&[][..], |data| data);
+        room.take(data.len(), taken)?;
+        bytes.extend_from_slice(data);
         if bytes.len() > REQUEST_BODY_BYTES_MAX {
             let reason = format!("a request with more than {REQUEST_BODY_BYTES_MAX} bytes");
             return Err(FetchRejection::refused(reason));
@@ -283,7 +350,11 @@ mod tests {
             request = request.header(*name, *value);
         }
         let request = request.body(full_body(body.to_owned())).unwrap();
-        PageRequest::read(request).await.unwrap()
+        read(request).await.unwrap()
+    }
+
+    async fn read(request: http::Request<PageBody>) -> Result<PageRequest, FetchRejection> {
+        PageRequest::read(request, &RequestRoom::default()).await
     }
 
     #[tokio::test]
@@ -318,11 +389,23 @@ mod tests {
         assert_eq!(body.content, "{}");
     }
 
+    #[test]
+    fn hosts_of_one_domain_are_one_site() {
+        let are = |page: &str, target: &str| {
+            let parse = |host: &str| Uri::parse(&format!("https://{host}/")).unwrap();
+            is_same_site(&parse(page), &parse(target))
+        };
+        assert!(are("www.a.co.uk", "api.a.co.uk:8443"));
+        assert!(!are("www.a.co.uk", "b.co.uk"));
+        assert!(are("192.0.2.1", "192.0.2.1:8443"));
+        assert!(!are("192.0.2.1", "192.0.2.2"));
+    }
+
     #[tokio::test]
     async fn a_request_without_end_is_refused() {
         let body = full_body(vec![0; REQUEST_BODY_BYTES_MAX + 1]);
         let request = http::Request::post("https://a.org/").body(body).unwrap();
-        let read = PageRequest::read(request).await.map(drop);
+        let read = read(request).await.map(drop);
         assert!(
             matches!(read, Err(FetchRejection::Refused { .. })),
             "{read:?}"
@@ -330,10 +413,31 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn requests_that_are_under_way_share_the_room_of_their_page() {
+        let room = RequestRoom::default();
+        let read = async || {
+            let body = full_body(vec![0; REQUEST_BODY_BYTES_MAX]);
+            let request = http::Request::post("https://a.org/").body(body).unwrap();
+            PageRequest::read(request, &room).await
+        };
+        let mut under_way = Vec::new();
+        for _ in 0..REQUESTS_BYTES_MAX / REQUEST_BODY_BYTES_MAX {
+            under_way.push(read().await.unwrap());
+        }
+        let next = read().await.map(drop);
+        assert!(
+            matches!(next, Err(FetchRejection::Refused { .. })),
+            "{next:?}"
+        );
+        under_way.pop();
+        read().await.map(drop).unwrap();
+    }
+
+    #[tokio::test]
     async fn the_document_of_a_page_is_asked_for_on_its_own_server() {
         let page = |uri: &str| Uri::parse(uri).unwrap();
         let get = http::Request::get("http://a.org/x%7Cy").body(full_body(""));
-        let get = PageRequest::read(get.unwrap()).await.unwrap();
+        let get = read(get.unwrap()).await.unwrap();
         assert!(get.is_for(&page("http://a.org/x|y")));
         assert!(!get.is_for(&page("https://a.org/x|y")));
         assert!(!get.is_for(&page("http://b.org/")));

@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
 use super::look_up::LookUpResult;
-use super::page_request::{PageRequest, ResponseSender, is_archived, plain_response};
+use super::page_request::{PageRequest, RequestRoom, ResponseSender, is_archived, plain_response};
 use super::{CrawlVisit, stored_payload, warc_location};
 use crate::context::CrawlContext;
 use crate::error::Halt;
@@ -49,6 +49,7 @@ pub(super) struct PageRequests {
     /// `true` if the browser has yet to get it.
     is_plain_wanted: AtomicBool,
     requests_per_server: usize,
+    room: RequestRoom,
     servers: Mutex<HashMap<String, Arc<PageServer>>>,
     tasks: Mutex<JoinSet<Result<(), Halt>>>,
     archived: Mutex<HashSet<Uri>>,
@@ -103,6 +104,7 @@ impl PageRequests {
             plain: plain.clone(),
             is_plain_wanted: AtomicBool::new(true),
             requests_per_server: requests_per_server.max(1),
+            room: RequestRoom::default(),
             servers: Mutex::default(),
             tasks: Mutex::default(),
             archived: Mutex::default(),
@@ -136,7 +138,7 @@ impl PageRequests {
         self: Arc<Self>,
         request: http::Request<PageBody>,
     ) -> Result<http::Response<PageBody>, FetchRejection> {
-        let request = PageRequest::read(request).await?;
+        let request = PageRequest::read(request, &self.room).await?;
         // The first request of a browser is that of the page itself.
         let is_first = self.is_plain_wanted.swap(false, Ordering::Relaxed);
         if is_first && request.is_for(&self.page) {
@@ -181,7 +183,8 @@ impl PageRequests {
                 return self.log_refusal(&visit, refused.entry);
             }
         };
-        let Some(mut exchange) = visit.exchange_for_page(&request, &permit, &sender).await? else {
+        let exchange = visit.exchange_for_page(&self.page, &request, &permit, &sender);
+        let Some(mut exchange) = exchange.await? else {
             self.on_board.ended(|by| &mut by.abandoned);
             return Ok(());
         };

@@ -26,7 +26,7 @@ use crate::render_board::{PageActivity, PageOnBoard};
 use crate::render_figures::RenderFigures;
 use opilio_job::alerts::{AlertKind, Severity};
 
-/// Browsers that try to render a page, one after the other: the second one only if the first fails.
+/// Browsers that try to render a page, one after the other: the second one only if the first fails, or the page crashes in it.
 const TRIES_MAX: u32 = 2;
 
 /// A page as a browser showed it.
@@ -110,7 +110,7 @@ impl CrawlVisit<'_> {
         Ok(rendering)
     }
 
-    /// Has a browser show the page. If it fails, another one tries once more.
+    /// Has a browser show the page. If it fails, or the page crashes, another one tries once more.
     async fn show(
         &self,
         page: PageToRender<'_>,
@@ -118,6 +118,7 @@ impl CrawlVisit<'_> {
     ) -> Result<Shown, NotShown> {
         let pool = self.context.network.browsers.pool().await;
         let pool = pool.map_err(NotShown::Browser)?;
+        let board = &self.context.network.browsers.board;
         let mut tries = 1;
         loop {
             requests.begin();
@@ -126,16 +127,20 @@ impl CrawlVisit<'_> {
                 BrowserError::Crashed { .. } | BrowserError::Hung { .. },
             )) = shown
             {
-                let board = &self.context.network.browsers.board;
                 board.count(|figures| figures.crashes += 1);
             }
             match shown {
                 Err(NotShown::Browser(error)) if tries < TRIES_MAX && may_pass(&error) => {
                     tracing::debug!(uri = self.uri(), %error, "another browser tries the page");
-                    tries += 1;
+                }
+                // The machine may have lacked memory for a moment.
+                Err(NotShown::Cut(cut @ PageCut::Crashed)) if tries < TRIES_MAX => {
+                    board.count(|figures| figures.crashes += 1);
+                    tracing::debug!(uri = self.uri(), %cut, "another browser tries the page");
                 }
                 done => return done,
             }
+            tries += 1;
         }
     }
 

@@ -4,6 +4,7 @@ use opilio_stories::{asked, crawl, html, site};
 use opilio_test_web::{Reply, SeenRequest, Web};
 
 use crate::many::{A, B};
+use crate::rendered::rendering;
 
 /// The Cookie header of the last request for a page.
 #[track_caller]
@@ -161,4 +162,41 @@ async fn who_is_sent_back_with_a_cookie_comes_back_once() {
         asked(&web),
         ["a.localhost /", "a.localhost /", "a.localhost /closed.html"]
     );
+}
+
+#[tokio::test]
+async fn a_rendered_page_sends_the_cookies_of_the_crawl_to_its_own_site_only() {
+    let Some(story) = rendering() else { return };
+    // Addresses are written so that only the page itself knows them.
+    let asking = "<p>page</p><script>
+        const other = 'http:' + '//' + atob('Yi5sb2NhbGhvc3Q=') + ':' + location.port;
+        for (const base of [location.origin, other])
+            fetch(base + atob('L2Zyb20tcGFnZQ=='), {method: 'POST', mode: 'no-cors', credentials: 'include', body: 'x'});
+        </script>";
+    let web = site(A)
+        .page("/", html(asking))
+        .page("/from-page", Reply::ok("text/plain", "own"))
+        .and(B)
+        .page("/from-page", Reply::ok("text/plain", "other"))
+        .serve()
+        .await;
+    let file = story.file(
+        "cookies.txt",
+        ".a.localhost\tTRUE\t/\tFALSE\t0\tours\tyes\n.b.localhost\tTRUE\t/\tFALSE\t0\ttheirs\tyes\n",
+    );
+    let told = story
+        .profile(&format!(
+            "cookies.load = '{}'\nbrowser.screenshots = false",
+            file.display()
+        ))
+        .seed(web.url(A, "/"))
+        .run()
+        .await
+        .finished();
+    for host in [A, B] {
+        let line = told.sole(&web.url(host, "/from-page"));
+        assert!(line.notes("method:POST"), "{line:?}");
+    }
+    assert_eq!(sent(&web, A, "/from-page"), "ours=yes");
+    assert_eq!(sent(&web, B, "/from-page"), "");
 }

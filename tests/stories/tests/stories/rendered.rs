@@ -1,7 +1,7 @@
 //! Pages that a browser renders: their requests are archived, and their links are crawled. The first stories need Chromium.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use opilio_crawl::CrawlError;
@@ -10,6 +10,8 @@ use opilio_test_web::Reply;
 
 const WWW: &str = "www.story.localhost";
 const CDN: &str = "cdn.story.localhost";
+/// A host of this machine that is not to be reached.
+const WALLED: &str = "walled.story.localhost";
 
 /// With this variable, a missing Chromium fails the stories. CI sets it.
 const REQUIRED: &str = "OPILIO_TEST_CHROMIUM";
@@ -161,6 +163,11 @@ async fn an_application_is_archived_with_its_requests_and_its_links_are_crawled(
     let again = told.records("revisit", &url("/api/price")).len();
     assert_eq!((prices, again), (1, 1));
 
+    // The browser's own requests are nowhere.
+    for line in &told.log {
+        assert!(line.uri.contains(".story.localhost"), "{line:?}");
+    }
+
     // Each capture has its line.
     let by = opilio_control::Author {
         user: "lena".to_owned(),
@@ -301,12 +308,13 @@ async fn requests_of_a_page_count_in_the_quota_of_their_host() {
 #[tokio::test]
 async fn a_page_reaches_no_refused_address_and_nothing_out_of_scope() {
     let Some(story) = rendering() else { return };
-    // Addresses are written so that only the page itself knows them: a private one, one that the scope rejects, and a redirect to
-    // another private one.
+    // Addresses are written so that only the page itself knows them: a private one, one of this machine, one that the scope rejects,
+    // and a redirect to another private one.
     let hostile = "<p>page</p><script>
         (async () => {
             const inside = atob('aHR0cDovL2luc2lkZS5zdG9yeS50ZXN0L3NlY3JldA==');
-            for (const uri of [inside, atob('L291dHNpZGU='), atob('L2xlYXZl')])
+            const walled = location.origin.replace('www', 'walled') + atob('L3NlY3JldA==');
+            for (const uri of [inside, walled, atob('L291dHNpZGU='), atob('L2xlYXZl')])
                 await fetch(uri, {mode: 'no-cors'}).catch(() => 0);
             document.querySelector('p').textContent = 'nothing came';
         })();
@@ -319,9 +327,12 @@ async fn a_page_reaches_no_refused_address_and_nothing_out_of_scope() {
         .page("/", html(hostile))
         .page("/outside", Reply::ok("text/plain", "outside"))
         .page("/leave", Reply::redirect(302, inside[1]))
+        .and(WALLED)
+        .page("/secret", Reply::ok("text/plain", "secret"))
         .serve()
         .await;
     let url = |target: &str| web.url(WWW, target);
+    let walled = web.url(WALLED, "/secret");
     let told = story
         .profile(
             "fetch.allow-addresses = ['loopback']
@@ -331,7 +342,10 @@ async fn a_page_reaches_no_refused_address_and_nothing_out_of_scope() {
             'inside.story.test' = '10.9.9.9'
             [plugins.outside]
             component = 'builtin:regex-list'
-            settings = { patterns = ['/outside$'], then = 'reject' }",
+            settings = { patterns = ['/outside$'], then = 'reject' }
+            [[override]]
+            match.host = ['walled.story.localhost']
+            fetch.allow-addresses = []",
         )
         .seed(url("/"))
         .run()
@@ -342,7 +356,7 @@ async fn a_page_reaches_no_refused_address_and_nothing_out_of_scope() {
         page.annotations.contains(&"rendered".to_owned()),
         "{page:?}"
     );
-    for uri in inside {
+    for uri in [inside[0], inside[1], &walled] {
         let line = told.sole(uri);
         assert_eq!(line.status, -5001, "{line:?}");
         assert!(line.notes("browser"), "{line:?}");
@@ -353,10 +367,13 @@ async fn a_page_reaches_no_refused_address_and_nothing_out_of_scope() {
     assert!(told.of(&url("/outside")).is_empty(), "{:?}", told.log);
     let asked = asked(&web);
     assert!(!asked.contains(&format!("{WWW} /outside")), "{asked:?}");
+    // Not even for its robots.txt.
+    let of_walled = web.requests().iter().filter(|it| it.host == WALLED).count();
+    assert_eq!(of_walled, 0);
 
     let info = told.record("resource", &format!("urn:pageinfo:{}", url("/")));
     let info: serde_json::Value = serde_json::from_slice(&info.block).unwrap();
-    for uri in [inside[0], inside[1], &url("/outside")] {
+    for uri in [inside[0], inside[1], &walled, &url("/outside")] {
         let error = info["urls"][uri]["error"].as_str();
         let is_refused = error.is_some_and(|it| it.starts_with("refused: "));
         assert!(is_refused, "{uri}: {info}");
@@ -476,22 +493,44 @@ async fn a_browser_that_does_not_start_costs_the_rendering_and_nothing_else() {
     }
 }
 
-/// Kills the browsers of a job.
-fn kill_browsers(job: &Path) {
+/// The browser itself, and the process of a page, by their command lines.
+const BROWSER: &str = "--remote-debugging-pipe";
+const OF_PAGE: &str = "--type=renderer";
+
+/// Kills the processes of a job's browsers whose command line has this text.
+fn kill_browsers(job: &Path, text: &str) {
     let folder = job.join("browsers").display().to_string();
-    for process in std::fs::read_dir("/proc").unwrap().flatten() {
-        let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
-        let line = String::from_utf8_lossy(&line);
-        if line.contains(&folder) && line.contains("--remote-debugging-pipe") {
-            let id = process.file_name();
+    let read = |process: &Path, name: &str| {
+        let bytes = std::fs::read(process.join(name)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    // Processes of pages do not name the folder. They have the group of their browser.
+    let group = |process: &Path| {
+        let stat = read(process, "stat");
+        let fields = stat.rsplit_once(')').map(|(_, rest)| rest.to_owned());
+        fields.and_then(|it| it.split_whitespace().nth(2).map(str::to_owned))
+    };
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let processes: Vec<PathBuf> = processes.map(|it| it.path()).collect();
+    let browsers = processes.iter().filter(|it| {
+        let line = read(it, "cmdline");
+        line.contains(&folder) && line.contains(BROWSER)
+    });
+    let groups: Vec<String> = browsers.filter_map(|it| group(it)).collect();
+    for process in &processes {
+        let is_of_browser = group(process).is_some_and(|it| groups.contains(&it));
+        if is_of_browser && read(process, "cmdline").contains(text) {
             // It may have ended by itself.
-            let _ = Command::new("kill").arg("-9").arg(id).status();
+            let _ = Command::new("kill")
+                .arg("-9")
+                .args(process.file_name())
+                .status();
         }
     }
 }
 
 #[tokio::test]
-async fn a_page_whose_browser_crashes_is_tried_once_more_and_the_crawl_goes_on() {
+async fn a_page_whose_browser_or_process_crashes_is_tried_once_more_and_the_crawl_goes_on() {
     let Some(story) = rendering() else { return };
     // Addresses are written so that only the page itself knows them.
     let page = |address: &str, more: &str| {
@@ -499,22 +538,27 @@ async fn a_page_whose_browser_crashes_is_tried_once_more_and_the_crawl_goes_on()
             "{more}<p>page</p><script>fetch(atob('{address}'))</script>"
         ))
     };
-    let (once, always) = (story.job(), story.job());
+    let links = "<a href=/always>1</a> <a href=/process>2</a> <a href=/next>3</a>";
+    let (once, always, of_page) = (story.job(), story.job(), story.job());
     let web = site(WWW)
-        .page(
-            "/",
-            page("L29uY2U=", "<a href=/always>1</a> <a href=/next>2</a>"),
-        )
+        .page("/", page("L29uY2U=", links))
         .answer("/once", move |seen| {
             if seen.visit == 1 {
-                kill_browsers(&once);
+                kill_browsers(&once, BROWSER);
             }
             Reply::ok("text/plain", "once")
         })
         .page("/always", page("L2RpZQ==", ""))
         .answer("/die", move |_| {
-            kill_browsers(&always);
+            kill_browsers(&always, BROWSER);
             Reply::ok("text/plain", "again")
+        })
+        .page("/process", page("L2Zyb20=", ""))
+        .answer("/from", move |seen| {
+            if seen.visit == 1 {
+                kill_browsers(&of_page, OF_PAGE);
+            }
+            Reply::ok("text/plain", "once")
         })
         .page("/next", html("next"))
         .serve()
@@ -528,6 +572,7 @@ async fn a_page_whose_browser_crashes_is_tried_once_more_and_the_crawl_goes_on()
     for (target, annotation) in [
         ("/", "rendered"),
         ("/always", "notRendered:crashed"),
+        ("/process", "rendered"),
         ("/next", "rendered"),
     ] {
         let page = told.sole(&web.url(WWW, target));
@@ -537,6 +582,10 @@ async fn a_page_whose_browser_crashes_is_tried_once_more_and_the_crawl_goes_on()
         );
         told.record("response", &web.url(WWW, target));
     }
+    // The page whose process was killed has asked in both browsers.
+    let asked = asked(&web);
+    let times = asked.iter().filter(|it| it.ends_with(" /from")).count();
+    assert_eq!(times, 2, "{asked:?}");
     let alerts = told.log_file("alerts.log");
     assert!(alerts.contains("the browser crashed during"), "{alerts}");
     assert!(!told.job().join("browsers").exists());

@@ -92,6 +92,50 @@ async fn what_a_page_shows_is_compared_and_not_its_document() {
     }
 }
 
+/// The documents of both pages never change. What is stripped of the one, and alike in the other, only a browser shows.
+#[tokio::test]
+async fn strippers_and_change_evaluators_get_what_a_page_shows() {
+    let stacks = "stacks.digest = ['clock']
+        stacks.change = ['similar']
+        [plugins.clock]
+        component = 'builtin:regex-strip'
+        settings = { patterns = ['visit [0-9]+'] }";
+    let Some(story) = story(stacks) else { return };
+    let web = site(WWW)
+        .page("/clock", html(APPLICATION))
+        .answer("/api/clock", |seen| {
+            Reply::ok("text/plain", format!("visit {}", seen.visit))
+        })
+        .page("/words", html(APPLICATION))
+        .answer("/api/words", |seen| {
+            let word = |n: usize| match n < seen.visit {
+                true => format!("new{n} "),
+                false => format!("word{n} "),
+            };
+            Reply::ok("text/plain", (0..300).map(word).collect::<String>())
+        })
+        .serve()
+        .await;
+    let (clock, words) = (web.url(WWW, "/clock"), web.url(WWW, "/words"));
+    let told = story
+        .seed(&clock)
+        .seed(&words)
+        .run_until("three visits of each page", || {
+            told_visits(&web, &["/api/clock", "/api/words"]) >= 4
+        })
+        .await;
+    for line in &told.of(&clock)[1..3] {
+        assert!(line.notes("rendered"), "{line:?}");
+        assert!(line.notes("unchanged"), "{line:?}");
+        assert!(!line.notes("similar:"), "{line:?}");
+        assert_eq!(versions(line), "1ver");
+    }
+    let second = told.of(&words)[1];
+    assert!(second.notes("rendered"), "{second:?}");
+    assert!(second.notes("unchanged"), "{second:?}");
+    assert!(second.notes("similar:"), "{second:?}");
+}
+
 /// Visits of the page that has been visited least.
 fn told_visits(web: &Web, targets: &[&str]) -> usize {
     let visits = targets.iter().map(|target| visits(web, target));
