@@ -49,7 +49,7 @@ use opilio_visit::precedence::{self, QueueRanks};
 use opilio_visit::scope_memory::ScopeMemory;
 
 /// Maximum of times that one seed may widen the scope by redirecting: http to https, to www, to a new name. A seed that redirects
-/// more often is controlled by somebody else.
+/// more often may be under the control of another party.
 const SEED_MOVES_MAX: u32 = 5;
 
 /// Maximum of queues whose activity is counted for the progress display. Beyond it the quieter half is forgotten.
