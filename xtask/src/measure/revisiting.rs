@@ -144,7 +144,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
 fn reserve_folder(folder: &Path, program: &Path) -> Result<()> {
     let content =
         fs::read(program).with_context(|| format!("cannot read {}", program.display()))?;
-    let digest: String = Sha256::digest(&content)
+    let digest: String = Sha256::digest(content)
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect();
