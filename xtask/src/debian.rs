@@ -1,4 +1,4 @@
-//! Packages of Debian, unpacked: thousands of real documents that nobody here wrote.
+//! Packages of Debian, unpacked: thousands of real documents by other authors.
 
 use std::fs;
 use std::path::PathBuf;

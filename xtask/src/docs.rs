@@ -37,7 +37,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
-        .context("xtask stands in no workspace")?;
+        .context("xtask is not in a workspace")?;
     let read =
         |file: &str| fs::read_to_string(root.join(file)).with_context(|| format!("reading {file}"));
     let requests = requests::reference(&read(DESCRIPTION)?)?;

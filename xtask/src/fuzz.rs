@@ -166,7 +166,7 @@ fn documents_of(folder: &Path, target: &str) -> Result<Vec<(String, Vec<u8>)>> {
             .with_context(|| path.display().to_string())?;
         for case in cases {
             let id = case["id"].as_str().unwrap_or_default();
-            // Those of the predecessor are for whoever understands them.
+            // Cases in the folder `predecessor` have a text under `input`. Any extractor can read it.
             if let Some(input) = case["input"].as_str() {
                 documents.push((id.to_owned(), input.as_bytes().to_vec()));
             }

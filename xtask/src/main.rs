@@ -33,7 +33,7 @@ enum Task {
     Check,
     /// Run tests of the whole workspace, or a part of them: `test stories robots`.
     Test(check::TestOptions),
-    /// Build and check the plugins that ship.
+    /// Build and check the shipped plugins.
     Plugins(plugins::Options),
     /// Hold the plugin contract against its published versions.
     Contract(contract::Options),

@@ -1,10 +1,10 @@
 //! `cargo xtask measure …`. `revisiting` is about wait evaluators (`revisiting.rs`).
 //!
-//! `cargo xtask measure extraction`: how much of what is there the extractors find, and how much of what they find is there.
+//! `cargo xtask measure extraction`: recall and precision of the extractors on real documents (`corpus`).
 //!
-//! Real documents (`corpus`) are read by the extractors, which run natively here: they are the crates that the components
-//! are built from (`ours`). Scripts in `tests/judges/extraction` read the same files with parsers that are not ours and say
-//! what they would report. Both answers are compared as multisets of lines (`comparison`).
+//! The extractors run natively here, from the crates that the components are built from (`ours`). Scripts in
+//! `tests/judges/extraction` read the same files with parsers by other authors, and print the links that these find. Both lists
+//! are compared as multisets of lines (`comparison`).
 
 use std::fs;
 use std::io::Write;
@@ -158,7 +158,7 @@ fn judged(kind: Kind, documents: &[corpus::Document]) -> Result<Vec<Facts>> {
         "the judge {script} ended with {}",
         output.status
     );
-    // Whoever ended well has read all of it.
+    // The script has succeeded, so it has read all input. An error of the writer does not matter.
     let _ = writer.join();
     let text = String::from_utf8(output.stdout)?;
     let answers: Vec<Facts> = text

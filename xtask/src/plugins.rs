@@ -73,7 +73,7 @@ fn root() -> Result<PathBuf> {
     let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
     Ok(xtask
         .parent()
-        .context("xtask stands in no workspace")?
+        .context("xtask is not in a workspace")?
         .to_owned())
 }
 
@@ -152,8 +152,8 @@ fn plugins(root: &Path, names: &[String]) -> Result<Vec<Plugin>> {
 }
 
 /// Says what is stale, and what mends it.
-fn check(root: &Path, shelf: &Path, plugins: &[Plugin], all: bool) -> Result<()> {
-    let manifest = Manifest::read(shelf)?;
+fn check(root: &Path, component_folder: &Path, plugins: &[Plugin], all: bool) -> Result<()> {
+    let manifest = Manifest::read(component_folder)?;
     let mut stale: BTreeMap<&str, String> = BTreeMap::new();
     for plugin in plugins {
         let fault = match manifest.find(&plugin.name) {
@@ -161,7 +161,7 @@ fn check(root: &Path, shelf: &Path, plugins: &[Plugin], all: bool) -> Result<()>
             Some(entry) if entry.sources_sha256 != sources::sha256(root, &plugin.folder)? => {
                 Some("is older than its sources, the SDK or wit/".to_owned())
             }
-            Some(entry) => entry.fault(shelf),
+            Some(entry) => entry.fault(component_folder),
         };
         if let Some(fault) = fault {
             stale.insert(&plugin.name, fault);
@@ -186,15 +186,15 @@ fn check(root: &Path, shelf: &Path, plugins: &[Plugin], all: bool) -> Result<()>
     bail!("build them with: cargo xtask plugins{names}")
 }
 
-/// Builds what is stale, or everything if `force`, onto `shelf`.
-fn build(root: &Path, shelf: &Path, plugins: &[Plugin], force: bool) -> Result<()> {
-    let mut manifest = Manifest::read(shelf)?;
+/// Builds what is stale, or everything if `force`, into `component_folder`.
+fn build(root: &Path, component_folder: &Path, plugins: &[Plugin], force: bool) -> Result<()> {
+    let mut manifest = Manifest::read(component_folder)?;
     let mut toolchain = None;
-    fs::create_dir_all(shelf.join(manifest::COMPONENTS))?;
+    fs::create_dir_all(component_folder.join(manifest::COMPONENTS))?;
     for plugin in plugins {
         let sources_sha256 = sources::sha256(root, &plugin.folder)?;
         let current = manifest.find(&plugin.name).is_some_and(|entry| {
-            entry.sources_sha256 == sources_sha256 && entry.fault(shelf).is_none()
+            entry.sources_sha256 == sources_sha256 && entry.fault(component_folder).is_none()
         });
         if current && !force {
             continue;
@@ -207,7 +207,7 @@ fn build(root: &Path, shelf: &Path, plugins: &[Plugin], force: bool) -> Result<(
         let component = encode(&module)
             .with_context(|| format!("making a component of plugins/{}", plugin.name))?;
         let entry = Entry::write(
-            shelf,
+            component_folder,
             &plugin.name,
             &component,
             plugin_names(&module)?,
@@ -222,7 +222,7 @@ fn build(root: &Path, shelf: &Path, plugins: &[Plugin], force: bool) -> Result<(
         ));
         manifest.put(entry);
         // After each, so that a later failure does not make this one stale.
-        manifest.write(shelf)?;
+        manifest.write(component_folder)?;
     }
     Ok(())
 }
@@ -266,8 +266,8 @@ fn build_module(root: &Path, toolchain: &Toolchain, plugin: &Plugin) -> Result<V
 }
 
 /// Removes components whose crate is gone.
-fn drop_orphans(shelf: &Path, plugins: &[Plugin]) -> Result<()> {
-    let mut manifest = Manifest::read(shelf)?;
+fn drop_orphans(component_folder: &Path, plugins: &[Plugin]) -> Result<()> {
+    let mut manifest = Manifest::read(component_folder)?;
     let (kept, orphans): (Vec<_>, Vec<_>) = manifest
         .components
         .into_iter()
@@ -275,12 +275,12 @@ fn drop_orphans(shelf: &Path, plugins: &[Plugin]) -> Result<()> {
     manifest.components = kept;
     for orphan in &orphans {
         report(&format!("{}: removed, its crate is gone", orphan.file));
-        fs::remove_file(shelf.join(&orphan.file))?;
+        fs::remove_file(component_folder.join(&orphan.file))?;
     }
     if orphans.is_empty() {
         Ok(())
     } else {
-        manifest.write(shelf)
+        manifest.write(component_folder)
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// Its root.
 pub(crate) fn root() -> PathBuf {
-    // xtask/ stands in the root of the repository.
+    // xtask/ is in the root of the repository.
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .map(Path::to_owned)

@@ -499,7 +499,7 @@ mod tests {
         let directory = home.path();
         archive(0..256, directory);
         assert_eq!(catalogue(directory, &[], 1000).unwrap(), 256);
-        // Nobody can tell it from what it was before it is opened.
+        // The new index cannot be distinguished from the old one without opening it.
         swap_own(directory, 7, "new7");
         assert_eq!(found(directory, "new7"), []);
         assert_eq!(found(directory, "own40").len(), 1);

@@ -1,7 +1,7 @@
-//! Method and body of a request as a part of its key in an index, so that replay finds the response to it: `?__wb_method=POST&a=1`.
+//! Method and body of a request as a part of its key in an index: `?__wb_method=POST&a=1`. Replay finds the response by this key.
 //!
-//! The rules are those of cdxj-indexer's `--post-append` and of pywb, which makes the same text of a request that it is to replay.
-//! They are the source of what looks arbitrary here, such as `True` for a true value in JSON.
+//! The rules are those of cdxj-indexer's `--post-append`. pywb makes the same key from a request that it replays. Both are written
+//! in Python, so that JSON's `true` becomes `True`.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,16 +13,16 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 /// Header of a request record whose body is not for an index, such as one with a password.
 pub const BODY_UNINDEXED: &str = "Opilio-Body-Unindexed";
 
-/// Longest request that is read for its body. It is the largest that a crawl records.
+/// Longest request that is read for its body, in bytes: the largest request that a crawl records.
 pub(crate) const REQUEST_BYTES_MAX: usize = 17 * 1024 * 1024;
 
-/// Characters of a body in a key; the rest is cut.
+/// Largest number of characters of a body in a key; the rest is cut.
 const QUERY_LENGTH_MAX: usize = 4096;
 
-/// Bytes of a body whose length is not stated.
+/// Bytes that are read of a body without `Content-Length`.
 const UNSTATED_LENGTH: usize = 8192;
 
-/// Method and body of a request that is not found by its URI alone.
+/// Method and body of a request that its URI alone does not identify.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RequestQuery {
     /// The method.
@@ -32,7 +32,7 @@ pub(crate) struct RequestQuery {
 }
 
 impl RequestQuery {
-    /// Reads a request as it was sent; `None` if its URI is enough.
+    /// Reads a request as it was sent. `None` for GET and HEAD, which their URI identifies, and for an invalid method.
     pub(crate) fn of(request: &[u8]) -> Option<RequestQuery> {
         let (head, body) = split_at(request, b"\r\n\r\n").unwrap_or((request, &[]));
         let head = String::from_utf8_lossy(head);
@@ -135,7 +135,7 @@ fn encoded(bytes: &[u8]) -> String {
     text
 }
 
-/// A form that is written. Further fields are dropped once it has more characters than count.
+/// A form that is being written. Once it has more than [`QUERY_LENGTH_MAX`] characters, it drops further fields.
 #[derive(Default)]
 struct Form {
     text: String,
@@ -156,7 +156,7 @@ impl Form {
         self.text.push_str(&encoded(value));
     }
 
-    /// Adds the values in a JSON value by their names. A name that was there already has its number behind it: `a`, `a.2_`.
+    /// Adds the values in a JSON value under their names. A repeated name gets a number: `a`, `a.2_`.
     fn add_json(&mut self, value: &Json, name: &str) {
         match value {
             Json::Object(members) => {
@@ -196,7 +196,7 @@ fn multipart(media_type: &str, body: &[u8]) -> Option<String> {
     Some(form.text)
 }
 
-/// The values of a JSON text by their names; `None` if it is not JSON. Lines of JSON are read as well.
+/// The values of a JSON text, or of lines of JSON, under their names; `None` if it is neither.
 fn json(body: &[u8]) -> Option<String> {
     let mut form = Form::default();
     match serde_json::from_slice::<Json>(body) {
@@ -211,7 +211,7 @@ fn json(body: &[u8]) -> Option<String> {
     Some(form.text)
 }
 
-/// A JSON value. Names keep their order, which decides how repeated ones are numbered.
+/// A JSON value. Names keep their order, because it decides the numbers of repeated names.
 enum Json {
     Object(Vec<(String, Json)>),
     Array(Vec<Json>),
@@ -270,7 +270,7 @@ impl<'de> Visitor<'de> for JsonVisitor {
         let mut members: Vec<(String, Json)> = Vec::new();
         let mut places: HashMap<String, usize> = HashMap::new();
         while let Some((name, value)) = map.next_entry::<String, Json>()? {
-            // The last value of a name counts, at the place of the first.
+            // Of several values of one name, the last one counts. It keeps the place of the first.
             let place = *places.entry(name.clone()).or_insert(members.len());
             match members.get_mut(place) {
                 Some(known) => known.1 = value,
@@ -378,7 +378,7 @@ mod tests {
         );
         assert_eq!(of("GET /a HTTP/1.1\r\n\r\n"), None);
         assert_eq!(of(""), None);
-        // As much as was sent counts.
+        // No more than `Content-Length` counts.
         let short = of("POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\nabcd").unwrap();
         assert_eq!(short.body, "__wb_post_data=YWI=");
     }

@@ -1,4 +1,4 @@
-//! One page in a fresh browser context: load it, look at it, act on it, take what it shows.
+//! One page in a fresh browser context: load it, observe it, act on it, read its content.
 
 mod actions;
 mod extraction;

@@ -167,7 +167,7 @@ fn kill(pid: u32) {
     }
 }
 
-/// Kills all processes of a group. A group that is gone is none of our concern.
+/// Kills all processes of a group. Does nothing if the group has ended.
 // std kills single processes only.
 pub(crate) fn kill_group(group: u32) {
     if let Ok(group) = i32::try_from(group)

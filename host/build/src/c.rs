@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::program::{self, Places, in_shell};
+use crate::program::{self, SearchPath, in_shell};
 use crate::{BuildError, Language, component, toolchains};
 
 /// The advice to install a self-contained compiler, in the version that builds the examples. One installation is enough for all
@@ -69,7 +69,7 @@ impl Part {
     }
 
     fn is_there(self, clang: &Path) -> bool {
-        program::answer(clang, &[CLANG_TARGET, self.question()])
+        program::output_of(clang, &[CLANG_TARGET, self.question()])
             .is_some_and(|path| Path::new(&path).is_absolute() && Path::new(&path).is_file())
     }
 }
@@ -87,7 +87,7 @@ struct Compiler {
 
 impl Compiler {
     /// Finds a compiler: the wasi-sdk in the environment, Zig's, or clang.
-    fn find(folder: &Path, dialect: Dialect, places: &Places) -> Result<Self, BuildError> {
+    fn find(folder: &Path, dialect: Dialect, search_path: &SearchPath) -> Result<Self, BuildError> {
         if let Some(sdk) = env::var_os("WASI_SDK_PATH") {
             let sdk = PathBuf::from(sdk);
             return Ok(Self {
@@ -96,18 +96,22 @@ impl Compiler {
                 is_zig: false,
             });
         }
-        if let Some(program) = places.find(&["zig", "python-zig"]) {
+        if let Some(program) = search_path.find(&["zig", "python-zig"]) {
             return Ok(Self {
                 program,
                 flags: vec!["-target".into(), "wasm32-wasi".into()],
                 is_zig: true,
             });
         }
-        Self::clang(folder, dialect, places)
+        Self::clang(folder, dialect, search_path)
     }
 
     /// Finds clang with all its parts.
-    fn clang(folder: &Path, dialect: Dialect, places: &Places) -> Result<Self, BuildError> {
+    fn clang(
+        folder: &Path,
+        dialect: Dialect,
+        search_path: &SearchPath,
+    ) -> Result<Self, BuildError> {
         let missing = |missing: String, apt: &str| BuildError::NoProgram {
             language: Language::C,
             missing,
@@ -116,7 +120,7 @@ impl Compiler {
                 zig(folder)
             ),
         };
-        let Some(program) = places.find(&["clang"]) else {
+        let Some(program) = search_path.find(&["clang"]) else {
             return Err(missing(
                 "a compiler of C and C++ for WebAssembly".to_owned(),
                 "clang lld wasi-libc libclang-rt-dev-wasm32 libc++-dev-wasm32",
@@ -131,7 +135,7 @@ impl Compiler {
                 is_zig: false,
             });
         }
-        let version = program::answer(&program, &["-dumpversion"]).unwrap_or_default();
+        let version = program::output_of(&program, &["-dumpversion"]).unwrap_or_default();
         let version = program::version(&version)
             .first()
             .map_or_else(|| "NN".to_owned(), u32::to_string);
@@ -197,7 +201,11 @@ impl Dialect {
 }
 
 /// Builds the component.
-pub(crate) fn build(folder: &Path, sdk: &Path, places: &Places) -> Result<Vec<u8>, BuildError> {
+pub(crate) fn build(
+    folder: &Path,
+    sdk: &Path,
+    search_path: &SearchPath,
+) -> Result<Vec<u8>, BuildError> {
     let own = [folder.to_owned(), folder.join("src")];
     let sources = files(&own, |file| Dialect::of(file).is_some());
     if sources.is_empty() {
@@ -211,7 +219,7 @@ pub(crate) fn build(folder: &Path, sdk: &Path, places: &Places) -> Result<Vec<u8
         true => Dialect::Cpp,
         false => Dialect::C,
     };
-    let compiler = Compiler::find(folder, linked_as, places)?;
+    let compiler = Compiler::find(folder, linked_as, search_path)?;
     let ours = [sdk.join("src"), sdk.join("bindings")];
     let sdk_sources = files(&ours, |file| Dialect::of(file) == Some(Dialect::C));
     let scratch = tempfile::tempdir().map_err(BuildError::Scratch)?;
@@ -304,8 +312,9 @@ mod tests {
             "clang",
             &format!("case \"$*\" in -dumpversion) echo 14.0.6;;\n{answers} esac"),
         );
-        let places = Places::among(&folder.path().join("project"), [folder.path().to_owned()]);
-        let compiler = Compiler::clang(Path::new("/p"), dialect, &places);
+        let search_path =
+            SearchPath::among(&folder.path().join("project"), [folder.path().to_owned()]);
+        let compiler = Compiler::clang(Path::new("/p"), dialect, &search_path);
         let problem = compiler.err()?.to_string();
         Some(problem.replace(&folder.path().display().to_string(), "PATH"))
     }
@@ -349,7 +358,7 @@ mod tests {
 
     #[test]
     fn without_any_compiler_all_that_serve_are_named() {
-        let nowhere = Places::among(Path::new("/p"), []);
+        let nowhere = SearchPath::among(Path::new("/p"), []);
         let missing = Compiler::clang(Path::new("/my plugins"), Dialect::C, &nowhere);
         let problem = missing.err().unwrap().to_string();
         let zig = zig(Path::new("/my plugins"));

@@ -1,18 +1,22 @@
-//! Builds plugins in Go, with Go's own compiler. Its module describes no component and imports WASI's preview 1. The SDK has
-//! the description, and this crate the replacement for WASI.
+//! Builds plugins in Go, with Go's own compiler. The compiler writes a core module, which imports WASI preview 1 and does not
+//! describe a component. The description comes from the SDK (`component-type.wasm`). `component.rs` replaces WASI.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::program::{self, Places};
+use crate::program::{self, SearchPath};
 use crate::{BuildError, Language, component};
 
 /// Oldest version of Go: exported functions came with 1.24.
 const VERSION_MIN: [u32; 2] = [1, 24];
 
 /// Builds the component.
-pub(crate) fn build(folder: &Path, sdk: &Path, places: &Places) -> Result<Vec<u8>, BuildError> {
+pub(crate) fn build(
+    folder: &Path,
+    sdk: &Path,
+    search_path: &SearchPath,
+) -> Result<Vec<u8>, BuildError> {
     let missing = |missing: String| BuildError::NoProgram {
         language: Language::Go,
         missing,
@@ -21,7 +25,7 @@ pub(crate) fn build(folder: &Path, sdk: &Path, places: &Places) -> Result<Vec<u8
                 .to_owned(),
     };
     let wanted = format!("go, {}.{} or later", VERSION_MIN[0], VERSION_MIN[1]);
-    let program = places
+    let program = search_path
         .find(&["go"])
         .ok_or_else(|| missing(wanted.clone()))?;
     let run = |command: &mut Command| {
@@ -73,7 +77,7 @@ pub(crate) fn build(folder: &Path, sdk: &Path, places: &Places) -> Result<Vec<u8
         })
     };
     let mut module = read(&module)?;
-    // Custom sections may follow at any place. The header of the description module, eight bytes, is left out.
+    // A module may end with custom sections, so those of the description are appended, without its header of eight bytes.
     let description = read(&sdk.join("component-type.wasm"))?;
     module.extend_from_slice(description.get(8..).unwrap_or_default());
     component::encode(&module).map_err(|problem| BuildError::Module {

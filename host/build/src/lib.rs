@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use program::Places;
+use program::SearchPath;
 
 mod c;
 mod component;
@@ -49,11 +49,11 @@ pub fn build(folder: &Path, given_sdk: Option<&Path>) -> Result<BuildResult, Bui
         return crate_build::build(folder);
     }
     let sdk = sdk::sdk(language, folder, given_sdk)?;
-    let places = Places::of(language, folder);
+    let search_path = SearchPath::of(language, folder);
     let component = match language {
-        Language::C => c::build(folder, &sdk, &places)?,
-        Language::Go => go::build(folder, &sdk, &places)?,
-        _ => recipe::build(language, folder, &sdk, &places)?,
+        Language::C => c::build(folder, &sdk, &search_path)?,
+        Language::Go => go::build(folder, &sdk, &search_path)?,
+        _ => recipe::build(language, folder, &sdk, &search_path)?,
     };
     Ok(BuildResult {
         name: language.project_name(folder),

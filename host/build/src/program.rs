@@ -8,9 +8,9 @@ use crate::{Language, toolchains};
 
 /// The folders that are searched for programs, in order.
 #[derive(Clone, Debug)]
-pub(crate) struct Places(Vec<PathBuf>);
+pub(crate) struct SearchPath(Vec<PathBuf>);
 
-impl Places {
+impl SearchPath {
     /// The project's own virtual environment, the tools that all projects share, and `PATH`.
     pub(crate) fn of(language: Language, project: &Path) -> Self {
         let path = env::var_os("PATH").unwrap_or_default();
@@ -37,10 +37,10 @@ impl Places {
 }
 
 /// The output of a program; `None` if it does not run or fails.
-pub(crate) fn answer(program: &Path, question: &[&str]) -> Option<String> {
-    let output = Command::new(program).args(question).output().ok()?;
-    let answer = String::from_utf8(output.stdout).ok()?;
-    output.status.success().then(|| answer.trim().to_owned())
+pub(crate) fn output_of(program: &Path, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(arguments).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.trim().to_owned())
 }
 
 /// The numbers of the first version in a text: 20, 11 and 1 of `v20.11.1`, 3 and 14 of `Python 3.14rc1`. The result is empty
@@ -111,9 +111,9 @@ mod tests {
             fs::write(place.join(name), "").unwrap();
         }
         let names = ["zig", "python-zig"];
-        let places = Places::among(&project, [path.clone()]);
-        assert_eq!(places.find(&names), Some(own.join("python-zig")));
-        let elsewhere = Places::among(folder.path(), [path.clone()]);
+        let search_path = SearchPath::among(&project, [path.clone()]);
+        assert_eq!(search_path.find(&names), Some(own.join("python-zig")));
+        let elsewhere = SearchPath::among(folder.path(), [path.clone()]);
         assert_eq!(elsewhere.find(&names), Some(path.join("zig")));
         assert_eq!(elsewhere.find(&["clang"]), None);
     }

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use serde::Deserialize;
 
-use crate::program::{self, Places};
+use crate::program::{self, SearchPath};
 use crate::{BuildError, Language, toolchains};
 
 /// The content of `recipe.json`.
@@ -26,17 +26,17 @@ struct Recipe {
 
 impl Recipe {
     /// The program, if it is new enough.
-    fn find(&self, language: Language, places: &Places) -> Result<PathBuf, BuildError> {
+    fn find(&self, language: Language, search_path: &SearchPath) -> Result<PathBuf, BuildError> {
         let wanted = format!("{}, {} or later", self.program, self.version_min);
         let missing = |missing: String| BuildError::NoProgram {
             language,
             missing,
             remedy: format!("it comes from {}", self.program_from),
         };
-        let Some(program) = places.find(&[&self.program]) else {
+        let Some(program) = search_path.find(&[&self.program]) else {
             return Err(missing(wanted));
         };
-        let found = program::answer(&program, &["--version"]).unwrap_or_default();
+        let found = program::output_of(&program, &["--version"]).unwrap_or_default();
         if program::version(&found) < program::version(&self.version_min) {
             let place = program.display();
             return Err(missing(format!("{wanted} ({place} is {found})")));
@@ -50,7 +50,7 @@ pub(crate) fn build(
     language: Language,
     folder: &Path,
     sdk: &Path,
-    places: &Places,
+    search_path: &SearchPath,
 ) -> Result<Vec<u8>, BuildError> {
     let file = sdk.join("recipe.json");
     let unreadable = |source| BuildError::Read {
@@ -60,15 +60,17 @@ pub(crate) fn build(
     let text = fs::read_to_string(&file).map_err(unreadable)?;
     let recipe: Recipe =
         serde_json::from_str(&text).map_err(|problem| unreadable(problem.into()))?;
-    let program = recipe.find(language, places)?;
+    let program = recipe.find(language, search_path)?;
     let scratch = tempfile::tempdir().map_err(BuildError::Scratch)?;
     let out = scratch.path().join("plugin.wasm");
-    let places = [("{sdk}", sdk), ("{folder}", folder), ("{out}", &out)];
+    let placeholders = [("{sdk}", sdk), ("{folder}", folder), ("{out}", &out)];
     let mut command = Command::new(&program);
     for argument in &recipe.arguments {
-        let filled = places.iter().fold(argument.clone(), |text, (place, path)| {
-            text.replace(place, &path.display().to_string())
-        });
+        let filled = placeholders
+            .iter()
+            .fold(argument.clone(), |text, (place, path)| {
+                text.replace(place, &path.display().to_string())
+            });
         command.arg(filled);
     }
     command.envs(toolchains::folder().map(|folder| (toolchains::VARIABLE, folder)));
@@ -101,14 +103,15 @@ mod tests {
         if !version.is_empty() {
             fake(folder.path(), program, &format!("echo '{version}'"));
         }
-        let places = Places::among(&folder.path().join("project"), [folder.path().to_owned()]);
+        let search_path =
+            SearchPath::among(&folder.path().join("project"), [folder.path().to_owned()]);
         let files = crate::sdk_files(language).unwrap();
         let (_, recipe) = files
             .iter()
             .find(|(path, _)| *path == "recipe.json")
             .unwrap();
         let recipe: Recipe = serde_json::from_slice(recipe).unwrap();
-        let problem = recipe.find(language, &places).err()?.to_string();
+        let problem = recipe.find(language, &search_path).err()?.to_string();
         Some(problem.replace(&folder.path().display().to_string(), "PATH"))
     }
 

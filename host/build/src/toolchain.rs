@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::program::answer;
+use crate::program::output_of;
 
 mod standard_library;
 
@@ -109,8 +109,8 @@ impl Toolchain {
 
     /// Queries version and sysroot of a compiler; `None` if it does not run.
     fn ask(rustc: PathBuf) -> Option<Self> {
-        let version = answer(&rustc, &["--version"])?;
-        let sysroot = PathBuf::from(answer(&rustc, &["--print", "sysroot"])?);
+        let version = output_of(&rustc, &["--version"])?;
+        let sysroot = PathBuf::from(output_of(&rustc, &["--print", "sysroot"])?);
         Some(Self {
             rustc,
             sysroot,

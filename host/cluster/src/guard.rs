@@ -1,4 +1,5 @@
-//! The right to issue URIs of a partition, and until when. It is asked before every fetch, so it takes no lock of the cluster.
+//! The right to issue URIs of a partition, and the time at which it ends. It is checked before every fetch, so the check takes no
+//! lock of the cluster.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

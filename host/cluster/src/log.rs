@@ -55,7 +55,7 @@ pub struct LogPosition {
 struct LogMessage {
     epoch: u64,
     index: u64,
-    /// Name of the node, for whoever looks into the stream.
+    /// Name of the node, for people who read the stream.
     node: String,
     /// None: a new owner claims the log.
     entries: Vec<Vec<u8>>,

@@ -170,7 +170,7 @@ impl Cluster {
         &self.connection
     }
 
-    /// Checks the settings in the bucket, and writes them if there are none.
+    /// Checks the settings in the bucket, and writes them if the bucket has no settings.
     async fn write_format(&self) -> Result<(), ClusterError> {
         for _ in 0..ATTEMPTS_MAX {
             if self.check_format().await? {

@@ -1,5 +1,5 @@
-//! Partitions: the unit in which a crawl is divided among nodes. Everything polite or per-site of one politeness unit lies in one
-//! partition, so that one node at a time has it.
+//! Partitions: the unit in which a crawl is divided among nodes. A politeness unit, with all its
+//! delays, quotas and values of sites, is in one partition, so that one node at a time has it.
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
 //! Parts of a job that another node can take over: who has each part, and its newest snapshot.
 //!
-//! A part has an epoch. Each directory of a job that gets the part has a greater one, and whoever writes about the part names its
-//! own. The server compares revisions, so a process whose part was taken over can neither publish a snapshot nor say that the part
-//! is at rest. Claim a part only as a member of the job under the name of the part: then no other process works on it.
+//! A part has an epoch. Each directory of a job that gets the part has a greater one, and names this epoch when it writes
+//! about the part. The server compares revisions, so a process whose part was taken over can neither publish a snapshot nor say
+//! that the part is at rest. Claim a part only as a member of the job under the name of the part: then no other process works on it.
 
 use serde::{Deserialize, Serialize};
 

@@ -77,7 +77,7 @@ impl PartQuestion {
         &self.message.payload
     }
 
-    /// Answers it. Whoever asked may have gone.
+    /// Answers the question. Does nothing if the client expects no answer.
     pub async fn answer(self, answer: Vec<u8>) {
         let Some(reply) = self.message.reply else {
             return;

@@ -1,4 +1,4 @@
-//! The REST API under `/api/v1`: one file for each subject. The answers of jobs come unchanged from `opilio_crawl::control`. This
+//! The REST API under `/api/v1`: one file for each subject. The answers of jobs come unchanged from `opilio_control`. This
 //! module adds paths, statuses and a description, which is generated from this code.
 
 #![allow(

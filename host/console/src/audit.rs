@@ -16,7 +16,7 @@ const BYTES_MAX: u64 = 32 << 20;
 
 /// Maximum unauthenticated requests that are logged within [`SPAN`]. More of them could fill the log and push out the entries
 /// of others.
-const OF_NOBODY_MAX: u64 = 60;
+const UNAUTHENTICATED_MAX: u64 = 60;
 const SPAN: Duration = Duration::from_secs(60);
 
 /// Longest path that is logged completely.
@@ -26,12 +26,12 @@ const PATH_BYTES_MAX: usize = 1_000;
 pub(crate) struct Audit {
     path: PathBuf,
     file: Mutex<File>,
-    of_nobody: Mutex<OfNobody>,
+    unauthenticated: Mutex<UnauthenticatedCounts>,
 }
 
 /// Counters of unauthenticated requests in the current span.
 #[derive(Default)]
-struct OfNobody {
+struct UnauthenticatedCounts {
     since: Option<Instant>,
     listed: u64,
     left_out: u64,
@@ -74,19 +74,19 @@ impl Audit {
         Ok(Audit {
             path,
             file,
-            of_nobody: Mutex::default(),
+            unauthenticated: Mutex::default(),
         })
     }
 
     pub(crate) fn write(&self, mut entry: AuditEntry) {
-        let mut of_nobody = self
-            .of_nobody
+        let mut unauthenticated = self
+            .unauthenticated
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if entry.user.is_none() && !of_nobody.is_listed(Instant::now()) {
+        if entry.user.is_none() && !unauthenticated.is_listed(Instant::now()) {
             return;
         }
-        entry.left_out = std::mem::take(&mut of_nobody.left_out);
+        entry.left_out = std::mem::take(&mut unauthenticated.left_out);
         let end = entry.path.floor_char_boundary(PATH_BYTES_MAX);
         entry.path.truncate(end);
         if let Err(problem) = self.try_write(&entry) {
@@ -131,7 +131,7 @@ impl Audit {
     }
 }
 
-impl OfNobody {
+impl UnauthenticatedCounts {
     fn is_listed(&mut self, now: Instant) -> bool {
         if self
             .since
@@ -140,7 +140,7 @@ impl OfNobody {
             self.since = Some(now);
             self.listed = 0;
         }
-        let is_listed = self.listed < OF_NOBODY_MAX;
+        let is_listed = self.listed < UNAUTHENTICATED_MAX;
         match is_listed {
             true => self.listed += 1,
             false => self.left_out += 1,
@@ -225,24 +225,24 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_not_let_in_cannot_fill_the_log() {
+    fn unauthenticated_requests_cannot_fill_the_log() {
         let home = tempfile::tempdir().unwrap();
         let audit = Audit::open(home.path()).unwrap();
         let write = |user| audit.write(entry(user, &"/é".repeat(50_000)));
-        for _ in 0..OF_NOBODY_MAX + 9 {
+        for _ in 0..UNAUTHENTICATED_MAX + 9 {
             write(None);
         }
         write(Some("lena"));
         let all = audit.last(1_000).unwrap();
-        assert_eq!(all.len() as u64, OF_NOBODY_MAX + 1);
+        assert_eq!(all.len() as u64, UNAUTHENTICATED_MAX + 1);
         assert_eq!((all[0].user.as_deref(), all[0].left_out), (Some("lena"), 9));
         assert_eq!((all[1].user.as_deref(), all[1].left_out), (None, 0));
         assert!(all[0].path.len() <= PATH_BYTES_MAX);
-        let (mut of_nobody, now) = (OfNobody::default(), Instant::now());
-        let listed = (0..OF_NOBODY_MAX * 2).filter(|_| of_nobody.is_listed(now));
-        assert_eq!(listed.count() as u64, OF_NOBODY_MAX);
+        let (mut unauthenticated, now) = (UnauthenticatedCounts::default(), Instant::now());
+        let listed = (0..UNAUTHENTICATED_MAX * 2).filter(|_| unauthenticated.is_listed(now));
+        assert_eq!(listed.count() as u64, UNAUTHENTICATED_MAX);
         assert!(
-            of_nobody.is_listed(now + SPAN),
+            unauthenticated.is_listed(now + SPAN),
             "the next minute has its own"
         );
     }

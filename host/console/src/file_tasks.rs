@@ -1,5 +1,5 @@
-//! Work on the files of jobs that goes on after its request: the hand-over of a job at rest, and packages. Each job has one task at a time, and
-//! its last task is kept until the daemon ends.
+//! Tasks on the files of jobs that continue after their request: the hand-over of a job that is not running, and packages. Each
+//! job has one task at a time, and its last task is kept until the daemon ends.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -57,7 +57,7 @@ impl FileTasks {
         self.lock().get(job).cloned()
     }
 
-    /// Returns the task of a job that goes on.
+    /// Returns the unfinished task of a job.
     pub(crate) fn current(&self, job: &str) -> Option<FileTask> {
         self.last(job).filter(|task| task.ended.is_none())
     }
@@ -68,7 +68,7 @@ impl FileTasks {
         task.filter(|task| task.kind == FileTaskKind::Handover)
     }
 
-    /// Begins a task. Refused while another one goes on.
+    /// Begins a task. Refused while another one is unfinished.
     pub(crate) fn begin(
         &self,
         job: &str,

@@ -1,7 +1,7 @@
-//! Takeover of a part of a shared crawl: a new job directory goes on from the newest snapshot of the part, under the part's name.
+//! Takeover of a part of a shared crawl: a new job directory continues from the newest snapshot of the part, under the part's name.
 //!
 //! The order of the steps matters. The process first joins the job under the name of the part, which it can only when the session of
-//! the node before has ended. Nobody works on the part from then on. It claims the part when it has the whole snapshot, so that a
+//! the previous owner has ended. From then on no other process works on the part. It claims the part when it has the whole snapshot, so that a
 //! failure before leaves everything as it was.
 
 use std::fs;

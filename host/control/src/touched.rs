@@ -1,4 +1,4 @@
-//! URIs that a change of an override touches, for a look before the change is made, and for its result.
+//! URIs that a change of an override affects. Operators see them before the change is made (`--dry-run`), and in its result.
 
 use jiff::Timestamp;
 use opilio_frontier::{UriRecord, UriState};

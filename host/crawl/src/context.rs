@@ -49,7 +49,7 @@ use opilio_visit::precedence::{self, QueueRanks};
 use opilio_visit::scope_memory::ScopeMemory;
 
 /// Maximum of times that one seed may widen the scope by redirecting: http to https, to www, to a new name. A seed that redirects
-/// more often is controlled by somebody else.
+/// more often may be under the control of another party.
 const SEED_MOVES_MAX: u32 = 5;
 
 /// Maximum of queues whose activity is counted for the progress display. Beyond it the quieter half is forgotten.
@@ -213,8 +213,8 @@ impl Counters {
     }
 }
 
-/// Errors of a plugin that are printed in words. Later ones are counted.
-const FAULTS_TOLD: u64 = 3;
+/// Largest number of errors of a plugin that are logged one by one. Later ones are counted.
+const ERRORS_LOGGED_MAX: u64 = 3;
 
 /// Returns `true` if a count is a power of ten: then the number of errors is printed.
 fn is_round(count: u64) -> bool {
@@ -294,7 +294,7 @@ impl CrawlContext {
         for Failure { fault, consequence } in failures {
             self.figures.counters.faults.fetch_add(1, Ordering::Relaxed);
             self.outputs.logs.fault(fault)?;
-            self.tell_fault(fault);
+            self.log_plugin_error(fault);
             let why = format!("failed too often, last with {}", fault.message);
             match consequence {
                 None => {}
@@ -321,7 +321,7 @@ impl CrawlContext {
     }
 
     /// Prints the first errors of a plugin, and then their number at growing intervals. `runtime-errors.log` has all of them.
-    fn tell_fault(&self, fault: &Fault) {
+    fn log_plugin_error(&self, fault: &Fault) {
         let mut counts = self
             .plugins
             .fault_counts
@@ -330,7 +330,7 @@ impl CrawlContext {
         let count = counts.entry(fault.plugin.clone()).or_default();
         *count += 1;
         match *count {
-            ..=FAULTS_TOLD => tracing::warn!("{fault}; details are in runtime-errors.log"),
+            ..=ERRORS_LOGGED_MAX => tracing::warn!("{fault}; details are in runtime-errors.log"),
             count if is_round(count) => {
                 tracing::warn!("plugin `{}`: {count} errors so far", fault.plugin);
             }

@@ -104,7 +104,7 @@ pub(crate) fn reports_of(job: &Path, name: &str) -> PathBuf {
     job.join("reports").join(name)
 }
 
-/// Reads the reports in that folder, in the order of names; empty if there are none.
+/// Reads the reports in that folder, in the order of names. The result is empty if there is no report.
 pub fn written(job: &Path, name: &str) -> Result<Vec<Report>, (PathBuf, io::Error)> {
     let folder = reports_of(job, name);
     stays_inside(job, &folder).map_err(|problem| (folder.clone(), problem))?;

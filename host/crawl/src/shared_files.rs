@@ -317,8 +317,8 @@ struct FetchedFolder {
 }
 
 impl FetchedFolder {
-    /// Makes the directory of the job if there is none, and keeps other processes from fetching into it. File systems without locks
-    /// on directories keep nobody.
+    /// Makes the directory of the job if there is none, and keeps other processes from fetching into it. On file systems
+    /// without locks on directories, other processes are not kept from it.
     fn hold(job: &Path) -> Result<FetchedFolder, CrawlError> {
         fs::create_dir_all(job).map_err(|source| io_error(job, source))?;
         let lock = File::open(job).ok();

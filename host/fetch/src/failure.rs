@@ -1,4 +1,4 @@
-//! Reasons for an incomplete response, with the status code of the glossary.
+//! Reasons for an incomplete response, with their status codes, which `docs/OPERATING.md` lists.
 
 use std::io;
 use std::net::IpAddr;

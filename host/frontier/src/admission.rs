@@ -286,7 +286,7 @@ fn raise(
                     && news == Some(due)
                 {
                     reconsideration::hasten(&mut record, due, visit);
-                    directive = directive.max(reconsideration::TOLD);
+                    directive = directive.max(reconsideration::NEWS_DIRECTIVE);
                 }
                 due
             };

@@ -154,11 +154,11 @@ impl Frontier {
                         let wake = woken.map_or(wake, |woken| woken.min(wake));
                         return Ok(Next::WaitUntil(instant::timestamp(wake)));
                     }
-                    (First::Nobody, Some(woken)) => {
+                    (First::NoQueue, Some(woken)) => {
                         return Ok(Next::WaitUntil(instant::timestamp(woken)));
                     }
-                    (First::Nobody, None) if memory.busy.is_empty() => return Ok(Next::Empty),
-                    (First::Nobody, None) => return Ok(Next::InProcess),
+                    (First::NoQueue, None) if memory.busy.is_empty() => return Ok(Next::Empty),
+                    (First::NoQueue, None) => return Ok(Next::InProcess),
                 };
                 if let Some(issue) = frontier.issue_from(&queue, key, now)? {
                     return Ok(Next::Issue(Box::new(issue)));

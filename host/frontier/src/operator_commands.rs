@@ -206,7 +206,7 @@ impl Frontier {
                 .first_waking(frontier.config.precedence_floor);
             let first = frontier.first_in_line(now_millis)?;
             match (first, group) {
-                (First::Ready { .. }, _) | (First::Nobody, None) => Ok(None),
+                (First::Ready { .. }, _) | (First::NoQueue, None) => Ok(None),
                 (First::At { wake, queue }, group) if group.is_none_or(|group| wake <= group) => {
                     let mut record =
                         change::read_queue(&frontier.store, &queue)?.ok_or_else(|| {

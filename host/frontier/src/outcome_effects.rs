@@ -459,8 +459,8 @@ impl Completion<'_, '_> {
         }
         let wait = wait.unwrap_or_else(|| left(before));
         let due = reconsideration::schedule(&mut self.record, now, wait, ask_again);
-        let is_told = due <= instant::floor(now) && !self.record.signals.is_empty();
-        let directive = reconsideration::directive(self.rank.directive, is_told);
+        let has_news = due <= instant::floor(now) && !self.record.signals.is_empty();
+        let directive = reconsideration::directive(self.rank.directive, has_news);
         self.change.take_busy(queue, self.rank)?;
         let rank = Rank {
             directive,

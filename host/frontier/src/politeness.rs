@@ -33,9 +33,9 @@ impl Frontier {
             },
         };
         let settings = record.settings(&self.config);
-        let rest = settings.politeness.delay_after(took, record.crawl_delay);
+        let delay = settings.politeness.delay_after(took, record.crawl_delay);
         let slots = u32::from(settings.valence.max(1));
-        Ok(Some(rest.saturating_add(took) / slots))
+        Ok(Some(delay.saturating_add(took) / slots))
     }
 }
 

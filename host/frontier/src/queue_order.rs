@@ -38,7 +38,7 @@ pub(crate) enum First {
     /// No queue may issue before this time; then this one may.
     At { wake: Millis, queue: String },
     /// No queue has a URI to issue, apart from those in process.
-    Nobody,
+    NoQueue,
 }
 
 /// Rules by which queues of different precedences are compared.
@@ -118,7 +118,7 @@ impl Line {
                 key,
             });
         }
-        Ok(earliest.map_or(First::Nobody, |(wake, queue)| First::At { wake, queue }))
+        Ok(earliest.map_or(First::NoQueue, |(wake, queue)| First::At { wake, queue }))
     }
 
     /// Records a place that has been stored.

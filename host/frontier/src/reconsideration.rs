@@ -53,15 +53,16 @@ fn planned(at: Millis, visit: Millis) -> PlannedReconsideration {
 }
 
 /// Directive of a URI with news. It is reconsidered before URIs that are merely due, and visited before them if the evaluator
-/// believes the news. Without this directive, a crawl that is behind would come to it as much later. A URI that is not
+/// believes the news. Without this directive, a crawl that is behind its schedule would reach the URI late. A URI that is not
 /// reconsidered does not get the directive, because nobody checks the news: some lists name every URI, every day.
-pub(crate) const TOLD: Directive = Directive::Medium;
+pub(crate) const NEWS_DIRECTIVE: Directive = Directive::Medium;
 
-/// Directive of a URI after its reconsideration: [`TOLD`] only if it is to be visited because of the news. Higher ones stay.
-pub(crate) fn directive(before: Directive, is_told: bool) -> Directive {
+/// Directive of a URI after its reconsideration: [`NEWS_DIRECTIVE`] only if it is to be visited because of the news. A higher
+/// directive stays.
+pub(crate) fn directive(before: Directive, has_news: bool) -> Directive {
     match before {
-        TOLD if !is_told => Directive::Normal,
-        Directive::Normal if is_told => TOLD,
+        NEWS_DIRECTIVE if !has_news => Directive::Normal,
+        Directive::Normal if has_news => NEWS_DIRECTIVE,
         other => other,
     }
 }

@@ -239,7 +239,7 @@ impl Store {
         let path = dir.join(DATABASE);
         let making = dir.join(MAKING);
         if (making.exists() || !path.join("version").exists()) && path.exists() {
-            // A process died while it made the database. Nobody has been told of a store here.
+            // A process died while it created the database, so no caller has used a store here.
             fs::remove_dir_all(&path).map_err(folder(&path))?;
         }
         File::create(&making).map_err(folder(&making))?;

@@ -1,5 +1,5 @@
-//! A frontier that goes on in the place of another one, such as a copy of it on another machine. The last requests of the other one
-//! are unknown here, so every queue waits for a whole politeness delay before its first URI.
+//! A frontier that replaces another one, such as a copy of it on another machine. The last requests of the other one are unknown
+//! here, so every queue waits for a whole politeness delay before its first URI.
 
 use jiff::Timestamp;
 

@@ -1,4 +1,4 @@
-//! The content state of a document (glossary).
+//! The content state of a document: new, changed, unchanged or unknown, against the last archived version.
 
 use serde::{Deserialize, Serialize};
 

@@ -17,14 +17,14 @@ pub fn floor(time: Timestamp) -> Millis {
     }
 }
 
-/// The first whole millisecond `rest` after `time`, so that rounding never shortens a wait.
-pub fn after(time: Timestamp, rest: Duration) -> Millis {
+/// The first whole millisecond `wait` after `time`, so that rounding never shortens a wait.
+pub fn after(time: Timestamp, wait: Duration) -> Millis {
     let start = floor(time);
     let partial = time > timestamp(start);
-    let rest = millis(rest);
+    let wait = millis(wait);
     // A time past the last that can be written (year 9999) means never.
     start
-        .saturating_add(rest)
+        .saturating_add(wait)
         .saturating_add(partial.into())
         .min(Timestamp::MAX.as_millisecond())
 }

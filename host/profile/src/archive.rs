@@ -15,14 +15,14 @@ use crate::duration::DurationWritten;
 /// Smallest `size-max`. Smaller files hold little more than their own `warcinfo` record.
 const SIZE_MIN: ByteSize = ByteSize::from_bytes(64 * 1024);
 
-/// Largest dictionary: those in use have some hundred kilobytes.
+/// Largest dictionary, in bytes. Dictionaries in use have some hundred kilobytes.
 const DICTIONARY_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
-/// Most files written at the same time.
+/// Largest number of files that are written at the same time.
 const WRITERS_MAX: u32 = 64;
 
 /// Placeholders of a command.
-const PLACES: [&str; 4] = ["{file}", "{size}", "{sha1}", "{sha256}"];
+const PLACEHOLDERS: [&str; 4] = ["{file}", "{size}", "{sha1}", "{sha256}"];
 
 /// Longest prefix of a WARC file name; with time, serial number and host it has to stay below 255 bytes.
 const PREFIX_BYTES_MAX: usize = 100;
@@ -202,7 +202,7 @@ pub struct Archive {
 /// Payloads that are stored already, under any URI.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Duplicates {
-    /// `true` if payloads that another URI has brought are not stored again.
+    /// `true` if payloads that were archived under another URI are not stored again.
     pub across_uris: bool,
     /// Smallest payload that is not stored again.
     pub size_min: ByteSize,
@@ -419,7 +419,7 @@ impl ArchiveFile {
                 .filter_map(|rest| rest.split_once('}'));
             for (place, _) in inner {
                 let is_word = !place.is_empty() && place.bytes().all(|b| b.is_ascii_alphanumeric());
-                if is_word && !PLACES.contains(&format!("{{{place}}}").as_str()) {
+                if is_word && !PLACEHOLDERS.contains(&format!("{{{place}}}").as_str()) {
                     let problem = format!(
                         "nothing is filled in for {}",
                         quote(&format!("{{{place}}}"))
@@ -427,7 +427,7 @@ impl ArchiveFile {
                     part.refuse(
                         "on-close",
                         problem,
-                        &format!("write one of {}", PLACES.join(", ")),
+                        &format!("write one of {}", PLACEHOLDERS.join(", ")),
                     );
                 }
             }

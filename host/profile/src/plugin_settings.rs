@@ -50,7 +50,7 @@ impl PluginSettings {
         self.by_instance.keys().map(String::as_str)
     }
 
-    /// A plugin's settings with these applied: key by key, lists whole. `None` if there are none for the plugin.
+    /// Returns a plugin's settings with these applied: key by key, lists as a whole. `None` if no override has settings for the plugin.
     pub fn over(&self, instance: &str, settings: &Value) -> Option<Value> {
         let by_instance = self.by_instance.get(instance)?;
         let mut settings = settings.clone();

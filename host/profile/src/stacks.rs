@@ -1,4 +1,4 @@
-//! Stacks: the plugins of each stage of a URI's way, in the order of their calls.
+//! Stacks: the plugins of each stage of a visit, in the order of their calls.
 
 use std::collections::BTreeMap;
 use std::fmt;

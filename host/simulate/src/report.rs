@@ -79,7 +79,7 @@ pub struct Visits {
     pub too_short: u64,
     /// Waits above the profile's longest, which were cut to it.
     pub too_long: u64,
-    /// Answers that oscillated though every visit found the same; they were held to the middle.
+    /// Answers that oscillated though every visit found the same. The mean of answer and last wait was used instead.
     pub oscillating: u64,
     /// Mean delay of visits past their due time, in days.
     pub overdue: f64,
@@ -366,7 +366,7 @@ impl Report {
         line(
             "waits",
             format!(
-                "{} answered; {} below and {} above the profile's limits, held to these; {} oscillating, held to the middle",
+                "{} answered; {} below and {} above the profile's limits, which were used instead; {} oscillating, replaced by means",
                 visits.waits, visits.too_short, visits.too_long, visits.oscillating
             ),
         );

@@ -318,7 +318,7 @@ impl Pool {
         })
     }
 
-    /// Returns an instance with the settings of overrides. If it does not accept them, an error is logged, the result is none,
+    /// Returns an instance with the settings of overrides. If it does not accept them, an error is logged, the result is `None`,
     /// and the instance's own settings are used.
     pub(super) fn variant(&self, name: &str, overrides: &PluginSettings) -> Option<(Plugin, Use)> {
         let one = self.instances.get(name)?;
@@ -420,7 +420,7 @@ impl Pool {
         let plugin = inputs.snapshot(complete.clone())?;
         for stage in stages_of(profile, &name) {
             if let Some(problem) = misplaced(&name, &plugin, stage) {
-                return Err(format!("{problem}, and stands in {stage}"));
+                return Err(format!("{problem}, and is in the stack {stage}"));
             }
         }
         if guards(profile, &name) && !plugin.is(&Kind::Filter) {

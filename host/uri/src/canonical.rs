@@ -1,7 +1,7 @@
 //! The canonical form: one text for the many URIs of one document. It is an index for the seen test and is never fetched.
 //!
 //! A canonicaliser is a list of rules, each of which rewrites the text. The profile sets the rules and their order. The default
-//! is Heritrix's, so that crawls agree on the documents they know.
+//! is that of Heritrix, so that a job moved from Heritrix knows the same documents.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -35,7 +35,7 @@ pub enum Rule {
     Regex(RegexRule),
 }
 
-/// The reason why a rule cannot be made.
+/// Error of a rule in a profile.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RuleError {
     /// No rule has this name.
@@ -358,7 +358,7 @@ fn strip_path_jsessionid(text: &str) -> Cow<'_, str> {
     Cow::Owned([&kept, rest, query].concat())
 }
 
-/// Returns `true` if a parameter of a query is a session id, by name and value.
+/// Returns `true` if name and value of a query parameter are those of a session id.
 fn is_session_id(name: &str, value: &str) -> bool {
     let named = |wanted: &str| name.eq_ignore_ascii_case(wanted);
     if named("jsessionid") || named("sid") {

@@ -182,7 +182,7 @@ impl Budget {
             .filter_map(|queue| Some((queue.as_str(), self.queues.get(queue)?)));
         let all = std::iter::once(("", &self.whole)).chain(queues);
         let values = all.map(|(queue, controller)| {
-            (format!("{NAME}{queue}"), controller.written().into_bytes())
+            (format!("{NAME}{queue}"), controller.as_text().into_bytes())
         });
         let values = values.collect();
         if self.queues.len() > QUEUES_MAX {

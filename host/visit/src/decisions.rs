@@ -56,8 +56,8 @@ pub(crate) async fn decisions<D: Driver>(
     Ok(fields)
 }
 
-/// The scope's decision on the URI, by the filters in force now. It is none if they do not accept the URI (tables may have
-/// changed since) or cannot be asked. The decision made at discovery is not kept: 8 bytes of a record name the filters that made
+/// The scope's decision on the URI, by the current filters. `None` if they do not accept the URI (tables may have changed) or
+/// fail. The decision made at discovery is not kept: 8 bytes of a record name the filters that made
 /// it.
 async fn accepted_by<D: Driver>(
     pipeline: &Arc<Pipeline>,

@@ -76,18 +76,18 @@ impl Evaluation {
     ) -> WaitDecision {
         let wait = self.until_next(record.wait, limits);
         let last = record.history.first().map(|past| past.state);
-        let held = oscillation::hold(last.zip(record.wait), record.oscillation, state, wait);
-        let wait = held.wait.clamp(limits.min_wait, limits.max_wait);
+        let damped = oscillation::damp(last.zip(record.wait), record.oscillation, state, wait);
+        let wait = damped.wait.clamp(limits.min_wait, limits.max_wait);
         let outside = self
             .wait
             .and_then(|answer| WaitCorrection::of(answer, limits));
         let oscillates =
-            (self.wait.is_some() && held.oscillates).then_some(WaitCorrection::Oscillating);
+            (self.wait.is_some() && damped.oscillates).then_some(WaitCorrection::Oscillating);
         WaitDecision {
             until_next: wait,
             until_asked: self.until_asked(wait, limits),
             corrections: outside.into_iter().chain(oscillates).collect(),
-            oscillation: held.oscillation,
+            oscillation: damped.oscillation,
         }
     }
 
@@ -132,7 +132,7 @@ pub enum WaitCorrection {
     TooShort,
     /// Above the profile's limit, to which it was cut.
     TooLong,
-    /// Far up and down in turn without a reason; held to the middle.
+    /// Far up and down in turn without a reason. The wait is the geometric mean of the answer and the last wait.
     Oscillating,
 }
 

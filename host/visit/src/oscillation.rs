@@ -1,8 +1,9 @@
 //! Damping of oscillating wait evaluators: their answers for one page go far up and far down in turn, though every visit found
-//! the same. Such answers are held to the middle. A learning evaluator narrows its answers down. A rhythm of days stretches one
-//! answer, not three in a row.
+//! the same content state. Such an answer is replaced by the geometric mean of answer and last wait. Two other causes of large
+//! differences do not count: an evaluator that learns gives answers closer and closer together, and a page that changes by day
+//! and not at night changes one answer, not three in a row.
 //!
-//! The record of the URI has the last answer, as its wait, and the swings so far while the answers swing.
+//! The record of the URI has the last answer, as its wait, and the number of swings in a row.
 
 use std::time::Duration;
 
@@ -20,14 +21,14 @@ pub(crate) struct DampedWait {
     pub(crate) wait: Duration,
     /// `true` if the evaluator's answer oscillates.
     pub(crate) oscillates: bool,
-    /// The swings up to this answer, for the record.
+    /// The swings up to this answer, which the record keeps.
     pub(crate) oscillation: Option<Oscillation>,
 }
 
 /// Returns the wait after one more visit, which found `state`. It is the answer or, from the third swing on, the geometric mean
 /// of the answer and the last wait. `last` is the state that the previous visit found, and the wait after it. `before` are the
 /// swings up to then.
-pub(crate) fn hold(
+pub(crate) fn damp(
     last: Option<(ContentState, Duration)>,
     before: Option<Oscillation>,
     state: ContentState,
@@ -76,11 +77,11 @@ mod tests {
         let (mut last, mut oscillation) = (None, None);
         let (mut waits, mut counted) = (Vec::new(), 0);
         for (state, hours) in answers {
-            let held = hold(last, oscillation, *state, Duration::from_secs(3600 * hours));
-            counted += usize::from(held.oscillates);
-            oscillation = held.oscillation;
-            waits.push(held.wait.as_secs() / 3600);
-            last = Some((*state, held.wait));
+            let damped = damp(last, oscillation, *state, Duration::from_secs(3600 * hours));
+            counted += usize::from(damped.oscillates);
+            oscillation = damped.oscillation;
+            waits.push(damped.wait.as_secs() / 3600);
+            last = Some((*state, damped.wait));
         }
         assert_eq!((waits.as_slice(), counted), (expected, oscillating));
     }

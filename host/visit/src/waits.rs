@@ -17,11 +17,11 @@ use crate::reconsider::Reconsideration;
 /// The wait until the next visit.
 pub(crate) struct Waits {
     pub(crate) until_next: Duration,
-    /// Time until evaluators are asked before that, without a visit.
+    /// Time until the evaluators reconsider the wait, without a visit.
     pub(crate) until_asked: Option<Duration>,
-    /// The swings of the answers so far, for the record.
+    /// State of oscillating answers, which the record keeps.
     pub(crate) oscillation: Option<Oscillation>,
-    /// The evaluator that answered, by its name in the profile; none if the profile's own wait holds.
+    /// The evaluator that answered, by its name in the profile; `None` if the profile's own wait applies.
     pub(crate) by: Option<Arc<str>>,
 }
 
@@ -50,7 +50,7 @@ impl Pipeline {
 }
 
 /// Decides the wait until the next visit. Under the revisit strategy it is the first answer of an evaluator, within the limits of
-/// the profile. None if the URI is not visited again.
+/// the profile. `None` if the URI is not visited again.
 pub(crate) async fn wait<D: Driver>(
     pipeline: &Arc<Pipeline>,
     driver: &D,
@@ -105,7 +105,7 @@ impl Waits {
     }
 }
 
-/// The annotations of a revisit by the thesis (§6.2): the wait now in force, visits, versions, and how overdue the visit was:
+/// The annotations of a revisit, as in the thesis on adaptive revisiting (§6.2; see the glossary): the present wait, visits, versions, and how overdue the visit was:
 /// `wt:45s0ms`, `3vis`, `1ver`, `ov:3ms`. The evaluator that answered follows the wait: `wt-by:adaptive`.
 fn revisit_annotations(
     wait: Duration,
@@ -122,8 +122,8 @@ fn revisit_annotations(
     annotations
 }
 
-/// Asks the wait evaluators about a URI that waits. One of them wanted to be asked again before the visit, since prices and the
-/// site's figures change. The crawl sends and logs nothing, and kept values stay the same.
+/// Calls the wait evaluators for a waiting URI, without a visit (a reconsideration). One of them had requested the call, because
+/// prices and the site's figures change. The crawl sends and logs nothing, and kept values stay the same.
 ///
 /// # Errors
 /// Those of the driver.

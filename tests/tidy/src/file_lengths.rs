@@ -8,7 +8,7 @@ const LINES_MAX: usize = 600;
 /// Longer files, each with its reason. A path may be given by its end, so that moving the folder above it changes nothing.
 /// "Split" names the seam where a file should come apart; such entries go, none comes.
 const LONG: &[(&str, &str)] = &[
-    ("host/archive/src/catalogue.rs", "404 lines and their tests"),
+    ("host/archive/src/catalogue.rs", "411 lines and their tests"),
     (
         "host/archive/src/reader.rs",
         "Split: `Headers`, `Source` and the damage that is skipped are subjects of their own",
@@ -27,11 +27,11 @@ const LONG: &[(&str, &str)] = &[
     ),
     (
         "host/console/src/supervisor.rs",
-        "485 lines and their tests",
+        "507 lines and their tests",
     ),
     (
         "alerts/watch.rs",
-        "331 lines and their tests: a case for each alert",
+        "360 lines and their tests: a case for each alert",
     ),
     (
         "control/src/command.rs",
@@ -41,7 +41,7 @@ const LONG: &[(&str, &str)] = &[
     ("reconcile.rs", "457 lines and their tests"),
     (
         "job/src/directory.rs",
-        "410 lines and their tests: a making cut short anywhere",
+        "465 lines and their tests: a creation that is interrupted anywhere",
     ),
     ("transfer/import.rs", "327 lines and their tests"),
     (

@@ -46,7 +46,7 @@ pub(crate) fn run(command: &mut Command) -> Result<Measured> {
     run_to(command, &[0, LIMIT_REACHED])
 }
 
-/// As [`run`], and the threads of the process are told apart.
+/// As [`run`], with the time of each thread of the process.
 pub(crate) fn run_with_threads(command: &mut Command) -> Result<Measured> {
     measure(command, &[0, LIMIT_REACHED], true)
 }

@@ -61,8 +61,8 @@ const MUSEUM: &str = r#"<button role="tab">Works</button><button role="tab" id="
     document.querySelector(".leaflet-control-zoom-out").onclick = () => zoom(-1);
     </script>"#;
 
-/// Pictures that only somebody gets who turns the pages of the book, opens the tab, waits for all slides, and zooms in and out
-/// by two levels.
+/// Pictures that are loaded only if the behaviours turn the pages of the book, open the tab, wait for all slides, and zoom in and
+/// out by two levels.
 const IMAGES: [&str; 8] = [
     "/images/1.gif",
     "/images/2.gif",

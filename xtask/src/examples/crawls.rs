@@ -48,7 +48,7 @@ const WRONGS: [(&str, &str, &str); 14] = [
     ("cpp", "wrong", "vector"),
 ];
 
-/// The examples that archive a site: what the profile calls each, the stack it stands in, its project, its settings.
+/// The examples that archive a site: name in the profile, stack, project, settings.
 const LIBRARY: [(&str, &str, &str, &str); 9] = [
     ("routes", "extract", "javascript/route-manifest", ""),
     ("anything", "extract", "c/universal-scan", ""),

@@ -99,7 +99,7 @@ fn processor_time(measured: &Measured) -> Duration {
     measured.user + measured.system
 }
 
-/// Pages that nobody here wrote, the largest first, in a folder of their own.
+/// Pages by other authors, the largest first, in a folder of their own.
 fn pages() -> Result<PathBuf> {
     let home = root().join("target/toolchains/pages");
     if home.exists() {

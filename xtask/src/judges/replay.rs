@@ -1,4 +1,4 @@
-//! Archives of a small web, judged by whoever reads archives: warcio, jwarc, cdxj-indexer, py-wacz, and pywb with
+//! Archives of a small web, judged by tools that read archives: warcio, jwarc, cdxj-indexer, py-wacz, and pywb with
 //! Chromium, in which every page must look as the live one did.
 
 mod rendered;

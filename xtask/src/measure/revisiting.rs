@@ -1,7 +1,7 @@
-//! `cargo xtask measure revisiting`: what wait evaluators come to on the scenarios that ship, as shares of what somebody could
-//! reach who knows how often each page changes. docs/REVISITING.md has the table.
+//! `cargo xtask measure revisiting`: results of wait evaluators on the shipped scenarios, as shares of the best plan's. The best
+//! plan knows how often each page changes. docs/REVISITING.md has the tables.
 //!
-//! Evaluators are the profiles in `host/simulate/evaluators`; whoever wants to see another one beside them names its profile.
+//! Evaluators are the profiles in `host/simulate/evaluators`. `--profile` adds others.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -10,11 +10,12 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
 
 use crate::command;
 use crate::repository::root;
 
-/// In the table's order: where the goals are set, then what is nearer to the web.
+/// In the table's order: first webs with all pages known, then webs that resemble real ones.
 const SCENARIOS: [&str; 9] = [
     "poisson",
     "rhythm",
@@ -41,16 +42,19 @@ const EVALUATORS: [&str; 7] = [
 /// Visits per page and day.
 const BUDGETS: [f64; 2] = [1.0, 0.1];
 
+/// File in the folder of kept reports with the SHA-256 of the program that made them.
+const PROGRAM_DIGEST: &str = "program.sha256";
+
 /// Options of `cargo xtask measure revisiting`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// These scenarios alone: names of those that ship, or TOML files [default: all of the table].
+    /// These scenarios alone: names of shipped ones, or TOML files [default: all of the table].
     #[arg(value_name = "SCENARIO")]
     only: Vec<String>,
     /// Visits per page and day; several may be given [default: 1 and 0.1].
     #[arg(long, value_name = "VISITS")]
     budget: Vec<f64>,
-    /// Another profile beside those of the table; several may be given.
+    /// A profile that is measured too, beside those of the table; several may be given.
     #[arg(long, value_name = "PROFILE")]
     profile: Vec<PathBuf>,
     /// Days of each simulation, in place of the scenario's.
@@ -59,7 +63,7 @@ pub(crate) struct Options {
     /// The web's seed.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Keep each report in this folder; what is there already is not simulated again.
+    /// Keep each report in this folder, and use those that are there. All must be of one build of `opilio`.
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
     /// An `opilio` to measure with [default: the release build].
@@ -95,7 +99,7 @@ struct Visits {
     faults: u64,
 }
 
-/// All that was measured with one budget: a row for each scenario, in it a report for each evaluator.
+/// Results with one budget: a row for each scenario, in it a report for each evaluator.
 struct Table {
     budget: f64,
     evaluators: Vec<String>,
@@ -109,6 +113,9 @@ pub(super) fn run(options: &Options) -> Result<()> {
         Some(opilio) => opilio.clone(),
         None => command::release("opilio")?,
     };
+    if let Some(folder) = &options.keep {
+        reserve_folder(folder, &opilio)?;
+    }
     let names = SCENARIOS.map(str::to_owned);
     let scenarios = or_all(&options.only, &names);
     let budgets = or_all(&options.budget, &BUDGETS);
@@ -133,6 +140,28 @@ pub(super) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// Reserves a folder for reports of one program. Rows of several builds cannot be compared.
+fn reserve_folder(folder: &Path, program: &Path) -> Result<()> {
+    let content =
+        fs::read(program).with_context(|| format!("cannot read {}", program.display()))?;
+    let digest: String = Sha256::digest(content)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    fs::create_dir_all(folder)?;
+    let file = folder.join(PROGRAM_DIGEST);
+    if !file.exists() {
+        fs::write(&file, &digest)?;
+    }
+    let known = fs::read_to_string(&file)?;
+    ensure!(
+        known == digest,
+        "{} has reports of another build of opilio; name another folder, or that build with --opilio",
+        folder.display()
+    );
+    Ok(())
+}
+
 fn or_all<'a, T>(some: &'a [T], all: &'a [T]) -> &'a [T] {
     if some.is_empty() { all } else { some }
 }
@@ -142,8 +171,8 @@ fn stem(path: &Path) -> String {
     stem.to_string_lossy().into_owned()
 }
 
-/// One simulation, or the report that is kept of it.
-#[expect(clippy::print_stderr, reason = "how far it is")]
+/// Simulates one scenario with one profile, or reads the kept report.
+#[expect(clippy::print_stderr, reason = "progress of the command")]
 fn report(
     opilio: &Path,
     scenario: &str,
@@ -151,11 +180,7 @@ fn report(
     profile: &Path,
     options: &Options,
 ) -> Result<Report> {
-    let name = format!(
-        "{}-{budget}-{}.json",
-        stem(Path::new(scenario)),
-        stem(profile)
-    );
+    let name = options.report_name(scenario, budget, profile);
     let kept = options.keep.as_ref().map(|folder| folder.join(&name));
     let text = match &kept {
         Some(kept) if kept.exists() => fs::read_to_string(kept)?,
@@ -175,20 +200,33 @@ fn report(
     let report: Report = serde_json::from_str(&text).with_context(|| format!("in {name}"))?;
     ensure!(
         report.visits.faults == 0,
-        "{name}: calls of plugins failed, so it says nothing of the evaluator"
+        "{name}: plugin calls failed, so the report does not show what the evaluator can do"
     );
     if let Some(kept) = kept.filter(|kept| !kept.exists()) {
-        if let Some(folder) = kept.parent() {
-            fs::create_dir_all(folder)?;
-        }
         fs::write(kept, text)?;
     }
     Ok(report)
 }
 
+impl Options {
+    /// Returns the file name of a kept report. It differs for all options that change the simulation.
+    fn report_name(&self, scenario: &str, budget: f64, profile: &Path) -> String {
+        let scenario = stem(Path::new(scenario));
+        let profile = stem(profile);
+        let days = self
+            .days
+            .map(|days| format!("-{days}-days"))
+            .unwrap_or_default();
+        format!(
+            "{scenario}-{budget}-{profile}-seed-{}{days}.json",
+            self.seed
+        )
+    }
+}
+
 impl Report {
-    /// Freshness and captured versions as shares of the best: its plan carried out on the same web. What the formula promises is
-    /// no bound where changes are not Poisson.
+    /// Freshness and captured versions, as shares of the best plan carried out on the same web. The results of the formula are not
+    /// an upper bound if changes are not Poisson processes.
     fn of_best(&self) -> (f64, f64) {
         (
             self.freshness / self.oracle.freshness_tried,
@@ -198,7 +236,7 @@ impl Report {
 }
 
 impl Table {
-    /// Two tables: how near to the best each came, and what it cost.
+    /// Two tables: the evaluators' shares of the best plan, and their costs.
     fn as_markdown(&self) -> String {
         let mut text = format!("{} visits per page and day\n\n", self.budget);
         let percent = |share: f64| format!("{:.1}", 100.0 * share);
@@ -253,6 +291,45 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn options(seed: u64, days: Option<f64>) -> Options {
+        Options {
+            only: Vec::new(),
+            budget: Vec::new(),
+            profile: Vec::new(),
+            days,
+            seed,
+            keep: None,
+            opilio: None,
+        }
+    }
+
+    #[test]
+    fn kept_reports_of_other_simulations_have_other_names() {
+        let profile = Path::new("evaluators/budgeted-0.toml");
+        let name = |seed, days| options(seed, days).report_name("webs/my-web.toml", 0.1, profile);
+        assert_eq!(name(1, None), "my-web-0.1-budgeted-0-seed-1.json");
+        assert_eq!(name(2, None), "my-web-0.1-budgeted-0-seed-2.json");
+        assert_eq!(
+            name(1, Some(45.0)),
+            "my-web-0.1-budgeted-0-seed-1-45-days.json"
+        );
+    }
+
+    #[test]
+    fn a_folder_of_kept_reports_is_of_one_build() {
+        let home = tempfile::tempdir().unwrap();
+        let [program, other] = ["one", "other"].map(|build| {
+            let program = home.path().join(build);
+            fs::write(&program, build).unwrap();
+            program
+        });
+        let folder = home.path().join("new/reports");
+        reserve_folder(&folder, &program).unwrap();
+        reserve_folder(&folder, &program).unwrap();
+        let error = reserve_folder(&folder, &other).unwrap_err().to_string();
+        assert!(error.contains("another build of opilio"), "{error}");
+    }
 
     fn report(freshness: f64, captures: f64, too_soon: u64) -> Report {
         let text = format!(

@@ -15,7 +15,7 @@ pub(super) const COMPONENTS: &str = "components";
 
 const FILE: &str = "manifest.json";
 
-/// A shelf of components.
+/// The components in a folder.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Manifest {
@@ -42,9 +42,9 @@ pub(super) struct Entry {
 }
 
 impl Manifest {
-    /// The shelf's manifest; an empty one where there is none yet.
-    pub(super) fn read(shelf: &Path) -> Result<Self> {
-        let path = shelf.join(FILE);
+    /// Reads the manifest of a folder. The result is empty if the folder has no manifest yet.
+    pub(super) fn read(component_folder: &Path) -> Result<Self> {
+        let path = component_folder.join(FILE);
         match fs::read(&path) {
             Ok(json) => {
                 serde_json::from_slice(&json).with_context(|| format!("reading {}", path.display()))
@@ -54,11 +54,11 @@ impl Manifest {
         }
     }
 
-    /// Writes it onto the shelf.
-    pub(super) fn write(&self, shelf: &Path) -> Result<()> {
+    /// Writes the manifest into the folder.
+    pub(super) fn write(&self, component_folder: &Path) -> Result<()> {
         let mut json = serde_json::to_string_pretty(self)?;
         json.push('\n');
-        fs::write(shelf.join(FILE), json)?;
+        fs::write(component_folder.join(FILE), json)?;
         Ok(())
     }
 
@@ -77,9 +77,9 @@ impl Manifest {
 }
 
 impl Entry {
-    /// Puts a component onto the shelf.
+    /// Writes a component into the folder, and adds its entry.
     pub(super) fn write(
-        shelf: &Path,
+        component_folder: &Path,
         name: &str,
         component: &[u8],
         plugins: Vec<String>,
@@ -87,7 +87,8 @@ impl Entry {
         toolchain: String,
     ) -> Result<Self> {
         let file = format!("{COMPONENTS}/{name}.wasm");
-        fs::write(shelf.join(&file), component).with_context(|| format!("writing {file}"))?;
+        fs::write(component_folder.join(&file), component)
+            .with_context(|| format!("writing {file}"))?;
         Ok(Self {
             name: name.to_owned(),
             file,
@@ -99,8 +100,8 @@ impl Entry {
     }
 
     /// Returns what is wrong with the component's file, if anything.
-    pub(super) fn fault(&self, shelf: &Path) -> Option<String> {
-        match fs::read(shelf.join(&self.file)) {
+    pub(super) fn fault(&self, component_folder: &Path) -> Option<String> {
+        match fs::read(component_folder.join(&self.file)) {
             Ok(component) if hex(&component) == self.sha256 => None,
             Ok(_) => Some(format!(
                 "is not what the manifest says: {} has another hash",

@@ -1,12 +1,15 @@
-//! The hash that tells whether a component is older than what it is made of.
+//! The hash of a component's sources. It shows whether the component is older than these.
 //!
 //! Sources are the plugin's and the SDK's `Cargo.toml` and `src/`, `wit/*.wit`, and files of other plugins that a source
-//! takes in by `#[path = "…"]`. Not counted: folders named
-//! `native`, which no component contains, and `published`, the contracts of before; tests, cases and documentation; the
-//! versions in `Cargo.lock`, so that an update of a dependency does not rewrite every component (`--force` does).
+//! includes with `#[path = "…"]`. Not counted:
 //!
-//! The hash: SHA-256 over one line per file, in the order of paths from the workspace's root: path, blank, SHA-256 of
-//! the content with CR LF read as LF, LF. So neither the line ends of a checkout nor the operating system count.
+//! - folders named `native`, which no component contains
+//! - folders named `published`, with earlier contracts
+//! - tests, cases and documentation
+//! - the versions in `Cargo.lock`: an update of a dependency does not rewrite every component (`--force` does)
+//!
+//! The hash is the SHA-256 of one line for each file, in the order of paths from the workspace's root: path, space, SHA-256 of
+//! the content, LF. CR LF in the content is read as LF, so that all checkouts have one hash.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -526,7 +526,7 @@ fn a_crawl_is_described_again_when_its_plugins_change() {
         hash: "sha256:00".to_owned(),
         settings: None,
     };
-    // The same again is no news.
+    // The same description again writes no record.
     writers.describe(&info);
     writers.describe(&WarcInfo {
         plugins: vec![plugin],

@@ -35,8 +35,8 @@ fn a_flipped_bit_is_found_wherever_it_is() {
         let bytes = fs::read(writer.close().unwrap().unwrap()).unwrap();
         let whole = unpacked(compression, &bytes).unwrap();
         let end = (first.offset + first.length) as usize;
-        // Plain: the block and what follows it. A flip in most header values is none that a file
-        // could tell. Gzip: all but the bits of the member's header that mean nothing.
+        // Plain: the block and the bytes behind it. A flip in most header values cannot be found
+        // by a check. Gzip: all bits except those of the member's header without a meaning.
         let from = match compression {
             Compression::None => {
                 end - 4 - b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nfirst body".len()

@@ -81,7 +81,7 @@ pub(crate) fn of(files: &[PathBuf]) -> Result<Vec<PackagePage>> {
                     let headers = record.headers();
                     let about = headers.target_uri().and_then(LoadState::of_record);
                     if let Some(((uri, state), date)) = about.zip(headers.date()) {
-                        let known = rendered.entry((uri.to_owned(), written(date)));
+                        let known = rendered.entry((uri.to_owned(), page_time(date)));
                         let known = known.or_insert(state);
                         *known = state.max(*known);
                     }
@@ -125,7 +125,7 @@ fn page(record: &mut StoredRecord<'_>) -> Result<Option<PackagePage>> {
     Ok(Some(PackagePage {
         id: Some(id),
         url,
-        ts: written(date),
+        ts: page_time(date),
         title: title::of(record, &start, row.content_type.as_deref())
             .context("cannot read a page")?,
         seed: false,
@@ -133,8 +133,8 @@ fn page(record: &mut StoredRecord<'_>) -> Result<Option<PackagePage>> {
     }))
 }
 
-/// Writes a time as lists of pages have it.
-fn written(date: Timestamp) -> String {
+/// Formats a time for a list of pages: ISO 8601 with milliseconds.
+fn page_time(date: Timestamp) -> String {
     format!("{date:.3}")
 }
 

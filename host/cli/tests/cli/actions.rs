@@ -143,7 +143,7 @@ async fn another_crawl_is_recovered_and_known_uris_are_forced() {
     let seed = gate.url("/");
     let url = |target: &str| gate.url(target);
 
-    // The journal of a crawl that died: one page was done, another waited, and a third is none of ours.
+    // The journal of a crawl that died: one page was done, another was queued, and a third is out of scope.
     let journal = format!(
         "F+ {done} L {seed}\nFe {done}\nFs {done}\nFs {too} L {seed}\nF+ {waited} L {seed}\nF+ http://foreign.invalid/ L {seed}\nnonsense\n",
         done = url("/was-done"),

@@ -166,7 +166,7 @@ async fn what_is_no_sound_checkpoint_of_the_job_changes_nothing() {
         assert_eq!(kept["is_whole"], false, "{kept}");
     };
     let from = format!("job/checkpoints/{name}");
-    // One that is being made, or never was finished, is none.
+    // A checkpoint without this file is unfinished, and is not listed.
     fs::rename(kept.join("checkpoint.json"), kept.join("kept")).unwrap();
     let listed = home.run(&["job", "checkpoints", "job"]).code(0);
     assert!(listed.out.contains("has no checkpoints"), "{listed:?}");

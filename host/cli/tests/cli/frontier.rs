@@ -390,7 +390,7 @@ async fn a_floor_set_by_hand_keeps_the_crawl_waiting() {
     let log = job_log(&home);
     assert_eq!(log.matches("crawl begin").count(), 1, "{log}");
 
-    // What the profile itself passes over is no part of the crawl.
+    // Queues behind the precedence floor of the profile do not belong to the crawl.
     let profile = "name = 'passed-over'\n[frontier]\nprecedence-floor = 1";
     home.profile(profile);
     let seed = gate.url("/b");

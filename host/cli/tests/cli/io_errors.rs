@@ -53,7 +53,7 @@ async fn lines_that_could_not_be_written_are_made_of_the_archive() {
         &seed,
     ])
     .code(0);
-    // A log in which there is no room for a line; what stands in it is none.
+    // A log without space for a further line. Its content is not a line of a crawl log.
     let log = home.job().join("logs/crawl.log");
     let mut text = format!("{}\n", "x".repeat((1 << 20) - 1)).repeat(68);
     let room = FILE_MAX * 1024 - text.len();

@@ -112,7 +112,7 @@ fn what_is_fitted_can_be_simulated() {
     }
 }
 
-/// Nothing is written where a line is none, bytes are no text, or times are no times of a crawl.
+/// Nothing is written if a line is invalid, bytes are not text, or times are not those of a crawl.
 #[test]
 fn what_is_no_log_is_told_once_with_its_place() {
     let home = Home::new();

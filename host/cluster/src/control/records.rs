@@ -181,7 +181,7 @@ impl ClusterRecord {
 
 impl Default for LeaseTimings {
     /// 15 seconds: a dead node's partitions are fetched again within half a minute, and a restart of a NATS server, which takes a
-    /// few seconds, pauses nobody. The margin of a fifth allows for clocks of different speed.
+    /// few seconds, pauses no node. The margin of a fifth allows for clocks of different speed.
     fn default() -> Self {
         Self::of(Duration::from_secs(15))
     }

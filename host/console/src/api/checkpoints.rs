@@ -97,12 +97,12 @@ impl Daemon {
             folder.go_back(&of, &checkpoint, &by).map_err(Problem::from)
         })
         .await?;
-        self.seen_as_written(job).await?;
+        self.wait_for_process_record(job).await?;
         Ok(made)
     }
 
     /// Waits until the daemon's view of a job is as new as its `course.json`.
-    async fn seen_as_written(&self, job: &str) -> Result<(), Problem> {
+    async fn wait_for_process_record(&self, job: &str) -> Result<(), Problem> {
         let directory = self.directory(job)?;
         let Some(written) = ProcessRecord::read(&directory).ok().flatten() else {
             return Ok(());

@@ -455,7 +455,7 @@ pub(crate) async fn cdxj(
     Place(job): Place<String>,
 ) -> Result<Response, Problem> {
     let index = merged(daemon.directory(&job)?).await?;
-    let body = written(|out| index.each_line(|line| writeln!(out, "{line}")));
+    let body = streamed_body(|out| index.each_line(|line| writeln!(out, "{line}")));
     Ok(saved(body.await?, &format!("{job}.cdxj")))
 }
 
@@ -467,7 +467,7 @@ pub(crate) async fn pages(
     Place(job): Place<String>,
 ) -> Result<Response, Problem> {
     let index = merged(daemon.directory(&job)?).await?;
-    let body = written(|out| {
+    let body = streamed_body(|out| {
         writeln!(out, "{}", pages_header("pages", "Pages"))?;
         index.each_line(|line| {
             let entry = line.parse::<CdxjEntry>().ok();
@@ -512,7 +512,7 @@ fn saved(body: Body, name: &str) -> Response {
 
 /// A body that a thread of its own writes while it is sent. An error before its first bytes is a problem; a later one aborts
 /// the answer.
-async fn written(
+async fn streamed_body(
     write: impl FnOnce(&mut dyn Write) -> io::Result<()> + Send + 'static,
 ) -> Result<Body, Problem> {
     let (send, mut chunks) = mpsc::channel(CHUNKS_MAX);

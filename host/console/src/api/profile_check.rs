@@ -45,7 +45,7 @@ pub(crate) async fn check(
     Body(Checking { toml, profile }): Body<Checking>,
 ) -> Result<Json<Checked>, Problem> {
     let faults = blocking(move || {
-        let kept = profiles::kept(&daemon, profile.as_deref())?;
+        let kept = profiles::stored_text(&daemon, profile.as_deref())?;
         let faults = reach::faults("profile.toml", &toml, kept.as_deref(), &caller);
         // The check of the rest would read the named files.
         if !faults.is_empty() {

@@ -106,7 +106,7 @@ pub(crate) async fn fill(
     Body(filling): Body<Filling>,
 ) -> Result<Json<ProfileForm>, Problem> {
     let form = blocking(move || {
-        let kept = profiles::kept(&daemon, filling.profile.as_deref())?;
+        let kept = profiles::stored_text(&daemon, filling.profile.as_deref())?;
         let toml = edited(&filling.toml, filling.changes)?;
         // A text whose settings reach beyond the crawl is shown, but none of the files that it names is read.
         let is_safe = reach::check(&toml, kept.as_deref(), &caller).is_ok();

@@ -434,7 +434,10 @@ fn version(daemon: &Daemon, name: &str, number: Option<u64>) -> Result<(String, 
 }
 
 /// The text of the newest version of a profile of the store, whose settings a client may keep; `None` for others. Blocks.
-pub(crate) fn kept(daemon: &Arc<Daemon>, name: Option<&str>) -> Result<Option<String>, Problem> {
+pub(crate) fn stored_text(
+    daemon: &Arc<Daemon>,
+    name: Option<&str>,
+) -> Result<Option<String>, Problem> {
     let found = name.map(|name| daemon.profiles.find(name)).transpose()?;
     Ok(found.flatten().map(|stored| stored.text))
 }

@@ -23,7 +23,7 @@ pub(super) const BYTES_MAX: u64 = 16 << 20;
 
 /// All configurations.
 pub(super) struct Drafts {
-    shelf: PathBuf,
+    drafts_folder: PathBuf,
     jobs: PathBuf,
 }
 
@@ -48,7 +48,7 @@ impl Draft {
 impl Drafts {
     pub(super) fn new(own: &Path, jobs: &Path) -> Drafts {
         Drafts {
-            shelf: own.join("heritrix"),
+            drafts_folder: own.join("heritrix"),
             jobs: jobs.to_owned(),
         }
     }
@@ -60,7 +60,7 @@ impl Drafts {
         }
         let in_jobs = self.jobs.join(name);
         let is_free = !opilio_crawl::is_job(&in_jobs);
-        let folders = [in_jobs, self.shelf.join(name)];
+        let folders = [in_jobs, self.drafts_folder.join(name)];
         let mut folders = folders.into_iter().skip(usize::from(!is_free));
         folders.find_map(|folder| {
             let has = |file: &str| folder.join(file).is_file();
@@ -72,7 +72,7 @@ impl Drafts {
     /// All names, sorted.
     pub(super) fn names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for folder in [&self.shelf, &self.jobs] {
+        for folder in [&self.drafts_folder, &self.jobs] {
             let entries = match fs::read_dir(folder) {
                 Err(problem) if problem.kind() == io::ErrorKind::NotFound => continue,
                 entries => entries?,
@@ -106,7 +106,7 @@ impl Drafts {
             )));
         }
         let draft = Draft {
-            folder: self.shelf.join(name),
+            folder: self.drafts_folder.join(name),
             is_profile,
         };
         fs::create_dir_all(&draft.folder).map_err(|problem| failed(&draft.folder, &problem))?;
@@ -143,11 +143,11 @@ impl Drafts {
         else {
             return Ok(None);
         };
-        let to = self.shelf.join(name);
+        let to = self.drafts_folder.join(name);
         if draft.folder == to {
             return Ok(None);
         }
-        let done = fs::create_dir_all(&self.shelf).and_then(|()| {
+        let done = fs::create_dir_all(&self.drafts_folder).and_then(|()| {
             match fs::remove_dir_all(&to) {
                 Err(problem) if problem.kind() != io::ErrorKind::NotFound => return Err(problem),
                 _ => {}
@@ -160,16 +160,17 @@ impl Drafts {
 
     /// Moves a configuration back to its former path.
     pub(super) fn put_back(&self, name: &str, folder: &Path) -> Result<(), Problem> {
-        fs::rename(self.shelf.join(name), folder).map_err(|problem| failed(folder, &problem))
+        fs::rename(self.drafts_folder.join(name), folder)
+            .map_err(|problem| failed(folder, &problem))
     }
 
     pub(super) fn is_torn_down(&self, name: &str) -> bool {
-        is_name(name) && self.shelf.join(name).join(TORN_DOWN).exists()
+        is_name(name) && self.drafts_folder.join(name).join(TORN_DOWN).exists()
     }
 
     /// Sets whether a job counts as torn down.
     pub(super) fn tear_down(&self, name: &str, is_torn_down: bool) -> Result<(), Problem> {
-        let folder = self.shelf.join(name);
+        let folder = self.drafts_folder.join(name);
         let file = folder.join(TORN_DOWN);
         let done = match is_torn_down {
             true => fs::create_dir_all(&folder).and_then(|()| fs::write(&file, "")),

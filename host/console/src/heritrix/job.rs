@@ -329,7 +329,7 @@ impl Daemon {
                 ..Orders::new(true, &user)
             };
         });
-        self.seen(&name, |state| {
+        self.wait_for_state(&name, |state| {
             !matches!(
                 state,
                 JobState::New
@@ -437,7 +437,11 @@ impl Daemon {
     }
 
     /// Waits until the daemon sees the job in a matching state.
-    async fn seen(&self, name: &str, is_so: impl Fn(JobState) -> bool) -> Result<(), Problem> {
+    async fn wait_for_state(
+        &self,
+        name: &str,
+        is_so: impl Fn(JobState) -> bool,
+    ) -> Result<(), Problem> {
         let mut jobs = self.jobs.subscribe();
         loop {
             self.directory(name)?;

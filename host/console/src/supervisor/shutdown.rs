@@ -8,7 +8,7 @@ use super::{DAEMON, PERIOD, ProcessState, Supervisor};
 use crate::process::Alive;
 
 impl Supervisor {
-    /// Ends the crawls of the folder in good order, whoever began them, and waits for their end. Their orders stay unchanged: the
+    /// Stops all crawls of the folder, whether or not this daemon began them, and waits for their end. Their orders stay unchanged: the
     /// next daemon resumes jobs that are to crawl.
     pub(super) async fn end_crawls(&mut self) {
         let (mut asked, mut unreachable) = (BTreeSet::new(), BTreeSet::new());

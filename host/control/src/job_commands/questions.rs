@@ -16,11 +16,11 @@ use crate::{Command, CommandRequest, CommandResponse, ControlError, ErrorKind, J
 /// Pause after a failure of NATS.
 const RETRY: Duration = Duration::from_secs(10);
 
-/// Pause between two looks at the session of the process.
+/// Time between two checks of the session of the process.
 const SESSION_PAUSE: Duration = Duration::from_millis(100);
 
 impl JobCommands {
-    /// Has another part carry out a command. Its answers go to `respond`.
+    /// Sends a command to the process of another part, and its answers to `respond`.
     pub(crate) fn ask(&self, place: &OtherPart, request: &CommandRequest, respond: Respond<'_>) {
         let answers = match place {
             OtherPart::Site { part } => self.answers_of(part, request).map_err(|problem| {
@@ -43,8 +43,8 @@ impl JobCommands {
         }
     }
 
-    /// The answers of the part that has a queue. The name of a queue does not tell the part: all others are first asked for the queue, at
-    /// the same time, so that several silent ones take no longer than one.
+    /// The answers of the part that has a queue. The part does not follow from the name of a queue, so all other parts are queried for the
+    /// queue first. They are queried at the same time, so that several silent parts take no longer than one.
     fn answers_about(
         &self,
         queue: &str,

@@ -71,7 +71,7 @@ pub(super) fn start(crawl: &Crawl, ended: &watch::Receiver<()>) -> Vec<JoinHandl
     if crawl.context.membership.is_some() {
         let stop = crawl.stop.clone();
         tasks.push(spawn(links_between_nodes::keep(context(), stop, ended())));
-        tasks.push(spawn(limit_shares::keep(context(), ended())));
+        tasks.push(spawn(limit_shares::keep_updated(context(), ended())));
         tasks.push(spawn(part_figures::keep(context(), ended())));
         tasks.push(spawn(part_status::keep(context(), ended())));
     }

@@ -1,4 +1,4 @@
-//! The shares of limits of a crawl that several nodes share: this node reports its counts, and takes parts of what is left.
+//! Limits of a crawl that several nodes share: this node reports its counts, and takes shares of the remaining numbers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use tokio::sync::watch;
 use crate::context::CrawlContext;
 use crate::shared_limits::{CountedLimit, limits_of};
 
-/// Interval of reports. In between, the account lags behind by what this node has fetched since.
+/// Interval of reports. Between two reports, the accounts lack the URIs that this node has fetched since.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Shortest pause between two looks at the accounts.
+/// Shortest time between two updates of the accounts.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Longest wait for NATS. A report that fails is repeated, if need be at the next start of the part.
+/// Longest wait for NATS. A failed report is repeated, at the latest at the next start of the part.
 const NATS_TIME_MAX: Duration = Duration::from_secs(5);
 
 impl CrawlContext {
@@ -39,8 +39,8 @@ impl CrawlContext {
     }
 }
 
-/// Reports the counts of this node, and takes parts of what is left, until the crawl ends here.
-pub(super) async fn keep(context: Arc<CrawlContext>, mut ended: watch::Receiver<()>) {
+/// Reports the counts of this node, and takes shares of the remaining numbers, until the crawl ends on this node.
+pub(super) async fn keep_updated(context: Arc<CrawlContext>, mut ended: watch::Receiver<()>) {
     let Some(membership) = context.membership.clone() else {
         return;
     };
@@ -60,7 +60,7 @@ pub(super) async fn keep(context: Arc<CrawlContext>, mut ended: watch::Receiver<
         if is_last {
             shared.release(&limits);
         }
-        // Without takeover the process leaves at the same time, and no other has its part.
+        // At its end the process has left the job. A part that cannot move has no other owner, so the last report is still valid.
         let has_part = membership.has_part() || is_last && !part.can_move();
         if !limits.is_empty() && has_part {
             let updated = shared.update_shares(membership.job(), own, &limits);

@@ -1,4 +1,4 @@
-//! Observers: plugins that are told of finished URIs, in batches, apart from the crawl.
+//! Observers: plugins that receive finished URIs, in batches, on a lane of their own.
 //!
 //! ```text
 //! JOB/observers/NAME.memory   the observer's memory, written after each batch, whole or not at all

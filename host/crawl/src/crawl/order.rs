@@ -97,7 +97,7 @@ impl NamedProfile {
 }
 
 /// Loads the profile that the command line names. Returns it with the folder from which its relative paths start.
-pub(super) fn written(
+pub(super) fn load_named_profile(
     source: &ProfileSource,
     given: &ProfileContext,
 ) -> Result<(Profile, PathBuf), CrawlError> {

@@ -1,5 +1,5 @@
-//! Keeps the state of this process' part of a shared crawl, for alerts, metrics and operators. The part that leads the members of the job
-//! also looks at the others: then their number costs one reader, and each problem has one alert.
+//! Keeps the state of this process' part of a shared crawl, for alerts, metrics and operators. The leader of the job's members also
+//! watches the other parts, so that only one process reads their state, and each problem has one alert.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use opilio_sandbox::{Engine, EngineConfig};
 use opilio_uri::SurtPrefixSet;
 
 use super::Plan;
-use super::order::{Order, other_profile, written};
+use super::order::{Order, load_named_profile, other_profile};
 use super::seeds::seed_lines;
 use crate::error::{CrawlError, io_error};
 use crate::job_part::JobPart;
@@ -43,7 +43,7 @@ pub fn plan(order: &Order) -> Result<Plan, CrawlError> {
     }
     let (mut profile, mut base) = match resumed {
         Some(directory) => frozen(directory, given.clone())?,
-        None => written(&order.profile, &given)?,
+        None => load_named_profile(&order.profile, &given)?,
     };
     let directory = order
         .job

@@ -110,7 +110,7 @@ impl CrawlVisit<'_> {
         }
     }
 
-    /// Lets time pass without occupying a worker if it is long, and no longer than the crawl goes on.
+    /// Waits, at most until the crawl ends. A long wait does not occupy a worker.
     async fn pause(&self, time: Duration) -> Result<(), Halt> {
         let cut = self.context.network.fetchers.base().cut();
         let pause = self.waiting(tokio::time::sleep(time));

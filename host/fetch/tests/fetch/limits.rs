@@ -371,7 +371,7 @@ async fn a_fetcher_made_of_another_has_limits_of_its_own_and_shares_the_rest() {
     let exchange = fetch(&small, &server).await;
     assert!(exchange.reused_connection);
     assert_eq!(exchange.payload.length(), 2);
-    // An idle connection is no way around what policy refuses.
+    // An idle connection is not used for an address that the settings refuse.
     assert_eq!(fetch(&fetcher, &server).await.payload.length(), 5);
     let mut closed = config();
     closed.addresses.loopback = false;

@@ -322,7 +322,7 @@ fn what_lists_name_is_asked_about_and_visited_before_what_is_merely_due() {
     site.finish(&page, considered(Some(0), Some(100)), 50);
     let page = site.issue(50, pages[1]);
     assert_eq!(page.visit_after, Some(at(1_020)));
-    // Its evaluator does not believe what lists say: it is no more than due.
+    // Its evaluator does not believe lists: the page is due, with a normal directive.
     site.finish(&page, considered(Some(5), None), 50);
     let page = site.issue(60, "http://a.org/");
     assert_eq!(page.visit_after, None);
@@ -437,7 +437,7 @@ fn news_of_a_page_whose_evaluator_wants_to_be_asked_has_it_considered_once() {
     let page = site.issue(20, "http://a.org/");
     assert_eq!(page.visit_after, Some(at(1_000)));
     assert_eq!(page.record.signals.len(), 1);
-    // Not believed: it waits on, and the same news again is none.
+    // The evaluator does not believe the news: the page still waits, and the same news has no effect.
     site.finish(&page, considered(None, Some(5_000)), 20);
     site.waits(20, 1_000);
     assert_eq!(site.schedule(vec![news(10)], 30), [ScheduleResult::Known]);

@@ -1,4 +1,4 @@
-//! Alerts that hold and alerts that are over, kept in the job's directory. A resumed crawl knows the alerts that its operator has
+//! Active and cleared alerts, stored in the job's directory. A resumed crawl knows the alerts that its operator has
 //! received already.
 
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! Decision which alerts hold, from the figures of the last minutes. It reads no clock and no disk: the caller passes all
+//! Decides which alerts are active, from the figures of the last minutes. It reads no clock and no disk: the caller passes all
 //! figures.
 //!
 //! An alert is cleared at a lower figure than it was raised, so that a figure near the limit raises it once.

@@ -1,4 +1,4 @@
-//! A new job with the same beginning as another.
+//! A new job with the profile, seeds and components of another one.
 
 use std::fs;
 use std::io;

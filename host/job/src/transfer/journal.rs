@@ -1,8 +1,9 @@
 //! The recovery journal of Heritrix 3, `frontier.recover.gz`: what its frontier did, one line each.
 //!
 //! `F+`, `Fs` and `Ff` are followed by URI, hop path and via, `Fe`, `Fr`, `Fd` and `Fi` by the URI alone; one blank between
-//! them, so that a seed's line ends in two. `Fs` and `Ff` of old versions have the URI alone, too. Every 10,000 lines `T` and a time stand alone. Files for the action directory
-//! look the same, and are written by hand: there hop path, via and the link's context may be missing.
+//! them, so that a seed's line ends in two. `Fs` and `Ff` of old versions have the URI alone, too. Every 10,000 lines there is a
+//! line with `T` and a time. Files for the action directory have the same form, but are written by hand: there hop path, via and
+//! the link's context may be missing.
 //!
 //! An export writes the net effect of such a journal, one line for each URI. Heritrix recovers from it the finished and the open
 //! URIs of this crawl.

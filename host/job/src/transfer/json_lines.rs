@@ -20,7 +20,7 @@ use super::crawl_log::sha1;
 use super::reader::{LineProblem, uri};
 use super::{Finish, ImportedRecord};
 
-/// The glossary's status for URIs that an operator deletes.
+/// Heritrix's status code for URIs that an operator deletes.
 const DELETED_BY_OPERATOR: i32 = -6000;
 
 /// One line of a JSON export: a [`UriRecord`] in the form that people and other programs read. Names and units are those of

@@ -50,13 +50,13 @@ impl Lines {
                 Some((_, known)) if known.uri == line.uri => gather(known, line),
                 _ => {
                     if let Some((place, known)) = gathered.replace((place, line)) {
-                        by_place.push(&written(place, &known)?)?;
+                        by_place.push(&sort_record(place, &known)?)?;
                     }
                 }
             }
         }
         if let Some((place, known)) = gathered {
-            by_place.push(&written(place, &known)?)?;
+            by_place.push(&sort_record(place, &known)?)?;
         }
         Ok(Net(by_place.sorted()?))
     }
@@ -76,7 +76,8 @@ impl Iterator for Net {
     }
 }
 
-fn written(place: Place, line: &ImportedRecord) -> io::Result<Vec<u8>> {
+/// Encodes a record so that the sorter orders it by the number of its line.
+fn sort_record(place: Place, line: &ImportedRecord) -> io::Result<Vec<u8>> {
     // The empty URI before the NUL: records are sorted by the place only.
     let mut record = vec![0];
     record.extend_from_slice(&place);

@@ -115,7 +115,7 @@ impl Profile {
         let (document, syntax) = layers.document();
         let Layers { below, own, .. } = layers;
         let (file, base) = (own.file.as_str(), own.base.as_path());
-        let (mut written, faults) = written(&document, syntax.clone())?;
+        let (mut written, faults) = as_profile_file(&document, syntax.clone())?;
         let faults = plugins::missing_components(faults, &given.builtins);
         if first_rendering(&document.value).is_none() && !edits_behaviors(&document.value) {
             let plugins = &written.plugins;
@@ -261,7 +261,7 @@ fn edits_behaviors(values: &Value) -> bool {
 }
 
 /// The document as its type. All invalid parts are removed and reported.
-fn written(
+fn as_profile_file(
     document: &Document,
     mut faults: Diagnostics,
 ) -> Result<(ProfileFile, Diagnostics), Diagnostics> {
@@ -306,7 +306,8 @@ fn written(
 /// Errors in the text of a profile that do not depend on the layers below it. Those layers may have the keys that it lacks.
 fn faults_whatever_is_extended(own: &Layer) -> Diagnostics {
     let (document, syntax) = Layers::alone(own);
-    let faults = written(&document, syntax).map_or_else(|faults| faults, |(_, faults)| faults);
+    let faults =
+        as_profile_file(&document, syntax).map_or_else(|faults| faults, |(_, faults)| faults);
     let is_its_own = |fault: &Diagnostic| !fault.problem.starts_with("missing key");
     faults.into_iter().filter(is_its_own).collect()
 }

@@ -223,8 +223,8 @@ impl Controller {
         }
     }
 
-    /// Returns the text that is kept.
-    pub(crate) fn written(&self) -> String {
+    /// Returns the text that is stored. [`Controller::read`] reads it.
+    pub(crate) fn as_text(&self) -> String {
         let numbers = [
             self.began,
             self.level,
@@ -443,12 +443,12 @@ mod tests {
             delay: Some(0.0),
         };
         controller.step(requested, 10.0, Some(2.0));
-        let read = Controller::read(&controller.written()).unwrap();
-        assert_eq!(read.written(), controller.written());
+        let read = Controller::read(&controller.as_text()).unwrap();
+        assert_eq!(read.as_text(), controller.as_text());
         assert!((read.price() - controller.price()).abs() < 1e-12);
         let ten = "20000.5 -1.5 0.25 12 100 50 150 3 0 30";
         let read = Controller::read(ten).unwrap();
-        assert_eq!(read.written(), format!("{ten} 0 0"));
+        assert_eq!(read.as_text(), format!("{ten} 0 0"));
         for text in [
             "",
             "1 2 3",

@@ -29,6 +29,19 @@ component = "builtin:regex-list"
 settings = { patterns = ["/draft"], then = "reject" }
 [plugins.links-first]
 component = "builtin:link-precedence"
+[plugins.no-special]
+component = "builtin:regex-list"
+settings = { patterns = ["/special/no"], then = "reject" }
+# Links of one page whose targets have other filters and other policies for robots.txt than the page.
+[[override]]
+match.regex = "/special/"
+stacks.scope = { before = { prerequisite = ["no-special"] } }
+[[override]]
+match.regex = "/closed/mine/"
+robots = { policy = "custom", text = "User-agent: *\nDisallow: /closed/mine/no\n" }
+[[override]]
+match.regex = "/named/"
+robots = { policy = "first-named", agents = ["friendly"] }
 [revisit]
 default-wait = "40ms"
 min-wait = "10ms"
@@ -45,13 +58,16 @@ fn reply(target: &str, visit: usize, if_none_match: Option<&str>) -> Reply {
     match target {
         "/robots.txt" => Reply::ok(
             "text/plain",
-            "User-agent: *\nDisallow: /closed\n".to_owned(),
+            "User-agent: *\nDisallow: /closed\nDisallow: /named\n\nUser-agent: friendly\nDisallow: /named/no\n"
+                .to_owned(),
         ),
         "/" => page(&format!(
             "version {visit} <a href='/same'>1</a> <a href='/tagged'>2</a> <a href='/closed/1'>3</a> <a href='/r1'>4</a> \
              <a href='/quiet'>5</a> <a href='/unarchived'>6</a> <a href='/shaky'>7</a> <a href='/broken'>8</a> \
              <a href='/gone'>9</a> <a href='/film'>10</a> <a href='/draft/1'>11</a> <a href='http://elsewhere.example/'>12</a> \
-             <img src='/picture.png'> <a href='/missing'>13</a>"
+             <img src='/picture.png'> <a href='/missing'>13</a> <a href='/special/yes'>14</a> <a href='/special/no'>15</a> \
+             <a href='/closed/mine/yes'>16</a> <a href='/closed/mine/no'>17</a> <a href='/named/yes'>18</a> \
+             <a href='/named/no'>19</a>"
         )),
         "/same" => page("always the same <a href='/'>home</a>"),
         "/tagged" if if_none_match == Some("\"v1\"") => Reply::status(304).with("etag", "\"v1\""),
@@ -66,6 +82,7 @@ fn reply(target: &str, visit: usize, if_none_match: Option<&str>) -> Reply {
         "/broken" => Reply::status(503),
         "/gone" => Reply::html("<title>Page not found | Story</title><a href='/from-gone'>x</a>"),
         "/film" => Reply::ok("video/mp4", vec![0; 3000]),
+        "/special/yes" | "/closed/mine/yes" | "/named/yes" => page("allowed"),
         "/picture.png" => Reply::ok("image/png", vec![7; 300]),
         _ => Reply::status(404),
     }
@@ -147,6 +164,11 @@ async fn a_simulated_crawl_decides_as_a_real_one_does() {
                 "/draft/1",
                 "/closed/1",
                 "/r3",
+                "/special/yes",
+                "/closed/mine/yes",
+                "/closed/mine/no",
+                "/named/yes",
+                "/named/no",
             ]
             .iter()
             .all(|target| count(target) >= 1)
@@ -158,6 +180,15 @@ async fn a_simulated_crawl_decides_as_a_real_one_does() {
             .or_default()
             .push(DriverVisit::logged(line));
     }
+
+    let status = |target: &str| {
+        real.get(&web.url(WWW, target))
+            .map(|visits| visits[0].status)
+    };
+    let by_target = ["/special/yes", "/closed/mine/yes", "/named/yes"];
+    assert_eq!(by_target.map(status), [Some(200); 3]);
+    let by_target = ["/special/no", "/closed/mine/no", "/named/no"];
+    assert_eq!(by_target.map(status), [None, Some(-9998), Some(-9998)]);
 
     let given = ProfileContext {
         builtins: opilio_crawl::builtin_plugins(),
@@ -208,6 +239,11 @@ async fn a_simulated_crawl_decides_as_a_real_one_does() {
         "/closed/1",
         "/r1",
         "/r3",
+        "/special/yes",
+        "/closed/mine/yes",
+        "/closed/mine/no",
+        "/named/yes",
+        "/named/no",
     ];
     for target in same {
         let uri = Uri::parse(&web.url(WWW, target)).unwrap();
