@@ -10,6 +10,7 @@ use opilio_cluster::{Cluster, ClusterConnection, ClusterError, MemberScope};
 use opilio_console::{ListedNode, NodeState};
 use opilio_control::{ClusterFile, ListedPart, PartState, listed_parts, total_figures};
 use opilio_crawl::PartFigures;
+use serde_json::json;
 
 use crate::daemon_config::ConfigArgs;
 use crate::{exit, terminal};
@@ -71,6 +72,9 @@ struct DrainArgs {
     /// End the draining: the daemon starts crawls again.
     #[arg(long)]
     undo: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     at: ConfigArgs,
 }
@@ -92,6 +96,9 @@ struct RemoveArgs {
     /// Name of the node.
     #[arg(value_name = "NODE")]
     node: String,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     at: ConfigArgs,
 }
@@ -112,23 +119,32 @@ pub(crate) async fn run(args: NodeArgs) -> Result<u8> {
         }
         NodeCommand::Drain(args) => {
             let (cluster, node) = (cluster(&args.at).await?, &args.node);
-            match args.undo {
+            let (answer, words) = match args.undo {
                 true => {
                     cluster.undrain(node).await?;
-                    terminal::outln!("node {node:?} is no longer drained");
+                    let words = format!("node {node:?} is no longer drained");
+                    ("undrained", words)
                 }
                 false => {
                     cluster.drain(node).await?;
-                    terminal::outln!("node {node:?} is drained: its daemon starts no crawls");
+                    let words = format!("node {node:?} is drained: its daemon starts no crawls");
+                    ("drained", words)
                 }
-            }
+            };
+            let object = json!({ "answer": answer, "name": node, "is_drained": !args.undo });
+            terminal::print_result(args.json, &object, &words);
         }
         NodeCommand::Parts(args) => {
             let connection = ClusterConnection::open(file(&args.at)?.settings()?).await?;
             let parts = listed_parts(&connection, &args.job).await?;
             list_parts(&parts, args.json)?;
         }
-        NodeCommand::Remove(args) => cluster(&args.at).await?.remove(&args.node).await?,
+        NodeCommand::Remove(args) => {
+            cluster(&args.at).await?.remove(&args.node).await?;
+            if args.json {
+                terminal::outln!("{}", json!({ "answer": "removed", "name": args.node }));
+            }
+        }
     }
     Ok(exit::OK)
 }

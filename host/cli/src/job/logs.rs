@@ -12,6 +12,7 @@ use opilio_control::Command;
 use opilio_crawl::logs::filter::{LogConditionError, LogConditions, LogFilter};
 use opilio_crawl::logs::read::{self, LogPage, LogQuery};
 use opilio_crawl::logs::search::LogSearch;
+use serde_json::json;
 
 use super::JobTarget;
 use super::log_table;
@@ -57,6 +58,9 @@ pub(super) struct LogsArgs {
     /// Rotate all logs of the running crawl: continue each in a new file.
     #[arg(long, conflicts_with_all = ["name", "tail", "grep", "since", "until", "follow", "parquet", "ColumnArgs"])]
     rotate: bool,
+    /// Print JSON: the list of logs, and the results of --parquet and --rotate. Lines of logs are printed as they are.
+    #[arg(long)]
+    json: bool,
 }
 
 /// Conditions on the columns of `crawl.log`.
@@ -101,7 +105,7 @@ pub(super) fn run(args: LogsArgs) -> Result<u8> {
     if args.rotate {
         let target = JobTarget {
             job: args.job,
-            json: false,
+            json: args.json,
         };
         return ask(&target, Command::RotateLogs);
     }
@@ -114,8 +118,13 @@ pub(super) fn run(args: LogsArgs) -> Result<u8> {
         if args.parquet.is_some() {
             return usage("--parquet needs the name of a log: write `crawl` before it");
         }
-        return list(&folder);
+        return list(&folder, args.json);
     };
+    if args.json && args.parquet.is_none() {
+        return usage(
+            "--json is for the list of logs, --parquet and --rotate; with `logs.json` in its profile, a job writes crawl.jsonl",
+        );
+    }
     let Some(file) = find(&folder, name)? else {
         return usage(&format!(
             "log {name:?} not found; `opilio job logs {}` lists the logs",
@@ -157,7 +166,9 @@ pub(super) fn run(args: LogsArgs) -> Result<u8> {
             ..LogSearch::default()
         };
         let rows = log_table::write(&file, selected, table)?;
-        terminal::outln!("{}: {rows} rows", table.display());
+        let table = table.display().to_string();
+        let object = json!({ "answer": "written", "file": table, "rows": rows });
+        terminal::print_result(args.json, &object, &format!("{table}: {rows} rows"));
         return Ok(exit::OK);
     }
     let wanted = Wanted {
@@ -168,9 +179,13 @@ pub(super) fn run(args: LogsArgs) -> Result<u8> {
     show(&file, &args, &wanted)
 }
 
-fn list(folder: &Path) -> Result<u8> {
+fn list(folder: &Path, as_json: bool) -> Result<u8> {
     let files = read::files(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     for file in files {
+        if as_json {
+            terminal::outln!("{}", serde_json::to_string(&file)?);
+            continue;
+        }
         let size = HumanBytes(file.size).to_string();
         let at = file.modified.strftime("%Y-%m-%d %H:%M:%S");
         terminal::outln!("{size:>12}  {at}  {}", file.name);

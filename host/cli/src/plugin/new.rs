@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use clap::{Args, ValueEnum};
-use opilio_build::{Language, in_shell};
+use opilio_build::{Language, SDK_VERSION, in_shell};
 use opilio_profile::{StackSettings, Stage};
 use serde_json::{Value, json};
 
@@ -94,6 +94,9 @@ pub(super) struct NewArgs {
     /// Folder of the project [default: ./NAME].
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
 }
 
 /// Languages that plugins are written in, as a command line has them.
@@ -204,16 +207,26 @@ pub(super) fn run(args: &NewArgs) -> Result<u8> {
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
     opilio_build::write_sdk(args.lang.language(), &folder)?;
+    let place = folder.display().to_string();
+    if args.json {
+        let object = json!({
+            "answer": "created",
+            "name": args.name,
+            "folder": place,
+            "language": args.lang.word(),
+            "kinds": words,
+            "sdk_version": SDK_VERSION,
+        });
+        say(&format!("{object}\n"))?;
+        return Ok(exit::OK);
+    }
     let here = in_shell(&folder);
     let next: String = template
         .next()
         .lines()
         .map(|line| format!("  {line}\n"))
         .collect();
-    say(&format!(
-        "created {}\n\n  cd {here}\n{next}",
-        folder.display()
-    ))?;
+    say(&format!("created {place}\n\n  cd {here}\n{next}"))?;
     Ok(exit::OK)
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::Args;
 use opilio_build::{BuildError, Language, SDK_FOLDER, SDK_VERSION};
+use serde_json::json;
 
 use super::{note, say};
 use crate::exit;
@@ -18,6 +19,9 @@ pub(super) struct SdkArgs {
     /// Folder of the project.
     #[arg(default_value = ".", value_name = "DIR")]
     folder: PathBuf,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
 }
 
 /// Runs the command.
@@ -29,10 +33,14 @@ pub(super) fn run(args: &SdkArgs) -> Result<u8> {
     let before = opilio_build::sdk_version(folder);
     opilio_build::write_sdk(language, folder).with_context(|| language.name())?;
     let place = folder.join(SDK_FOLDER);
-    let place = place.display();
-    say(&match before {
-        Some(before) => format!("{place}: version {SDK_VERSION} in place of {before}\n"),
-        None => format!("{place}: version {SDK_VERSION}\n"),
+    let place = place.display().to_string();
+    let object = json!({
+        "answer": "written", "folder": place, "sdk_version": SDK_VERSION, "version_before": before,
+    });
+    say(&match (args.json, before) {
+        (true, _) => format!("{object}\n"),
+        (false, Some(before)) => format!("{place}: version {SDK_VERSION} in place of {before}\n"),
+        (false, None) => format!("{place}: version {SDK_VERSION}\n"),
     })?;
     Ok(exit::OK)
 }

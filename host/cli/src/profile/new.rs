@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use dialoguer::{Input, Select};
 use opilio_profile::{Profile, ProfileContext};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{exit, terminal};
 
@@ -63,6 +63,9 @@ pub(crate) struct NewArgs {
     /// Ask nothing; values that are not given stay unset.
     #[arg(long)]
     no_input: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
 }
 
 #[expect(
@@ -102,9 +105,10 @@ pub(crate) fn run(args: &NewArgs) -> Result<u8> {
     };
     made.write_all(text.as_bytes())
         .with_context(|| format!("cannot write {file}"))?;
-    terminal::outln!(
-        "wrote {file}; opilio profile check {file} checks it, opilio crawl {file} runs it"
-    );
+    let words =
+        format!("wrote {file}; opilio profile check {file} checks it, opilio crawl {file} runs it");
+    let object = json!({ "answer": "created", "file": file });
+    terminal::print_result(args.json, &object, &words);
     Ok(exit::OK)
 }
 

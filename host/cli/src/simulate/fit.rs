@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::Args;
 use opilio_simulate::{FitError, fit};
+use serde_json::json;
 
 use crate::{exit, terminal};
 
@@ -20,6 +21,9 @@ pub(super) struct FitArgs {
     /// Write the scenario to this file, which must not exist yet [default: standard output].
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Print the figures as one JSON object; needs --output.
+    #[arg(long, requires = "output")]
+    json: bool,
 }
 
 /// Runs the command.
@@ -58,6 +62,18 @@ pub(super) fn run(args: &FitArgs) -> Result<u8> {
             made.write_all(fitted.scenario.as_bytes())
                 .with_context(cannot)?;
         }
+    }
+    if args.json {
+        let file = args.output.as_ref().map(|file| file.display().to_string());
+        let object = json!({
+            "answer": "created",
+            "file": file,
+            "pages": fitted.pages,
+            "revisited": fitted.revisited,
+            "intervals": fitted.intervals,
+        });
+        terminal::outln!("{object}");
+        return Ok(exit::OK);
     }
     writeln!(
         io::stderr(),
