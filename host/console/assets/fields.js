@@ -188,8 +188,11 @@ function number(field, common) {
       const value = Number(said);
       const { min, max } = field;
       if (Number.isNaN(value) || (field.kind !== "number" && !Number.isInteger(value))) return { problem: `not a ${field.kind === "number" ? "" : "whole "}number: ${said}${isCount ? "; write a whole number, or none for no limit" : ""}` };
-      if (min !== undefined && value < min) return { problem: `must be at least ${min}` };
-      if (max !== undefined && value > max && max > min) return { problem: `must be at most ${max}` };
+      const hasMin = min !== undefined;
+      // A number beside a unit has 0 for both, which is no range.
+      const hasMax = max !== undefined && !(max <= min);
+      if (hasMin && value < min) return { problem: `must be at least ${min}${hasMax ? ` and at most ${max}` : ""}` };
+      if (hasMax && value > max) return { problem: `must be at most ${max}${hasMin ? ` and at least ${min}` : ""}` };
       return value;
     },
     show: (written, inherited) => {

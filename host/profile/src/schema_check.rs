@@ -190,14 +190,19 @@ impl<'s> Shape<'s> {
                 let bound = |how: &str, limit: &dyn std::fmt::Display| {
                     format!("must be {how} {limit}: {}", describe(found))
                 };
+                let range = |how: &str, limit: &Value| {
+                    let other = other_bound(node, kind);
+                    let other = other.map_or_else(String::new, |other| format!(" and {other}"));
+                    format!("must be {how} {limit}{other}: {}", describe(found))
+                };
                 let problem = match kind {
                     _ if !options.is_empty() => {
                         format!("not one of {}: {}", options.join(", "), describe(found))
                     }
-                    ValidationErrorKind::Minimum { limit } => bound("at least", limit),
-                    ValidationErrorKind::Maximum { limit } => bound("at most", limit),
-                    ValidationErrorKind::ExclusiveMinimum { limit } => bound("more than", limit),
-                    ValidationErrorKind::ExclusiveMaximum { limit } => bound("less than", limit),
+                    ValidationErrorKind::Minimum { limit } => range("at least", limit),
+                    ValidationErrorKind::Maximum { limit } => range("at most", limit),
+                    ValidationErrorKind::ExclusiveMinimum { limit } => range("more than", limit),
+                    ValidationErrorKind::ExclusiveMaximum { limit } => range("less than", limit),
                     ValidationErrorKind::MinLength { limit } => {
                         bound("of a length of at least", limit)
                     }
@@ -659,6 +664,23 @@ fn unit(error: &ValidationError<'_>) -> Option<Unit> {
         name,
         is_of_its_kind: !matches!(error.kind(), ValidationErrorKind::Type { .. }),
     })
+}
+
+/// Returns the bound on the side of a number's range that was kept, in words. The error is about the other side.
+fn other_bound(node: Option<&Value>, error: &ValidationErrorKind) -> Option<String> {
+    let is_too_large = matches!(
+        error,
+        ValidationErrorKind::Maximum { .. } | ValidationErrorKind::ExclusiveMaximum { .. }
+    );
+    let others = match is_too_large {
+        true => [("minimum", "at least"), ("exclusiveMinimum", "more than")],
+        false => [("maximum", "at most"), ("exclusiveMaximum", "less than")],
+    };
+    let node = node?;
+    let mut found = others
+        .iter()
+        .filter_map(|(keyword, how)| Some(format!("{how} {}", node.get(*keyword)?)));
+    found.next()
 }
 
 fn keys(node: Option<&Value>) -> impl Iterator<Item = &str> {

@@ -204,10 +204,10 @@ p.toml:2:9: not a regular expression: "(": unclosed group (see docs.rs/regex)
 p.toml:3:12: no plugin "htm" (did you mean "html"?)
     3 | plugins = ['htm']
       |            ^^^^^
-p.toml:4:10: must be at most 1.0: the number 2
+p.toml:4:10: must be at most 1.0 and at least 0.0: the number 2
     4 | sample = 2
       |          ^
-p.toml:5:9: must be at least 0: the number -1
+p.toml:5:9: must be at least 0 and at most 1000000: the number -1
     5 | files = -1
       |         ^^
 "#,

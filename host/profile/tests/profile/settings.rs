@@ -72,7 +72,7 @@ p.toml:6:8: not one of "strict", "lenient": "strickt" (did you mean "strict"?)
     check(
         "plugins.hops.settings.max = 77\nplugins.hops.component = \"builtin:hops\"\n",
         r#"
-p.toml:1:29: must be at most 50: the number 77
+p.toml:1:29: must be at most 50 and at least 1: the number 77
     1 | plugins.hops.settings.max = 77
       |                             ^^
 "#,
