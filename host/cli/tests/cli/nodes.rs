@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use opilio_stories::until;
 use opilio_test_nats::{NatsServer, free_port};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::command::{Home, WWW, tree};
 use crate::serve::{Daemon, make};
@@ -77,8 +77,21 @@ async fn nodes_are_listed_drained_and_removed() {
     let ended = home_a.run(&["node", "show", "nobody"]).code(1);
     assert!(ended.err.contains("no node \"nobody\""), "{ended:?}");
 
+    for (more, answer) in [(None, "drained"), (Some("--undo"), "undrained")] {
+        let arguments = ["node", "drain", "b", "--json"];
+        let arguments: Vec<&str> = arguments.into_iter().chain(more).collect();
+        let done = home_a.run(&arguments).code(0).out;
+        let done: Value = serde_json::from_str(&done).unwrap();
+        let expected = json!({ "answer": answer, "name": "b", "is_drained": more.is_none() });
+        assert_eq!(done, expected);
+    }
+
     // A drained node starts no crawl. Meanwhile another one does.
-    home_a.run(&["node", "drain", "b"]).code(0);
+    let drained = home_a.run(&["node", "drain", "b"]).code(0);
+    assert_eq!(
+        drained.out,
+        "node \"b\" is drained: its daemon starts no crawls\n"
+    );
     until("b knows that it is drained", || {
         b.get("/daemon")["node"]["is_drained"] == true
     })
@@ -108,7 +121,9 @@ async fn nodes_are_listed_drained_and_removed() {
     // Nobody is there to notice the death of the last one.
     a.kill();
     assert_eq!(names_and_states(&home_b), ["a live"]);
-    home_b.run(&["node", "remove", "a"]).code(0);
+    let removed = home_b.run(&["node", "remove", "a", "--json"]).code(0).out;
+    let removed: Value = serde_json::from_str(&removed).unwrap();
+    assert_eq!(removed, json!({ "answer": "removed", "name": "a" }));
     assert_eq!(names_and_states(&home_b), [""; 0]);
     // Its name is free.
     drop(join(&home_a));

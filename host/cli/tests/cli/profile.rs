@@ -1,6 +1,6 @@
 //! `opilio profile` says what is wrong with a profile, and what it makes of a URI.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::command::Home;
 
@@ -132,7 +132,9 @@ fn faults_of_plugins_settings_are_found_too() {
     home.file("q.toml", "workers = 0\n");
     let ended = home.run(&["profile", "check", "q.toml"]).code(2);
     assert!(
-        ended.out.starts_with("q.toml:1:11: must be at least 1"),
+        ended
+            .out
+            .starts_with("q.toml:1:11: must be at least 1 and at most 10000: the number 0"),
         "{}",
         ended.out
     );
@@ -147,8 +149,17 @@ fn faults_of_plugins_settings_are_found_too() {
 fn a_profile_that_extends_another_has_its_seeds() {
     let home = Home::new();
     home.file("mine.toml", "seeds = ['http://localhost/mine']\n");
-    home.run(&["profile", "new", "more.toml", "--extends", "mine.toml"])
-        .code(0);
+    let new = [
+        "profile",
+        "new",
+        "more.toml",
+        "--extends",
+        "mine.toml",
+        "--json",
+    ];
+    let created = home.run(&new).code(0);
+    let created: Value = serde_json::from_str(&created.out).unwrap();
+    assert_eq!(created, json!({ "answer": "created", "file": "more.toml" }));
     home.run(&["job", "new", "./job", "--profile", "more.toml"])
         .code(0);
     let seeds = std::fs::read_to_string(home.job().join("seeds.txt")).unwrap();

@@ -7,6 +7,7 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use opilio_stories::until;
+use serde_json::{Value, json};
 
 use crate::command::Home;
 use crate::job::{Gate, job_log};
@@ -56,6 +57,45 @@ fn project(home: &Home) {
         .args(["-c", write, "sh", PYTHON])
         .current_dir(home.path());
     assert!(shell.status().unwrap().success());
+}
+
+#[test]
+fn a_new_project_and_its_sdk_are_described_in_json() {
+    let home = Home::new();
+    let new = ["plugin", "new", "--lang", "js", "--kind", "filter"];
+    let more = ["--kind", "extractor", "--dir", "here", "story", "--json"];
+    let created = home.run(&[&new[..], &more].concat()).code(0);
+    let created: Value = serde_json::from_str(&created.out).unwrap();
+    assert_eq!(
+        created,
+        json!({
+            "answer": "created",
+            "name": "story",
+            "folder": "here",
+            "language": "js",
+            "kinds": ["extractor", "filter"],
+            "sdk_version": "0.3.0",
+        })
+    );
+    assert!(home.path().join("here/opilio-sdk/VERSION").is_file());
+
+    let sdk = ["plugin", "sdk", "here", "--json"];
+    fs::write(home.path().join("here/opilio-sdk/VERSION"), "0.1.0\n").unwrap();
+    let replaced = home.run(&sdk).code(0);
+    let replaced: Value = serde_json::from_str(&replaced.out).unwrap();
+    assert_eq!(
+        replaced,
+        json!({
+            "answer": "written",
+            "folder": "here/opilio-sdk",
+            "sdk_version": "0.3.0",
+            "version_before": "0.1.0",
+        })
+    );
+    fs::remove_dir_all(home.path().join("here/opilio-sdk")).unwrap();
+    let made = home.run(&sdk).code(0);
+    let made: Value = serde_json::from_str(&made.out).unwrap();
+    assert_eq!(made["version_before"], Value::Null, "{made}");
 }
 
 #[test]

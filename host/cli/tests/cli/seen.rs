@@ -5,7 +5,7 @@ use std::process::{Child, ChildStdout, Stdio};
 
 use opilio_stories::{asked, until};
 use opilio_test_web::Gate;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::command::{Home, WWW, held_tree, tree};
 
@@ -33,6 +33,29 @@ async fn logs_are_shown_by_tail_by_time_and_by_what_is_in_them() {
     );
     let all = std::fs::read_to_string(home.job().join("logs/crawl.log")).unwrap();
     let lines: Vec<&str> = all.lines().collect();
+    let objects = home.run(&["job", "logs", "job", "--json"]).code(0).out;
+    let mut objects = objects
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let object = objects.find(|object| object["name"] == "crawl.log");
+    assert_eq!(object.unwrap()["size"], all.len());
+    let table = [
+        "job",
+        "logs",
+        "job",
+        "crawl",
+        "--parquet",
+        "t.parquet",
+        "--json",
+    ];
+    let table = home.run(&table).code(0).out;
+    let table: Value = serde_json::from_str(&table).unwrap();
+    assert_eq!(
+        table,
+        json!({ "answer": "written", "file": "t.parquet", "rows": lines.len() })
+    );
+    let refused = home.run(&["job", "logs", "job", "crawl", "--json"]).code(2);
+    assert!(refused.err.contains("crawl.jsonl"), "{refused:?}");
 
     let of = |arguments: &[&str]| {
         let arguments = [&["job", "logs", "job", "crawl"], arguments].concat();
@@ -85,7 +108,9 @@ async fn reports_and_figures_are_there_while_it_runs_and_afterwards() {
         figures.contains("opilio_job_up{job_name=\"job\"} 1\n"),
         "{figures}"
     );
-    home.run(&["job", "logs", "job", "--rotate"]).code(0);
+    let rotated = home.run(&["job", "logs", "job", "--rotate", "--json"]);
+    let rotated: Value = serde_json::from_str(&rotated.code(0).out).unwrap();
+    assert_eq!(rotated["answer"], "done", "{rotated}");
     home.run(&["job", "resume", "job"]).code(0);
     assert_eq!(running.wait(), 0);
 

@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::command::{Ended, Home};
 
@@ -100,6 +100,15 @@ fn what_is_fitted_can_be_simulated() {
     );
     let made = fitted(&home, &["crawl.log", "--output", "web.toml"]).code(0);
     assert_eq!(made.out, "");
+    let made = fitted(&home, &["crawl.log", "--output", "again.toml", "--json"]).code(0);
+    assert_eq!(made.err, "");
+    let made: Value = serde_json::from_str(&made.out).unwrap();
+    let expected = json!({
+        "answer": "created", "file": "again.toml", "pages": 30, "revisited": 30, "intervals": 570,
+    });
+    assert_eq!(made, expected);
+    let refused = fitted(&home, &["crawl.log", "--json"]).code(2);
+    assert!(refused.err.contains("--output"), "{refused:?}");
     let days = ["--days", "6", "--warm-up", "2", "--json"];
     let arguments = ["simulate", "web.toml", "--profile", "daily.toml"];
     let report = home.run(&[&arguments[..], &days].concat()).code(0).out;
