@@ -677,10 +677,9 @@ fn other_bound(node: Option<&Value>, error: &ValidationErrorKind) -> Option<Stri
         false => [("maximum", "at most"), ("exclusiveMaximum", "less than")],
     };
     let node = node?;
-    let mut found = others
+    others
         .iter()
-        .filter_map(|(keyword, how)| Some(format!("{how} {}", node.get(*keyword)?)));
-    found.next()
+        .find_map(|(keyword, how)| Some(format!("{how} {}", node.get(*keyword)?)))
 }
 
 fn keys(node: Option<&Value>) -> impl Iterator<Item = &str> {
