@@ -28,7 +28,7 @@ async fn no_acknowledged_link_and_no_acknowledged_command_is_lost_while_servers_
             .map(|server| format!("127.0.0.1:{}", server.port))
             .collect(),
         replicas: 3,
-        // A request about sessions may take a fifth of it. A leader of a stream is elected within seconds.
+        // The client pings its server five times in it, and must not take a busy server for a dead one.
         time_to_live: Duration::from_secs(60),
         ..servers[0].config("a")
     };
