@@ -153,8 +153,8 @@ impl BudgetAccount {
         Ok(())
     }
 
-    /// Ends a holder that has spent so much since it began: the rest of its parts is left for others. For a node that died, the
-    /// logs of its partitions tell the sum, after the takeover. A holder that is closed already stays closed.
+    /// Ends a holder that has spent so much since it began: the rest of its parts is left for others. A holder that is closed already
+    /// stays closed.
     ///
     /// # Errors
     /// The holder has not taken so much.

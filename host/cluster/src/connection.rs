@@ -29,7 +29,7 @@ pub struct ClusterConnection {
     pub(crate) client: Client,
     /// For leases: answers that come late are worth nothing.
     pub(crate) control: Context,
-    /// For links, logs and files.
+    /// For links, commands and files.
     pub(crate) data: Context,
     link: watch::Receiver<LinkState>,
 }
@@ -114,12 +114,6 @@ impl ClusterConnection {
     #[must_use]
     pub fn link(&self) -> watch::Receiver<LinkState> {
         self.link.clone()
-    }
-
-    /// Largest message that the server accepts, in bytes.
-    #[must_use]
-    pub(crate) fn message_bytes_max(&self) -> usize {
-        self.client.max_payload()
     }
 }
 

@@ -204,14 +204,6 @@ pub enum ClusterError {
         /// Its SHA-256, as hexadecimal digits.
         digest: String,
     },
-    /// Another node owns the partition.
-    #[error("partition {partition} belongs to another node since epoch {epoch}: drop it")]
-    Fenced {
-        /// The partition's number.
-        partition: u16,
-        /// Epoch of the new owner; 0 if unknown.
-        epoch: u64,
-    },
     /// Another directory has the part.
     #[error(
         "part {part:?} of the job belongs to node {node:?} since epoch {epoch}, and this job directory no longer has it: work with the directory there, or take the part over into a new directory with --take-over {part}"
@@ -248,30 +240,6 @@ pub enum ClusterError {
         /// Name of the part.
         part: String,
     },
-    /// JetStream lost acknowledged entries of a log.
-    #[error(
-        "the log of partition {partition} ends at entry {found}, but entry {expected} was acknowledged: save a snapshot"
-    )]
-    LogBehind {
-        /// The partition's number.
-        partition: u16,
-        /// The last entry that the log has.
-        found: u64,
-        /// The last entry that it acknowledged.
-        expected: u64,
-    },
-    /// Entries in the middle of a log are missing.
-    #[error(
-        "the log of partition {partition} lacks entries {from} to {to}: restore NATS from its backup"
-    )]
-    LogGap {
-        /// The partition's number.
-        partition: u16,
-        /// The first missing entry.
-        from: u64,
-        /// The last missing entry.
-        to: u64,
-    },
     /// A stored message cannot be read.
     #[error(
         "malformed {kind} at sequence {sequence} of stream {stream}: another version may have written it; run the same version on all nodes"
@@ -284,13 +252,11 @@ pub enum ClusterError {
         /// Its sequence.
         sequence: u64,
     },
-    /// A message is larger than NATS accepts.
+    /// A file of a job is too large.
     #[error(
-        "{kind} of {bytes} bytes exceeds the {max} bytes that NATS accepts: raise max_payload of nats-server"
+        "a file of {bytes} bytes exceeds the {max} bytes that a file of a job may have: use a smaller one"
     )]
     TooLarge {
-        /// Kind of message.
-        kind: &'static str,
         /// Its size.
         bytes: usize,
         /// The limit.

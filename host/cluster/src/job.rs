@@ -46,7 +46,6 @@ pub struct ClusterJob {
     pub(crate) manifest: JobManifest,
     /// Parts, budgets, figures, and what each node has applied.
     pub(crate) state: Bucket,
-    logs: Vec<Stream<()>>,
     links: Vec<Stream<()>>,
     pub(crate) commands: Stream<()>,
 }
@@ -56,7 +55,7 @@ pub struct ClusterJob {
 pub struct JobManifest {
     /// Version of streams and messages.
     pub format: u32,
-    /// Number of streams for logs, and of streams for links. Each has one leader among the NATS servers.
+    /// Number of streams for links. Each has one leader among the NATS servers.
     pub streams: u16,
     /// Files by name: profile, seeds, components.
     pub files: BTreeMap<String, StoredFile>,
@@ -83,12 +82,9 @@ pub struct StoredFile {
 /// Limits of a job in JetStream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JobStorage {
-    /// Number of streams for links, and of streams for logs if the members share partitions. Default 4: a stream stores about as
-    /// much as one core and one disk can write.
+    /// Number of streams for links. Default 4: a stream stores about as much as one core and one disk can write.
     pub streams: u16,
-    /// Largest size of all logs together. At the limit appending fails and the crawl pauses; nothing is thrown away.
-    pub log_bytes_max: Option<u64>,
-    /// Largest size of all links together that their owners have not read. At the limit sending fails.
+    /// Largest size of all links together that their owners have not read. At the limit sending fails; nothing is thrown away.
     pub link_bytes_max: Option<u64>,
 }
 
@@ -96,7 +92,6 @@ impl Default for JobStorage {
     fn default() -> Self {
         Self {
             streams: 4,
-            log_bytes_max: None,
             link_bytes_max: None,
         }
     }
@@ -261,11 +256,9 @@ impl ClusterJob {
     ) -> Result<Self, ClusterError> {
         let connection = &cluster.connection;
         let (jetstream, replicas) = (&connection.data, connection.config.replicas);
-        let mut logs = Vec::new();
         let mut links = Vec::new();
         for number in 0..manifest.streams {
-            logs.push(stream(jetstream, &stream_name(name, "log", number)).await?);
-            links.push(stream(jetstream, &stream_name(name, "links", number)).await?);
+            links.push(stream(jetstream, &link_stream_name(name, number)).await?);
         }
         Ok(Self {
             state: Bucket::open(jetstream, &format!("opilio_job_{name}"), STATE, replicas).await?,
@@ -273,7 +266,6 @@ impl ClusterJob {
             cluster: cluster.clone(),
             name: name.to_owned(),
             manifest,
-            logs,
             links,
         })
     }
@@ -360,14 +352,11 @@ impl ClusterJob {
         }
     }
 
-    /// The stream and the subject of a partition's log.
-    pub(crate) fn log(&self, partition: Partition) -> (&Stream<()>, String) {
-        self.route("log", &self.logs, partition)
-    }
-
     /// The stream and the subject of links into a partition.
     pub(crate) fn links(&self, partition: Partition) -> (&Stream<()>, String) {
-        self.route("links", &self.links, partition)
+        let number = partition.index() % self.links.len();
+        let subject = format!("opilio.{}.links.{number}.{partition}", self.name);
+        (&self.links[number], subject)
     }
 
     /// All streams of links.
@@ -377,17 +366,6 @@ impl ClusterJob {
 
     pub(crate) fn command_subject(&self) -> String {
         format!("opilio.{}.commands", self.name)
-    }
-
-    fn route<'j>(
-        &self,
-        kind: &str,
-        streams: &'j [Stream<()>],
-        partition: Partition,
-    ) -> (&'j Stream<()>, String) {
-        let number = partition.index() % streams.len();
-        let subject = format!("opilio.{}.{kind}.{number}.{partition}", self.name);
-        (&streams[number], subject)
     }
 }
 
@@ -431,8 +409,8 @@ async fn stream(jetstream: &Context, name: &str) -> Result<Stream<()>, ClusterEr
     stream.map_err(|error| ClusterError::of_request("a question for a stream", error))
 }
 
-fn stream_name(job: &str, kind: &str, number: u16) -> String {
-    format!("opilio_{job}_{kind}_{number}")
+fn link_stream_name(job: &str, number: u16) -> String {
+    format!("opilio_{job}_links_{number}")
 }
 
 fn digest(content: &[u8]) -> StoredFile {
@@ -447,11 +425,7 @@ async fn store_file(store: &ObjectStore, content: &[u8]) -> Result<StoredFile, C
     let stored = digest(content);
     if stored.bytes > FILE_BYTES_MAX {
         let (bytes, max) = (content.len(), FILE_BYTES_MAX as usize);
-        return Err(ClusterError::TooLarge {
-            kind: "a file",
-            bytes,
-            max,
-        });
+        return Err(ClusterError::TooLarge { bytes, max });
     }
     // As object stores write the digest of a content.
     let written = format!("SHA-256={}", BASE64URL.encode(&Sha256::digest(content)));
@@ -476,21 +450,14 @@ async fn create_streams(
     job: &str,
     storage: JobStorage,
 ) -> Result<(), ClusterError> {
-    let share = |limit: Option<u64>| {
-        let limit = limit.map(|limit| limit / u64::from(storage.streams));
-        limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX))
-    };
-    let mut kinds = vec![("links", storage.link_bytes_max)];
-    // Parts have no logs, and each stream is a Raft group of NATS.
-    if cluster.partitions().is_some() {
-        kinds.push(("log", storage.log_bytes_max));
-    }
+    let limit = storage.link_bytes_max;
+    let share = limit.map_or(-1, |limit| {
+        i64::try_from(limit / u64::from(storage.streams)).unwrap_or(i64::MAX)
+    });
     for number in 0..storage.streams {
-        for &(kind, limit) in &kinds {
-            let name = stream_name(job, kind, number);
-            let subject = format!("opilio.{job}.{kind}.{number}.*");
-            create_stream(cluster, name, subject, share(limit)).await?;
-        }
+        let name = link_stream_name(job, number);
+        let subject = format!("opilio.{job}.links.{number}.*");
+        create_stream(cluster, name, subject, share).await?;
     }
     let (name, subject) = (
         format!("opilio_{job}_commands"),

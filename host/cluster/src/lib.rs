@@ -1,9 +1,9 @@
-//! One crawl on many machines, over NATS JetStream: membership, leases of partitions, links between them, their logs,
-//! files of jobs, commands, budgets.
+//! One crawl on many machines, over NATS JetStream: membership, leases of partitions, links between them, files of jobs, commands,
+//! budgets.
 //!
-//! The crate knows nothing of crawling: partitions, links, log entries and commands are bytes to it. A process of `host/crawl` has a
+//! The crate knows nothing of crawling: links, files and commands are bytes to it. A process of `host/crawl` has a
 //! part of a job ([`OwnPart`]): it works on it while its session as a [`Member`] holds. Leases of single partitions
-//! ([`MemberScope::Job`], [`LeaseGuard`]) and their logs ([`PartitionLog`]) have no user yet (decision 60).
+//! ([`MemberScope::Job`], [`LeaseGuard`]) have no user yet (decision 60).
 //!
 //! - [`control`] has the decisions, as state machines without I/O and clock: sessions, leases, leader, assignment. So do
 //!   [`LinkBatcher`] and [`BudgetAccount`].
@@ -11,10 +11,8 @@
 //!
 //! Invariants:
 //! - No two nodes issue URIs of one partition at the same time: ask the [`LeaseGuard`] before each.
-//! - A node that lost a partition cannot append to its log.
-//! - What was acknowledged is replayed to the next owner, as long as JetStream keeps what it acknowledges. If it does not, that is
-//!   noticed and reported, and a snapshot of the owner's own state replaces what was lost.
-//! - A link that a log has reaches the owner of its target at least once.
+//! - A link that was added to a [`LinkSender`] stays with it until NATS has stored it. A stored link is delivered until it is
+//!   acknowledged, so that it reaches the owner of its target at least once.
 //! - A command takes effect once on each node, in the same order on all.
 //! - A part of a job has one directory: a process of an earlier one can publish nothing about the part.
 
@@ -32,7 +30,6 @@ mod guard;
 mod job;
 mod link_batch;
 mod links;
-mod log;
 mod member;
 mod nodes;
 pub mod partition;
@@ -51,7 +48,6 @@ pub use guard::LeaseGuard;
 pub use job::{ClusterJob, JobInputs, JobManifest, JobStorage, StoredFile};
 pub use link_batch::{LinkAdmission, LinkBatch, LinkBatcher, LinkSource, SENT_LINKS_MAX};
 pub use links::{LinkDelivery, LinkReader, LinkSender};
-pub use log::{LogPosition, PartitionLog};
 pub use member::{Availability, Member, MemberEvent, MemberEvents, MemberStatus};
 pub use nodes::{Cluster, MemberScope, NodeOverview};
 pub use parts::{OwnPart, PartRecord, PublishedSnapshot};

@@ -44,16 +44,16 @@ pub struct LinkBatch {
     pub links: Vec<Vec<u8>>,
 }
 
-/// A link in the log of its page's partition.
+/// The place of a link in the outbox of its page's owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkSource {
     /// The partition of the page.
     pub partition: Partition,
-    /// Index of the entry in the log of this partition that has the link.
-    pub log_index: u64,
+    /// Number of the entry in the outbox that has the link.
+    pub entry: u64,
 }
 
-/// The first log entry of each partition that has links in a batch.
+/// The first entry in the outbox of each partition that has links in a batch.
 type FirstEntries = BTreeMap<Partition, u64>;
 
 /// Result of adding a link.
@@ -122,8 +122,8 @@ impl LinkBatcher {
         let first = batch
             .sources
             .entry(source.partition)
-            .or_insert(source.log_index);
-        *first = source.log_index.min(*first);
+            .or_insert(source.entry);
+        *first = source.entry.min(*first);
         batch.links.push(link);
         LinkAdmission::Queued
     }
@@ -148,8 +148,8 @@ impl LinkBatcher {
         }
     }
 
-    /// Index of the log of `source` up to which all links have been stored. A takeover has to send links of later entries again.
-    /// `last` is the index of the last entry.
+    /// Number of the entry in the outbox of `source` up to which all links have been stored. A takeover has to send links of later
+    /// entries again. `last` is the number of the last entry.
     #[must_use]
     pub fn sent_through(&self, source: Partition, last: u64) -> u64 {
         let open = self.open.values().map(|batch| &batch.sources);
@@ -158,7 +158,7 @@ impl LinkBatcher {
             .filter_map(|sources| sources.get(&source));
         waiting
             .min()
-            .map_or(last, |index| last.min(index.saturating_sub(1)))
+            .map_or(last, |entry| last.min(entry.saturating_sub(1)))
     }
 
     fn take(&mut self, is_due: impl Fn(&OpenBatch) -> bool) -> Vec<LinkBatch> {
@@ -214,10 +214,10 @@ mod tests {
         PartitionCount::default().partition(number).unwrap()
     }
 
-    fn source(number: u16, log_index: u64) -> LinkSource {
+    fn source(number: u16, entry: u64) -> LinkSource {
         LinkSource {
             partition: partition(number),
-            log_index,
+            entry,
         }
     }
 
@@ -302,7 +302,7 @@ mod tests {
                 let through = batcher.sent_through(page.partition, index);
                 let mut own = waiting.values().filter(|at| at.partition == page.partition);
                 let is_all = own.clone().next().is_none();
-                prop_assert!(own.all(|at| at.log_index > through), "{through}: {waiting:?}");
+                prop_assert!(own.all(|at| at.entry > through), "{through}: {waiting:?}");
                 if is_all {
                     prop_assert_eq!(through, index);
                 }

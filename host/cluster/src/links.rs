@@ -1,9 +1,9 @@
-//! Links between partitions, over NATS. They are sent at least once: the owner of the target acknowledges them after its own log
-//! has them, and scheduling a known URI changes nothing.
+//! Links between partitions, over NATS. They are sent at least once: the owner of the target acknowledges them after it has
+//! them on disk, and scheduling a known URI changes nothing.
 //!
-//! Send a link only after the log of its page has it. Then a node that lost its lease sends nothing, because its append fails,
-//! and a takeover sends again what the log does not know as sent. Readers must not drop links of older epochs: those of an owner
-//! that died later are as good as any.
+//! Send a link only after the outbox of its page's owner has it on disk, and keep it there until NATS has stored it
+//! ([`LinkSender::sent_through`]). Then a death loses no link, and a takeover sends again what is in the outbox. Readers must not
+//! drop links of older epochs: those of an owner that died later are as good as any.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -75,7 +75,7 @@ impl LinkSender {
         }
     }
 
-    /// Adds a link to a partition, which the log of its page has. `now` is the time since any fixed moment.
+    /// Adds a link to a partition, which the outbox of its page's owner has. `now` is the time since any fixed moment.
     pub fn add(
         &self,
         partition: Partition,
@@ -107,8 +107,8 @@ impl LinkSender {
         self.send(&mut unsent).await
     }
 
-    /// Index of the log of `source` up to which all links have been stored. Append it to this log from time to time: a takeover
-    /// sends links of later entries again.
+    /// Number of the entry in the outbox of `source` up to which NATS has stored all links. Remove these entries from the outbox.
+    /// `last` is the number of the last entry that was added.
     #[must_use]
     pub fn sent_through(&self, source: Partition, last: u64) -> u64 {
         self.batcher().sent_through(source, last)
@@ -235,7 +235,7 @@ impl LinkReader {
         })
     }
 
-    /// Removes these links and all before them from the stream. Call it after the log has them; once a second is often enough.
+    /// Removes these links and all before them from the stream. Call it when they are on disk; once a second is often enough.
     ///
     /// # Errors
     /// NATS fails. Then the links may be delivered again to the next reader.

@@ -23,9 +23,6 @@ const POPULAR_PERCENT: u64 = 60;
 /// Number of popular URIs.
 const POPULAR_URIS: u64 = 200_000;
 
-/// New URIs of its own partition that a page brings.
-const OWN_LINKS: u64 = 4;
-
 /// Pages of one node that are simulated.
 const PAGES: u64 = 200_000;
 
@@ -47,12 +44,8 @@ pub(crate) fn print(nodes: u64, count: PartitionCount) {
         let now = Duration::from_secs_f64(seconds / PAGES as f64 * page as f64);
         let source = LinkSource {
             partition: partitions[random.below(16) as usize],
-            log_index: page,
+            entry: page,
         };
-        let mut entry = uri(&mut random, page);
-        for _ in 0..OWN_LINKS {
-            entry.extend(uri(&mut random, page));
-        }
         for _ in 0..FOREIGN_LINKS {
             let number = match random.chance(POPULAR_PERCENT) {
                 // Some are far more popular than others.
@@ -65,12 +58,10 @@ pub(crate) fn print(nodes: u64, count: PartitionCount) {
             let link = uri(&mut Random(number), number);
             let partition = partitions[(number % partitions.len() as u64) as usize];
             totals.links += 1;
-            if batcher.add(partition, link.clone(), source, now) == LinkAdmission::Queued {
+            if batcher.add(partition, link, source, now) == LinkAdmission::Queued {
                 totals.sent += 1;
-                entry.extend(link);
             }
         }
-        totals.log_bytes += compressed(&entry);
         for batch in batcher.take_due(now) {
             totals.messages += 1;
             totals.link_bytes += compressed(&batch.links.concat());
@@ -85,11 +76,6 @@ pub(crate) fn print(nodes: u64, count: PartitionCount) {
     println!(
         "| URIs of a partition | {:.0} |",
         URIS / f64::from(count.get())
-    );
-    println!("| appends to logs a second, at most one a page | {pages_per_second:.0} |");
-    println!(
-        "| bytes of the log a page | {:.0} |",
-        per_page(totals.log_bytes)
     );
     println!(
         "| foreign links a page, and those that were not sent before | {FOREIGN_LINKS}, {:.1} |",
@@ -108,12 +94,6 @@ pub(crate) fn print(nodes: u64, count: PartitionCount) {
         per_page(totals.link_bytes)
     );
     println!(
-        "| log of a partition between two snapshots ({SNAPSHOT_HOURS} h) | {:.1} MB |",
-        per_page(totals.log_bytes) * pages_per_second * SNAPSHOT_HOURS * 3_600.0
-            / f64::from(count.get())
-            / 1e6
-    );
-    println!(
         "| snapshot of a partition in the end, before compression | {:.0} MB |",
         URIS / f64::from(count.get()) * RECORD_BYTES / 1e6
     );
@@ -129,7 +109,6 @@ struct Totals {
     sent: u64,
     messages: u64,
     link_bytes: u64,
-    log_bytes: u64,
 }
 
 /// A URI of usual length.

@@ -9,7 +9,7 @@ use super::records::{
 };
 use crate::partition::{Partition, PartitionCount};
 
-/// Partitions without owner that a node takes over at a time. Each reads a snapshot and replays a log.
+/// Partitions without owner that a node takes over at a time. Loading each takes time.
 const TAKEOVERS_MAX: usize = 4;
 
 /// The last known revision and record of a key. Deleted keys have a revision only.

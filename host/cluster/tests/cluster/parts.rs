@@ -92,7 +92,7 @@ async fn an_inbox_is_read_again_until_it_is_acknowledged() {
     let send = async |inbox, link: &str| {
         let source = LinkSource {
             partition: inbox,
-            log_index: 1,
+            entry: 1,
         };
         sender.add(inbox, link.into(), source, Duration::ZERO);
         sender.send_all().await.unwrap();
@@ -114,19 +114,4 @@ async fn an_inbox_is_read_again_until_it_is_acknowledged() {
     assert_eq!(first().await.links, [b"two"]);
     assert_eq!(job.inbox_messages(inboxes[0]).await.unwrap(), 1);
     assert_eq!(job.inbox_messages(inboxes[1]).await.unwrap(), 1);
-}
-
-#[tokio::test]
-async fn a_job_of_parts_has_streams_for_links_and_no_streams_for_logs() {
-    let Some(server) = NatsServer::start() else {
-        return;
-    };
-    job(&server).await;
-    let client = async_nats::connect(format!("127.0.0.1:{}", server.port))
-        .await
-        .unwrap();
-    let jetstream = async_nats::jetstream::new(client);
-    let is_there = async |name: &str| jetstream.get_stream(name).await.is_ok();
-    assert!(is_there("opilio_news_links_3").await);
-    assert!(!is_there("opilio_news_log_0").await);
 }

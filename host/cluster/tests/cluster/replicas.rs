@@ -1,19 +1,24 @@
 //! Three NATS servers with three replicas of everything, of which each is killed in turn.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::time::Duration;
 
+use opilio_cluster::partition::Partition;
 use opilio_cluster::{
-    ClusterConfig, ClusterConnection, ClusterError, ClusterJob, JobStorage, LeaseGuard, Member,
-    MemberEvent, PartitionLog,
+    ClusterConfig, ClusterConnection, ClusterError, ClusterJob, CommandReader, JobStorage,
+    LinkAdmission, LinkReader, LinkSender, LinkSource,
 };
 
 use crate::server::{NatsServer, ServerMembers as _, open};
 
-/// Appends after each death.
-const APPENDS: usize = 15;
+/// Links and commands that are sent after each death.
+const SENT: usize = 15;
+
+/// Longest time for reading what was sent.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_acknowledged_entry_is_lost_or_stored_twice_while_servers_die() {
+async fn no_acknowledged_link_and_no_acknowledged_command_is_lost_while_servers_die() {
     let Some(mut servers) = NatsServer::start_cluster(3) else {
         return;
     };
@@ -23,9 +28,8 @@ async fn no_acknowledged_entry_is_lost_or_stored_twice_while_servers_die() {
             .map(|server| format!("127.0.0.1:{}", server.port))
             .collect(),
         replicas: 3,
-        partitions: opilio_cluster::partition::PartitionCount::new(1).unwrap(),
-        // A leader of streams is elected within seconds: no lease must lapse meanwhile.
-        time_to_live: std::time::Duration::from_secs(60),
+        // The client pings its server five times in it, and must not take a busy server for a dead one.
+        time_to_live: Duration::from_secs(60),
         ..servers[0].config("a")
     };
     // JetStream elects a leader of its own first.
@@ -46,50 +50,91 @@ async fn no_acknowledged_entry_is_lost_or_stored_twice_while_servers_die() {
     let job = ClusterJob::create(&cluster, "job", &[], storage)
         .await
         .unwrap();
-    let (member, mut events) = Member::join(&cluster, "test").await.unwrap();
-    let guard = loop {
-        if let MemberEvent::Claimed(guard) = events.recv().await.unwrap() {
-            break guard;
-        }
-    };
-    member.set_ready(guard.partition()).await;
-    let mut log = PartitionLog::claim(&job, &guard, None).await.unwrap();
-    let mut written = Vec::new();
+    let inbox = config.partitions.partition(0).unwrap();
+    let sender = LinkSender::new(&job);
+    let mut links = Vec::new();
+    let mut commands = BTreeMap::new();
     for (death, server) in servers.iter_mut().enumerate() {
         server.kill();
-        for number in 0..APPENDS {
-            let entry = format!("{death}-{number}");
-            let mut result = log.append(&[entry.clone().into_bytes()]).await;
-            while let Err(error) = result {
+        for number in 0..SENT {
+            let text = format!("{death}-{number}");
+            let entry = links.len() as u64 + 1;
+            let source = LinkSource {
+                partition: inbox,
+                entry,
+            };
+            let added = sender.add(inbox, text.clone().into_bytes(), source, Duration::ZERO);
+            assert_eq!(added, LinkAdmission::Queued);
+            while let Err(error) = sender.send_all().await {
                 assert!(error.is_temporary(), "{error}");
-                result = log.flush().await;
             }
-            written.push(entry);
+            assert_eq!(sender.sent_through(inbox, entry), entry);
+            links.push(text.clone());
+            let sequence = loop {
+                match job.send_command(text.as_bytes()).await {
+                    Ok(sequence) => break sequence,
+                    Err(error) => assert!(error.is_temporary(), "{error}"),
+                }
+            };
+            commands.insert(sequence, text);
         }
         server.begin();
     }
-    let read = loop {
-        match read(&job, &guard).await {
-            Ok(read) => break read,
-            Err(error) => assert!(error.is_temporary(), "{error}"),
-        }
-    };
-    let distinct: BTreeSet<_> = read.iter().collect();
-    assert_eq!(distinct.len(), read.len(), "an entry was stored twice");
-    assert_eq!(read, written);
+
+    let read = retry(async || read_links(&job, inbox, links.len()).await).await;
+    assert_eq!(read, links);
+    // A command whose answer was lost was sent again, so that others may stand between these.
+    let mut read = retry(async || read_commands(&job, &commands).await).await;
+    read.retain(|sequence, _| commands.contains_key(sequence));
+    assert_eq!(read, commands);
 }
 
-async fn read(job: &ClusterJob, guard: &LeaseGuard) -> Result<Vec<String>, ClusterError> {
-    let log = PartitionLog::claim(job, guard, None).await?;
-    let mut read = Vec::new();
-    log.replay(|_, entries| {
-        read.extend(
-            entries
-                .into_iter()
-                .map(|entry| String::from_utf8(entry).unwrap()),
-        );
-        Ok::<(), ClusterError>(())
-    })
-    .await?;
+/// Repeats a request until NATS answers.
+async fn retry<T>(request: impl AsyncFn() -> Result<T, ClusterError>) -> T {
+    let answer = async {
+        loop {
+            match request().await {
+                Ok(answer) => break answer,
+                Err(error) => assert!(error.is_temporary(), "{error}"),
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, answer).await.unwrap()
+}
+
+/// Reads links until there are so many different ones, in the order of their first arrivals.
+async fn read_links(
+    job: &ClusterJob,
+    inbox: Partition,
+    count: usize,
+) -> Result<Vec<String>, ClusterError> {
+    let mut reader = LinkReader::open(job, inbox).await?;
+    let mut read: Vec<String> = Vec::new();
+    while read.len() < count {
+        for link in reader.next().await?.links {
+            let link = String::from_utf8(link).unwrap();
+            if !read.contains(&link) {
+                read.push(link);
+            }
+        }
+    }
     Ok(read)
+}
+
+/// Reads the commands up to the last acknowledged one.
+async fn read_commands(
+    job: &ClusterJob,
+    acknowledged: &BTreeMap<u64, String>,
+) -> Result<BTreeMap<u64, String>, ClusterError> {
+    let last = acknowledged.keys().copied().max().unwrap();
+    let mut reader = CommandReader::open(job, 0).await?;
+    let mut read = BTreeMap::new();
+    loop {
+        let command = reader.next().await?;
+        let text = String::from_utf8(command.command).unwrap();
+        read.insert(command.sequence, text);
+        if command.sequence >= last {
+            return Ok(read);
+        }
+    }
 }

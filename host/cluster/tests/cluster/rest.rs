@@ -47,7 +47,7 @@ async fn a_job_is_finished_when_all_nodes_rest_and_no_link_waits() {
     let to_b = server.config("a").partitions.partition(1).unwrap();
     let source = LinkSource {
         partition: to_b,
-        log_index: 1,
+        entry: 1,
     };
     let sender = LinkSender::new(&a);
     sender.add(to_b, b"link".to_vec(), source, Duration::ZERO);

@@ -144,7 +144,7 @@ fn collect(
         for entry in entries {
             let source = LinkSource {
                 partition: own,
-                log_index: entry.number,
+                entry: entry.number,
             };
             let owner = membership.subject_of(&entry.candidate);
             let link = entry.candidate.to_bytes()?;
