@@ -124,7 +124,12 @@ async fn a_node_without_the_profile_fetches_it_and_crawls_its_part() {
     let seed = [&JOIN[..], &["--seed", "http://a.localhost/"]].concat();
     is_refused(&home_b, &seed, 2, "--seed needs a profile");
     // Cookies and passwords stay on their machines.
-    is_refused(&home_b, &JOIN, 2, "cookies.txt (write the path of a cookie file");
+    is_refused(
+        &home_b,
+        &JOIN,
+        2,
+        "cookies.txt (write the path of a cookie file",
+    );
     home_b.file("cookies.txt", "# Netscape HTTP Cookie File\n");
     is_refused(&home_b, &JOIN, 2, "credentials.staff: cannot read");
     home_b.file("password", "secret\n");
