@@ -141,7 +141,7 @@ fn warn_of_versions(sessions: &[NodeOverview], warned: &mut String) {
     *warned = others;
 }
 
-/// Returns the processes at work whose version is another one than `own`, with their versions. The text is empty if all have the same version.
+/// Returns the processes at work of other versions than `own`, with their versions. The text is empty if all have that version.
 fn of_other_versions(sessions: &[NodeOverview], own: &str) -> String {
     let others = sessions
         .iter()
