@@ -443,9 +443,9 @@ async fn a_command_that_fails_on_one_node_is_an_alert_and_holds_up_no_pause_and_
     let homes = [&home_a, &home_b];
     let (mut a, mut b) = (crawl(&home_a), crawl(&home_b));
     // One node alone may have made so many requests.
-    let has_begun = || home_b.job().join("job.json").exists();
+    let are_running = || homes.map(state).iter().all(|it| it == "running");
     until("both crawl", || {
-        web.requests().len() >= 2 * SITES && has_begun()
+        web.requests().len() >= 2 * SITES && are_running()
     })
     .await;
 
