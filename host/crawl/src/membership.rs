@@ -60,8 +60,7 @@ pub struct JobMembership {
     status: StdMutex<Option<PartStatus>>,
     /// The newest snapshot that this process has published.
     published: StdMutex<Option<PublishedState>>,
-    /// Whether the cluster knows this node as at rest; `None` if that is unknown. The lock is held while links are
-    /// received.
+    /// `true` if the cluster knows this node as at rest; `None` if that is unknown. The lock is held while links are received.
     pub(crate) known_rest: Mutex<Option<bool>>,
 }
 
