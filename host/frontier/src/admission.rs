@@ -5,8 +5,8 @@ use jiff::Timestamp;
 use opilio_uri::Hop;
 
 use crate::{
-    Candidate, Directive, FrontierConfig, RECORD_KEY_BYTES_MAX, Refusal, ScheduleResult, UriRecord,
-    UriState,
+    Candidate, Directive, FrontierConfig, RECORD_KEY_BYTES_MAX, Refusal, ScheduleResult, Signal,
+    UriRecord, UriState,
     candidate::is_queue_name,
     change::{self, Change},
     instant::{self, Millis},
@@ -14,7 +14,6 @@ use crate::{
     memory::{CanonicalCache, Memory},
     reconsideration,
     record::CanonicalKey,
-    signal,
     store::{FrontierError, Store},
 };
 
@@ -262,7 +261,8 @@ fn raise(
             // Only a candidate that was asked for by name pulls a URI out of its wait. A further link to the URI does not.
             let is_pulled = is_higher && candidate.directive >= Directive::High;
             let news = news(candidate, &record, change.now);
-            let is_new = news.is_some() && signal::remember(&mut record, candidate, change.now);
+            let signal = Signal::of(candidate, change.now).filter(|_| news.is_some());
+            let is_new = signal.is_some_and(|signal| record.add_signal(signal));
             if is_new {
                 change.put(key, record.clone());
             }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use opilio_uri::{HopPath, Uri};
 use serde::{Deserialize, Serialize};
 
-use crate::{LinkAttribute, Strategy, instant};
+use crate::{Strategy, instant};
 
 /// A URI that passed the scope filters: a seed, an outlink, a prerequisite, or what an operator adds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +55,15 @@ pub struct Candidate {
     pub strategy: Strategy,
     /// Attributes of the link by which it was found, for the record.
     pub link_attributes: Vec<LinkAttribute>,
+}
+
+/// An attribute of a link.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkAttribute {
+    /// Its name, such as `rel`.
+    pub name: String,
+    /// Its value.
+    pub value: String,
 }
 
 /// Longest name of a queue. SURT authorities of real hosts stay below 260 bytes.

@@ -13,7 +13,7 @@ use crate::{
     candidate::is_queue_name,
     change::{self, Change, Issued, Written},
     instant::{self, Millis},
-    kept_values, keys,
+    keys,
     memory::{Busy, Memory},
     politeness,
     queue::QueueRecord,
@@ -186,7 +186,7 @@ impl Frontier {
             .cloned()
             .ok_or(FrontierError::UnknownTicket(number))?;
         if let Outcome::Succeeded(success) = &outcome {
-            kept_values::check_names(success)?;
+            success.check_names()?;
         }
         self.attempt(|frontier| {
             let (written, finished) = {

@@ -26,7 +26,6 @@ mod embeds;
 mod frontier;
 mod groups;
 mod in_passing;
-mod kept_values;
 mod keys;
 mod memory;
 mod operator_commands;
@@ -63,14 +62,14 @@ pub use opilio_model::{
 };
 
 pub use candidate::{
-    Candidate, Directive, QUEUE_NAME_BYTES_MAX, RECORD_KEY_BYTES_MAX, Refusal, ScheduleResult,
+    Candidate, Directive, LinkAttribute, QUEUE_NAME_BYTES_MAX, RECORD_KEY_BYTES_MAX, Refusal,
+    ScheduleResult,
 };
 pub use check::{CheckSummary, Inconsistency, InconsistencyKind};
 pub use checkpoint::{CheckpointSummary, FrontierCheckpoint};
 pub use config::FrontierConfig;
 pub use frontier::Frontier;
 pub use in_passing::RequestInPassing;
-pub use kept_values::Fingerprint;
 pub use operator_commands::{ImportedUri, SweepAction, SweepStep, WakeResult};
 pub use outbox::{CrawlPart, OutboxEntry};
 pub use outcome::{
@@ -78,10 +77,9 @@ pub use outcome::{
     PREREQUISITE_UNSCHEDULABLE, Success, Ticket, Transfer, UNTIL_CHANGED,
 };
 pub use queue::{QueueReport, QueueState, RetiredBy};
-pub use reconsideration::PlannedReconsideration;
 pub use record::{
-    Digests, LastOutcome, LinkAttribute, Oscillation, StrippedDigest, UriRecord, UriState,
-    Validators, VisitUpdate, WaitDirection, WarcLocation,
+    Digests, Fingerprint, LastOutcome, Oscillation, PlannedReconsideration, StrippedDigest,
+    UriRecord, UriState, Validators, VisitUpdate, WaitDirection, WarcLocation,
 };
 pub use rejection::Rejection;
 pub use report::{FetchExplanation, QueuedUri, UriFacts};

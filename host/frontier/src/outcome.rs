@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use opilio_uri::Uri;
 
 use crate::{
-    Candidate, GroupFigures, KeptChange, OverQuota, ScheduleResult, Strategy, UriRecord, UriState,
-    VisitUpdate,
+    Candidate, FrontierError, GroupFigures, KeptChange, OverQuota, ScheduleResult, Strategy,
+    UriRecord, UriState, VisitUpdate,
 };
 
 /// Fetch status of a URI that was put back for its prerequisites more often than
@@ -20,6 +20,9 @@ pub const PREREQUISITE_UNSCHEDULABLE: i32 = -63;
 /// The wait of a URI that was refused until somebody changes the cause of the refusal. It is considered again after the longest
 /// wait.
 pub const UNTIL_CHANGED: Duration = Duration::MAX;
+
+/// Longest name of a plugin, of a value or of a group of documents, in bytes.
+const NAME_BYTES_MAX: usize = 255;
 
 /// The name of an issued URI until it is finished. Tickets of an earlier process are unknown to this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -195,6 +198,21 @@ pub struct Success {
     pub site_figures: BTreeMap<String, GroupFigures>,
     /// The request and its response.
     pub transfer: Transfer,
+}
+
+impl Success {
+    /// Checks that keys can be made of the names under which the visit keeps values. The caller decides on the meaning of the
+    /// values, and on their limits.
+    pub(crate) fn check_names(&self) -> Result<(), FrontierError> {
+        let changes = self.visit.kept.iter().chain(&self.kept_for_site);
+        let names = changes.flat_map(|change| [&change.plugin, &change.name]);
+        for name in names.chain(self.site_figures.keys()) {
+            if name.is_empty() || name.len() > NAME_BYTES_MAX || name.contains('\0') {
+                return Err(FrontierError::Name { bytes: name.len() });
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The effect of an outcome on the frontier.

@@ -6,24 +6,12 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 
 use crate::{
-    Directive, UriRecord,
+    Directive, PlannedReconsideration, UriRecord,
     instant::{self, Millis},
     keys::Rank,
 };
-
-/// A planned reconsideration of a URI that waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlannedReconsideration {
-    /// Time at which the wait evaluators are called.
-    #[serde(with = "instant::serialised")]
-    pub at: Timestamp,
-    /// Time of the visit if the call changes nothing.
-    #[serde(with = "instant::serialised")]
-    pub visit: Timestamp,
-}
 
 /// Records the wait of a URI, and returns its due time. That is the next reconsideration, or the visit if there is no
 /// reconsideration before it.

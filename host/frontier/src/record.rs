@@ -8,12 +8,15 @@ use opilio_uri::HopPath;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Candidate, ContentState, Directive, Fingerprint, KeptChange, KeptValues, PastVisit,
-    PlannedReconsideration, Signal, Strategy, instant,
+    Candidate, ContentState, Directive, KeptChange, KeptValues, LinkAttribute, PastVisit, Signal,
+    Strategy, instant,
 };
 
 /// Longest context that is kept.
 const CONTEXT_BYTES_MAX: usize = 200;
+
+/// Most signals of a document; the latest are kept.
+const SIGNALS_MAX: usize = 8;
 
 /// One URI's record, as the frontier stores it. Times are kept to the millisecond. Exports have a
 /// form of their own: `UriLine` in `host/job/src/transfer/json_lines.rs`.
@@ -150,6 +153,18 @@ impl UriRecord {
             owns_canonical: false,
         }
     }
+
+    /// Adds news, unless it is known. Returns whether the record has changed.
+    pub(crate) fn add_signal(&mut self, signal: Signal) -> bool {
+        let is_known =
+            |known: &Signal| known.source == signal.source && known.modified == signal.modified;
+        if self.signals.iter().any(is_known) {
+            return false;
+        }
+        self.signals.insert(0, signal);
+        self.signals.truncate(SIGNALS_MAX);
+        true
+    }
 }
 
 /// Key of a canonical form, see [`crate::keys::canonical`].
@@ -249,13 +264,15 @@ pub struct VisitUpdate {
     pub redirect_target: Option<String>,
 }
 
-/// An attribute of a link.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LinkAttribute {
-    /// Its name, such as `rel`.
-    pub name: String,
-    /// Its value.
-    pub value: String,
+/// A planned reconsideration of a URI that waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedReconsideration {
+    /// Time at which the wait evaluators are called.
+    #[serde(with = "instant::serialised")]
+    pub at: Timestamp,
+    /// Time of the visit if the call changes nothing.
+    #[serde(with = "instant::serialised")]
+    pub visit: Timestamp,
 }
 
 /// Swings of a wait evaluator's answers: each is far from the one before, in the opposite direction.
@@ -319,6 +336,15 @@ impl StrippedDigest {
     pub const fn is_of_rendering(self) -> bool {
         self.stripper & Self::OF_RENDERING != 0
     }
+}
+
+/// A change evaluator's fingerprint of the last archived version, to compare the next one with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fingerprint {
+    /// The bytes that the evaluator gave.
+    pub bytes: Vec<u8>,
+    /// Hash of the evaluator and its settings. An evaluator cannot use the fingerprint of another.
+    pub evaluator: u64,
 }
 
 /// Validators for a conditional request.

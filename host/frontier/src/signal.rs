@@ -5,10 +5,7 @@ use jiff::Timestamp;
 use opilio_uri::Hop;
 use serde::{Deserialize, Serialize};
 
-use crate::{Candidate, UriRecord, instant};
-
-/// Most signals of a document; the latest are kept.
-const SIGNALS_MAX: usize = 8;
+use crate::{Candidate, instant};
 
 /// News of a document: a date of change after its last visit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +18,22 @@ pub struct Signal {
     /// The date of change.
     #[serde(with = "instant::serialised")]
     pub modified: Timestamp,
+}
+
+impl Signal {
+    /// The news that a candidate brings at `now`; `None` if it gives no date of change.
+    pub(crate) fn of(candidate: &Candidate, now: Timestamp) -> Option<Signal> {
+        let source = match candidate.hop_path.last() {
+            Some(Hop::Manifest) => SignalSource::Sitemap,
+            _ => SignalSource::Feed,
+        };
+        Some(Signal {
+            at: now,
+            source,
+            // As precise as the stored signals with which it is compared.
+            modified: instant::timestamp(instant::floor(candidate.modified?)),
+        })
+    }
 }
 
 /// Source of a signal.
@@ -41,31 +54,6 @@ impl SignalSource {
             Self::Feed => "feed",
         }
     }
-}
-
-/// Adds the news of a candidate, unless it is known. Returns whether the record has changed.
-pub(crate) fn remember(record: &mut UriRecord, candidate: &Candidate, now: Timestamp) -> bool {
-    let Some(modified) = candidate.modified else {
-        return false;
-    };
-    // As precise as the stored signals with which it is compared.
-    let modified = instant::timestamp(instant::floor(modified));
-    let source = match candidate.hop_path.last() {
-        Some(Hop::Manifest) => SignalSource::Sitemap,
-        _ => SignalSource::Feed,
-    };
-    let is_known = |known: &Signal| known.source == source && known.modified == modified;
-    if record.signals.iter().any(is_known) {
-        return false;
-    }
-    let signal = Signal {
-        at: now,
-        source,
-        modified,
-    };
-    record.signals.insert(0, signal);
-    record.signals.truncate(SIGNALS_MAX);
-    true
 }
 
 #[cfg(test)]
