@@ -16,9 +16,9 @@ use crate::{
     Directive, FrontierConfig, LastOutcome, Statistics, Strategy, Tally, UriRecord, UriState,
     groups::GroupSlots,
     instant::{self, Millis},
-    keys::{self, Finder, Rank},
+    keys::{self, Finder, OrderKey, Rank},
     memory::{Busy, BusyQueue, Memory},
-    queue::{OrderKey, QueueRecord},
+    queue::QueueRecord,
     record::CanonicalKey,
     store::{Entry, FrontierError, Store, damaged, decode, encode, read},
 };

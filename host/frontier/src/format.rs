@@ -17,8 +17,8 @@ use crate::{
     Revisits, Signal, SignalSource, Statistics, Strategy, StrippedDigest, Tally, UriRecord,
     UriState, Validators, WaitDirection, WarcLocation,
     change::{Counters, Issued},
-    keys::{self, Rank},
-    queue::{OrderKey, QueueRecord},
+    keys::{self, OrderKey, Rank},
+    queue::QueueRecord,
     store::{FrontierError, decode, encode},
 };
 

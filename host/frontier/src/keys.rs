@@ -24,12 +24,12 @@
 //! [`UriState::Queued`](crate::UriState::Queued). A URI in process stays in `ready` until it is finished.
 
 use opilio_uri::Uri;
+use serde::{Deserialize, Serialize};
 use sha1::{Digest as _, Sha1};
 
 use crate::{
     Directive, TallyKind,
     instant::{self, Millis},
-    queue::OrderKey,
     record::CanonicalKey,
 };
 
@@ -39,6 +39,16 @@ pub(crate) struct Rank {
     pub(crate) directive: Directive,
     pub(crate) precedence: u8,
     pub(crate) due: Millis,
+    pub(crate) arrival: u64,
+}
+
+/// The sort key of a queue among the queues of its precedence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct OrderKey {
+    /// `true` if it is behind all active queues of its precedence.
+    pub(crate) is_inactive: bool,
+    pub(crate) wake: Millis,
+    /// Arrival number, which breaks ties: the lower number goes first.
     pub(crate) arrival: u64,
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{
     FrontierConfig, PrecedencePolicy, QueueSettings, Tally, groups::GroupHold, instant,
-    instant::Millis, keys, memory::BusyQueue, politeness,
+    instant::Millis, keys, keys::OrderKey, memory::BusyQueue, politeness,
 };
 
 /// Most different URIs that may fail in a row before a queue backs off as a whole.
@@ -68,16 +68,6 @@ pub(crate) struct QueueRecord {
 
 fn or_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i32, D::Error> {
     Ok(i32::deserialize(deserializer).unwrap_or_default())
-}
-
-/// The sort key of a queue among the queues of its precedence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) struct OrderKey {
-    /// `true` if it is behind all active queues of its precedence.
-    pub(crate) is_inactive: bool,
-    pub(crate) wake: Millis,
-    /// Arrival number, which breaks ties: the lower number goes first.
-    pub(crate) arrival: u64,
 }
 
 /// Reason for which a queue issues no URI, whatever it holds.

@@ -6,8 +6,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
     instant::Millis,
-    keys,
-    queue::OrderKey,
+    keys::{self, OrderKey},
     store::{FrontierError, Store, damaged, read},
     window::Window,
 };

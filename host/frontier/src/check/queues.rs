@@ -11,9 +11,9 @@ use crate::{
     change::Issued,
     frontier::uri_of,
     instant::Millis,
-    keys,
+    keys::{self, OrderKey},
     memory::BusyQueue,
-    queue::{OrderKey, QueueRecord},
+    queue::QueueRecord,
     store::{Entry, decode, encode},
 };
 

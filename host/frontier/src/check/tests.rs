@@ -12,8 +12,8 @@ use crate::{
     Candidate, Frontier, FrontierConfig, GroupFigures, KeptValue, Next, OutOfScopeLink, Outcome,
     QueueSettings, Strategy, Success, Transfer, UriRecord, UriState, VisitUpdate,
     change::{Counters, Issued, read_queue},
-    keys,
-    queue::{OrderKey, QueueRecord},
+    keys::{self, OrderKey},
+    queue::QueueRecord,
     store::{Store, decode, encode},
 };
 
