@@ -36,6 +36,7 @@ mod politeness;
 mod probe;
 mod queue;
 mod queue_order;
+mod queue_report;
 mod reconsideration;
 mod record;
 mod rejection;
@@ -76,7 +77,8 @@ pub use outcome::{
     Disposition, FinishResult, Issue, Next, OutOfScopeLink, Outcome, PREREQUISITE_FAILED,
     PREREQUISITE_UNSCHEDULABLE, Success, Ticket, Transfer, UNTIL_CHANGED,
 };
-pub use queue::{QueueReport, QueueState, RetiredBy};
+pub use queue::RetiredBy;
+pub use queue_report::{QueueReport, QueueState};
 pub use record::{
     Digests, Fingerprint, LastOutcome, Oscillation, PlannedReconsideration, StrippedDigest,
     UriRecord, UriState, Validators, VisitUpdate, WaitDirection, WarcLocation,
