@@ -15,9 +15,10 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Directive, FrontierConfig, LastOutcome, Statistics, Strategy, Tally, UriRecord, UriState,
     groups::GroupSlots,
+    in_process::{Busy, BusyQueue},
     instant::{self, Millis},
     keys::{self, Finder, OrderKey, Rank},
-    memory::{Busy, BusyQueue, Memory},
+    memory::Memory,
     queue::QueueRecord,
     record::CanonicalKey,
     store::{Entry, FrontierError, Store, damaged, decode, encode, read},
@@ -57,17 +58,6 @@ impl Counters {
         self.arrivals += 1;
         self.arrivals
     }
-}
-
-/// A URI in process, as it is stored.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Issued {
-    pub(crate) record_key: String,
-    pub(crate) queue: String,
-    pub(crate) slot: u16,
-    /// Its server group, and its slot there.
-    pub(crate) group: Option<(String, u16)>,
-    pub(crate) at: Millis,
 }
 
 /// Entries to put (`Some`) and to remove (`None`), by key. The last value of a key counts, since a batch must not name a key
@@ -768,7 +758,7 @@ impl<'f> Change<'f> {
         let is_ready = record.ready_count() > in_process;
         let is_inactive = config.session_budget.is_some() && record.balance <= 0;
         let earliest = record
-            .free_slot(&touched.busy, config)
+            .free_slot(&touched.busy.slots, config)
             .map(|(_, at)| at.max(if is_ready { now } else { record.first_due }));
         record.order_key = match (touched.line_up, record.order_key, earliest) {
             _ if record.held(config).is_some() => None,

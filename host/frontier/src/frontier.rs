@@ -11,10 +11,11 @@ use crate::{
     ScheduleResult, TallyKind, Ticket, UriRecord,
     admission::{self, Origin, admit},
     candidate::is_queue_name,
-    change::{self, Change, Issued, Written},
+    change::{self, Change, Written},
+    in_process::{Busy, Issued},
     instant::{self, Millis},
     keys,
-    memory::{Busy, Memory},
+    memory::Memory,
     politeness,
     queue::QueueRecord,
     queue_order::{First, Ordering},
@@ -542,7 +543,7 @@ impl Frontier {
                 return Ok(None);
             }
         }
-        let free = record.free_slot(&self.memory.busy_queue(queue), &self.config);
+        let free = record.free_slot(&self.memory.busy_queue(queue).slots, &self.config);
         let head = self.memory.head(&self.store, queue)?;
         match (free, head) {
             (Some((slot, _)), Some((ready_key, record_key))) => {

@@ -26,6 +26,7 @@ mod embeds;
 mod frontier;
 mod groups;
 mod in_passing;
+mod in_process;
 mod keys;
 mod memory;
 mod operator_commands;

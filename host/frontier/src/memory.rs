@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt as _};
-use opilio_uri::Uri;
 
 use crate::{
-    FrontierConfig, UriRecord,
-    change::{Counters, Issued, Written, WrittenQueue},
+    UriRecord,
+    change::{Counters, Written, WrittenQueue},
     groups::Groups,
+    in_process::{Busy, BusyQueue, Issued},
     instant::Millis,
     keys::{self, Finder},
     queue::QueueRecord,
@@ -56,49 +56,7 @@ pub(crate) struct Memory {
     pub(crate) changes: u64,
 }
 
-/// A URI in process.
-#[derive(Debug, Clone)]
-pub(crate) struct Busy {
-    pub(crate) record_key: String,
-    pub(crate) uri: Uri,
-    pub(crate) queue: Arc<str>,
-    /// Its key in `ready`.
-    pub(crate) ready_key: Vec<u8>,
-    /// Its slot of the queue.
-    pub(crate) slot: u16,
-    /// Its server group, and its slot there.
-    pub(crate) group: Option<(String, u16)>,
-    /// `true` if it is a prerequisite, for which its queue waits.
-    pub(crate) is_prerequisite: bool,
-    /// Keys of the tallies in which it will count.
-    pub(crate) tallies: Vec<Vec<u8>>,
-    /// Time between its due time and its issue.
-    pub(crate) overdue: std::time::Duration,
-}
-
-/// The URIs of a queue in process.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct BusyQueue {
-    /// Slots in use.
-    pub(crate) slots: Vec<u16>,
-    /// Prerequisites among them.
-    prerequisites: u16,
-    /// `true` if no further URI may be in process.
-    pub(crate) is_full: bool,
-}
-
 pub(crate) type BusyQueues = HashMap<Arc<str>, BusyQueue>;
-
-impl BusyQueue {
-    /// Determines whether further URIs may be in process.
-    pub(crate) fn fill(&mut self, record: &QueueRecord, config: &FrontierConfig) {
-        let in_process = self.slots.len();
-        let quota = &record.settings(config).quota;
-        self.is_full = self.prerequisites > 0
-            || in_process >= record.valence(config)
-            || record.tally.reached(quota, in_process as u64).is_some();
-    }
-}
 
 impl Memory {
     pub(crate) fn open(store: &Store) -> Result<Self, FrontierError> {
@@ -190,16 +148,14 @@ impl Memory {
     /// The same, once `busy` is issued.
     pub(crate) fn busy_with(&self, busy: &Busy) -> BusyQueue {
         let mut queue = self.busy_queue(&busy.queue);
-        queue.slots.push(busy.slot);
-        queue.prerequisites += u16::from(busy.is_prerequisite);
+        queue.add(busy);
         queue
     }
 
     /// The same, once `busy` is finished.
     pub(crate) fn busy_without(&self, busy: &Busy) -> BusyQueue {
         let mut queue = self.busy_queue(&busy.queue);
-        queue.slots.retain(|slot| *slot != busy.slot);
-        queue.prerequisites -= queue.prerequisites.min(busy.is_prerequisite.into());
+        queue.remove(busy);
         queue
     }
 

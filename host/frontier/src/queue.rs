@@ -10,7 +10,6 @@ use crate::{
     FrontierConfig, PrecedencePolicy, QueueSettings, Tally,
     instant::{self, Millis},
     keys::{self, OrderKey},
-    memory::BusyQueue,
     politeness,
 };
 
@@ -224,10 +223,9 @@ impl QueueRecord {
     /// The slot that becomes free first, of those not in use, and the time at which it does.
     pub(crate) fn free_slot(
         &self,
-        busy: &BusyQueue,
+        in_use: &[u16],
         config: &FrontierConfig,
     ) -> Option<(u16, Millis)> {
-        let in_use = &busy.slots;
         if in_use.len() >= self.valence(config) {
             return None;
         }

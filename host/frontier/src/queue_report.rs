@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     FrontierConfig, QueueSettings, RetiredBy, Tally,
     groups::GroupHold,
+    in_process::BusyQueue,
     instant::{self, Millis},
-    memory::BusyQueue,
     queue::{Held, QueueRecord},
 };
 

@@ -8,11 +8,10 @@ use super::{Check, InconsistencyKind, queue_of, readable};
 use crate::{
     FrontierError,
     candidate::is_queue_name,
-    change::Issued,
     frontier::uri_of,
+    in_process::Issued,
     instant::Millis,
     keys::{self, OrderKey},
-    memory::BusyQueue,
     queue::QueueRecord,
     store::{Entry, decode, encode},
 };
@@ -174,7 +173,7 @@ impl Check<'_> {
     /// The place in the queue order of a queue with URIs to issue.
     fn new_order_key(&mut self, record: &QueueRecord) -> OrderKey {
         let ready_at = record
-            .free_slot(&BusyQueue::default(), self.config)
+            .free_slot(&[], self.config)
             .map_or(Millis::MIN, |(_, at)| at);
         OrderKey {
             is_inactive: self.config.session_budget.is_some() && record.balance <= 0,
