@@ -1,68 +1,24 @@
 //! The change that one call makes in the store. It reads through to the store, gathers its writes in memory, and writes them as
 //! one atomic batch. Memory is updated only after the batch has been written.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use foldhash::{HashMap, HashMapExt as _};
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 
 use crate::{
-    Directive, FrontierConfig, LastOutcome, Statistics, Strategy, Tally, UriRecord, UriState,
+    Directive, FrontierConfig, LastOutcome, Strategy, Tally, UriRecord, UriState,
+    counters::Counters,
     groups::GroupSlots,
     in_process::{Busy, BusyQueue},
     instant::{self, Millis},
     keys::{self, Finder, OrderKey, Rank},
-    memory::Memory,
+    memory::{Memory, Written, WrittenQueue},
     queue::QueueRecord,
     record::CanonicalKey,
-    store::{Entry, FrontierError, Store, damaged, decode, encode, read},
+    store::{Entries, Entry, FrontierError, Store, damaged, decode, encode, read},
 };
-
-/// Numbers that outlive a process.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-pub(crate) struct Counters {
-    /// Statistics. Here `queued` includes the URIs in process.
-    pub(crate) statistics: Statistics,
-    /// Last arrival number. Each entry of an order gets one.
-    pub(crate) arrivals: u64,
-    /// Number of times that the store has been opened. Tickets of one opening are invalid in the next.
-    pub(crate) openings: u32,
-    /// Time until which the crawl's bandwidth is used up.
-    pub(crate) paid_until: Millis,
-    /// Refused URIs that are remembered.
-    pub(crate) refusals: u64,
-    /// Canonical forms that have been taken out of the index. While this is 0, a URI whose canonical form is unknown has no
-    /// record either.
-    pub(crate) withdrawn: u64,
-}
-
-impl Counters {
-    /// Decodes the counters of a store. Early stores lack their first number, the answered prerequisites.
-    pub(crate) fn stored(bytes: &[u8]) -> Result<Counters, FrontierError> {
-        decode("the counters", b"counters", bytes).or_else(|problem| {
-            let Some((encoding, numbers)) = bytes.split_first() else {
-                return Err(problem);
-            };
-            let with_first = [&[*encoding, 0], numbers].concat();
-            decode("the counters", b"counters", &with_first).map_err(|_| problem)
-        })
-    }
-
-    pub(crate) fn arrival(&mut self) -> u64 {
-        self.arrivals += 1;
-        self.arrivals
-    }
-}
-
-/// Entries to put (`Some`) and to remove (`None`), by key. The last value of a key counts, since a batch must not name a key
-/// twice.
-pub(crate) type Entries = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
 pub(crate) struct Change<'f> {
     pub(crate) store: &'f Store,
@@ -122,32 +78,6 @@ enum LineUp {
     Revise,
     /// It gives up its place and gets a new one.
     Again,
-}
-
-/// The written change, from which memory is updated.
-pub(crate) struct Written {
-    pub(crate) counters: Counters,
-    pub(crate) seen: Vec<(CanonicalKey, Finder)>,
-    pub(crate) ready: Entries,
-    pub(crate) canonicals: HashMap<CanonicalKey, Option<Vec<u8>>>,
-    pub(crate) queues: Vec<WrittenQueue>,
-    pub(crate) groups: GroupSlots,
-    pub(crate) site_values: Entries,
-    pub(crate) site_figures: Entries,
-    /// Records of URIs in process.
-    pub(crate) busy_records: Vec<String>,
-}
-
-/// A queue whose record has been written.
-pub(crate) struct WrittenQueue {
-    pub(crate) name: Arc<str>,
-    pub(crate) record: QueueRecord,
-    /// `true` if it had no ready URI before.
-    pub(crate) had_none_ready: bool,
-    /// Its place in the queue order before.
-    pub(crate) place_before: Option<(u8, OrderKey)>,
-    /// Its URIs in process.
-    pub(crate) busy: BusyQueue,
 }
 
 impl<'f> Change<'f> {

@@ -17,7 +17,7 @@ use std::{
 
 use crate::{
     Frontier, FrontierConfig, FrontierError, Statistics,
-    change::Counters,
+    counters::Counters,
     store::{Store, encode},
 };
 

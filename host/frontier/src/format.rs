@@ -16,7 +16,7 @@ use crate::{
     PlannedReconsideration, Politeness, PrecedencePolicy, QueueSettings, Quota, Rejection,
     Revisits, Signal, SignalSource, Statistics, Strategy, StrippedDigest, Tally, UriRecord,
     UriState, Validators, WaitDirection, WarcLocation,
-    change::Counters,
+    counters::Counters,
     in_process::Issued,
     keys::{self, OrderKey, Rank},
     queue::QueueRecord,

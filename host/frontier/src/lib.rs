@@ -22,6 +22,7 @@ mod change;
 mod check;
 mod checkpoint;
 mod config;
+mod counters;
 mod embeds;
 mod frontier;
 mod groups;

@@ -7,15 +7,15 @@ use foldhash::{HashMap, HashMapExt as _};
 
 use crate::{
     UriRecord,
-    change::{Counters, Written, WrittenQueue},
-    groups::Groups,
+    counters::Counters,
+    groups::{GroupSlots, Groups},
     in_process::{Busy, BusyQueue, Issued},
     instant::Millis,
-    keys::{self, Finder},
+    keys::{self, Finder, OrderKey},
     queue::QueueRecord,
     queue_order::Line,
     record::CanonicalKey,
-    store::{Entry, FrontierError, Store, decode, encode, read},
+    store::{Entries, Entry, FrontierError, Store, decode, encode, read},
     window::Window,
 };
 
@@ -299,6 +299,32 @@ impl Memory {
         }
         Ok((due, Millis::MAX))
     }
+}
+
+/// The written change, from which memory is updated.
+pub(crate) struct Written {
+    pub(crate) counters: Counters,
+    pub(crate) seen: Vec<(CanonicalKey, Finder)>,
+    pub(crate) ready: Entries,
+    pub(crate) canonicals: HashMap<CanonicalKey, Option<Vec<u8>>>,
+    pub(crate) queues: Vec<WrittenQueue>,
+    pub(crate) groups: GroupSlots,
+    pub(crate) site_values: Entries,
+    pub(crate) site_figures: Entries,
+    /// Records of URIs in process.
+    pub(crate) busy_records: Vec<String>,
+}
+
+/// A queue whose record has been written.
+pub(crate) struct WrittenQueue {
+    pub(crate) name: Arc<str>,
+    pub(crate) record: QueueRecord,
+    /// `true` if it had no ready URI before.
+    pub(crate) had_none_ready: bool,
+    /// Its place in the queue order before.
+    pub(crate) place_before: Option<(u8, OrderKey)>,
+    /// Its URIs in process.
+    pub(crate) busy: BusyQueue,
 }
 
 /// Drops every other entry. In a cache that is used in rotation, dropping the oldest entries would leave none that is asked for

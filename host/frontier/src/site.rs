@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Frontier, FrontierError, KeptChange, KeptValues, RECORD_KEY_BYTES_MAX, keys,
-    store::{damaged, decode, read},
+    store::{Entries, damaged, decode, read},
 };
 
 /// Sites whose state is held in memory. Most take less than a kilobyte.
@@ -93,9 +93,6 @@ impl SiteRecord {
         Ok(())
     }
 }
-
-/// Entries that were put (`Some`) or removed (`None`).
-type Entries = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
 /// The state of sites that were read last, by the start of their range, as it is in the store. Reading it from the store takes
 /// the longer the more visits have changed it: a scan of keys passes all versions of each that have not been written out.

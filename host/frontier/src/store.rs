@@ -11,6 +11,7 @@
 mod manifest;
 
 use std::{
+    collections::BTreeMap,
     fs::{self, File, TryLockError},
     io,
     ops::Bound,
@@ -163,6 +164,10 @@ impl From<fjall::Error> for FrontierError {
 
 /// A key and its value, as read.
 pub(crate) type Entry = (Vec<u8>, Vec<u8>);
+
+/// Entries to put (`Some`) and to remove (`None`), by key. The last value of a key counts, since a batch must not name a key
+/// twice.
+pub(crate) type Entries = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
 pub(crate) struct Store {
     pub(crate) uris: Keyspace,

@@ -11,7 +11,8 @@ use super::{Inconsistency, InconsistencyKind};
 use crate::{
     Candidate, Frontier, FrontierConfig, GroupFigures, KeptValue, Next, OutOfScopeLink, Outcome,
     QueueSettings, Strategy, Success, Transfer, UriRecord, UriState, VisitUpdate,
-    change::{Counters, read_queue},
+    change::read_queue,
+    counters::Counters,
     in_process::Issued,
     keys::{self, OrderKey},
     queue::QueueRecord,
