@@ -74,7 +74,7 @@ pub use config::FrontierConfig;
 pub use frontier::Frontier;
 pub use in_passing::RequestInPassing;
 pub use operator_commands::{ImportedUri, SweepAction, SweepStep, WakeResult};
-pub use outbox::{CrawlPart, OutboxEntry};
+pub use outbox::OutboxEntry;
 pub use outcome::{
     Disposition, FinishResult, Issue, Next, OutOfScopeLink, Outcome, PREREQUISITE_FAILED,
     PREREQUISITE_UNSCHEDULABLE, Success, Ticket, Transfer, UNTIL_CHANGED,
@@ -87,7 +87,7 @@ pub use record::{
 };
 pub use rejection::Rejection;
 pub use report::{FetchExplanation, QueuedUri, UriFacts};
-pub use settings::{Resolver, WaitLimits, WaitResolver};
+pub use settings::{CrawlPart, Resolver, WaitLimits, WaitResolver};
 pub use shared::SharedFrontier;
 pub use signal::{Signal, SignalSource};
 pub use site::{GroupFigures, SiteRecord};

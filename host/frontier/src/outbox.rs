@@ -4,10 +4,6 @@
 //! are recorded together, whenever the process dies. The caller sends the candidates to the frontiers of their parts, and removes
 //! them when these have them, or somebody who keeps them.
 
-use std::{fmt, sync::Arc};
-
-use opilio_uri::Uri;
-
 use crate::{
     Candidate, Frontier, FrontierError,
     change::Change,
@@ -16,32 +12,6 @@ use crate::{
 
 /// Prefix of the outbox among the caller's values.
 const PREFIX: &str = "outbox/";
-
-/// The part of a crawl that a frontier has.
-#[derive(Clone)]
-pub struct CrawlPart(Arc<HasQueue>);
-
-type HasQueue = dyn Fn(&str, &Uri) -> bool + Send + Sync;
-
-impl CrawlPart {
-    /// Makes a part from a function that says whether a queue, with a URI of it, belongs to the part. The answer must be the same
-    /// for all URIs of a queue, and must never change.
-    pub fn new(has_queue: impl Fn(&str, &Uri) -> bool + Send + Sync + 'static) -> Self {
-        Self(Arc::new(has_queue))
-    }
-
-    /// Returns `true` if the part has the queue of a candidate.
-    #[must_use]
-    pub fn has(&self, candidate: &Candidate) -> bool {
-        (self.0)(&candidate.queue, &candidate.uri)
-    }
-}
-
-impl fmt::Debug for CrawlPart {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("CrawlPart")
-    }
-}
 
 /// A candidate in the outbox.
 #[derive(Debug, Clone)]

@@ -1,10 +1,11 @@
-//! Functions of the caller that resolve settings: those of a queue from its name, and the wait limits of a URI.
+//! Functions of the caller among the settings. They resolve the settings of a queue and the wait limits of a URI, and say which
+//! queues belong to the part of the crawl.
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use opilio_uri::Uri;
 
-use crate::{QueueSettings, UriRecord};
+use crate::{Candidate, QueueSettings, UriRecord};
 
 /// Resolves the settings of a queue from its name. The answer must be the same while
 /// [`FrontierConfig::settings_hash`](crate::FrontierConfig::settings_hash) is the same.
@@ -67,5 +68,31 @@ impl WaitResolver {
 impl fmt::Debug for WaitResolver {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("WaitResolver")
+    }
+}
+
+/// The part of a crawl that a frontier has.
+#[derive(Clone)]
+pub struct CrawlPart(Arc<HasQueue>);
+
+type HasQueue = dyn Fn(&str, &Uri) -> bool + Send + Sync;
+
+impl CrawlPart {
+    /// Makes a part from a function that says whether a queue, with a URI of it, belongs to the part. The answer must be the same
+    /// for all URIs of a queue, and must never change.
+    pub fn new(has_queue: impl Fn(&str, &Uri) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(has_queue))
+    }
+
+    /// Returns `true` if the part has the queue of a candidate.
+    #[must_use]
+    pub fn has(&self, candidate: &Candidate) -> bool {
+        (self.0)(&candidate.queue, &candidate.uri)
+    }
+}
+
+impl fmt::Debug for CrawlPart {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("CrawlPart")
     }
 }
