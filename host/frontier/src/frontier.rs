@@ -1,5 +1,6 @@
 //! The state machine: `schedule`, `next`, `finished`. Other files have the rest of [`Frontier`]: `outcome_effects.rs` records
-//! outcomes, `operator_commands.rs` has operator commands, `report.rs` has queries, `servers.rs` keeps values of servers.
+//! outcomes, `operator_commands.rs` has operator commands, `report.rs` has queries, `caller_values.rs` keeps values of the
+//! caller.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -16,7 +17,6 @@ use crate::{
     instant::{self, Millis},
     keys,
     memory::{Memory, Written},
-    politeness,
     queue::QueueRecord,
     queue_order::{First, Ordering},
     reconsideration,
@@ -437,7 +437,7 @@ impl Frontier {
         self.applied(now, |change| {
             for (ticket, issued) in &recovered {
                 change.issued.insert(ticket.to_be_bytes().to_vec(), None);
-                if !politeness::is_free(uri_of(issued.record_key.as_bytes())?.as_str()) {
+                if !is_free(uri_of(issued.record_key.as_bytes())?.as_str()) {
                     let config = change.config;
                     let record = change.queue(&issued.queue)?;
                     let politeness = &record.settings(config).politeness;
@@ -735,7 +735,12 @@ impl Frontier {
 
 /// Returns `true` if other URIs depend on it. A prerequisite counts against no quota and costs no budget.
 pub(crate) fn is_prerequisite(uri: &Uri, record: &UriRecord) -> bool {
-    politeness::is_free(uri.as_str()) || record.hop_path.last() == Some(Hop::Prerequisite)
+    is_free(uri.as_str()) || record.hop_path.last() == Some(Hop::Prerequisite)
+}
+
+/// Returns `true` if a fetch asks no web server, and so costs a queue no politeness delay.
+pub(crate) fn is_free(uri: &str) -> bool {
+    uri.starts_with("dns:")
 }
 
 /// The quotas that apply to a URI, with the names of their tallies.

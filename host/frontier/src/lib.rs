@@ -16,6 +16,7 @@
 //! - Statistics are written in the batch of the state that they count.
 
 mod admission;
+mod bandwidth;
 mod caller_values;
 mod candidate;
 mod change;
@@ -34,7 +35,6 @@ mod operator_commands;
 mod outbox;
 mod outcome;
 mod outcome_effects;
-mod politeness;
 mod probe;
 mod queue;
 mod queue_order;

@@ -14,8 +14,7 @@ use crate::{
     frontier::uri_of,
     instant, is_error_response,
     keys::{self, Rank},
-    politeness::OWED_MAX,
-    queue::QueueRecord,
+    queue::{OWED_MAX, QueueRecord},
     queue_order::First,
     store::{damaged, decode},
 };

@@ -14,11 +14,11 @@ use crate::{
     admission::{Origin, admit},
     change::{self, Change},
     embeds,
-    frontier::is_prerequisite,
+    frontier::{is_free, is_prerequisite},
     in_process::Busy,
     instant::{self, Millis},
     keys::{self, Rank},
-    politeness, probe, reconsideration, rejection,
+    probe, reconsideration, rejection,
     store::{damaged, encode},
     visit,
 };
@@ -112,7 +112,7 @@ impl Completion<'_, '_> {
             return Ok(());
         };
         let duration = transfer.duration;
-        if politeness::is_free(self.uri.as_str()) {
+        if is_free(self.uri.as_str()) {
             return Ok(());
         }
         if !is_prerequisite(&self.uri, &self.record) {

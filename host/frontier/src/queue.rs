@@ -10,11 +10,14 @@ use crate::{
     FrontierConfig, PrecedencePolicy, QueueSettings, Tally,
     instant::{self, Millis},
     keys::{self, OrderKey},
-    politeness,
 };
 
 /// Most different URIs that may fail in a row before a queue backs off as a whole.
 const FAILING_MAX: usize = 1000;
+
+/// Longest bandwidth debt that is plausible: it would be 8 GB at 100 kB a second. A longer debt comes from a clock that was
+/// ahead.
+pub(crate) const OWED_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// The stored record of a queue. An idle queue costs this much disk space and no memory.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -278,7 +281,7 @@ impl QueueRecord {
             }
             is_long
         };
-        let mut is_long = shorten(&mut self.paid_until, longest.max(politeness::OWED_MAX));
+        let mut is_long = shorten(&mut self.paid_until, longest.max(OWED_MAX));
         for slot in &mut self.slots {
             is_long |= shorten(slot, longest);
         }

@@ -1,14 +1,14 @@
 //! Queries for reports and operators. Nothing here changes the store.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use jiff::Timestamp;
 use opilio_model::status_words;
 use opilio_uri::Uri;
 
 use crate::{
-    Frontier, FrontierError, QueueReport, QueueState, RECORD_KEY_BYTES_MAX, Rejection, Statistics,
-    Tally, TallyKind, UriRecord, UriState,
+    Frontier, FrontierError, QueueReport, QueueState, RECORD_KEY_BYTES_MAX, Rejection, SiteRecord,
+    Statistics, Tally, TallyKind, UriRecord, UriState,
     change::{self, read_tally},
     frontier::uri_of,
     instant, keys,
@@ -192,6 +192,29 @@ impl Frontier {
         self.report(queue, &record, now).map(Some)
     }
 
+    /// Shortest time between two requests to the server of a queue if a request takes this long; `None` if the queue does not
+    /// exist.
+    ///
+    /// # Errors
+    /// Fails if the store fails.
+    pub fn pace(&self, queue: &str, took: Duration) -> Result<Option<Duration>, FrontierError> {
+        let of_store;
+        let record = match self.memory.queues.get(queue) {
+            Some(record) => record,
+            None => match change::read_queue(&self.store, queue)? {
+                Some(record) => {
+                    of_store = record;
+                    &of_store
+                }
+                None => return Ok(None),
+            },
+        };
+        let settings = record.settings(&self.config);
+        let delay = settings.politeness.delay_after(took, record.crawl_delay);
+        let slots = u32::from(settings.valence.max(1));
+        Ok(Some(delay.saturating_add(took) / slots))
+    }
+
     /// Whether a queue that the operator has frozen holds URIs. Reads all queues.
     ///
     /// # Errors
@@ -292,6 +315,14 @@ impl Frontier {
     /// Fails if the store fails.
     pub fn tally(&self, kind: TallyKind, name: &str) -> Result<Tally, FrontierError> {
         read_tally(&self.store, &keys::tally(kind, name))
+    }
+
+    /// The state kept for the site of a URI: its host, with the port if that is not the scheme's default.
+    ///
+    /// # Errors
+    /// Fails if the store fails.
+    pub fn site(&self, uri: &Uri) -> Result<SiteRecord, FrontierError> {
+        self.sites.site(&self.store, uri)
     }
 
     /// Explains why a URI was, or was not, fetched. `canonical` is its canonical form.

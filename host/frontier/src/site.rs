@@ -8,8 +8,8 @@ use quick_cache::sync::Cache;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Frontier, FrontierError, KeptChange, KeptValues, RECORD_KEY_BYTES_MAX, keys,
-    store::{Entries, damaged, decode, read},
+    FrontierError, KeptChange, KeptValues, RECORD_KEY_BYTES_MAX, keys,
+    store::{Entries, Store, damaged, decode, read},
 };
 
 /// Sites whose state is held in memory. Most take less than a kilobyte.
@@ -35,34 +35,6 @@ pub struct GroupFigures {
     pub changes: u64,
     /// Time between each of these visits and the one before it, in milliseconds.
     pub observed_ms: u64,
-}
-
-impl Frontier {
-    /// The state kept for the site of a URI: its host, with the port if that is not the scheme's default.
-    ///
-    /// # Errors
-    /// Fails if the store fails.
-    pub fn site(&self, uri: &Uri) -> Result<SiteRecord, FrontierError> {
-        let key = uri.key();
-        let mut site = SiteRecord::default();
-        if key.len() > RECORD_KEY_BYTES_MAX {
-            return Ok(site);
-        }
-        let (start, end) = keys::site_range(&key);
-        if let Some(held) = self.sites.0.get(&start) {
-            return Ok(held);
-        }
-        let (values, _) = read(&self.store.site_values, &start, &end, usize::MAX)?;
-        for (key, value) in values {
-            site.set_value(&key, Some(&value))?;
-        }
-        let (figures, _) = read(&self.store.site_figures, &start, &end, usize::MAX)?;
-        for (key, value) in figures {
-            site.set_figures(&key, Some(&value))?;
-        }
-        self.sites.0.insert(start, site.clone());
-        Ok(site)
-    }
 }
 
 impl SiteRecord {
@@ -103,6 +75,29 @@ impl SiteCache {
         Self(Cache::new(SITES_HELD_MAX))
     }
 
+    /// The state kept for the site of a URI.
+    pub(crate) fn site(&self, store: &Store, uri: &Uri) -> Result<SiteRecord, FrontierError> {
+        let key = uri.key();
+        let mut site = SiteRecord::default();
+        if key.len() > RECORD_KEY_BYTES_MAX {
+            return Ok(site);
+        }
+        let (start, end) = keys::site_range(&key);
+        if let Some(held) = self.0.get(&start) {
+            return Ok(held);
+        }
+        let (values, _) = read(&store.site_values, &start, &end, usize::MAX)?;
+        for (key, value) in values {
+            site.set_value(&key, Some(&value))?;
+        }
+        let (figures, _) = read(&store.site_figures, &start, &end, usize::MAX)?;
+        for (key, value) in figures {
+            site.set_figures(&key, Some(&value))?;
+        }
+        self.0.insert(start, site.clone());
+        Ok(site)
+    }
+
     /// Updates what is held after entries of the two keyspaces have been written.
     pub(crate) fn follow(&self, values: &Entries, figures: &Entries) {
         for (key, value) in values {
@@ -132,7 +127,7 @@ mod tests {
     use opilio_uri::HopPath;
 
     use super::*;
-    use crate::{Candidate, FrontierConfig, KeptValue, Next, Outcome, Strategy, Success};
+    use crate::{Candidate, Frontier, FrontierConfig, KeptValue, Next, Outcome, Strategy, Success};
 
     fn uri(text: &str) -> Uri {
         Uri::parse(text).unwrap()
