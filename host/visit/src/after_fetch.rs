@@ -10,8 +10,8 @@ use opilio_stacks::Stacks;
 use opilio_uri::Hop;
 
 use crate::admission::{Permit, deferred};
-use crate::archiving::{PendingCapture, StoredCapture, keep};
-use crate::capture::{Body, CaptureForm};
+use crate::archiving::keep;
+use crate::capture::{Body, CaptureForm, PendingCapture, StoredCapture};
 use crate::decisions::decisions;
 use crate::document_filters::{FilterRejection, RetryWanted};
 use crate::driver::{Driver, Rendering, Step};

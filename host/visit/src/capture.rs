@@ -1,6 +1,43 @@
-//! Forms of a capture, and the capture that a revisit record refers to.
+//! A capture on its way into the archive and after it, its forms, and the capture that a revisit record refers to.
 
-use opilio_frontier::WarcLocation;
+use std::sync::Arc;
+
+use opilio_fetch::Exchange;
+use opilio_frontier::{ContentState, WarcLocation};
+
+use crate::annotations;
+use crate::pipeline::Pipeline;
+use crate::plugin_view::PluginMemory;
+use crate::reading::Reading;
+
+/// A capture on its way into the archive.
+pub struct PendingCapture<'c> {
+    /// The exchange.
+    pub exchange: &'c Arc<Exchange>,
+    /// The response as it was read.
+    pub reading: &'c Reading,
+    /// Whether its body was fetched.
+    pub body: Body,
+    /// Notes of plugins.
+    pub memory: &'c PluginMemory,
+    /// Annotations so far. [`PendingCapture::annotate`] adds those that depend on how it is kept.
+    pub annotations: Vec<String>,
+    /// The decisions about it, for the metadata record.
+    pub decisions: DecisionFields,
+}
+
+/// A capture that has been through the archive.
+pub struct StoredCapture {
+    /// The form in which it was archived.
+    pub keep: CaptureForm,
+    /// Its first record; none if nothing was written.
+    pub at: Option<WarcLocation>,
+    /// All annotations.
+    pub annotations: Vec<String>,
+}
+
+/// The decision fields of the metadata record, in order.
+pub type DecisionFields = Vec<(&'static str, String)>;
 
 /// The form in which a capture is archived.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,4 +76,42 @@ pub enum Body {
     NotModified,
     /// A mid-fetch filter took the headers as proof that nothing has changed.
     LeftAlone,
+}
+
+impl PendingCapture<'_> {
+    /// Completes the annotations once it is decided how the capture is kept.
+    pub fn annotate(&mut self, pipeline: &Pipeline, keep: &CaptureForm) {
+        let notes = self.memory.notes.annotations();
+        self.annotations.extend(annotations::of_plugins(&notes));
+        let record = &pipeline.issue.record;
+        let mut add = |annotation: &str| self.annotations.push(annotation.to_owned());
+        if record.attempts > 0 {
+            add(&format!("{}t", record.attempts + 1));
+        }
+        if self.reading.state == ContentState::Unchanged {
+            add("unchanged");
+        }
+        if self.body == Body::NotModified {
+            add("duplicate:server-not-modified");
+        }
+        match keep {
+            CaptureForm::Identical(_) => {
+                add("duplicate:digest");
+                add("warcRevisit:digest");
+            }
+            CaptureForm::Duplicate(_) => {
+                add("duplicate:digest");
+                add("warcRevisit:uriAgnosticDigest");
+            }
+            CaptureForm::NotModified(_) => add("warcRevisit:notModified"),
+            CaptureForm::HeadersUnchanged(_) => add("warcRevisit:headersUnchanged"),
+            CaptureForm::Response | CaptureForm::Note(_) | CaptureForm::Nothing => {}
+        }
+        if self.reading.extracted.dropped > 0 {
+            add(&format!("dol:{}", self.reading.extracted.dropped));
+        }
+        for (plugin, problem) in &self.reading.extracted.problems {
+            tracing::debug!(uri = %pipeline.issue.uri, plugin, problem, "could not be read in full");
+        }
+    }
 }

@@ -7,14 +7,12 @@ use opilio_archive::PluginInForce;
 use opilio_stacks::{Stacks, Staged};
 
 use crate::admission::judged_by_scope;
+use crate::capture::DecisionFields;
 use crate::driver::Driver;
 use crate::pipeline::Pipeline;
 use crate::reading::Reading;
 use crate::scope::ScopeDecision;
 use crate::waits::Waits;
-
-/// The decision fields of the metadata record, in order.
-pub type DecisionFields = Vec<(&'static str, String)>;
 
 /// Lists the decisions about a capture whose content was judged. `waits` is the wait until the next visit, if there is one.
 pub(crate) async fn decisions<D: Driver>(

@@ -21,8 +21,7 @@ use opilio_stacks::breaker::Failure;
 use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
 
-use crate::archiving::{PendingCapture, StoredCapture};
-use crate::capture::{CaptureForm, EarlierCapture};
+use crate::capture::{CaptureForm, EarlierCapture, PendingCapture, StoredCapture};
 use crate::evaluation::WaitCorrection;
 use crate::extraction::{FoundLink, RefusedLink};
 use crate::pipeline::LogEntry;

@@ -50,9 +50,9 @@ mod waits;
 
 pub use admission::{Admission, Permit, ROBOTS_ADDRESS_REFUSED, admit};
 pub use after_fetch::{ScratchFailed, receive};
-pub use archiving::{PendingCapture, StoredCapture};
-pub use capture::{Body, CaptureForm, EarlierCapture};
-pub use decisions::DecisionFields;
+pub use capture::{
+    Body, CaptureForm, DecisionFields, EarlierCapture, PendingCapture, StoredCapture,
+};
 pub use driver::{
     Addresses, Driver, Ending, Lane, LoginNeed, PageToRender, RenderResult, Rendering,
     RobotsAnswer, Step,

@@ -13,7 +13,6 @@ const IN_CIRCLES: &[(&str, usize)] = &[
     ("host/cli", 2),
     ("host/profile", 19),
     ("host/sandbox", 18),
-    ("host/visit", 5),
 ];
 
 const TABLE: &str = "IN_CIRCLES (tests/tidy/src/circles.rs)";
