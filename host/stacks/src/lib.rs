@@ -22,6 +22,7 @@ mod calls;
 mod catalogue;
 pub mod components;
 pub mod guards;
+mod instance_inputs;
 pub mod known_stacks;
 mod load;
 mod pool;

@@ -17,9 +17,10 @@ use opilio_sandbox::{
 use opilio_source::{ComponentConditions, ResolvedComponent, Sha256, Sources};
 use serde_json::Value;
 
-use super::pool::{InForce, InstanceInputs, InstanceSettings, Pool, described, overridden};
+use super::pool::{InForce, InstanceSettings, Pool, described, overridden};
 use super::{Stacks, chain, misplaced};
 use crate::components::{JobPlugin, JobPlugins};
+use crate::instance_inputs::InstanceInputs;
 
 /// Factor of the links that one extractor may return over those that are used of a document: many are repeats.
 const RAW_LINKS_FACTOR: usize = 4;

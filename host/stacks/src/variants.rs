@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use opilio_sandbox::{Plugin, PluginStatistics, spawn_lane};
 use serde_json::Value;
 
-use super::pool::InstanceInputs;
+use crate::instance_inputs::InstanceInputs;
 use crate::thread::on_plugin_thread;
 
 /// Selections of a variant after which it is worth a snapshot, which takes some tenths of a second of one core.
