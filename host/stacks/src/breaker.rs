@@ -1,6 +1,6 @@
 //! The profile's policy for plugin errors, single and repeated.
 //!
-//! Every call of a plugin goes through [`Staged::ask`], by way of `calls.rs`. A plugin that failed too often among its last calls
+//! Every call of a plugin goes through [`Staged::ask`](crate::Staged::ask), by way of `calls.rs`. A plugin that failed too often among its last calls
 //! is left out for a while (its breaker is open), pauses the crawl, or ends it, as the profile sets.
 
 use std::collections::VecDeque;
@@ -8,9 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use opilio_profile::{BreakerAction, BreakerSettings, OnFault, Stage};
-use opilio_sandbox::{Fault, Plugin};
-
-use crate::Staged;
+use opilio_sandbox::Fault;
 
 /// The breaker of one instance, shared by all its settings and stages.
 #[derive(Debug)]
@@ -141,6 +139,31 @@ impl Breaker {
         }
     }
 
+    /// Makes a call of the plugin, unless the breaker is open.
+    pub(crate) fn ask<T>(
+        &self,
+        policy: FaultPolicy,
+        call: impl FnOnce() -> Result<T, Fault>,
+    ) -> Result<T, UnansweredCall> {
+        let stands_for = policy.stands_for;
+        if self.state().open_for.is_some() {
+            return Err(UnansweredCall {
+                failure: None,
+                stands_for,
+            });
+        }
+        let each = Some(Consequence::Pause { each: true });
+        let answer = call();
+        let consequence = self.count(answer.is_err(), policy.then);
+        answer.map_err(|fault| UnansweredCall {
+            failure: Some(Box::new(Failure {
+                fault,
+                consequence: consequence.or(each.filter(|_| policy.pauses)),
+            })),
+            stands_for,
+        })
+    }
+
     /// Counts a call. If the plugin has now failed too often, returns the consequence and leaves the plugin out if set so.
     fn count(&self, is_fault: bool, then: BreakerAction) -> Option<Consequence> {
         let max = self.rule.faults?;
@@ -171,33 +194,6 @@ impl Breaker {
                 state.has_halted = true;
                 Consequence::Halt
             }
-        })
-    }
-}
-
-impl Staged {
-    /// Calls the plugin, unless its breaker is open.
-    pub fn ask<T>(
-        &self,
-        call: impl FnOnce(&Plugin) -> Result<T, Fault>,
-    ) -> Result<T, UnansweredCall> {
-        let stands_for = self.policy.stands_for;
-        if self.breaker.state().open_for.is_some() {
-            return Err(UnansweredCall {
-                failure: None,
-                stands_for,
-            });
-        }
-        let each = Some(Consequence::Pause { each: true });
-        let answer = tracing::info_span!("plugin", opilio.plugin = &*self.name)
-            .in_scope(|| call(&self.plugin));
-        let consequence = self.breaker.count(answer.is_err(), self.policy.then);
-        answer.map_err(|fault| UnansweredCall {
-            failure: Some(Box::new(Failure {
-                fault: self.named(fault),
-                consequence: consequence.or(each.filter(|_| self.policy.pauses)),
-            })),
-            stands_for,
         })
     }
 }

@@ -6,7 +6,7 @@ use opilio_profile::Stage;
 use opilio_sandbox::{Description, Engine, LoadError};
 use serde_json::Value;
 
-use crate::kind_of;
+use crate::staged::kind_of;
 
 /// A shipped plugin.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +19,13 @@ pub struct ShippedPlugin {
     pub stages: Vec<Stage>,
     /// JSON Schema of its settings.
     pub schema: Value,
+}
+
+/// Returns the built-in plugins, by the names that profiles have for them.
+pub fn builtin_plugins() -> Vec<String> {
+    opilio_builtin::all()
+        .map(|builtin| builtin.plugin.to_owned())
+        .collect()
 }
 
 /// Returns all shipped plugins, sorted by name. Takes seconds if their components are not in the engine's cache.

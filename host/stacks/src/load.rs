@@ -17,10 +17,11 @@ use opilio_sandbox::{
 use opilio_source::{ComponentConditions, ResolvedComponent, Sha256, Sources};
 use serde_json::Value;
 
-use super::pool::{InForce, InstanceSettings, Pool, described, overridden};
-use super::{Stacks, chain, misplaced};
 use crate::components::{JobPlugin, JobPlugins};
 use crate::instance_inputs::InstanceInputs;
+use crate::pool::{InForce, InstanceSettings, Pool, described, overridden};
+use crate::staged::misplaced;
+use crate::{Stacks, chain};
 
 /// Factor of the links that one extractor may return over those that are used of a document: many are repeats.
 const RAW_LINKS_FACTOR: usize = 4;

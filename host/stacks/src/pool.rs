@@ -11,11 +11,12 @@ use opilio_profile::{
 use opilio_sandbox::{Component, ConfigureError, Description, Kind, Plugin, PluginStatistics};
 use serde_json::Value;
 
-use super::variants::{Use, Variants};
-use super::{Staged, chain, misplaced};
 use crate::breaker::{Breaker, BreakerState, FaultPolicy};
+use crate::chain;
 use crate::instance_inputs::{InstanceInputs, wants_seeds};
 use crate::recorder::Recorder;
+use crate::staged::{Staged, misplaced};
+use crate::variants::{Use, Variants};
 
 /// Time after which a replaced plugin is no longer called: every call is shorter.
 const IN_FLIGHT_MAX: Duration = Duration::from_secs(120);
