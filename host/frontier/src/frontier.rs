@@ -1,11 +1,11 @@
-//! The state machine: `schedule`, `next`, `finished`. Other files have the rest of [`Frontier`]: `outcome_effects.rs` records
-//! outcomes, `operator_commands.rs` has operator commands, `report.rs` has queries, `caller_values.rs` keeps values of the
+//! The state machine: `schedule`, `next`, `finished`. `outcome_effects.rs` records outcomes. Other files have the rest of
+//! [`Frontier`]: `operator_commands.rs` has operator commands, `report.rs` has queries, `caller_values.rs` keeps values of the
 //! caller.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use opilio_uri::{Hop, Uri};
+use opilio_uri::Uri;
 
 use crate::{
     Candidate, FinishResult, FrontierConfig, FrontierError, Issue, Next, Outcome, OverQuota, Quota,
@@ -17,9 +17,11 @@ use crate::{
     instant::{self, Millis},
     keys,
     memory::{Memory, Written},
+    outcome_effects,
     queue::QueueRecord,
     queue_order::{First, Ordering},
     reconsideration,
+    record::{is_free, is_prerequisite},
     site::SiteCache,
     store::{Store, damaged, decode, encode},
 };
@@ -195,8 +197,7 @@ impl Frontier {
                 change.finishes(&busy);
                 change.issued.insert(number.to_be_bytes().to_vec(), None);
                 change.line_up_again(&busy.queue)?;
-                let (disposition, scheduled) =
-                    frontier.apply_outcome(&mut change, &busy, outcome)?;
+                let (disposition, scheduled) = outcome_effects::apply(&mut change, &busy, outcome)?;
                 let next_ready = change
                     .queue(&busy.queue)?
                     .next_ready(&frontier.config)
@@ -731,16 +732,6 @@ impl Frontier {
             Admittance::Unsettled
         })
     }
-}
-
-/// Returns `true` if other URIs depend on it. A prerequisite counts against no quota and costs no budget.
-pub(crate) fn is_prerequisite(uri: &Uri, record: &UriRecord) -> bool {
-    is_free(uri.as_str()) || record.hop_path.last() == Some(Hop::Prerequisite)
-}
-
-/// Returns `true` if a fetch asks no web server, and so costs a queue no politeness delay.
-pub(crate) fn is_free(uri: &str) -> bool {
-    uri.starts_with("dns:")
 }
 
 /// The quotas that apply to a URI, with the names of their tallies.

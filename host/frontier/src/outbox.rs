@@ -1,4 +1,4 @@
-//! A frontier that has a part of a crawl, and its outbox: candidates that belong to other parts.
+//! The outbox of a frontier that has a part of a crawl: candidates that belong to other parts.
 //!
 //! A candidate goes into the outbox in the batch that would otherwise put it into a queue. So a page and its links to other parts
 //! are recorded together, whenever the process dies. The caller sends the candidates to the frontiers of their parts, and removes

@@ -1,4 +1,5 @@
-//! The effects of an outcome on its URI, its queue and the candidates that came with it. [`Frontier::finished`] calls it.
+//! The effects of an outcome on its URI, its queue and the candidates that came with it.
+//! [`Frontier::finished`](crate::Frontier::finished) applies them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,18 +8,18 @@ use jiff::Timestamp;
 use opilio_uri::Uri;
 
 use crate::{
-    Candidate, ContentState, Directive, Disposition, Frontier, FrontierError, GroupFigures,
-    KeptChange, LastOutcome, OutOfScopeLink, Outcome, PREREQUISITE_FAILED,
-    PREREQUISITE_UNSCHEDULABLE, PastVisit, ScheduleResult, Success, Tally, UNTIL_CHANGED,
-    UriRecord, UriState,
+    Candidate, ContentState, Directive, Disposition, FrontierError, GroupFigures, KeptChange,
+    LastOutcome, OutOfScopeLink, Outcome, PREREQUISITE_FAILED, PREREQUISITE_UNSCHEDULABLE,
+    PastVisit, ScheduleResult, Success, Tally, UNTIL_CHANGED, UriRecord, UriState,
     admission::{Origin, admit},
     change::{self, Change},
     embeds,
-    frontier::{is_free, is_prerequisite},
     in_process::Busy,
     instant::{self, Millis},
     keys::{self, Rank},
-    probe, reconsideration, rejection,
+    probe, reconsideration,
+    record::{is_free, is_prerequisite},
+    rejection,
     store::{damaged, encode},
     visit,
 };
@@ -26,61 +27,59 @@ use crate::{
 /// The state of the URI, and the results of scheduling its candidates.
 type OutcomeResult = (Disposition, Vec<ScheduleResult>);
 
-impl Frontier {
-    pub(crate) fn apply_outcome(
-        &self,
-        change: &mut Change<'_>,
-        busy: &Busy,
-        outcome: Outcome,
-    ) -> Result<OutcomeResult, FrontierError> {
-        let record = change.known_record(&busy.record_key)?;
-        let rank = change::rank(&record).ok_or_else(|| {
-            damaged(
-                "a URI in process that is not queued",
-                busy.record_key.as_bytes(),
-            )
-        })?;
-        let mut completion = Completion {
-            uri: busy.uri.clone(),
-            change,
-            busy,
-            record,
-            rank,
-        };
-        completion.pay(&outcome)?;
-        match outcome {
-            Outcome::Deferred { prerequisites } => completion.defer(prerequisites),
-            Outcome::Considered { wait, ask_again } => {
-                completion.consider(wait, ask_again).map(without_results)
-            }
-            outcome => {
-                completion.record.deferrals = 0;
-                match outcome {
-                    Outcome::Succeeded(success) => completion.succeed(*success),
-                    Outcome::Retry {
-                        status,
-                        queue_after,
-                        after,
-                        ..
-                    } => completion.retry(status, queue_after, after),
-                    Outcome::Failed { status, .. } => completion.fail(status).map(without_results),
-                    Outcome::OutOfScope { reason, .. } if !completion.record.seed => {
-                        completion.forget(reason)
-                    }
-                    Outcome::OutOfScope { status, reason } => {
-                        completion.disregard(status, &reason, Some(UNTIL_CHANGED))
-                    }
-                    Outcome::Disregarded {
-                        status,
-                        reason,
-                        wait,
-                        ..
-                    } => completion.disregard(status, &reason, wait),
-                    Outcome::Deferred { .. } | Outcome::Considered { .. } => Err(damaged(
-                        "an outcome applied twice",
-                        completion.busy.record_key.as_bytes(),
-                    )),
+/// Applies the outcome of a URI in process to its record, its queue, its tallies and the statistics.
+pub(crate) fn apply(
+    change: &mut Change<'_>,
+    busy: &Busy,
+    outcome: Outcome,
+) -> Result<OutcomeResult, FrontierError> {
+    let record = change.known_record(&busy.record_key)?;
+    let rank = change::rank(&record).ok_or_else(|| {
+        damaged(
+            "a URI in process that is not queued",
+            busy.record_key.as_bytes(),
+        )
+    })?;
+    let mut completion = Completion {
+        uri: busy.uri.clone(),
+        change,
+        busy,
+        record,
+        rank,
+    };
+    completion.pay(&outcome)?;
+    match outcome {
+        Outcome::Deferred { prerequisites } => completion.defer(prerequisites),
+        Outcome::Considered { wait, ask_again } => {
+            completion.consider(wait, ask_again).map(without_results)
+        }
+        outcome => {
+            completion.record.deferrals = 0;
+            match outcome {
+                Outcome::Succeeded(success) => completion.succeed(*success),
+                Outcome::Retry {
+                    status,
+                    queue_after,
+                    after,
+                    ..
+                } => completion.retry(status, queue_after, after),
+                Outcome::Failed { status, .. } => completion.fail(status).map(without_results),
+                Outcome::OutOfScope { reason, .. } if !completion.record.seed => {
+                    completion.forget(reason)
                 }
+                Outcome::OutOfScope { status, reason } => {
+                    completion.disregard(status, &reason, Some(UNTIL_CHANGED))
+                }
+                Outcome::Disregarded {
+                    status,
+                    reason,
+                    wait,
+                    ..
+                } => completion.disregard(status, &reason, wait),
+                Outcome::Deferred { .. } | Outcome::Considered { .. } => Err(damaged(
+                    "an outcome applied twice",
+                    completion.busy.record_key.as_bytes(),
+                )),
             }
         }
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use opilio_model::is_error_response;
-use opilio_uri::HopPath;
+use opilio_uri::{Hop, HopPath, Uri};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -165,6 +165,16 @@ impl UriRecord {
         self.signals.truncate(SIGNALS_MAX);
         true
     }
+}
+
+/// Returns `true` if other URIs depend on a URI. A prerequisite counts against no quota and costs no budget.
+pub(crate) fn is_prerequisite(uri: &Uri, record: &UriRecord) -> bool {
+    is_free(uri.as_str()) || record.hop_path.last() == Some(Hop::Prerequisite)
+}
+
+/// Returns `true` if a fetch asks no web server, and so costs a queue no politeness delay.
+pub(crate) fn is_free(uri: &str) -> bool {
+    uri.starts_with("dns:")
 }
 
 /// Key of a canonical form, see [`crate::keys::canonical`].
