@@ -14,7 +14,7 @@ use crate::{
     memory::{CanonicalCache, Memory},
     reconsideration,
     record::CanonicalKey,
-    store::{FrontierError, Store},
+    store::{FrontierError, Store, encode},
 };
 
 /// Most redirects in a row from a URI to one of its own canonical form. A site may hand out a new session with every request, for
@@ -117,7 +117,7 @@ pub(crate) fn admit(
     Ok(answers)
 }
 
-/// Sends a candidate of another part, unless it was sent a short time ago and gives no reason to send it again.
+/// Puts a candidate of another part into the outbox, unless it was sent a short time ago and gives no reason to send it again.
 fn send(
     change: &mut Change<'_>,
     candidate: &Candidate,
@@ -128,7 +128,10 @@ fn send(
     if found_by == Some(finder) && !has_reason(candidate, candidate.directive) {
         return Ok(ScheduleResult::Known);
     }
-    change.send(candidate)?;
+    let name = keys::outbox(change.counters.arrival());
+    change
+        .outbox
+        .insert(name.into_bytes(), Some(encode(candidate)?));
     change.seen.push((canonical, finder));
     Ok(ScheduleResult::Sent)
 }

@@ -429,6 +429,12 @@ impl<'f> Change<'f> {
         record.last_outcome = outcome;
     }
 
+    /// Subtracts a URI from the queued ones.
+    pub(crate) fn leave_queue(&mut self) {
+        let queued = &mut self.counters.statistics.queued;
+        *queued = queued.saturating_sub(1);
+    }
+
     /// Makes a slot of the queue wait at least this long from now on.
     pub(crate) fn delay_slot(
         &mut self,

@@ -17,7 +17,7 @@
 //! | `refused_uris`    | URIs that the scope refused               | hash of a URI (16)                              | `Rejection`        |
 //! | `site_values`     | values that plugins keep with sites       | record key up to `)`, plugin, NUL, name         | `KeptValue`        |
 //! | `site_figures`    | sums over groups of a site's documents    | record key up to `)`, group                     | `GroupFigures`     |
-//! | `caller_values`   | values of the caller: robots.txt, addresses, cookies, prices, counts | the caller's name    | the caller's bytes |
+//! | `caller_values`   | values of the caller: robots.txt, addresses, cookies, prices, counts; the outbox | the caller's name; `outbox/`, number | the caller's bytes; `Candidate` |
 //! | `meta`            | `counters`, `identity`, `takeover`        | the name                                        | `Counters`, the caller's bytes, a time |
 //!
 //! A URI that waits moves to `ready` without a change of its record: the keys of both places follow from
@@ -306,6 +306,20 @@ pub(crate) fn site_figures(record_key: &str, group: &str) -> Vec<u8> {
 pub(crate) fn from_site_figures(key: &[u8]) -> Option<&str> {
     let (_, group) = std::str::from_utf8(key).ok()?.split_once(')')?;
     (!group.is_empty() && !group.contains('\0')).then_some(group)
+}
+
+/// Prefix of the outbox among the caller's values.
+pub(crate) const OUTBOX: &str = "outbox/";
+
+/// Name of an entry of the outbox. Twenty digits hold every number, and sort as the numbers do.
+pub(crate) fn outbox(number: u64) -> String {
+    format!("{OUTBOX}{number:020}")
+}
+
+/// The number in the name of an entry of the outbox; 0 if the name is malformed.
+pub(crate) fn outbox_number(name: &str) -> u64 {
+    let digits = name.strip_prefix(OUTBOX).unwrap_or_default();
+    digits.parse().unwrap_or(0)
 }
 
 /// The key of a canonical form. One half comes from the authority. So the links of a page, most of which stay on their site, are

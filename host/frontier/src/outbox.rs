@@ -5,13 +5,9 @@
 //! them when these have them, or somebody who keeps them.
 
 use crate::{
-    Candidate, Frontier, FrontierError,
-    change::Change,
+    Candidate, Frontier, FrontierError, keys,
     store::{decode, encode},
 };
-
-/// Prefix of the outbox among the caller's values.
-const PREFIX: &str = "outbox/";
 
 /// A candidate in the outbox.
 #[derive(Debug, Clone)]
@@ -40,27 +36,17 @@ impl Candidate {
     }
 }
 
-impl Change<'_> {
-    /// Puts a candidate of another part into the outbox.
-    pub(crate) fn send(&mut self, candidate: &Candidate) -> Result<(), FrontierError> {
-        let name = name(self.counters.arrival());
-        self.outbox
-            .insert(name.into_bytes(), Some(encode(candidate)?));
-        Ok(())
-    }
-}
-
 impl Frontier {
     /// Up to `max` entries of the outbox, in their order, from the first after number `after` on.
     ///
     /// # Errors
     /// Fails if the store fails.
     pub fn outbox(&self, after: u64, max: usize) -> Result<Vec<OutboxEntry>, FrontierError> {
-        let after = name(after.max(self.outbox_removed));
-        let values = self.caller_values_after(PREFIX, Some(&after), max)?;
+        let after = keys::outbox(after.max(self.outbox_removed));
+        let values = self.caller_values_after(keys::OUTBOX, Some(&after), max)?;
         let entries = values.into_iter().map(|(name, value)| {
             Ok(OutboxEntry {
-                number: number(&name),
+                number: keys::outbox_number(&name),
                 candidate: decode("an entry of the outbox", name.as_bytes(), &value)?,
             })
         });
@@ -81,8 +67,8 @@ impl Frontier {
         self.attempt(|frontier| {
             let store = &frontier.store;
             let mut batch = store.database.batch();
-            let first = name(frontier.outbox_removed);
-            for guard in store.caller_values.range(first..=name(through)) {
+            let first = keys::outbox(frontier.outbox_removed);
+            for guard in store.caller_values.range(first..=keys::outbox(through)) {
                 batch.remove(&store.caller_values, &*guard.key()?);
             }
             batch.commit()?;
@@ -90,14 +76,4 @@ impl Frontier {
             Ok(())
         })
     }
-}
-
-/// Name of an entry. Twenty digits hold every number, and sort as the numbers do.
-fn name(number: u64) -> String {
-    format!("{PREFIX}{number:020}")
-}
-
-fn number(name: &str) -> u64 {
-    let digits = name.strip_prefix(PREFIX).unwrap_or_default();
-    digits.parse().unwrap_or(0)
 }

@@ -522,12 +522,6 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// Subtracts a URI from the queued ones.
-    pub(crate) fn leave_queue(&mut self) {
-        let queued = &mut self.counters.statistics.queued;
-        *queued = queued.saturating_sub(1);
-    }
-
     /// Removes the record of a URI that is in no order any more, so that the URI may be found again.
     pub(crate) fn forget(
         &mut self,
