@@ -61,6 +61,7 @@ mod byte_size;
 mod count;
 mod diagnostic;
 mod duration;
+mod fnv;
 
 mod check;
 mod document;

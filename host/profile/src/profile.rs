@@ -25,6 +25,7 @@ use crate::dns::Dns;
 use crate::document::{Document, KeyOrValue};
 use crate::effective::{EffectiveSettings, UriContext};
 use crate::file::ProfileFile;
+use crate::fnv::fnv;
 use crate::frontier::FrontierSettings;
 use crate::layer::Layer;
 use crate::limits::CrawlLimits;
@@ -402,14 +403,5 @@ fn first_rendering(values: &Value) -> Option<String> {
     pointers.find(|pointer| {
         let render = values.pointer(pointer).and_then(Value::as_str);
         render.is_some_and(|render| render != "never")
-    })
-}
-
-/// FNV-1a of 64 bits, continued from another hash. It is the same in every process and every build.
-pub(crate) fn fnv(from: u64, bytes: &[u8]) -> u64 {
-    const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
-    const PRIME: u64 = 0x0000_0100_0000_01b3;
-    bytes.iter().fold(OFFSET ^ from, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(PRIME)
     })
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Profile, ProfileContext, first_rendering, fnv};
+use super::{Profile, ProfileContext, first_rendering};
 use crate::builtin_profiles;
 use crate::check::{Check, nearest, quote};
 use crate::credentials;
@@ -14,6 +14,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics, Level};
 use crate::document::{Document, KeyOrValue};
 use crate::effective::Overridable;
 use crate::file::ProfileFile;
+use crate::fnv::fnv;
 use crate::layer::{Layer, Layers, fault_of_file};
 use crate::overrides::{self, OverrideContext, Overrides};
 use crate::plugins::{self, Implied};
