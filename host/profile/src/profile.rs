@@ -3,8 +3,6 @@
 mod plugin_settings;
 mod reading;
 
-pub(crate) use reading::read;
-
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -15,7 +15,7 @@ use crate::document::{Document, KeyOrValue};
 use crate::effective::Overridable;
 use crate::file::ProfileFile;
 use crate::fnv::fnv;
-use crate::layer::{Layer, Layers, fault_of_file};
+use crate::layer::{Layer, Layers, fault_of_file, read};
 use crate::overrides::{self, OverrideContext, Overrides};
 use crate::plugins::{self, Implied};
 use crate::precedence_file;
@@ -25,9 +25,6 @@ use crate::seeds;
 use crate::streams;
 use crate::tables;
 use crate::webhooks;
-
-/// Largest profile. Large numbers of seeds go into a separate file.
-const PROFILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 impl Profile {
     /// Reads and checks a profile.
@@ -346,17 +343,6 @@ fn stem(file: &str) -> String {
         || "crawl".to_owned(),
         |stem| stem.to_string_lossy().into_owned(),
     )
-}
-
-pub(crate) fn read(path: &Path) -> Result<String, String> {
-    let length = std::fs::metadata(path)
-        .map_err(|problem| format!("cannot be read: {problem}"))?
-        .len();
-    if length > PROFILE_BYTES_MAX {
-        return Err(format!("larger than 16MiB: {length} bytes"));
-    }
-    let bytes = std::fs::read(path).map_err(|problem| format!("cannot be read: {problem}"))?;
-    String::from_utf8(bytes).map_err(|problem| format!("not UTF-8: {problem}"))
 }
 
 fn unreadable(file: &str, problem: String) -> Diagnostics {
