@@ -18,7 +18,7 @@ use crate::canonicalization::CanonicalizationFile;
 use crate::check::{Check, Part, quote};
 use crate::cookies::CookiesFile;
 use crate::diagnostic::{Diagnostics, Level};
-use crate::document::{Document, KeyOrValue, child, dotted};
+use crate::document::{Document, KeyOrValue, child, dotted, in_override};
 use crate::effective::{EffectiveSettings, Overridable, reconciled_queue};
 use crate::fetch::FetchFile;
 use crate::frontier::QueueKey;
@@ -267,11 +267,6 @@ impl Overrides {
     }
 }
 
-/// The pointer to the setting at `pointer` within an override.
-pub(crate) fn pointer_in(number: u32, pointer: &str) -> String {
-    format!("{AT}/{number}{pointer}")
-}
-
 /// Removes settings from the overrides that cannot be overridden, and reports them.
 pub(crate) fn take_out_what_is_fixed(document: &Document, value: &mut Value) -> Diagnostics {
     let mut faults = Diagnostics::default();
@@ -426,7 +421,7 @@ fn queues_of_their_own(list: &[Override], check: &mut Check<'_>) {
             lost.join(", ")
         );
         let suggestion = format!("set it for match.queue = [{}], too", quote(name));
-        let at = pointer_in(number, "/queue/name");
+        let at = in_override(number, "/queue/name");
         check.report(
             &at,
             KeyOrValue::Value,
@@ -635,7 +630,7 @@ impl OverrideFile {
             context.folder,
             &mut context.files,
         );
-        let at = pointer_in(u32::try_from(number).unwrap_or(u32::MAX), "");
+        let at = in_override(u32::try_from(number).unwrap_or(u32::MAX), "");
         relations::of_settings(&settings, &at, check);
     }
 }

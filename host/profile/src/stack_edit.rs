@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 
 use crate::check::{Check, Part, quote};
 use crate::diagnostic::Level;
-use crate::document::{KeyOrValue, child};
-use crate::overrides::{OverrideContext, check_plugin, pointer_in};
+use crate::document::{KeyOrValue, child, in_override};
+use crate::overrides::{OverrideContext, check_plugin};
 use crate::setting_stages::is_overridable;
 use crate::stacks::{StacksFile, Stage};
 
@@ -226,7 +226,7 @@ pub(crate) fn check_anchors(all: &[StacksOverrideFile], base: &StacksFile, check
                 let stands = base.named(stage).is_some_and(|names| names.contains(&name))
                     || added.contains(&(stage.as_str(), &name));
                 if !stands {
-                    let pointer = pointer_in(number, &format!("/stacks/{stage}/{within}"));
+                    let pointer = in_override(number, &format!("/stacks/{stage}/{within}"));
                     let problem = format!("{} is not in {stage}", quote(&name));
                     // A removed name is a value, an anchor is a key.
                     check.report(&pointer, KeyOrValue::Key, Level::Error, problem, None);
