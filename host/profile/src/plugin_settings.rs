@@ -12,7 +12,8 @@ use crate::overrides::merge;
 use crate::plugins::PluginFile;
 use crate::schema_check::Shape;
 use crate::setting_stages::{Needed, needed};
-use crate::stacks::{StacksFile, Stage};
+use crate::stacks::StacksFile;
+use crate::stage::Stage;
 
 /// Settings of plugins in matching overrides.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]

@@ -21,7 +21,7 @@ use crate::operator::contact_problem;
 use crate::profile::{Profile, ProfileContext};
 use crate::robots::{RobotsPolicy, RobotsSettings};
 use crate::seeds::{self, Seed, Seeds};
-use crate::stacks::Stage;
+use crate::stage::Stage;
 use crate::uri::UriPrecedencePolicy;
 
 /// Usual shortest delay. A shorter one is reported when servers of other people are crawled.

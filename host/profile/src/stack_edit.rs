@@ -12,7 +12,8 @@ use crate::diagnostic::Level;
 use crate::document::{KeyOrValue, child, in_override};
 use crate::overrides::{OverrideContext, check_plugin};
 use crate::setting_stages::is_overridable;
-use crate::stacks::{StacksFile, Stage};
+use crate::stacks::StacksFile;
+use crate::stage::Stage;
 
 /// The key besides the stages: extractors of `extract` that are skipped.
 const LAST_RESORT: &str = "last-resort";

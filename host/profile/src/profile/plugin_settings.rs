@@ -7,7 +7,7 @@ use crate::check::{nearest, quote};
 use crate::diagnostic::{Diagnostic, Diagnostics, Level};
 use crate::document::{KeyOrValue, child, dotted, in_override};
 use crate::schema_check::{Shape, broken_schema};
-use crate::stacks::Stage;
+use crate::stage::Stage;
 
 /// Keyword in a plugin's schema for the level of a constraint on a setting: `info`, `warning` or `error`.
 const LEVEL: &str = "x-opilio-level";
