@@ -25,7 +25,7 @@ use crate::frontier::QueueKey;
 use crate::match_index::MatchIndex;
 use crate::matching::{Conditions, MatchFile, Subject};
 use crate::plugin_settings::{self, PluginOverrideFile, PluginSettings, PluginsOverride};
-use crate::plugins::{self, Implied, Instance, PluginFile};
+use crate::plugins::{self, Instances, PluginFile};
 use crate::politeness::PolitenessFile;
 use crate::precedence_file::Files;
 use crate::queue::QueueFile;
@@ -37,7 +37,6 @@ use crate::revisit::RevisitFile;
 use crate::robots::RobotsFile;
 use crate::setting_stages::{Needed, is_overridable, needed};
 use crate::stack_edit::{self, StacksOverrideFile};
-use crate::stacks::refuse_unknown;
 use crate::uri::UriFile;
 
 /// Most overrides of a profile.
@@ -101,13 +100,11 @@ struct Override {
 }
 
 /// The parts of the profile that the check of overrides needs.
-pub(crate) struct OverrideContext<'s> {
+pub(crate) struct OverrideContext<'s, 'b> {
     pub(crate) queue_key: QueueKey,
     pub(crate) base: &'s Overridable,
     pub(crate) plugins: &'s BTreeMap<String, PluginFile>,
-    pub(crate) instances: &'s mut BTreeMap<String, Instance>,
-    pub(crate) builtins: &'s [String],
-    pub(crate) implied: Implied,
+    pub(crate) instances: &'s mut Instances<'b>,
     pub(crate) folder: &'s Path,
     pub(crate) files: Files,
 }
@@ -342,7 +339,7 @@ fn why_fixed(pointer: &str) -> (String, String) {
 pub(crate) fn check(
     written: &[OverrideFile],
     check: &mut Check<'_>,
-    mut context: OverrideContext<'_>,
+    mut context: OverrideContext<'_, '_>,
 ) -> Overrides {
     if written.len() > OVERRIDES_MAX {
         let problem = format!("more than {OVERRIDES_MAX} overrides: {}", written.len());
@@ -448,7 +445,7 @@ impl OverrideFile {
         &self,
         number: usize,
         check: &mut Check<'_>,
-        context: &mut OverrideContext<'_>,
+        context: &mut OverrideContext<'_, '_>,
         earliest: &HashMap<&str, Needed>,
         named: &mut Vec<(String, String)>,
     ) -> Override {
@@ -463,10 +460,10 @@ impl OverrideFile {
         }
         self.check_values(&mut part, context);
         let stacks: StacksOverrideFile = self.table("stacks");
-        named.extend(stacks.check(part.part("stacks"), context));
+        named.extend(stacks.check(part.part("stacks"), context.instances));
         let mut tables = part.part("plugins");
         for name in self.plugins().keys() {
-            check_plugin(&mut tables, name, name, context);
+            context.instances.check_name(&mut tables, name, name);
         }
         let queue: QueueFile = self.table("queue");
         queue.check_name(part.part("queue"));
@@ -580,7 +577,7 @@ impl OverrideFile {
     }
 
     /// Checks units and single values.
-    fn check_values(&self, part: &mut Part<'_, '_>, context: &mut OverrideContext<'_>) {
+    fn check_values(&self, part: &mut Part<'_, '_>, context: &mut OverrideContext<'_, '_>) {
         self.table::<PolitenessFile>("politeness")
             .check(part.part("politeness"));
         self.table::<RobotsFile>("robots")
@@ -602,7 +599,7 @@ impl OverrideFile {
         &self,
         number: usize,
         check: &mut Check<'_>,
-        context: &mut OverrideContext<'_>,
+        context: &mut OverrideContext<'_, '_>,
     ) {
         let related = ["politeness", "robots", "fetch", "retry", "revisit", "uri"];
         if !related.iter().any(|table| self.says.contains_key(*table)) {
@@ -757,23 +754,4 @@ impl JsonSchema for OverrideFile {
             "additionalProperties": false,
         })
     }
-}
-
-/// Checks the name of a plugin in a stack. A built-in plugin that is named for the first time becomes an instance.
-pub(crate) fn check_plugin(
-    part: &mut Part<'_, '_>,
-    key: &str,
-    name: &str,
-    context: &mut OverrideContext<'_>,
-) {
-    if context.instances.contains_key(name) {
-        return;
-    }
-    if context.builtins.iter().any(|builtin| builtin == name) {
-        context
-            .instances
-            .insert(name.to_owned(), Instance::implied(name, context.implied));
-        return;
-    }
-    refuse_unknown(part, key, name, context.instances, context.builtins);
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::check::{Check, Part, quote};
 use crate::diagnostic::Level;
 use crate::document::{KeyOrValue, child, in_override};
-use crate::overrides::{OverrideContext, check_plugin};
+use crate::plugins::Instances;
 use crate::setting_stages::is_overridable;
 use crate::stacks::StacksFile;
 use crate::stage::Stage;
@@ -160,30 +160,33 @@ impl StacksOverrideFile {
     pub(crate) fn check(
         &self,
         mut part: Part<'_, '_>,
-        context: &mut OverrideContext<'_>,
+        instances: &mut Instances<'_>,
     ) -> Vec<(String, String)> {
         let mut named = Vec::new();
         for (stage, written) in &self.stages {
             match written {
                 StackWritten::List(names) => {
-                    check_names(&mut part.part(stage), names, context, &mut named)
+                    check_names(&mut part.part(stage), names, instances, &mut named)
                 }
                 StackWritten::Edit(edit) => {
                     let mut part = part.part(stage);
                     check_names(
                         &mut part.part("without"),
                         &edit.without,
-                        context,
+                        instances,
                         &mut Vec::new(),
                     );
                     for (key, places) in [("before", &edit.before), ("after", &edit.after)] {
                         let mut part = part.part(key);
                         for (anchor, names) in places.iter() {
                             match anchor {
-                                Some(anchor) => {
-                                    check_names(&mut part.part(anchor), names, context, &mut named)
-                                }
-                                None => check_names(&mut part, names, context, &mut named),
+                                Some(anchor) => check_names(
+                                    &mut part.part(anchor),
+                                    names,
+                                    instances,
+                                    &mut named,
+                                ),
+                                None => check_names(&mut part, names, instances, &mut named),
                             }
                         }
                     }
@@ -240,7 +243,7 @@ pub(crate) fn check_anchors(all: &[StacksOverrideFile], base: &StacksFile, check
 fn check_names(
     part: &mut Part<'_, '_>,
     names: &[String],
-    context: &mut OverrideContext<'_>,
+    instances: &mut Instances<'_>,
     named: &mut Vec<(String, String)>,
 ) {
     for (index, name) in names.iter().enumerate() {
@@ -253,7 +256,7 @@ fn check_names(
             );
             continue;
         }
-        check_plugin(part, &key, name, context);
+        instances.check_name(part, &key, name);
         named.push((name.clone(), part.pointer(&key)));
     }
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::check::{Part, nearest, quote};
-use crate::plugins::{Implied, Instance, PluginFile};
+use crate::check::{Part, quote};
+use crate::plugins::{Instances, PluginFile};
 use crate::stage::Stage;
 
 /// Plugins of each stage of a URI's visit, in the order of their calls. Each is the name of a `[plugins.NAME]` table, or of a
@@ -253,9 +253,7 @@ impl StacksFile {
     pub(crate) fn check(
         &self,
         mut part: Part<'_, '_>,
-        instances: &mut BTreeMap<String, Instance>,
-        builtins: &[String],
-        implied: Implied,
+        instances: &mut Instances<'_>,
     ) -> StackSettings {
         let stacks = self.stacks();
         for stage in Stage::ALL {
@@ -268,12 +266,8 @@ impl StacksFile {
                         format!("{} is listed twice in {stage}", quote(name)),
                         "remove one",
                     );
-                } else if !instances.contains_key(name) {
-                    if builtins.contains(name) {
-                        instances.insert(name.clone(), Instance::implied(name, implied));
-                    } else {
-                        refuse_unknown(&mut stack, &index.to_string(), name, instances, builtins);
-                    }
+                } else {
+                    instances.check_name(&mut stack, &index.to_string(), name);
                 }
             }
         }
@@ -286,24 +280,4 @@ impl StacksFile {
         }
         stacks
     }
-}
-
-/// Reports an unknown plugin name, and the name that may have been meant.
-pub(crate) fn refuse_unknown(
-    part: &mut Part<'_, '_>,
-    key: &str,
-    name: &str,
-    instances: &BTreeMap<String, Instance>,
-    builtins: &[String],
-) {
-    let known = instances
-        .keys()
-        .map(String::as_str)
-        .chain(builtins.iter().map(String::as_str));
-    let bare = name.strip_prefix("builtin:").unwrap_or(name);
-    let suggestion = match nearest(bare, known) {
-        Some(known) => format!("did you mean \"{known}\"?"),
-        None => format!("add a table [plugins.{name}] with its component"),
-    };
-    part.refuse(key, format!("no plugin {}", quote(name)), &suggestion);
 }

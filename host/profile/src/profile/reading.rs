@@ -17,7 +17,7 @@ use crate::file::ProfileFile;
 use crate::fnv::fnv;
 use crate::layer::{Layer, Layers, fault_of_file, read};
 use crate::overrides::{self, OverrideContext, Overrides};
-use crate::plugins::{self, Implied};
+use crate::plugins::{self, Instances};
 use crate::precedence_file;
 use crate::relations;
 use crate::schema_check::Shape;
@@ -143,24 +143,14 @@ impl Profile {
             operator.contact_url = Some(url.clone());
         }
         let user_agent = user_agent(&written.user_agent, operator.contact_url.as_deref());
-        let implied = Implied::new(check.part("plugins"));
-        let mut plugins = plugins::check_all(
+        let mut instances = Instances::check(
             &written.plugins,
             check.part("plugins"),
             base,
             &given.builtins,
         );
-        let stacks =
-            written
-                .stacks
-                .check(check.part("stacks"), &mut plugins, &given.builtins, implied);
-        plugins::check_filters(
-            &written.plugins,
-            check.part("plugins"),
-            &mut plugins,
-            &given.builtins,
-            implied,
-        );
+        let stacks = written.stacks.check(check.part("stacks"), &mut instances);
+        instances.check_filters(&written.plugins, check.part("plugins"));
         let (seeds, of_seeds) = seeds::check(
             check.part(""),
             &written.seeds,
@@ -186,14 +176,13 @@ impl Profile {
             OverrideContext {
                 queue_key: written.frontier.queue_key,
                 base: &overridable,
-                instances: &mut plugins,
-                builtins: &given.builtins,
+                instances: &mut instances,
                 plugins: &written.plugins,
-                implied,
                 folder: base,
                 files,
             },
         );
+        let plugins = instances.by_name;
         let known = plugins.keys().map(String::as_str);
         let record = written.record.check(check.part("record"), known);
         let mut profile = Self {
