@@ -50,6 +50,7 @@ mod effective;
 mod explain;
 mod match_index;
 mod matching;
+mod merge;
 mod overrides;
 mod plugin_settings;
 mod queue_name;

@@ -24,6 +24,7 @@ use crate::fetch::FetchFile;
 use crate::frontier::QueueKey;
 use crate::match_index::MatchIndex;
 use crate::matching::{Conditions, MatchFile, Subject};
+use crate::merge::merge_profile;
 use crate::plugin_settings::{self, PluginOverrideFile, PluginSettings, PluginsOverride};
 use crate::plugins::{self, Instances, PluginFile};
 use crate::politeness::PolitenessFile;
@@ -651,41 +652,6 @@ fn insert(table: &mut Map<String, Value>, pointer: &str, value: &Value) {
             .or_insert_with(|| Value::Object(Map::new()));
         let Value::Object(inner) = inner else { return };
         table = inner;
-    }
-}
-
-/// Merges key by key; lists are replaced whole.
-pub(crate) fn merge(value: &mut Value, says: &Value) {
-    let (Value::Object(table), Value::Object(says)) = (value, says) else {
-        return;
-    };
-    for (key, override_value) in says {
-        match table.get_mut(key) {
-            Some(inner @ Value::Object(_)) if override_value.is_object() => {
-                merge(inner, override_value)
-            }
-            _ => {
-                table.insert(key.clone(), override_value.clone());
-            }
-        }
-    }
-}
-
-/// Merges a whole profile: as [`merge`], with stacks by their edits.
-fn merge_profile(value: &mut Value, says: &Value) {
-    let (Value::Object(table), Value::Object(says)) = (value, says) else {
-        return;
-    };
-    for (key, override_value) in says {
-        match table.get_mut(key) {
-            Some(stacks) if key == "stacks" => stack_edit::merge(stacks, override_value),
-            Some(inner @ Value::Object(_)) if override_value.is_object() => {
-                merge(inner, override_value)
-            }
-            _ => {
-                table.insert(key.clone(), override_value.clone());
-            }
-        }
     }
 }
 
