@@ -22,7 +22,7 @@ use crate::group::GroupFile;
 use crate::limits::LimitsFile;
 use crate::logs::LogsFile;
 use crate::operator::OperatorFile;
-use crate::overrides::OverrideFile;
+use crate::override_file::OverrideFile;
 use crate::plugins::PluginFile;
 use crate::politeness::PolitenessFile;
 use crate::queue::QueueFile;
