@@ -1,4 +1,4 @@
-//! `[[override]]` as an operator writes it. [`crate::overrides`] checks it and makes it ready for matching.
+//! `[[override]]` as an operator writes it. [`crate::overrides::checking`] checks it and makes it ready for matching.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -16,7 +16,8 @@ use crate::effective::Overridable;
 use crate::file::ProfileFile;
 use crate::fnv::fnv;
 use crate::layer::{Layer, Layers, fault_of_file, read};
-use crate::overrides::{self, OverrideContext, Overrides};
+use crate::overrides::Overrides;
+use crate::overrides::checking::{self, OverrideContext};
 use crate::plugins::{self, Instances};
 use crate::precedence_file;
 use crate::relations;
@@ -170,7 +171,7 @@ impl Profile {
             );
         }
         let (settings, queue_settings) = overridable.check(&mut check, stacks, base, &mut files);
-        let overrides = overrides::check(
+        let overrides = checking::check(
             &written.overrides,
             &mut check,
             OverrideContext {
@@ -262,7 +263,7 @@ fn as_profile_file(
         .iter()
         .filter_map(|fault| Some(fault.place.as_ref()?.line))
         .collect();
-    faults.append(overrides::take_out_what_is_fixed(document, &mut value));
+    faults.append(checking::take_out_what_is_fixed(document, &mut value));
     for fault in shape.check(document, "", &mut value) {
         // Values on a line that is not TOML are guesses.
         if !fault
