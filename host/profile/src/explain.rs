@@ -6,12 +6,12 @@ use opilio_uri::Uri;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::catalogue::is_expert;
 use crate::diagnostic::Level;
 use crate::document::{Document, KeyOrValue, child, dotted, in_override};
 use crate::effective::UriContext;
 use crate::profile::Profile;
 use crate::schema_check::toml_text;
+use crate::setting_marks::is_expert;
 use crate::setting_stages::{Needed, needed};
 
 /// One setting as it applies to a URI.

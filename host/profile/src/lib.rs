@@ -56,6 +56,7 @@ mod overrides;
 mod plugin_settings;
 mod queue_name;
 mod schema;
+mod setting_marks;
 mod setting_stages;
 mod stack_edit;
 mod time_of_day;
