@@ -74,7 +74,6 @@ mod file;
 mod layer;
 mod layer_files;
 mod layer_paths;
-mod relations;
 mod schema_check;
 mod streams;
 mod toml_text;

@@ -2,6 +2,7 @@
 
 mod plugin_settings;
 mod reading;
+mod relations;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,7 +21,7 @@ use crate::checkpoint::PeriodicCheckpoints;
 use crate::credentials::{Credential, Login};
 use crate::diagnostic::{Diagnostics, Level};
 use crate::dns::Dns;
-use crate::document::{Document, KeyOrValue};
+use crate::document::Document;
 use crate::effective::{EffectiveSettings, UriContext};
 use crate::file::ProfileFile;
 use crate::fnv::fnv;
@@ -36,8 +37,7 @@ use crate::queue::ServerGroup;
 use crate::queue_name;
 use crate::quotas::JobQuotas;
 use crate::record::RecordingSettings;
-use crate::relations;
-use crate::seeds::{Seed, Seeds};
+use crate::seeds::Seeds;
 use crate::streams::EventStream;
 use crate::tables::TableSettings;
 use crate::telemetry::Telemetry;
@@ -167,20 +167,6 @@ impl Profile {
         } else {
             Err(warnings)
         }
-    }
-
-    /// Checks seeds that are added to a job of this profile. Warnings should refuse the seeds, because the job would not restart
-    /// with them. There may also be notes.
-    pub fn check_seeds(&self, seeds: &[Seed]) -> Diagnostics {
-        let faults = relations::of_seeds(self, seeds).map(|remark| {
-            let problem = remark.problem;
-            let mut fault =
-                self.document
-                    .fault(remark.pointer, KeyOrValue::Key, remark.level, problem);
-            fault.suggestion = Some(remark.suggestion.to_owned());
-            fault
-        });
-        faults.collect()
     }
 
     /// The settings of a URI without further facts. The call is cheap. Make it again for each URI and do not keep the result,

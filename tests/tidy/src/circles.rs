@@ -12,7 +12,6 @@ const IN_CIRCLES: &[(&str, usize)] = &[
     ("host/archive", 8),
     ("host/cli", 2),
     ("host/frontier", 7),
-    ("host/profile", 19),
     ("host/sandbox", 18),
     ("host/visit", 5),
 ];

@@ -13,6 +13,7 @@ use crate::check::{Check, Part, quote};
 use crate::diagnostic::{Diagnostics, Level};
 use crate::document::{Document, KeyOrValue, child, dotted, in_override};
 use crate::effective::Overridable;
+use crate::effective::relations::of_settings;
 use crate::fetch::FetchFile;
 use crate::file;
 use crate::frontier::QueueKey;
@@ -26,7 +27,6 @@ use crate::precedence_file::Files;
 use crate::queue::QueueFile;
 use crate::queue_name::looks_like_key;
 use crate::quotas::QuotasFile;
-use crate::relations;
 use crate::retry::RetryFile;
 use crate::revisit::RevisitFile;
 use crate::robots::RobotsFile;
@@ -384,7 +384,7 @@ impl OverrideFile {
             &mut context.files,
         );
         let at = in_override(u32::try_from(number).unwrap_or(u32::MAX), "");
-        relations::of_settings(&settings, &at, check);
+        of_settings(&settings, &at, check);
     }
 }
 

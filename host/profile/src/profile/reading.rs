@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Profile, ProfileContext, first_rendering};
+use super::{Profile, ProfileContext, first_rendering, relations};
 use crate::builtin_profiles;
 use crate::check::{Check, nearest, quote};
 use crate::credentials;
@@ -20,7 +20,6 @@ use crate::overrides::Overrides;
 use crate::overrides::checking::{self, OverrideContext};
 use crate::plugins::{self, Instances};
 use crate::precedence_file;
-use crate::relations;
 use crate::schema_check::Shape;
 use crate::seeds;
 use crate::streams;
