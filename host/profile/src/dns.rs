@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{Part, quote};
 use crate::duration::DurationWritten;
-use crate::profile::fnv;
+use crate::fnv::fnv;
 
 const DNS_PORT: u16 = 53;
 

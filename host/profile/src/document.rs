@@ -373,6 +373,11 @@ pub(crate) fn dotted(pointer: &str) -> String {
         .replace("~0", "~")
 }
 
+/// The pointer to the setting at `pointer` within an override.
+pub(crate) fn in_override(number: u32, pointer: &str) -> String {
+    format!("/override/{number}{pointer}")
+}
+
 /// The pointer within the override that it leads into; the same if it leads into none.
 fn within_override(pointer: &str) -> &str {
     let below = pointer.strip_prefix("/override/");

@@ -1,5 +1,7 @@
 //! Effective settings: those that may differ from URI to URI and from queue to queue.
 
+pub(crate) mod relations;
+
 use std::path::Path;
 use std::time::Duration;
 

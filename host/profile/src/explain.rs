@@ -6,13 +6,12 @@ use opilio_uri::Uri;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::catalogue::is_expert;
 use crate::diagnostic::Level;
-use crate::document::{Document, KeyOrValue, child, dotted};
+use crate::document::{Document, KeyOrValue, child, dotted, in_override};
 use crate::effective::UriContext;
-use crate::overrides::pointer_in;
 use crate::profile::Profile;
 use crate::schema_check::toml_text;
+use crate::setting_marks::is_expert;
 use crate::setting_stages::{Needed, needed};
 
 /// One setting as it applies to a URI.
@@ -101,7 +100,7 @@ pub(crate) fn origin(document: &Document, pointer: &str, overrides: &[u32]) -> O
     let last = overrides
         .iter()
         .rev()
-        .map(|number| pointer_in(*number, pointer))
+        .map(|number| in_override(*number, pointer))
         .find(|pointer| document.has(pointer));
     let pointer = last.unwrap_or_else(|| pointer.to_owned());
     if !document.has(&pointer) {

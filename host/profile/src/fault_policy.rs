@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::check::Part;
 use crate::count::CountWritten;
 use crate::duration::DurationWritten;
-use crate::stacks::Stage;
+use crate::stage::Stage;
 
 /// Effect on a URI or document when its plugin fails: the plugin traps, takes too long, or gives an invalid answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]

@@ -22,7 +22,7 @@ use crate::group::GroupFile;
 use crate::limits::LimitsFile;
 use crate::logs::LogsFile;
 use crate::operator::OperatorFile;
-use crate::overrides::OverrideFile;
+use crate::override_file::OverrideFile;
 use crate::plugins::PluginFile;
 use crate::politeness::PolitenessFile;
 use crate::queue::QueueFile;
@@ -31,6 +31,7 @@ use crate::record::RecordFile;
 use crate::retry::RetryFile;
 use crate::revisit::RevisitFile;
 use crate::robots::RobotsFile;
+use crate::setting_marks;
 use crate::stacks::StacksFile;
 use crate::streams::EventStreamFile;
 use crate::tables::TableFile;
@@ -232,7 +233,7 @@ impl ProfileFile {
     /// The JSON Schema of a profile, for editors. It leaves plugins' own settings open.
     pub fn schema() -> serde_json::Value {
         let mut schema = schemars::schema_for!(Self).to_value();
-        crate::catalogue::mark(&mut schema);
+        setting_marks::mark(&mut schema);
         schema
     }
 }

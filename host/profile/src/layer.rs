@@ -17,6 +17,9 @@ use crate::stack_edit;
 /// Most layers, and deepest chain of profiles that extend each other.
 const LAYERS_MAX: usize = 32;
 
+/// Largest profile. Large numbers of seeds go into a separate file.
+const PROFILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
 /// Settings that are paths, relative to the file that has them; `*` matches any key or item. Overrides may have them, too.
 const PATHS: [&str; 15] = [
     "seeds-file",
@@ -189,7 +192,7 @@ fn named_layer(name: &str, folder: &Path) -> Result<(Layer, String), (String, Op
         return Ok((layer, format!("built-in {name}")));
     }
     let path = folder.join(name);
-    let text = crate::profile::read(&path).map_err(|problem| {
+    let text = read(&path).map_err(|problem| {
         let near = nearest(name, builtin_profiles::names());
         let is_path = name.contains(['/', '.', '\\']);
         let suggestion = match near {
@@ -208,6 +211,18 @@ fn named_layer(name: &str, folder: &Path) -> Result<(Layer, String), (String, Op
     };
     let id = identity(&layer);
     Ok((layer, id))
+}
+
+/// Reads the text of a profile. An error is a fragment, without the path.
+pub(crate) fn read(path: &Path) -> Result<String, String> {
+    let length = std::fs::metadata(path)
+        .map_err(|problem| format!("cannot be read: {problem}"))?
+        .len();
+    if length > PROFILE_BYTES_MAX {
+        return Err(format!("larger than 16MiB: {length} bytes"));
+    }
+    let bytes = std::fs::read(path).map_err(|problem| format!("cannot be read: {problem}"))?;
+    String::from_utf8(bytes).map_err(|problem| format!("not UTF-8: {problem}"))
 }
 
 /// The identity of a layer from a file: the same for two paths to one file.

@@ -8,11 +8,12 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::overrides::merge;
+use crate::merge::merge;
 use crate::plugins::PluginFile;
 use crate::schema_check::Shape;
 use crate::setting_stages::{Needed, needed};
-use crate::stacks::{StacksFile, Stage};
+use crate::stacks::StacksFile;
+use crate::stage::Stage;
 
 /// Settings of plugins in matching overrides.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]

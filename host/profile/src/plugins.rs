@@ -12,7 +12,6 @@ use crate::component::{ComponentReference, is_plugin_name};
 use crate::diagnostic::{Diagnostic, Diagnostics, Level};
 use crate::fault_policy::{BreakerFile, BreakerSettings, OnFault};
 use crate::plugin_limits::{PluginLimits, PluginLimitsFile};
-use crate::stacks::refuse_unknown;
 
 /// Suggests the built-in plugin of the same name for an instance without a component.
 pub(crate) fn missing_components(faults: Diagnostics, builtins: &[String]) -> Diagnostics {
@@ -109,29 +108,15 @@ pub struct Instance {
     pub watch: bool,
 }
 
-/// Checks all instances that the profile names.
-pub(crate) fn check_all(
-    files: &BTreeMap<String, PluginFile>,
-    mut part: Part<'_, '_>,
-    base: &Path,
-    builtins: &[String],
-) -> BTreeMap<String, Instance> {
-    let mut instances = BTreeMap::new();
-    for (name, file) in files {
-        if !is_plugin_name(name) {
-            let problem = format!("not a plugin name: {}", quote(name));
-            part.refuse_key(
-                name,
-                problem,
-                "use lower-case words joined by hyphens, such as \"news-pages\"",
-            );
-        }
-        instances.insert(
-            name.clone(),
-            file.check(name, part.part(name), base, builtins),
-        );
-    }
-    instances
+/// The plugins that stacks and filters may name: instances, and built-in plugins without a table.
+pub(crate) struct Instances<'b> {
+    /// Every instance that has a table, or has been named.
+    pub(crate) by_name: BTreeMap<String, Instance>,
+    builtins: &'b [String],
+    /// Limits of an instance without a table.
+    limits: PluginLimits,
+    /// Breaker of an instance without a table.
+    breaker: BreakerSettings,
 }
 
 impl PluginFile {
@@ -235,18 +220,99 @@ impl PluginFile {
     }
 }
 
-/// Settings of an instance without a table.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Implied {
-    limits: PluginLimits,
-    breaker: BreakerSettings,
-}
-
-impl Implied {
-    pub(crate) fn new(mut part: Part<'_, '_>) -> Self {
+impl<'b> Instances<'b> {
+    /// Checks the tables of plugins.
+    pub(crate) fn check(
+        files: &BTreeMap<String, PluginFile>,
+        mut part: Part<'_, '_>,
+        base: &Path,
+        builtins: &'b [String],
+    ) -> Self {
+        let mut by_name = BTreeMap::new();
+        for (name, file) in files {
+            if !is_plugin_name(name) {
+                let problem = format!("not a plugin name: {}", quote(name));
+                part.refuse_key(
+                    name,
+                    problem,
+                    "use lower-case words joined by hyphens, such as \"news-pages\"",
+                );
+            }
+            by_name.insert(
+                name.clone(),
+                file.check(name, part.part(name), base, builtins),
+            );
+        }
         Self {
+            by_name,
+            builtins,
             limits: PluginLimitsFile::default().check(part.part("limits")),
             breaker: BreakerFile::default().check(part.part("breaker")),
+        }
+    }
+
+    /// Checks the filters that guard plugins: each must exist, and have no guards itself.
+    pub(crate) fn check_filters(
+        &mut self,
+        files: &BTreeMap<String, PluginFile>,
+        mut part: Part<'_, '_>,
+    ) {
+        for (name, file) in files {
+            let mut own = part.part(name);
+            let mut filters = own.part("filters");
+            for (index, filter) in file.filters.iter().enumerate() {
+                let key = index.to_string();
+                let has_filters = files
+                    .get(filter)
+                    .is_some_and(|other| !other.filters.is_empty());
+                if file.filters[..index].contains(filter) {
+                    let problem = format!("{} is listed twice", quote(filter));
+                    filters.refuse(&key, problem, "remove one");
+                } else if has_filters {
+                    filters.refuse(
+                        &key,
+                        format!("{} has filters itself", quote(filter)),
+                        "give it a second table under [plugins], without filters",
+                    );
+                } else {
+                    self.check_name(&mut filters, &key, filter);
+                }
+            }
+        }
+    }
+
+    /// Checks the name of a plugin that the value of `key` is. A built-in plugin that is named for the first time becomes an
+    /// instance.
+    pub(crate) fn check_name(&mut self, part: &mut Part<'_, '_>, key: &str, name: &str) {
+        if self.by_name.contains_key(name) {
+            return;
+        }
+        if self.builtins.iter().any(|builtin| builtin == name) {
+            self.by_name.insert(name.to_owned(), self.implied(name));
+            return;
+        }
+        let known = self.by_name.keys().chain(self.builtins);
+        let bare = name.strip_prefix("builtin:").unwrap_or(name);
+        let suggestion = match nearest(bare, known.map(String::as_str)) {
+            Some(known) => format!("did you mean \"{known}\"?"),
+            None => format!("add a table [plugins.{name}] with its component"),
+        };
+        part.refuse(key, format!("no plugin {}", quote(name)), &suggestion);
+    }
+
+    /// Makes the instance that a stack means by the name of a built-in plugin.
+    fn implied(&self, name: &str) -> Instance {
+        Instance {
+            name: name.to_owned(),
+            component: ComponentReference::Builtin(name.to_owned()),
+            sha256: None,
+            insecure: false,
+            settings: Value::Object(Map::new()),
+            limits: self.limits,
+            filters: Vec::new(),
+            on_fault: None,
+            breaker: self.breaker,
+            watch: false,
         }
     }
 }
@@ -265,61 +331,6 @@ pub(crate) fn has_key(key: &str) -> bool {
         "watch",
     ];
     KEYS.contains(&key)
-}
-
-/// Checks the filters that guard plugins: each must exist, and have no guards itself. Names of built-in plugins without a table
-/// are added to `instances`.
-pub(crate) fn check_filters(
-    files: &BTreeMap<String, PluginFile>,
-    mut part: Part<'_, '_>,
-    instances: &mut BTreeMap<String, Instance>,
-    builtins: &[String],
-    implied: Implied,
-) {
-    for (name, file) in files {
-        let mut own = part.part(name);
-        let mut filters = own.part("filters");
-        for (index, filter) in file.filters.iter().enumerate() {
-            let key = index.to_string();
-            let has_filters = files
-                .get(filter)
-                .is_some_and(|other| !other.filters.is_empty());
-            if file.filters[..index].contains(filter) {
-                let problem = format!("{} is listed twice", quote(filter));
-                filters.refuse(&key, problem, "remove one");
-            } else if has_filters {
-                filters.refuse(
-                    &key,
-                    format!("{} has filters itself", quote(filter)),
-                    "give it a second table under [plugins], without filters",
-                );
-            } else if builtins.contains(filter) {
-                instances
-                    .entry(filter.clone())
-                    .or_insert_with(|| Instance::implied(filter, implied));
-            } else if !instances.contains_key(filter) {
-                refuse_unknown(&mut filters, &key, filter, instances, builtins);
-            }
-        }
-    }
-}
-
-impl Instance {
-    /// Makes the instance that a stack means by the name of a built-in plugin.
-    pub(crate) fn implied(name: &str, implied: Implied) -> Self {
-        Self {
-            name: name.to_owned(),
-            component: ComponentReference::Builtin(name.to_owned()),
-            sha256: None,
-            insecure: false,
-            settings: Value::Object(Map::new()),
-            limits: implied.limits,
-            filters: Vec::new(),
-            on_fault: None,
-            breaker: implied.breaker,
-            watch: false,
-        }
-    }
 }
 
 fn parse_sha256(text: &str) -> Option<[u8; 32]> {

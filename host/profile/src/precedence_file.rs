@@ -10,6 +10,7 @@ use std::sync::Arc;
 use opilio_uri::Uri;
 
 use crate::check::{Part, quote};
+use crate::fnv::fnv;
 
 /// Most lines of a file. Each takes 16 bytes of memory.
 const LINES_MAX: usize = 20_000_000;
@@ -91,7 +92,7 @@ impl Files {
         paths.sort();
         paths.iter().fold(0, |hash, path| {
             let list = self.read.get(*path).and_then(Option::as_ref);
-            crate::profile::fnv(hash, &list.map_or(0, |list| list.hash).to_le_bytes())
+            fnv(hash, &list.map_or(0, |list| list.hash).to_le_bytes())
         })
     }
 }
@@ -112,7 +113,7 @@ fn parse(path: &Path) -> Result<PrecedenceList, Vec<String>> {
             Ok(_) => {}
             Err(problem) => return Err(vec![format!("cannot be read: {problem}")]),
         }
-        hash = crate::profile::fnv(hash, &line);
+        hash = fnv(hash, &line);
         match entry(&line) {
             Ok(None) => {}
             Ok(Some(_)) if entries.len() == LINES_MAX => {

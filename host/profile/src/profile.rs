@@ -2,8 +2,7 @@
 
 mod plugin_settings;
 mod reading;
-
-pub(crate) use reading::read;
+mod relations;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,9 +21,10 @@ use crate::checkpoint::PeriodicCheckpoints;
 use crate::credentials::{Credential, Login};
 use crate::diagnostic::{Diagnostics, Level};
 use crate::dns::Dns;
-use crate::document::{Document, KeyOrValue};
+use crate::document::Document;
 use crate::effective::{EffectiveSettings, UriContext};
 use crate::file::ProfileFile;
+use crate::fnv::fnv;
 use crate::frontier::FrontierSettings;
 use crate::layer::Layer;
 use crate::limits::CrawlLimits;
@@ -37,8 +37,7 @@ use crate::queue::ServerGroup;
 use crate::queue_name;
 use crate::quotas::JobQuotas;
 use crate::record::RecordingSettings;
-use crate::relations;
-use crate::seeds::{Seed, Seeds};
+use crate::seeds::Seeds;
 use crate::streams::EventStream;
 use crate::tables::TableSettings;
 use crate::telemetry::Telemetry;
@@ -168,20 +167,6 @@ impl Profile {
         } else {
             Err(warnings)
         }
-    }
-
-    /// Checks seeds that are added to a job of this profile. Warnings should refuse the seeds, because the job would not restart
-    /// with them. There may also be notes.
-    pub fn check_seeds(&self, seeds: &[Seed]) -> Diagnostics {
-        let faults = relations::of_seeds(self, seeds).map(|remark| {
-            let problem = remark.problem;
-            let mut fault =
-                self.document
-                    .fault(remark.pointer, KeyOrValue::Key, remark.level, problem);
-            fault.suggestion = Some(remark.suggestion.to_owned());
-            fault
-        });
-        faults.collect()
     }
 
     /// The settings of a URI without further facts. The call is cheap. Make it again for each URI and do not keep the result,
@@ -402,14 +387,5 @@ fn first_rendering(values: &Value) -> Option<String> {
     pointers.find(|pointer| {
         let render = values.pointer(pointer).and_then(Value::as_str);
         render.is_some_and(|render| render != "never")
-    })
-}
-
-/// FNV-1a of 64 bits, continued from another hash. It is the same in every process and every build.
-pub(crate) fn fnv(from: u64, bytes: &[u8]) -> u64 {
-    const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
-    const PRIME: u64 = 0x0000_0100_0000_01b3;
-    bytes.iter().fold(OFFSET ^ from, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(PRIME)
     })
 }

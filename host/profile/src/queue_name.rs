@@ -3,8 +3,8 @@
 
 use opilio_uri::Uri;
 
+use crate::fnv::fnv;
 use crate::frontier::QueueKey;
-use crate::profile::fnv;
 
 /// Name of the queue of all `whois` URIs.
 const WHOIS: &str = "whois";

@@ -9,10 +9,11 @@ use serde_json::{Map, Value, json};
 
 use crate::check::{Check, Part, quote};
 use crate::diagnostic::Level;
-use crate::document::{KeyOrValue, child};
-use crate::overrides::{OverrideContext, check_plugin, pointer_in};
+use crate::document::{KeyOrValue, child, in_override};
+use crate::plugins::Instances;
 use crate::setting_stages::is_overridable;
-use crate::stacks::{StacksFile, Stage};
+use crate::stacks::StacksFile;
+use crate::stage::Stage;
 
 /// The key besides the stages: extractors of `extract` that are skipped.
 const LAST_RESORT: &str = "last-resort";
@@ -159,30 +160,33 @@ impl StacksOverrideFile {
     pub(crate) fn check(
         &self,
         mut part: Part<'_, '_>,
-        context: &mut OverrideContext<'_>,
+        instances: &mut Instances<'_>,
     ) -> Vec<(String, String)> {
         let mut named = Vec::new();
         for (stage, written) in &self.stages {
             match written {
                 StackWritten::List(names) => {
-                    check_names(&mut part.part(stage), names, context, &mut named)
+                    check_names(&mut part.part(stage), names, instances, &mut named)
                 }
                 StackWritten::Edit(edit) => {
                     let mut part = part.part(stage);
                     check_names(
                         &mut part.part("without"),
                         &edit.without,
-                        context,
+                        instances,
                         &mut Vec::new(),
                     );
                     for (key, places) in [("before", &edit.before), ("after", &edit.after)] {
                         let mut part = part.part(key);
                         for (anchor, names) in places.iter() {
                             match anchor {
-                                Some(anchor) => {
-                                    check_names(&mut part.part(anchor), names, context, &mut named)
-                                }
-                                None => check_names(&mut part, names, context, &mut named),
+                                Some(anchor) => check_names(
+                                    &mut part.part(anchor),
+                                    names,
+                                    instances,
+                                    &mut named,
+                                ),
+                                None => check_names(&mut part, names, instances, &mut named),
                             }
                         }
                     }
@@ -226,7 +230,7 @@ pub(crate) fn check_anchors(all: &[StacksOverrideFile], base: &StacksFile, check
                 let stands = base.named(stage).is_some_and(|names| names.contains(&name))
                     || added.contains(&(stage.as_str(), &name));
                 if !stands {
-                    let pointer = pointer_in(number, &format!("/stacks/{stage}/{within}"));
+                    let pointer = in_override(number, &format!("/stacks/{stage}/{within}"));
                     let problem = format!("{} is not in {stage}", quote(&name));
                     // A removed name is a value, an anchor is a key.
                     check.report(&pointer, KeyOrValue::Key, Level::Error, problem, None);
@@ -239,7 +243,7 @@ pub(crate) fn check_anchors(all: &[StacksOverrideFile], base: &StacksFile, check
 fn check_names(
     part: &mut Part<'_, '_>,
     names: &[String],
-    context: &mut OverrideContext<'_>,
+    instances: &mut Instances<'_>,
     named: &mut Vec<(String, String)>,
 ) {
     for (index, name) in names.iter().enumerate() {
@@ -252,7 +256,7 @@ fn check_names(
             );
             continue;
         }
-        check_plugin(part, &key, name, context);
+        instances.check_name(part, &key, name);
         named.push((name.clone(), part.pointer(&key)));
     }
 }

@@ -1,13 +1,13 @@
 //! Stacks: the plugins of each stage of a visit, in the order of their calls.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::check::{Part, nearest, quote};
-use crate::plugins::{Implied, Instance, PluginFile};
+use crate::check::{Part, quote};
+use crate::plugins::{Instances, PluginFile};
+use crate::stage::Stage;
 
 /// Plugins of each stage of a URI's visit, in the order of their calls. Each is the name of a `[plugins.NAME]` table, or of a
 /// shipped plugin, which then runs with its defaults. Among filters the last that answers accept or reject decides.
@@ -109,101 +109,6 @@ pub struct StackSettings {
     pub wait: Vec<String>,
     /// Observers. The same for every URI.
     pub observe: Vec<String>,
-}
-
-/// A stage of a URI's way at which plugins are called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Stage {
-    /// Filters that decide whether a URI belongs to the crawl.
-    Scope,
-    /// Precedence plugins, which rank URIs and queues.
-    Precedence,
-    /// Filters that decide whether a URI may be fetched now.
-    PreFetch,
-    /// Filters that decide by the headers whether the body is fetched.
-    MidFetch,
-    /// Filters that judge the complete response.
-    PostFetch,
-    /// Filters that decide whether a page is rendered.
-    Render,
-    /// Digest strippers.
-    Digest,
-    /// Change evaluators.
-    Change,
-    /// Filters that decide whether links are extracted.
-    PreExtract,
-    /// Extractors.
-    Extract,
-    /// Filters that decide whether the document is archived.
-    Archive,
-    /// Page behaviours.
-    Behave,
-    /// Wait evaluators.
-    Wait,
-    /// Observers.
-    Observe,
-}
-
-impl Stage {
-    /// All stages, in the order of a URI's way.
-    pub const ALL: [Self; 14] = [
-        Self::Scope,
-        Self::Precedence,
-        Self::PreFetch,
-        Self::MidFetch,
-        Self::PostFetch,
-        Self::Render,
-        Self::Digest,
-        Self::Change,
-        Self::PreExtract,
-        Self::Extract,
-        Self::Archive,
-        Self::Behave,
-        Self::Wait,
-        Self::Observe,
-    ];
-
-    /// Its key in the profile.
-    pub const fn key(self) -> &'static str {
-        match self {
-            Self::Scope => "scope",
-            Self::Precedence => "precedence",
-            Self::PreFetch => "pre-fetch",
-            Self::MidFetch => "mid-fetch",
-            Self::PostFetch => "post-fetch",
-            Self::Render => "render",
-            Self::Digest => "digest",
-            Self::Change => "change",
-            Self::PreExtract => "pre-extract",
-            Self::Extract => "extract",
-            Self::Archive => "archive",
-            Self::Behave => "behave",
-            Self::Wait => "wait",
-            Self::Observe => "observe",
-        }
-    }
-}
-
-impl Stage {
-    /// Returns `true` if the stage is for filters.
-    pub const fn is_for_filters(self) -> bool {
-        matches!(
-            self,
-            Self::Scope
-                | Self::PreFetch
-                | Self::MidFetch
-                | Self::PostFetch
-                | Self::Render
-                | Self::PreExtract
-                | Self::Archive
-        )
-    }
-}
-
-impl fmt::Display for Stage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.key())
-    }
 }
 
 impl StackSettings {
@@ -348,9 +253,7 @@ impl StacksFile {
     pub(crate) fn check(
         &self,
         mut part: Part<'_, '_>,
-        instances: &mut BTreeMap<String, Instance>,
-        builtins: &[String],
-        implied: Implied,
+        instances: &mut Instances<'_>,
     ) -> StackSettings {
         let stacks = self.stacks();
         for stage in Stage::ALL {
@@ -363,12 +266,8 @@ impl StacksFile {
                         format!("{} is listed twice in {stage}", quote(name)),
                         "remove one",
                     );
-                } else if !instances.contains_key(name) {
-                    if builtins.contains(name) {
-                        instances.insert(name.clone(), Instance::implied(name, implied));
-                    } else {
-                        refuse_unknown(&mut stack, &index.to_string(), name, instances, builtins);
-                    }
+                } else {
+                    instances.check_name(&mut stack, &index.to_string(), name);
                 }
             }
         }
@@ -381,24 +280,4 @@ impl StacksFile {
         }
         stacks
     }
-}
-
-/// Reports an unknown plugin name, and the name that may have been meant.
-pub(crate) fn refuse_unknown(
-    part: &mut Part<'_, '_>,
-    key: &str,
-    name: &str,
-    instances: &BTreeMap<String, Instance>,
-    builtins: &[String],
-) {
-    let known = instances
-        .keys()
-        .map(String::as_str)
-        .chain(builtins.iter().map(String::as_str));
-    let bare = name.strip_prefix("builtin:").unwrap_or(name);
-    let suggestion = match nearest(bare, known) {
-        Some(known) => format!("did you mean \"{known}\"?"),
-        None => format!("add a table [plugins.{name}] with its component"),
-    };
-    part.refuse(key, format!("no plugin {}", quote(name)), &suggestion);
 }

@@ -6,11 +6,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::catalogue::{SettingInText, of_text};
-use crate::document::Document;
+use crate::document::{Document, in_override};
 use crate::effective::UriContext;
 use crate::explain::{Origin, leaves, origin};
 use crate::matching::{MatchFile, Subject};
-use crate::overrides::pointer_in;
 use crate::profile::Profile;
 use crate::queue_name;
 use crate::schema_check::toml_text;
@@ -41,7 +40,7 @@ impl WrittenOverride {
         let matching = table.remove("match").unwrap_or_default();
         let mut settings = Vec::new();
         leaves(&Value::Object(table), "", &mut |pointer, value| {
-            let at = pointer_in(number, pointer);
+            let at = in_override(number, pointer);
             settings.push(of_text(&at, pointer, value, true));
         });
         Self {
@@ -83,7 +82,7 @@ impl Profile {
         let overrides = written.get("override").and_then(Value::as_array);
         let tables = overrides.into_iter().flatten().filter_map(Value::as_object);
         let listed = tables.zip(0..).map(|(one, number)| {
-            let place = origin(self.document(), &pointer_in(number, ""), &[]);
+            let place = origin(self.document(), &in_override(number, ""), &[]);
             (place, WrittenOverride::of(one, number))
         });
         listed.collect()

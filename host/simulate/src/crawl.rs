@@ -39,8 +39,8 @@ use opilio_visit::{
 };
 use visit::SimulatedVisit;
 
-use crate::SimulationError;
 use crate::plugin_log::first_of_each_kind;
+use crate::server_answer::ServerAnswer;
 
 /// Seeds given to the frontier at once.
 const SEEDS_BATCH: usize = 10_000;
@@ -87,24 +87,6 @@ pub enum VisitStart {
     Ended(Box<VisitEnd>),
 }
 
-/// The answer of a server.
-#[derive(Clone, Debug)]
-pub enum ServerAnswer {
-    /// A response.
-    Response {
-        /// Status, 100 to 999.
-        status: u16,
-        /// Names and values.
-        headers: Vec<(String, String)>,
-        /// The content, as plugins see it.
-        content: Bytes,
-        /// The nominal size in bytes: the stand-in for a page may be shorter than pages are.
-        size: u64,
-    },
-    /// No response: the connection could not be made.
-    Failure,
-}
-
 /// The end of a visit.
 #[derive(Clone)]
 pub struct VisitEnd {
@@ -137,6 +119,23 @@ pub enum EndKind {
     Unfinished,
     /// The URI failed, or a filter refused it.
     Failed,
+}
+
+/// The reason that a simulation has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum SimulationError {
+    /// The profile or its plugins have errors.
+    #[error(transparent)]
+    Crawl(#[from] CrawlError),
+    /// The frontier's store failed.
+    #[error("the frontier's store failed")]
+    Frontier(#[from] opilio_frontier::FrontierError),
+    /// The folder for the frontier's store cannot be made.
+    #[error("cannot make a folder for the frontier's store")]
+    Folder(#[from] std::io::Error),
+    /// A defect of Opilio.
+    #[error("the simulation broke: {0}; please report it")]
+    Broken(String),
 }
 
 impl SimulatedCrawl {

@@ -20,16 +20,18 @@ mod process;
 mod report;
 mod run;
 mod scenario;
+mod server_answer;
 mod web;
 
 pub use compare::{Comparison, Estimate, Measure, Row};
-pub use crawl::{EndKind, PageRequest, ServerAnswer, SimulatedCrawl, VisitEnd, VisitStart};
+pub use crawl::{EndKind, PageRequest, SimulatedCrawl, SimulationError, VisitEnd, VisitStart};
 pub use fit::{FitError, FitResult, fit};
 pub use plot::{freshness_over_time, waits_by_rate};
 pub use process::{Process, Rates};
 pub use report::{HostVisits, Oracle, PageWait, Report, Visits};
-pub use run::{Simulation, SimulationError, SimulationProgress};
+pub use run::{Simulation, SimulationProgress};
 pub use scenario::{
     ClosedPeriods, HeaderAccuracy, Lists, PageKind, Recurrence, Scenario, ScenarioChanges,
     SiteGroup, SlowPeriods,
 };
+pub use server_answer::ServerAnswer;

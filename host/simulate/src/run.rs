@@ -7,17 +7,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use opilio_crawl::CrawlError;
 use opilio_frontier::{ContentState, Issue, Next};
 use opilio_profile::{Politeness, Profile};
 use opilio_visit::evaluation::WaitCorrection;
 
-use crate::crawl::{EndKind, PageRequest, ServerAnswer, SimulatedCrawl, VisitEnd, VisitStart};
+use crate::crawl::{EndKind, PageRequest, SimulatedCrawl, SimulationError, VisitEnd, VisitStart};
 use crate::measure::Sums;
 use crate::oracle::{self, Goal};
 use crate::process::{DAY, stream, uniform};
 use crate::report::{HostVisits, Oracle, PageWait, Report, Visits};
 use crate::scenario::Scenario;
+use crate::server_answer::ServerAnswer;
 use crate::web::{PageAnswer, PageId, Served, UriTarget, Web};
 
 /// Parts of the measured time in the plot of freshness.
@@ -45,23 +45,6 @@ pub struct SimulationProgress {
     pub day: u64,
     /// Days of the whole simulation, the warm-up included.
     pub days: u64,
-}
-
-/// The reason that a simulation has no result.
-#[derive(Debug, thiserror::Error)]
-pub enum SimulationError {
-    /// The profile or its plugins have errors.
-    #[error(transparent)]
-    Crawl(#[from] CrawlError),
-    /// The frontier's store failed.
-    #[error("the frontier's store failed")]
-    Frontier(#[from] opilio_frontier::FrontierError),
-    /// The folder for the frontier's store cannot be made.
-    #[error("cannot make a folder for the frontier's store")]
-    Folder(#[from] std::io::Error),
-    /// A defect of Opilio.
-    #[error("the simulation broke: {0}; please report it")]
-    Broken(String),
 }
 
 impl Simulation {

@@ -518,7 +518,7 @@ fn header(accuracy: HeaderAccuracy, random: &mut rand_pcg::Pcg64Mcg) -> Header {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::crawl::ServerAnswer;
+    use crate::server_answer::ServerAnswer;
     use opilio_visit::RequestHeaders;
 
     const DAY: i64 = 86_400_000;

@@ -9,6 +9,7 @@
 //! and, over HTTPS, to its token service.
 
 mod authorization;
+mod credentials;
 mod http;
 
 use std::path::{Path, PathBuf};

@@ -11,7 +11,6 @@ use crate::repository::{Source, sources};
 const IN_CIRCLES: &[(&str, usize)] = &[
     ("host/archive", 8),
     ("host/cli", 2),
-    ("host/profile", 19),
     ("host/sandbox", 18),
 ];
 

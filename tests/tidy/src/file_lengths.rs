@@ -91,10 +91,6 @@ const LONG: &[(&str, &str)] = &[
         "stories of the frontier that share helpers",
     ),
     (
-        "host/profile/src/overrides.rs",
-        "Split: selecting by what matches from checking",
-    ),
-    (
         "host/profile/src/schema_check.rs",
         "Split: suggestions (`Repair`) from checking",
     ),

@@ -5,10 +5,9 @@ use serde_json::Value;
 use super::Profile;
 use crate::check::{nearest, quote};
 use crate::diagnostic::{Diagnostic, Diagnostics, Level};
-use crate::document::{KeyOrValue, child, dotted};
-use crate::overrides;
+use crate::document::{KeyOrValue, child, dotted, in_override};
 use crate::schema_check::{Shape, broken_schema};
-use crate::stacks::Stage;
+use crate::stage::Stage;
 
 /// Keyword in a plugin's schema for the level of a constraint on a setting: `info`, `warning` or `error`.
 const LEVEL: &str = "x-opilio-level";
@@ -293,5 +292,5 @@ fn level_of(schema: &Value, pointer: &str) -> Level {
 /// The pointer to a plugin's setting in an override.
 fn overridden(number: u32, instance: &str, pointer: &str) -> String {
     let table = child("/plugins", instance);
-    overrides::pointer_in(number, &format!("{table}/settings{pointer}"))
+    in_override(number, &format!("{table}/settings{pointer}"))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Profile, ProfileContext, first_rendering, fnv};
+use super::{Profile, ProfileContext, first_rendering, relations};
 use crate::builtin_profiles;
 use crate::check::{Check, nearest, quote};
 use crate::credentials;
@@ -14,19 +14,17 @@ use crate::diagnostic::{Diagnostic, Diagnostics, Level};
 use crate::document::{Document, KeyOrValue};
 use crate::effective::Overridable;
 use crate::file::ProfileFile;
-use crate::layer::{Layer, Layers, fault_of_file};
-use crate::overrides::{self, OverrideContext, Overrides};
-use crate::plugins::{self, Implied};
+use crate::fnv::fnv;
+use crate::layer::{Layer, Layers, fault_of_file, read};
+use crate::overrides::Overrides;
+use crate::overrides::checking::{self, OverrideContext};
+use crate::plugins::{self, Instances};
 use crate::precedence_file;
-use crate::relations;
 use crate::schema_check::Shape;
 use crate::seeds;
 use crate::streams;
 use crate::tables;
 use crate::webhooks;
-
-/// Largest profile. Large numbers of seeds go into a separate file.
-const PROFILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 impl Profile {
     /// Reads and checks a profile.
@@ -145,24 +143,14 @@ impl Profile {
             operator.contact_url = Some(url.clone());
         }
         let user_agent = user_agent(&written.user_agent, operator.contact_url.as_deref());
-        let implied = Implied::new(check.part("plugins"));
-        let mut plugins = plugins::check_all(
+        let mut instances = Instances::check(
             &written.plugins,
             check.part("plugins"),
             base,
             &given.builtins,
         );
-        let stacks =
-            written
-                .stacks
-                .check(check.part("stacks"), &mut plugins, &given.builtins, implied);
-        plugins::check_filters(
-            &written.plugins,
-            check.part("plugins"),
-            &mut plugins,
-            &given.builtins,
-            implied,
-        );
+        let stacks = written.stacks.check(check.part("stacks"), &mut instances);
+        instances.check_filters(&written.plugins, check.part("plugins"));
         let (seeds, of_seeds) = seeds::check(
             check.part(""),
             &written.seeds,
@@ -182,20 +170,19 @@ impl Profile {
             );
         }
         let (settings, queue_settings) = overridable.check(&mut check, stacks, base, &mut files);
-        let overrides = overrides::check(
+        let overrides = checking::check(
             &written.overrides,
             &mut check,
             OverrideContext {
                 queue_key: written.frontier.queue_key,
                 base: &overridable,
-                instances: &mut plugins,
-                builtins: &given.builtins,
+                instances: &mut instances,
                 plugins: &written.plugins,
-                implied,
                 folder: base,
                 files,
             },
         );
+        let plugins = instances.by_name;
         let known = plugins.keys().map(String::as_str);
         let record = written.record.check(check.part("record"), known);
         let mut profile = Self {
@@ -275,7 +262,7 @@ fn as_profile_file(
         .iter()
         .filter_map(|fault| Some(fault.place.as_ref()?.line))
         .collect();
-    faults.append(overrides::take_out_what_is_fixed(document, &mut value));
+    faults.append(checking::take_out_what_is_fixed(document, &mut value));
     for fault in shape.check(document, "", &mut value) {
         // Values on a line that is not TOML are guesses.
         if !fault
@@ -345,17 +332,6 @@ fn stem(file: &str) -> String {
         || "crawl".to_owned(),
         |stem| stem.to_string_lossy().into_owned(),
     )
-}
-
-pub(crate) fn read(path: &Path) -> Result<String, String> {
-    let length = std::fs::metadata(path)
-        .map_err(|problem| format!("cannot be read: {problem}"))?
-        .len();
-    if length > PROFILE_BYTES_MAX {
-        return Err(format!("larger than 16MiB: {length} bytes"));
-    }
-    let bytes = std::fs::read(path).map_err(|problem| format!("cannot be read: {problem}"))?;
-    String::from_utf8(bytes).map_err(|problem| format!("not UTF-8: {problem}"))
 }
 
 fn unreadable(file: &str, problem: String) -> Diagnostics {

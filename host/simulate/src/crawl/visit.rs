@@ -24,8 +24,7 @@ use opilio_visit::{
     StoredCapture,
 };
 
-use super::{EndKind, SimulatedCrawl, State, VisitEnd};
-use crate::SimulationError;
+use super::{EndKind, SimulatedCrawl, SimulationError, State, VisitEnd};
 
 /// One visit: the answers to its questions.
 pub(super) struct SimulatedVisit<'c> {

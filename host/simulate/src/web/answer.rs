@@ -9,11 +9,10 @@ use opilio_uri::Uri;
 use opilio_visit::RequestHeaders;
 use rand::Rng;
 
-use crate::crawl::ServerAnswer;
-
 use super::{Header, PageId, UriTarget, Web, purpose};
 use crate::process::{DAY, is_burst, stream, uniform};
 use crate::scenario::{Lists, Recurrence};
+use crate::server_answer::ServerAnswer;
 
 /// The words of pages.
 const WORDS: [&str; 16] = [

@@ -1,28 +1,21 @@
-//! Authorization at a registry: anonymous, by name and password, or by a token that is obtained with either.
-
-use std::fs::File;
-use std::io::{BufReader, ErrorKind};
-use std::path::Path;
+//! Requests with authorization at a registry: anonymous, by name and password, or by a token that is obtained with either.
 
 use data_encoding::BASE64;
-use docker_credential::{CredentialRetrievalError, DockerCredential};
+use docker_credential::DockerCredential;
 use http_auth::ChallengeRef;
 use http_auth::parser::ChallengeParser;
-use reqwest::StatusCode;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
+use reqwest::{Response, StatusCode};
 use serde::Deserialize;
 use url::Url;
 
 use super::RegistryError;
-use super::http::Connection;
+use super::http::{Connection, RegistryRequest};
 
 /// Longest answer with a token. Tokens of cloud services have several kilobytes.
 const TOKEN_BYTES_MAX: usize = 1 << 20;
 /// Name of this client for token services.
 const CLIENT: &str = "opilio";
-
-/// The value of the header `Authorization`.
-pub(super) struct Authorization(String);
 
 /// The parameters of a token request.
 struct Bearer {
@@ -37,56 +30,83 @@ struct TokenAnswer {
     access_token: Option<String>,
 }
 
-impl Authorization {
-    /// The answer to a registry's challenge; `None` if there is no challenge that can be answered.
-    pub(super) async fn answering(
-        connection: &Connection<'_>,
-        headers: &HeaderMap,
-        credentials: Option<&DockerCredential>,
-        pushes: bool,
-    ) -> Result<Option<Self>, RegistryError> {
-        let written = headers.get_all(WWW_AUTHENTICATE);
-        let written: Vec<&str> = written.iter().filter_map(|h| h.to_str().ok()).collect();
-        let challenges: Vec<ChallengeRef<'_>> = written
-            .iter()
-            .flat_map(|text| ChallengeParser::new(text).map_while(Result::ok))
-            .collect();
-        let of = |scheme: &str| {
-            challenges
-                .iter()
-                .find(|challenge| challenge.scheme.eq_ignore_ascii_case(scheme))
-        };
-        if let Some(challenge) = of("Bearer") {
-            let bearer = Bearer::read(connection, challenge, pushes);
-            return match bearer {
-                Some(bearer) => bearer
-                    .token(connection, credentials, pushes)
-                    .await
-                    .map(Some),
-                None => Ok(None),
-            };
-        }
-        match (of("Basic"), credentials) {
-            (Some(_), Some(DockerCredential::UsernamePassword(name, password))) => {
-                Ok(Some(Self::basic(name, password)))
+impl Connection<'_> {
+    /// Sends a request, again with authorization if the registry asks for it. An answer with another status is an error.
+    pub(super) async fn expect(
+        &mut self,
+        request: &RegistryRequest,
+        statuses: &[StatusCode],
+    ) -> Result<Response, RegistryError> {
+        let mut response = self.send(request).await?;
+        if response.status() == StatusCode::UNAUTHORIZED {
+            let credentials = self.credentials()?;
+            let authorization = answer_challenge(
+                self,
+                response.headers(),
+                credentials.as_ref(),
+                request.pushes,
+            )
+            .await?;
+            if let Some(authorization) = authorization {
+                self.authorize(authorization);
+                response = self.send(request).await?;
             }
-            _ => Ok(None),
         }
+        if statuses.contains(&response.status()) {
+            return Ok(response);
+        }
+        Err(self.trouble(request, response).await)
     }
+}
 
-    fn basic(name: &str, password: &str) -> Self {
-        let pair = BASE64.encode(format!("{name}:{password}").as_bytes());
-        Self(format!("Basic {pair}"))
+/// The value of the header `Authorization` for a registry's challenge; `None` if there is no challenge that can be answered.
+async fn answer_challenge(
+    connection: &Connection<'_>,
+    headers: &HeaderMap,
+    credentials: Option<&DockerCredential>,
+    pushes: bool,
+) -> Result<Option<HeaderValue>, RegistryError> {
+    let written = headers.get_all(WWW_AUTHENTICATE);
+    let written: Vec<&str> = written.iter().filter_map(|h| h.to_str().ok()).collect();
+    let challenges: Vec<ChallengeRef<'_>> = written
+        .iter()
+        .flat_map(|text| ChallengeParser::new(text).map_while(Result::ok))
+        .collect();
+    let of = |scheme: &str| {
+        challenges
+            .iter()
+            .find(|challenge| challenge.scheme.eq_ignore_ascii_case(scheme))
+    };
+    if let Some(challenge) = of("Bearer") {
+        let bearer = Bearer::read(connection, challenge, pushes);
+        return match bearer {
+            Some(bearer) => bearer
+                .token(connection, credentials, pushes)
+                .await
+                .map(Some),
+            None => Ok(None),
+        };
     }
+    match (of("Basic"), credentials) {
+        (Some(_), Some(DockerCredential::UsernamePassword(name, password))) => {
+            basic(name, password).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
 
-    /// The header value, marked as secret so that it is not logged.
-    pub(super) fn value(&self) -> Result<HeaderValue, RegistryError> {
-        let mut value = HeaderValue::from_str(&self.0).map_err(|_| RegistryError::Setup {
-            problem: "a token or password has characters that a header cannot contain".to_owned(),
-        })?;
-        value.set_sensitive(true);
-        Ok(value)
-    }
+fn basic(name: &str, password: &str) -> Result<HeaderValue, RegistryError> {
+    let pair = BASE64.encode(format!("{name}:{password}").as_bytes());
+    secret_value(&format!("Basic {pair}"))
+}
+
+/// A header value, marked as secret so that it is not logged.
+fn secret_value(text: &str) -> Result<HeaderValue, RegistryError> {
+    let mut value = HeaderValue::from_str(text).map_err(|_| RegistryError::Setup {
+        problem: "a token or password has characters that a header cannot contain".to_owned(),
+    })?;
+    value.set_sensitive(true);
+    Ok(value)
 }
 
 impl Bearer {
@@ -117,7 +137,7 @@ impl Bearer {
         connection: &Connection<'_>,
         credentials: Option<&DockerCredential>,
         pushes: bool,
-    ) -> Result<Authorization, RegistryError> {
+    ) -> Result<HeaderValue, RegistryError> {
         let denied = |answer: String, remedy: String| RegistryError::Denied {
             image: Box::new(connection.image().clone()),
             answer,
@@ -154,7 +174,7 @@ impl Bearer {
             let request = client.get(url);
             match credentials {
                 Some(DockerCredential::UsernamePassword(name, password)) => {
-                    request.header(AUTHORIZATION, Authorization::basic(name, password).value()?)
+                    request.header(AUTHORIZATION, basic(name, password)?)
                 }
                 _ => request,
             }
@@ -177,50 +197,12 @@ impl Bearer {
             .await?;
         let answer = serde_json::from_slice::<TokenAnswer>(&body).ok();
         match answer.and_then(|answer| answer.token.or(answer.access_token)) {
-            Some(token) => Ok(Authorization(format!("Bearer {token}"))),
+            Some(token) => secret_value(&format!("Bearer {token}")),
             None => Err(RegistryError::Unexpected {
                 image: Box::new(connection.image().clone()),
                 request: "a token",
                 answer: "without one".to_owned(),
             }),
         }
-    }
-}
-
-/// The credentials of a registry in the file; `None` if the file or the entry does not exist.
-pub(super) fn credentials(
-    path: Option<&Path>,
-    registry: &str,
-) -> Result<Option<DockerCredential>, RegistryError> {
-    let Some(path) = path else {
-        return Ok(None);
-    };
-    let refuse = |problem: String| RegistryError::Credentials {
-        registry: registry.to_owned(),
-        problem,
-    };
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(problem) if problem.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(problem) => return Err(refuse(format!("cannot read {}: {problem}", path.display()))),
-    };
-    use CredentialRetrievalError as Problem;
-    match docker_credential::get_credential_from_reader(BufReader::new(file), registry) {
-        Ok(credential) => Ok(Some(credential)),
-        Err(Problem::NoCredentialConfigured) => Ok(None),
-        Err(Problem::HelperFailure { helper, stderr, .. }) => {
-            let said = stderr.lines().next().unwrap_or_default();
-            Err(refuse(format!("{helper} fails ({said}); log in again")))
-        }
-        Err(Problem::HelperCommunicationError | Problem::MalformedHelperResponse) => {
-            Err(refuse(format!(
-                "cannot run the credential helper named in {}; install it, or log in without it",
-                path.display()
-            )))
-        }
-        Err(_) => Err(refuse(format!(
-            "{} does not have the format of `docker login`; log in again",
-            path.display()
-        ))),
     }
 }

@@ -1,4 +1,4 @@
-//! Requests to one registry: authorization, limits on answers, and readable errors.
+//! Requests to one registry: limits on answers, and readable errors.
 
 use std::error::Error;
 use std::net::IpAddr;
@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use docker_credential::DockerCredential;
 use opilio_fetch::{AddressClass, AddressPolicy};
 use opilio_model::error_chain;
 use opilio_profile::Image;
@@ -14,8 +15,7 @@ use reqwest::{Client, Method, Response, StatusCode, redirect};
 use serde::Deserialize;
 use url::Url;
 
-use super::authorization::Authorization;
-use super::{Access, RegistryError};
+use super::{Access, RegistryError, credentials};
 
 /// Longest time to open a connection.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
@@ -37,7 +37,8 @@ pub(super) struct Connection<'a> {
     client: Client,
     root: Url,
     near: Near,
-    authorization: Option<Authorization>,
+    /// The value of the header `Authorization`, once the registry has asked for it.
+    authorization: Option<HeaderValue>,
 }
 
 /// A request. It can be repeated once the registry has asked for authorization.
@@ -48,7 +49,7 @@ pub(super) struct RegistryRequest {
     what: &'static str,
     headers: Vec<(HeaderName, HeaderValue)>,
     body: Option<Bytes>,
-    pushes: bool,
+    pub(super) pushes: bool,
 }
 
 impl RegistryRequest {
@@ -113,34 +114,8 @@ impl<'a> Connection<'a> {
         url
     }
 
-    /// Sends a request, again with authorization if the registry asks for it. An answer with another status is an error.
-    pub(super) async fn expect(
-        &mut self,
-        request: &RegistryRequest,
-        statuses: &[StatusCode],
-    ) -> Result<Response, RegistryError> {
-        let mut response = self.send(request).await?;
-        if response.status() == StatusCode::UNAUTHORIZED {
-            let credentials = self.credentials()?;
-            let authorization = Authorization::answering(
-                self,
-                response.headers(),
-                credentials.as_ref(),
-                request.pushes,
-            )
-            .await?;
-            if let Some(authorization) = authorization {
-                self.authorization = Some(authorization);
-                response = self.send(request).await?;
-            }
-        }
-        if statuses.contains(&response.status()) {
-            return Ok(response);
-        }
-        Err(self.trouble(request, response).await)
-    }
-
-    async fn send(&self, request: &RegistryRequest) -> Result<Response, RegistryError> {
+    /// Sends a request once. Only the registry itself gets the authorization of this connection.
+    pub(super) async fn send(&self, request: &RegistryRequest) -> Result<Response, RegistryError> {
         let is_home = request.url.origin() == self.root.origin();
         if !is_home {
             self.may_send_to(&request.url)?;
@@ -156,12 +131,17 @@ impl<'a> Connection<'a> {
         }
         // An upload may go to another server, which must not get the registry's credentials.
         if let Some(authorization) = self.authorization.as_ref().filter(|_| is_home) {
-            builder = builder.header(AUTHORIZATION, authorization.value()?);
+            builder = builder.header(AUTHORIZATION, authorization);
         }
         builder
             .send()
             .await
             .map_err(|problem| self.unreachable(problem))
+    }
+
+    /// Sends this value of the header `Authorization` with later requests.
+    pub(super) fn authorize(&mut self, value: HeaderValue) {
+        self.authorization = Some(value);
     }
 
     /// The client for all requests of this connection, including those for tokens.
@@ -183,8 +163,8 @@ impl<'a> Connection<'a> {
         url.scheme() == "https" || (url.scheme() == "http" && self.root.scheme() == "http")
     }
 
-    fn credentials(&self) -> Result<Option<docker_credential::DockerCredential>, RegistryError> {
-        super::authorization::credentials(self.access.credentials.as_deref(), self.image.registry())
+    pub(super) fn credentials(&self) -> Result<Option<DockerCredential>, RegistryError> {
+        credentials::read(self.access.credentials.as_deref(), self.image.registry())
     }
 
     /// Reads a whole body of at most `max` bytes.
@@ -258,7 +238,11 @@ impl<'a> Connection<'a> {
     }
 
     /// Converts an unexpected answer into an error.
-    async fn trouble(&self, request: &RegistryRequest, response: Response) -> RegistryError {
+    pub(super) async fn trouble(
+        &self,
+        request: &RegistryRequest,
+        response: Response,
+    ) -> RegistryError {
         let image = Box::new(self.image.clone());
         let status = response.status();
         let wait = response.headers().get(RETRY_AFTER);

@@ -15,7 +15,7 @@ use crate::document::{KeyOrValue, child, dotted};
 use crate::duration::parse_duration;
 use crate::fault_policy::BreakerAction;
 use crate::profile::Profile;
-use crate::stacks::Stage;
+use crate::stage::Stage;
 use crate::{builtin_profiles, file};
 
 /// Settings that are read under a condition.
