@@ -72,7 +72,9 @@ pub(crate) async fn run(args: ServeArgs, telemetry: &Telemetry) -> Result<u8> {
     let proxy = config.hosts.first().filter(|_| config.tls_proxy).cloned();
     let console = match Console::open(config, program, component_cache()).await {
         Ok(console) => console,
-        Err(problem @ (ConsoleError::Config(_) | ConsoleError::NoTokens)) => {
+        Err(
+            problem @ (ConsoleError::Config(_) | ConsoleError::NoTokens | ConsoleError::Tls(_)),
+        ) => {
             eprintln!("opilio: {problem}");
             return Ok(exit::USAGE);
         }

@@ -123,6 +123,11 @@ pub enum ConsoleError {
         #[source]
         source: io::Error,
     },
+    /// Certificate or key cannot be read, or do not fit each other.
+    #[error(
+        "cannot use [tls]: {0}; the user that runs the daemon must be able to read certificate and key, and the key must be that of the certificate"
+    )]
+    Tls(io::Error),
     /// The file system reports an error, or a file of the daemon is damaged.
     #[error("cannot use {}", path.display())]
     Io {
@@ -169,6 +174,9 @@ impl Console {
         if needs_token && !daemon.access.has_tokens() {
             return Err(ConsoleError::NoTokens);
         }
+        if let Some(tls) = &daemon.config.tls {
+            tls.check().map_err(ConsoleError::Tls)?;
+        }
         let listener = TcpListener::bind(address)
             .await
             .map_err(|source| ConsoleError::Listen { address, source })?;
@@ -202,7 +210,7 @@ impl Console {
     /// case it waits for their end.
     ///
     /// # Errors
-    /// The certificate, the key or the calendar's file cannot be read.
+    /// The calendar's file cannot be read, or certificate or key since [`Console::open`].
     pub async fn run(self, ended: impl Future<Output = ()>) -> io::Result<()> {
         let daemon = Arc::new(self.daemon);
         let supervisor = Supervisor::new(daemon.clone())?;

@@ -23,7 +23,9 @@ async fn a_certificate_is_renewed_while_the_daemon_runs() {
     let tls = "[tls]\ncertificate = \"cert.pem\"\nkey = \"key.pem\"\n";
     home.file("opilio.toml", tls);
     let missing = home.run(&["serve", "--listen", "127.0.0.1:0", "--no-auth"]);
-    assert!(missing.code(1).err.contains("cert.pem"));
+    let missing = missing.code(2);
+    assert!(missing.err.contains("cert.pem") && missing.err.contains("must be able to read"));
+    assert_eq!(missing.out, "", "no address is announced");
     let first = certificate(&home);
     let token = home.run(&["token", "new", "ada", "--role", "admin"]);
     let token = token.code(0).out.trim().to_owned();
