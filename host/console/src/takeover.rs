@@ -175,7 +175,7 @@ async fn give_up_parts(daemon: &Daemon, own: &[OwnPart]) {
             continue;
         }
         // First, so that the job is not restarted if it dies while it stops.
-        daemon.order(name, |orders| orders.crawl = false);
+        let withdrawn = daemon.order(name, Orders::withdraw);
         let asked = daemon
             .commands
             .ask_here(directory.clone(), DAEMON, Command::Stop);
@@ -186,7 +186,7 @@ async fn give_up_parts(daemon: &Daemon, own: &[OwnPart]) {
             ),
             Err(problem) => {
                 tracing::warn!(job = name, "{}", problem.detail());
-                daemon.order(name, |orders| orders.crawl = true);
+                daemon.order(name, |orders| orders.give_back(&withdrawn));
             }
         }
     }
