@@ -27,6 +27,7 @@ use crate::node::{ClusterNode, ListedNode, NodeState};
 use crate::orders::Orders;
 use crate::overview::KnownJob;
 use crate::process::Alive;
+use crate::window::fits_any;
 use attempt::Attempt;
 use waiting::Waiting;
 
@@ -156,10 +157,12 @@ async fn look(
     let connection = node.cluster().connection();
     let nodes = ListedNode::all(node.cluster()).await.map_err(describe)?;
     let crawls = ClusterJob::names(connection).await.map_err(describe)?;
+    let cluster = daemon.config.cluster.as_ref();
+    let wanted = cluster.and_then(|cluster| cluster.take_over_crawls.as_deref());
     let mut orphans = BTreeSet::new();
     let mut chosen = Vec::new();
     let mut problems = Vec::new();
-    for crawl in crawls {
+    for crawl in crawls.into_iter().filter(|crawl| is_wanted(crawl, wanted)) {
         let parts = match parts_under_way(connection, &crawl).await {
             Ok(parts) => parts,
             Err(problem) => {
@@ -224,6 +227,11 @@ async fn look(
         true => Ok(()),
         false => Err(problems.join("; ")),
     }
+}
+
+/// Returns `true` if this daemon takes over parts of a crawl. `wanted` is the setting `take-over-crawls`.
+fn is_wanted(crawl: &str, wanted: Option<&[String]>) -> bool {
+    wanted.is_none_or(|patterns| fits_any(patterns, crawl))
 }
 
 /// The parts of a crawl that a node works on and whose parts can be taken over; otherwise none.
@@ -415,6 +423,15 @@ mod tests {
     fn check(part: &ListedPart, node: ListedNode, expected: bool) {
         let found = is_orphan(part, &[node], Duration::from_secs(60), at(100), "own");
         assert_eq!(found, expected, "{part:?}");
+    }
+
+    #[test]
+    fn parts_of_the_named_crawls_alone_are_taken_over() {
+        let named = ["news-*", "museum"].map(str::to_owned);
+        for (crawl, expected) in [("news-2026", true), ("museum", true), ("museum-2", false)] {
+            assert_eq!(is_wanted(crawl, Some(&named)), expected, "{crawl}");
+            assert!(is_wanted(crawl, None), "{crawl}");
+        }
     }
 
     #[test]
