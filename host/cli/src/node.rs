@@ -248,7 +248,7 @@ fn state_words(part: &ListedPart) -> String {
     }
 }
 
-/// Describes the attempts to take a part over, after the other columns; empty if there are none.
+/// Describes the attempts to take a part over, after the other columns; empty without attempts.
 fn takeover_words(part: &ListedPart) -> String {
     let attempt = part.takeover.as_ref();
     let attempt = attempt.map(|it| format!("  takeover since {:.0}", it.since));

@@ -195,7 +195,7 @@ impl ClusterJob {
         })
     }
 
-    /// The attempts to take a part with this record over; `None` if there are none, or another directory has got the part since.
+    /// The attempts to take a part with this record over; `None` without attempts, or if another directory has got the part since.
     ///
     /// # Errors
     /// NATS fails.

@@ -90,7 +90,7 @@ enum Step {
     Resume,
     /// Stop the process that was starting when an operator stopped the job.
     Stop,
-    /// That process has ended without being stopped.
+    /// The process that was starting has ended without being stopped.
     Unstarted,
     /// It has crawled long enough to count as stable.
     Stable,
