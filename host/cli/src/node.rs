@@ -213,31 +213,52 @@ fn list_parts(parts: &[ListedPart], as_json: bool) -> Result<()> {
     let width = |text: fn(&ListedPart) -> usize| parts.iter().map(text).max().unwrap_or(0);
     let names = width(|part| part.name.len());
     let nodes = width(|part| part.node.as_ref().map_or(1, String::len));
+    let states = width(|part| state_words(part).len());
     for part in parts {
         let snapshot = match &part.snapshot {
             Some(snapshot) => format!("snapshot {:.0} with {} URIs", snapshot.made, snapshot.uris),
             None => "no snapshot".to_owned(),
         };
-        let is_paused = part.figures.is_some_and(|figures| figures.is_paused);
         terminal::outln!(
-            "{:<names$}  {:<nodes$}  {:<7}  {}  {snapshot}  {} messages in the inbox{}",
+            "{:<names$}  {:<nodes$}  {:<states$}  {}  {snapshot}  {} messages in the inbox{}{}",
             part.name,
             part.node.as_deref().unwrap_or("-"),
-            match part.state {
-                PartState::Running if part.is_at_rest => "at rest",
-                PartState::Running if is_paused => "paused",
-                state => state.name(),
-            },
+            state_words(part),
             figures_words(&part.figures.unwrap_or_default()),
             part.inbox,
             match part.commands {
                 0 => String::new(),
                 behind => format!("  {behind} commands behind"),
-            }
+            },
+            takeover_words(part)
         );
     }
     terminal::outln!("all parts: {}", figures_words(&total_figures(parts)));
     Ok(())
+}
+
+/// Describes the state of a part. A process that takes it over is not at work yet, whatever its session says.
+fn state_words(part: &ListedPart) -> String {
+    let is_paused = part.figures.is_some_and(|figures| figures.is_paused);
+    match (&part.takeover, part.state) {
+        (Some(takeover), _) => format!("being taken over by {}", takeover.node),
+        (None, PartState::Running) if part.is_at_rest => "at rest".to_owned(),
+        (None, PartState::Running) if is_paused => "paused".to_owned(),
+        (None, state) => state.name().to_owned(),
+    }
+}
+
+/// Describes the attempts to take a part over, after the other columns; empty without attempts.
+fn takeover_words(part: &ListedPart) -> String {
+    let attempt = part.takeover.as_ref();
+    let attempt = attempt.map(|it| format!("  takeover since {:.0}", it.since));
+    let failed = part.failed_takeover.as_ref().map(|failed| {
+        let (node, at, problem) = (&failed.node, failed.at, &failed.problem);
+        terminal::line(&format!(
+            "  takeover by {node} failed at {at:.0}: {problem}"
+        ))
+    });
+    attempt.into_iter().chain(failed).collect()
 }
 
 fn figures_words(figures: &PartFigures) -> String {
@@ -267,4 +288,49 @@ fn show(node: &ListedNode) {
     terminal::outln!("joined    {:.0}", node.since);
     terminal::outln!("renewed   {:.0}", node.renewed);
     terminal::outln!("clock     {:+.0} ms", node.clock_skew_s * 1000.0);
+}
+
+#[cfg(test)]
+mod tests {
+    use opilio_control::{FailedTakeover, PartTakeover};
+
+    use super::*;
+
+    #[test]
+    fn a_part_that_is_taken_over_has_its_next_node_and_the_last_failure() {
+        let at = jiff::Timestamp::UNIX_EPOCH;
+        let mut part = ListedPart {
+            name: "b".to_owned(),
+            node: Some("b".to_owned()),
+            state: PartState::Gone,
+            is_at_rest: false,
+            snapshot: None,
+            inbox: 0,
+            commands: 0,
+            epoch: 1,
+            since: None,
+            figures: None,
+            takeover: None,
+            failed_takeover: Some(FailedTakeover {
+                node: "c".to_owned(),
+                at,
+                problem: "the disk\nis full".to_owned(),
+            }),
+        };
+        let failed = "  takeover by c failed at 1970-01-01T00:00:00Z: the disk is full";
+        assert_eq!(state_words(&part), "gone");
+        assert_eq!(takeover_words(&part), failed);
+        // Its process has joined the crawl.
+        part.state = PartState::Running;
+        part.takeover = Some(PartTakeover {
+            node: "d".to_owned(),
+            since: at,
+        });
+        assert_eq!(state_words(&part), "being taken over by d");
+        let since = "  takeover since 1970-01-01T00:00:00Z";
+        assert_eq!(takeover_words(&part), format!("{since}{failed}"));
+        (part.takeover, part.failed_takeover) = (None, None);
+        assert_eq!(state_words(&part), "running");
+        assert_eq!(takeover_words(&part), "");
+    }
 }

@@ -50,7 +50,9 @@ pub use link_batch::{LinkAdmission, LinkBatch, LinkBatcher, LinkSource, SENT_LIN
 pub use links::{LinkDelivery, LinkReader, LinkSender};
 pub use member::{Availability, Member, MemberEvent, MemberEvents, MemberStatus};
 pub use nodes::{Cluster, MemberScope, NodeOverview};
-pub use parts::{OwnPart, PartRecord, PublishedSnapshot};
+pub use parts::{
+    OwnPart, PartRecord, PublishedSnapshot, TakeoverAttempt, TakeoverFailure, TakeoverRecord,
+};
 pub use questions::{PartQuestion, PartQuestions};
 pub use rest::JobProgress;
 pub use storage::JetStreamStorage;

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::bucket::{Bucket, BucketError};
+use crate::bucket::{Bucket, BucketEntry, BucketError};
 use crate::clock::wall_clock_ms;
 use crate::error::ClusterError;
 use crate::job::ClusterJob;
@@ -49,6 +49,55 @@ pub struct PublishedSnapshot {
     pub uris: u64,
     /// Time of the saved state, in milliseconds since 1970, by the clock of the node.
     pub made_ms: i64,
+}
+
+/// The attempts of daemons to take a part over. It is for operators: nothing depends on it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TakeoverRecord {
+    /// Epoch of the part before the attempts; 0 if no directory had it.
+    pub epoch: u64,
+    /// The attempt that is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<TakeoverAttempt>,
+    /// The last attempt that has failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<TakeoverFailure>,
+}
+
+/// An attempt to take a part over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TakeoverAttempt {
+    /// The node whose daemon takes the part over.
+    pub node: String,
+    /// Time at which it began, in milliseconds since 1970, by its own clock.
+    pub since_ms: i64,
+}
+
+/// An attempt to take a part over that has failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TakeoverFailure {
+    /// The node whose daemon tried it.
+    pub node: String,
+    /// Time of the failure, in milliseconds since 1970, by the clock of the node.
+    pub at_ms: i64,
+    /// The cause.
+    pub problem: String,
+}
+
+impl TakeoverRecord {
+    /// Leaves the attempts that still matter for a part with this record: no other directory has got it since. A node that has got the
+    /// part may still have to make the job, or have failed to.
+    fn of_part(mut self, part: Option<&PartRecord>) -> Option<Self> {
+        let (epoch, node) = part.map_or((0, ""), |part| (part.epoch, part.node.as_str()));
+        if epoch != self.epoch {
+            if epoch != self.epoch.saturating_add(1) {
+                return None;
+            }
+            self.attempt = self.attempt.filter(|attempt| attempt.node == node);
+            self.failure = self.failure.filter(|failure| failure.node == node);
+        }
+        (self.attempt.is_some() || self.failure.is_some()).then_some(self)
+    }
 }
 
 /// The part of a process.
@@ -143,6 +192,110 @@ impl ClusterJob {
         Err(ClusterError::Unavailable {
             kind: "a snapshot",
             source: "another process writes about the part at the same time".into(),
+        })
+    }
+
+    /// The attempts to take a part with this record over; `None` without attempts, or if another directory has got the part since.
+    ///
+    /// # Errors
+    /// NATS fails.
+    pub async fn takeover(
+        &self,
+        part: &str,
+        record: Option<&PartRecord>,
+    ) -> Result<Option<TakeoverRecord>, ClusterError> {
+        let entry = self.state.read(&takeover_key(part)).await?;
+        let takeover = entry.and_then(|entry| read_takeover(&entry));
+        Ok(takeover.and_then(|takeover| takeover.of_part(record)))
+    }
+
+    /// Notes that a node begins to take a part over, which has this epoch.
+    ///
+    /// # Errors
+    /// NATS fails.
+    pub async fn begin_takeover(
+        &self,
+        part: &str,
+        epoch: u64,
+        node: &str,
+    ) -> Result<(), ClusterError> {
+        let attempt = TakeoverAttempt {
+            node: node.to_owned(),
+            since_ms: wall_clock_ms(),
+        };
+        let begin = |takeover: &mut TakeoverRecord| takeover.attempt = Some(attempt.clone());
+        self.change_takeover(part, epoch, begin).await
+    }
+
+    /// Notes that an attempt to take a part over has failed. `epoch` is that of the part when it began.
+    ///
+    /// # Errors
+    /// NATS fails.
+    pub async fn fail_takeover(
+        &self,
+        part: &str,
+        epoch: u64,
+        node: &str,
+        problem: &str,
+    ) -> Result<(), ClusterError> {
+        let failure = TakeoverFailure {
+            node: node.to_owned(),
+            at_ms: wall_clock_ms(),
+            problem: problem.to_owned(),
+        };
+        let fail = |takeover: &mut TakeoverRecord| {
+            takeover.failure = Some(failure.clone());
+            // Another node may try it at the same time.
+            takeover.attempt = takeover
+                .attempt
+                .take()
+                .filter(|attempt| attempt.node != node);
+        };
+        self.change_takeover(part, epoch, fail).await
+    }
+
+    /// Notes that a part with this epoch was taken over.
+    ///
+    /// # Errors
+    /// NATS fails.
+    pub async fn end_takeover(&self, part: &str, epoch: u64) -> Result<(), ClusterError> {
+        self.change_takeover(part, epoch, |takeover| {
+            (takeover.attempt, takeover.failure) = (None, None);
+        })
+        .await
+    }
+
+    async fn change_takeover(
+        &self,
+        part: &str,
+        epoch: u64,
+        change: impl Fn(&mut TakeoverRecord),
+    ) -> Result<(), ClusterError> {
+        let key = takeover_key(part);
+        for _ in 0..ATTEMPTS_MAX {
+            let entry = self.state.read(&key).await?;
+            let revision = entry.as_ref().map_or(0, |entry| entry.revision);
+            let known = entry.and_then(|entry| read_takeover(&entry));
+            let mut takeover = match known {
+                // Another directory has got the part meanwhile, and that is to be taken over now.
+                Some(known) if known.epoch > epoch => return Ok(()),
+                Some(known) if known.epoch == epoch => known,
+                _ => TakeoverRecord {
+                    epoch,
+                    ..TakeoverRecord::default()
+                },
+            };
+            change(&mut takeover);
+            let json = serde_json::to_vec(&takeover).unwrap_or_default();
+            match self.state.write(&key, json, revision).await {
+                Ok(_) => return Ok(()),
+                Err(BucketError::Conflict) => {}
+                Err(BucketError::Failed(error)) => return Err(error),
+            }
+        }
+        Err(ClusterError::Unavailable {
+            kind: "a takeover",
+            source: "other nodes write about the part at the same time".into(),
         })
     }
 
@@ -241,10 +394,60 @@ fn taken(part: &str, record: Option<PartRecord>) -> ClusterError {
     }
 }
 
+/// One that cannot be read is of another version. It only informs.
+fn read_takeover(entry: &BucketEntry) -> Option<TakeoverRecord> {
+    serde_json::from_slice(entry.value.as_ref()?).ok()
+}
+
+fn takeover_key(part: &str) -> String {
+    format!("takeovers.{part}")
+}
+
 fn figures_key(part: &str) -> String {
     format!("figures.{part}")
 }
 
 fn part_key(part: &str) -> String {
     format!("parts.{part}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_count_until_another_directory_has_got_the_part() {
+        let takeover = TakeoverRecord {
+            epoch: 1,
+            attempt: Some(TakeoverAttempt {
+                node: "b".to_owned(),
+                since_ms: 0,
+            }),
+            failure: Some(TakeoverFailure {
+                node: "c".to_owned(),
+                at_ms: 0,
+                problem: "the disk is full".to_owned(),
+            }),
+        };
+        // Returns the nodes of the attempt and of the failure that still count.
+        let now = |epoch, node: &str| {
+            let part = PartRecord {
+                epoch,
+                node: node.to_owned(),
+                claimed_ms: 0,
+                snapshot: None,
+                replaced: Vec::new(),
+            };
+            let takeover = takeover.clone().of_part(Some(&part))?;
+            let attempt = takeover.attempt.map(|attempt| attempt.node);
+            Some((attempt, takeover.failure.map(|failure| failure.node)))
+        };
+        let name = |node: &str| Some(node.to_owned());
+        assert_eq!(now(1, "a"), Some((name("b"), name("c"))));
+        // It has got the part, and makes the job.
+        assert_eq!(now(2, "b"), Some((name("b"), None)));
+        assert_eq!(now(2, "d"), None);
+        assert_eq!(now(3, "b"), None);
+        assert_eq!(takeover.of_part(None), None);
+    }
 }

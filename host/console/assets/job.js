@@ -24,6 +24,7 @@ const KINDS = {
   queued: "info",
   snoozed: "info",
   starting: "info",
+  "being taken over": "info",
   warning: "warn",
   retired: "warn",
   frozen: "warn",

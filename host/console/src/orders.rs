@@ -16,6 +16,9 @@ const FILE: &str = "orders.json";
 pub struct Orders {
     /// `true` if it is to crawl.
     pub crawl: bool,
+    /// `true` if it was stopped while its process was starting. The daemon stops the process as soon as it accepts commands.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stop_pending: bool,
     /// Time of that order.
     pub since: Timestamp,
     /// The user who gave it.
@@ -48,6 +51,7 @@ impl Orders {
     pub fn new(crawl: bool, by: &str) -> Orders {
         Orders {
             crawl,
+            stop_pending: false,
             since: Timestamp::now(),
             by: by.to_owned(),
             deaths: 0,
@@ -57,6 +61,26 @@ impl Orders {
             window_closed: false,
             paused: false,
             gave_up: None,
+        }
+    }
+
+    /// Takes the order to crawl away. Returns the orders as they are then, for [`Orders::give_back`].
+    pub(crate) fn withdraw(&mut self) -> Orders {
+        self.crawl = false;
+        self.clone()
+    }
+
+    /// Gives the order to crawl back that a stop took away, because that stop was refused. Orders that somebody has changed
+    /// meanwhile stay.
+    pub(crate) fn give_back(&mut self, withdrawn: &Orders) {
+        // The supervisor notes these while the process runs.
+        let unchanged = Orders {
+            deaths: self.deaths,
+            window_closed: self.window_closed,
+            ..withdrawn.clone()
+        };
+        if *self == unchanged {
+            self.crawl = true;
         }
     }
 
@@ -86,5 +110,33 @@ impl Orders {
     /// They cannot be written.
     pub fn write(&self, job: &Path) -> io::Result<()> {
         crate::own_file::write(&job.join(FILE), &serde_json::to_vec_pretty(self)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_comes_back_only_if_nobody_has_changed_it_since() {
+        let ordered = Orders::new(true, "lena");
+        let comes_back = |change: fn(&mut Orders)| {
+            let mut orders = ordered.clone();
+            let withdrawn = orders.withdraw();
+            assert!(!orders.crawl);
+            change(&mut orders);
+            orders.give_back(&withdrawn);
+            orders.crawl
+        };
+        assert!(comes_back(|_| {}));
+        // The supervisor noted something about the process.
+        assert!(comes_back(|orders| orders.deaths = 1));
+        assert!(comes_back(|orders| orders.window_closed = true));
+        // Another operator stopped the job, or the daemon gave it up.
+        assert!(!comes_back(|orders| *orders = Orders::new(false, "omar")));
+        assert!(!comes_back(|orders| orders.stop_pending = true));
+        assert!(!comes_back(
+            |orders| orders.gave_up = Some("it died".to_owned())
+        ));
     }
 }

@@ -385,6 +385,10 @@ impl JobFiles {
         })
     }
 
+    fn is_stop_pending(&self) -> bool {
+        self.orders.as_ref().is_some_and(|it| it.stop_pending)
+    }
+
     fn state(&self, alive: Alive, holds: StartBlocker) -> (JobState, Option<String>) {
         if let Some(problem) = self.problems.iter().flatten().next() {
             return (JobState::Damaged, Some(problem.clone()));
@@ -399,6 +403,7 @@ impl JobFiles {
                 return (state, why);
             }
             (Alive::Silent, _) if self.is_ending() => return (JobState::Ending, None),
+            (Alive::Yes | Alive::Silent, _) if self.is_stop_pending() => return stops(),
             (Alive::Yes | Alive::Silent, _) => return (JobState::Starting, None),
             (Alive::No, _) => {}
         }
@@ -418,6 +423,7 @@ impl JobFiles {
                 Some(begun) if orders.crawl && has_begun(begun) && ended.is_none() => {
                     return (JobState::Waiting, Some("the process died".to_owned()));
                 }
+                Some(begun) if orders.stop_pending && !has_begun(begun) => return stops(),
                 Some(begun) if orders.crawl && !has_begun(begun) => {
                     return (JobState::Starting, Some(format!("started at {begun:.0}")));
                 }
@@ -434,6 +440,12 @@ impl JobFiles {
         };
         (state, why)
     }
+}
+
+/// The state of a job that was stopped while its process was starting.
+fn stops() -> (JobState, Option<String>) {
+    let why = "the job stops as soon as its process accepts commands";
+    (JobState::Ending, Some(why.to_owned()))
 }
 
 /// The error in a job's `job.json`, with advice.

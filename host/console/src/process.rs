@@ -33,6 +33,19 @@ pub(crate) enum Alive {
     No,
 }
 
+/// A job that is ordered to crawl, for a stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StopTarget {
+    /// It waits for its start or its restart. Without its order it does not start.
+    Waiting,
+    /// Its process is starting, and is to be stopped as soon as it accepts commands.
+    Starting,
+    /// Its process accepts commands.
+    Running,
+    /// Its process has died, has ended or is ending. Without its order it does not restart.
+    Ended,
+}
+
 /// Begins a crawl in a process of its own, which outlives this one.
 ///
 /// # Errors
@@ -111,18 +124,41 @@ pub fn last_words(job: &Path) -> String {
     read().unwrap_or_default()
 }
 
-/// Returns `true` if a job that is to crawl has no process: none was begun for it, or it has died.
+/// Returns `true` if a job that is to crawl has no process: none was begun for it, or it has died. A process that only reads the
+/// job does not count, although it holds the job's lock.
 pub fn is_awaited(job: &Path, orders: &Orders) -> bool {
-    !is_on_its_way(job, orders)
-        && !opilio_control::is_reachable(job)
-        && !opilio_crawl::is_held(job).unwrap_or(true)
+    let process_record = ProcessRecord::read(job).ok().flatten();
+    let alive = is_alive(job, Some(orders), process_record.as_ref());
+    !is_unreported(orders, process_record.as_ref()) && matches!(alive, Ok(Alive::No))
 }
 
 /// Returns `true` if a process was begun for a job and has not reported yet.
 pub fn is_on_its_way(job: &Path, orders: &Orders) -> bool {
+    is_unreported(orders, ProcessRecord::read(job).ok().flatten().as_ref())
+}
+
+fn is_unreported(orders: &Orders, process_record: Option<&ProcessRecord>) -> bool {
+    let reported = process_record.map(|process_record| process_record.began);
+    orders.begun.is_some_and(|begun| reported < Some(begun))
+}
+
+/// Determines what a stop has to do with a job that is ordered to crawl. The caller has locked the orders, so that no process is
+/// begun meanwhile.
+pub(crate) fn stop_target(job: &Path, orders: &Orders) -> StopTarget {
     let process_record = ProcessRecord::read(job).ok().flatten();
-    let began = process_record.map(|process_record| process_record.began);
-    orders.begun.is_some_and(|begun| began < Some(begun))
+    let process_record = process_record.as_ref();
+    let has_ended = process_record.is_some_and(|process_record| process_record.ended.is_some());
+    // A lock that cannot be checked may be that of a process.
+    let alive = is_alive(job, Some(orders), process_record).unwrap_or(Alive::Silent);
+    match alive {
+        Alive::Yes => StopTarget::Running,
+        _ if is_unreported(orders, process_record) => StopTarget::Starting,
+        Alive::Silent if !has_ended => StopTarget::Starting,
+        Alive::Silent | Alive::No => match orders.begun {
+            None => StopTarget::Waiting,
+            Some(_) => StopTarget::Ended,
+        },
+    }
 }
 
 /// The end of the process last begun for a job. `None` if it has not ended, or was not begun.
@@ -151,9 +187,8 @@ pub(crate) fn is_alive(
     }
     // A holder that is not the last process of the job only reads it, unless it is one that was begun and has not reported yet. The
     // last process may hold it after its end: it still writes reports.
-    let reported = process_record.map(|process_record| process_record.began);
     let begins = orders.is_some_and(|orders| {
-        orders.crawl && orders.begun.is_some_and(|begun| reported < Some(begun))
+        (orders.crawl || orders.stop_pending) && is_unreported(orders, process_record)
     });
     let crawls = process_record
         .is_some_and(|process_record| opilio_crawl::holder(job) == Some(process_record.pid));
@@ -219,5 +254,42 @@ mod tests {
             is_alive(job.path(), Some(&orders), Some(&process_record)).unwrap(),
             Alive::No
         ));
+    }
+
+    #[test]
+    fn a_stop_finds_a_job_that_waits_whoever_holds_its_lock() {
+        let home = tempfile::tempdir().unwrap();
+        let job = home.path();
+        let mut orders = Orders::new(true, "anna");
+        let check = |orders: &Orders, expected: StopTarget, is_expected: bool| {
+            assert_eq!(stop_target(job, orders), expected);
+            assert_eq!(is_awaited(job, orders), is_expected);
+        };
+        check(&orders, StopTarget::Waiting, true);
+        // Another request reads the job, or a hand-over of its files holds it.
+        let reader = opilio_crawl::hold(job).unwrap();
+        check(&orders, StopTarget::Waiting, true);
+        // The daemon begins a process, which waits for the lock.
+        orders.begun = Some(Timestamp::now());
+        check(&orders, StopTarget::Starting, false);
+        drop(reader);
+        check(&orders, StopTarget::Starting, false);
+        // The process has the job and accepts no commands yet. The lock names this process, as the record does.
+        let mut process_record = ProcessRecord::begin(job, Default::default()).unwrap();
+        let process = opilio_crawl::hold(job).unwrap();
+        check(&orders, StopTarget::Starting, false);
+        // It ends: its record says so before it gives the lock back.
+        process_record
+            .end(job, Default::default(), &opilio_crawl::End::Finished)
+            .unwrap();
+        check(&orders, StopTarget::Ended, false);
+        drop(process);
+        check(&orders, StopTarget::Ended, true);
+        // A process that was killed.
+        ProcessRecord::begin(job, Default::default()).unwrap();
+        check(&orders, StopTarget::Ended, true);
+        // It rests before its restart.
+        orders.begun = None;
+        check(&orders, StopTarget::Waiting, true);
     }
 }

@@ -88,6 +88,10 @@ enum Step {
     Faulty,
     Pause,
     Resume,
+    /// Stop the process that was starting when an operator stopped the job.
+    Stop,
+    /// The process that was starting has ended without being stopped.
+    Unstarted,
     /// It has crawled long enough to count as stable.
     Stable,
 }
@@ -404,6 +408,19 @@ impl Supervisor {
                         .order(name, |orders| orders.window_closed = false);
                 }
             }
+            Step::Stop => {
+                if ask(Command::Stop).await.is_ok() {
+                    self.daemon
+                        .order(name, |orders| orders.stop_pending = false);
+                }
+            }
+            Step::Unstarted => self.daemon.order(name, |orders| {
+                // A new order may have come since.
+                if orders.stop_pending {
+                    orders.stop_pending = false;
+                    orders.begun = None;
+                }
+            }),
             Step::Stable => self.daemon.order(name, |orders| orders.deaths = 0),
         }
     }
@@ -442,10 +459,18 @@ impl SupervisedJob<'_> {
 }
 
 fn step(supervised: &SupervisedJob<'_>, restart: &Restart) -> Step {
-    if supervised.process == ProcessState::Exited(Some(EXIT_IN_USE)) {
+    let is_stop_pending = supervised.orders.is_some_and(|it| it.stop_pending);
+    if supervised.process == ProcessState::Exited(Some(EXIT_IN_USE)) && !is_stop_pending {
         return Step::Again("another process is using the job");
     }
     let closed_by_us = supervised.orders.is_some_and(|orders| orders.window_closed);
+    if is_stop_pending {
+        return match supervised.alive {
+            Alive::Yes => Step::Stop,
+            Alive::No if supervised.process != ProcessState::Alive => Step::Unstarted,
+            Alive::Silent | Alive::No => Step::Nothing,
+        };
+    }
     if supervised.alive == Alive::Yes {
         let is_foreign = supervised
             .orders
@@ -559,6 +584,39 @@ mod tests {
             now: at(100),
         };
         assert_eq!(step(&supervised, &Restart::default()), expected);
+    }
+
+    #[test]
+    fn a_process_that_was_starting_when_the_job_was_stopped_is_stopped_and_not_begun_again() {
+        let pending = Orders {
+            crawl: false,
+            stop_pending: true,
+            ..orders(Some(10), 0)
+        };
+        let step_of = |alive, process| {
+            let supervised = SupervisedJob {
+                alive,
+                state: JobState::Ending,
+                orders: Some(&pending),
+                process_record: None,
+                process,
+                is_open: true,
+                now: at(100),
+            };
+            step(&supervised, &Restart::default())
+        };
+        let none = ProcessState::None;
+        assert_eq!(step_of(Alive::No, ProcessState::Alive), Step::Nothing);
+        assert_eq!(step_of(Alive::Silent, ProcessState::Alive), Step::Nothing);
+        assert_eq!(step_of(Alive::Yes, ProcessState::Alive), Step::Stop);
+        // Another daemon began it.
+        assert_eq!(step_of(Alive::Yes, none), Step::Stop);
+        assert_eq!(step_of(Alive::No, none), Step::Unstarted);
+        // Its profile has errors, or another process had the job.
+        for code in [EXIT_FAULTS, EXIT_IN_USE] {
+            let exited = ProcessState::Exited(Some(code));
+            assert_eq!(step_of(Alive::No, exited), Step::Unstarted);
+        }
     }
 
     #[test]

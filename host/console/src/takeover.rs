@@ -5,6 +5,9 @@
 //! Nothing here needs to be agreed between daemons. Two of them that want one part join the crawl under its name, and only one can.
 //! Each part has an order of nodes, so that usually the first of them comes first: the others wait longer.
 
+mod attempt;
+mod waiting;
+
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
@@ -24,6 +27,9 @@ use crate::node::{ClusterNode, ListedNode, NodeState};
 use crate::orders::Orders;
 use crate::overview::KnownJob;
 use crate::process::Alive;
+use crate::window::fits_any;
+use attempt::Attempt;
+use waiting::Waiting;
 
 /// Shortest and longest pause between two looks at the parts.
 const LOOK_MIN: Duration = Duration::from_millis(500);
@@ -34,59 +40,6 @@ const DAEMON: &str = "daemon";
 
 /// A part that no process works on.
 type Orphan = (String, String);
-
-/// The times of a part that no process works on.
-struct Waiting {
-    /// Time at which the wait began: when it was first seen, or at a later command.
-    since: Instant,
-    /// Number of commands that it had not carried out then.
-    commands: u64,
-    /// End of the last attempt to take it over, which has failed.
-    failed: Option<Instant>,
-    /// Epoch of the part before that attempt, until the next look.
-    tried: Option<u64>,
-    /// Epoch that an attempt has got for this node before it failed. No directory has the part then.
-    claimed: Option<u64>,
-}
-
-impl Waiting {
-    /// Returns `true` if the part may be taken over after this wait. After a failure `after` must pass: each attempt fetches all files
-    /// of the crawl, and the cause may be a file that this machine lacks.
-    fn is_over(&self, wait: Duration, after: Duration, now: Instant) -> bool {
-        let has_rested = |failed| now.duration_since(failed) >= after;
-        now.duration_since(self.since) >= wait && self.failed.is_none_or(has_rested)
-    }
-
-    /// Begins the wait of a part that no directory has had again after a command: an operator may be stopping the crawl, and the last
-    /// process may need some time. Other parts carry a stop out when they begin again.
-    fn heed(&mut self, part: &ListedPart, now: Instant) {
-        if !has_begun(part) && self.commands != part.commands {
-            self.commands = part.commands;
-            self.since = now;
-        }
-    }
-
-    /// Notes an attempt to take the part over that has failed. `epoch` is that of the part before.
-    fn fail(&mut self, epoch: u64) {
-        self.failed = Some(Instant::now());
-        self.tried = Some(epoch);
-    }
-
-    /// Notes at the first look after an attempt that has failed whether it has got the part for this node.
-    fn note(&mut self, part: &ListedPart, own: &str) {
-        let tried = self.tried.take();
-        let is_next = tried.is_some() && part.epoch.checked_sub(1) == tried;
-        if is_next && part.node.as_deref() == Some(own) {
-            self.claimed = Some(part.epoch);
-        }
-    }
-
-    /// Returns `true` if an attempt has got the part for this node and then failed, for instance because the disk was full. Nobody else
-    /// takes it over: its node works.
-    fn is_half_taken(&self, part: &ListedPart) -> bool {
-        part.state != PartState::Running && self.claimed == Some(part.epoch)
-    }
-}
 
 /// A directory of this daemon that has a part of a shared crawl.
 struct OwnPart {
@@ -175,7 +128,7 @@ async fn give_up_parts(daemon: &Daemon, own: &[OwnPart]) {
             continue;
         }
         // First, so that the job is not restarted if it dies while it stops.
-        daemon.order(name, |orders| orders.crawl = false);
+        let withdrawn = daemon.order(name, Orders::withdraw);
         let asked = daemon
             .commands
             .ask_here(directory.clone(), DAEMON, Command::Stop);
@@ -186,7 +139,7 @@ async fn give_up_parts(daemon: &Daemon, own: &[OwnPart]) {
             ),
             Err(problem) => {
                 tracing::warn!(job = name, "{}", problem.detail());
-                daemon.order(name, |orders| orders.crawl = true);
+                daemon.order(name, |orders| orders.give_back(&withdrawn));
             }
         }
     }
@@ -204,10 +157,12 @@ async fn look(
     let connection = node.cluster().connection();
     let nodes = ListedNode::all(node.cluster()).await.map_err(describe)?;
     let crawls = ClusterJob::names(connection).await.map_err(describe)?;
+    let cluster = daemon.config.cluster.as_ref();
+    let wanted = cluster.and_then(|cluster| cluster.take_over_crawls.as_deref());
     let mut orphans = BTreeSet::new();
     let mut chosen = Vec::new();
     let mut problems = Vec::new();
-    for crawl in crawls {
+    for crawl in crawls.into_iter().filter(|crawl| is_wanted(crawl, wanted)) {
         let parts = match parts_under_way(connection, &crawl).await {
             Ok(parts) => parts,
             Err(problem) => {
@@ -216,6 +171,10 @@ async fn look(
             }
         };
         for part in &parts {
+            let attempt = part.takeover.as_ref();
+            if attempt.is_some_and(|attempt| attempt.node == node.name()) {
+                end_interrupted(node, own, &crawl, part).await;
+            }
             let orphan = (crawl.clone(), part.name.clone());
             let is_half_taken = seen.get_mut(&orphan).is_some_and(|known| {
                 known.note(part, node.name());
@@ -270,6 +229,11 @@ async fn look(
     }
 }
 
+/// Returns `true` if this daemon takes over parts of a crawl. `wanted` is the setting `take-over-crawls`.
+fn is_wanted(crawl: &str, wanted: Option<&[String]>) -> bool {
+    wanted.is_none_or(|patterns| fits_any(patterns, crawl))
+}
+
 /// The parts of a crawl that a node works on and whose parts can be taken over; otherwise none.
 async fn parts_under_way(
     connection: &ClusterConnection,
@@ -309,10 +273,38 @@ async fn take_over(
         beside: other.map(|other| other.directory.clone()),
         component_cache: daemon.folder.component_cache(),
     };
-    let taken = take_over_fetched(node.settings().clone(), take).await;
-    taken.map_err(|problem| format!("part {part:?} of crawl {crawl:?}: {}", chain(&problem)))?;
+    let attempt = Attempt {
+        node,
+        crawl,
+        part,
+        epoch,
+    };
+    attempt.begin().await;
+    if let Err(problem) = take_over_fetched(node.settings().clone(), take).await {
+        let problem = chain(&problem);
+        attempt.fail(&problem).await;
+        return Err(format!("part {part:?} of crawl {crawl:?}: {problem}"));
+    }
     daemon.order(&name, |orders| *orders = Orders::new(true, DAEMON));
+    attempt.end().await;
     Ok(())
+}
+
+/// Notes the end of an attempt of this node that is under way according to the cluster, although this daemon takes nothing over: the
+/// daemon before ended meanwhile.
+async fn end_interrupted(node: &ClusterNode, own: &[OwnPart], crawl: &str, part: &ListedPart) {
+    let attempt = Attempt {
+        node,
+        crawl,
+        part: &part.name,
+        epoch: part.epoch,
+    };
+    let is_it =
+        |own: &JobPart| (&*own.job, &*own.part, own.epoch) == (crawl, &*part.name, part.epoch);
+    match own.iter().any(|own| is_it(&own.part)) {
+        true => attempt.end().await,
+        false => attempt.fail("the daemon ended meanwhile").await,
+    }
 }
 
 /// A name for the job of a part, and its directory, which does not exist, or has leftovers of a takeover that was cut short.
@@ -422,6 +414,8 @@ mod tests {
             epoch: u64::from(state != PartState::New),
             since: None,
             figures: None,
+            takeover: None,
+            failed_takeover: None,
         }
     }
 
@@ -429,6 +423,15 @@ mod tests {
     fn check(part: &ListedPart, node: ListedNode, expected: bool) {
         let found = is_orphan(part, &[node], Duration::from_secs(60), at(100), "own");
         assert_eq!(found, expected, "{part:?}");
+    }
+
+    #[test]
+    fn parts_of_the_named_crawls_alone_are_taken_over() {
+        let named = ["news-*", "museum"].map(str::to_owned);
+        for (crawl, expected) in [("news-2026", true), ("museum", true), ("museum-2", false)] {
+            assert_eq!(is_wanted(crawl, Some(&named)), expected, "{crawl}");
+            assert!(is_wanted(crawl, None), "{crawl}");
+        }
     }
 
     #[test]

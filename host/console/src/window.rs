@@ -57,8 +57,13 @@ pub(crate) fn is_open(windows: &[Window], job: &str, now: Timestamp) -> bool {
 fn of<'w>(windows: &'w [Window], job: &'w str) -> impl Iterator<Item = &'w Time> {
     let ours = windows
         .iter()
-        .filter(move |window| window.jobs.iter().any(|pattern| fits(pattern, job)));
+        .filter(move |window| fits_any(&window.jobs, job));
     ours.flat_map(|window| &window.times)
+}
+
+/// Returns `true` if a name fits one of these patterns, in which `*` stands for any characters.
+pub(crate) fn fits_any(patterns: &[String], name: &str) -> bool {
+    patterns.iter().any(|pattern| fits(pattern, name))
 }
 
 /// Returns `true` if a name fits a pattern in which `*` stands for any characters.

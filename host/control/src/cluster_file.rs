@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use opilio_cluster::partition::{PARTITIONS_DEFAULT, PartitionCount};
-use opilio_cluster::{ClusterConfig, ClusterError, NatsLogin, NatsTls};
+use opilio_cluster::{ClusterConfig, ClusterError, NatsLogin, NatsTls, check_name};
 use opilio_profile::parse_duration;
 use serde::{Deserialize, Deserializer, de};
 
@@ -39,6 +39,9 @@ pub struct ClusterFile {
     /// Default: it takes over none.
     #[serde(default, deserialize_with = "some_duration")]
     pub take_over_after: Option<Duration>,
+    /// Names of the crawls whose parts this daemon takes over; `*` stands for any characters. Default: all crawls of the cluster.
+    /// Needs `take-over-after`.
+    pub take_over_crawls: Option<Vec<String>>,
     /// The configuration that has this section, an absolute path. Empty if it was not read from a file.
     #[serde(skip)]
     pub config: PathBuf,
@@ -79,7 +82,36 @@ impl ClusterFile {
     /// A setting is wrong.
     pub fn check(&self) -> Result<(), ClusterError> {
         let password = self.password_file.as_ref().map(|_| String::new());
-        self.with_password(password)?.check()
+        self.with_password(password)?.check()?;
+        self.check_takeovers()
+    }
+
+    fn check_takeovers(&self) -> Result<(), ClusterError> {
+        let wrong = |problem: String| Err(ClusterError::Config(problem));
+        let Some(crawls) = &self.take_over_crawls else {
+            return Ok(());
+        };
+        if self.take_over_after.is_none() {
+            return wrong(
+                "cluster.take-over-crawls needs cluster.take-over-after: add it".to_owned(),
+            );
+        }
+        if crawls.is_empty() {
+            return wrong(
+                "cluster.take-over-crawls is empty: name crawls, or remove cluster.take-over-after to take over no part"
+                    .to_owned(),
+            );
+        }
+        for crawl in crawls {
+            let letters = crawl.replace('*', "");
+            let is_all = letters.is_empty() && !crawl.is_empty();
+            if !is_all && check_name("name of a crawl", &letters).is_err() {
+                return wrong(format!(
+                    "invalid name {crawl:?} in cluster.take-over-crawls: write letters, digits, \"-\" and \"_\", and \"*\" for any characters"
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Reads `[cluster]` of a daemon's configuration.
@@ -205,6 +237,22 @@ mod tests {
         assert_eq!(parse("").take_over_after, None);
         let five = Some(Duration::from_secs(300));
         assert_eq!(parse("take-over-after = \"5m\"\n").take_over_after, five);
+    }
+
+    #[test]
+    fn crawls_whose_parts_are_taken_over_have_names_or_patterns() {
+        let five = "take-over-after = \"5m\"\n";
+        let crawls = |list: &str| format!("{five}take-over-crawls = {list}\n");
+        let all = "[\"news-*\", \"dk_2026\", \"*\"]";
+        parse(&crawls(all)).check().unwrap();
+        refused(&crawls("[]"), "is empty: name crawls");
+        for wrong in ["", "a b", "news.*", "a/*"] {
+            refused(&crawls(&format!("[\"news\", \"{wrong}\"]")), "invalid name");
+        }
+        refused(
+            "take-over-crawls = [\"news\"]\n",
+            "needs cluster.take-over-after: add it",
+        );
     }
 
     #[test]

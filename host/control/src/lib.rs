@@ -90,7 +90,10 @@ pub use opilio_job::{exposition, figures};
 pub use opilio_stacks::{KnownStack, StackedPlugin, chain};
 pub use overrides::{EditedOverrideText, ListedOverride, OverrideSetting};
 pub use part_snapshots::SnapshotError;
-pub use parts::{ListedPart, ListedSnapshot, PartState, is_worked_on, listed_parts, total_figures};
+pub use parts::{
+    FailedTakeover, ListedPart, ListedSnapshot, PartState, PartTakeover, is_worked_on,
+    listed_parts, total_figures,
+};
 pub use perform::no_uri;
 pub use report::ReportKind;
 pub use restore::{KeptCheckpoint, checkpoint_named, checkpoints, go_back, restore};

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use opilio_cluster::control::SessionState;
 use opilio_cluster::{Cluster, ClusterConnection, ClusterError, ClusterJob, MemberScope};
-use opilio_crawl::{PartFigures, inbox_of_part, part_state, parts_of_job};
-pub use opilio_job::part_status::PartState;
+use opilio_crawl::{PartFigures, inbox_of_part, part_state, parts_of_job, takeover_attempts};
+pub use opilio_job::part_status::{FailedTakeover, PartState, PartTakeover};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -31,6 +31,10 @@ pub struct ListedPart {
     pub since: Option<Timestamp>,
     /// Its last figures. Not set if its process has published none.
     pub figures: Option<PartFigures>,
+    /// The attempt of a daemon to take it over. Not set if none is under way.
+    pub takeover: Option<PartTakeover>,
+    /// The last attempt to take it over that has failed. Not set if none has, or if another directory has got the part since.
+    pub failed_takeover: Option<FailedTakeover>,
 }
 
 /// A snapshot of a part.
@@ -98,6 +102,8 @@ pub async fn listed_parts(
         let carried_out = applied.iter().find(|(part, _)| part == name);
         let carried_out = carried_out.map_or(0, |(_, sequence)| *sequence);
         let figures = job.figures(name).await?;
+        let attempts = job.takeover(name, record.as_ref()).await?;
+        let (takeover, failed_takeover) = takeover_attempts(attempts);
         let (epoch, since) = record
             .as_ref()
             .map_or((0, None), |record| (record.epoch, Some(record.claimed_ms)));
@@ -123,6 +129,8 @@ pub async fn listed_parts(
             epoch,
             since: since.and_then(|at| Timestamp::from_millisecond(at).ok()),
             figures: figures.and_then(|json| serde_json::from_slice(&json).ok()),
+            takeover,
+            failed_takeover,
         });
     }
     Ok(parts)

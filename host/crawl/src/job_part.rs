@@ -7,12 +7,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use opilio_cluster::OwnPart;
+use jiff::Timestamp;
 use opilio_cluster::control::SessionState;
 use opilio_cluster::partition::{Partition, PartitionCount};
+use opilio_cluster::{OwnPart, TakeoverRecord};
 use opilio_frontier::CrawlPart;
 use opilio_job::directory::SHARED as FILE;
-use opilio_job::part_status::PartState;
+use opilio_job::part_status::{FailedTakeover, PartState, PartTakeover};
 use opilio_profile::Profile;
 use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
@@ -195,6 +196,25 @@ pub fn part_state(session: Option<SessionState>) -> PartState {
         Some(SessionState::Expired) => PartState::Gone,
         Some(SessionState::Left) => PartState::Stopped,
     }
+}
+
+/// Returns the attempt to take a part over that is under way, and the last one that has failed.
+#[must_use]
+pub fn takeover_attempts(
+    record: Option<TakeoverRecord>,
+) -> (Option<PartTakeover>, Option<FailedTakeover>) {
+    let record = record.unwrap_or_default();
+    let time = |milliseconds| Timestamp::from_millisecond(milliseconds).unwrap_or_default();
+    let attempt = record.attempt.map(|attempt| PartTakeover {
+        node: attempt.node,
+        since: time(attempt.since_ms),
+    });
+    let failure = record.failure.map(|failure| FailedTakeover {
+        node: failure.node,
+        at: time(failure.at_ms),
+        problem: failure.problem,
+    });
+    (attempt, failure)
 }
 
 /// The subject of the links to the part with this number, if a cluster has so many partitions.

@@ -52,7 +52,9 @@ pub use crawl::{Crawl, CrawlView, NamedProfile, Order, Plan, ProfileSource, plan
 pub use error::{CrawlError, Halt};
 pub use fetchers::FetcherError;
 pub use handover::{HandoverFile, HandoverState, HandoverStep, hand_over_job, handover_files};
-pub use job_part::{JobPart, PartFigures, inbox_of_part, part_names, part_state, queues_of_job};
+pub use job_part::{
+    JobPart, PartFigures, inbox_of_part, part_names, part_state, queues_of_job, takeover_attempts,
+};
 pub use load::{LoadedPlugins, check_plugins, settings_schemas, shipped_plugins};
 pub use membership::{JobMembership, PublishedState};
 pub use opilio_archive::RepairedFile;

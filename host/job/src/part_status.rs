@@ -1,6 +1,7 @@
 //! A part of a shared crawl as its process sees it: links and commands that wait, its session, the storage of NATS and, in one part of
 //! the crawl, the others. Alerts, metrics and the job's status show it.
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -54,6 +55,32 @@ pub struct OtherPart {
     pub node: Option<String>,
     /// `true` if it has nothing left to do.
     pub is_done: bool,
+    /// The attempt of a daemon to take it over; not set if none is under way.
+    #[serde(default)]
+    pub takeover: Option<PartTakeover>,
+    /// The last attempt to take it over that has failed; not set if none has, or if another directory has got the part since.
+    #[serde(default)]
+    pub failed_takeover: Option<FailedTakeover>,
+}
+
+/// Attempt of a daemon to take over a part of a shared crawl.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PartTakeover {
+    /// Node of the daemon.
+    pub node: String,
+    /// Time at which it began, by the clock of the node.
+    pub since: Timestamp,
+}
+
+/// Attempt to take over a part of a shared crawl that has failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FailedTakeover {
+    /// Node of the daemon.
+    pub node: String,
+    /// Time of the failure, by the clock of the node.
+    pub at: Timestamp,
+    /// The cause.
+    pub problem: String,
 }
 
 /// State of a part.

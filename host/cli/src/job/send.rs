@@ -11,8 +11,8 @@ use opilio_control::{
 };
 
 use super::JobTarget;
-use crate::exit;
 use crate::frontier::show::Show;
+use crate::{exit, terminal};
 
 /// Asks a job and prints its answers on standard output.
 pub(crate) fn ask(target: &JobTarget, command: Command) -> Result<u8> {
@@ -130,6 +130,8 @@ impl<'a> Asking<'a> {
     /// Passes answers on, except those that report progress or completion.
     fn each(&mut self, mut hand: impl FnMut(CommandResponse) -> io::Result<()>) -> Result<()> {
         let mut failed = None;
+        let work = work_without_progress(&self.request.command);
+        self.progress = work.map(terminal::spinner);
         let (progress, code) = (&mut self.progress, &mut self.code);
         let mut say = |answer: CommandResponse| match answer {
             CommandResponse::Progress { examined, meant } => {
@@ -140,19 +142,31 @@ impl<'a> Asking<'a> {
             // The output has failed, so later refusals are not shown.
             CommandResponse::Refused { .. } if failed.is_some() => true,
             CommandResponse::Refused { fault, message } => {
+                if let Some(progress) = progress.take() {
+                    progress.finish_and_clear();
+                }
                 *code = refused(&ControlError { fault, message });
                 true
             }
             other => {
-                if let Some(progress) = progress.take() {
-                    progress.finish_and_clear();
-                }
                 if let CommandResponse::Checked(found) = &other
                     && found.problems > found.repaired
                 {
                     *code = exit::FAILED;
                 }
-                let result = hand(other);
+                let result = match progress.take() {
+                    // The check of a store goes on after a problem.
+                    Some(spinner) if work.is_some() => {
+                        let result = spinner.suspend(|| hand(other));
+                        *progress = Some(spinner);
+                        result
+                    }
+                    Some(bar) => {
+                        bar.finish_and_clear();
+                        hand(other)
+                    }
+                    None => hand(other),
+                };
                 let is_ok = result.is_ok();
                 failed = result.err();
                 is_ok
@@ -194,6 +208,16 @@ fn by_number() -> Option<String> {
     Some(opilio_control::user_name(process.uid()))
 }
 
+/// Describes a command that takes long and does not report its progress.
+fn work_without_progress(command: &Command) -> Option<&'static str> {
+    match command {
+        Command::Check { repair: false } => Some("checking the store"),
+        Command::Check { repair: true } => Some("checking and repairing the store"),
+        Command::Checkpoint { .. } => Some("copying the state of the job"),
+        _ => None,
+    }
+}
+
 fn show_progress(progress: &mut Option<ProgressBar>, examined: u64, meant: u64) {
     if !io::stderr().is_terminal() {
         return;
@@ -220,5 +244,23 @@ pub(crate) fn refused(problem: &ControlError) -> u8 {
     match problem.fault {
         ErrorKind::Request => exit::USAGE,
         ErrorKind::Unknown | ErrorKind::State | ErrorKind::Failure => exit::FAILED,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_on_the_whole_store_show_that_they_work() {
+        for command in [
+            Command::Check { repair: false },
+            Command::Check { repair: true },
+            Command::Checkpoint { to: None },
+        ] {
+            assert!(work_without_progress(&command).is_some(), "{command:?}");
+        }
+        // Such answers come at once, and a spinner would only flicker.
+        assert_eq!(work_without_progress(&Command::Status), None);
     }
 }

@@ -1,6 +1,7 @@
 //! Jobs side by side in a folder: with a daemon that sees to them, and without.
 
 use std::fs;
+use std::path::Path;
 
 use opilio_stories::until;
 use serde_json::{Value, json};
@@ -191,6 +192,71 @@ async fn what_is_ordered_while_a_process_is_on_its_way_reaches_it() {
     }
     // Crawls outlive the daemon: a paused one would wait for ever.
     home.run(&["job", "stop", "jobs/p"]).code(0);
+}
+
+/// A request that reads a job, or a hand-over of its files, holds the lock as a process of the job does.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_has_its_effect_while_somebody_holds_the_lock_of_the_job() {
+    let gate = Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "the one")]);
+    let home = Home::new();
+    let daemon = Daemon::start(&home, &["--no-auth"]);
+    let held = |job: &str| {
+        make(&home, &format!("jobs/{job}"), &gate.url("/"));
+        let directory = home.path().join("jobs").join(job);
+        let lock = fs::File::open(directory.join("lock")).unwrap();
+        lock.lock().unwrap();
+        (directory, lock)
+    };
+    let orders = |directory: &Path| -> Value {
+        serde_json::from_slice(&fs::read(directory.join("orders.json")).unwrap()).unwrap()
+    };
+    let result = |answer: Value| answer["result"].as_str().unwrap().to_owned();
+
+    // One waits for its time.
+    for by_api in [true, false] {
+        let job = format!("waits-{by_api}");
+        let (directory, _lock) = held(&job);
+        let later = json!({ "crawl": true, "by": "lena", "since": "2026-01-01T00:00:00Z",
+            "start_at": "2099-01-01T00:00:00Z" });
+        fs::write(directory.join("orders.json"), later.to_string()).unwrap();
+        until("it waits", || daemon.state(&job) == "waiting").await;
+        let said = match by_api {
+            true => result(daemon.post(&format!("/jobs/{job}/stop"), None, 200)),
+            false => {
+                let path = format!("jobs/{job}");
+                home.run(&["job", "stop", &path]).code(0).out
+            }
+        };
+        assert_eq!(said.trim(), "the job will not start");
+        assert_eq!(orders(&directory)["crawl"], false);
+        until("it does not wait", || daemon.state(&job) == "new").await;
+    }
+
+    // The process of another one waits for the lock.
+    let (directory, lock) = held("starts");
+    daemon.post("/jobs/starts/start", None, 202);
+    until("its process is begun", || {
+        !orders(&directory)["begun"].is_null()
+    })
+    .await;
+    let said = result(daemon.post("/jobs/starts/stop", None, 200));
+    assert_eq!(
+        said,
+        "the job stops as soon as its process accepts commands"
+    );
+    drop(lock);
+    // It has the job and is stopped, or it came too late. It is not begun again.
+    until("it does not crawl", || {
+        let ordered = orders(&directory);
+        ordered["stop_pending"].is_null() && ordered["crawl"] == false
+    })
+    .await;
+    gate.open();
+    until("it has ended", || {
+        ["stopped", "new"].contains(&daemon.state("starts").as_str())
+    })
+    .await;
+    assert_eq!(gate.was_asked("/a"), 0);
 }
 
 #[test]

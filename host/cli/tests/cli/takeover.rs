@@ -416,6 +416,10 @@ async fn a_daemon_without_a_job_of_the_crawl_begins_its_part_and_takes_another_o
     world.was_polite();
     let parts = two.parts();
     assert_eq!(["a", "b"].map(|part| &parts[part]["node"]), ["b", "b"]);
+    for part in parts.values() {
+        assert!(part["takeover"].is_null(), "{part}");
+        assert!(part["failed_takeover"].is_null(), "{part}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

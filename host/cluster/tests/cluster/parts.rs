@@ -81,6 +81,45 @@ async fn whoever_had_a_part_before_writes_nothing_about_it() {
 }
 
 #[tokio::test]
+async fn attempts_to_take_a_part_over_are_known_until_one_succeeds() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let job = job(&server).await;
+    let known = async || {
+        let record = job.part("a").await.unwrap();
+        let takeover = job.takeover("a", record.as_ref()).await.unwrap();
+        let takeover = takeover.unwrap_or_default();
+        let attempt = takeover.attempt.map(|attempt| attempt.node);
+        let failure = takeover.failure;
+        (
+            attempt.unwrap_or_default(),
+            failure.map_or(String::new(), |it| format!("{}: {}", it.node, it.problem)),
+        )
+    };
+    let expected = |attempt: &str, failure: &str| (attempt.to_owned(), failure.to_owned());
+    job.claim_part("a", 0, "one").await.unwrap();
+    assert_eq!(known().await, expected("", ""));
+    job.begin_takeover("a", 1, "two").await.unwrap();
+    assert_eq!(known().await, expected("two", ""));
+    job.fail_takeover("a", 1, "two", "no disk").await.unwrap();
+    assert_eq!(known().await, expected("", "two: no disk"));
+    // The failure stays while another node tries it, and a third one fails meanwhile.
+    job.begin_takeover("a", 1, "three").await.unwrap();
+    assert_eq!(known().await, expected("three", "two: no disk"));
+    job.fail_takeover("a", 1, "four", "no file").await.unwrap();
+    assert_eq!(known().await, expected("three", "four: no file"));
+    job.claim_part("a", 1, "three").await.unwrap();
+    assert_eq!(known().await, expected("three", ""));
+    job.end_takeover("a", 1).await.unwrap();
+    assert_eq!(known().await, expected("", ""));
+    // One that comes late says nothing about the next takeover.
+    job.begin_takeover("a", 2, "one").await.unwrap();
+    job.fail_takeover("a", 1, "four", "too late").await.unwrap();
+    assert_eq!(known().await, expected("one", ""));
+}
+
+#[tokio::test]
 async fn an_inbox_is_read_again_until_it_is_acknowledged() {
     let Some(server) = NatsServer::start() else {
         return;

@@ -131,7 +131,7 @@ class Parts {
       columns: [
         { title: "Part", isHead: true, cell: (part) => [part.name, part.name === this.own && h("div.hint", {}, "this job")] },
         { title: "Node", cell: (part) => part.node ?? "–" },
-        { title: "State", cell: (part) => [badge(part.is_at_rest && part.state === "running" ? "at rest" : part.state), part.figures?.is_paused && [" ", badge("paused")]] },
+        { title: "State", cell: stateOfPart },
         { title: "Queued", isNumber: true, cell: (part) => figure(part, "queued", count) },
         { title: "Fetched", isNumber: true, cell: (part) => figure(part, "fetched", count) },
         { title: "Content", isNumber: true, cell: (part) => figure(part, "bytes", bytes) },
@@ -152,6 +152,16 @@ class Parts {
     this.table.show(parts);
     this.element.hidden = false;
   }
+}
+
+// A process that takes a part over is not at work yet, whatever its session says.
+function stateOfPart({ takeover, failed_takeover: failure, state, is_at_rest: isAtRest, figures }) {
+  return [
+    badge(takeover ? "being taken over" : isAtRest && state === "running" ? "at rest" : state),
+    !takeover && figures?.is_paused && [" ", badge("paused")],
+    takeover && h("div.hint", {}, `by ${takeover.node}, since `, when(takeover.since, { isShort: true })),
+    failure && h("div.hint", {}, `takeover by ${failure.node} failed `, when(failure.at, { isShort: true }), `: ${failure.problem}`),
+  ];
 }
 
 function figure(part, name, words) {

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use jiff::Timestamp;
-use opilio_control::{Checkpoint, Command, CommandResponse, FaultFound, JobState};
+use opilio_control::{Checkpoint, Command, CommandResponse, FaultFound, JobState, is_reachable};
 use opilio_crawl::{JobPart, NamedProfile, ProfileOrigin, ProfileSource};
 use opilio_profile::Profile;
 use serde::{Deserialize, Serialize};
@@ -24,11 +24,14 @@ use crate::input::{Body, Params, Place};
 use crate::orders::Orders;
 use crate::overview::JobOverview;
 use crate::problem::Problem;
-use crate::process;
+use crate::process::{self, StopTarget};
 use crate::reach;
 
 /// The answer for a job that waits for its start.
 const STARTS: &str = "the job will start as soon as a place among the concurrent crawls is free";
+
+/// The answer to a stop of a job whose process has ended by itself.
+const ENDED: &str = "the job has ended and will not be restarted";
 
 /// Selection and order of jobs.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -369,39 +372,18 @@ pub(crate) async fn start(
     Ok((StatusCode::ACCEPTED, Json(Done { result })))
 }
 
-/// Stops a job; current fetches finish. A job that waits to be started is not started. A job that several nodes share stops on
-/// all of them.
+/// Stops a job; current fetches finish. A job that waits to be started is not started, and a job whose process is starting stops
+/// as soon as the process accepts commands. A job that several nodes share stops on all of them.
 #[utoipa::path(post, path = "/jobs/{job}/stop", operation_id = "stop_job", tag = "jobs", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = Done)))]
 pub(crate) async fn stop(
     State(daemon): Shared,
     caller: Caller,
     Place(job): Place<String>,
 ) -> Result<Json<Done>, Problem> {
-    let directory = daemon.directory(&job)?;
-    // The daemon's view may be a second old; the job may have begun since.
-    let orders = Orders::read(&directory).ok().flatten();
-    let was = orders.is_some_and(|orders| orders.crawl);
-    if was {
-        let mut waits = false;
-        // A request that reads the job holds its lock, as a process would.
-        let turn = daemon.commands.turn(&directory).await?;
-        // This comes first, so that the job is not restarted if it dies while it stops.
-        let ordered = daemon.order_for(&job, |orders| {
-            waits = process::is_awaited(&directory, orders);
-            orders.crawl = false;
-        });
-        drop(turn);
-        if waits && !is_shared(&directory) {
-            ordered?;
-            let result = "the job will not start".to_owned();
-            return Ok(Json(Done { result }));
-        }
-    }
-    let stopped = daemon.have_done(&job, &caller, Command::Stop).await;
-    if stopped.is_err() && was {
-        daemon.order(&job, |orders| orders.crawl = true);
-    }
-    stopped
+    // A client that disconnects must not leave the job without its order and unstopped.
+    let stopped = tokio::spawn(async move { daemon.stop(&job, &caller).await });
+    let stopped = stopped.await;
+    stopped.unwrap_or_else(|panic| Err(Problem::failure(format!("the request panicked: {panic}"))))
 }
 
 /// Pauses a job: it starts no new fetches, and current fetches finish. The pause lasts until somebody resumes the job, also
@@ -418,7 +400,7 @@ pub(crate) async fn pause(
         return daemon.have_done(&job, &caller, Command::Pause).await;
     }
     let has_orders = daemon.has_orders(&job)?;
-    if has_orders && daemon.order_awaited(&job, true).await? {
+    if has_orders && daemon.order_awaited(&job, true)? {
         let result = "the job will start paused".to_owned();
         return Ok(Json(Done { result }));
     }
@@ -441,7 +423,7 @@ pub(crate) async fn resume(
     Place(job): Place<String>,
 ) -> Result<Json<Done>, Problem> {
     let has_orders = daemon.has_orders(&job)?;
-    let waits = has_orders && daemon.order_awaited(&job, false).await?;
+    let waits = has_orders && daemon.order_awaited(&job, false)?;
     if waits && !is_shared(&daemon.directory(&job)?) {
         let result = STARTS.to_owned();
         return Ok(Json(Done { result }));
@@ -498,6 +480,52 @@ pub(crate) async fn blocking<T: Send + 'static>(
 }
 
 impl Daemon {
+    /// Stops a job, whatever its state. The order to crawl comes back only if the job's process, or the other nodes of a shared job,
+    /// refuse the stop.
+    async fn stop(&self, job: &str, caller: &Caller) -> Result<Json<Done>, Problem> {
+        let directory = self.directory(job)?;
+        let is_shared = is_shared(&directory);
+        let mut withdrawn = None;
+        let mut target = StopTarget::Running;
+        if self.has_orders(job)? {
+            // This comes first, so that the job is neither begun nor restarted if it dies while it stops.
+            self.order_for(job, |orders| {
+                if !orders.crawl {
+                    // It may have been stopped while its process was starting.
+                    if orders.stop_pending {
+                        target = StopTarget::Starting;
+                    }
+                    return;
+                }
+                target = process::stop_target(&directory, orders);
+                orders.stop_pending = target == StopTarget::Starting && !is_shared;
+                withdrawn = Some(orders.withdraw());
+            })?;
+        }
+        let result = match target {
+            // The other nodes have to be told.
+            _ if is_shared => None,
+            StopTarget::Waiting => Some("the job will not start"),
+            StopTarget::Starting => Some("the job stops as soon as its process accepts commands"),
+            StopTarget::Ended => Some(ENDED),
+            StopTarget::Running => None,
+        };
+        if let Some(result) = result {
+            let result = result.to_owned();
+            return Ok(Json(Done { result }));
+        }
+        let stopped = self.have_done(job, caller, Command::Stop).await;
+        let Some(withdrawn) = withdrawn.filter(|_| stopped.is_err()) else {
+            return stopped;
+        };
+        if !is_shared && !is_reachable(&directory) {
+            let result = ENDED.to_owned();
+            return Ok(Json(Done { result }));
+        }
+        self.order(job, |orders| orders.give_back(&withdrawn));
+        stopped
+    }
+
     /// Whether a job has ever had orders.
     fn has_orders(&self, job: &str) -> Result<bool, Problem> {
         let orders = Orders::read(&self.directory(job)?);
@@ -505,10 +533,8 @@ impl Daemon {
     }
 
     /// Whether a job waits for a process. If so, it sets whether that process begins paused.
-    async fn order_awaited(&self, job: &str, is_paused: bool) -> Result<bool, Problem> {
+    fn order_awaited(&self, job: &str, is_paused: bool) -> Result<bool, Problem> {
         let directory = self.directory(job)?;
-        // A request that reads the job holds its lock, as a process would.
-        let _turn = self.commands.turn(&directory).await?;
         self.order_for(job, |orders| {
             let is_awaited = orders.crawl && process::is_awaited(&directory, orders);
             if is_awaited {

@@ -113,6 +113,8 @@ mod tests {
             state,
             node: None,
             is_done: false,
+            takeover: None,
+            failed_takeover: None,
         };
         let part = PartStatus {
             crawl: "news".to_owned(),

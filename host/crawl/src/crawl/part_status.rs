@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::context::CrawlContext;
-use crate::job_part::part_state;
+use crate::job_part::{part_state, takeover_attempts};
 use crate::membership::JobMembership;
 use opilio_job::part_status::{JetStreamUse, OtherPart, PartState, PartStatus};
 
@@ -166,10 +166,20 @@ async fn others(
         let session = sessions.iter().find(|session| session.name == *name);
         let state = part_state(session.map(|session| session.state));
         // Only parts that may be an alert are worth questions.
+        let is_asked = own.can_move() && state != PartState::Running;
+        let record = match is_asked {
+            true => job.part(name).await?,
+            false => None,
+        };
+        let attempts = match is_asked {
+            true => job.takeover(name, record.as_ref()).await?,
+            false => None,
+        };
+        let (takeover, failed_takeover) = takeover_attempts(attempts);
         let node = match state {
             PartState::Running | PartState::New => None,
             PartState::Gone | PartState::Stopped if own.can_move() => {
-                job.part(name).await?.map(|record| record.node)
+                record.map(|record| record.node)
             }
             PartState::Gone | PartState::Stopped => Some(name.clone()),
         };
@@ -181,6 +191,8 @@ async fn others(
             state,
             node,
             is_done,
+            takeover,
+            failed_takeover,
         });
     }
     Ok(others)

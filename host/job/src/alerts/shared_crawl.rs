@@ -8,7 +8,7 @@ use opilio_profile::Alerts;
 
 use super::words::{long, size};
 use super::{Alert, AlertAction, AlertKind, CLEARED_AT, Severity};
-use crate::part_status::{OtherPart, PartState, PartStatus};
+use crate::part_status::{FailedTakeover, OtherPart, PartState, PartStatus, PartTakeover};
 
 /// Period in which lost sessions count. One a day does no harm.
 const SESSIONS_WINDOW: Duration = Duration::from_secs(3_600);
@@ -241,7 +241,18 @@ fn missing_words(part: &OtherPart, waited: Duration, can_move: bool) -> String {
         true => format!(", or take the part over with --take-over {name}"),
         false => String::new(),
     };
-    format!("no process has worked on part {name:?} for {waited}: {what}; {remedy}{takeover}")
+    let remedy = match &other.takeover {
+        Some(PartTakeover { node, since }) => {
+            format!("node {node:?} has been taking it over since {since:.0}")
+        }
+        None => format!("{remedy}{takeover}"),
+    };
+    let failed = other.failed_takeover.as_ref();
+    let failed = failed.map(|FailedTakeover { node, at, problem }| {
+        format!("; node {node:?} failed to take it over at {at:.0}: {problem}")
+    });
+    let failed = failed.unwrap_or_default();
+    format!("no process has worked on part {name:?} for {waited}: {what}; {remedy}{failed}")
 }
 
 #[cfg(test)]
@@ -309,6 +320,8 @@ mod tests {
             state: PartState::Running,
             node: Some(format!("node-{name}")),
             is_done: false,
+            takeover: None,
+            failed_takeover: None,
         }
     }
 
@@ -401,6 +414,24 @@ mod tests {
         assert_eq!(
             missing_words(&new, minutes, false),
             "no process has worked on part \"b\" for 3 minutes: no node has begun it; start the crawl on its node"
+        );
+        // A daemon takes it over, and another one has failed before.
+        let at = Timestamp::UNIX_EPOCH;
+        let taken = OtherPart {
+            takeover: Some(PartTakeover {
+                node: "c".to_owned(),
+                since: at,
+            }),
+            failed_takeover: Some(FailedTakeover {
+                node: "d".to_owned(),
+                at,
+                problem: "the disk is full".to_owned(),
+            }),
+            ..gone
+        };
+        assert_eq!(
+            missing_words(&taken, minutes, true),
+            "no process has worked on part \"b\" for 3 minutes: its process on node \"node-b\" has died, or does not reach NATS; node \"c\" has been taking it over since 1970-01-01T00:00:00Z; node \"d\" failed to take it over at 1970-01-01T00:00:00Z: the disk is full"
         );
     }
 
