@@ -5,13 +5,15 @@
 mod leadership;
 mod liveness;
 mod machine;
+mod overviews;
 mod records;
 mod session;
 mod takeover;
 mod view;
 
 pub use machine::{ControlAction, MemberEvent, NodeMachine, WriteResult};
+pub use overviews::{NodeOverview, PartOverview};
 pub use records::{
     ClusterKey, ClusterRecord, KeyWrite, LeaderRecord, NodeRecord, SessionState, SessionTimings,
 };
-pub use takeover::{ChosenPart, PartOverview, PartTakeovers};
+pub use takeover::{ChosenPart, PartTakeovers};

@@ -6,7 +6,7 @@ use crate::bucket::{Bucket, BucketError};
 use crate::config::{ClusterConfig, check_name};
 use crate::connection::ClusterConnection;
 use crate::control::{
-    ClusterKey, ClusterRecord, LeaderRecord, NodeRecord, SessionState, SessionTimings,
+    ClusterKey, ClusterRecord, LeaderRecord, NodeOverview, NodeRecord, SessionState, SessionTimings,
 };
 use crate::error::ClusterError;
 
@@ -55,28 +55,6 @@ struct FormatRecord {
     format: u32,
     partitions: u16,
     time_to_live_ms: u64,
-}
-
-/// A node as operators see it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct NodeOverview {
-    /// Its name.
-    pub name: String,
-    /// State of its session. `Live` until another node has noticed its silence.
-    pub state: SessionState,
-    /// `true` if it is drained: its daemon starts no crawls.
-    pub is_drained: bool,
-    /// `true` if it leads.
-    pub is_leader: bool,
-    /// Version of its program.
-    pub version: String,
-    /// Time at which its session began, in milliseconds since 1970, by its own clock.
-    pub since_ms: i64,
-    /// Time of its last renewal, in milliseconds since 1970, by the clock of NATS.
-    pub renewed_ms: i64,
-    /// Difference of its clock from the clock of NATS, in milliseconds; positive if it is ahead. It includes the time that the
-    /// renewal took to NATS.
-    pub clock_skew_ms: i64,
 }
 
 impl Cluster {

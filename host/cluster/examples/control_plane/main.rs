@@ -44,7 +44,7 @@ fn main() {
         "| {nodes} nodes with a part each | virtual time | writes | refused | deliveries | takeovers | longest time of a part without a process |"
     );
     println!("|---|---|---|---|---|---|---|");
-    simulation.phase("all nodes start at once", Duration::ZERO, |crawl| {
+    simulation.phase("start of all machines at once", Duration::ZERO, |crawl| {
         for node in 0..nodes {
             let machine = crawl.add_machine(&format!("node-{node}"));
             crawl.begin_part(machine);
@@ -53,49 +53,49 @@ fn main() {
     let quiet = simulation.for_a_minute("a minute without events");
     let some = usize::from(nodes / 100).max(1);
     let lost = simulation.living(some);
-    let name = format!("{} die", machines(&lost));
+    let name = format!("loss of {}", machines(lost.len()));
     simulation.phase(&name, Duration::ZERO, |crawl| {
         for machine in &lost {
             crawl.lose_machine(*machine);
         }
     });
     for (scope, name) in [
-        (Scope::Nodes, "the leader of the nodes dies"),
-        (Scope::Job, "the leader of the crawl dies"),
+        (Scope::Nodes, "loss of the machine that leads the nodes"),
+        (Scope::Job, "loss of the machine that leads the crawl"),
     ] {
         if simulation.living(3).len() == 3 {
             simulation.phase(name, Duration::ZERO, |crawl| lose_leader(crawl, scope));
         }
     }
-    simulation.phase(
-        &format!("{some} more machines join"),
-        Duration::ZERO,
-        |crawl| {
-            for number in 0..some {
-                crawl.add_machine(&format!("new-{number}"));
-            }
-        },
-    );
+    let name = format!("addition of {}", machines(some));
+    simulation.phase(&name, Duration::ZERO, |crawl| {
+        for number in 0..some {
+            crawl.add_machine(&format!("new-{number}"));
+        }
+    });
     let cut = simulation.group(1, some);
     let seconds = AWAY.as_secs();
-    let name = format!("{} are cut off from NATS for {seconds} s", machines(&cut));
+    let name = format!("cut of {} from NATS for {seconds} s", machines(cut.len()));
     simulation.phase(&name, AWAY, |crawl| {
         for machine in &cut {
             crawl.cut_machine(*machine, AWAY);
         }
     });
     let suspended = simulation.group(2, some);
-    let name = format!("{} are suspended for {seconds} s", machines(&suspended));
+    let name = format!(
+        "suspension of {} for {seconds} s",
+        machines(suspended.len())
+    );
     simulation.phase(&name, AWAY, |crawl| {
         for machine in &suspended {
             crawl.stop_machine(*machine, AWAY);
         }
     });
-    simulation.phase("NATS is away for 30 s", 30 * SECOND, |crawl| {
+    simulation.phase("outage of NATS for 30 s", 30 * SECOND, |crawl| {
         crawl.network.interrupt(30 * SECOND);
     });
     let drained = simulation.group(3, some);
-    let name = format!("{} are drained", machines(&drained));
+    let name = format!("draining of {}", machines(drained.len()));
     simulation.phase(&name, TAKE_OVER_AFTER, |crawl| {
         for machine in &drained {
             let name = crawl.machines[*machine].name.clone();
@@ -127,10 +127,10 @@ fn lose_leader(crawl: &mut Crawl, scope: Scope) {
     }
 }
 
-fn machines(list: &[usize]) -> String {
-    match list.len() {
+fn machines(count: usize) -> String {
+    match count {
         1 => "1 machine".to_owned(),
-        count => format!("{count} machines"),
+        _ => format!("{count} machines"),
     }
 }
 

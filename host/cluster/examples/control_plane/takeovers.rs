@@ -5,9 +5,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use opilio_cluster::NodeOverview;
 use opilio_cluster::control::{
-    ChosenPart, PartOverview, PartTakeovers, SessionState, SessionTimings,
+    ChosenPart, NodeOverview, PartOverview, PartTakeovers, SessionState, SessionTimings,
 };
 
 use crate::network::{Network, Scope};

@@ -9,25 +9,8 @@ use std::time::Duration;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::overviews::{NodeOverview, PartOverview};
 use super::records::SessionState;
-use crate::nodes::NodeOverview;
-
-/// A part of a job as daemons see it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PartOverview {
-    /// Its name.
-    pub name: String,
-    /// The node that has it; `None` if no node has begun it.
-    pub node: Option<String>,
-    /// State of the session under its name; `None` if there has been none.
-    pub session: Option<SessionState>,
-    /// Epoch of the directory that has it; 0 if no directory has, or if the parts of the job cannot be taken over.
-    pub epoch: u64,
-    /// `true` unless it is at rest and no link to it waits.
-    pub has_work: bool,
-    /// Commands of operators that it has not carried out.
-    pub commands: u64,
-}
 
 /// A part that a node is to take over.
 #[derive(Debug, Clone, PartialEq, Eq)]
