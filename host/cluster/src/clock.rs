@@ -1,4 +1,4 @@
-//! The clock of leases: time since the process started, which never goes back and also counts while the machine sleeps.
+//! The clock of sessions: time since the process started, which never goes back and also counts while the machine sleeps.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime};
@@ -9,10 +9,10 @@ use jiff::Timestamp;
 const SLEEP_MIN: Duration = Duration::from_millis(100);
 
 /// A clock that advances with the monotonic clock of the system, and with the wall clock if that advanced more. The monotonic
-/// clock of Linux stands still while a machine is suspended, so a lease would seem to hold after a night's sleep. A wall clock
-/// that jumps ahead ends leases early, which costs a pause and no second fetch.
+/// clock of Linux stands still while a machine is suspended, so a session would seem to hold after a night's sleep. A wall clock
+/// that jumps ahead ends sessions early, which costs a pause and no second fetch.
 #[derive(Debug)]
-pub(crate) struct LeaseClock {
+pub(crate) struct SessionClock {
     last: Mutex<Reading>,
 }
 
@@ -23,7 +23,7 @@ struct Reading {
     elapsed: Duration,
 }
 
-impl Default for LeaseClock {
+impl Default for SessionClock {
     fn default() -> Self {
         Self {
             last: Mutex::new(Reading {
@@ -35,7 +35,7 @@ impl Default for LeaseClock {
     }
 }
 
-impl LeaseClock {
+impl SessionClock {
     /// Time since the clock was made.
     pub(crate) fn now(&self) -> Duration {
         // A poisoned reading is still a whole one.

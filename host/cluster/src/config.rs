@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::control::LeaseTimings;
+use crate::control::SessionTimings;
 use crate::error::ClusterError;
 use crate::partition::PartitionCount;
 
@@ -14,7 +14,7 @@ pub const NODE_NAME_BYTES_MAX: usize = 64;
 /// Shortest time to live of sessions. With less, a collection of garbage in a NATS server would pause nodes.
 const TIME_TO_LIVE_MIN: Duration = Duration::from_secs(1);
 
-/// Longest time to live of sessions. Partitions of a dead node rest for as long.
+/// Longest time to live of sessions. The parts of a dead node rest for as long.
 const TIME_TO_LIVE_MAX: Duration = Duration::from_secs(600);
 
 /// Most replicas that JetStream can keep.
@@ -35,7 +35,7 @@ pub struct ClusterConfig {
     pub replicas: usize,
     /// Number of partitions; fixed when the cluster is created.
     pub partitions: PartitionCount,
-    /// Time after which the partitions of a silent node are taken over; fixed when the cluster is created.
+    /// Silence after which the session of a node ends; fixed when the cluster is created.
     pub time_to_live: Duration,
 }
 
@@ -89,14 +89,14 @@ impl ClusterConfig {
             tls: None,
             replicas: 1,
             partitions: PartitionCount::default(),
-            time_to_live: LeaseTimings::default().time_to_live,
+            time_to_live: SessionTimings::default().time_to_live,
         }
     }
 
     /// The times of sessions that follow.
     #[must_use]
-    pub fn timings(&self) -> LeaseTimings {
-        LeaseTimings::of(self.time_to_live)
+    pub fn timings(&self) -> SessionTimings {
+        SessionTimings::of(self.time_to_live)
     }
 
     /// Checks the settings and their relations.

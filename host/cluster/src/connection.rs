@@ -27,7 +27,7 @@ const DATA_REQUEST_MAX: Duration = Duration::from_secs(10);
 pub struct ClusterConnection {
     pub(crate) config: Arc<ClusterConfig>,
     pub(crate) client: Client,
-    /// For leases: answers that come late are worth nothing.
+    /// For sessions: answers that come late are worth nothing.
     pub(crate) control: Context,
     /// For links, commands and files.
     pub(crate) data: Context,

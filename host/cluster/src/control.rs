@@ -1,17 +1,19 @@
-//! The control plane as deterministic state machines: sessions, leases, leader and assignment. They have no clock, no socket and
-//! no randomness. [`NodeMachine`] is the control plane of one node. `member.rs` drives it over NATS; the simulation in
+//! The control plane as deterministic state machines: sessions, one leader, and the takeover of parts. They have no clock, no socket
+//! and no randomness. [`NodeMachine`] is the control plane of one member. `member.rs` drives it over NATS; the simulation in
 //! `examples/control_plane/main.rs` and the property tests drive a thousand of them in virtual time.
 
-mod assignment;
 mod leadership;
 mod liveness;
 mod machine;
-mod planner;
+mod overviews;
 mod records;
 mod session;
+mod takeover;
+mod view;
 
-pub use machine::{ControlAction, ControlEvent, NodeMachine, WriteResult};
+pub use machine::{ControlAction, MemberEvent, NodeMachine, WriteResult};
+pub use overviews::{NodeOverview, PartOverview};
 pub use records::{
-    ClusterKey, ClusterRecord, KeyWrite, LeaderRecord, LeaseOwner, LeaseTimings, NodeRecord,
-    PartitionRecord, SessionState,
+    ClusterKey, ClusterRecord, KeyWrite, LeaderRecord, NodeRecord, SessionState, SessionTimings,
 };
+pub use takeover::{ChosenPart, PartTakeovers};

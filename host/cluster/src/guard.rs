@@ -1,25 +1,9 @@
-//! The right to issue URIs of a partition, and the time at which it ends. It is checked before every fetch, so the check takes no
-//! lock of the cluster.
+//! The time until which a member may work. It is asked before every fetch, so the question takes no lock of the cluster.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::clock::LeaseClock;
-use crate::partition::Partition;
-
-/// The lease of a partition. It ends by itself, by the clock of this machine, before another node can have the partition. Ask it
-/// immediately before a URI is issued; a fetch that has begun may end.
-#[derive(Debug, Clone)]
-pub struct LeaseGuard {
-    partition: Partition,
-    epoch: u64,
-    clock: Arc<LeaseClock>,
-    session: Arc<SessionGuard>,
-    is_held: Arc<AtomicBool>,
-}
-
-/// Time until which a session holds.
+/// Time until which the sessions of a member hold, by the clock of this machine.
 #[derive(Debug, Default)]
 pub(crate) struct SessionGuard {
     until_nanos: AtomicU64,
@@ -46,58 +30,10 @@ impl SessionGuard {
         self.lost.load(Ordering::Acquire)
     }
 
-    pub(crate) fn until(&self) -> Duration {
-        Duration::from_nanos(self.until_nanos.load(Ordering::Acquire))
-    }
-}
-
-impl LeaseGuard {
-    pub(crate) fn new(
-        partition: Partition,
-        epoch: u64,
-        clock: Arc<LeaseClock>,
-        session: Arc<SessionGuard>,
-    ) -> Self {
-        Self {
-            partition,
-            epoch,
-            clock,
-            session,
-            is_held: Arc::new(AtomicBool::new(true)),
-        }
-    }
-
-    /// Ends the lease.
-    pub(crate) fn end(&self) {
-        self.is_held.store(false, Ordering::Release);
-    }
-
-    /// The partition.
-    #[must_use]
-    pub fn partition(&self) -> Partition {
-        self.partition
-    }
-
-    /// The fencing number, for everything that is written about the partition.
-    #[must_use]
-    pub fn epoch(&self) -> u64 {
-        self.epoch
-    }
-
-    /// Returns `true` if the partition still belongs to this node, as far as it knows. During an outage of NATS the lease may have
-    /// lapsed and hold again afterwards.
-    #[must_use]
-    pub fn is_held(&self) -> bool {
-        self.is_held.load(Ordering::Acquire)
-    }
-
-    /// Time for which URIs may be issued; `None` if none may.
-    #[must_use]
-    pub fn time_left(&self) -> Option<Duration> {
-        if !self.is_held() {
-            return None;
-        }
-        let left = self.session.until().checked_sub(self.clock.now())?;
+    /// Time for which the member may work; `None` if it may not.
+    pub(crate) fn time_left(&self, now: Duration) -> Option<Duration> {
+        let until = Duration::from_nanos(self.until_nanos.load(Ordering::Acquire));
+        let left = until.checked_sub(now)?;
         (!left.is_zero()).then_some(left)
     }
 }
@@ -107,21 +43,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lease_ends_with_its_time_with_its_session_and_with_its_partition() {
-        let clock = Arc::new(LeaseClock::default());
-        let session = Arc::new(SessionGuard::default());
-        let partition = crate::partition::PartitionCount::default()
-            .partition(7)
-            .unwrap();
-        let guard = LeaseGuard::new(partition, 3, clock.clone(), session.clone());
-        assert_eq!(guard.time_left(), None);
-        let hour = Duration::from_secs(3_600);
-        session.set(Some(clock.now() + hour));
-        assert!(guard.time_left().is_some_and(|left| left <= hour));
-        session.set(Some(clock.now()));
-        assert_eq!(guard.time_left(), None);
-        session.set(Some(clock.now() + hour));
-        guard.end();
-        assert_eq!(guard.time_left(), None);
+    fn a_member_may_work_until_its_session_ends() {
+        const SECOND: Duration = Duration::from_secs(1);
+        let guard = SessionGuard::default();
+        assert_eq!(guard.time_left(SECOND), None);
+        guard.set(Some(5 * SECOND));
+        assert_eq!(guard.time_left(2 * SECOND), Some(3 * SECOND));
+        assert_eq!(guard.time_left(5 * SECOND), None);
+        assert_eq!(guard.time_left(6 * SECOND), None);
+        guard.set(None);
+        assert_eq!(guard.time_left(Duration::ZERO), None);
     }
 }

@@ -1,16 +1,15 @@
-//! One crawl on many machines, over NATS JetStream: membership, leases of partitions, links between them, files of jobs, commands,
-//! budgets.
+//! One crawl on many machines, over NATS JetStream: membership, parts of a crawl, links between them, files of jobs, commands, budgets.
 //!
 //! The crate knows nothing of crawling: links, files and commands are bytes to it. A process of `host/crawl` has a
-//! part of a job ([`OwnPart`]): it works on it while its session as a [`Member`] holds. Leases of single partitions
-//! ([`MemberScope::Job`], [`LeaseGuard`]) have no user yet (decision 60).
+//! part of a job ([`OwnPart`]): it works on it while its session as a [`Member`] holds, and while no other directory has got the part.
 //!
-//! - [`control`] has the decisions, as state machines without I/O and clock: sessions, leases, leader, assignment. So do
+//! - [`control`] has the decisions, as state machines without I/O and clock: sessions, leader, takeover of parts. So do
 //!   [`LinkBatcher`] and [`BudgetAccount`].
 //! - The other modules carry them out over NATS.
 //!
 //! Invariants:
-//! - No two nodes issue URIs of one partition at the same time: ask the [`LeaseGuard`] before each.
+//! - No two processes work on one part at the same time: ask [`Member::time_left`] before each URI, and after a lost session
+//!   [`ClusterJob::check_part`].
 //! - A link that was added to a [`LinkSender`] stays with it until NATS has stored it. A stored link is delivered until it is
 //!   acknowledged, so that it reaches the owner of its target at least once.
 //! - A command takes effect once on each node, in the same order on all.
@@ -43,13 +42,13 @@ pub use budgets::BudgetChangeError;
 pub use commands::{CommandReader, JobCommand};
 pub use config::{ClusterConfig, NODE_NAME_BYTES_MAX, NatsLogin, NatsTls, check_name};
 pub use connection::{ClusterConnection, LinkState};
+pub use control::{MemberEvent, NodeOverview};
 pub use error::{ClusterError, NatsError};
-pub use guard::LeaseGuard;
 pub use job::{ClusterJob, JobInputs, JobManifest, JobStorage, StoredFile};
 pub use link_batch::{LinkAdmission, LinkBatch, LinkBatcher, LinkSource, SENT_LINKS_MAX};
 pub use links::{LinkDelivery, LinkReader, LinkSender};
-pub use member::{Availability, Member, MemberEvent, MemberEvents, MemberStatus};
-pub use nodes::{Cluster, MemberScope, NodeOverview};
+pub use member::{Availability, Member, MemberEvents, MemberStatus};
+pub use nodes::{Cluster, MemberScope};
 pub use parts::{
     OwnPart, PartRecord, PublishedSnapshot, TakeoverAttempt, TakeoverFailure, TakeoverRecord,
 };

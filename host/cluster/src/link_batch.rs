@@ -135,7 +135,7 @@ impl LinkBatcher {
         })
     }
 
-    /// Takes all batches, such as before a partition moves.
+    /// Takes all batches, such as before a process ends.
     pub fn take_all(&mut self) -> Vec<LinkBatch> {
         self.take(|_| true)
     }

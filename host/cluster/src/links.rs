@@ -97,7 +97,7 @@ impl LinkSender {
         self.send(&mut unsent).await
     }
 
-    /// Sends everything, such as before a partition moves.
+    /// Sends everything, such as before a process ends.
     ///
     /// # Errors
     /// As [`Self::send_due`].
@@ -162,7 +162,7 @@ impl ClusterJob {
         Ok(waiting)
     }
 
-    /// Time at which NATS stored the first message with links into a part or partition behind message `taken`, in milliseconds since
+    /// Time at which NATS stored the first message with links into a part behind message `taken`, in milliseconds since
     /// 1970 by the clock of NATS; `None` if there is no such message.
     ///
     /// # Errors

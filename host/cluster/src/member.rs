@@ -1,6 +1,5 @@
 //! This node as a member of the cluster: drives [`NodeMachine`] over NATS.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,14 +8,13 @@ use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::{Interval, MissedTickBehavior};
 
 use crate::bucket::{Bucket, BucketEntry, BucketError};
-use crate::clock::{LeaseClock, wall_clock_ms};
+use crate::clock::{SessionClock, wall_clock_ms};
 use crate::control::{
-    ClusterKey, ClusterRecord, ControlAction, ControlEvent, KeyWrite, NodeMachine, WriteResult,
+    ClusterKey, ClusterRecord, ControlAction, KeyWrite, MemberEvent, NodeMachine, WriteResult,
 };
 use crate::error::ClusterError;
-use crate::guard::{LeaseGuard, SessionGuard};
+use crate::guard::SessionGuard;
 use crate::nodes::Cluster;
-use crate::partition::Partition;
 
 /// Inputs that wait for the machine.
 const INPUTS_MAX: usize = 1_024;
@@ -27,47 +25,18 @@ const WATCH_PAUSE: Duration = Duration::from_millis(200);
 /// Times to live within which a node must have joined. A session of the same name that died holds it up for one.
 const JOIN_TIMES_TO_LIVE: u32 = 4;
 
-/// The membership of this node. Dropping it ends the renewals: the node's partitions are taken over when its session has ended.
+/// The membership of this node. Dropping it ends the renewals: another process can have its name when the session has ended.
 #[derive(Debug)]
 pub struct Member {
     inputs: mpsc::Sender<Input>,
     status: watch::Receiver<MemberStatus>,
-    clock: Arc<LeaseClock>,
-    /// Holds as long as the membership.
-    membership: Arc<SessionGuard>,
+    clock: Arc<SessionClock>,
+    guard: Arc<SessionGuard>,
     task: JoinHandle<()>,
 }
 
-/// Events for the crawl, in order.
+/// Events for the daemon, in order.
 pub type MemberEvents = mpsc::UnboundedReceiver<MemberEvent>;
-
-/// An event of the membership.
-#[derive(Debug, Clone)]
-pub enum MemberEvent {
-    /// The node owns a partition. Load it, then call [`Member::set_ready`].
-    Claimed(LeaseGuard),
-    /// Stop the partition, write everything, then call [`Member::release`].
-    Release(LeaseGuard),
-    /// The partition belongs to another node: drop it. Nothing about it can be written any more.
-    Lost(LeaseGuard),
-    /// The session was ended by others, and the node joins again.
-    SessionLost,
-    /// Another process uses the name of this node; this node does nothing until the other is silent.
-    NameInUse,
-    /// The node has left.
-    Left,
-    /// The node became or is no longer leader.
-    Leading(bool),
-    /// A node did not renew its session.
-    NodeGone(String),
-    /// The clock of a node differs from that of NATS.
-    ClockSkew {
-        /// The node.
-        node: String,
-        /// The difference in milliseconds; positive if the node is ahead.
-        milliseconds: i64,
-    },
-}
 
 /// State of the membership.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,8 +49,6 @@ pub struct MemberStatus {
     pub is_leading: bool,
     /// `true` if an operator drains it.
     pub is_drained: bool,
-    /// Partitions that it owns, with their epochs.
-    pub partitions: BTreeMap<Partition, u64>,
     /// Time that the last renewal took; `None` before the first.
     pub renewal_took: Option<Duration>,
 }
@@ -89,16 +56,16 @@ pub struct MemberStatus {
 /// Availability of the cluster for this node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Availability {
-    /// Not a member yet, or not any more: no partition is worked on.
+    /// Not a member yet, or not any more.
     Outside,
     /// Everything works.
     Working,
     /// NATS answers slowly: renewals take longer than a third of the time between two. Work goes on.
     Slow,
-    /// NATS does not answer. Work goes on until the leases lapse.
+    /// NATS does not answer. Work goes on until the session ends.
     Riding,
-    /// NATS has not answered for so long that the leases have lapsed. Work goes on when NATS answers, without a move if no other
-    /// node could reach NATS meanwhile.
+    /// NATS has not answered for so long that the session may have ended. Work goes on when NATS answers, in the same session if no
+    /// other node could reach NATS meanwhile.
     Paused,
     /// JetStream has no room: as [`Availability::Riding`], later as [`Availability::Paused`], until an operator makes room.
     Full,
@@ -109,8 +76,6 @@ enum Input {
     Interrupted,
     Written(KeyWrite, Result<u64, BucketError>, Duration),
     Read(ClusterKey, Option<BucketEntry>),
-    Ready(Partition),
-    Released(Partition),
     Leave,
 }
 
@@ -133,11 +98,11 @@ impl Member {
     ) -> Result<(Self, MemberEvents), ClusterError> {
         let config = cluster.config();
         let timings = config.timings();
-        let leases = cluster.lease_bucket().await?;
-        let clock = Arc::new(LeaseClock::default());
-        let membership = Arc::new(SessionGuard::default());
+        let sessions = cluster.session_bucket().await?;
+        let clock = Arc::new(SessionClock::default());
+        let guard = Arc::new(SessionGuard::default());
         let seed = uuid::Uuid::new_v4().simple().to_string();
-        let machine = NodeMachine::new(&config.node, version, &seed, cluster.partitions(), timings);
+        let machine = NodeMachine::new(&config.node, version, &seed, timings);
         let (inputs, received) = mpsc::channel(INPUTS_MAX);
         let (events, mut receiver) = mpsc::unbounded_channel();
         let (status, status_receiver) = watch::channel(MemberStatus {
@@ -145,20 +110,25 @@ impl Member {
             has_rival: false,
             is_leading: false,
             is_drained: false,
-            partitions: BTreeMap::new(),
             renewal_took: None,
         });
         let node = config.node.clone();
-        let base = ["format", "leader", "drain.*", "partitions.*"].map(str::to_owned);
-        let own = format!("nodes.{node}");
+        // The watch is current after the keys that exist. The format always does.
+        let keys = ["format", "leader"].map(str::to_owned);
+        let own = [
+            ClusterKey::Drain(node.clone()),
+            ClusterKey::Node(node.clone()),
+        ];
+        let keys = keys
+            .into_iter()
+            .chain(own.map(|key| key.to_string()))
+            .collect();
         let mut driver = Driver {
             cluster: cluster.clone(),
-            leases,
+            sessions,
             machine,
             clock: clock.clone(),
-            membership: membership.clone(),
-            session: Arc::new(SessionGuard::default()),
-            guards: BTreeMap::new(),
+            guard: guard.clone(),
             inputs: inputs.clone(),
             events,
             status,
@@ -170,7 +140,6 @@ impl Member {
             is_full: false,
             has_rival: false,
         };
-        let keys = base.into_iter().chain([own]).collect();
         driver.base_watch = Some(driver.watch(Source::Base, keys));
         let interval = tokio::time::interval(driver.machine.tick_interval());
         let task = tokio::spawn(driver.run(received, interval));
@@ -178,7 +147,7 @@ impl Member {
             inputs,
             status: status_receiver,
             clock,
-            membership,
+            guard,
             task,
         };
         let waited = timings.time_to_live * JOIN_TIMES_TO_LIVE;
@@ -220,34 +189,19 @@ impl Member {
     /// a process that was stopped for too long gets `None` at once.
     #[must_use]
     pub fn time_left(&self) -> Option<Duration> {
-        let left = self.membership.until().checked_sub(self.clock.now())?;
-        (!left.is_zero()).then_some(left)
+        self.guard.time_left(self.clock.now())
     }
 
     /// Number of sessions that others have ended. As long as it stays the same, no other process was a member under this name.
     #[must_use]
     pub fn sessions_lost(&self) -> u64 {
-        self.membership.lost()
+        self.guard.lost()
     }
 
-    /// Tells that a claimed partition is loaded.
-    pub async fn set_ready(&self, partition: Partition) {
-        self.send(Input::Ready(partition)).await;
-    }
-
-    /// Tells that a partition has stopped and that everything about it is written.
-    pub async fn release(&self, partition: Partition) {
-        self.send(Input::Released(partition)).await;
-    }
-
-    /// Asks the node to give up its partitions and to leave. [`MemberEvent::Left`] follows when it has.
+    /// Asks the node to leave. [`MemberEvent::Left`] follows when it has.
     pub async fn leave(&self) {
-        self.send(Input::Leave).await;
-    }
-
-    async fn send(&self, input: Input) {
         // The task ends with this value, or after a panic that it has reported.
-        self.inputs.send(input).await.ok();
+        self.inputs.send(Input::Leave).await.ok();
     }
 }
 
@@ -259,12 +213,10 @@ impl Drop for Member {
 
 struct Driver {
     cluster: Cluster,
-    leases: Bucket,
+    sessions: Bucket,
     machine: NodeMachine,
-    clock: Arc<LeaseClock>,
-    membership: Arc<SessionGuard>,
-    session: Arc<SessionGuard>,
-    guards: BTreeMap<Partition, LeaseGuard>,
+    clock: Arc<SessionClock>,
+    guard: Arc<SessionGuard>,
     inputs: mpsc::Sender<Input>,
     events: mpsc::UnboundedSender<MemberEvent>,
     status: watch::Sender<MemberStatus>,
@@ -324,9 +276,10 @@ impl Driver {
                 Some(entry) => self.observe_key(&key, entry, now),
                 None => self.machine.observe(&key, None, 0, None, now),
             },
-            Input::Ready(partition) => self.machine.set_ready(partition),
-            Input::Released(partition) => self.machine.release(partition),
-            Input::Leave => self.machine.leave(),
+            Input::Leave => {
+                self.machine.leave();
+                Vec::new()
+            }
         }
     }
 
@@ -414,8 +367,11 @@ impl Driver {
     }
 
     fn write(&self, write: KeyWrite) {
-        let (bucket, inputs, clock) =
-            (self.leases.clone(), self.inputs.clone(), self.clock.clone());
+        let (bucket, inputs, clock) = (
+            self.sessions.clone(),
+            self.inputs.clone(),
+            self.clock.clone(),
+        );
         tokio::spawn(async move {
             let began = clock.now();
             let key = write.key.to_string();
@@ -428,7 +384,7 @@ impl Driver {
     }
 
     fn read(&self, key: ClusterKey) {
-        let (bucket, inputs) = (self.leases.clone(), self.inputs.clone());
+        let (bucket, inputs) = (self.sessions.clone(), self.inputs.clone());
         tokio::spawn(async move {
             // After a failure the machine asks again, when the next write has failed.
             if let Ok(entry) = bucket.read(&key.to_string()).await {
@@ -437,52 +393,22 @@ impl Driver {
         });
     }
 
-    fn report(&mut self, event: ControlEvent) {
-        let event = match event {
-            ControlEvent::Joined => return,
-            ControlEvent::Claimed(partition, epoch) => {
-                let (clock, session) = (self.clock.clone(), self.session.clone());
-                let guard = LeaseGuard::new(partition, epoch, clock, session);
-                self.guards.insert(partition, guard.clone());
-                MemberEvent::Claimed(guard)
-            }
-            ControlEvent::Release(partition, _) => match self.guards.get(&partition) {
-                Some(guard) => MemberEvent::Release(guard.clone()),
-                None => return,
-            },
-            ControlEvent::Lost(partition, _) => match self.guards.remove(&partition) {
-                Some(guard) => {
-                    guard.end();
-                    MemberEvent::Lost(guard)
-                }
-                None => return,
-            },
-            ControlEvent::SessionLost => {
-                self.membership.lose();
-                self.session = Arc::new(SessionGuard::default());
-                MemberEvent::SessionLost
-            }
-            ControlEvent::NameInUse => {
-                self.has_rival = true;
-                MemberEvent::NameInUse
-            }
-            ControlEvent::Left => MemberEvent::Left,
-            ControlEvent::Leading(is_leading) => {
+    fn report(&mut self, event: MemberEvent) {
+        match &event {
+            MemberEvent::SessionLost => self.guard.lose(),
+            MemberEvent::NameInUse => self.has_rival = true,
+            MemberEvent::Leading(is_leading) => {
                 let keys = vec!["nodes.*".to_owned()];
                 self.roster_watch = is_leading.then(|| self.watch(Source::Roster, keys));
-                MemberEvent::Leading(is_leading)
             }
-            ControlEvent::NodeGone(node) => MemberEvent::NodeGone(node),
-            ControlEvent::ClockSkew(node, milliseconds) => {
-                MemberEvent::ClockSkew { node, milliseconds }
-            }
-        };
+            MemberEvent::Left | MemberEvent::NodeGone(_) | MemberEvent::ClockSkew { .. } => {}
+        }
         self.events.send(event).ok();
     }
 
     /// Reads a watch, and opens it again when it fails.
     fn watch(&self, source: Source, keys: Vec<String>) -> WatchTask {
-        let (bucket, inputs) = (self.leases.clone(), self.inputs.clone());
+        let (bucket, inputs) = (self.sessions.clone(), self.inputs.clone());
         let task = tokio::spawn(async move {
             let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
             loop {
@@ -503,8 +429,7 @@ impl Driver {
     }
 
     fn publish_guard(&self) {
-        self.session.set(self.machine.member_until());
-        self.membership.set(self.machine.member_until());
+        self.guard.set(self.machine.member_until());
     }
 
     fn publish_status(&mut self) {
@@ -527,7 +452,6 @@ impl Driver {
             has_rival: self.has_rival,
             is_leading: self.machine.is_leading(),
             is_drained: self.machine.is_drained(),
-            partitions: self.machine.held().collect(),
             renewal_took: self.renewal_took,
         };
         self.status.send_if_modified(|known| {

@@ -6,11 +6,9 @@ use crate::bucket::{Bucket, BucketError};
 use crate::config::{ClusterConfig, check_name};
 use crate::connection::ClusterConnection;
 use crate::control::{
-    ClusterKey, ClusterRecord, LeaderRecord, LeaseTimings, NodeRecord, PartitionRecord,
-    SessionState,
+    ClusterKey, ClusterRecord, LeaderRecord, NodeOverview, NodeRecord, SessionState, SessionTimings,
 };
 use crate::error::ClusterError;
-use crate::partition::PartitionCount;
 
 /// Version of the keys and records of the bucket, and of all streams.
 const FORMAT: u32 = 1;
@@ -21,25 +19,22 @@ const FORMAT_KEY: &str = "format";
 /// Attempts to change a key that others change at the same time.
 const ATTEMPTS_MAX: usize = 10;
 
-/// The members of a cluster or of a job, and their leases, over a connection.
+/// The members of a cluster or of a job, over a connection.
 #[derive(Debug, Clone)]
 pub struct Cluster {
     pub(crate) connection: ClusterConnection,
     pub(crate) bucket: Bucket,
     pub(crate) bucket_name: String,
-    scope: MemberScope,
 }
 
-/// Members that share partitions. A process holds its leases itself, so that nothing but its own clock decides when they end. As
-/// each job of a node is a process, each job has members and leases of its own.
+/// Members that observe each other. A process has a session of its own, so that nothing but its own clock decides when it ends. As each
+/// part of a job is a process, each job has members of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemberScope {
-    /// The nodes: one member for each daemon. They share no partitions.
+    /// The nodes: one member for each daemon.
     Nodes,
-    /// The processes of a job: one member for each node that works on it.
+    /// The processes of a job: one member for each part, with the part's name.
     Job(String),
-    /// The processes of a job whose parts are fixed. They share no partitions.
-    FixedJob(String),
 }
 
 impl MemberScope {
@@ -47,10 +42,6 @@ impl MemberScope {
         match self {
             Self::Nodes => Ok("opilio_cluster".to_owned()),
             Self::Job(job) => {
-                check_name("name of a job", job)?;
-                Ok(format!("opilio_leases_{job}"))
-            }
-            Self::FixedJob(job) => {
                 check_name("name of a job", job)?;
                 Ok(format!("opilio_members_{job}"))
             }
@@ -66,30 +57,6 @@ struct FormatRecord {
     time_to_live_ms: u64,
 }
 
-/// A node as operators see it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct NodeOverview {
-    /// Its name.
-    pub name: String,
-    /// State of its session. `Live` until another node has noticed its silence.
-    pub state: SessionState,
-    /// `true` if it is drained: it gives up its partitions and gets none.
-    pub is_drained: bool,
-    /// `true` if it leads.
-    pub is_leader: bool,
-    /// Version of its program.
-    pub version: String,
-    /// Time at which its session began, in milliseconds since 1970, by its own clock.
-    pub since_ms: i64,
-    /// Time of its last renewal, in milliseconds since 1970, by the clock of NATS.
-    pub renewed_ms: i64,
-    /// Difference of its clock from the clock of NATS, in milliseconds; positive if it is ahead. It includes the time that the
-    /// renewal took to NATS.
-    pub clock_skew_ms: i64,
-    /// Partitions that it owns.
-    pub partitions: usize,
-}
-
 impl Cluster {
     /// Opens the bucket of these members, or creates it with these settings if there is none.
     ///
@@ -101,13 +68,12 @@ impl Cluster {
     ) -> Result<Self, ClusterError> {
         let bucket_name = scope.bucket()?;
         let replicas = connection.config.replicas;
-        let description = "Opilio: nodes, leader and leases of partitions";
+        let description = "Opilio: sessions, leader and drained nodes";
         let bucket = Bucket::open(&connection.data, &bucket_name, description, replicas).await?;
         let cluster = Self {
             connection,
             bucket,
             bucket_name,
-            scope: scope.clone(),
         };
         cluster.write_format().await?;
         Ok(cluster)
@@ -129,14 +95,13 @@ impl Cluster {
             connection,
             bucket,
             bucket_name,
-            scope: scope.clone(),
         };
         let is_complete = cluster.check_format().await?;
         Ok(is_complete.then_some(cluster))
     }
 
-    /// The bucket for renewals and leases: answers that come late are worth nothing there.
-    pub(crate) async fn lease_bucket(&self) -> Result<Bucket, ClusterError> {
+    /// The bucket for renewals: answers that come late are worth nothing there.
+    pub(crate) async fn session_bucket(&self) -> Result<Bucket, ClusterError> {
         let mut attempts = 0;
         loop {
             attempts += 1;
@@ -147,14 +112,6 @@ impl Cluster {
                 Err(error) if error.is_temporary() && attempts < ATTEMPTS_MAX => {}
                 Err(error) => return Err(error),
             }
-        }
-    }
-
-    /// The partitions that the members share.
-    pub(crate) fn partitions(&self) -> Option<PartitionCount> {
-        match self.scope {
-            MemberScope::Nodes | MemberScope::FixedJob(_) => None,
-            MemberScope::Job(_) => Some(self.config().partitions),
         }
     }
 
@@ -223,11 +180,10 @@ impl Cluster {
     /// # Errors
     /// NATS fails.
     pub async fn nodes(&self) -> Result<Vec<NodeOverview>, ClusterError> {
-        let keys = [FORMAT_KEY, "leader", "nodes.*", "drain.*", "partitions.*"];
+        let keys = [FORMAT_KEY, "leader", "nodes.*", "drain.*"];
         let mut nodes: Vec<(String, NodeRecord, i64)> = Vec::new();
         let mut drained = Vec::new();
         let mut leader: Option<LeaderRecord> = None;
-        let mut partitions: Vec<PartitionRecord> = Vec::new();
         for entry in self.bucket.list(&keys).await? {
             let (Some(key), Some(value)) = (ClusterKey::parse(&entry.key), entry.value) else {
                 continue;
@@ -240,17 +196,13 @@ impl Cluster {
                 }
                 (ClusterKey::Drain(name), _) => drained.push(name),
                 (_, ClusterRecord::Leader(record)) => leader = Some(record),
-                (_, ClusterRecord::Partition(record)) => partitions.push(record),
                 _ => {}
             }
         }
         nodes.sort_by(|(a, ..), (b, ..)| a.cmp(b));
-        let overview = nodes.into_iter().map(|(name, record, stored_ms)| {
-            let is_owner = |partition: &PartitionRecord| {
-                let owner = partition.owner.as_ref();
-                owner.is_some_and(|owner| owner.node == name && owner.session == record.session)
-            };
-            NodeOverview {
+        let overview = nodes
+            .into_iter()
+            .map(|(name, record, stored_ms)| NodeOverview {
                 state: record.state,
                 is_drained: drained.contains(&name),
                 is_leader: leader
@@ -259,15 +211,13 @@ impl Cluster {
                 since_ms: record.since_ms,
                 renewed_ms: stored_ms,
                 clock_skew_ms: record.clock_ms - stored_ms,
-                partitions: partitions.iter().filter(|it| is_owner(it)).count(),
                 version: record.version,
                 name,
-            }
-        });
+            });
         Ok(overview.collect())
     }
 
-    /// Drains a node: it gives up its partitions one at a time and gets no others.
+    /// Drains a node: its daemon starts no crawls, and gives up the parts that other nodes can take over.
     ///
     /// # Errors
     /// There is no such node, or NATS fails.
@@ -276,7 +226,7 @@ impl Cluster {
         self.change(&ClusterKey::Drain(node.to_owned()), true).await
     }
 
-    /// Ends the draining of a node: it gets partitions again.
+    /// Ends the draining of a node.
     ///
     /// # Errors
     /// There is no such node, or NATS fails.
@@ -438,6 +388,6 @@ fn duration(milliseconds: u64) -> String {
     }
 }
 
-fn millis(timings: LeaseTimings) -> u64 {
+fn millis(timings: SessionTimings) -> u64 {
     u64::try_from(timings.time_to_live.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,16 +1,16 @@
-//! Partitions: the unit in which a crawl is divided among nodes. A politeness unit, with all its
-//! delays, quotas and values of sites, is in one partition, so that one node at a time has it.
+//! Partitions: groups of sites, which a crawl deals out to its parts. A politeness unit, with all its delays, quotas and values of
+//! sites, is in one partition, so that one process at a time has it. A partition never moves from one part to another.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Default number of partitions. Enough for about sixty nodes: each then has 17 partitions or more, and the busiest node has at
-/// most 6 % more than the mean.
+/// Default number of partitions. Enough for about sixty parts: each then has 17 partitions or more, and the largest part has at most
+/// 6 % more of them than the mean.
 pub const PARTITIONS_DEFAULT: u16 = 1_024;
 
-/// Maximum number of partitions. Each has a key in the bucket of leases and a subject in the streams of each job.
+/// Maximum number of partitions, and of parts of a job. Each part has a subject in the job's streams, with the number of a partition.
 pub const PARTITIONS_MAX: u16 = 32_768;
 
 /// Number of partitions of a cluster. It is fixed when the cluster is created: another number would move politeness units.
@@ -53,11 +53,6 @@ impl PartitionCount {
         let hash = xxh3_64(politeness_unit.as_bytes());
         // The remainder is smaller than the count, which fits.
         Partition((hash % u64::from(self.0)) as u16)
-    }
-
-    /// All partitions.
-    pub fn all(self) -> impl Iterator<Item = Partition> {
-        (0..self.0).map(Partition)
     }
 
     /// The partition with this number, if there is one.

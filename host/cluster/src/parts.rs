@@ -317,7 +317,7 @@ impl ClusterJob {
         Ok(value.map(|value| value.to_vec()))
     }
 
-    /// Removes links into a part or partition up to this message from the stream.
+    /// Removes links into a part up to this message from the stream.
     ///
     /// # Errors
     /// NATS fails. Then the links are delivered again to the next reader.
@@ -333,7 +333,7 @@ impl ClusterJob {
             .map_err(|error| ClusterError::of_request("acknowledging links", error))
     }
 
-    /// Messages with links into a part or partition that are in the stream.
+    /// Messages with links into a part that are in the stream.
     ///
     /// # Errors
     /// NATS fails.

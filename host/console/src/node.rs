@@ -128,12 +128,8 @@ impl ListedNode {
     /// # Errors
     /// NATS fails, or does not answer.
     pub async fn all(cluster: &Cluster) -> Result<Vec<ListedNode>, ClusterError> {
-        let listed = tokio::time::timeout(LIST_TIME_MAX, cluster.nodes()).await;
-        let listed = listed.map_err(|elapsed| ClusterError::Unavailable {
-            kind: "a question for the nodes",
-            source: elapsed.into(),
-        })?;
-        Ok(listed?.into_iter().map(ListedNode::from).collect())
+        let listed = overviews(cluster).await?;
+        Ok(listed.into_iter().map(ListedNode::from).collect())
     }
 
     /// The node of a name.
@@ -147,6 +143,18 @@ impl ListedNode {
             node: name.to_owned(),
         })
     }
+}
+
+/// All nodes as the cluster has them, by name.
+///
+/// # Errors
+/// NATS fails, or does not answer.
+pub(crate) async fn overviews(cluster: &Cluster) -> Result<Vec<NodeOverview>, ClusterError> {
+    let listed = tokio::time::timeout(LIST_TIME_MAX, cluster.nodes()).await;
+    listed.map_err(|elapsed| ClusterError::Unavailable {
+        kind: "a question for the nodes",
+        source: elapsed.into(),
+    })?
 }
 
 impl From<NodeOverview> for ListedNode {
@@ -242,8 +250,6 @@ fn log_event(node: &str, event: MemberEvent) {
         MemberEvent::Leading(false) => {
             tracing::info!(node, "this node no longer leads the cluster")
         }
-        // Daemons share no partitions.
-        MemberEvent::Claimed(_) | MemberEvent::Release(_) | MemberEvent::Lost(_) => {}
     }
 }
 

@@ -1,20 +1,15 @@
 //! Parts of shared crawls that move by themselves: this daemon takes over parts of nodes that are gone or drained, and gives its own
-//! parts up when it is drained. `opilio_control::take_over_fetched` makes the job, with files of the cluster; the supervisor begins its
-//! process.
-//!
-//! Nothing here needs to be agreed between daemons. Two of them that want one part join the crawl under its name, and only one can.
-//! Each part has an order of nodes, so that usually the first of them comes first: the others wait longer.
+//! parts up when it is drained. [`PartTakeovers`] decides which parts, and when. `opilio_control::take_over_fetched` makes the job, with
+//! files of the cluster; the supervisor begins its process.
 
 mod attempt;
-mod waiting;
 
-use std::collections::{BTreeSet, HashMap};
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
+use opilio_cluster::control::{ChosenPart, PartOverview, PartTakeovers, SessionState};
 use opilio_cluster::{Availability, ClusterConnection, ClusterError, ClusterJob};
 use opilio_control::{
     Command, ListedPart, PartState, PartToTake, chain, is_worked_on, listed_parts,
@@ -23,13 +18,12 @@ use opilio_control::{
 use opilio_crawl::{JobPart, JobState, is_made_halfway};
 
 use crate::daemon::Daemon;
-use crate::node::{ClusterNode, ListedNode, NodeState};
+use crate::node::{ClusterNode, overviews};
 use crate::orders::Orders;
 use crate::overview::KnownJob;
 use crate::process::Alive;
 use crate::window::fits_any;
 use attempt::Attempt;
-use waiting::Waiting;
 
 /// Shortest and longest pause between two looks at the parts.
 const LOOK_MIN: Duration = Duration::from_millis(500);
@@ -37,9 +31,6 @@ const LOOK_MAX: Duration = Duration::from_secs(30);
 
 /// The daemon's user name in orders and logs of jobs.
 const DAEMON: &str = "daemon";
-
-/// A part that no process works on.
-type Orphan = (String, String);
 
 /// A directory of this daemon that has a part of a shared crawl.
 struct OwnPart {
@@ -58,7 +49,8 @@ pub(crate) async fn keep(daemon: Arc<Daemon>) {
         return;
     };
     let mut closing = daemon.closing.subscribe();
-    let mut seen = HashMap::new();
+    let mut takeovers = PartTakeovers::new(node.name(), after);
+    let began = Instant::now();
     let mut failing: Option<String> = None;
     loop {
         let pause = (after / 5).clamp(LOOK_MIN, LOOK_MAX);
@@ -78,7 +70,7 @@ pub(crate) async fn keep(daemon: Arc<Daemon>) {
         if !can_work || !has_place(&daemon) {
             continue;
         }
-        let looked = look(&daemon, node, &own, after, &mut seen).await;
+        let looked = look(&daemon, node, &own, &mut takeovers, began).await;
         let problem = looked.err();
         if let Some(problem) = problem.as_ref().filter(|it| failing.as_ref() != Some(*it)) {
             tracing::warn!(node = node.name(), "parts are not taken over: {problem}");
@@ -145,81 +137,44 @@ async fn give_up_parts(daemon: &Daemon, own: &[OwnPart]) {
     }
 }
 
-/// Looks for a part to take over, and takes over at most one.
+/// Looks for a part to take over, and takes over at most one. `began` is the start of the clock of `takeovers`.
 async fn look(
     daemon: &Daemon,
     node: &ClusterNode,
     own: &[OwnPart],
-    after: Duration,
-    seen: &mut HashMap<Orphan, Waiting>,
+    takeovers: &mut PartTakeovers,
+    began: Instant,
 ) -> Result<(), String> {
     let describe = |problem: ClusterError| chain(&problem);
     let connection = node.cluster().connection();
-    let nodes = ListedNode::all(node.cluster()).await.map_err(describe)?;
-    let crawls = ClusterJob::names(connection).await.map_err(describe)?;
+    let nodes = overviews(node.cluster()).await.map_err(describe)?;
+    let mut names = ClusterJob::names(connection).await.map_err(describe)?;
     let cluster = daemon.config.cluster.as_ref();
     let wanted = cluster.and_then(|cluster| cluster.take_over_crawls.as_deref());
-    let mut orphans = BTreeSet::new();
-    let mut chosen = Vec::new();
+    names.retain(|name| is_wanted(name, wanted));
+    let mut crawls = Vec::new();
     let mut problems = Vec::new();
-    for crawl in crawls.into_iter().filter(|crawl| is_wanted(crawl, wanted)) {
-        let parts = match parts_under_way(connection, &crawl).await {
-            Ok(parts) => parts,
-            Err(problem) => {
-                problems.push(describe(problem));
-                continue;
+    for name in names {
+        match parts_of(connection, &name).await {
+            Ok(parts) => {
+                end_interrupted(node, own, &name, &parts).await;
+                let parts: Vec<_> = parts.into_iter().map(overview).collect();
+                crawls.push((name, parts));
             }
-        };
-        for part in &parts {
-            let attempt = part.takeover.as_ref();
-            if attempt.is_some_and(|attempt| attempt.node == node.name()) {
-                end_interrupted(node, own, &crawl, part).await;
-            }
-            let orphan = (crawl.clone(), part.name.clone());
-            let is_half_taken = seen.get_mut(&orphan).is_some_and(|known| {
-                known.note(part, node.name());
-                known.is_half_taken(part)
-            });
-            if !is_half_taken && !is_orphan(part, &nodes, after, Timestamp::now(), node.name()) {
-                continue;
-            }
-            let now = Instant::now();
-            let waiting = seen.entry(orphan.clone()).or_insert_with(|| Waiting {
-                since: now,
-                commands: part.commands,
-                failed: None,
-                tried: None,
-                claimed: None,
-            });
-            waiting.heed(part, now);
-            orphans.insert(orphan);
-            let rank = || rank(&crawl, &part.name, node.name(), &nodes);
-            let wait = match has_begun(part) {
-                true => after * rank(),
-                // An operator may be about to start the crawl on this node, or to stop it.
-                false if part.name == node.name() => after,
-                false => after * rank().saturating_add(1),
-            };
-            if waiting.is_over(wait, after, now) {
-                chosen.push((crawl.clone(), part.name.clone(), part.epoch));
-            }
+            Err(problem) => problems.push(describe(problem)),
         }
     }
-    // The session of an attempt that has failed lives on for a while.
-    seen.retain(|orphan, waiting| orphans.contains(orphan) || waiting.failed.is_some());
+    let clock_ms = Timestamp::now().as_millisecond();
     // This machine may lack something that one of the crawls needs.
-    for (crawl, part, epoch) in chosen {
-        let taken = take_over(daemon, node, own, &crawl, (&part, epoch)).await;
-        match taken {
+    for chosen in takeovers.choose(&crawls, &nodes, began.elapsed(), clock_ms) {
+        match take_over(daemon, node, own, &chosen).await {
             Ok(()) => {
-                seen.remove(&(crawl, part));
+                takeovers.finish(chosen);
                 break;
             }
             Err(problem) => {
                 problems.push(problem);
-                if let Some(waiting) = seen.get_mut(&(crawl, part)) {
-                    waiting.fail(epoch);
-                }
+                takeovers.fail(chosen, began.elapsed());
             }
         }
     }
@@ -234,8 +189,8 @@ fn is_wanted(crawl: &str, wanted: Option<&[String]>) -> bool {
     wanted.is_none_or(|patterns| fits_any(patterns, crawl))
 }
 
-/// The parts of a crawl that a node works on and whose parts can be taken over; otherwise none.
-async fn parts_under_way(
+/// The parts of a crawl; none if no node works on it.
+async fn parts_of(
     connection: &ClusterConnection,
     crawl: &str,
 ) -> Result<Vec<ListedPart>, ClusterError> {
@@ -243,21 +198,38 @@ async fn parts_under_way(
     if !is_worked_on(connection, crawl).await? {
         return Ok(Vec::new());
     }
-    let parts = listed_parts(connection, crawl).await?;
-    let can_move = parts.iter().any(|part| part.epoch > 0);
-    match can_move && is_under_way(&parts) {
-        true => Ok(parts),
-        false => Ok(Vec::new()),
+    listed_parts(connection, crawl).await
+}
+
+/// A part as the decision needs it.
+fn overview(part: ListedPart) -> PartOverview {
+    PartOverview {
+        session: match part.state {
+            PartState::New => None,
+            PartState::Running => Some(SessionState::Live),
+            PartState::Gone => Some(SessionState::Expired),
+            PartState::Stopped => Some(SessionState::Left),
+        },
+        has_work: has_work(&part),
+        name: part.name,
+        node: part.node,
+        epoch: part.epoch,
+        commands: part.commands,
     }
+}
+
+/// Returns `true` unless a part is at rest and no link to it waits.
+fn has_work(part: &ListedPart) -> bool {
+    !part.is_at_rest || part.inbox > 0
 }
 
 async fn take_over(
     daemon: &Daemon,
     node: &ClusterNode,
     own: &[OwnPart],
-    crawl: &str,
-    (part, epoch): (&str, u64),
+    chosen: &ChosenPart,
 ) -> Result<(), String> {
+    let (crawl, part) = (chosen.job.as_str(), chosen.part.as_str());
     let Some(cluster) = daemon.config.cluster.as_ref() else {
         return Ok(());
     };
@@ -267,7 +239,7 @@ async fn take_over(
     let take = PartToTake {
         job: crawl.to_owned(),
         part: part.to_owned(),
-        epoch,
+        epoch: chosen.epoch,
         directory,
         config: cluster.config.clone(),
         beside: other.map(|other| other.directory.clone()),
@@ -277,7 +249,7 @@ async fn take_over(
         node,
         crawl,
         part,
-        epoch,
+        epoch: chosen.epoch,
     };
     attempt.begin().await;
     if let Err(problem) = take_over_fetched(node.settings().clone(), take).await {
@@ -290,20 +262,30 @@ async fn take_over(
     Ok(())
 }
 
-/// Notes the end of an attempt of this node that is under way according to the cluster, although this daemon takes nothing over: the
+/// Notes the end of the attempts of this node that are under way according to the cluster, although this daemon takes nothing over: the
 /// daemon before ended meanwhile.
-async fn end_interrupted(node: &ClusterNode, own: &[OwnPart], crawl: &str, part: &ListedPart) {
-    let attempt = Attempt {
-        node,
-        crawl,
-        part: &part.name,
-        epoch: part.epoch,
-    };
-    let is_it =
-        |own: &JobPart| (&*own.job, &*own.part, own.epoch) == (crawl, &*part.name, part.epoch);
-    match own.iter().any(|own| is_it(&own.part)) {
-        true => attempt.end().await,
-        false => attempt.fail("the daemon ended meanwhile").await,
+async fn end_interrupted(node: &ClusterNode, own: &[OwnPart], crawl: &str, parts: &[ListedPart]) {
+    // A crawl with nothing left is ending. A part of this node may have finished, and is not in `own` then.
+    if !parts.iter().any(has_work) {
+        return;
+    }
+    for part in parts {
+        let attempt = part.takeover.as_ref();
+        if attempt.is_none_or(|attempt| attempt.node != node.name()) {
+            continue;
+        }
+        let attempt = Attempt {
+            node,
+            crawl,
+            part: &part.name,
+            epoch: part.epoch,
+        };
+        let is_it =
+            |own: &JobPart| (&*own.job, &*own.part, own.epoch) == (crawl, &*part.name, part.epoch);
+        match own.iter().any(|own| is_it(&own.part)) {
+            true => attempt.end().await,
+            false => attempt.fail("the daemon ended meanwhile").await,
+        }
     }
 }
 
@@ -320,110 +302,9 @@ fn free_name(daemon: &Daemon, crawl: &str, part: &str) -> (String, PathBuf) {
     free.unwrap_or_default()
 }
 
-/// Returns `true` if a part has something left to do, and a node works on one. Otherwise the crawl is finished, or an operator has
-/// stopped it on all nodes: then nobody works on parts of nodes that are drained or gone.
-fn is_under_way(parts: &[ListedPart]) -> bool {
-    let is_done = |part: &ListedPart| part.is_at_rest && part.inbox == 0;
-    let is_running = |part: &ListedPart| part.state == PartState::Running;
-    !parts.iter().all(is_done) && parts.iter().any(is_running)
-}
-
-/// Returns `true` if nobody works on a part, and nobody is about to.
-fn is_orphan(
-    part: &ListedPart,
-    nodes: &[ListedNode],
-    after: Duration,
-    now: Timestamp,
-    own: &str,
-) -> bool {
-    let node = part.node.as_ref();
-    let node = node.and_then(|name| nodes.iter().find(|node| node.name == *name));
-    let is_drained = node.is_some_and(|node| node.is_drained);
-    if part.state != PartState::Running && !has_begun(part) {
-        // A part with the name of a node waits for that node.
-        let has_node = nodes.iter().any(|node| node.name == part.name);
-        return part.name == own || part.name.starts_with("part-") && !has_node;
-    }
-    match part.state {
-        PartState::Running | PartState::New => false,
-        // Its node's daemon begins it again, unless the node is gone too.
-        PartState::Gone => {
-            let is_gone = node.is_some_and(|node| {
-                let silent = SignedDuration::try_from(after).unwrap_or(SignedDuration::MAX);
-                node.state == NodeState::Gone && node.renewed.duration_until(now) >= silent
-            });
-            is_gone || is_drained
-        }
-        // Otherwise an operator has stopped it.
-        PartState::Stopped => is_drained,
-    }
-}
-
-/// Returns `true` if a directory has got a part of a crawl whose parts can be taken over. A process that has failed before that has
-/// left nothing but its session.
-fn has_begun(part: &ListedPart) -> bool {
-    part.state != PartState::New && part.epoch > 0
-}
-
-/// The place of a node among those that could take a part over, by rendezvous hashing: the first waits no longer.
-fn rank(crawl: &str, part: &str, own: &str, nodes: &[ListedNode]) -> u32 {
-    let weight = |node: &str| {
-        // Nodes of different versions may disagree. That costs at most an attempt.
-        let mut hasher = DefaultHasher::new();
-        (crawl, part, node).hash(&mut hasher);
-        hasher.finish()
-    };
-    let can_take = |node: &&ListedNode| node.state == NodeState::Live && !node.is_drained;
-    let before = nodes
-        .iter()
-        .filter(can_take)
-        .filter(|node| weight(&node.name) > weight(own));
-    u32::try_from(before.count()).unwrap_or(u32::MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn at(second: i64) -> Timestamp {
-        Timestamp::from_second(1_000_000 + second).unwrap()
-    }
-
-    fn node(name: &str, state: NodeState, is_drained: bool) -> ListedNode {
-        ListedNode {
-            name: name.to_owned(),
-            state,
-            is_drained,
-            is_leader: false,
-            version: String::new(),
-            since: at(0),
-            renewed: at(0),
-            clock_skew_s: 0.0,
-        }
-    }
-
-    fn part(name: &str, node: Option<&str>, state: PartState) -> ListedPart {
-        ListedPart {
-            name: name.to_owned(),
-            node: node.map(str::to_owned),
-            state,
-            is_at_rest: false,
-            snapshot: None,
-            inbox: 0,
-            commands: 0,
-            epoch: u64::from(state != PartState::New),
-            since: None,
-            figures: None,
-            takeover: None,
-            failed_takeover: None,
-        }
-    }
-
-    #[track_caller]
-    fn check(part: &ListedPart, node: ListedNode, expected: bool) {
-        let found = is_orphan(part, &[node], Duration::from_secs(60), at(100), "own");
-        assert_eq!(found, expected, "{part:?}");
-    }
 
     #[test]
     fn parts_of_the_named_crawls_alone_are_taken_over() {
@@ -432,154 +313,5 @@ mod tests {
             assert_eq!(is_wanted(crawl, Some(&named)), expected, "{crawl}");
             assert!(is_wanted(crawl, None), "{crawl}");
         }
-    }
-
-    #[test]
-    fn parts_of_nodes_that_are_gone_for_long_or_drained_are_taken_over() {
-        let of_a = |state| part("a", Some("a"), state);
-        let gone = node("a", NodeState::Gone, false);
-        check(&of_a(PartState::Gone), gone.clone(), true);
-        let lately = ListedNode {
-            renewed: at(50),
-            ..gone.clone()
-        };
-        check(&of_a(PartState::Gone), lately, false);
-        // Its daemon begins the process again.
-        check(
-            &of_a(PartState::Gone),
-            node("a", NodeState::Live, false),
-            false,
-        );
-        check(&of_a(PartState::Running), gone.clone(), false);
-        // An operator has stopped it, or the drained daemon.
-        check(&of_a(PartState::Stopped), gone.clone(), false);
-        check(
-            &of_a(PartState::Stopped),
-            node("a", NodeState::Live, true),
-            true,
-        );
-        // It waits for its node, or has none.
-        check(&part("a", None, PartState::New), gone.clone(), false);
-        check(&part("part-1", None, PartState::New), gone, true);
-        let named_so = node("part-1", NodeState::Live, false);
-        check(&part("part-1", None, PartState::New), named_so, false);
-        // It waits for this node.
-        let own = node("own", NodeState::Live, false);
-        check(&part("own", None, PartState::New), own.clone(), true);
-        // A process that began it has failed before it got it.
-        let failed = |name| ListedPart {
-            epoch: 0,
-            ..part(name, Some(name), PartState::Gone)
-        };
-        check(&failed("own"), own.clone(), true);
-        check(&failed("part-1"), own.clone(), true);
-        check(&failed("a"), node("a", NodeState::Live, false), false);
-        check(&part("own", Some("own"), PartState::Gone), own, false);
-    }
-
-    fn waiting(since: Instant) -> Waiting {
-        Waiting {
-            since,
-            commands: 0,
-            failed: None,
-            tried: None,
-            claimed: None,
-        }
-    }
-
-    #[test]
-    fn a_part_that_was_claimed_without_a_job_is_taken_over_again() {
-        let of_own = |state, epoch| ListedPart {
-            epoch,
-            ..part("a", Some("own"), state)
-        };
-        let mut waiting = waiting(Instant::now());
-        let mut is_half_taken = |failed_at: Option<u64>, part: &ListedPart| {
-            failed_at.into_iter().for_each(|epoch| waiting.fail(epoch));
-            waiting.note(part, "own");
-            waiting.is_half_taken(part)
-        };
-        // The attempt failed before it got the part.
-        let of_b = part("a", Some("b"), PartState::Gone);
-        assert!(!is_half_taken(Some(1), &of_b));
-        // Later it got the part. Its session ends after a while.
-        assert!(!is_half_taken(Some(1), &of_own(PartState::Running, 2)));
-        assert!(is_half_taken(None, &of_own(PartState::Gone, 2)));
-        // The next attempt fails before it gets the part again.
-        assert!(is_half_taken(Some(2), &of_own(PartState::Gone, 2)));
-        // An operator has taken it over on this node, and has stopped it.
-        assert!(!is_half_taken(None, &of_own(PartState::Stopped, 3)));
-    }
-
-    #[test]
-    fn a_part_that_nobody_has_begun_waits_again_after_a_command() {
-        let since = Instant::now();
-        let later = since + Duration::from_secs(9);
-        let waits_since = |state, commands| {
-            let mut waiting = waiting(since);
-            let part = ListedPart {
-                commands,
-                ..part("part-1", None, state)
-            };
-            waiting.heed(&part, later);
-            waiting.heed(&part, later + Duration::from_secs(9));
-            waiting.since
-        };
-        assert_eq!(waits_since(PartState::New, 0), since);
-        assert_eq!(waits_since(PartState::New, 1), later);
-        assert_eq!(waits_since(PartState::Gone, 1), since);
-    }
-
-    #[test]
-    fn a_part_that_could_not_be_taken_over_rests_before_the_next_attempt() {
-        let second = Duration::from_secs;
-        let since = Instant::now();
-        let is_over = |failed: Option<u64>, wait: u64, now: u64| {
-            let waiting = Waiting {
-                failed: failed.map(|failed| since + second(failed)),
-                ..waiting(since)
-            };
-            waiting.is_over(second(wait), second(60), since + second(now))
-        };
-        assert!(is_over(None, 0, 0));
-        assert!(!is_over(None, 60, 59));
-        assert!(is_over(None, 60, 60));
-        assert!(!is_over(Some(60), 0, 119));
-        assert!(is_over(Some(60), 0, 120));
-    }
-
-    #[test]
-    fn each_node_that_can_take_a_part_has_another_rank() {
-        let names = ["a", "b", "c", "d"];
-        let mut nodes: Vec<_> = names.map(|name| node(name, NodeState::Live, false)).into();
-        nodes[2].is_drained = true;
-        nodes[3].state = NodeState::Gone;
-        let mut firsts = BTreeSet::new();
-        for number in 0..20 {
-            let name = format!("part-{number}");
-            let mut ranks = ["a", "b"].map(|own| (rank("news", &name, own, &nodes), own));
-            ranks.sort_unstable();
-            assert_eq!((ranks[0].0, ranks[1].0), (0, 1));
-            firsts.insert(ranks[0].1);
-        }
-        assert_eq!(firsts.len(), 2);
-    }
-
-    #[test]
-    fn a_crawl_is_under_way_while_a_part_has_work_and_a_node_works() {
-        let mut parts = [
-            part("a", Some("a"), PartState::Running),
-            part("b", Some("b"), PartState::Stopped),
-        ];
-        assert!(is_under_way(&parts));
-        parts[0].is_at_rest = true;
-        assert!(is_under_way(&parts));
-        parts[1].is_at_rest = true;
-        assert!(!is_under_way(&parts));
-        parts[1].inbox = 1;
-        assert!(is_under_way(&parts));
-        // An operator has stopped it on all nodes.
-        parts[0].state = PartState::Stopped;
-        assert!(!is_under_way(&parts));
     }
 }

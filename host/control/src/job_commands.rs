@@ -140,7 +140,7 @@ impl JobCommands {
         let name = part.job.clone();
         let job = wait(&handle, async move {
             let connection = ClusterConnection::open(config).await?;
-            let scope = MemberScope::FixedJob(name.clone());
+            let scope = MemberScope::Job(name.clone());
             let unknown = || ClusterError::UnknownJob { job: name.clone() };
             let members = Cluster::find(connection, &scope).await?;
             ClusterJob::open(&members.ok_or_else(unknown)?, &name).await

@@ -66,7 +66,7 @@ pub fn total_figures(parts: &[ListedPart]) -> PartFigures {
 /// # Errors
 /// NATS fails.
 pub async fn is_worked_on(connection: &ClusterConnection, job: &str) -> Result<bool, ClusterError> {
-    let scope = MemberScope::FixedJob(job.to_owned());
+    let scope = MemberScope::Job(job.to_owned());
     let Some(members) = Cluster::find(connection.clone(), &scope).await? else {
         return Ok(false);
     };
@@ -84,7 +84,7 @@ pub async fn listed_parts(
     connection: &ClusterConnection,
     job: &str,
 ) -> Result<Vec<ListedPart>, ClusterError> {
-    let scope = MemberScope::FixedJob(job.to_owned());
+    let scope = MemberScope::Job(job.to_owned());
     let members = Cluster::find(connection.clone(), &scope).await?;
     let unknown = || ClusterError::UnknownJob {
         job: job.to_owned(),

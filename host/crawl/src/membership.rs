@@ -400,7 +400,7 @@ async fn open(config: ClusterConfig, part: &JobPart) -> Result<Cluster, ClusterE
         ..config
     };
     let connection = ClusterConnection::open(config).await?;
-    let scope = MemberScope::FixedJob(part.job.clone());
+    let scope = MemberScope::Job(part.job.clone());
     Cluster::open(connection, &scope).await
 }
 

@@ -198,7 +198,7 @@ impl FetchedProfile {
         directory: &Path,
     ) -> Result<FetchedProfile, CrawlError> {
         let connection = ClusterConnection::open(config.clone()).await?;
-        let scope = MemberScope::FixedJob(job.to_owned());
+        let scope = MemberScope::Job(job.to_owned());
         // Opening the members would create them.
         let cluster = Cluster::find(connection, &scope).await?;
         let cluster = cluster.ok_or_else(|| ClusterError::UnknownJob {

@@ -1,5 +1,5 @@
-//! Messages and sizes of a crawl of ten billion URIs, by the real batching of links and the real compression. The web is a model;
-//! its assumptions are constants here.
+//! Messages and sizes of a crawl of ten billion URIs in parts, by the real batching of links and the real compression. The web is a
+//! model; its assumptions are constants here.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const URIS: f64 = 1e10;
 /// Time that it takes.
 const DAYS: f64 = 30.0;
 
-/// Links of a page to other partitions.
+/// Links of a page to other parts.
 const FOREIGN_LINKS: u64 = 10;
 
 /// Percentage of them that lead to popular URIs: home pages, social media, libraries.
@@ -23,27 +23,32 @@ const POPULAR_PERCENT: u64 = 60;
 /// Number of popular URIs.
 const POPULAR_URIS: u64 = 200_000;
 
-/// Pages of one node that are simulated.
+/// Pages of one part that are simulated.
 const PAGES: u64 = 200_000;
 
 /// Bytes of a URI's record in the frontier's store; see "Frontier" in `docs/PERFORMANCE.md`.
 const RECORD_BYTES: f64 = 250.0;
 
-/// Time between two snapshots of a partition.
+/// Time between two snapshots of a part.
 const SNAPSHOT_HOURS: f64 = 6.0;
 
-/// Prints the table.
-pub(crate) fn print(nodes: u64, count: PartitionCount) {
-    let partitions: Vec<_> = count.all().collect();
+/// Prints the table of a crawl with so many parts.
+pub(crate) fn print(parts: u16) {
+    let count = PartitionCount::new(parts.next_power_of_two()).unwrap_or_default();
+    // As the process of part 0 sees them: the inbox of a part has its number.
+    let inboxes: Vec<_> = (0..parts)
+        .filter_map(|part| count.partition(part))
+        .collect();
+    let (own, others) = (inboxes[0], &inboxes[1..]);
     let pages_per_second = URIS / (DAYS * 86_400.0);
-    let seconds = PAGES as f64 / (pages_per_second / nodes as f64);
+    let seconds = PAGES as f64 / (pages_per_second / f64::from(parts));
     let mut random = Random(7);
     let mut batcher = LinkBatcher::default();
     let mut totals = Totals::default();
     for page in 0..PAGES {
         let now = Duration::from_secs_f64(seconds / PAGES as f64 * page as f64);
         let source = LinkSource {
-            partition: partitions[random.below(16) as usize],
+            partition: own,
             entry: page,
         };
         for _ in 0..FOREIGN_LINKS {
@@ -56,9 +61,8 @@ pub(crate) fn print(nodes: u64, count: PartitionCount) {
                 false => POPULAR_URIS + random.next() % 1_000_000_000,
             };
             let link = uri(&mut Random(number), number);
-            let partition = partitions[(number % partitions.len() as u64) as usize];
-            totals.links += 1;
-            if batcher.add(partition, link, source, now) == LinkAdmission::Queued {
+            let inbox = others[(number % others.len() as u64) as usize];
+            if batcher.add(inbox, link, source, now) == LinkAdmission::Queued {
                 totals.sent += 1;
             }
         }
@@ -68,17 +72,14 @@ pub(crate) fn print(nodes: u64, count: PartitionCount) {
             batcher.finish(&batch);
         }
     }
-    let cluster = |count: u64| count as f64 / seconds * nodes as f64;
+    let cluster = |count: u64| count as f64 / seconds * f64::from(parts);
     let per_page = |count: u64| count as f64 / PAGES as f64;
-    println!("| a crawl of 10 billion URIs in {DAYS} days | |");
+    println!("| a crawl of 10 billion URIs in {DAYS} days | {parts} parts |");
     println!("|---|---|");
-    println!("| pages a second, all nodes | {pages_per_second:.0} |");
+    println!("| pages a second, all parts | {pages_per_second:.0} |");
+    println!("| URIs of a part | {:.0} |", URIS / f64::from(parts));
     println!(
-        "| URIs of a partition | {:.0} |",
-        URIS / f64::from(count.get())
-    );
-    println!(
-        "| foreign links a page, and those that were not sent before | {FOREIGN_LINKS}, {:.1} |",
+        "| links of a page to other parts that were not sent before | {:.1} of {FOREIGN_LINKS} |",
         per_page(totals.sent)
     );
     println!(
@@ -94,18 +95,17 @@ pub(crate) fn print(nodes: u64, count: PartitionCount) {
         per_page(totals.link_bytes)
     );
     println!(
-        "| snapshot of a partition in the end, before compression | {:.0} MB |",
-        URIS / f64::from(count.get()) * RECORD_BYTES / 1e6
+        "| snapshot of a part in the end, before compression | {:.0} MB |",
+        URIS / f64::from(parts) * RECORD_BYTES / 1e6
     );
     println!(
-        "| snapshots, bytes a second of all nodes in the end | {:.0} MB |",
+        "| whole snapshots every {SNAPSHOT_HOURS} hours, bytes a second of all parts in the end | {:.0} MB |",
         URIS * RECORD_BYTES / (SNAPSHOT_HOURS * 3_600.0) / 1e6
     );
 }
 
 #[derive(Default)]
 struct Totals {
-    links: u64,
     sent: u64,
     messages: u64,
     link_bytes: u64,

@@ -1,155 +1,205 @@
 //! The control plane of a large cluster in virtual time, with the state machines of the real one, and the messages and sizes that a
-//! crawl of ten billion URIs would bring. It prints the tables of `docs/PERFORMANCE.md`.
+//! crawl of ten billion URIs would bring. It prints the tables of `docs/PERFORMANCE.md`, and fails if two processes ever work on one
+//! part.
 //!
-//! `cargo run --release -p opilio-cluster --example control_plane [NODES [PARTITIONS]]`
+//! `cargo run --release -p opilio-cluster --example control_plane [NODES]`
 
 #![expect(clippy::print_stdout, reason = "an example prints its result")]
 
 mod data;
 #[expect(dead_code, reason = "the property tests use the rest")]
 mod network;
+mod takeovers;
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use opilio_cluster::control::LeaseTimings;
-use opilio_cluster::partition::PartitionCount;
+use opilio_cluster::control::SessionTimings;
 
-use network::{Network, Traffic};
+use network::{Scope, Traffic};
+use takeovers::Crawl;
 
 const SECOND: Duration = Duration::from_secs(1);
+
+/// Silence of a node after which others take its parts over. An operator would write minutes.
+const TAKE_OVER_AFTER: Duration = Duration::from_secs(60);
+
+/// Time for which machines are away that come back after their parts were taken over.
+const AWAY: Duration = Duration::from_secs(180);
 
 /// Longest time that a phase may take.
 const PHASE_MAX: Duration = Duration::from_secs(3_600);
 
 fn main() {
-    let mut arguments = std::env::args().skip(1).map(|number| number.parse::<u16>());
-    let nodes = arguments
-        .next()
-        .map_or(1_000, |number| number.unwrap_or(1_000));
-    let partitions = arguments
-        .next()
-        .map_or(16_384, |number| number.unwrap_or(16_384));
-    let Ok(count) = PartitionCount::new(partitions) else {
-        println!("the number of partitions must be a power of two, at most 32768");
-        return;
+    let nodes = std::env::args().nth(1).map(|number| number.parse::<u16>());
+    let nodes = match nodes {
+        None => 1_000,
+        Some(Ok(nodes @ 2..=32_768)) => nodes,
+        Some(_) => {
+            println!("the number of nodes must be between 2 and 32768");
+            return;
+        }
     };
-    let mut simulation = Simulation::new(count);
+    let mut simulation = Simulation::new();
     println!(
-        "| {nodes} nodes, {partitions} partitions | virtual time | writes | refused | deliveries | takeovers |"
+        "| {nodes} nodes with a part each | virtual time | writes | refused | deliveries | takeovers | longest time of a part without a process |"
     );
-    println!("|---|---|---|---|---|---|");
-    simulation.phase("all nodes start at once", |network| {
+    println!("|---|---|---|---|---|---|---|");
+    simulation.phase("start of all machines at once", Duration::ZERO, |crawl| {
         for node in 0..nodes {
-            network.start(&format!("node-{node}"));
+            let machine = crawl.add_machine(&format!("node-{node}"));
+            crawl.begin_part(machine);
         }
     });
     let quiet = simulation.for_a_minute("a minute without events");
-    let failing = usize::from(nodes / 100).max(1);
-    simulation.phase(&format!("{failing} nodes die"), |network| {
-        for node in 0..failing {
-            network.kill(node + 1);
+    let some = usize::from(nodes / 100).max(1);
+    let lost = simulation.living(some);
+    let name = format!("loss of {}", machines(lost.len()));
+    simulation.phase(&name, Duration::ZERO, |crawl| {
+        for machine in &lost {
+            crawl.lose_machine(*machine);
         }
     });
-    simulation.phase("the leader dies", |network| {
-        let leader =
-            (0..network.nodes.len()).find(|node| network.nodes[*node].machine.is_leading());
-        network.kill(leader.unwrap_or_default());
-    });
-    simulation.phase(&format!("{failing} nodes join"), |network| {
-        for node in 0..failing {
-            network.start(&format!("new-{node}"));
+    for (scope, name) in [
+        (Scope::Nodes, "loss of the machine that leads the nodes"),
+        (Scope::Job, "loss of the machine that leads the crawl"),
+    ] {
+        if simulation.living(3).len() == 3 {
+            simulation.phase(name, Duration::ZERO, |crawl| lose_leader(crawl, scope));
+        }
+    }
+    let name = format!("addition of {}", machines(some));
+    simulation.phase(&name, Duration::ZERO, |crawl| {
+        for number in 0..some {
+            crawl.add_machine(&format!("new-{number}"));
         }
     });
-    simulation.phase("NATS is away for 30 s", |network| {
-        network.interrupt(30 * SECOND)
+    let cut = simulation.group(1, some);
+    let seconds = AWAY.as_secs();
+    let name = format!("cut of {} from NATS for {seconds} s", machines(cut.len()));
+    simulation.phase(&name, AWAY, |crawl| {
+        for machine in &cut {
+            crawl.cut_machine(*machine, AWAY);
+        }
+    });
+    let suspended = simulation.group(2, some);
+    let name = format!(
+        "suspension of {} for {seconds} s",
+        machines(suspended.len())
+    );
+    simulation.phase(&name, AWAY, |crawl| {
+        for machine in &suspended {
+            crawl.stop_machine(*machine, AWAY);
+        }
+    });
+    simulation.phase("outage of NATS for 30 s", 30 * SECOND, |crawl| {
+        crawl.network.interrupt(30 * SECOND);
+    });
+    let drained = simulation.group(3, some);
+    let name = format!("draining of {}", machines(drained.len()));
+    simulation.phase(&name, TAKE_OVER_AFTER, |crawl| {
+        for machine in &drained {
+            let name = crawl.machines[*machine].name.clone();
+            crawl.network.set_drained(&name, true);
+        }
     });
     println!();
     println!(
-        "Renewals: {:.0} writes a second; with a key for each lease they would be {:.0}.",
+        "Renewals: {:.0} writes a second of {:.0} bytes.",
         per_second(quiet.writes, SECOND * 60),
-        f64::from(partitions) / LeaseTimings::default().renewal.as_secs_f64(),
-    );
-    println!(
-        "Size of a record: {:.0} bytes.",
         quiet.written_bytes as f64 / quiet.writes as f64
     );
     println!();
-    data::print(nodes.into(), count);
+    data::print(nodes);
+}
+
+/// Switches the machine off whose member leads.
+fn lose_leader(crawl: &mut Crawl, scope: Scope) {
+    let leaders = crawl.network.leaders(scope);
+    let machine = leaders.first().and_then(|leader| match scope {
+        Scope::Nodes => {
+            let mut machines = crawl.machines.iter();
+            machines.position(|machine| machine.daemon == *leader)
+        }
+        Scope::Job => crawl.machine_of(*leader),
+    });
+    if let Some(machine) = machine {
+        crawl.lose_machine(machine);
+    }
+}
+
+fn machines(count: usize) -> String {
+    match count {
+        1 => "1 machine".to_owned(),
+        _ => format!("{count} machines"),
+    }
 }
 
 struct Simulation {
-    network: Network,
-    partitions: usize,
+    crawl: Crawl,
 }
 
 impl Simulation {
-    fn new(count: PartitionCount) -> Self {
-        let mut network = Network::new(count, LeaseTimings::default(), 1);
-        network.skips_bystanders = true;
-        let partitions = count.get().into();
-        Self {
-            network,
-            partitions,
-        }
+    fn new() -> Self {
+        let crawl = Crawl::new(SessionTimings::default(), TAKE_OVER_AFTER, 1);
+        Self { crawl }
     }
 
-    /// Carries out a change, and runs until the partitions are shared evenly and all are at work.
-    fn phase(&mut self, name: &str, change: impl FnOnce(&mut Network)) {
+    /// The first living machines, at most so many.
+    fn living(&self, count: usize) -> Vec<usize> {
+        let all = 0..self.crawl.machines.len();
+        let living = all.filter(|machine| self.crawl.is_alive(*machine));
+        living.take(count).collect()
+    }
+
+    /// The machines of this group of living ones, counted from 1, or the last ones if there are fewer.
+    fn group(&self, number: usize, size: usize) -> Vec<usize> {
+        let living = self.living(number * size).into_iter();
+        living.rev().take(size).collect()
+    }
+
+    /// Carries out a change, and runs until a process works on each part and both buckets have a leader, for `least` at least.
+    fn phase(&mut self, name: &str, least: Duration, change: impl FnOnce(&mut Crawl)) {
         let began = Instant::now();
-        let (start, before) = (self.network.now, self.network.traffic.clone());
-        change(&mut self.network);
-        // Renewals of dead nodes are missed only after a while.
-        let earliest = start + LeaseTimings::default().time_to_live;
-        while self.network.now < earliest || !self.is_settled() {
-            let next = self.network.now + SECOND;
-            self.network.run_until(next, |_| {});
-            if self.network.now > start + PHASE_MAX {
-                println!("| {name} | not settled after an hour | | | | |");
+        let (start, before) = self.begin();
+        change(&mut self.crawl);
+        while self.crawl.network.now < start + least || !self.crawl.is_settled() {
+            let next = self.crawl.network.now + SECOND;
+            self.crawl.run_until(next, false);
+            if self.crawl.network.now > start + PHASE_MAX {
+                println!("| {name} | not settled after an hour | | | | | |");
                 return;
             }
         }
-        let time = self.network.now - start;
-        self.print(name, time, &before);
+        self.print(name, start, &before);
         eprint_progress(name, began);
     }
 
     fn for_a_minute(&mut self, name: &str) -> Traffic {
-        let before = self.network.traffic.clone();
-        let end = self.network.now + 60 * SECOND;
-        self.network.run_until(end, |_| {});
-        self.print(name, 60 * SECOND, &before);
-        difference(&self.network.traffic, &before)
+        let (start, before) = self.begin();
+        self.crawl.run_until(start + 60 * SECOND, false);
+        self.print(name, start, &before);
+        difference(&self.crawl.network.traffic, &before)
     }
 
-    fn print(&self, name: &str, time: Duration, before: &Traffic) {
-        let traffic = difference(&self.network.traffic, before);
+    /// The time and the messages until now.
+    fn begin(&mut self) -> (Duration, Traffic) {
+        self.crawl.gap_max = Duration::ZERO;
+        self.crawl.takeovers = 0;
+        let network = &self.crawl.network;
+        (network.now, network.traffic.clone())
+    }
+
+    fn print(&self, name: &str, start: Duration, before: &Traffic) {
+        let traffic = difference(&self.crawl.network.traffic, before);
         println!(
-            "| {name} | {} s | {} | {} | {} | {} |",
-            time.as_secs(),
+            "| {name} | {} s | {} | {} | {} | {} | {:.0} s |",
+            (self.crawl.network.now - start).as_secs(),
             traffic.writes,
             traffic.conflicts,
             traffic.deliveries,
-            traffic.claims,
+            self.crawl.takeovers,
+            self.crawl.gap_max.as_secs_f64(),
         );
-    }
-
-    fn is_settled(&self) -> bool {
-        let issuers = self.network.issuers();
-        if issuers.len() < self.partitions {
-            return false;
-        }
-        let mut loads: BTreeMap<usize, usize> = (0..self.network.nodes.len())
-            .filter(|node| !self.network.is_dead(*node))
-            .map(|node| (node, 0))
-            .collect();
-        for node in issuers.values().flatten() {
-            *loads.entry(*node).or_default() += 1;
-        }
-        let (least, most) = (loads.values().min(), loads.values().max());
-        least
-            .zip(most)
-            .is_some_and(|(least, most)| most - least <= 1)
     }
 }
 
@@ -164,7 +214,6 @@ fn difference(now: &Traffic, before: &Traffic) -> Traffic {
         conflicts: now.conflicts - before.conflicts,
         deliveries: now.deliveries - before.deliveries,
         written_bytes: now.written_bytes - before.written_bytes,
-        claims: now.claims - before.claims,
     }
 }
 

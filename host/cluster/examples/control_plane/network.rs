@@ -1,15 +1,14 @@
-//! Nodes and a bucket in virtual time: messages take time, get lost and arrive late; processes stop and go on; NATS goes away.
-//! The example and the property tests use it.
+//! Members and their buckets in virtual time: messages take time, get lost and arrive late; processes stop and go on; NATS goes away,
+//! for all or for one. The example and the property tests use it.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::time::Duration;
 
 use opilio_cluster::control::{
-    ClusterKey, ClusterRecord, ControlAction, ControlEvent, KeyWrite, LeaseTimings, NodeMachine,
-    WriteResult,
+    ClusterKey, ClusterRecord, ControlAction, KeyWrite, MemberEvent, NodeMachine, NodeRecord,
+    SessionTimings, WriteResult,
 };
-use opilio_cluster::partition::{Partition, PartitionCount};
 
 /// Time after which a client stops to wait for an answer.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
@@ -40,16 +39,30 @@ impl Random {
     }
 }
 
-/// A node with a clock of its own.
-pub(crate) struct SimulatedNode {
-    pub(crate) machine: NodeMachine,
+/// The members of one bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Scope {
+    /// One for each daemon.
+    Nodes,
+    /// The processes of a job.
+    Job,
+}
+
+/// A member with a clock of its own.
+struct SimulatedMember {
+    scope: Scope,
+    name: String,
+    machine: NodeMachine,
     /// Speed of its clock in millionths of the true one.
     rate: u64,
     offset: Duration,
     stopped_until: Duration,
-    is_dead: bool,
-    /// The roster watch: `None` if closed.
+    cut_until: Duration,
+    has_ended: bool,
     has_roster_watch: bool,
+    sessions_lost: u64,
+    /// Deliveries keep their order.
+    last_delivery: Duration,
 }
 
 /// Messages that the simulation counts.
@@ -59,7 +72,6 @@ pub(crate) struct Traffic {
     pub(crate) conflicts: u64,
     pub(crate) deliveries: u64,
     pub(crate) written_bytes: u64,
-    pub(crate) claims: u64,
 }
 
 enum Event {
@@ -71,162 +83,201 @@ enum Event {
     Connected(usize),
     Synced(usize),
     Roster(usize),
-    Loaded(usize, Partition),
-    Stopped(usize, Partition),
 }
 
 pub(crate) struct Network {
     pub(crate) now: Duration,
-    pub(crate) nodes: Vec<SimulatedNode>,
     pub(crate) traffic: Traffic,
     pub(crate) random: Random,
     /// Percentage of answers that get lost.
     pub(crate) losses: u64,
     pub(crate) latency: (Duration, Duration),
-    /// Time to load and to stop a partition.
-    pub(crate) load_time: Duration,
+    pub(crate) events: Vec<(Duration, usize, MemberEvent)>,
+    members: Vec<SimulatedMember>,
     outage_until: Duration,
-    /// `true` if a partition's record is handed only to nodes that it concerns. All others ignore it; the messages count.
-    pub(crate) skips_bystanders: bool,
-    pub(crate) events: Vec<(Duration, usize, ControlEvent)>,
-    names: Vec<(String, usize)>,
-    count: PartitionCount,
-    timings: LeaseTimings,
-    bucket: BTreeMap<ClusterKey, (u64, ClusterRecord, i64)>,
+    timings: SessionTimings,
+    bucket: BTreeMap<(Scope, ClusterKey), (u64, ClusterRecord, i64)>,
     revision: u64,
     queue: BinaryHeap<Reverse<(Duration, u64)>>,
     scheduled: BTreeMap<u64, Event>,
-    /// Deliveries to one node keep their order.
-    last_delivery: Vec<Duration>,
     number: u64,
 }
 
 impl Network {
-    pub(crate) fn new(count: PartitionCount, timings: LeaseTimings, seed: u64) -> Self {
+    pub(crate) fn new(timings: SessionTimings, seed: u64) -> Self {
         Self {
             now: Duration::ZERO,
-            nodes: Vec::new(),
             traffic: Traffic::default(),
             random: Random(seed),
             losses: 0,
             latency: (Duration::from_micros(200), Duration::from_millis(2)),
-            load_time: Duration::from_secs(2),
-            outage_until: Duration::ZERO,
-            skips_bystanders: false,
             events: Vec::new(),
-            names: Vec::new(),
-            count,
+            members: Vec::new(),
+            outage_until: Duration::ZERO,
             timings,
             bucket: BTreeMap::new(),
             revision: 0,
             queue: BinaryHeap::new(),
             scheduled: BTreeMap::new(),
-            last_delivery: Vec::new(),
             number: 0,
         }
     }
 
-    /// Starts a node, whose clock may be 5 % too fast or slow.
-    pub(crate) fn start(&mut self, name: &str) -> usize {
-        let node = self.nodes.len();
-        let seed = format!("{name}/{node}");
-        self.nodes.push(SimulatedNode {
-            machine: NodeMachine::new(name, "simulated", &seed, self.count, self.timings),
+    /// Starts a member, whose clock may be 5 % too fast or slow.
+    pub(crate) fn start(&mut self, scope: Scope, name: &str) -> usize {
+        let member = self.members.len();
+        let seed = format!("{name}/{member}");
+        self.members.push(SimulatedMember {
+            scope,
+            name: name.to_owned(),
+            machine: NodeMachine::new(name, "simulated", &seed, self.timings),
             rate: 950_000 + self.random.below(100_000),
             offset: Duration::from_secs(self.random.below(1_000)),
             stopped_until: Duration::ZERO,
-            is_dead: false,
+            cut_until: Duration::ZERO,
+            has_ended: false,
             has_roster_watch: false,
+            sessions_lost: 0,
+            last_delivery: self.now,
         });
-        self.last_delivery.push(self.now);
-        self.names.push((name.to_owned(), node));
-        for (key, (revision, record, stored)) in self.bucket.clone() {
-            let is_skipped = match &key {
-                ClusterKey::Node(other) => other != name,
-                ClusterKey::Partition(_) => self.skips_bystanders,
-                _ => false,
-            };
-            if is_skipped {
-                self.traffic.deliveries += u64::from(matches!(key, ClusterKey::Partition(_)));
-            } else {
-                self.deliver(node, key, Some(record), revision, stored);
+        let own = [
+            ClusterKey::Leader,
+            ClusterKey::Drain(name.to_owned()),
+            ClusterKey::Node(name.to_owned()),
+        ];
+        for key in own {
+            let known = self.bucket.get(&(scope, key.clone())).cloned();
+            if let Some((revision, record, stored)) = known {
+                self.deliver(member, key, Some(record), revision, stored);
             }
         }
-        let synced = self.last_delivery[node] + Duration::from_millis(1);
-        self.at(synced, Event::Synced(node));
+        let synced = self.members[member].last_delivery + Duration::from_millis(1);
+        self.at(synced, Event::Synced(member));
         let first = self
             .random
             .between(Duration::ZERO, self.timings.renewal / 10);
-        self.at(self.now + first, Event::Tick(node));
-        node
+        self.at(self.now + first, Event::Tick(member));
+        member
     }
 
-    pub(crate) fn kill(&mut self, node: usize) {
-        self.nodes[node].is_dead = true;
+    /// Ends a process without a word.
+    pub(crate) fn kill(&mut self, member: usize) {
+        self.members[member].has_ended = true;
     }
 
     /// Stops a process for a while, as SIGSTOP and SIGCONT do. Its clock goes on.
-    pub(crate) fn stop(&mut self, node: usize, time: Duration) {
+    pub(crate) fn stop(&mut self, member: usize, time: Duration) {
         let until = self.now + time;
-        let node = &mut self.nodes[node];
-        node.stopped_until = node.stopped_until.max(until);
+        let member = &mut self.members[member];
+        member.stopped_until = member.stopped_until.max(until);
     }
 
-    /// Takes NATS away for a while. Nodes notice that the connection was interrupted.
+    /// Takes the connection to NATS from a process for a while. It notices that it was interrupted.
+    pub(crate) fn cut(&mut self, member: usize, time: Duration) {
+        let until = self.now + time;
+        let cut = &mut self.members[member].cut_until;
+        *cut = until.max(*cut);
+        let back = *cut + self.delay();
+        self.at(back, Event::Connected(member));
+    }
+
+    /// Takes NATS away from all for a while.
     pub(crate) fn interrupt(&mut self, time: Duration) {
         self.outage_until = self.outage_until.max(self.now + time);
-        for node in 0..self.nodes.len() {
+        for member in 0..self.members.len() {
             let back = self.outage_until + self.delay();
-            self.at(back, Event::Connected(node));
+            self.at(back, Event::Connected(member));
         }
     }
 
-    /// Asks a node to leave.
-    pub(crate) fn leave(&mut self, node: usize) {
-        let actions = self.nodes[node].machine.leave();
-        self.perform(node, actions);
+    /// Asks a member to leave. Its process ends then.
+    pub(crate) fn leave(&mut self, member: usize) {
+        self.members[member].machine.leave();
     }
 
+    /// Drains a node, as an operator does.
     pub(crate) fn set_drained(&mut self, name: &str, is_drained: bool) {
         self.revision += 1;
         let key = ClusterKey::Drain(name.to_owned());
         let record = is_drained.then_some(ClusterRecord::Drain);
         let revision = self.revision;
+        let place = (Scope::Nodes, key.clone());
         match &record {
-            Some(record) => self
-                .bucket
-                .insert(key.clone(), (revision, record.clone(), 0)),
-            None => self.bucket.remove(&key),
+            Some(record) => self.bucket.insert(place, (revision, record.clone(), 0)),
+            None => self.bucket.remove(&place),
         };
-        for node in 0..self.nodes.len() {
-            self.deliver(node, key.clone(), record.clone(), revision, 0);
+        for member in self.watchers(Scope::Nodes, &key) {
+            self.deliver(member, key.clone(), record.clone(), revision, 0);
         }
     }
 
-    pub(crate) fn is_dead(&self, node: usize) -> bool {
-        self.nodes[node].is_dead
+    /// Returns `true` if the process has ended.
+    pub(crate) fn has_ended(&self, member: usize) -> bool {
+        self.members[member].has_ended
     }
 
-    /// The nodes that would issue URIs of each partition now, by their own clocks. A stopped process counts: it may be waked
-    /// between looking at its clock and fetching only if its guard still holds.
-    pub(crate) fn issuers(&self) -> BTreeMap<Partition, BTreeSet<usize>> {
-        let mut issuers: BTreeMap<Partition, BTreeSet<usize>> = BTreeMap::new();
-        for (node, simulated) in self.nodes.iter().enumerate() {
-            if simulated.is_dead {
-                continue;
+    /// Returns `true` if the process runs and can reach NATS.
+    pub(crate) fn is_connected(&self, member: usize) -> bool {
+        let simulated = &self.members[member];
+        let is_stopped = simulated.stopped_until > self.now;
+        !simulated.has_ended && !is_stopped && self.away_until(member) <= self.now
+    }
+
+    /// Returns `true` if the member would work now, by its own clock. A stopped process counts: it may be waked between looking at its
+    /// clock and fetching only if its session still holds.
+    pub(crate) fn may_work(&self, member: usize) -> bool {
+        let simulated = &self.members[member];
+        let until = simulated.machine.member_until();
+        !simulated.has_ended && until.is_some_and(|until| self.clock(member) < until)
+    }
+
+    /// Number of sessions of a process that others have ended.
+    pub(crate) fn sessions_lost(&self, member: usize) -> u64 {
+        self.members[member].sessions_lost
+    }
+
+    /// Returns `true` if a node knows that it is drained.
+    pub(crate) fn is_drained(&self, member: usize) -> bool {
+        self.members[member].machine.is_drained()
+    }
+
+    /// The members that lead and would work now.
+    pub(crate) fn leaders(&self, scope: Scope) -> Vec<usize> {
+        let members = 0..self.members.len();
+        let leads = |member: &usize| {
+            let simulated = &self.members[*member];
+            simulated.scope == scope && simulated.machine.is_leading() && self.may_work(*member)
+        };
+        members.filter(leads).collect()
+    }
+
+    /// The members of each name that would work now.
+    pub(crate) fn workers(&self, scope: Scope) -> BTreeMap<&str, BTreeSet<usize>> {
+        let mut workers: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
+        for (member, simulated) in self.members.iter().enumerate() {
+            if simulated.scope == scope && self.may_work(member) {
+                workers.entry(&simulated.name).or_default().insert(member);
             }
-            let now = self.clock(node);
-            for (partition, _) in simulated.machine.held() {
-                if simulated
-                    .machine
-                    .issue_until(partition)
-                    .is_some_and(|until| now < until)
-                {
-                    issuers.entry(partition).or_default().insert(node);
+        }
+        workers
+    }
+
+    /// The records of all sessions with the time of their last renewal in milliseconds, and whether the node is drained.
+    pub(crate) fn sessions(
+        &self,
+        scope: Scope,
+    ) -> impl Iterator<Item = (&NodeRecord, &str, i64, bool)> {
+        let entries = self.bucket.iter();
+        entries.filter_map(
+            move |((of, key), (_, record, stored))| match (key, record) {
+                (ClusterKey::Node(name), ClusterRecord::Node(record)) if *of == scope => {
+                    let drain = (scope, ClusterKey::Drain(name.clone()));
+                    let is_drained = self.bucket.contains_key(&drain);
+                    Some((record, name.as_str(), *stored, is_drained))
                 }
-            }
-        }
-        issuers
+                _ => None,
+            },
+        )
     }
 
     /// Runs until `end`, and calls `check` after every step.
@@ -246,13 +297,18 @@ impl Network {
         self.now = end;
     }
 
-    fn clock(&self, node: usize) -> Duration {
-        let node = &self.nodes[node];
+    fn clock(&self, member: usize) -> Duration {
+        let member = &self.members[member];
         let micros = self.now.as_micros() as u64;
-        node.offset
+        member.offset
             + Duration::from_micros(
-                micros / 1_000_000 * node.rate + micros % 1_000_000 * node.rate / 1_000_000,
+                micros / 1_000_000 * member.rate + micros % 1_000_000 * member.rate / 1_000_000,
             )
+    }
+
+    /// Time until which a member cannot reach NATS.
+    fn away_until(&self, member: usize) -> Duration {
+        self.outage_until.max(self.members[member].cut_until)
     }
 
     fn at(&mut self, time: Duration, event: Event) {
@@ -268,234 +324,192 @@ impl Network {
 
     fn deliver(
         &mut self,
-        node: usize,
+        member: usize,
         key: ClusterKey,
         record: Option<ClusterRecord>,
         revision: u64,
         stored: i64,
     ) {
         let at = (self.now + self.delay())
-            .max(self.last_delivery[node])
-            .max(self.outage_until);
-        self.last_delivery[node] = at;
+            .max(self.members[member].last_delivery)
+            .max(self.away_until(member));
+        self.members[member].last_delivery = at;
         self.traffic.deliveries += 1;
-        self.at(at, Event::Deliver(node, key, record, revision, stored));
+        self.at(at, Event::Deliver(member, key, record, revision, stored));
     }
 
     fn step(&mut self, event: Event) {
-        let node = match &event {
-            Event::Arrive(..) => None,
-            Event::Tick(node)
-            | Event::Answer(node, ..)
-            | Event::Deliver(node, ..)
-            | Event::Fetched(node, _)
-            | Event::Connected(node)
-            | Event::Synced(node)
-            | Event::Roster(node)
-            | Event::Loaded(node, _)
-            | Event::Stopped(node, _) => Some(*node),
+        let member = match &event {
+            Event::Arrive(member, write) => {
+                let (member, write) = (*member, write.clone());
+                return self.store(member, write);
+            }
+            Event::Tick(member)
+            | Event::Answer(member, ..)
+            | Event::Deliver(member, ..)
+            | Event::Fetched(member, _)
+            | Event::Connected(member)
+            | Event::Synced(member)
+            | Event::Roster(member) => *member,
         };
-        if let Some(node) = node {
-            if self.nodes[node].is_dead {
-                return;
-            }
-            let until = self.nodes[node].stopped_until;
-            if until > self.now {
-                // A stopped process finds everything when it goes on, in order.
-                self.at(until, event);
-                return;
-            }
+        if self.members[member].has_ended {
+            return;
         }
-        let now = node.map_or(self.now, |node| self.clock(node));
+        let until = self.members[member].stopped_until;
+        if until > self.now {
+            // A stopped process finds everything when it goes on, in order.
+            self.at(until, event);
+            return;
+        }
+        let now = self.clock(member);
         let clock_ms = self.now.as_millis() as i64;
+        let scope = self.members[member].scope;
+        let machine = &mut self.members[member].machine;
         let actions = match event {
-            Event::Tick(node) => {
-                let machine = &mut self.nodes[node].machine;
+            Event::Arrive(..) => Vec::new(),
+            Event::Tick(_) => {
                 let interval = machine.tick_interval();
                 let actions = machine.tick(now, clock_ms);
-                self.at(self.now + interval, Event::Tick(node));
+                self.at(self.now + interval, Event::Tick(member));
                 actions
             }
-            Event::Arrive(node, write) => {
-                self.store(node, write);
-                return;
+            Event::Answer(_, write, result) => machine.finish_write(write, result, now),
+            Event::Deliver(_, ClusterKey::Node(node), ..) if !machine.observes(&node) => Vec::new(),
+            Event::Deliver(_, key, record, revision, stored) => {
+                machine.observe(&key, record, revision, Some(stored), now)
             }
-            Event::Answer(node, write, result) => {
-                self.nodes[node].machine.finish_write(write, result, now)
-            }
-            Event::Deliver(node, key, record, revision, stored) => {
-                if let ClusterKey::Node(other) = &key
-                    && !self.nodes[node].machine.observes(other)
-                {
-                    return;
-                }
-                self.nodes[node]
-                    .machine
-                    .observe(&key, record, revision, Some(stored), now)
-            }
-            Event::Fetched(node, key) => {
-                let known = self.bucket.get(&key).cloned();
+            Event::Fetched(_, key) => {
+                let known = self.bucket.get(&(scope, key.clone())).cloned();
                 let (revision, record, stored) = match known {
                     Some((revision, record, stored)) => (revision, Some(record), stored),
                     None => (0, None, 0),
                 };
-                self.nodes[node]
-                    .machine
-                    .observe(&key, record, revision, Some(stored), now)
+                machine.observe(&key, record, revision, Some(stored), now)
             }
-            Event::Connected(node) => {
-                self.nodes[node].machine.reset_liveness(now);
+            Event::Connected(_) => {
+                machine.reset_liveness(now);
                 Vec::new()
             }
-            Event::Synced(node) => {
-                self.nodes[node].machine.set_synced(now);
+            Event::Synced(_) => {
+                machine.set_synced(now);
                 Vec::new()
             }
-            Event::Roster(node) => {
-                self.nodes[node].machine.set_roster(now);
+            Event::Roster(_) => {
+                machine.set_roster(now);
                 Vec::new()
             }
-            Event::Loaded(node, partition) => self.nodes[node].machine.set_ready(partition),
-            Event::Stopped(node, partition) => self.nodes[node].machine.release(partition),
         };
-        if let Some(node) = node {
-            self.perform(node, actions);
-        }
+        self.perform(member, actions);
     }
 
-    fn perform(&mut self, node: usize, actions: Vec<ControlAction>) {
+    fn perform(&mut self, member: usize, actions: Vec<ControlAction>) {
+        let away_until = self.away_until(member);
         for action in actions {
             match action {
                 ControlAction::Write(write) => {
                     self.traffic.writes += 1;
                     self.traffic.written_bytes += write.record.to_json().len() as u64;
                     let arrives = self.now + self.delay();
-                    if arrives < self.outage_until {
-                        self.answer(node, write.clone(), WriteResult::Unknown, ANSWER_MAX);
+                    if arrives < away_until {
+                        self.answer(member, write.clone(), WriteResult::Unknown, ANSWER_MAX);
                         // A client sends what it has buffered when the server is back, although nobody waits any more.
                         if self.random.chance(50) {
-                            let late = self.outage_until + self.delay();
-                            self.at(late, Event::Arrive(node, write));
+                            let late = away_until + self.delay();
+                            self.at(late, Event::Arrive(member, write));
                         }
                     } else {
-                        self.at(arrives, Event::Arrive(node, write));
+                        self.at(arrives, Event::Arrive(member, write));
                     }
                 }
                 ControlAction::Read(key) => {
-                    let at = (self.now + self.delay()).max(self.outage_until);
-                    self.at(at, Event::Fetched(node, key));
+                    let at = (self.now + self.delay()).max(away_until);
+                    self.at(at, Event::Fetched(member, key));
                 }
-                ControlAction::Report(event) => self.report(node, event),
+                ControlAction::Report(event) => self.report(member, event),
             }
         }
     }
 
-    fn report(&mut self, node: usize, event: ControlEvent) {
+    fn report(&mut self, member: usize, event: MemberEvent) {
         match &event {
-            ControlEvent::Claimed(partition, _) => {
-                self.traffic.claims += 1;
-                self.at(self.now + self.load_time, Event::Loaded(node, *partition));
-            }
-            ControlEvent::Release(partition, _) => {
-                self.at(self.now + self.load_time, Event::Stopped(node, *partition));
-            }
-            ControlEvent::Leading(is_leading) => {
-                self.nodes[node].has_roster_watch = *is_leading;
+            MemberEvent::SessionLost => self.members[member].sessions_lost += 1,
+            MemberEvent::Left => self.members[member].has_ended = true,
+            MemberEvent::Leading(is_leading) => {
+                self.members[member].has_roster_watch = *is_leading;
                 if *is_leading {
-                    for (key, (revision, record, stored)) in self.bucket.clone() {
-                        let is_unknown =
-                            self.skips_bystanders && matches!(key, ClusterKey::Partition(_));
-                        if is_unknown {
-                            // It has been delivered, and counted, when it was written.
-                            self.traffic.deliveries -= 1;
-                        }
-                        if is_unknown || matches!(key, ClusterKey::Node(_)) {
-                            self.deliver(node, key, Some(record), revision, stored);
-                        }
-                    }
-                    let at = self.last_delivery[node] + Duration::from_millis(1);
-                    self.at(at, Event::Roster(node));
+                    self.deliver_roster(member);
                 }
             }
             _ => {}
         }
-        self.events.push((self.now, node, event));
+        self.events.push((self.now, member, event));
     }
 
-    fn answer(&mut self, node: usize, write: KeyWrite, result: WriteResult, after: Duration) {
-        self.at(self.now + after, Event::Answer(node, write, result));
+    /// Delivers the sessions of all members to a new leader.
+    fn deliver_roster(&mut self, member: usize) {
+        let scope = self.members[member].scope;
+        let mut roster = Vec::new();
+        for ((of, key), entry) in &self.bucket {
+            if *of == scope && matches!(key, ClusterKey::Node(_)) {
+                roster.push((key.clone(), entry.clone()));
+            }
+        }
+        for (key, (revision, record, stored)) in roster {
+            self.deliver(member, key, Some(record), revision, stored);
+        }
+        let at = self.members[member].last_delivery + Duration::from_millis(1);
+        self.at(at, Event::Roster(member));
     }
 
-    fn store(&mut self, node: usize, write: KeyWrite) {
+    fn answer(&mut self, member: usize, write: KeyWrite, result: WriteResult, after: Duration) {
+        self.at(self.now + after, Event::Answer(member, write, result));
+    }
+
+    /// Carries out a write in the bucket.
+    fn store(&mut self, member: usize, write: KeyWrite) {
+        let scope = self.members[member].scope;
+        let place = (scope, write.key.clone());
         let last = self
             .bucket
-            .get(&write.key)
+            .get(&place)
             .map_or(0, |(revision, ..)| *revision);
         let result = if last == write.expected {
             self.revision += 1;
-            let stored = self.now.as_millis() as i64;
-            let (key, record, revision) = (write.key.clone(), write.record.clone(), self.revision);
-            let before = self
-                .bucket
-                .insert(key.clone(), (revision, record.clone(), stored));
-            let before = before.map(|(_, record, _)| record);
-            self.publish(&key, before.as_ref(), &record, revision, stored);
+            let (revision, stored) = (self.revision, self.now.as_millis() as i64);
+            let entry = (revision, write.record.clone(), stored);
+            self.bucket.insert(place, entry);
+            for watcher in self.watchers(scope, &write.key) {
+                let record = Some(write.record.clone());
+                self.deliver(watcher, write.key.clone(), record, revision, stored);
+            }
             WriteResult::Accepted(revision)
         } else {
             self.traffic.conflicts += 1;
             WriteResult::Conflict
         };
-        match self.random.chance(self.losses) {
-            true => self.answer(node, write, WriteResult::Unknown, ANSWER_MAX),
+        let is_lost = self.random.chance(self.losses) || self.away_until(member) > self.now;
+        match is_lost {
+            true => self.answer(member, write, WriteResult::Unknown, ANSWER_MAX),
             false => {
                 let delay = self.delay();
-                self.answer(node, write, result, delay);
+                self.answer(member, write, result, delay);
             }
         }
     }
 
-    fn publish(
-        &mut self,
-        key: &ClusterKey,
-        before: Option<&ClusterRecord>,
-        record: &ClusterRecord,
-        revision: u64,
-        stored: i64,
-    ) {
-        let concerned = |name: &str| {
-            [before, Some(record)]
-                .into_iter()
-                .flatten()
-                .any(|record| match record {
-                    ClusterRecord::Partition(record) => {
-                        let owner = record.owner.as_ref();
-                        owner.is_some_and(|owner| owner.node == name)
-                            || record.target.as_deref() == Some(name)
-                    }
-                    _ => true,
-                })
+    /// The members that watch a key.
+    fn watchers(&self, scope: Scope, key: &ClusterKey) -> Vec<usize> {
+        let watches = |simulated: &SimulatedMember| match key {
+            ClusterKey::Node(name) => {
+                simulated.has_roster_watch || simulated.machine.observes(name)
+            }
+            ClusterKey::Drain(name) => simulated.name == *name,
+            ClusterKey::Leader => true,
         };
-        let mut watchers = Vec::new();
-        for (name, node) in &self.names {
-            let simulated = &self.nodes[*node];
-            let is_watched = match key {
-                ClusterKey::Node(other) => {
-                    simulated.has_roster_watch || simulated.machine.observes(other)
-                }
-                _ => true,
-            };
-            if simulated.is_dead || !is_watched {
-                continue;
-            }
-            let is_skipped =
-                self.skips_bystanders && !simulated.machine.is_leading() && !concerned(name);
-            match is_skipped {
-                true => self.traffic.deliveries += 1,
-                false => watchers.push(*node),
-            }
-        }
-        for watcher in watchers {
-            self.deliver(watcher, key.clone(), Some(record.clone()), revision, stored);
-        }
+        let members = self.members.iter().enumerate();
+        let watchers = members.filter(|(_, simulated)| {
+            simulated.scope == scope && !simulated.has_ended && watches(simulated)
+        });
+        watchers.map(|(member, _)| member).collect()
     }
 }

@@ -1,12 +1,11 @@
-//! Duties of a node to the cluster besides its own partitions: it ends sessions that were not renewed, becomes leader if there is
-//! none, and as leader assigns partitions.
+//! Duties of a node to the cluster besides its own session: it ends sessions that were not renewed, and becomes leader if there is
+//! none. The leader observes all sessions, the other nodes observe that of the leader.
 
 use std::time::Duration;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::machine::{ControlAction, ControlEvent, NodeMachine};
-use super::planner::plan;
+use super::machine::{ControlAction, MemberEvent, NodeMachine};
 use super::records::{ClusterKey, ClusterRecord, KeyWrite, LeaderRecord, NodeRecord, SessionState};
 
 impl NodeMachine {
@@ -68,22 +67,6 @@ impl NodeMachine {
         }))
     }
 
-    pub(super) fn lead(&mut self, now: Duration) -> Vec<ControlAction> {
-        let is_due = now.saturating_sub(self.planned) >= self.tick_interval();
-        let Some(count) = self.count else {
-            return Vec::new();
-        };
-        if !self.is_leading || !self.has_roster || !self.needs_plan || !is_due {
-            return Vec::new();
-        }
-        self.needs_plan = false;
-        self.planned = now;
-        let is_in_flight =
-            |key: &ClusterKey| self.in_flight.contains(key) || self.blocked.contains_key(key);
-        let writes = plan(count, &self.view, &is_in_flight);
-        writes.into_iter().map(|write| self.begin(write)).collect()
-    }
-
     pub(super) fn update_leading(&mut self) -> Vec<ControlAction> {
         let leader = self.view.leader.record.as_ref();
         let is_leading = self.session.is_member()
@@ -96,7 +79,7 @@ impl NodeMachine {
         self.is_leading = is_leading;
         self.has_roster = false;
         self.forget_unobserved();
-        vec![ControlAction::Report(ControlEvent::Leading(is_leading))]
+        vec![ControlAction::Report(MemberEvent::Leading(is_leading))]
     }
 
     /// Drops nodes whose keys this node no longer observes: what it knows of them grows old.

@@ -6,8 +6,6 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::partition::Partition;
-
 /// A key of the cluster's bucket.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ClusterKey {
@@ -17,8 +15,6 @@ pub enum ClusterKey {
     Drain(String),
     /// The leader.
     Leader,
-    /// The lease of a partition.
-    Partition(Partition),
 }
 
 /// A record of the cluster's bucket.
@@ -30,11 +26,9 @@ pub enum ClusterRecord {
     Drain,
     /// Under [`ClusterKey::Leader`].
     Leader(LeaderRecord),
-    /// Under [`ClusterKey::Partition`].
-    Partition(PartitionRecord),
 }
 
-/// The session of a node. All leases of a node depend on its session, so that one message renews them all.
+/// The session of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeRecord {
     /// Identifier of the session. A node that lost its session begins another one.
@@ -57,7 +51,7 @@ pub struct NodeRecord {
 pub enum SessionState {
     /// The node renews it.
     Live,
-    /// Another node declared it over because it was not renewed. All leases under it are void.
+    /// Another node declared it over because it was not renewed.
     Expired,
     /// The node ended it.
     Left,
@@ -74,31 +68,6 @@ pub struct LeaderRecord {
     pub term: u64,
 }
 
-/// Owner of a partition.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LeaseOwner {
-    /// Name of the node.
-    pub node: String,
-    /// Its session.
-    pub session: String,
-}
-
-/// The lease of a partition.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PartitionRecord {
-    /// Fencing number: each new owner has a greater one.
-    pub epoch: u64,
-    /// The node that holds the lease; its session decides whether the lease is valid.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub owner: Option<LeaseOwner>,
-    /// `true` if the owner has loaded the partition.
-    #[serde(default)]
-    pub ready: bool,
-    /// The node that is to own it next, by the leader's decision.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub target: Option<String>,
-}
-
 /// A write to the bucket that takes effect only if the key's last revision is as expected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyWrite {
@@ -112,10 +81,10 @@ pub struct KeyWrite {
 
 /// Times of sessions. They must be the same on all nodes, and are part of the cluster's format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LeaseTimings {
+pub struct SessionTimings {
     /// Time after which others may declare a session over that was not renewed.
     pub time_to_live: Duration,
-    /// Time before the end of the session at which the node itself stops to issue URIs.
+    /// Time before the end of the session at which the node itself stops to work.
     pub margin: Duration,
     /// Time between two renewals.
     pub renewal: Duration,
@@ -125,16 +94,10 @@ impl ClusterKey {
     /// Reads a key of the bucket. Returns `None` for keys that later versions may add.
     #[must_use]
     pub fn parse(key: &str) -> Option<Self> {
-        let number = |text: &str| -> Option<Partition> {
-            crate::partition::PartitionCount::new(crate::partition::PARTITIONS_MAX)
-                .ok()?
-                .partition(text.parse().ok()?)
-        };
         match key.split_once('.') {
             None if key == "leader" => Some(Self::Leader),
             Some(("nodes", name)) => Some(Self::Node(name.to_owned())),
             Some(("drain", name)) => Some(Self::Drain(name.to_owned())),
-            Some(("partitions", text)) => number(text).map(Self::Partition),
             _ => None,
         }
     }
@@ -146,7 +109,6 @@ impl fmt::Display for ClusterKey {
             Self::Node(name) => write!(formatter, "nodes.{name}"),
             Self::Drain(name) => write!(formatter, "drain.{name}"),
             Self::Leader => formatter.write_str("leader"),
-            Self::Partition(partition) => write!(formatter, "partitions.{partition}"),
         }
     }
 }
@@ -159,7 +121,6 @@ impl ClusterRecord {
             Self::Node(record) => serde_json::to_vec(record),
             Self::Drain => Ok(b"{}".to_vec()),
             Self::Leader(record) => serde_json::to_vec(record),
-            Self::Partition(record) => serde_json::to_vec(record),
         };
         // These types have string keys and no foreign `Serialize`.
         json.unwrap_or_default()
@@ -174,20 +135,19 @@ impl ClusterRecord {
             ClusterKey::Node(_) => Self::Node(serde_json::from_slice(json)?),
             ClusterKey::Drain(_) => Self::Drain,
             ClusterKey::Leader => Self::Leader(serde_json::from_slice(json)?),
-            ClusterKey::Partition(_) => Self::Partition(serde_json::from_slice(json)?),
         })
     }
 }
 
-impl Default for LeaseTimings {
-    /// 15 seconds: a dead node's partitions are fetched again within half a minute, and a restart of a NATS server, which takes a
-    /// few seconds, pauses no node. The margin of a fifth allows for clocks of different speed.
+impl Default for SessionTimings {
+    /// 15 seconds: a dead process is replaced within half a minute, and a restart of a NATS server, which takes a few seconds, pauses
+    /// no node. The margin of a fifth allows for clocks of different speed.
     fn default() -> Self {
         Self::of(Duration::from_secs(15))
     }
 }
 
-impl LeaseTimings {
+impl SessionTimings {
     /// The times that follow from a time to live: a fifth of it for the margin and between renewals.
     #[must_use]
     pub fn of(time_to_live: Duration) -> Self {

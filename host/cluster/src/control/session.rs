@@ -1,19 +1,22 @@
-//! The session of this node: joining, renewing, and the time until which its leases hold.
+//! The session of this node: joining, renewing, and the time until which it holds.
 //!
 //! A renewal that was sent at `t` and stored allows work until `t + time_to_live - margin`. Others see it after `t`, and wait for
-//! `time_to_live` before they end the session. So the node has stopped before anybody can take its partitions, whatever the
-//! network does and whatever wall clocks say.
+//! `time_to_live` before they end the session. So the node has stopped before another process can have its name, whatever
+//! the network does and whatever wall clocks say.
 
 use std::time::Duration;
 
-use super::records::{ClusterKey, ClusterRecord, KeyWrite, LeaseTimings, NodeRecord, SessionState};
+use super::machine::MemberEvent;
+use super::records::{
+    ClusterKey, ClusterRecord, KeyWrite, NodeRecord, SessionState, SessionTimings,
+};
 
 /// The session of this node.
 #[derive(Debug)]
 pub(super) struct Session {
     name: String,
     version: String,
-    timings: LeaseTimings,
+    timings: SessionTimings,
     seed: String,
     generation: u64,
     beat: u64,
@@ -35,18 +38,8 @@ enum Phase {
     Left,
 }
 
-/// A change of the session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SessionChange {
-    Joined,
-    Lost,
-    /// Another process renews a session of the same name.
-    NameInUse,
-    Left,
-}
-
 impl Session {
-    pub(super) fn new(name: &str, version: &str, seed: &str, timings: LeaseTimings) -> Self {
+    pub(super) fn new(name: &str, version: &str, seed: &str, timings: SessionTimings) -> Self {
         Self {
             name: name.to_owned(),
             version: version.to_owned(),
@@ -71,7 +64,7 @@ impl Session {
         matches!(self.phase, Phase::Live { .. })
     }
 
-    /// Time until which the leases of this session hold.
+    /// Time until which the node may work, if it is a member.
     pub(super) fn guard_until(&self) -> Option<Duration> {
         match self.phase {
             Phase::Live { guard_until } => Some(guard_until),
@@ -79,13 +72,13 @@ impl Session {
         }
     }
 
-    /// Takes note of the record under the node's key, from the watch or from an accepted write.
+    /// Takes note of the record under the node's key, from the watch or from an accepted write. Returns the event that follows.
     pub(super) fn observe(
         &mut self,
         record: Option<&NodeRecord>,
         revision: u64,
         now: Duration,
-    ) -> Option<SessionChange> {
+    ) -> Option<MemberEvent> {
         let is_live = record.is_some_and(|record| record.state == SessionState::Live);
         let is_own = record.is_some_and(|record| record.session == self.id());
         let beat = record.map_or(0, |record| record.beat);
@@ -95,22 +88,21 @@ impl Session {
                 let reached = self.attempt.filter(|(sent, _)| *sent == beat);
                 let until =
                     reached.map(|(_, at)| at + self.timings.time_to_live - self.timings.margin);
-                let was_member = self.is_member();
                 let before = self.guard_until().unwrap_or_default();
                 let guard_until = before.max(until.unwrap_or_default());
                 self.phase = Phase::Live { guard_until };
-                (!was_member).then_some(SessionChange::Joined)
+                None
             }
             (_, true, false) if record.is_some_and(|record| record.state == SessionState::Left) => {
                 self.phase = Phase::Left;
-                Some(SessionChange::Left)
+                Some(MemberEvent::Left)
             }
             (Phase::Joining { rival }, false, true) => {
                 let is_renewed = rival.is_some_and(|(known, _)| known < revision);
                 if rival.is_none_or(|(known, _)| known < revision) {
                     *rival = Some((revision, now));
                 }
-                is_renewed.then_some(SessionChange::NameInUse)
+                is_renewed.then_some(MemberEvent::NameInUse)
             }
             (Phase::Joining { rival }, ..) => {
                 *rival = None;
@@ -123,7 +115,7 @@ impl Session {
                 self.phase = Phase::Joining {
                     rival: is_live.then_some((revision, now)),
                 };
-                Some(SessionChange::Lost)
+                Some(MemberEvent::SessionLost)
             }
         }
     }
@@ -201,7 +193,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn session() -> Session {
-        Session::new("a", "1", "s", LeaseTimings::of(10 * SECOND))
+        Session::new("a", "1", "s", SessionTimings::of(10 * SECOND))
     }
 
     fn record(write: KeyWrite) -> NodeRecord {
@@ -216,8 +208,7 @@ mod tests {
         let mut session = session();
         let first = record(session.due_write(0, 5 * SECOND, 0).unwrap());
         session.finish_write(true, 9 * SECOND);
-        let change = session.observe(Some(&first), 1, 9 * SECOND);
-        assert_eq!(change, Some(SessionChange::Joined));
+        session.observe(Some(&first), 1, 9 * SECOND);
         assert_eq!(session.guard_until(), Some(13 * SECOND));
     }
 
@@ -247,7 +238,7 @@ mod tests {
         let change = session.observe(Some(&ended), 2, 30 * SECOND);
         assert_eq!(
             (change, session.guard_until()),
-            (Some(SessionChange::Lost), None)
+            (Some(MemberEvent::SessionLost), None)
         );
         let next = record(session.due_write(2, 30 * SECOND, 0).unwrap());
         assert_ne!(next.session, ended.session);
@@ -275,7 +266,7 @@ mod tests {
         let mut renewed = session();
         renewed.observe(Some(&rival), 5, Duration::ZERO);
         let change = renewed.observe(Some(&rival), 6, 3 * SECOND);
-        assert_eq!(change, Some(SessionChange::NameInUse));
+        assert_eq!(change, Some(MemberEvent::NameInUse));
         assert_eq!(renewed.due_write(6, 13 * SECOND, 0), None);
     }
 }

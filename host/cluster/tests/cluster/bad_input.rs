@@ -179,7 +179,10 @@ async fn other_settings_than_those_of_the_cluster_are_named() {
         .await
         .unwrap();
     let jetstream = async_nats::jetstream::new(client);
-    let bucket = jetstream.get_key_value("opilio_leases_test").await.unwrap();
+    let bucket = jetstream
+        .get_key_value("opilio_members_test")
+        .await
+        .unwrap();
     bucket
         .put("format", "{\"format\":2,\"shards\":7}".into())
         .await

@@ -1,204 +1,175 @@
-//! Random histories of clusters: nodes die, stop and go on, messages get lost, NATS goes away. No two nodes ever issue URIs of
-//! one partition, and afterwards every partition is at work on a living node.
+//! Random histories of members: they die, stop and go on, messages get lost, NATS goes away for all or for one. No two processes ever
+//! work under one name, and afterwards each living one works, and one leads.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use opilio_cluster::control::{
-    ClusterKey, ClusterRecord, ControlAction, ControlEvent, LeaseTimings, NodeMachine, NodeRecord,
-    SessionState, WriteResult,
+    ClusterKey, ClusterRecord, ControlAction, MemberEvent, NodeMachine, NodeRecord, SessionState,
+    SessionTimings, WriteResult,
 };
-use opilio_cluster::partition::{Partition, PartitionCount};
 use proptest::prelude::*;
 
-use crate::network::Network;
+use crate::network::{Network, Scope};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn timings() -> LeaseTimings {
-    LeaseTimings::of(15 * SECOND)
+fn timings() -> SessionTimings {
+    SessionTimings::of(15 * SECOND)
 }
 
-/// Fails if two nodes would issue URIs of one partition.
+/// Fails if two processes would work under one name.
 #[track_caller]
 fn check_exclusive(network: &Network) {
-    for (partition, nodes) in network.issuers() {
+    for (name, members) in network.workers(Scope::Nodes) {
         assert!(
-            nodes.len() == 1,
-            "at {:?} nodes {nodes:?} both issue URIs of {partition}",
+            members.len() == 1,
+            "at {:?} members {members:?} both work under the name {name:?}",
             network.now
         );
     }
 }
 
-/// Fails unless the living nodes that are not drained have all partitions, as evenly as possible.
+/// Fails unless one process works under each of these names, and one of them leads.
 #[track_caller]
-fn check_settled(network: &Network, count: u16, nodes: &BTreeSet<usize>) {
-    let issuers = network.issuers();
-    let mut loads: BTreeMap<usize, usize> = nodes.iter().map(|node| (*node, 0)).collect();
-    for node in issuers.values().flatten() {
-        *loads.entry(*node).or_default() += 1;
-    }
-    let missing = usize::from(count) - issuers.len();
-    assert_eq!(missing, 0, "partitions at rest; loads: {loads:?}");
-    assert_eq!(loads.len(), nodes.len(), "loads: {loads:?}");
-    let (least, most) = (loads.values().min().unwrap(), loads.values().max().unwrap());
-    assert!(most - least <= 1, "loads: {loads:?}");
+fn check_settled(network: &Network, names: &[&str]) {
+    let workers = network.workers(Scope::Nodes);
+    let working: Vec<&str> = workers.keys().copied().collect();
+    assert_eq!(working, names);
+    let leaders = network.leaders(Scope::Nodes);
+    assert_eq!(leaders.len(), 1, "{leaders:?}");
 }
 
-fn cluster(count: u16, nodes: usize, seed: u64) -> Network {
-    let mut network = Network::new(PartitionCount::new(count).unwrap(), timings(), seed);
+fn cluster(nodes: usize, seed: u64) -> Network {
+    let mut network = Network::new(timings(), seed);
     for node in 0..nodes {
-        network.start(&format!("node-{node}"));
+        network.start(Scope::Nodes, &format!("node-{node}"));
     }
     network
 }
 
-#[test]
-fn three_nodes_share_all_partitions() {
-    let mut network = cluster(64, 3, 1);
-    network.run_until(120 * SECOND, check_exclusive);
-    check_settled(&network, 64, &BTreeSet::from([0, 1, 2]));
+/// Time of the first such event of a member after `from`.
+fn first_event(
+    network: &Network,
+    from: Duration,
+    matches: impl Fn(usize, &MemberEvent) -> bool,
+) -> Option<Duration> {
+    let mut events = network.events.iter();
+    let found = events.find(|(at, member, event)| *at >= from && matches(*member, event));
+    found.map(|(at, ..)| *at)
 }
 
 #[test]
-fn the_partitions_of_a_dead_node_are_at_work_elsewhere_soon() {
-    let mut network = cluster(64, 3, 2);
-    network.run_until(120 * SECOND, check_exclusive);
-    network.kill(1);
-    // Time to live, stagger, and eleven partitions for each of the others, four at a time.
-    network.run_until(120 * SECOND + 35 * SECOND, check_exclusive);
-    check_settled(&network, 64, &BTreeSet::from([0, 2]));
+fn all_nodes_work_at_once_and_one_leads() {
+    let mut network = cluster(3, 1);
+    network.run_until(5 * SECOND, check_exclusive);
+    check_settled(&network, &["node-0", "node-1", "node-2"]);
 }
 
 #[test]
-fn a_new_node_gets_its_share_one_partition_at_a_time() {
-    let mut network = cluster(64, 3, 3);
-    network.run_until(120 * SECOND, check_exclusive);
-    let claims = network.traffic.claims;
-    network.start("node-new");
-    let mut loading_max = 0;
-    network.run_until(300 * SECOND, |network| {
-        check_exclusive(network);
-        let machine = &network.nodes[3].machine;
-        let loading = machine
-            .held()
-            .filter(|(partition, _)| machine.issue_until(*partition).is_none());
-        loading_max = loading_max.max(loading.count());
-    });
-    check_settled(&network, 64, &BTreeSet::from([0, 1, 2, 3]));
-    assert_eq!((network.traffic.claims - claims, loading_max), (16, 1));
-}
-
-#[test]
-fn a_drained_node_ends_up_with_nothing_and_comes_back() {
-    let mut network = cluster(32, 3, 4);
+fn a_dead_node_is_gone_and_a_dead_leader_is_replaced_soon() {
+    let mut network = cluster(3, 2);
     network.run_until(60 * SECOND, check_exclusive);
-    network.set_drained("node-2", true);
-    network.run_until(200 * SECOND, check_exclusive);
-    check_settled(&network, 32, &BTreeSet::from([0, 1]));
-    assert_eq!(network.nodes[2].machine.held().count(), 0);
-    network.set_drained("node-2", false);
-    network.run_until(400 * SECOND, check_exclusive);
-    check_settled(&network, 32, &BTreeSet::from([0, 1, 2]));
+    let leader = network.leaders(Scope::Nodes)[0];
+    network.kill(leader);
+    // The time to live, two pauses that differ from node to node, and clocks that differ.
+    network.run_until(60 * SECOND + 25 * SECOND, check_exclusive);
+    let others: Vec<String> = (0..3)
+        .filter(|node| *node != leader)
+        .map(|node| format!("node-{node}"))
+        .collect();
+    let others: Vec<&str> = others.iter().map(String::as_str).collect();
+    check_settled(&network, &others);
+    let gone = MemberEvent::NodeGone(format!("node-{leader}"));
+    let gone = first_event(&network, 60 * SECOND, |_, event| *event == gone);
+    assert!(gone.is_some_and(|at| at > 70 * SECOND), "{gone:?}");
 }
 
 #[test]
-fn a_stopped_process_neither_issues_when_it_goes_on_nor_keeps_its_partitions() {
-    let mut network = cluster(32, 3, 5);
+fn a_node_knows_that_it_is_drained_and_stays_a_member() {
+    let mut network = cluster(3, 4);
+    network.run_until(30 * SECOND, check_exclusive);
+    network.set_drained("node-2", true);
+    network.run_until(31 * SECOND, check_exclusive);
+    let drained = [0, 1, 2].map(|node| network.is_drained(node));
+    assert_eq!(drained, [false, false, true]);
+    check_settled(&network, &["node-0", "node-1", "node-2"]);
+    // It starts again.
+    network.leave(2);
+    network.run_until(40 * SECOND, check_exclusive);
+    let again = network.start(Scope::Nodes, "node-2");
+    network.run_until(45 * SECOND, check_exclusive);
+    assert!(network.is_drained(again) && network.may_work(again));
+    network.set_drained("node-2", false);
+    network.run_until(46 * SECOND, check_exclusive);
+    assert!(!network.is_drained(again));
+}
+
+#[test]
+fn a_stopped_process_does_not_work_when_it_goes_on_until_it_has_joined_again() {
+    let mut network = cluster(3, 5);
     network.run_until(60 * SECOND, check_exclusive);
     network.stop(0, 60 * SECOND);
-    // It is stopped: others have its partitions.
-    network.run_until(115 * SECOND, check_exclusive);
-    assert_eq!(network.issuers().len(), 32);
-    network.run_until(400 * SECOND, check_exclusive);
-    let lost = network
-        .events
-        .iter()
-        .any(|(_, node, event)| *node == 0 && *event == ControlEvent::SessionLost);
-    assert!(lost);
-    check_settled(&network, 32, &BTreeSet::from([0, 1, 2]));
+    network.run_until(120 * SECOND, |network| {
+        check_exclusive(network);
+        let is_over = network.now > 74 * SECOND && network.now < 120 * SECOND;
+        assert!(!is_over || !network.may_work(0), "at {:?}", network.now);
+    });
+    network.run_until(150 * SECOND, check_exclusive);
+    assert_eq!(network.sessions_lost(0), 1);
+    check_settled(&network, &["node-0", "node-1", "node-2"]);
 }
 
 #[test]
-fn an_outage_of_nats_pauses_everything_and_moves_nothing() {
-    let mut network = cluster(32, 3, 6);
+fn an_outage_of_nats_pauses_all_and_ends_no_session() {
+    let mut network = cluster(3, 6);
     network.run_until(60 * SECOND, check_exclusive);
-    let claims = network.traffic.claims;
     network.interrupt(60 * SECOND);
-    network.run_until(70 * SECOND, check_exclusive);
-    assert_eq!(network.issuers().len(), 32, "leases last for a while");
+    network.run_until(68 * SECOND, check_exclusive);
+    assert_eq!(
+        network.workers(Scope::Nodes).len(),
+        3,
+        "sessions last for a while"
+    );
     network.run_until(80 * SECOND, check_exclusive);
-    assert_eq!(network.issuers().len(), 0, "and no longer");
+    assert_eq!(network.workers(Scope::Nodes).len(), 0, "and no longer");
     network.run_until(140 * SECOND, check_exclusive);
-    check_settled(&network, 32, &BTreeSet::from([0, 1, 2]));
-    assert_eq!(network.traffic.claims, claims);
+    check_settled(&network, &["node-0", "node-1", "node-2"]);
+    assert_eq!([0, 1, 2].map(|node| network.sessions_lost(node)), [0; 3]);
 }
 
 #[test]
-fn of_two_nodes_of_one_name_the_second_is_told_and_gets_nothing() {
-    let mut network = cluster(8, 2, 7);
+fn of_two_processes_of_one_name_the_second_is_told_and_never_works() {
+    let mut network = cluster(2, 7);
     network.run_until(30 * SECOND, check_exclusive);
-    let second = network.start("node-1");
-    network.run_until(60 * SECOND, check_exclusive);
-    let told = network
-        .events
-        .iter()
-        .any(|(_, node, event)| *node == second && *event == ControlEvent::NameInUse);
-    assert!(told);
-    assert_eq!(network.nodes[second].machine.member_until(), None);
+    let second = network.start(Scope::Nodes, "node-1");
+    network.run_until(90 * SECOND, |network| {
+        check_exclusive(network);
+        assert!(!network.may_work(second));
+    });
+    let told = first_event(&network, Duration::ZERO, |member, event| {
+        member == second && *event == MemberEvent::NameInUse
+    });
+    assert!(told.is_some());
 }
 
 #[test]
-fn a_node_that_leaves_gives_up_its_partitions_at_once() {
-    let mut network = cluster(32, 3, 8);
+fn the_name_of_a_node_that_leaves_is_free_at_once() {
+    let mut network = cluster(3, 8);
     network.run_until(60 * SECOND, check_exclusive);
     network.leave(1);
-    network.run_until(75 * SECOND, check_exclusive);
-    check_settled(&network, 32, &BTreeSet::from([0, 2]));
-    let left = network
-        .events
-        .iter()
-        .any(|(_, node, event)| *node == 1 && *event == ControlEvent::Left);
-    assert!(left);
-}
-
-#[test]
-fn epochs_only_rise() {
-    let mut network = cluster(16, 4, 9);
-    network.losses = 20;
-    network.run_until(60 * SECOND, check_exclusive);
-    network.kill(0);
-    network.stop(1, 40 * SECOND);
-    network.run_until(300 * SECOND, check_exclusive);
-    let mut epochs: BTreeMap<Partition, u64> = BTreeMap::new();
-    for (_, _, event) in &network.events {
-        if let ControlEvent::Claimed(partition, epoch) = event {
-            let before = epochs.insert(*partition, *epoch).unwrap_or_default();
-            assert!(*epoch > before, "{partition}: {epoch} after {before}");
-        }
-    }
-}
-
-#[test]
-fn a_move_that_was_refused_is_planned_again() {
-    // The leader's write meets that of the owner; both take up to 615 ms.
-    let mut network = cluster(16, 2, 16_901_758_557_084_889_575);
-    network.load_time = Duration::ZERO;
-    network.start("node-2");
-    network.latency.1 = Duration::from_millis(615);
-    network.run_until(30 * SECOND, check_exclusive);
-    network.stop(0, 32 * SECOND);
-    network.run_until(65 * SECOND, check_exclusive);
-    network.set_drained("node-0", true);
-    network.run_until(300 * SECOND, check_exclusive);
-    check_settled(&network, 16, &BTreeSet::from([1, 2]));
+    network.run_until(61 * SECOND, check_exclusive);
+    let left = first_event(&network, 60 * SECOND, |member, event| {
+        member == 1 && *event == MemberEvent::Left
+    });
+    assert!(left.is_some());
+    let next = network.start(Scope::Nodes, "node-1");
+    network.run_until(63 * SECOND, check_exclusive);
+    assert!(network.may_work(next));
 }
 
 /// A leader with one other node, of which it knows one renewal.
 fn leader() -> NodeMachine {
-    let count = PartitionCount::new(1).unwrap();
-    let mut machine = NodeMachine::new("a", "1", "s", count, timings());
+    let mut machine = NodeMachine::new("a", "1", "s", timings());
     machine.set_synced(Duration::ZERO);
     run(&mut machine, Duration::ZERO, 4 * SECOND);
     assert!(machine.is_leading());
@@ -277,9 +248,12 @@ fn a_clock_that_differs_is_reported_once_and_ends_no_session() {
             ControlAction::Report(event) => Some(event),
             _ => None,
         });
-        reports.collect::<Vec<ControlEvent>>()
+        reports.collect::<Vec<MemberEvent>>()
     };
-    let skew = |skew_ms| vec![ControlEvent::ClockSkew("b".to_owned(), skew_ms)];
+    let skew = |milliseconds| {
+        let node = "b".to_owned();
+        vec![MemberEvent::ClockSkew { node, milliseconds }]
+    };
     assert_eq!(renew(&mut machine, 3_600_000, 5 * SECOND), skew(3_600_000));
     assert!(renew(&mut machine, 3_601_000, 6 * SECOND).is_empty());
     assert!(!run(&mut machine, 7 * SECOND, 18 * SECOND));
@@ -294,10 +268,12 @@ fn a_clock_that_differs_is_reported_once_and_ends_no_session() {
 enum Accident {
     Kill(usize),
     Stop(usize, u64),
+    Cut(usize, u64),
     Outage(u64),
     Losses(u64),
     Slow(u64),
-    Drain(usize),
+    /// Another process begins under the name of a node.
+    Rival(usize),
     Start,
     Wait,
 }
@@ -306,10 +282,11 @@ fn accident() -> impl Strategy<Value = Accident> {
     prop_oneof![
         1 => (0usize..8).prop_map(Accident::Kill),
         3 => (0usize..8, 1u64..60).prop_map(|(node, seconds)| Accident::Stop(node, seconds)),
+        3 => (0usize..8, 1u64..60).prop_map(|(node, seconds)| Accident::Cut(node, seconds)),
         2 => (1u64..60).prop_map(Accident::Outage),
         2 => (0u64..40).prop_map(Accident::Losses),
         2 => (1u64..4_000).prop_map(Accident::Slow),
-        1 => (0usize..8).prop_map(Accident::Drain),
+        2 => (0usize..8).prop_map(Accident::Rival),
         2 => Just(Accident::Start),
         3 => Just(Accident::Wait),
     ]
@@ -319,34 +296,34 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_happens_no_partition_is_issued_twice_and_all_are_at_work_in_the_end(
+    fn whatever_happens_no_name_has_two_processes_at_work_and_all_work_in_the_end(
         seed: u64, nodes in 2usize..6, accidents in prop::collection::vec((accident(), 0u64..40), 1..12),
     ) {
-        let mut network = cluster(16, nodes, seed);
-        // Takeovers cost no time, so that nothing but the margin of leases keeps two owners apart.
-        network.load_time = Duration::ZERO;
-        let mut drained = BTreeSet::new();
+        let mut network = cluster(nodes, seed);
+        let mut names: Vec<String> = (0..nodes).map(|node| format!("node-{node}")).collect();
         for (accident, seconds) in accidents {
-            let number = network.nodes.len();
+            let number = names.len();
             match accident {
                 Accident::Kill(node) => {
-                    let alive = (0..number).filter(|node| !network.is_dead(*node)).count();
+                    let alive = (0..number).filter(|member| !network.has_ended(*member)).count();
                     if alive > 2 {
                         network.kill(node % number);
                     }
                 }
                 Accident::Stop(node, seconds) => network.stop(node % number, seconds as u32 * SECOND),
+                Accident::Cut(node, seconds) => network.cut(node % number, seconds as u32 * SECOND),
                 Accident::Outage(seconds) => network.interrupt(seconds as u32 * SECOND),
                 Accident::Losses(percent) => network.losses = percent,
                 Accident::Slow(millis) => network.latency.1 = Duration::from_millis(millis),
-                Accident::Drain(node) => {
-                    if drained.is_empty() {
-                        drained.insert(node % number);
-                        network.set_drained(&format!("node-{}", node % number), true);
-                    }
+                Accident::Rival(node) => {
+                    let name = names[node % number].clone();
+                    network.start(Scope::Nodes, &name);
+                    names.push(name);
                 }
                 Accident::Start => {
-                    network.start(&format!("node-{number}"));
+                    let name = format!("node-{number}");
+                    network.start(Scope::Nodes, &name);
+                    names.push(name);
                 }
                 Accident::Wait => {}
             }
@@ -357,10 +334,10 @@ proptest! {
         network.latency.1 = Duration::from_millis(2);
         let end = network.now + 600 * SECOND;
         network.run_until(end, check_exclusive);
-        let living: BTreeSet<usize> = (0..network.nodes.len())
-            .filter(|node| !network.is_dead(*node) && !drained.contains(node))
-            .collect();
-        prop_assume!(!living.is_empty());
-        check_settled(&network, 16, &living);
+        let living = names.iter().enumerate().filter(|(member, _)| !network.has_ended(*member));
+        let mut living: Vec<&str> = living.map(|(_, name)| name.as_str()).collect();
+        living.sort_unstable();
+        living.dedup();
+        check_settled(&network, &living);
     }
 }

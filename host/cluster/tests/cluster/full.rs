@@ -17,7 +17,7 @@ async fn a_full_jetstream_is_told_and_the_session_holds_again_when_there_is_room
         return;
     };
     let connection = ClusterConnection::open(server.config("a")).await.unwrap();
-    let scope = MemberScope::FixedJob("news".to_owned());
+    let scope = MemberScope::Job("news".to_owned());
     let cluster = Cluster::open(connection, &scope).await.unwrap();
     let (member, _events) = Member::join(&cluster, "test").await.unwrap();
     let reach = async |wanted: Availability| {

@@ -13,3 +13,6 @@ mod parts;
 mod replicas;
 mod rest;
 mod server;
+mod takeover;
+#[path = "../../examples/control_plane/takeovers.rs"]
+mod takeovers;

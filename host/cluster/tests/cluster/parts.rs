@@ -12,7 +12,7 @@ use crate::server::{NatsServer, ServerMembers as _};
 /// The job as the process of part `a` on a machine sees it.
 async fn job(server: &NatsServer) -> ClusterJob {
     let connection = ClusterConnection::open(server.config("a")).await.unwrap();
-    let scope = MemberScope::FixedJob("news".to_owned());
+    let scope = MemberScope::Job("news".to_owned());
     let cluster = Cluster::open(connection, &scope).await.unwrap();
     let inputs = JobInputs::default();
     ClusterJob::create_or_open(&cluster, "news", inputs, JobStorage::default())

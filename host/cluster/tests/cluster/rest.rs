@@ -11,7 +11,7 @@ use crate::server::{NatsServer, ServerMembers as _};
 
 async fn job(server: &NatsServer, node: &str, profile: &[u8]) -> Result<ClusterJob, ClusterError> {
     let connection = ClusterConnection::open(server.config(node)).await.unwrap();
-    let scope = MemberScope::FixedJob("news".to_owned());
+    let scope = MemberScope::Job("news".to_owned());
     let cluster = Cluster::open(connection, &scope).await.unwrap();
     let files = [("profile.toml", profile)];
     let inputs = JobInputs {

@@ -48,7 +48,7 @@ impl Attempt<'_> {
 
     async fn job(&self) -> Result<ClusterJob, ClusterError> {
         let connection = self.node.cluster().connection().clone();
-        let scope = MemberScope::FixedJob(self.crawl.to_owned());
+        let scope = MemberScope::Job(self.crawl.to_owned());
         let members = Cluster::find(connection, &scope).await?;
         let unknown = || ClusterError::UnknownJob {
             job: self.crawl.to_owned(),

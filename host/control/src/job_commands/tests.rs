@@ -98,7 +98,7 @@ impl OnlyPart {
     async fn commands(&self, server: &NatsServer) -> JobCommands {
         let config = ClusterConfig::new("a", vec![format!("127.0.0.1:{}", server.port)]);
         let connection = ClusterConnection::open(config).await.unwrap();
-        let scope = MemberScope::FixedJob("news".to_owned());
+        let scope = MemberScope::Job("news".to_owned());
         let cluster = Cluster::open(connection, &scope).await.unwrap();
         let job = ClusterJob::create(&cluster, "news", &[], JobStorage::default());
         let job = job.await.unwrap();

@@ -259,7 +259,6 @@ mod tests {
             since_ms: 0,
             renewed_ms: 0,
             clock_skew_ms: 0,
-            partitions: 0,
         };
         let sessions = [
             session("a", "1.0.0", SessionState::Live),

@@ -1,0 +1,398 @@
+//! Takeovers of parts by themselves: which parts without a process the daemon of a node takes over, and when. `host/console` carries
+//! them out.
+//!
+//! Nothing here needs to be agreed between daemons. Two of them that want one part join the job under the part's name, and only one
+//! can. Each part has an order of nodes, so that usually the first of them comes first: the others wait longer.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::overviews::{NodeOverview, PartOverview};
+use super::records::SessionState;
+
+/// A part that a node is to take over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChosenPart {
+    /// Name of the job.
+    pub job: String,
+    /// Name of the part.
+    pub part: String,
+    /// Its epoch at the time of the choice.
+    pub epoch: u64,
+}
+
+/// The decisions of one node. Times are durations since any fixed moment of its own clock.
+#[derive(Debug)]
+pub struct PartTakeovers {
+    /// Name of the node.
+    own: String,
+    after: Duration,
+    /// Parts without a process, by job and name.
+    waiting: HashMap<(String, String), Waiting>,
+}
+
+/// The times of a part that no process works on.
+#[derive(Debug)]
+struct Waiting {
+    /// Time at which the wait began: when it was first seen, or at a later command.
+    since: Duration,
+    /// Number of commands that it had not carried out then.
+    commands: u64,
+    /// End of the last attempt to take it over, which has failed.
+    failed: Option<Duration>,
+    /// Epoch of the part before that attempt, until the next look.
+    tried: Option<u64>,
+    /// Epoch that an attempt has got for this node before it failed. No directory has the part then.
+    claimed: Option<u64>,
+}
+
+impl PartTakeovers {
+    /// The decisions of a node, which takes parts over of nodes that are gone for longer than `after`.
+    #[must_use]
+    pub fn new(own: &str, after: Duration) -> Self {
+        Self {
+            own: own.to_owned(),
+            after,
+            waiting: HashMap::new(),
+        }
+    }
+
+    /// The parts to take over now, in the order of the jobs. `jobs` has all parts of each job, and `nodes` all nodes. `clock_ms` is the
+    /// wall clock in milliseconds since 1970. It is compared with the time of renewals by the clock of NATS.
+    pub fn choose(
+        &mut self,
+        jobs: &[(String, Vec<PartOverview>)],
+        nodes: &[NodeOverview],
+        now: Duration,
+        clock_ms: i64,
+    ) -> Vec<ChosenPart> {
+        let mut orphans = BTreeSet::new();
+        let mut chosen = Vec::new();
+        let under_way = jobs.iter().filter(|(_, parts)| is_under_way(parts));
+        let parts = under_way.flat_map(|(job, parts)| parts.iter().map(move |part| (job, part)));
+        for (job, part) in parts {
+            let orphan = (job.clone(), part.name.clone());
+            let is_half_taken = self.waiting.get_mut(&orphan).is_some_and(|known| {
+                known.note(part, &self.own);
+                known.is_half_taken(part)
+            });
+            if !is_half_taken && !self.is_orphan(part, nodes, clock_ms) {
+                continue;
+            }
+            let waiting = self.waiting.entry(orphan.clone());
+            let waiting = waiting.or_insert_with(|| Waiting::begin(now, part.commands));
+            waiting.heed(part, now);
+            orphans.insert(orphan);
+            let rank = || rank(job, &part.name, &self.own, nodes);
+            let wait = match has_begun(part) {
+                true => self.after * rank(),
+                // An operator may be about to start the crawl on this node, or to stop it.
+                false if part.name == self.own => self.after,
+                false => self.after * rank().saturating_add(1),
+            };
+            if waiting.is_over(wait, self.after, now) {
+                chosen.push(ChosenPart {
+                    job: job.clone(),
+                    part: part.name.clone(),
+                    epoch: part.epoch,
+                });
+            }
+        }
+        // The session of an attempt that has failed lives on for a while.
+        self.waiting
+            .retain(|orphan, waiting| orphans.contains(orphan) || waiting.failed.is_some());
+        chosen
+    }
+
+    /// Notes that the node has taken a part over.
+    pub fn finish(&mut self, chosen: ChosenPart) {
+        self.waiting.remove(&(chosen.job, chosen.part));
+    }
+
+    /// Notes an attempt to take a part over that has failed.
+    pub fn fail(&mut self, chosen: ChosenPart, now: Duration) {
+        let epoch = chosen.epoch;
+        if let Some(waiting) = self.waiting.get_mut(&(chosen.job, chosen.part)) {
+            waiting.failed = Some(now);
+            waiting.tried = Some(epoch);
+        }
+    }
+
+    /// Returns `true` if nobody works on a part, and nobody is about to.
+    fn is_orphan(&self, part: &PartOverview, nodes: &[NodeOverview], clock_ms: i64) -> bool {
+        if part.session == Some(SessionState::Live) {
+            return false;
+        }
+        if !has_begun(part) {
+            // A part with the name of a node waits for that node.
+            let has_node = || nodes.iter().any(|node| node.name == part.name);
+            return part.name == self.own || part.name.starts_with("part-") && !has_node();
+        }
+        let node = part.node.as_ref();
+        let node = node.and_then(|name| nodes.iter().find(|node| node.name == *name));
+        let is_drained = node.is_some_and(|node| node.is_drained);
+        // A process that has died is begun again by its node's daemon, unless the node is gone too. One that has left was stopped by an
+        // operator, or by the daemon of a drained node.
+        let has_died = part.session == Some(SessionState::Expired);
+        let is_gone = node.is_some_and(|node| {
+            let after = i64::try_from(self.after.as_millis()).unwrap_or(i64::MAX);
+            let silent = clock_ms.saturating_sub(node.renewed_ms);
+            node.state == SessionState::Expired && silent >= after
+        });
+        is_drained || has_died && is_gone
+    }
+}
+
+impl Waiting {
+    fn begin(now: Duration, commands: u64) -> Self {
+        Self {
+            since: now,
+            commands,
+            failed: None,
+            tried: None,
+            claimed: None,
+        }
+    }
+
+    /// Returns `true` if the part may be taken over after this wait. After a failure `after` must pass: each attempt fetches all files
+    /// of the crawl, and the cause may be a file that this machine lacks.
+    fn is_over(&self, wait: Duration, after: Duration, now: Duration) -> bool {
+        let has_rested = |failed| now.saturating_sub(failed) >= after;
+        now.saturating_sub(self.since) >= wait && self.failed.is_none_or(has_rested)
+    }
+
+    /// Begins the wait of a part that no directory has had again after a command: an operator may be stopping the crawl, and the last
+    /// process may need some time. Other parts carry a stop out when they begin again.
+    fn heed(&mut self, part: &PartOverview, now: Duration) {
+        if !has_begun(part) && self.commands != part.commands {
+            self.commands = part.commands;
+            self.since = now;
+        }
+    }
+
+    /// Notes at the first look after an attempt that has failed whether it has got the part for this node.
+    fn note(&mut self, part: &PartOverview, own: &str) {
+        let tried = self.tried.take();
+        let is_next = tried.is_some() && part.epoch.checked_sub(1) == tried;
+        if is_next && part.node.as_deref() == Some(own) {
+            self.claimed = Some(part.epoch);
+        }
+    }
+
+    /// Returns `true` if an attempt has got the part for this node and then failed, for instance because the disk was full. Nobody else
+    /// takes it over: its node works.
+    fn is_half_taken(&self, part: &PartOverview) -> bool {
+        part.session != Some(SessionState::Live) && self.claimed == Some(part.epoch)
+    }
+}
+
+/// Returns `true` if the parts of a job can be taken over, one of them has something left to do, and a process works on one. Otherwise the
+/// crawl is finished, or an operator has stopped it on all nodes: then nobody works on parts of nodes that are drained or gone.
+fn is_under_way(parts: &[PartOverview]) -> bool {
+    let can_move = parts.iter().any(|part| part.epoch > 0);
+    let is_running = |part: &PartOverview| part.session == Some(SessionState::Live);
+    can_move && parts.iter().any(|part| part.has_work) && parts.iter().any(is_running)
+}
+
+/// Returns `true` if a directory has got a part of a job whose parts can be taken over. A process that has failed before that has left
+/// nothing but its session.
+fn has_begun(part: &PartOverview) -> bool {
+    part.session.is_some() && part.epoch > 0
+}
+
+/// The place of a node among those that could take a part over, by rendezvous hashing: the first waits no longer.
+fn rank(job: &str, part: &str, own: &str, nodes: &[NodeOverview]) -> u32 {
+    // Nodes of different versions may disagree. That costs at most an attempt.
+    let weight = |node: &str| xxh3_64(format!("{job}/{part}/{node}").as_bytes());
+    let own = weight(own);
+    let can_take = |node: &&NodeOverview| node.state == SessionState::Live && !node.is_drained;
+    let others = nodes.iter().filter(can_take);
+    let before = others.filter(|node| weight(&node.name) > own);
+    u32::try_from(before.count()).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const LIVE: SessionState = SessionState::Live;
+    const GONE: SessionState = SessionState::Expired;
+    const STOPPED: SessionState = SessionState::Left;
+
+    /// A node that has renewed its session at 0 seconds.
+    fn node(name: &str, state: SessionState, is_drained: bool) -> NodeOverview {
+        NodeOverview {
+            name: name.to_owned(),
+            state,
+            is_drained,
+            is_leader: false,
+            version: String::new(),
+            since_ms: 0,
+            renewed_ms: 0,
+            clock_skew_ms: 0,
+        }
+    }
+
+    fn part(name: &str, node: Option<&str>, session: Option<SessionState>) -> PartOverview {
+        PartOverview {
+            name: name.to_owned(),
+            node: node.map(str::to_owned),
+            session,
+            epoch: u64::from(session.is_some()),
+            has_work: true,
+            commands: 0,
+        }
+    }
+
+    #[track_caller]
+    fn check(part: &PartOverview, node: NodeOverview, expected: bool) {
+        let takeovers = PartTakeovers::new("own", 60 * SECOND);
+        let found = takeovers.is_orphan(part, &[node], 100_000);
+        assert_eq!(found, expected, "{part:?}");
+    }
+
+    #[test]
+    fn parts_of_nodes_that_are_gone_for_long_or_drained_are_taken_over() {
+        let of_a = |state| part("a", Some("a"), Some(state));
+        let gone = node("a", GONE, false);
+        check(&of_a(GONE), gone.clone(), true);
+        let lately = NodeOverview {
+            renewed_ms: 50_000,
+            ..gone.clone()
+        };
+        check(&of_a(GONE), lately, false);
+        // Its daemon begins the process again.
+        check(&of_a(GONE), node("a", LIVE, false), false);
+        check(&of_a(LIVE), gone.clone(), false);
+        // An operator has stopped it, or the drained daemon.
+        check(&of_a(STOPPED), gone.clone(), false);
+        check(&of_a(STOPPED), node("a", LIVE, true), true);
+        // It waits for its node, or has none.
+        check(&part("a", None, None), gone.clone(), false);
+        check(&part("part-1", None, None), gone, true);
+        check(
+            &part("part-1", None, None),
+            node("part-1", LIVE, false),
+            false,
+        );
+        // It waits for this node.
+        let own = node("own", LIVE, false);
+        check(&part("own", None, None), own.clone(), true);
+        // A process that began it has failed before it got it.
+        let failed = |name| PartOverview {
+            epoch: 0,
+            ..part(name, Some(name), Some(GONE))
+        };
+        check(&failed("own"), own.clone(), true);
+        check(&failed("part-1"), own.clone(), true);
+        check(&failed("a"), node("a", LIVE, false), false);
+        check(&part("own", Some("own"), Some(GONE)), own, false);
+    }
+
+    #[test]
+    fn a_part_that_was_claimed_without_a_job_is_taken_over_again() {
+        let of_own = |state, epoch| PartOverview {
+            epoch,
+            ..part("a", Some("own"), Some(state))
+        };
+        let mut waiting = Waiting::begin(Duration::ZERO, 0);
+        let mut is_half_taken = |tried: Option<u64>, part: &PartOverview| {
+            waiting.tried = tried.or(waiting.tried);
+            waiting.note(part, "own");
+            waiting.is_half_taken(part)
+        };
+        // The attempt failed before it got the part.
+        assert!(!is_half_taken(Some(1), &part("a", Some("b"), Some(GONE))));
+        // Later it got the part. Its session ends after a while.
+        assert!(!is_half_taken(Some(1), &of_own(LIVE, 2)));
+        assert!(is_half_taken(None, &of_own(GONE, 2)));
+        // The next attempt fails before it gets the part again.
+        assert!(is_half_taken(Some(2), &of_own(GONE, 2)));
+        // An operator has taken it over on this node, and has stopped it.
+        assert!(!is_half_taken(None, &of_own(STOPPED, 3)));
+    }
+
+    #[test]
+    fn a_part_that_nobody_has_begun_waits_again_after_a_command() {
+        let waits_since = |session, commands| {
+            let mut waiting = Waiting::begin(SECOND, 0);
+            let part = PartOverview {
+                commands,
+                ..part("part-1", None, session)
+            };
+            waiting.heed(&part, 10 * SECOND);
+            waiting.heed(&part, 19 * SECOND);
+            waiting.since
+        };
+        assert_eq!(waits_since(None, 0), SECOND);
+        assert_eq!(waits_since(None, 1), 10 * SECOND);
+        assert_eq!(waits_since(Some(GONE), 1), SECOND);
+    }
+
+    #[test]
+    fn a_part_that_could_not_be_taken_over_rests_before_the_next_attempt() {
+        let nodes = [node("a", GONE, false), node("own", LIVE, false)];
+        let parts = vec![
+            part("a", Some("a"), Some(GONE)),
+            part("own", Some("own"), Some(LIVE)),
+        ];
+        let jobs = [("news".to_owned(), parts)];
+        let mut takeovers = PartTakeovers::new("own", 60 * SECOND);
+        let mut choose = |failed: Option<ChosenPart>, second: u32| {
+            let now = second * SECOND;
+            if let Some(chosen) = failed {
+                takeovers.fail(chosen, now);
+            }
+            takeovers.choose(&jobs, &nodes, now, 1_000 * i64::from(second))
+        };
+        assert_eq!(choose(None, 59), []);
+        let chosen = choose(None, 60);
+        let of_a = ChosenPart {
+            job: "news".to_owned(),
+            part: "a".to_owned(),
+            epoch: 1,
+        };
+        assert_eq!(chosen, [of_a.clone()]);
+        assert_eq!(choose(Some(of_a.clone()), 70), []);
+        assert_eq!(choose(None, 129), []);
+        assert_eq!(choose(None, 130), [of_a]);
+    }
+
+    #[test]
+    fn each_node_that_can_take_a_part_has_another_rank() {
+        let names = ["a", "b", "c", "d"];
+        let mut nodes = names.map(|name| node(name, LIVE, false));
+        nodes[2].is_drained = true;
+        nodes[3].state = GONE;
+        let mut firsts = BTreeSet::new();
+        for number in 0..20 {
+            let name = format!("part-{number}");
+            let mut ranks = ["a", "b"].map(|own| (rank("news", &name, own, &nodes), own));
+            ranks.sort_unstable();
+            assert_eq!((ranks[0].0, ranks[1].0), (0, 1));
+            firsts.insert(ranks[0].1);
+        }
+        assert_eq!(firsts.len(), 2);
+    }
+
+    #[test]
+    fn a_crawl_is_under_way_while_a_part_has_work_and_a_process_works() {
+        let mut parts = [
+            part("a", Some("a"), Some(LIVE)),
+            part("b", Some("b"), Some(STOPPED)),
+        ];
+        assert!(is_under_way(&parts));
+        parts[0].has_work = false;
+        assert!(is_under_way(&parts));
+        parts[1].has_work = false;
+        assert!(!is_under_way(&parts));
+        parts[1].has_work = true;
+        assert!(is_under_way(&parts));
+        // An operator has stopped it on all nodes.
+        parts[0].session = Some(STOPPED);
+        assert!(!is_under_way(&parts));
+    }
+}

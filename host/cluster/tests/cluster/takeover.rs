@@ -1,0 +1,157 @@
+//! Parts of a crawl whose machines die, are cut off, stop and come back. No two processes ever work on one part, no earlier directory works
+//! after a later one, and afterwards a process works on each part.
+
+use std::time::Duration;
+
+use opilio_cluster::control::SessionTimings;
+use proptest::prelude::*;
+
+use crate::network::Scope;
+use crate::takeovers::Crawl;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Silence after which parts are taken over.
+const AFTER: Duration = Duration::from_secs(60);
+
+/// A crawl at work on so many machines, each with a part.
+fn crawl(machines: usize, seed: u64) -> Crawl {
+    let mut crawl = Crawl::new(SessionTimings::of(15 * SECOND), AFTER, seed);
+    for number in 0..machines {
+        let machine = crawl.add_machine(&format!("node-{number}"));
+        crawl.begin_part(machine);
+    }
+    crawl.run_until(30 * SECOND, true);
+    assert!(crawl.is_settled());
+    crawl.gap_max = Duration::ZERO;
+    crawl
+}
+
+/// Runs for so many seconds.
+#[track_caller]
+fn run(crawl: &mut Crawl, seconds: u32) {
+    let end = crawl.network.now + seconds * SECOND;
+    crawl.run_until(end, true);
+}
+
+#[test]
+fn the_part_of_a_lost_machine_is_taken_over_once_and_soon() {
+    let mut crawl = crawl(4, 1);
+    crawl.lose_machine(1);
+    run(&mut crawl, 150);
+    assert!(crawl.is_settled());
+    assert_eq!(crawl.takeovers, 1);
+    // The silence since the last renewal, a look, and loading.
+    let expected = AFTER - 5 * SECOND..AFTER + 30 * SECOND;
+    assert!(expected.contains(&crawl.gap_max), "{:?}", crawl.gap_max);
+}
+
+#[test]
+fn the_part_of_the_machine_that_leads_is_taken_over_too() {
+    let mut crawl = crawl(4, 2);
+    let leader = crawl.network.leaders(Scope::Job)[0];
+    let machine = crawl.machine_of(leader).unwrap();
+    crawl.lose_machine(machine);
+    run(&mut crawl, 150);
+    assert!(crawl.is_settled() && !crawl.is_alive(machine));
+    assert_eq!(crawl.takeovers, 1);
+}
+
+#[test]
+fn a_machine_that_comes_back_does_not_work_on_a_part_that_was_taken_over() {
+    for seed in 0..4 {
+        let mut cut = crawl(3, seed);
+        cut.cut_machine(0, 180 * SECOND);
+        run(&mut cut, 300);
+        assert!(cut.is_settled());
+        assert_eq!(cut.takeovers, 1);
+        let mut suspended = crawl(3, seed);
+        suspended.stop_machine(0, 180 * SECOND);
+        run(&mut suspended, 300);
+        assert!(suspended.is_settled());
+        assert_eq!(suspended.takeovers, 1);
+    }
+}
+
+#[test]
+fn a_machine_that_is_away_for_a_short_time_keeps_its_part() {
+    let mut crawl = crawl(3, 3);
+    crawl.cut_machine(0, 30 * SECOND);
+    run(&mut crawl, 120);
+    crawl.network.interrupt(30 * SECOND);
+    run(&mut crawl, 120);
+    assert!(crawl.is_settled());
+    assert_eq!(crawl.takeovers, 0);
+}
+
+#[test]
+fn the_part_of_a_drained_machine_moves_at_once() {
+    let mut crawl = crawl(3, 4);
+    crawl.network.set_drained("node-2", true);
+    run(&mut crawl, 60);
+    assert!(crawl.is_settled());
+    assert_eq!(crawl.takeovers, 1);
+    assert!(crawl.gap_max < AFTER, "{:?}", crawl.gap_max);
+}
+
+/// An accident of a random history.
+#[derive(Debug, Clone)]
+enum Accident {
+    Lose(usize),
+    Stop(usize, u32),
+    Cut(usize, u32),
+    Outage(u32),
+    Losses(u64),
+    Slow(u64),
+    Drain(usize),
+    Add,
+    Wait,
+}
+
+fn accident() -> impl Strategy<Value = Accident> {
+    prop_oneof![
+        2 => (0usize..8).prop_map(Accident::Lose),
+        3 => (0usize..8, 1u32..200).prop_map(|(machine, seconds)| Accident::Stop(machine, seconds)),
+        3 => (0usize..8, 1u32..200).prop_map(|(machine, seconds)| Accident::Cut(machine, seconds)),
+        2 => (1u32..60).prop_map(Accident::Outage),
+        1 => (0u64..40).prop_map(Accident::Losses),
+        1 => (1u64..4_000).prop_map(Accident::Slow),
+        1 => (0usize..8).prop_map(Accident::Drain),
+        2 => Just(Accident::Add),
+        3 => Just(Accident::Wait),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_happens_a_part_has_at_most_one_process_at_work(
+        seed: u64, machines in 2usize..5, accidents in prop::collection::vec((accident(), 0u32..120), 1..10),
+    ) {
+        let mut crawl = crawl(machines, seed);
+        for (accident, seconds) in accidents {
+            let number = crawl.machines.len();
+            match accident {
+                Accident::Lose(machine) => crawl.lose_machine(machine % number),
+                Accident::Stop(machine, seconds) => crawl.stop_machine(machine % number, seconds * SECOND),
+                Accident::Cut(machine, seconds) => crawl.cut_machine(machine % number, seconds * SECOND),
+                Accident::Outage(seconds) => crawl.network.interrupt(seconds * SECOND),
+                Accident::Losses(percent) => crawl.network.losses = percent,
+                Accident::Slow(millis) => crawl.network.latency.1 = Duration::from_millis(millis),
+                Accident::Drain(machine) => {
+                    let name = crawl.machines[machine % number].name.clone();
+                    crawl.network.set_drained(&name, true);
+                }
+                Accident::Add => {
+                    crawl.add_machine(&format!("new-{number}"));
+                }
+                Accident::Wait => {}
+            }
+            run(&mut crawl, seconds);
+        }
+        crawl.network.losses = 0;
+        crawl.network.latency.1 = Duration::from_millis(2);
+        run(&mut crawl, 600);
+    }
+}
