@@ -9,6 +9,7 @@ use crate::settings::BrowserSettings;
 /// Features that send requests of the browser's own, or that change the requests of pages.
 const FEATURES_OFF: &[&str] = &[
     // Requests of the browser's own.
+    "AimServerEligibilityEnabled",
     "AutofillServerCommunication",
     "CertificateTransparencyComponentUpdater",
     "DialMediaRouteProvider",

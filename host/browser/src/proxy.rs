@@ -184,6 +184,12 @@ async fn answer(
             _ => Err(NoResponse("CONNECT inside a tunnel".to_owned())),
         };
     }
+    if is_of_the_browser(request.headers()) {
+        tracing::debug!(uri = %request.uri(), "refused a request of the browser's own");
+        let mut response = Response::new(full_body(""));
+        *response.status_mut() = StatusCode::FORBIDDEN;
+        return Ok(response);
+    }
     let is_web_socket = request
         .headers()
         .get(header::UPGRADE)
@@ -327,6 +333,14 @@ fn absolute_uri(
         .map_err(|problem| NoResponse(problem.to_string()))
 }
 
+/// Returns `true` if the browser made the request and no page. Chromium's services use the proxy of the page in whose context they
+/// run. Their requests have no initiator (`Sec-Fetch-Site: none`) and are no navigations, and a page makes no such requests: theirs
+/// have an initiator, or navigate (Fetch Metadata, https://www.w3.org/TR/fetch-metadata/).
+fn is_of_the_browser(headers: &HeaderMap) -> bool {
+    let is = |name: &str, value: &str| headers.get(name).is_some_and(|it| it == value);
+    is("sec-fetch-site", "none") && is("sec-fetch-mode", "no-cors") && is("sec-fetch-dest", "empty")
+}
+
 /// Removes headers that concern one connection: those of the standard, and those that `Connection` names.
 fn remove_connection_headers(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
@@ -346,6 +360,8 @@ fn remove_connection_headers(headers: &mut HeaderMap) {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
+
     use super::*;
 
     #[track_caller]
@@ -382,6 +398,26 @@ mod tests {
             "{error:?}"
         );
         assert!(error.to_string().contains("ulimit -n"), "{error}");
+    }
+
+    #[test]
+    fn requests_of_services_are_the_browsers_and_navigations_and_fetches_of_pages_are_not() {
+        let is_own = |site: &'static str, mode: &'static str, destination: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert("sec-fetch-site", HeaderValue::from_static(site));
+            headers.insert("sec-fetch-mode", HeaderValue::from_static(mode));
+            headers.insert("sec-fetch-dest", HeaderValue::from_static(destination));
+            is_of_the_browser(&headers)
+        };
+        // Chromium 150 asks its search engine so.
+        assert!(is_own("none", "no-cors", "empty"));
+        assert!(!is_own("none", "navigate", "document"));
+        assert!(!is_own("none", "no-cors", "image"), "an icon of the page");
+        assert!(!is_own("same-origin", "no-cors", "empty"), "a beacon");
+        assert!(
+            !is_of_the_browser(&HeaderMap::new()),
+            "http has no such headers"
+        );
     }
 
     #[test]

@@ -139,9 +139,8 @@ impl PageRequests {
         request: http::Request<PageBody>,
     ) -> Result<http::Response<PageBody>, FetchRejection> {
         let request = PageRequest::read(request, &self.room).await?;
-        // The first request of a browser is that of the page itself.
-        let is_first = self.is_plain_wanted.swap(false, Ordering::Relaxed);
-        if is_first && request.is_for(&self.page) {
+        // The first request to the page's server is that of the page itself.
+        if request.is_for(&self.page) && self.is_plain_wanted.swap(false, Ordering::Relaxed) {
             return plain_response(&self.plain);
         }
         self.on_board.requested();
