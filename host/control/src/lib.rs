@@ -19,6 +19,7 @@ mod cluster_file;
 mod command;
 mod compare;
 mod delivery;
+mod error;
 mod explain;
 mod explain_uri;
 mod handover;
@@ -53,7 +54,6 @@ mod transfers;
 mod user_name;
 mod verify;
 
-pub use admin::{ControlError, ErrorKind};
 pub use answer::{
     AddedSeeds, ChangedSettings, CheckedStore, CommandResponse, ImportResult, LastRefusal,
     ListedUri, SourceRead, Status, SweepResult, WhyAnswer,
@@ -69,6 +69,7 @@ pub use compare::{
     DifferentUri, UriDifference, compare,
 };
 pub use delivery::{carry_out, is_reachable, log_file, note};
+pub use error::{ControlError, ErrorKind};
 pub use explain_uri::{
     ExplainRequest, ExplainedSetting, ExplainedStack, ExplainedUri, ExplainedWait, FilterAnswer,
     WaitAnswer, explain,
