@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, MutexGuard};
+use std::time::Duration;
 
 use opilio_frontier::{Frontier, SharedFrontier};
 use opilio_profile::Profile;
@@ -12,6 +13,12 @@ use opilio_crawl::context::CrawlContext;
 use opilio_crawl::crawl::{Crawl, CrawlView};
 use opilio_crawl::live::Live;
 use opilio_job::job_log::JobLog;
+
+/// Maximum number of rows that are read while the frontier is locked.
+pub(super) const PART: usize = 500;
+
+/// Pause between two parts, so that waiting workers get the frontier first.
+pub(super) const PART_PAUSE: Duration = Duration::from_millis(1);
 
 /// Job as commands see it.
 pub(crate) struct JobAdmin<'a> {

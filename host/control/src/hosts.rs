@@ -13,9 +13,9 @@ use opilio_job::census::{self, HostPages};
 use opilio_job::ledger::{self, HostCounts};
 use serde::{Deserialize, Serialize};
 
-use super::perform::{PART_PAUSE, Respond, listened};
-use super::report::PART;
-use super::{CommandResponse, ControlError, ErrorKind, JobAdmin};
+use super::admin::{PART, PART_PAUSE};
+use super::answer::{Respond, listened};
+use super::{CommandResponse, ControlError, ErrorKind, HostReport, HostTotals, JobAdmin};
 
 /// Most hosts of one answer.
 const HOSTS_MAX: usize = 1_000_000;
@@ -79,38 +79,6 @@ pub struct HostSelection {
     /// `true` if hosts without errors are left out.
     #[serde(default)]
     pub with_errors: bool,
-}
-
-/// Host with its counts.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct HostReport {
-    /// Host name; `dns:` and `whois:` for look-ups.
-    pub host: String,
-    /// Responses to requests for documents, without error responses.
-    pub documents: u64,
-    /// Bytes of content.
-    pub bytes: u64,
-    /// Error responses (status 4xx and 5xx) and failed visits.
-    pub errors: u64,
-    /// All counts.
-    #[serde(flatten)]
-    pub counts: HostCounts,
-    /// Counts of the host's pages; not set for look-ups.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pages: Option<HostPages>,
-}
-
-/// Sums over all hosts that match a selection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct HostTotals {
-    /// Number of hosts.
-    pub hosts: u64,
-    /// Documents.
-    pub documents: u64,
-    /// Bytes of content.
-    pub bytes: u64,
-    /// Errors.
-    pub errors: u64,
 }
 
 /// Place of a host in an order. Equal values are in the order of names.

@@ -35,8 +35,9 @@ pub(super) use questions::other_part;
 pub(crate) use state::CommandState;
 
 use super::admin::CommandOrigin;
+use super::answer::{Respond, done};
 use super::delivery::profile;
-use super::perform::{Respond, done, read_uri};
+use super::perform::read_uri;
 use super::{
     Author, ClusterFile, Command, CommandRequest, CommandResponse, ControlError, ErrorKind,
     JobAdmin, OverrideChange,

@@ -55,10 +55,11 @@ mod user_name;
 mod verify;
 
 pub use answer::{
-    AddedSeeds, ChangedSettings, CheckedStore, CommandResponse, ImportResult, LastRefusal,
-    ListedUri, SourceRead, Status, SweepResult, WhyAnswer,
+    AddedSeeds, ChangedSettings, CheckedStore, Checkpoint, CommandResponse, FaultFound, HostReport,
+    HostTotals, ImportResult, LastRefusal, ListedOverride, ListedUri, OverrideSetting, SeedReport,
+    SettingChanged, SettingInForce, SourceRead, Status, SweepResult, TouchedUri, TouchedUris,
+    TouchedValue, WhyAnswer,
 };
-pub use checkpoint::Checkpoint;
 pub use cluster_file::{ClusterFile, ClusterTlsFiles};
 pub use command::{
     Author, Command, CommandRequest, DoneElsewhere, ExportFormat, OverrideChange, QueueAction,
@@ -75,7 +76,7 @@ pub use explain_uri::{
     WaitAnswer, explain,
 };
 pub use handover::{HandoverAtRest, HandoverList, handover_list};
-pub use hosts::{HostReport, HostSelection, HostSort, HostTotals};
+pub use hosts::{HostSelection, HostSort};
 pub use metrics::{Figures, metrics};
 pub use opilio_crawl::JobState;
 pub use opilio_crawl::live::FetchInFlight;
@@ -89,7 +90,7 @@ pub use opilio_job::history::{Change, Changed, OverrideAction};
 pub use opilio_job::transfer::StateSelector;
 pub use opilio_job::{exposition, figures};
 pub use opilio_stacks::{KnownStack, StackedPlugin, chain};
-pub use overrides::{EditedOverrideText, ListedOverride, OverrideSetting};
+pub use overrides::EditedOverrideText;
 pub use part_snapshots::SnapshotError;
 pub use parts::{ListedPart, ListedSnapshot, PartState, is_worked_on, listed_parts, total_figures};
 pub use perform::no_uri;
@@ -97,10 +98,8 @@ pub use report::ReportKind;
 pub use restore::{KeptCheckpoint, checkpoint_named, checkpoints, go_back, restore};
 pub use run::run;
 pub use secret_file::read_secret_file;
-pub use seeds::SeedReport;
-pub use settings::{FaultFound, SettingChanged, SettingInForce, changing};
+pub use settings::changing;
 pub use takeover::{PartToTake, take_over, take_over_fetched};
-pub use touched::{TouchedUri, TouchedUris, TouchedValue};
 pub use user_name::user_name;
 pub use verify::{Discrepancy, DiscrepancyKind, VerificationTotals, verify};
 

@@ -1,14 +1,13 @@
 //! Execution of commands. Each command works in bounded parts, and the frontier is free for the crawl between two parts.
 
-use std::time::Duration;
-
 use jiff::Timestamp;
 use opilio_frontier::{
     Candidate, Directive, Frontier, QueueReport, QueueState, ScheduleResult, SweepAction,
 };
 use opilio_uri::{HopPath, Uri, UriError};
 
-use super::admin::CommandOrigin;
+use super::admin::{CommandOrigin, PART_PAUSE};
+use super::answer::{Respond, done, listened};
 use super::job_commands::other_part;
 use super::settings::SetRequest;
 use super::{
@@ -28,12 +27,6 @@ const IN_FLIGHT_MAX: usize = 100;
 
 /// Maximum number of queues that are examined while the frontier is locked.
 const QUEUES_PART: usize = 1_000;
-
-/// Pause between two parts, so that waiting workers get the frontier first.
-pub(super) const PART_PAUSE: Duration = Duration::from_millis(1);
-
-/// Sends an answer to the client. Returns false if the client has disconnected.
-pub(super) type Respond<'s> = &'s mut dyn FnMut(CommandResponse) -> bool;
 
 impl JobAdmin<'_> {
     /// Carries out a command: on all nodes if it is for all nodes of a shared job, or on the node with the site of its URI or with its
@@ -522,25 +515,11 @@ pub fn no_uri(text: &str, problem: &UriError) -> String {
     }
 }
 
-pub(super) fn done(result: &str, respond: Respond<'_>) -> String {
-    respond(CommandResponse::Done {
-        result: result.to_owned(),
-    });
-    result.to_owned()
-}
-
 fn no_queue(queue: &str) -> ControlError {
     ControlError::new(
         ErrorKind::Unknown,
         format!("queue {queue:?} not found; `opilio frontier queues JOB` lists the queues"),
     )
-}
-
-pub(super) fn listened(is_heard: bool) -> Result<(), ControlError> {
-    match is_heard {
-        true => Ok(()),
-        false => Err(ControlError::new(ErrorKind::State, "client disconnected")),
-    }
 }
 
 fn queue_sentence(report: &QueueReport) -> String {

@@ -9,7 +9,8 @@ use opilio_profile::{EffectiveSettings, Stage, UriContext};
 use opilio_uri::Uri;
 use serde_json::json;
 
-use super::perform::{PART_PAUSE, Respond, listened};
+use super::admin::PART_PAUSE;
+use super::answer::{Respond, listened};
 use super::{
     CommandResponse, ControlError, ErrorKind, JobAdmin, JobState, LastRefusal, ListedUri,
     QueueSort, QueueState, UriSelection, WhyAnswer,

@@ -21,16 +21,13 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use self::page::{Form, Page};
-use super::perform::Respond;
+use super::answer::{Respond, done};
 use super::{Author, CommandResponse, ControlError, ErrorKind, JobAdmin};
 use opilio_job::alerts::{Acknowledged, Alert, AlertBoard, AlertKind};
 use opilio_job::breakdown::Breakdown;
 use opilio_job::census::Census;
 use opilio_job::ledger::{Ledger, LedgerSummary};
 use opilio_job::series;
-
-/// Maximum number of rows that are read while the frontier is locked.
-pub(super) const PART: usize = 500;
 
 /// Kind of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -203,7 +200,7 @@ impl JobAdmin<'_> {
             subjects.collect::<Vec<_>>().join(", ")
         );
         let result = format!("acknowledged: {}", words.trim_end());
-        Ok(super::perform::done(&result, respond))
+        Ok(done(&result, respond))
     }
 
     fn on_board<T>(&self, look: impl FnOnce(&AlertBoard) -> T) -> T {
@@ -223,7 +220,7 @@ impl JobAdmin<'_> {
             true => "the logs are empty".to_owned(),
             false => format!("rotated: {}", rotated.join(", ")),
         };
-        Ok(super::perform::done(&result, respond))
+        Ok(done(&result, respond))
     }
 
     /// Returns all counts, including the last line of the log. All of them are in the store afterwards.

@@ -15,8 +15,8 @@ use opilio_profile::Profile;
 use super::state::CommandState;
 use super::{JobCommands, LoggedCommand, NotNow, current_profile, of_other_node};
 use crate::admin::CommandOrigin;
+use crate::answer::{Respond, done};
 use crate::delivery::profile;
-use crate::perform::{Respond, done};
 use crate::{
     Author, Command, CommandRequest, CommandResponse, ControlError, ErrorKind, JobAdmin,
     OverrideChange,

@@ -7,8 +7,8 @@ use opilio_frontier::QueueReport;
 use opilio_uri::Uri;
 use serde_json::Value;
 
-use super::PART;
 use super::page::{Column, Page};
+use crate::admin::PART;
 use crate::{ControlError, JobAdmin};
 use opilio_job::breakdown;
 use opilio_job::ledger::{self, HostCounts};
