@@ -7,7 +7,7 @@ use opilio_frontier::UriRecord;
 use opilio_uri::{HopPath, Uri};
 
 use super::answer::Respond;
-use super::perform::read_uri;
+use super::command::read_uri;
 use super::{Command, CommandResponse, ControlError, ErrorKind, JobAdmin};
 use crate::explain_uri::{self, ExplainRequest, Known};
 use opilio_visit::budget::{Budget, UriInQueue};

@@ -36,8 +36,8 @@ pub(crate) use state::CommandState;
 
 use super::admin::CommandOrigin;
 use super::answer::{Respond, done};
+use super::command::read_uri;
 use super::delivery::profile;
-use super::perform::read_uri;
 use super::{
     Author, ClusterFile, Command, CommandRequest, CommandResponse, ControlError, ErrorKind,
     JobAdmin, OverrideChange,

@@ -62,8 +62,8 @@ pub use answer::{
 };
 pub use cluster_file::{ClusterFile, ClusterTlsFiles};
 pub use command::{
-    Author, Command, CommandRequest, DoneElsewhere, ExportFormat, OverrideChange, QueueAction,
-    QueueSort, UriSelection,
+    Author, Command, CommandRequest, DoneElsewhere, ExportFormat, HostSelection, HostSort,
+    OverrideChange, QueueAction, QueueSort, ReportKind, UriSelection, no_uri,
 };
 pub use compare::{
     ComparedCrawl, ComparedHost, ComparedStatus, ComparedType, ComparedVisit, CrawlComparison,
@@ -76,7 +76,6 @@ pub use explain_uri::{
     WaitAnswer, explain,
 };
 pub use handover::{HandoverAtRest, HandoverList, handover_list};
-pub use hosts::{HostSelection, HostSort};
 pub use metrics::{Figures, metrics};
 pub use opilio_crawl::JobState;
 pub use opilio_crawl::live::FetchInFlight;
@@ -93,8 +92,6 @@ pub use opilio_stacks::{KnownStack, StackedPlugin, chain};
 pub use overrides::EditedOverrideText;
 pub use part_snapshots::SnapshotError;
 pub use parts::{ListedPart, ListedSnapshot, PartState, is_worked_on, listed_parts, total_figures};
-pub use perform::no_uri;
-pub use report::ReportKind;
 pub use restore::{KeptCheckpoint, checkpoint_named, checkpoints, go_back, restore};
 pub use run::run;
 pub use secret_file::read_secret_file;

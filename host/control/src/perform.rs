@@ -4,10 +4,11 @@ use jiff::Timestamp;
 use opilio_frontier::{
     Candidate, Directive, Frontier, QueueReport, QueueState, ScheduleResult, SweepAction,
 };
-use opilio_uri::{HopPath, Uri, UriError};
+use opilio_uri::{HopPath, Uri};
 
 use super::admin::{CommandOrigin, PART_PAUSE};
 use super::answer::{Respond, done, listened};
+use super::command::read_uri;
 use super::job_commands::other_part;
 use super::settings::SetRequest;
 use super::{
@@ -496,22 +497,6 @@ impl JobAdmin<'_> {
             None => "floor removed: queues of every precedence issue URIs".to_owned(),
         };
         Ok(done(&result, respond))
-    }
-}
-
-/// Parses a URI as an operator types it.
-pub(super) fn read_uri(text: &str) -> Result<Uri, ControlError> {
-    Uri::parse_seed(text)
-        .map_err(|problem| ControlError::new(ErrorKind::Request, no_uri(text, &problem)))
-}
-
-/// Formats the error of an invalid URI that an operator typed.
-pub fn no_uri(text: &str, problem: &UriError) -> String {
-    let said = opilio_stacks::chain(problem);
-    match problem {
-        // The text of a syntax error contains the URI.
-        UriError::Syntax { .. } => said,
-        _ => format!("invalid URI {text:?}: {said}"),
     }
 }
 
