@@ -13,6 +13,7 @@ use opilio_crawl::context::CrawlContext;
 use opilio_crawl::crawl::{Crawl, CrawlView};
 use opilio_crawl::live::Live;
 use opilio_job::job_log::JobLog;
+use opilio_job::profile::frozen_profile;
 
 /// Maximum number of rows that are read while the frontier is locked.
 pub(super) const PART: usize = 500;
@@ -175,6 +176,14 @@ impl<'a> JobAdmin<'a> {
                 format!("no process runs job {}: {what}", self.job.display()),
             )
         })
+    }
+
+    /// Returns the profile with all changes so far.
+    pub(super) fn current_profile(&self) -> Result<Arc<Profile>, ControlError> {
+        match self.running {
+            Some(running) => Ok(running.context.current()),
+            None => Ok(Arc::new(frozen_profile(self.job)?)),
+        }
     }
 
     /// Wakes the dispatcher, because other URIs may be issued now.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use opilio_job::profile::ProfileError;
 use opilio_job::remedy::{remedy, with_remedy};
 use opilio_job::symlinks::leads_out;
 use serde::{Deserialize, Serialize};
@@ -78,5 +79,17 @@ impl From<opilio_job::directory::JobError> for ControlError {
             _ => ErrorKind::State,
         };
         ControlError::new(fault, with_remedy(&problem))
+    }
+}
+
+impl From<ProfileError> for ControlError {
+    fn from(problem: ProfileError) -> ControlError {
+        match problem {
+            ProfileError::Faults(faults) => ControlError::new(
+                ErrorKind::State,
+                format!("the job's profile.toml has errors\n{faults}"),
+            ),
+            ProfileError::Job(problem) => problem.into(),
+        }
     }
 }
