@@ -100,7 +100,6 @@ pub use takeover::{PartToTake, take_over, take_over_fetched};
 pub use user_name::user_name;
 pub use verify::{Discrepancy, DiscrepancyKind, VerificationTotals, verify};
 
-use action_lines::ActionLine;
 use admin::{JobAdmin, Running};
 use checkpoint::remove_unfinished;
 use job_commands::JobCommands;
