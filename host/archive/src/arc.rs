@@ -14,7 +14,7 @@ use jiff::tz::TimeZone;
 
 use crate::cdxj;
 use crate::fields::{one_line, safe_uri};
-use crate::reader::Headers;
+use crate::headers::Headers;
 use crate::record::{HTTP_RESPONSE, Record, RecordKind};
 use crate::warcinfo::WarcInfo;
 

@@ -15,8 +15,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::arc::timestamp14;
 use crate::digest::{Algorithm, Hasher};
+use crate::headers::Headers;
 use crate::http_payload::{BodyPart, HttpPayload};
-use crate::reader::{Extent, Headers, ReadError, Reader, StoredRecord};
+use crate::reader::{Extent, ReadError, Reader, StoredRecord};
 use crate::record::{Block, HTTP_RESPONSE, Record, RecordKind, WARC_FIELDS};
 use crate::repair::OPEN_SUFFIX;
 use crate::request_query::{BODY_UNINDEXED, REQUEST_BYTES_MAX, RequestQuery};

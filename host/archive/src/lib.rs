@@ -14,6 +14,7 @@ pub mod cdxj;
 mod check;
 mod digest;
 mod fields;
+mod headers;
 mod http_payload;
 mod merged_index;
 mod name;
@@ -38,12 +39,13 @@ pub use crate::cdxj::{CdxjCapture, CdxjEntry, CdxjError, index, index_path, writ
 pub use crate::check::{CheckReport, FAULTS_MAX, RecordError, RecordErrorKind, check};
 pub use crate::digest::{Algorithm, Digest, DigestError, Hasher};
 pub use crate::fields::Fields;
+pub use crate::headers::Headers;
 pub use crate::http_payload::{BodyPart, HTTP_HEAD_BYTES_MAX, HttpPayload};
 pub use crate::merged_index::MergedIndex;
 pub use crate::name::{NameTemplate, TemplateError};
 pub use crate::payloads::{HistoryRead, Payloads, PayloadsError, StoredPayload};
 pub use crate::reader::{
-    Damage, Extent, HEADER_BYTES_MAX, Headers, Packing, ReadError, Reader, StoredRecord,
+    Damage, Extent, HEADER_BYTES_MAX, Packing, ReadError, Reader, StoredRecord,
 };
 pub use crate::record::{
     Block, HTTP_REQUEST, HTTP_RESPONSE, OpenSpool, Record, RecordId, RecordIdError, RecordKind,

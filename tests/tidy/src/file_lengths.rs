@@ -11,7 +11,7 @@ const LONG: &[(&str, &str)] = &[
     ("host/archive/src/catalogue.rs", "411 lines and their tests"),
     (
         "host/archive/src/reader.rs",
-        "Split: `Headers`, `Source` and the damage that is skipped are subjects of their own",
+        "Split: `Source` and the damage that is skipped are subjects of their own",
     ),
     (
         "host/archive/src/redact.rs",
