@@ -15,6 +15,7 @@ mod check;
 mod digest;
 mod fields;
 mod headers;
+mod http_head;
 mod http_payload;
 mod merged_index;
 mod name;
