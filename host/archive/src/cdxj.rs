@@ -18,9 +18,9 @@ use crate::digest::{Algorithm, Hasher};
 use crate::headers::Headers;
 use crate::http_head::{HEAD_BYTES, HttpHead, bare, head_of, http_head};
 use crate::http_payload::{BodyPart, HttpPayload};
+use crate::name::OPEN_SUFFIX;
 use crate::reader::{Extent, ReadError, Reader, StoredRecord};
 use crate::record::{Block, Record, RecordKind, WARC_FIELDS};
-use crate::repair::OPEN_SUFFIX;
 use crate::request_query::{BODY_UNINDEXED, REQUEST_BYTES_MAX, RequestQuery};
 
 /// Longest line of an index that is read: more than two URIs of the largest size.
