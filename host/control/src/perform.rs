@@ -10,6 +10,7 @@ use super::admin::{CommandOrigin, PART_PAUSE};
 use super::answer::{Respond, done, listened};
 use super::command::read_uri;
 use super::job_commands::other_part;
+use super::queries::no_queue;
 use super::settings::SetRequest;
 use super::{
     Author, Command, CommandRequest, CommandResponse, ControlError, ErrorKind, JobAdmin, JobState,
@@ -396,11 +397,6 @@ impl JobAdmin<'_> {
         Ok(done(&result, respond))
     }
 
-    pub(super) fn report(&self, queue: &str) -> Result<QueueReport, ControlError> {
-        let report = self.frontier().queue(queue, Timestamp::now())?;
-        report.ok_or_else(|| no_queue(queue))
-    }
-
     fn cancel(&self, uri: &Uri, respond: Respond<'_>) -> Result<String, ControlError> {
         let running = self.running("no fetch to cancel")?;
         match running.live.cancel(uri.as_str()) {
@@ -498,13 +494,6 @@ impl JobAdmin<'_> {
         };
         Ok(done(&result, respond))
     }
-}
-
-fn no_queue(queue: &str) -> ControlError {
-    ControlError::new(
-        ErrorKind::Unknown,
-        format!("queue {queue:?} not found; `opilio frontier queues JOB` lists the queues"),
-    )
 }
 
 fn queue_sentence(report: &QueueReport) -> String {

@@ -25,7 +25,6 @@ use super::{Author, CommandResponse, ControlError, ErrorKind, JobAdmin, ReportKi
 use opilio_job::alerts::{Acknowledged, Alert, AlertBoard, AlertKind};
 use opilio_job::breakdown::Breakdown;
 use opilio_job::census::Census;
-use opilio_job::ledger::{Ledger, LedgerSummary};
 use opilio_job::series;
 
 impl JobAdmin<'_> {
@@ -153,18 +152,6 @@ impl JobAdmin<'_> {
             false => format!("rotated: {}", rotated.join(", ")),
         };
         Ok(done(&result, respond))
-    }
-
-    /// Returns all counts, including the last line of the log. All of them are in the store afterwards.
-    pub(super) fn counted(&self) -> Result<LedgerSummary, ControlError> {
-        if let Some(running) = self.running {
-            running.context.figures.ledger.store(self.store())?;
-            return Ok(running.context.figures.ledger.whole());
-        }
-        let logs = self.job.join(&self.profile.logs.directory);
-        let ledger = Ledger::open(&logs, self.store())
-            .map_err(|problem| ControlError::file(&logs, &problem))?;
-        Ok(ledger.whole())
     }
 }
 
