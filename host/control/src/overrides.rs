@@ -70,8 +70,29 @@ impl JobAdmin<'_> {
         Ok(String::new())
     }
 
+    /// Makes a change of settings: of an override, or of the whole job.
+    pub(super) fn set(
+        &self,
+        request: &SetRequest<'_>,
+        by: &Author,
+        respond: Respond<'_>,
+    ) -> Result<String, ControlError> {
+        if request.set.is_empty() {
+            return Err(ControlError::new(
+                ErrorKind::Request,
+                "no settings given; give at least one key = value",
+            ));
+        }
+        let text = changing(request.set, request.matching);
+        let settings_in_text = opilio_profile::settings_in_text(&text);
+        match settings_in_text.iter().any(|one| one.in_override) {
+            true => self.add_override(&text, &settings_in_text, request, by, respond),
+            false => self.set_in_job(&text, &settings_in_text, request, by, respond),
+        }
+    }
+
     /// Adds the override that a change of settings consists of.
-    pub(super) fn add_override(
+    fn add_override(
         &self,
         text: &str,
         settings_in_text: &[SettingInText],

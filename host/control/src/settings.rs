@@ -56,41 +56,29 @@ impl JobAdmin<'_> {
         String::new()
     }
 
-    /// Checks a change as a whole profile is checked, keeps it, and applies what can take effect at once.
-    pub(super) fn set(
+    /// Checks a change of settings of the whole job as a whole profile is checked, keeps it, and applies what can take effect at once.
+    pub(super) fn set_in_job(
         &self,
+        text: &str,
+        settings_in_text: &[SettingInText],
         request: &SetRequest<'_>,
         by: &Author,
         respond: Respond<'_>,
     ) -> Result<String, ControlError> {
         let SetRequest {
             set,
-            matching,
             only_check,
             reason,
+            ..
         } = *request;
-        if set.is_empty() {
-            return Err(ControlError::new(
-                ErrorKind::Request,
-                "no settings given; give at least one key = value",
-            ));
-        }
-        let text = changing(set, matching);
-        let settings_in_text = opilio_profile::settings_in_text(&text);
-        if settings_in_text.iter().any(|one| one.in_override) {
-            return self.add_override(&text, &settings_in_text, request, by, respond);
-        }
         let _changing = self.running.map(|running| running.live.changing());
-        let trial = TrialChange::Settings {
-            name: NAME,
-            text: &text,
-        };
+        let trial = TrialChange::Settings { name: NAME, text };
         let submitted = SubmittedChange {
-            text: &text,
-            settings_in_text: &settings_in_text,
+            text,
+            settings_in_text,
             arguments: set,
         };
-        let accepted = self.accept(trial, submitted, Plugins::of(&settings_in_text), respond)?;
+        let accepted = self.accept(trial, submitted, Plugins::of(settings_in_text), respond)?;
         if settings_in_text.is_empty() {
             return Err(ControlError::new(
                 ErrorKind::Request,
@@ -98,15 +86,17 @@ impl JobAdmin<'_> {
             ));
         }
         let mut answer = ChangedSettings {
-            changed: self.changed(&settings_in_text),
+            changed: self.changed(settings_in_text),
             notices: accepted.notices(),
             ..ChangedSettings::default()
         };
         let words = words_of(&answer.changed);
         if !only_check && !self.origin.is_trial() {
-            if !(self.origin.is_again() && self.is_last_change(&text)?) {
+            if !(self.origin.is_again() && self.is_last_change(text)?) {
                 let at = Timestamp::now();
-                let what = Changed::Set { toml: text.clone() };
+                let what = Changed::Set {
+                    toml: text.to_owned(),
+                };
                 let write = |number, job: &Path| {
                     changes::keep_change(job, number, &format!("# {at:.0} {by}\n{text}"))
                 };
