@@ -25,10 +25,10 @@ use opilio_job::overrides::{self, LiveOverride};
 
 pub(crate) use command_log::JobCommands;
 pub(crate) use process::{begin, end, keep, tell_end};
-pub(super) use questions::other_part;
 pub(crate) use state::CommandState;
 
 use self::command_log::{NotNow, not_given, wait};
+use self::questions::other_part;
 use super::admin::CommandOrigin;
 use super::answer::{Respond, done};
 use super::command::read_uri;
@@ -36,6 +36,23 @@ use super::{
     Author, ClusterFile, Command, CommandRequest, CommandResponse, ControlError, ErrorKind,
     JobAdmin, OverrideChange,
 };
+
+impl JobAdmin<'_> {
+    /// Carries out a command: on all nodes if it is for all nodes of a shared job, or on the node with the site of its URI or with its
+    /// queue. The last answer is [`CommandResponse::End`] or [`CommandResponse::Refused`].
+    pub(super) fn perform(&self, request: &CommandRequest, respond: Respond<'_>) {
+        let Some(commands) = self.commands.filter(|_| !request.only_here) else {
+            return self.perform_here(request, respond);
+        };
+        if request.command.is_for_all_nodes() {
+            return commands.give(self, request, respond);
+        }
+        match other_part(self, &commands.part, &request.command) {
+            Some(place) => commands.ask(&place, request, respond),
+            None => self.perform_here(request, respond),
+        }
+    }
+}
 
 impl JobCommands {
     /// The commands of a job that no process runs; `None` if the command does not concern other nodes.
@@ -90,12 +107,7 @@ impl JobCommands {
 
     /// Gives a command to all nodes, and carries it out here. The last answer is [`CommandResponse::End`] or
     /// [`CommandResponse::Refused`].
-    pub(super) fn give(
-        &self,
-        admin: &JobAdmin<'_>,
-        request: &CommandRequest,
-        respond: Respond<'_>,
-    ) {
+    fn give(&self, admin: &JobAdmin<'_>, request: &CommandRequest, respond: Respond<'_>) {
         // The task that follows the log would keep no answers.
         let _lock = self.command_lock();
         let live = overrides::read(&self.directory).unwrap_or_default();

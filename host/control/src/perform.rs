@@ -9,7 +9,6 @@ use opilio_uri::{HopPath, Uri};
 use super::admin::{CommandOrigin, PART_PAUSE};
 use super::answer::{Respond, done, listened};
 use super::command::read_uri;
-use super::job_commands::other_part;
 use super::queries::no_queue;
 use super::settings::SetRequest;
 use super::{
@@ -31,21 +30,6 @@ const IN_FLIGHT_MAX: usize = 100;
 const QUEUES_PART: usize = 1_000;
 
 impl JobAdmin<'_> {
-    /// Carries out a command: on all nodes if it is for all nodes of a shared job, or on the node with the site of its URI or with its
-    /// queue. The last answer is [`CommandResponse::End`] or [`CommandResponse::Refused`].
-    pub(super) fn perform(&self, request: &CommandRequest, respond: Respond<'_>) {
-        let Some(commands) = self.commands.filter(|_| !request.only_here) else {
-            return self.perform_here(request, respond);
-        };
-        if request.command.is_for_all_nodes() {
-            return commands.give(self, request, respond);
-        }
-        match other_part(self, commands.part(), &request.command) {
-            Some(place) => commands.ask(&place, request, respond),
-            None => self.perform_here(request, respond),
-        }
-    }
-
     /// Carries out a command on this directory.
     pub(super) fn perform_here(&self, request: &CommandRequest, respond: Respond<'_>) {
         let CommandRequest { by, command, .. } = request;

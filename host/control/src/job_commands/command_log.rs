@@ -84,11 +84,6 @@ impl JobCommands {
         }
     }
 
-    /// The part of this directory.
-    pub(crate) fn part(&self) -> &JobPart {
-        &self.part
-    }
-
     /// Fails if another directory has got the part: it gives no commands to the others.
     pub(super) fn must_have_part(&self) -> Result<(), ControlError> {
         match self.part.can_move() {
