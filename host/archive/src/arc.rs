@@ -12,9 +12,9 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
-use crate::cdxj;
 use crate::fields::{one_line, safe_uri};
-use crate::reader::Headers;
+use crate::headers::Headers;
+use crate::http_head;
 use crate::record::{HTTP_RESPONSE, Record, RecordKind};
 use crate::warcinfo::WarcInfo;
 
@@ -103,7 +103,7 @@ pub(crate) fn line(record: &Record) -> Option<String> {
         None => NO_ADDRESS.to_owned(),
     };
     let media_type = match record.content_type.as_str() {
-        HTTP_RESPONSE => cdxj::media_type(record).unwrap_or_default(),
+        HTTP_RESPONSE => http_head::media_type(record).unwrap_or_default(),
         own => own.to_owned(),
     };
     let media_type = match word(&media_type) {

@@ -6,14 +6,15 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
+use std::io::{self, BufReader, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use opilio_uri::cdx_key;
 
-use crate::catalogue::{IndexFilter, names};
-use crate::cdxj::{CdxjEntry, LINE_BYTES_MAX, index_path, open_index_path};
-use crate::repair::{OPEN_SUFFIX, is_archive};
+use crate::catalogue::{IndexFilter, of};
+use crate::cdxj::{CdxjEntry, index_path, open_index_path};
+use crate::name::{OPEN_SUFFIX, is_archive, names};
+use crate::sorted_lines::{bisect, line};
 
 /// Captures of a URI in an archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -127,50 +128,12 @@ fn open(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-pub(crate) fn of(path: &Path, problem: io::Error) -> io::Error {
-    io::Error::new(problem.kind(), format!("{}: {problem}", path.display()))
-}
-
 fn sorted(index: File, key: &[u8]) -> io::Result<Vec<CdxjEntry>> {
     let length = index.metadata()?.len();
     let mut index = BufReader::new(index);
     let start = bisect(&mut index, length, key)?;
     index.seek(SeekFrom::Start(start))?;
     entries(index, key, true)
-}
-
-/// The offset of the first line that is not smaller than the key.
-pub(crate) fn bisect(index: &mut BufReader<File>, length: u64, key: &[u8]) -> io::Result<u64> {
-    // Lines that begin before `low` are smaller, those that begin at `high` or after it are not.
-    let (mut low, mut high) = (0, length);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        let mut start = middle;
-        if middle > 0 {
-            index.seek(SeekFrom::Start(middle - 1))?;
-            start = middle - 1 + line(index)?.len() as u64;
-        } else {
-            index.seek(SeekFrom::Start(0))?;
-        }
-        if start >= high {
-            high = middle;
-            continue;
-        }
-        let line = line(index)?;
-        if line.as_slice() < key {
-            low = start + line.len() as u64;
-        } else {
-            high = middle;
-        }
-    }
-    Ok(low)
-}
-
-/// Reads the next line, with its end.
-pub(crate) fn line(index: &mut BufReader<File>) -> io::Result<Vec<u8>> {
-    let mut line = Vec::new();
-    index.take(LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
-    Ok(line)
 }
 
 fn entries(mut index: BufReader<File>, key: &[u8], is_sorted: bool) -> io::Result<Vec<CdxjEntry>> {

@@ -33,9 +33,9 @@ use jiff::Timestamp;
 use sha1::{Digest as _, Sha1};
 use uuid::Uuid;
 
-use crate::captures::{bisect, line};
 use crate::cdxj::{LINE_BYTES_MAX, index_path};
-use crate::repair::is_archive;
+use crate::name::{is_archive, names};
+use crate::sorted_lines::{bisect, line};
 
 const PREFIX: &str = ".catalogue-";
 const DRAFT_PREFIX: &str = ".catalogue.draft";
@@ -153,13 +153,6 @@ pub fn forget_catalogues(directory: &Path) -> io::Result<()> {
         remove(&directory.join(name))?;
     }
     Ok(())
-}
-
-/// All names in a directory.
-pub(crate) fn names(directory: &Path) -> io::Result<Vec<String>> {
-    let names = fs::read_dir(directory)?;
-    let names = names.map(|file| Ok(file?.file_name().to_string_lossy().into_owned()));
-    names.collect()
 }
 
 /// The indexes of the archive files among these names, as they are now. Errors go to `unread`.
@@ -405,7 +398,8 @@ fn is_damage(problem: &io::Error) -> bool {
     )
 }
 
-fn of(path: &Path, problem: io::Error) -> io::Error {
+/// Adds the path to an error.
+pub(crate) fn of(path: &Path, problem: io::Error) -> io::Error {
     io::Error::new(problem.kind(), format!("{}: {problem}", path.display()))
 }
 

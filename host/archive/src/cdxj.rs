@@ -15,14 +15,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::arc::timestamp14;
 use crate::digest::{Algorithm, Hasher};
+use crate::headers::Headers;
+use crate::http_head::{HEAD_BYTES, HttpHead, bare, head_of, http_head};
 use crate::http_payload::{BodyPart, HttpPayload};
-use crate::reader::{Extent, Headers, ReadError, Reader, StoredRecord};
-use crate::record::{Block, HTTP_RESPONSE, Record, RecordKind, WARC_FIELDS};
-use crate::repair::OPEN_SUFFIX;
+use crate::name::OPEN_SUFFIX;
+use crate::reader::{Extent, ReadError, Reader, StoredRecord};
+use crate::record::{Block, Record, RecordKind, WARC_FIELDS};
 use crate::request_query::{BODY_UNINDEXED, REQUEST_BYTES_MAX, RequestQuery};
-
-/// Bytes of an HTTP message that are searched for its status and type.
-const HEAD_BYTES: usize = 64 * 1024;
 
 /// Longest line of an index that is read: more than two URIs of the largest size.
 pub(crate) const LINE_BYTES_MAX: u64 = 1024 * 1024;
@@ -270,27 +269,6 @@ fn request_query(record: &Record, capture: &[Record]) -> Option<RequestQuery> {
     }
 }
 
-/// The type that the server sent, without parameters.
-pub(crate) fn media_type(record: &Record) -> Option<String> {
-    head_of(record).media_type
-}
-
-fn head_of(record: &Record) -> HttpHead {
-    match (&record.block, record.content_type.as_str()) {
-        (Block::Bytes(bytes), HTTP_RESPONSE) => http_head(&bytes[..bytes.len().min(HEAD_BYTES)]),
-        (Block::Spool { open, .. }, HTTP_RESPONSE) => {
-            let mut start = Vec::new();
-            // A read error fails the capture when the block is written.
-            let _ = open().map(|spool| {
-                let mut spool = io::Read::take(spool, HEAD_BYTES as u64);
-                io::Read::read_to_end(&mut spool, &mut start)
-            });
-            http_head(&start)
-        }
-        _ => HttpHead::default(),
-    }
-}
-
 fn stored(record: &mut StoredRecord<'_>) -> Result<Option<CdxjEntry>, ReadError> {
     let headers = record.headers().clone();
     let content_type = headers.first("Content-Type").unwrap_or_default().to_owned();
@@ -382,45 +360,6 @@ fn entry(
             ..CdxjCapture::default()
         },
     }
-}
-
-/// The part of an HTTP head that an index needs.
-#[derive(Default)]
-struct HttpHead {
-    status: Option<String>,
-    media_type: Option<String>,
-}
-
-fn http_head(message: &[u8]) -> HttpHead {
-    let mut head = HttpHead::default();
-    let mut lines = message.split(|b| *b == b'\n');
-    let first = String::from_utf8_lossy(lines.next().unwrap_or_default());
-    if !first.starts_with("HTTP/") {
-        return head;
-    }
-    let status = first.split_ascii_whitespace().nth(1).unwrap_or_default();
-    head.status = (!status.is_empty()).then(|| status.to_owned());
-    for line in lines {
-        let line = String::from_utf8_lossy(line);
-        let line = line.trim_end_matches('\r');
-        if line.is_empty() {
-            break;
-        }
-        if let Some((name, value)) = line.split_once(':')
-            && name.trim().eq_ignore_ascii_case("content-type")
-        {
-            head.media_type = Some(bare(value));
-            break;
-        }
-    }
-    head
-}
-
-/// Removes the parameters of a type.
-fn bare(content_type: &str) -> String {
-    let value = content_type.trim();
-    let end = value.find(|c: char| c == ';' || c.is_whitespace());
-    value[..end.unwrap_or(value.len())].to_owned()
 }
 
 impl CdxjEntry {
@@ -521,19 +460,5 @@ mod tests {
         check("b.warc.zst", "b.cdxj");
         check("b.arc", "b.cdxj");
         check("b", "b.cdxj");
-    }
-
-    #[test]
-    fn heads_are_read_as_far_as_they_go() {
-        let head =
-            http_head(b"HTTP/1.1 200 OK\r\nX: y\r\ncontent-type: text/html; charset=x\r\n\r\nbody");
-        assert_eq!(
-            (head.status.as_deref(), head.media_type.as_deref()),
-            (Some("200"), Some("text/html"))
-        );
-        let head = http_head(b"HTTP/1.1 200 OK\r\n\r\nContent-Type: body");
-        assert_eq!(head.media_type, None);
-        assert_eq!(http_head(b"<html>").status, None);
-        assert_eq!(http_head(b"").status, None);
     }
 }

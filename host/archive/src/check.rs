@@ -6,8 +6,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::digest::{Digest, DigestError, Hasher};
+use crate::headers::Headers;
 use crate::http_payload::{BodyPart, HttpPayload};
-use crate::reader::{Damage, Headers, ReadError, Reader, StoredRecord};
+use crate::reader::{Damage, ReadError, Reader, StoredRecord};
 
 /// Maximum errors listed in a report; further ones are only counted.
 pub const FAULTS_MAX: usize = 10_000;

@@ -14,6 +14,8 @@ pub mod cdxj;
 mod check;
 mod digest;
 mod fields;
+mod headers;
+mod http_head;
 mod http_payload;
 mod merged_index;
 mod name;
@@ -27,6 +29,7 @@ mod serialize;
 mod sorted_lines;
 pub mod wacz;
 mod warcinfo;
+mod write_error;
 mod writer;
 mod zst;
 
@@ -38,24 +41,22 @@ pub use crate::cdxj::{CdxjCapture, CdxjEntry, CdxjError, index, index_path, writ
 pub use crate::check::{CheckReport, FAULTS_MAX, RecordError, RecordErrorKind, check};
 pub use crate::digest::{Algorithm, Digest, DigestError, Hasher};
 pub use crate::fields::Fields;
+pub use crate::headers::Headers;
 pub use crate::http_payload::{BodyPart, HTTP_HEAD_BYTES_MAX, HttpPayload};
 pub use crate::merged_index::MergedIndex;
-pub use crate::name::{NameTemplate, TemplateError};
+pub use crate::name::{NameTemplate, TemplateError, is_archive};
 pub use crate::payloads::{HistoryRead, Payloads, PayloadsError, StoredPayload};
 pub use crate::reader::{
-    Damage, Extent, HEADER_BYTES_MAX, Headers, Packing, ReadError, Reader, StoredRecord,
+    Damage, Extent, HEADER_BYTES_MAX, Packing, ReadError, Reader, StoredRecord,
 };
 pub use crate::record::{
     Block, HTTP_REQUEST, HTTP_RESPONSE, OpenSpool, Record, RecordId, RecordIdError, RecordKind,
     RefersTo, RevisitProfile, TEXT_DNS, Truncation, WARC_FIELDS,
 };
-pub use crate::repair::{
-    RepairedFile, RescuedRecords, complete_indexes, is_abandoned_index, is_archive,
-};
+pub use crate::repair::{RepairedFile, RescuedRecords, complete_indexes, is_abandoned_index};
 pub use crate::request_query::BODY_UNINDEXED;
-pub use crate::serialize::HeaderError;
+pub use crate::serialize::{Compression, HeaderError};
 pub use crate::warcinfo::{CrawlDocument, PluginInForce, WarcInfo};
-pub use crate::writer::{
-    Compression, Durability, Location, WriteError, Writer, WriterConfig, Writers, archives,
-};
+pub use crate::write_error::WriteError;
+pub use crate::writer::{Durability, Location, Writer, WriterConfig, Writers, archives};
 pub use crate::zst::DICTIONARY_BYTES_MAX;

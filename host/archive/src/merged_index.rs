@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
-use crate::captures::{line, of};
+use crate::catalogue::of;
 use crate::cdxj::{CdxjEntry, index_path, open_index_path};
-use crate::repair::final_path;
-use crate::sorted_lines::{Lines, Sorter, Source, merge};
+use crate::name::final_path;
+use crate::sorted_lines::{Lines, Sorter, Source, line, merge};
 
 /// The indexes of archive files, to be read as one.
 pub struct MergedIndex {

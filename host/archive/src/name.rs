@@ -1,11 +1,20 @@
-//! Names of WARC files. The template is Heritrix's, so that tools which parse the names still work:
+//! Names of WARC and ARC files. The template is Heritrix's, so that tools which parse the names still work:
 //! `WEB-20260102030405678-00000-4711~crawler.example.org~8443.warc.gz`.
 
 use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+
+/// The suffix of a file that is being written.
+pub(crate) const OPEN_SUFFIX: &str = ".open";
+
+/// Endings of finished files.
+pub(crate) const ENDINGS: [&str; 5] = [".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz"];
 
 /// A parsed template of a file name, without the `.warc` and `.gz` that follow it.
 ///
@@ -174,6 +183,24 @@ impl fmt::Debug for NameTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "NameTemplate({:?})", self.text)
     }
+}
+
+/// The final name of an `.open` file; `None` if it is not a WARC or ARC file of ours.
+pub(crate) fn final_path(open: &Path) -> Option<PathBuf> {
+    let name = open.file_name()?.to_str()?.strip_suffix(OPEN_SUFFIX)?;
+    is_archive(name).then(|| open.with_file_name(name))
+}
+
+/// Returns `true` if a name is that of a finished WARC or ARC file.
+pub fn is_archive(name: &str) -> bool {
+    ENDINGS.iter().any(|ending| name.ends_with(ending))
+}
+
+/// All names in a directory.
+pub(crate) fn names(directory: &Path) -> io::Result<Vec<String>> {
+    let names = fs::read_dir(directory)?;
+    let names = names.map(|file| Ok(file?.file_name().to_string_lossy().into_owned()));
+    names.collect()
 }
 
 #[cfg(test)]

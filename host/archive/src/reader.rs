@@ -8,13 +8,11 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::GzDecoder;
-use jiff::Timestamp;
 use opilio_model::ArchiveFormat;
 
 use crate::arc;
-use crate::digest::{Digest, DigestError};
 use crate::fields::trim;
-use crate::record::RecordId;
+use crate::headers::Headers;
 use crate::zst;
 
 /// Longest header of a record. Real ones are shorter (a URI has some kilobytes); a longer one is treated as damage.
@@ -44,13 +42,6 @@ pub struct Reader {
 /// A record in a file. Its header has been read, its block not yet.
 pub struct StoredRecord<'a> {
     reader: &'a mut Reader,
-}
-
-/// The header of a record, as in the file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Headers {
-    version: String,
-    fields: Vec<(String, String)>,
 }
 
 /// The packing of a file's records.
@@ -422,7 +413,7 @@ impl Reader {
             return Err(self.damaged(Damage::NotARecord(shown(&line))));
         }
         self.format = Some(ArchiveFormat::Warc);
-        self.headers.version = String::from_utf8_lossy(&line).into_owned();
+        self.headers = Headers::new(&String::from_utf8_lossy(&line));
         loop {
             self.header_line(&mut line, &mut left)?;
             if line.is_empty() {
@@ -430,17 +421,15 @@ impl Reader {
             }
             let text = String::from_utf8_lossy(&line);
             if line.starts_with(b" ") || line.starts_with(b"\t") {
-                match self.headers.fields.last_mut() {
-                    Some((_, value)) => {
+                match self.headers.last_value() {
+                    Some(value) => {
                         value.push(' ');
                         value.push_str(trim(&text));
                     }
                     None => return Err(self.damaged(Damage::HeaderLine(shown(&line)))),
                 }
             } else if let Some((name, value)) = text.split_once(':') {
-                self.headers
-                    .fields
-                    .push((trim(name).to_owned(), trim(value).to_owned()));
+                self.headers.push(trim(name), trim(value));
             } else {
                 return Err(self.damaged(Damage::HeaderLine(shown(&line))));
             }
@@ -461,7 +450,7 @@ impl Reader {
             line.pop_if(|last| *last == b'\r');
             return Ok(());
         }
-        let begun = self.headers.version.is_empty() && !line.is_empty();
+        let begun = self.headers.version().is_empty() && !line.is_empty();
         Err(self.damaged(match *left {
             0 if begun && !line.starts_with(b"WARC/") => Damage::NotARecord(shown(line)),
             0 => Damage::HeaderTooLong,
@@ -712,83 +701,6 @@ impl Read for StoredRecord<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.read_block(buffer)
             .map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
-    }
-}
-
-impl Headers {
-    pub(crate) fn new(version: &str) -> Headers {
-        Headers {
-            version: version.to_owned(),
-            fields: Vec::new(),
-        }
-    }
-
-    pub(crate) fn push(&mut self, name: &str, value: impl Into<String>) {
-        self.fields.push((name.to_owned(), value.into()));
-    }
-
-    /// The version, such as `WARC/1.1` or `ARC/1.1`.
-    pub fn version(&self) -> &str {
-        &self.version
-    }
-
-    /// Returns `true` if this is a record of an ARC file, with the headers of a WARC.
-    pub fn is_arc(&self) -> bool {
-        self.version.starts_with("ARC/")
-    }
-
-    /// The first value of a header; the case of the name is ignored.
-    pub fn first(&self, name: &str) -> Option<&str> {
-        self.all(name).next()
-    }
-
-    /// All values of a header, in order.
-    pub fn all<'a, 'n>(&'a self, name: &'n str) -> impl Iterator<Item = &'a str> + use<'a, 'n> {
-        self.iter()
-            .filter(move |(known, _)| known.eq_ignore_ascii_case(name))
-            .map(|(_, v)| v)
-    }
-
-    /// All headers, in order.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.fields
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()))
-    }
-
-    /// `WARC-Type`, empty if missing.
-    pub fn kind(&self) -> &str {
-        self.first("WARC-Type").unwrap_or_default()
-    }
-
-    /// `WARC-Record-ID`, if it is a `urn:uuid:`.
-    pub fn record_id(&self) -> Option<RecordId> {
-        self.first("WARC-Record-ID")?.parse().ok()
-    }
-
-    /// `WARC-Target-URI`, without the angle brackets that some older tools add.
-    pub fn target_uri(&self) -> Option<&str> {
-        let uri = self.first("WARC-Target-URI")?;
-        Some(
-            uri.strip_prefix('<')
-                .and_then(|rest| rest.strip_suffix('>'))
-                .unwrap_or(uri),
-        )
-    }
-
-    /// `WARC-Date`, if it is valid.
-    pub fn date(&self) -> Option<Timestamp> {
-        self.first("WARC-Date")?.parse().ok()
-    }
-
-    /// `WARC-Block-Digest`, if any.
-    pub fn block_digest(&self) -> Option<Result<Digest, DigestError>> {
-        self.first("WARC-Block-Digest").map(str::parse)
-    }
-
-    /// `WARC-Payload-Digest`, if any.
-    pub fn payload_digest(&self) -> Option<Result<Digest, DigestError>> {
-        self.first("WARC-Payload-Digest").map(str::parse)
     }
 }
 

@@ -16,9 +16,11 @@ use jiff::Timestamp;
 use crate::arc::timestamp14;
 use crate::digest::{Algorithm, Digest};
 use crate::fields::{Fields, one_line, safe_uri};
+use crate::headers::Headers;
+use crate::name::OPEN_SUFFIX;
 use crate::payloads::StoredPayload;
-use crate::reader::{Damage, Extent, Headers, ReadError, Reader};
-use crate::repair::{OPEN_SUFFIX, sync_directory_of};
+use crate::reader::{Damage, Extent, ReadError, Reader};
+use crate::repair::sync_directory_of;
 use crate::serialize::TRAILER;
 use crate::zst;
 

@@ -6,15 +6,12 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::catalogue::names;
 use crate::cdxj::{self, open_index_path};
+use crate::name::{ENDINGS, OPEN_SUFFIX, final_path, is_archive, names};
 use crate::reader::{ReadError, Reader};
 use crate::record::RecordId;
-use crate::writer::WriteError;
+use crate::write_error::WriteError;
 use crate::zst;
-
-/// The suffix of a file that is being written.
-pub(crate) const OPEN_SUFFIX: &str = ".open";
 
 /// A repaired file that was found with `.open`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,19 +89,6 @@ impl RepairedFile {
         self.file.iter().chain(rescued)
     }
 }
-
-/// The final name of an `.open` file; `None` if it is not a WARC or ARC file of ours.
-pub(crate) fn final_path(open: &Path) -> Option<PathBuf> {
-    let name = open.file_name()?.to_str()?.strip_suffix(OPEN_SUFFIX)?;
-    is_archive(name).then(|| open.with_file_name(name))
-}
-
-/// Returns `true` if a name is that of a finished WARC or ARC file.
-pub fn is_archive(name: &str) -> bool {
-    ENDINGS.iter().any(|ending| name.ends_with(ending))
-}
-
-const ENDINGS: [&str; 5] = [".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz"];
 
 /// Repairs an abandoned file, and writes its index if wanted. The index is written before the file gets its name, so that
 /// every finished file has its index.

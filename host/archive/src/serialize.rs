@@ -11,7 +11,6 @@ use zstd::stream::raw::{CParameter, InBuffer, Operation as _, OutBuffer};
 use crate::digest::Digest;
 use crate::fields::{is_token, one_line, safe_uri};
 use crate::record::{Record, RecordId, RecordKind};
-use crate::writer::Compression;
 
 /// The first line of every record.
 const VERSION: &str = "WARC/1.1\r\n";
@@ -40,6 +39,17 @@ pub enum HeaderError {
     /// The standard requires a payload digest with this profile.
     #[error("an identical-payload-digest revisit has no payload digest")]
     NoPayloadDigest,
+}
+
+/// The packing of records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    /// Plain, `.warc`.
+    None,
+    /// A gzip member for each record, `.warc.gz`; level 0 to 9 (more counts as 9).
+    Gzip(u32),
+    /// A zstd frame for each record, `.warc.zst`; level 1 to 22. Not for ARC.
+    Zstd(i32),
 }
 
 /// Headers that come from a record's fields.

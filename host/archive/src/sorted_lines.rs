@@ -1,10 +1,12 @@
-//! Sorts and merges lines of text, also more than fit into memory.
+//! Sorts and merges lines of text, also more than fit into memory, and searches sorted lines.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, BufWriter, Seek as _, SeekFrom, Write};
+use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _, Seek as _, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+
+use crate::cdxj::LINE_BYTES_MAX;
 
 /// Bytes of lines that are sorted in memory. Further lines go through temporary files.
 const SORTED_BYTES_MAX: usize = 256 << 20;
@@ -132,6 +134,40 @@ fn temporary(
 
 fn source(run: File) -> Source {
     Box::new(|| Ok(Box::new(BufReader::new(run).lines()) as Lines))
+}
+
+/// The offset of the first line of a sorted file that is not smaller than the key.
+pub(crate) fn bisect(index: &mut BufReader<File>, length: u64, key: &[u8]) -> io::Result<u64> {
+    // Lines that begin before `low` are smaller, those that begin at `high` or after it are not.
+    let (mut low, mut high) = (0, length);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let mut start = middle;
+        if middle > 0 {
+            index.seek(SeekFrom::Start(middle - 1))?;
+            start = middle - 1 + line(index)?.len() as u64;
+        } else {
+            index.seek(SeekFrom::Start(0))?;
+        }
+        if start >= high {
+            high = middle;
+            continue;
+        }
+        let line = line(index)?;
+        if line.as_slice() < key {
+            low = start + line.len() as u64;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low)
+}
+
+/// Reads the next line, with its end.
+pub(crate) fn line(index: &mut BufReader<File>) -> io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    index.take(LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
+    Ok(line)
 }
 
 #[cfg(test)]

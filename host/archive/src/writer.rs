@@ -4,7 +4,6 @@
 mod append;
 mod config;
 mod create;
-mod error;
 mod open_file;
 mod writers;
 
@@ -19,8 +18,7 @@ use jiff::Timestamp;
 use append::{AppendError, append};
 use open_file::{OpenFile, since};
 
-pub use config::{Compression, Durability, WriterConfig};
-pub use error::WriteError;
+pub use config::{Durability, WriterConfig};
 pub use writers::{Writers, archives};
 
 use crate::cdxj::{self, CdxjEntry};
@@ -28,6 +26,7 @@ use crate::record::{Record, RecordId};
 use crate::repair::{RepairedFile, free_name, repair, repair_file, sync_directory_of};
 use crate::serialize::Packer;
 use crate::warcinfo::WarcInfo;
+use crate::write_error::WriteError;
 
 /// Maximum finished files remembered for [`Writer::take_finished`]; the oldest are forgotten.
 const FINISHED_MAX: usize = 10_000;

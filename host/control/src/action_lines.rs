@@ -11,7 +11,6 @@ use opilio_sandbox::{Candidates, Stage};
 use opilio_uri::{HopPath, Uri, surt_prefix_from_line};
 use serde_json::json;
 
-use super::actions::{Kind, Outcome};
 use super::settings::SetRequest;
 use super::{Author, Command, CommandResponse, ControlError, DoneElsewhere, ErrorKind, JobAdmin};
 use opilio_visit::plugin_view;
@@ -24,12 +23,72 @@ const EXCLUDED: [(&str, &str, &str); 2] = [
     ("excluded-regexes", "regex-list", "patterns"),
 ];
 
+/// Maximum of bad lines that a result names one by one.
+const BAD_LINES_SHOWN: usize = 1_000;
+
+/// Action that is done with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Its lines are seeds.
+    Seeds,
+    /// Its lines are URIs to be fetched unless they are known.
+    Schedule,
+    /// Its lines are URIs to be fetched, known or not.
+    Force,
+    /// Its lines are URIs that count as done.
+    Include,
+    /// The file is the journal, crawl log or export of another crawl.
+    Recover,
+    /// Its lines are rules for URIs that are refused from now on.
+    Exclude,
+}
+
 /// Line of a file in the action directory.
 pub(crate) struct ActionLine {
     /// Line number, from 1.
     pub(crate) number: u64,
     /// Text without surrounding blanks.
     pub(crate) text: String,
+}
+
+/// Result of a file.
+#[derive(Default)]
+pub(crate) struct Outcome {
+    /// Sentences about the result.
+    pub(crate) said: Vec<String>,
+    /// Bad lines: number and reason.
+    pub(crate) bad: Vec<(u64, String)>,
+    bad_lines: u64,
+    /// Reason why the file cannot be read to its end: it is damaged, or its name is wrong about its format.
+    pub(crate) damage: Option<String>,
+}
+
+impl Outcome {
+    pub(crate) fn bad(&mut self, line: u64, why: String) {
+        self.bad_lines += 1;
+        if self.bad.len() < BAD_LINES_SHOWN {
+            self.bad.push((line, why));
+        }
+    }
+
+    pub(crate) fn text(&self, at: Timestamp) -> String {
+        let mut text = format!("{at:.0} {}\n", self.said.join("; "));
+        for (line, why) in &self.bad {
+            text.push_str(&format!("line {line}: {why}\n"));
+        }
+        let more = self.bad_lines - self.bad.len() as u64;
+        if more > 0 {
+            text.push_str(&format!("and {more} more lines\n"));
+        }
+        text
+    }
+
+    pub(crate) fn words(&self) -> String {
+        match self.bad_lines {
+            0 => self.said.join("; "),
+            bad => format!("{}; {bad} invalid lines", self.said.join("; ")),
+        }
+    }
 }
 
 impl JobAdmin<'_> {

@@ -23,7 +23,8 @@ use jiff::Timestamp;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use super::{ActionLine, Author, JobAdmin, Running};
+use super::action_lines::{ActionLine, Kind, Outcome};
+use super::{Author, JobAdmin, Running};
 use opilio_job::text_file::write_text;
 use opilio_stacks::on_plugin_thread;
 
@@ -38,28 +39,8 @@ const LINES_AT_ONCE: usize = 500;
 /// Longest line, in bytes: a URI, its hops, and the page it was found on.
 const LINE_BYTES_MAX: u64 = 256 * 1024;
 
-/// Maximum of bad lines that a result names one by one.
-const BAD_LINES_SHOWN: usize = 1_000;
-
 /// Endings of files that are still being written.
 const DRAFTS: [&str; 6] = ["tmp", "part", "draft", "filepart", "swp", "crdownload"];
-
-/// Action that is done with a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Its lines are seeds.
-    Seeds,
-    /// Its lines are URIs to be fetched unless they are known.
-    Schedule,
-    /// Its lines are URIs to be fetched, known or not.
-    Force,
-    /// Its lines are URIs that count as done.
-    Include,
-    /// The file is the journal, crawl log or export of another crawl.
-    Recover,
-    /// Its lines are rules for URIs that are refused from now on.
-    Exclude,
-}
 
 /// Information in the name of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,46 +54,6 @@ struct Named {
 /// Files that were seen and are not yet done, with time and size at the last look.
 #[derive(Default)]
 struct Looked(HashMap<PathBuf, (SystemTime, u64)>);
-
-/// Result of a file.
-#[derive(Default)]
-pub(crate) struct Outcome {
-    /// Sentences about the result.
-    pub(crate) said: Vec<String>,
-    /// Bad lines: number and reason.
-    bad: Vec<(u64, String)>,
-    bad_lines: u64,
-    /// Reason why the file cannot be read to its end: it is damaged, or its name is wrong about its format.
-    damage: Option<String>,
-}
-
-impl Outcome {
-    pub(crate) fn bad(&mut self, line: u64, why: String) {
-        self.bad_lines += 1;
-        if self.bad.len() < BAD_LINES_SHOWN {
-            self.bad.push((line, why));
-        }
-    }
-
-    fn text(&self, at: Timestamp) -> String {
-        let mut text = format!("{at:.0} {}\n", self.said.join("; "));
-        for (line, why) in &self.bad {
-            text.push_str(&format!("line {line}: {why}\n"));
-        }
-        let more = self.bad_lines - self.bad.len() as u64;
-        if more > 0 {
-            text.push_str(&format!("and {more} more lines\n"));
-        }
-        text
-    }
-
-    fn words(&self) -> String {
-        match self.bad_lines {
-            0 => self.said.join("; "),
-            bad => format!("{}; {bad} invalid lines", self.said.join("; ")),
-        }
-    }
-}
 
 /// Carries out the files of the folder until the crawl ends.
 pub(crate) async fn keep(running: Running, mut ended: watch::Receiver<()>) {

@@ -1,20 +1,25 @@
-//! Access of commands to a job, and the errors of commands.
+//! Access of commands to a job.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, MutexGuard};
+use std::time::Duration;
 
 use opilio_frontier::{Frontier, SharedFrontier};
 use opilio_profile::Profile;
-use serde::{Deserialize, Serialize};
 
-use super::JobCommands;
+use super::{ControlError, ErrorKind, JobCommands};
 use opilio_crawl::Stop;
 use opilio_crawl::context::CrawlContext;
 use opilio_crawl::crawl::{Crawl, CrawlView};
 use opilio_crawl::live::Live;
 use opilio_job::job_log::JobLog;
-use opilio_job::remedy::{remedy, with_remedy};
-use opilio_job::symlinks::leads_out;
+use opilio_job::profile::frozen_profile;
+
+/// Maximum number of rows that are read while the frontier is locked.
+pub(super) const PART: usize = 500;
+
+/// Pause between two parts, so that waiting workers get the frontier first.
+pub(super) const PART_PAUSE: Duration = Duration::from_millis(1);
 
 /// Job as commands see it.
 pub(crate) struct JobAdmin<'a> {
@@ -173,85 +178,18 @@ impl<'a> JobAdmin<'a> {
         })
     }
 
+    /// Returns the profile with all changes so far.
+    pub(super) fn current_profile(&self) -> Result<Arc<Profile>, ControlError> {
+        match self.running {
+            Some(running) => Ok(running.context.current()),
+            None => Ok(Arc::new(frozen_profile(self.job)?)),
+        }
+    }
+
     /// Wakes the dispatcher, because other URIs may be issued now.
     pub(super) fn nudge(&self) {
         if let Some(running) = self.running {
             running.live.nudge();
         }
-    }
-}
-
-/// Reason why a command was not carried out, or not completed.
-#[derive(Debug, thiserror::Error)]
-#[error("{message}")]
-pub struct ControlError {
-    /// Cause of the error.
-    pub fault: ErrorKind,
-    /// Message, one sentence.
-    pub message: String,
-}
-
-/// Cause of a command's error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ErrorKind {
-    /// The command is invalid: it can never be carried out in this form.
-    Request,
-    /// The command names something that the job does not have.
-    Unknown,
-    /// The command is valid but does not fit the present state of the job.
-    State,
-    /// Opilio or the machine failed: a full disk, a damaged store.
-    Failure,
-}
-
-impl ControlError {
-    pub(super) fn new(fault: ErrorKind, message: impl Into<String>) -> ControlError {
-        ControlError {
-            fault,
-            message: message.into(),
-        }
-    }
-
-    /// Creates a failure with its causes.
-    pub(super) fn failure(problem: &(dyn std::error::Error + 'static)) -> ControlError {
-        ControlError::new(ErrorKind::Failure, with_remedy(problem))
-    }
-
-    /// Creates a failure about a file. A link that leads out of the job is an error of state, which the operator must fix.
-    pub(super) fn file(path: &Path, problem: &std::io::Error) -> ControlError {
-        if leads_out(problem) {
-            return ControlError::new(ErrorKind::State, problem.to_string());
-        }
-        let remedy = remedy(problem).map(|remedy| format!("; {remedy}"));
-        let remedy = remedy.unwrap_or_default();
-        ControlError::new(
-            ErrorKind::Failure,
-            format!("cannot use {}: {problem}{remedy}", path.display()),
-        )
-    }
-}
-
-impl From<opilio_frontier::FrontierError> for ControlError {
-    fn from(problem: opilio_frontier::FrontierError) -> ControlError {
-        match problem {
-            // Another process is just opening or closing the frontier.
-            opilio_frontier::FrontierError::InUse { .. } => ControlError::new(
-                ErrorKind::State,
-                format!("{problem}, which is starting or ending; try again"),
-            ),
-            problem => ControlError::failure(&problem),
-        }
-    }
-}
-
-impl From<opilio_job::directory::JobError> for ControlError {
-    fn from(problem: opilio_job::directory::JobError) -> ControlError {
-        let fault = match &problem {
-            opilio_job::directory::JobError::Io { .. } => ErrorKind::Failure,
-            opilio_job::directory::JobError::NotEmpty { .. } => ErrorKind::Request,
-            _ => ErrorKind::State,
-        };
-        ControlError::new(fault, with_remedy(&problem))
     }
 }

@@ -1,26 +1,31 @@
 //! Answers of a job. A command receives any number of them. The last one is [`CommandResponse::End`] or
 //! [`CommandResponse::Refused`].
 
+mod settings;
+
 use std::path::PathBuf;
 
+use jiff::Timestamp;
 use opilio_frontier::Statistics;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{
-    Change, Checkpoint, ErrorKind, FaultFound, ListedOverride, SeedReport, SettingChanged,
-    SettingInForce, TouchedUris,
+pub use settings::{
+    ChangedSettings, FaultFound, ListedOverride, OverrideSetting, SettingChanged, SettingInForce,
+    TouchedUri, TouchedUris, TouchedValue,
 };
+
+use super::{ControlError, ErrorKind};
 use crate::explain_uri::ExplainedUri;
-use crate::hosts::{HostReport, HostTotals};
 use opilio_crawl::JobState;
 use opilio_crawl::live::FetchInFlight;
 use opilio_crawl::render_board::BrowsersStatus;
 use opilio_crawl::tables::TableReport;
 use opilio_job::alerts::Alert;
 use opilio_job::breakdown::Breakdown;
-use opilio_job::census::Census;
-use opilio_job::ledger::VisitCounts;
+use opilio_job::census::{Census, HostPages};
+use opilio_job::history::Change;
+use opilio_job::ledger::{HostCounts, VisitCounts};
 use opilio_job::part_status::PartStatus;
 use opilio_job::plugin_report::PluginReport;
 use opilio_job::process_record::ProcessEnd;
@@ -163,6 +168,25 @@ pub enum CommandResponse {
     },
 }
 
+/// Sends an answer to the client. Returns false if the client has disconnected.
+pub(super) type Respond<'s> = &'s mut dyn FnMut(CommandResponse) -> bool;
+
+/// Answers that an action is done. Returns its result.
+pub(super) fn done(result: &str, respond: Respond<'_>) -> String {
+    respond(CommandResponse::Done {
+        result: result.to_owned(),
+    });
+    result.to_owned()
+}
+
+/// Fails if the client has disconnected.
+pub(super) fn listened(is_heard: bool) -> Result<(), ControlError> {
+    match is_heard {
+        true => Ok(()),
+        false => Err(ControlError::new(ErrorKind::State, "client disconnected")),
+    }
+}
+
 /// URI in a queue.
 #[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = QueuedUri)]
@@ -226,23 +250,6 @@ pub struct ImportResult {
     pub refusals: Vec<String>,
 }
 
-/// Result of a change of settings.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct ChangedSettings {
-    /// Number of the change in the job's history; not set if the change was only checked.
-    pub number: Option<u64>,
-    /// Settings that change, with the time at which each takes effect.
-    pub changed: Vec<SettingChanged>,
-    /// Warnings about the accepted change.
-    pub notices: Vec<FaultFound>,
-    /// Number of the override that was made or changed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub override_id: Option<u64>,
-    /// URIs that the change of an override touches. A saved change examines fewer of them than a check.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub touched: Option<TouchedUris>,
-}
-
 /// Result of adding seeds.
 #[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct AddedSeeds {
@@ -256,6 +263,112 @@ pub struct AddedSeeds {
     pub known: u64,
     /// Warnings about the accepted change.
     pub notices: Vec<FaultFound>,
+}
+
+/// Seed with its status.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct SeedReport {
+    /// The URI.
+    pub uri: String,
+    /// Origin: `job` if the job was created with the seed, `added` if it was added later.
+    pub origin: String,
+    /// `true` if a version of it is archived.
+    pub captured: bool,
+    /// Time of its last fetch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fetched: Option<Timestamp>,
+    /// Fetch status of its last visit; 0 before the first.
+    pub status: i32,
+    /// `true` if its last visit succeeded, possibly with a redirect. An error response is a failure.
+    pub crawled: bool,
+    /// Last URI of the chain of redirects at the last visit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redirect: Option<String>,
+    /// Fetch status of the redirect's target; not set if it was not fetched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redirect_status: Option<i32>,
+    /// Time of its first capture. Reports do not have it for seeds with more visits than `revisit.history`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_captured: Option<Timestamp>,
+    /// Time of the first capture of the redirect's target, with the same condition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redirect_first_captured: Option<Timestamp>,
+    /// Number of responses with status 2xx and 3xx to URIs found from the seed. While the job runs, the count lags some seconds
+    /// behind.
+    pub pages: u64,
+    /// Number of successful visits.
+    pub visits: u64,
+    /// Time at which it was last found new or changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed: Option<Timestamp>,
+    /// Time of its next visit, if it is queued.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<Timestamp>,
+}
+
+/// Host with its counts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct HostReport {
+    /// Host name; `dns:` and `whois:` for look-ups.
+    pub host: String,
+    /// Responses to requests for documents, without error responses.
+    pub documents: u64,
+    /// Bytes of content.
+    pub bytes: u64,
+    /// Error responses (status 4xx and 5xx) and failed visits.
+    pub errors: u64,
+    /// All counts.
+    #[serde(flatten)]
+    pub counts: HostCounts,
+    /// Counts of the host's pages; not set for look-ups.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pages: Option<HostPages>,
+}
+
+/// Sums over all hosts that match a selection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct HostTotals {
+    /// Number of hosts.
+    pub hosts: u64,
+    /// Documents.
+    pub documents: u64,
+    /// Bytes of content.
+    pub bytes: u64,
+    /// Errors.
+    pub errors: u64,
+}
+
+/// Checkpoint as described in its `checkpoint.json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Checkpoint {
+    /// Version of its layout.
+    pub version: u32,
+    /// Directory in which it was made.
+    #[schema(value_type = String)]
+    pub directory: PathBuf,
+    /// Directory of the job.
+    #[schema(value_type = String)]
+    pub job: PathBuf,
+    /// Time of the saved state.
+    pub made: Timestamp,
+    /// `true` if the crawl made the checkpoint by itself. It removes such checkpoints when newer ones exist.
+    #[serde(default)]
+    pub is_periodic: bool,
+    /// Number of known URIs.
+    pub uris: u64,
+    /// Bytes of the frontier before compression.
+    pub bytes: u64,
+    /// WARC files. All captures that the frontier knows are within these sizes.
+    pub warcs: Vec<WarcFile>,
+}
+
+/// WARC file at the time of a checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct WarcFile {
+    /// Name; ends in `.open` if the file was being written.
+    pub file: String,
+    /// Size in bytes at that time.
+    pub bytes: u64,
 }
 
 /// Status of a job.

@@ -14,11 +14,10 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use opilio_archive::is_archive;
 use opilio_frontier::FrontierCheckpoint;
-use serde::{Deserialize, Serialize};
 
+use super::answer::{Respond, WarcFile};
 use super::job_commands::CommandState;
-use super::perform::Respond;
-use super::{CommandResponse, ControlError, ErrorKind, JobAdmin};
+use super::{Checkpoint, CommandResponse, ControlError, ErrorKind, JobAdmin};
 use opilio_job::changes;
 use opilio_job::directory;
 use opilio_job::fetched_files::{FETCHED_FILES, FETCHED_FOLDER};
@@ -49,39 +48,6 @@ pub(super) const COPIES: [&str; 10] = [
     known_stacks::FILE,
     changes::SHARED_COMMANDS,
 ];
-
-/// Checkpoint as described in its `checkpoint.json`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Checkpoint {
-    /// Version of its layout.
-    pub version: u32,
-    /// Directory in which it was made.
-    #[schema(value_type = String)]
-    pub directory: PathBuf,
-    /// Directory of the job.
-    #[schema(value_type = String)]
-    pub job: PathBuf,
-    /// Time of the saved state.
-    pub made: Timestamp,
-    /// `true` if the crawl made the checkpoint by itself. It removes such checkpoints when newer ones exist.
-    #[serde(default)]
-    pub is_periodic: bool,
-    /// Number of known URIs.
-    pub uris: u64,
-    /// Bytes of the frontier before compression.
-    pub bytes: u64,
-    /// WARC files. All captures that the frontier knows are within these sizes.
-    pub warcs: Vec<WarcFile>,
-}
-
-/// WARC file at the time of a checkpoint.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct WarcFile {
-    /// Name; ends in `.open` if the file was being written.
-    pub file: String,
-    /// Size in bytes at that time.
-    pub bytes: u64,
-}
 
 /// The part of a job's state that changes while it is crawled, copied at one moment.
 pub(super) struct CopiedState {

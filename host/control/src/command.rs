@@ -1,19 +1,21 @@
 //! Commands to a job, and the identity of the sender.
 
+mod selection;
+
 use std::fmt;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
 use opilio_frontier::QueueState;
 use opilio_profile::MatchFile;
-use regex::Regex;
+use opilio_uri::{Uri, UriError};
 use serde::{Deserialize, Serialize};
 
-use super::hosts::HostSelection;
-use super::{ControlError, ErrorKind, ReportKind};
+pub use selection::{HostSelection, HostSort, UriSelection};
+
+use super::{ControlError, ErrorKind};
 use opilio_job::alerts::AlertKind;
 use opilio_job::share::Share;
-use opilio_job::transfer::{Outcomes, Selection, StateSelector};
 
 /// One line of the control socket: a command and its sender.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -371,6 +373,73 @@ pub enum OverrideChange {
     Remove,
 }
 
+/// Kind of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReportKind {
+    /// Summary of the crawl.
+    Crawl,
+    /// Seeds, and whether each was crawled.
+    Seeds,
+    /// Visits and bytes of each host, busiest hosts first.
+    Hosts,
+    /// Visits of each seed by host.
+    Source,
+    /// Counts by media type.
+    Mimetype,
+    /// Counts by fetch status.
+    Responsecode,
+    /// Statistics of each plugin.
+    Processors,
+    /// Queues by state, and the longest queues.
+    FrontierSummary,
+    /// All queues that contain URIs.
+    FrontierNonempty,
+    /// URIs in process.
+    Threads,
+    /// Freshness of the pages of a continuous crawl.
+    Freshness,
+}
+
+impl ReportKind {
+    /// All reports, in the order in which people read them.
+    pub const ALL: [ReportKind; 11] = [
+        ReportKind::Crawl,
+        ReportKind::Seeds,
+        ReportKind::Hosts,
+        ReportKind::Source,
+        ReportKind::Mimetype,
+        ReportKind::Responsecode,
+        ReportKind::Processors,
+        ReportKind::FrontierSummary,
+        ReportKind::FrontierNonempty,
+        ReportKind::Threads,
+        ReportKind::Freshness,
+    ];
+
+    /// Returns the report's name. Its file is this name and `-report.txt`.
+    pub fn name(self) -> &'static str {
+        match self {
+            ReportKind::Crawl => "crawl",
+            ReportKind::Seeds => "seeds",
+            ReportKind::Hosts => "hosts",
+            ReportKind::Source => "source",
+            ReportKind::Mimetype => "mimetype",
+            ReportKind::Responsecode => "responsecode",
+            ReportKind::Processors => "processors",
+            ReportKind::FrontierSummary => "frontier-summary",
+            ReportKind::FrontierNonempty => "frontier-nonempty",
+            ReportKind::Threads => "threads",
+            ReportKind::Freshness => "freshness",
+        }
+    }
+
+    /// Returns the report of this name.
+    pub fn named(name: &str) -> Option<ReportKind> {
+        ReportKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
 /// Action on a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -385,52 +454,6 @@ pub enum QueueAction {
     Thaw,
     /// The politeness delay or back-off of the queue ends.
     Wake,
-}
-
-/// Selection of URIs. URIs must match all conditions; without conditions, all URIs are selected.
-#[derive(
-    Clone,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    utoipa::ToSchema,
-    utoipa::IntoParams,
-)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub struct UriSelection {
-    /// SURT prefix of the URIs, such as `http://(org,example,`.
-    #[serde(default)]
-    #[schema(value_type = String, required = false, min_length = 1)]
-    pub surt: Option<String>,
-    /// Regular expression that URIs must contain a match of.
-    #[serde(default)]
-    #[schema(value_type = String, required = false, min_length = 1, format = "regex")]
-    #[param(format = "regex")]
-    pub regex: Option<String>,
-    /// Host of the URIs, without its subdomains.
-    #[serde(default)]
-    #[schema(value_type = String, required = false, min_length = 1, format = "host")]
-    #[param(format = "host")]
-    pub host: Option<String>,
-    /// Fetch statuses of the last visit or attempt, separated by commas: `404`, `5xx`, `500-599`, `-2`.
-    #[serde(default)]
-    #[schema(value_type = String, required = false, min_length = 1, format = "statuses")]
-    #[param(format = "statuses")]
-    pub status: Option<String>,
-    /// State of the URIs: their place, or the result of their last completed visit.
-    #[serde(default)]
-    #[schema(value_type = StateSelector, required = false)]
-    #[param(inline)]
-    pub state: Option<StateSelector>,
-    /// Media type of the URIs, such as `text/html` or `image/*`; `no-type` selects URIs without a media type.
-    #[serde(default)]
-    #[schema(value_type = String, required = false, min_length = 1, format = "media-type")]
-    #[param(format = "media-type")]
-    pub media_type: Option<String>,
 }
 
 /// Format of an export.
@@ -690,80 +713,6 @@ impl QueueSort {
     }
 }
 
-/// Returns a condition, unless it is empty: forms send fields that nobody has filled in.
-fn given(condition: Option<&String>) -> Option<&str> {
-    condition
-        .map(String::as_str)
-        .filter(|text| !text.is_empty())
-}
-
-impl UriSelection {
-    /// Returns `true` if it has no conditions, so that it selects all URIs.
-    pub fn is_everything(&self) -> bool {
-        let Self {
-            surt,
-            regex,
-            host,
-            status,
-            state,
-            media_type,
-        } = self;
-        let texts = [surt, regex, host, status, media_type];
-        state.is_none() && texts.into_iter().all(|text| given(text.as_ref()).is_none())
-    }
-
-    /// Converts to a selection of the frontier's records.
-    pub(super) fn selection(&self) -> Result<Selection, ControlError> {
-        let expression = self.regex.as_deref().map(Regex::new).transpose();
-        let expression = expression.map_err(|problem| {
-            let text = problem.to_string();
-            let last = text.lines().last().unwrap_or_default();
-            let reason = last.strip_prefix("error: ").unwrap_or(last);
-            ControlError::new(
-                ErrorKind::Request,
-                format!("invalid regular expression: {reason}"),
-            )
-        })?;
-        let request = |problem: String| ControlError::new(ErrorKind::Request, problem);
-        let statuses = given(self.status.as_ref());
-        let statuses = statuses.map(Outcomes::statuses).transpose();
-        let statuses = statuses.map_err(|part| {
-            request(format!(
-                "invalid status {part:?}; write a status, a class or a range, such as 404, 5xx, 500-599 or -2"
-            ))
-        })?;
-        let media_type = given(self.media_type.as_ref()).map(str::to_ascii_lowercase);
-        if let Some(invalid) = media_type.as_deref().filter(|text| !is_media_type(text)) {
-            return Err(request(format!(
-                "invalid media type {invalid:?}; write a type such as text/html, image/* or no-type"
-            )));
-        }
-        let selection = Selection::new(self.surt.as_deref().unwrap_or_default(), expression)
-            .with_outcomes(Outcomes {
-                statuses: statuses.unwrap_or_default(),
-                state: self.state,
-                media_type,
-            });
-        let Some(host) = given(self.host.as_ref()) else {
-            return Ok(selection);
-        };
-        selection.with_host(host).ok_or_else(|| {
-            request(format!(
-                "invalid host {host:?}; write a host name without scheme, port and path, such as www.example.org"
-            ))
-        })
-    }
-}
-
-/// Returns `true` if a text is a media type without parameters, a group of them, or the name of a missing one.
-fn is_media_type(text: &str) -> bool {
-    let is_part = |part: &str| !part.is_empty() && !part.contains(['/', '*', ';', ' ']);
-    text == "no-type"
-        || text
-            .split_once('/')
-            .is_some_and(|(kind, part)| is_part(kind) && (part == "*" || is_part(part)))
-}
-
 impl Author {
     /// Returns the user's name on one line, for histories; `unknown` if it is empty.
     #[must_use]
@@ -789,27 +738,19 @@ impl fmt::Display for Author {
     }
 }
 
-impl fmt::Display for UriSelection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(surt) = &self.surt {
-            write!(f, " --surt {surt:?}")?;
-        }
-        if let Some(regex) = &self.regex {
-            write!(f, " --regex {regex:?}")?;
-        }
-        if let Some(host) = &self.host {
-            write!(f, " --host {host:?}")?;
-        }
-        if let Some(status) = &self.status {
-            write!(f, " --status {status:?}")?;
-        }
-        if let Some(state) = self.state {
-            write!(f, " --state {}", state.name())?;
-        }
-        if let Some(media_type) = &self.media_type {
-            write!(f, " --media-type {media_type:?}")?;
-        }
-        Ok(())
+/// Parses a URI as an operator types it.
+pub(super) fn read_uri(text: &str) -> Result<Uri, ControlError> {
+    Uri::parse_seed(text)
+        .map_err(|problem| ControlError::new(ErrorKind::Request, no_uri(text, &problem)))
+}
+
+/// Formats the error of an invalid URI that an operator typed.
+pub fn no_uri(text: &str, problem: &UriError) -> String {
+    let said = opilio_stacks::chain(problem);
+    match problem {
+        // The text of a syntax error contains the URI.
+        UriError::Syntax { .. } => said,
+        _ => format!("invalid URI {text:?}: {said}"),
     }
 }
 
@@ -899,50 +840,5 @@ mod tests {
                 "{json}"
             );
         }
-    }
-
-    #[test]
-    fn a_bad_selection_is_refused_in_one_sentence() {
-        let refused = |which: UriSelection| which.selection().unwrap_err().to_string();
-        let text = |text: &str| Some(text.to_owned());
-        let regex = UriSelection {
-            regex: text("a(b"),
-            ..UriSelection::default()
-        };
-        assert_eq!(refused(regex), "invalid regular expression: unclosed group");
-        let status = UriSelection {
-            status: text("404,many"),
-            ..UriSelection::default()
-        };
-        assert!(refused(status).starts_with("invalid status \"many\";"));
-        let media_type = UriSelection {
-            media_type: text("html"),
-            ..UriSelection::default()
-        };
-        assert!(refused(media_type).starts_with("invalid media type \"html\";"));
-        let host = UriSelection {
-            host: text("a.org/x"),
-            ..UriSelection::default()
-        };
-        assert!(refused(host).starts_with("invalid host \"a.org/x\";"));
-    }
-
-    #[test]
-    fn a_selection_of_empty_conditions_selects_everything() {
-        let empty = UriSelection {
-            surt: Some(String::new()),
-            regex: Some(String::new()),
-            host: Some(String::new()),
-            status: Some(String::new()),
-            state: None,
-            media_type: Some(String::new()),
-        };
-        assert!(empty.is_everything());
-        assert!(empty.selection().is_ok());
-        let status = UriSelection {
-            status: Some("404".to_owned()),
-            ..UriSelection::default()
-        };
-        assert!(!status.is_everything());
     }
 }

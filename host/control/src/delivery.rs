@@ -15,7 +15,7 @@ use super::{
 use opilio_job::directory::JobError;
 use opilio_job::directory::{self, Copies, Job, is_job};
 use opilio_job::fetched_files::FetchedFiles;
-use opilio_job::profile::{ProfileError, frozen_profile};
+use opilio_job::profile::frozen_profile;
 use opilio_visit::policy;
 
 /// Delivers a command to the job in this directory, and its answers to `respond`. `respond` returns whether a client still
@@ -69,7 +69,7 @@ pub fn note(job: &Path, by: &str, what: &str, result: &str) -> Result<(), Contro
 /// [`ControlError`] if the directory is not a job, or its profile cannot be read.
 pub fn log_file(job: &Path) -> Result<PathBuf, ControlError> {
     must_be_job(job)?;
-    let profile = profile(job)?;
+    let profile = frozen_profile(job)?;
     Ok(job.join(&profile.logs.directory).join("job.log"))
 }
 
@@ -111,16 +111,6 @@ pub(super) fn must_be_job(job: &Path) -> Result<(), ControlError> {
     Err(ControlError::new(ErrorKind::Request, problem))
 }
 
-pub(super) fn profile(job: &Path) -> Result<opilio_profile::Profile, ControlError> {
-    frozen_profile(job).map_err(|problem| match problem {
-        ProfileError::Faults(faults) => ControlError::new(
-            ErrorKind::State,
-            format!("the job's profile.toml has errors\n{faults}"),
-        ),
-        ProfileError::Job(problem) => problem.into(),
-    })
-}
-
 /// Job that this process holds for a command.
 struct Held {
     job: Job,
@@ -158,7 +148,7 @@ impl Held {
                 other => other.into(),
             }
         })?;
-        let profile = Arc::new(profile(directory)?);
+        let profile = Arc::new(frozen_profile(directory)?);
         let logs = directory.join(&profile.logs.directory);
         let log = JobLog::open(&logs).map_err(|problem| ControlError::file(&logs, &problem))?;
         Ok(Held { job, profile, log })

@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use opilio_frontier::UriRecord;
 use opilio_uri::{HopPath, Uri};
 
-use super::perform::{Respond, read_uri};
+use super::answer::Respond;
+use super::command::read_uri;
 use super::{Command, CommandResponse, ControlError, ErrorKind, JobAdmin};
 use crate::explain_uri::{self, ExplainRequest, Known};
 use opilio_visit::budget::{Budget, UriInQueue};

@@ -6,9 +6,10 @@ use opilio_crawl::{HandoverFile, HandoverStep, HandoverTotals, hand_over_job, ha
 use opilio_job::alerts;
 use opilio_job::directory::JobLock;
 use opilio_job::handover::HandedOver;
+use opilio_job::profile::frozen_profile;
 use opilio_profile::Profile;
 
-use super::delivery::{hold_at_rest, must_be_job, note, profile};
+use super::delivery::{hold_at_rest, must_be_job, note};
 use super::{Author, ControlError, ErrorKind};
 
 /// Hand-over of a job that no process runs. It holds the job: a running crawl hands its files over by itself.
@@ -36,7 +37,7 @@ impl HandoverAtRest {
     pub fn begin(job: &Path, by: &Author) -> Result<HandoverAtRest, ControlError> {
         must_be_job(job)?;
         let held = hold_at_rest(job, "hand its files over")?;
-        let profile = profile(job)?;
+        let profile = frozen_profile(job)?;
         if receivers(&profile).is_empty() {
             return Err(ControlError::new(
                 ErrorKind::State,
@@ -90,7 +91,7 @@ impl HandoverAtRest {
 /// The directory is not a job, or its files cannot be read.
 pub fn handover_list(job: &Path) -> Result<HandoverList, ControlError> {
     must_be_job(job)?;
-    let profile = profile(job)?;
+    let profile = frozen_profile(job)?;
     let files = handover_files(&profile, job).map_err(|problem| ControlError::failure(&problem))?;
     Ok(HandoverList {
         receivers: receivers(&profile),

@@ -11,107 +11,16 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use opilio_job::census::{self, HostPages};
 use opilio_job::ledger::{self, HostCounts};
-use serde::{Deserialize, Serialize};
 
-use super::perform::{PART_PAUSE, Respond, listened};
-use super::report::PART;
-use super::{CommandResponse, ControlError, ErrorKind, JobAdmin};
+use super::admin::{PART, PART_PAUSE};
+use super::answer::{Respond, listened};
+use super::{
+    CommandResponse, ControlError, ErrorKind, HostReport, HostSelection, HostSort, HostTotals,
+    JobAdmin,
+};
 
 /// Most hosts of one answer.
 const HOSTS_MAX: usize = 1_000_000;
-
-/// Order of hosts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum HostSort {
-    /// By bytes of content.
-    #[default]
-    Bytes,
-    /// By documents.
-    Documents,
-    /// By errors.
-    Errors,
-    /// By the time of the last visit.
-    LastVisit,
-    /// By the estimated freshness. It reads the records of all hosts, which takes some seconds for a million URIs.
-    Freshness,
-    /// By name.
-    Name,
-}
-
-impl HostSort {
-    /// All orders.
-    pub const ALL: [HostSort; 6] = [
-        HostSort::Bytes,
-        HostSort::Documents,
-        HostSort::Errors,
-        HostSort::LastVisit,
-        HostSort::Freshness,
-        HostSort::Name,
-    ];
-
-    /// Returns the order's name.
-    pub fn name(self) -> &'static str {
-        match self {
-            HostSort::Bytes => "bytes",
-            HostSort::Documents => "documents",
-            HostSort::Errors => "errors",
-            HostSort::LastVisit => "last-visit",
-            HostSort::Freshness => "freshness",
-            HostSort::Name => "name",
-        }
-    }
-}
-
-/// Hosts that a client wants.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct HostSelection {
-    /// Order of the hosts. Every order except by name begins with the largest.
-    #[serde(default)]
-    pub sort: HostSort,
-    /// `true` if the order is reversed.
-    #[serde(default)]
-    pub reverse: bool,
-    /// Text that the names of hosts contain.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub search: Option<String>,
-    /// `true` if hosts without errors are left out.
-    #[serde(default)]
-    pub with_errors: bool,
-}
-
-/// Host with its counts.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct HostReport {
-    /// Host name; `dns:` and `whois:` for look-ups.
-    pub host: String,
-    /// Responses to requests for documents, without error responses.
-    pub documents: u64,
-    /// Bytes of content.
-    pub bytes: u64,
-    /// Error responses (status 4xx and 5xx) and failed visits.
-    pub errors: u64,
-    /// All counts.
-    #[serde(flatten)]
-    pub counts: HostCounts,
-    /// Counts of the host's pages; not set for look-ups.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pages: Option<HostPages>,
-}
-
-/// Sums over all hosts that match a selection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct HostTotals {
-    /// Number of hosts.
-    pub hosts: u64,
-    /// Documents.
-    pub documents: u64,
-    /// Bytes of content.
-    pub bytes: u64,
-    /// Errors.
-    pub errors: u64,
-}
 
 /// Place of a host in an order. Equal values are in the order of names.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,104 +10,51 @@
 //! - Components travel through the job's object store.
 
 mod carry_out;
+mod command_log;
 mod process;
 mod questions;
 mod state;
 #[cfg(test)]
 mod tests;
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-
 use opilio_cluster::{
-    Cluster, ClusterConfig, ClusterConnection, ClusterError, ClusterJob, MemberScope, StoredFile,
+    Cluster, ClusterConfig, ClusterConnection, ClusterError, ClusterJob, MemberScope,
 };
-use opilio_crawl::{JobMembership, JobPart};
+use opilio_crawl::JobPart;
 use opilio_job::overrides::{self, LiveOverride};
-use opilio_profile::Profile;
-use serde::{Deserialize, Serialize};
-use tokio::runtime::{Handle, Runtime};
 
+pub(crate) use command_log::JobCommands;
 pub(crate) use process::{begin, end, keep, tell_end};
-pub(super) use questions::other_part;
 pub(crate) use state::CommandState;
 
+use self::command_log::{NotNow, not_given, wait};
+use self::questions::other_part;
 use super::admin::CommandOrigin;
-use super::delivery::profile;
-use super::perform::{Respond, done, read_uri};
+use super::answer::{Respond, done};
+use super::command::read_uri;
 use super::{
     Author, ClusterFile, Command, CommandRequest, CommandResponse, ControlError, ErrorKind,
     JobAdmin, OverrideChange,
 };
 
-/// Longest wait for one answer of NATS. A component of some megabytes takes a second.
-const NATS_TIME_MAX: Duration = Duration::from_secs(30);
-
-/// The commands of a shared job, as the directory of a part sees them.
-pub(crate) struct JobCommands {
-    job: ClusterJob,
-    part: JobPart,
-    directory: PathBuf,
-    handle: Handle,
-    /// Runtime of the connection, if no process runs the job.
-    runtime: Option<Runtime>,
-    /// Held while commands are carried out, so that each is carried out once.
-    command_lock: Mutex<()>,
-    /// Place of the last command that was given before the process of the part began; 0 for none.
-    given_before: u64,
-    /// `true` if the process before has not ended in good order.
-    has_died: AtomicBool,
-    /// The command that has begun and is not noted as carried out; 0 for none.
-    unfinished: AtomicU64,
-    /// The place in the log that a full disk has not taken.
-    unwritten: Mutex<Option<CommandState>>,
-}
-
-/// A command in the log.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct LoggedCommand {
-    by: Author,
-    /// The part where it was given.
-    part: String,
-    command: Command,
-    /// The component that it names.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    component: Option<StoredFile>,
-}
-
-/// The reason why a command stays in the log, and is carried out later.
-enum NotNow {
-    /// The process of the part is ending.
-    Ending,
-    Failed(ControlError),
+impl JobAdmin<'_> {
+    /// Carries out a command: on all nodes if it is for all nodes of a shared job, or on the node with the site of its URI or with its
+    /// queue. The last answer is [`CommandResponse::End`] or [`CommandResponse::Refused`].
+    pub(super) fn perform(&self, request: &CommandRequest, respond: Respond<'_>) {
+        let Some(commands) = self.commands.filter(|_| !request.only_here) else {
+            return self.perform_here(request, respond);
+        };
+        if request.command.is_for_all_nodes() {
+            return commands.give(self, request, respond);
+        }
+        match other_part(self, &commands.part, &request.command) {
+            Some(place) => commands.ask(&place, request, respond),
+            None => self.perform_here(request, respond),
+        }
+    }
 }
 
 impl JobCommands {
-    /// The commands of a job that this process runs.
-    pub(crate) fn of(membership: &JobMembership, directory: &Path) -> JobCommands {
-        let (job, part) = (membership.job().clone(), membership.part().clone());
-        let mut commands = JobCommands::new(job, part, directory, Handle::current());
-        commands.given_before = membership.commands_before();
-        commands
-    }
-
-    fn new(job: ClusterJob, part: JobPart, directory: &Path, handle: Handle) -> JobCommands {
-        JobCommands {
-            job,
-            part,
-            directory: directory.to_owned(),
-            handle,
-            runtime: None,
-            command_lock: Mutex::default(),
-            given_before: 0,
-            has_died: AtomicBool::new(false),
-            unfinished: AtomicU64::new(0),
-            unwritten: Mutex::default(),
-        }
-    }
-
     /// The commands of a job that no process runs; `None` if the command does not concern other nodes.
     ///
     /// # Errors
@@ -158,19 +105,9 @@ impl JobCommands {
         }
     }
 
-    /// The part of this directory.
-    pub(super) fn part(&self) -> &JobPart {
-        &self.part
-    }
-
     /// Gives a command to all nodes, and carries it out here. The last answer is [`CommandResponse::End`] or
     /// [`CommandResponse::Refused`].
-    pub(super) fn give(
-        &self,
-        admin: &JobAdmin<'_>,
-        request: &CommandRequest,
-        respond: Respond<'_>,
-    ) {
+    fn give(&self, admin: &JobAdmin<'_>, request: &CommandRequest, respond: Respond<'_>) {
         // The task that follows the log would keep no answers.
         let _lock = self.command_lock();
         let live = overrides::read(&self.directory).unwrap_or_default();
@@ -239,7 +176,7 @@ impl JobCommands {
         respond: Respond<'_>,
     ) -> Result<u64, ControlError> {
         self.must_have_part()?;
-        let profile = current_profile(admin)?;
+        let profile = admin.current_profile()?;
         let trial = admin.with(&profile, CommandOrigin::Trial);
         let (by, mut command) = (&request.by, request.command.clone());
         let mut component = None;
@@ -287,117 +224,6 @@ impl JobCommands {
         }
         self.log(by.clone(), command, component)
     }
-
-    /// Fails if another directory has got the part: it gives no commands to the others.
-    fn must_have_part(&self) -> Result<(), ControlError> {
-        match self.part.can_move() {
-            true => self.wait(self.job.check_part(self.part.own())),
-            false => Ok(()),
-        }
-    }
-
-    /// Puts a command into the log. Returns its place there.
-    fn log(
-        &self,
-        by: Author,
-        command: Command,
-        component: Option<StoredFile>,
-    ) -> Result<u64, ControlError> {
-        let part = self.part.part.clone();
-        let logged = LoggedCommand {
-            by,
-            part,
-            command,
-            component,
-        };
-        let json = serde_json::to_vec(&logged);
-        let json = json.map_err(|problem| ControlError::failure(&problem))?;
-        self.wait(self.job.send_command(&json))
-    }
-
-    fn state(&self) -> Result<CommandState, ControlError> {
-        match *self.unwritten() {
-            Some(state) => Ok(state),
-            None => CommandState::read(&self.directory),
-        }
-    }
-
-    /// Writes the place in the log.
-    fn write(&self, state: &CommandState) -> Result<(), ControlError> {
-        state.write(&self.directory)?;
-        *self.unwritten() = None;
-        Ok(())
-    }
-
-    /// Writes the place after a pause, a resumption or a stop. If a full disk does not take it, a process remembers it, so that the
-    /// command does not take effect again after later ones. A process that dies meanwhile carries them all out again, which ends in the
-    /// same state.
-    fn keep_place(&self, is_process: bool, state: &CommandState) -> Result<(), ControlError> {
-        match self.write(state) {
-            Err(problem) if is_process => {
-                tracing::warn!("{problem}; it is written with the next command");
-                *self.unwritten() = Some(*state);
-                Ok(())
-            }
-            written => written,
-        }
-    }
-
-    fn unwritten(&self) -> MutexGuard<'_, Option<CommandState>> {
-        self.unwritten
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn command_lock(&self) -> MutexGuard<'_, ()> {
-        self.command_lock
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn wait<T: Send>(
-        &self,
-        question: impl Future<Output = Result<T, ClusterError>> + Send,
-    ) -> Result<T, ControlError> {
-        wait(&self.handle, question)
-    }
-}
-
-impl Drop for JobCommands {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            // The caller may be a thread of another runtime, which must not wait.
-            runtime.shutdown_background();
-        }
-    }
-}
-
-impl From<ControlError> for NotNow {
-    fn from(problem: ControlError) -> NotNow {
-        NotNow::Failed(problem)
-    }
-}
-
-impl From<ClusterError> for NotNow {
-    fn from(problem: ClusterError) -> NotNow {
-        NotNow::Failed(ControlError::failure(&problem))
-    }
-}
-
-/// The author of a command, as other parts see it.
-fn of_other_node(by: &Author, part: &str) -> Author {
-    Author {
-        user: format!("{}@{part}", by.user),
-        pid: 0,
-    }
-}
-
-/// The profile with all changes so far.
-fn current_profile(admin: &JobAdmin<'_>) -> Result<Arc<Profile>, ControlError> {
-    match admin.running {
-        Some(running) => Ok(running.context.current()),
-        None => Ok(Arc::new(profile(admin.job)?)),
-    }
 }
 
 /// Fails if a command would be refused. Faults go to `respond`.
@@ -419,32 +245,4 @@ fn check(
         });
     }
     checked.map(drop)
-}
-
-/// Waits for an answer of NATS. The caller may be a thread of any runtime.
-fn wait<T: Send>(
-    handle: &Handle,
-    question: impl Future<Output = Result<T, ClusterError>> + Send,
-) -> Result<T, ControlError> {
-    let limited = async { tokio::time::timeout(NATS_TIME_MAX, question).await };
-    let answer = std::thread::scope(|scope| scope.spawn(|| handle.block_on(limited)).join());
-    match answer {
-        Ok(Ok(answer)) => answer.map_err(|problem| not_given(&problem)),
-        Ok(Err(_)) => Err(ControlError::new(
-            ErrorKind::Failure,
-            "NATS does not answer: check nats-server and its log, then try again",
-        )),
-        Err(_) => Err(ControlError::new(
-            ErrorKind::Failure,
-            "a question to NATS panicked",
-        )),
-    }
-}
-
-fn not_given(problem: &ClusterError) -> ControlError {
-    let fault = match problem.is_temporary() {
-        true => ErrorKind::Failure,
-        false => ErrorKind::State,
-    };
-    ControlError::new(fault, opilio_stacks::chain(problem))
 }

@@ -19,6 +19,7 @@ mod cluster_file;
 mod command;
 mod compare;
 mod delivery;
+mod error;
 mod explain;
 mod explain_uri;
 mod handover;
@@ -53,28 +54,28 @@ mod transfers;
 mod user_name;
 mod verify;
 
-pub use admin::{ControlError, ErrorKind};
 pub use answer::{
-    AddedSeeds, ChangedSettings, CheckedStore, CommandResponse, ImportResult, LastRefusal,
-    ListedUri, SourceRead, Status, SweepResult, WhyAnswer,
+    AddedSeeds, ChangedSettings, CheckedStore, Checkpoint, CommandResponse, FaultFound, HostReport,
+    HostTotals, ImportResult, LastRefusal, ListedOverride, ListedUri, OverrideSetting, SeedReport,
+    SettingChanged, SettingInForce, SourceRead, Status, SweepResult, TouchedUri, TouchedUris,
+    TouchedValue, WhyAnswer,
 };
-pub use checkpoint::Checkpoint;
 pub use cluster_file::{ClusterFile, ClusterTlsFiles};
 pub use command::{
-    Author, Command, CommandRequest, DoneElsewhere, ExportFormat, OverrideChange, QueueAction,
-    QueueSort, UriSelection,
+    Author, Command, CommandRequest, DoneElsewhere, ExportFormat, HostSelection, HostSort,
+    OverrideChange, QueueAction, QueueSort, ReportKind, UriSelection, no_uri,
 };
 pub use compare::{
     ComparedCrawl, ComparedHost, ComparedStatus, ComparedType, ComparedVisit, CrawlComparison,
     DifferentUri, UriDifference, compare,
 };
 pub use delivery::{carry_out, is_reachable, log_file, note};
+pub use error::{ControlError, ErrorKind};
 pub use explain_uri::{
     ExplainRequest, ExplainedSetting, ExplainedStack, ExplainedUri, ExplainedWait, FilterAnswer,
     WaitAnswer, explain,
 };
 pub use handover::{HandoverAtRest, HandoverList, handover_list};
-pub use hosts::{HostReport, HostSelection, HostSort, HostTotals};
 pub use metrics::{Figures, metrics};
 pub use opilio_crawl::JobState;
 pub use opilio_crawl::live::FetchInFlight;
@@ -88,25 +89,20 @@ pub use opilio_job::history::{Change, Changed, OverrideAction};
 pub use opilio_job::transfer::StateSelector;
 pub use opilio_job::{exposition, figures};
 pub use opilio_stacks::{KnownStack, StackedPlugin, chain};
-pub use overrides::{EditedOverrideText, ListedOverride, OverrideSetting};
+pub use overrides::EditedOverrideText;
 pub use part_snapshots::SnapshotError;
 pub use parts::{
     FailedTakeover, ListedPart, ListedSnapshot, PartState, PartTakeover, is_worked_on,
     listed_parts, total_figures,
 };
-pub use perform::no_uri;
-pub use report::ReportKind;
 pub use restore::{KeptCheckpoint, checkpoint_named, checkpoints, go_back, restore};
 pub use run::run;
 pub use secret_file::read_secret_file;
-pub use seeds::SeedReport;
-pub use settings::{FaultFound, SettingChanged, SettingInForce, changing};
+pub use settings::changing;
 pub use takeover::{PartToTake, take_over, take_over_fetched};
-pub use touched::{TouchedUri, TouchedUris, TouchedValue};
 pub use user_name::user_name;
 pub use verify::{Discrepancy, DiscrepancyKind, VerificationTotals, verify};
 
-use action_lines::ActionLine;
 use admin::{JobAdmin, Running};
 use checkpoint::remove_unfinished;
 use job_commands::JobCommands;

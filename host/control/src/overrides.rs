@@ -11,53 +11,15 @@ use opilio_job::history::{self, Change, Changed, OverrideAction};
 use opilio_job::overrides::{self, LiveOverride};
 use opilio_job::profile::TrialChange;
 use opilio_profile::{MatchFile, Origin, SettingInText, WrittenOverride, dotted_key, toml_value};
-use serde::{Deserialize, Serialize};
 
-use super::perform::{Respond, listened};
+use super::answer::{Respond, listened};
 use super::settings::{Plugins, SetRequest, words_of};
 use super::submitted_change::{NAME, SubmittedChange};
 use super::touched::{self, TouchedBy};
 use super::{
     Author, ChangedSettings, CommandResponse, ControlError, Effect, ErrorKind, JobAdmin,
-    OverrideChange, SettingChanged, changing,
+    ListedOverride, OverrideChange, OverrideSetting, SettingChanged, changing,
 };
-
-/// Override of a job.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct ListedOverride {
-    /// Number of a live override; not set for an override of the profile, which cannot be changed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub id: Option<u64>,
-    /// File that has the override, as named in errors.
-    pub file: String,
-    /// Line in that file.
-    pub line: usize,
-    /// Conditions, by the names that a profile gives them.
-    #[schema(value_type = Object)]
-    pub matching: serde_json::Map<String, serde_json::Value>,
-    /// Settings, by name.
-    pub settings: Vec<OverrideSetting>,
-    /// User who made a live override or last changed its settings or conditions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<String>,
-    /// Time of that change.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<Timestamp>,
-    /// Reason that the user gave for that change.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-}
-
-/// Setting of an override.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct OverrideSetting {
-    /// Name with its tables, such as `politeness.min-delay`.
-    pub key: String,
-    /// Value as TOML.
-    pub toml: String,
-    /// Time at which a change takes effect.
-    pub effect: Effect,
-}
 
 /// Change of the live overrides, before it is checked.
 struct Revision {
@@ -108,8 +70,29 @@ impl JobAdmin<'_> {
         Ok(String::new())
     }
 
+    /// Makes a change of settings: of an override, or of the whole job.
+    pub(super) fn set(
+        &self,
+        request: &SetRequest<'_>,
+        by: &Author,
+        respond: Respond<'_>,
+    ) -> Result<String, ControlError> {
+        if request.set.is_empty() {
+            return Err(ControlError::new(
+                ErrorKind::Request,
+                "no settings given; give at least one key = value",
+            ));
+        }
+        let text = changing(request.set, request.matching);
+        let settings_in_text = opilio_profile::settings_in_text(&text);
+        match settings_in_text.iter().any(|one| one.in_override) {
+            true => self.add_override(&text, &settings_in_text, request, by, respond),
+            false => self.set_in_job(&text, &settings_in_text, request, by, respond),
+        }
+    }
+
     /// Adds the override that a change of settings consists of.
-    pub(super) fn add_override(
+    fn add_override(
         &self,
         text: &str,
         settings_in_text: &[SettingInText],

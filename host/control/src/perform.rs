@@ -1,15 +1,15 @@
 //! Execution of commands. Each command works in bounded parts, and the frontier is free for the crawl between two parts.
 
-use std::time::Duration;
-
 use jiff::Timestamp;
 use opilio_frontier::{
     Candidate, Directive, Frontier, QueueReport, QueueState, ScheduleResult, SweepAction,
 };
-use opilio_uri::{HopPath, Uri, UriError};
+use opilio_uri::{HopPath, Uri};
 
-use super::admin::CommandOrigin;
-use super::job_commands::other_part;
+use super::admin::{CommandOrigin, PART_PAUSE};
+use super::answer::{Respond, done, listened};
+use super::command::read_uri;
+use super::queries::no_queue;
 use super::settings::SetRequest;
 use super::{
     Author, Command, CommandRequest, CommandResponse, ControlError, ErrorKind, JobAdmin, JobState,
@@ -29,28 +29,7 @@ const IN_FLIGHT_MAX: usize = 100;
 /// Maximum number of queues that are examined while the frontier is locked.
 const QUEUES_PART: usize = 1_000;
 
-/// Pause between two parts, so that waiting workers get the frontier first.
-pub(super) const PART_PAUSE: Duration = Duration::from_millis(1);
-
-/// Sends an answer to the client. Returns false if the client has disconnected.
-pub(super) type Respond<'s> = &'s mut dyn FnMut(CommandResponse) -> bool;
-
 impl JobAdmin<'_> {
-    /// Carries out a command: on all nodes if it is for all nodes of a shared job, or on the node with the site of its URI or with its
-    /// queue. The last answer is [`CommandResponse::End`] or [`CommandResponse::Refused`].
-    pub(super) fn perform(&self, request: &CommandRequest, respond: Respond<'_>) {
-        let Some(commands) = self.commands.filter(|_| !request.only_here) else {
-            return self.perform_here(request, respond);
-        };
-        if request.command.is_for_all_nodes() {
-            return commands.give(self, request, respond);
-        }
-        match other_part(self, commands.part(), &request.command) {
-            Some(place) => commands.ask(&place, request, respond),
-            None => self.perform_here(request, respond),
-        }
-    }
-
     /// Carries out a command on this directory.
     pub(super) fn perform_here(&self, request: &CommandRequest, respond: Respond<'_>) {
         let CommandRequest { by, command, .. } = request;
@@ -402,11 +381,6 @@ impl JobAdmin<'_> {
         Ok(done(&result, respond))
     }
 
-    pub(super) fn report(&self, queue: &str) -> Result<QueueReport, ControlError> {
-        let report = self.frontier().queue(queue, Timestamp::now())?;
-        report.ok_or_else(|| no_queue(queue))
-    }
-
     fn cancel(&self, uri: &Uri, respond: Respond<'_>) -> Result<String, ControlError> {
         let running = self.running("no fetch to cancel")?;
         match running.live.cancel(uri.as_str()) {
@@ -503,43 +477,6 @@ impl JobAdmin<'_> {
             None => "floor removed: queues of every precedence issue URIs".to_owned(),
         };
         Ok(done(&result, respond))
-    }
-}
-
-/// Parses a URI as an operator types it.
-pub(super) fn read_uri(text: &str) -> Result<Uri, ControlError> {
-    Uri::parse_seed(text)
-        .map_err(|problem| ControlError::new(ErrorKind::Request, no_uri(text, &problem)))
-}
-
-/// Formats the error of an invalid URI that an operator typed.
-pub fn no_uri(text: &str, problem: &UriError) -> String {
-    let said = opilio_stacks::chain(problem);
-    match problem {
-        // The text of a syntax error contains the URI.
-        UriError::Syntax { .. } => said,
-        _ => format!("invalid URI {text:?}: {said}"),
-    }
-}
-
-pub(super) fn done(result: &str, respond: Respond<'_>) -> String {
-    respond(CommandResponse::Done {
-        result: result.to_owned(),
-    });
-    result.to_owned()
-}
-
-fn no_queue(queue: &str) -> ControlError {
-    ControlError::new(
-        ErrorKind::Unknown,
-        format!("queue {queue:?} not found; `opilio frontier queues JOB` lists the queues"),
-    )
-}
-
-pub(super) fn listened(is_heard: bool) -> Result<(), ControlError> {
-    match is_heard {
-        true => Ok(()),
-        false => Err(ControlError::new(ErrorKind::State, "client disconnected")),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use opilio_sandbox::Report;
 
-use super::perform::Respond;
+use super::answer::{Respond, listened};
 use super::{CommandResponse, ControlError, ErrorKind, JobAdmin};
 use opilio_crawl::observers;
 use opilio_job::plugin_report;
@@ -51,7 +51,7 @@ impl JobAdmin<'_> {
                     file: report.file,
                     content: report.content,
                 });
-                super::perform::listened(heard)?;
+                listened(heard)?;
             }
         }
         Ok(String::new())

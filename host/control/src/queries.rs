@@ -9,7 +9,8 @@ use opilio_profile::{EffectiveSettings, Stage, UriContext};
 use opilio_uri::Uri;
 use serde_json::json;
 
-use super::perform::{PART_PAUSE, Respond, listened};
+use super::admin::PART_PAUSE;
+use super::answer::{Respond, listened};
 use super::{
     CommandResponse, ControlError, ErrorKind, JobAdmin, JobState, LastRefusal, ListedUri,
     QueueSort, QueueState, UriSelection, WhyAnswer,
@@ -29,6 +30,12 @@ const LIST_TELL: u64 = 10_000;
 const LIST_PART: usize = 500;
 
 impl JobAdmin<'_> {
+    /// Returns the report of a queue.
+    pub(super) fn report(&self, queue: &str) -> Result<QueueReport, ControlError> {
+        let report = self.frontier().queue(queue, Timestamp::now())?;
+        report.ok_or_else(|| no_queue(queue))
+    }
+
     pub(super) fn queues(
         &self,
         state: Option<QueueState>,
@@ -322,6 +329,13 @@ fn refusal(
         reason: reason.to_owned(),
         filter,
     })
+}
+
+pub(super) fn no_queue(queue: &str) -> ControlError {
+    ControlError::new(
+        ErrorKind::Unknown,
+        format!("queue {queue:?} not found; `opilio frontier queues JOB` lists the queues"),
+    )
 }
 
 /// Formats a queue's cursor without the queue's name, which the client knows.

@@ -7,7 +7,7 @@ use opilio_profile::ComponentReference;
 use opilio_sandbox::{Engine, EngineConfig, Tables};
 use serde_json::Value;
 
-use super::perform::{Respond, done};
+use super::answer::{Respond, done};
 use super::{Author, CommandResponse, ControlError, ErrorKind, JobAdmin};
 use opilio_crawl::load::sources;
 use opilio_crawl::plugin_factory::{

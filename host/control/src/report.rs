@@ -18,86 +18,14 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 
 use self::page::{Form, Page};
-use super::perform::Respond;
-use super::{Author, CommandResponse, ControlError, ErrorKind, JobAdmin};
+use super::answer::{Respond, done};
+use super::{Author, CommandResponse, ControlError, ErrorKind, JobAdmin, ReportKind};
 use opilio_job::alerts::{Acknowledged, Alert, AlertBoard, AlertKind};
 use opilio_job::breakdown::Breakdown;
 use opilio_job::census::Census;
-use opilio_job::ledger::{Ledger, LedgerSummary};
 use opilio_job::series;
-
-/// Maximum number of rows that are read while the frontier is locked.
-pub(super) const PART: usize = 500;
-
-/// Kind of a report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ReportKind {
-    /// Summary of the crawl.
-    Crawl,
-    /// Seeds, and whether each was crawled.
-    Seeds,
-    /// Visits and bytes of each host, busiest hosts first.
-    Hosts,
-    /// Visits of each seed by host.
-    Source,
-    /// Counts by media type.
-    Mimetype,
-    /// Counts by fetch status.
-    Responsecode,
-    /// Statistics of each plugin.
-    Processors,
-    /// Queues by state, and the longest queues.
-    FrontierSummary,
-    /// All queues that contain URIs.
-    FrontierNonempty,
-    /// URIs in process.
-    Threads,
-    /// Freshness of the pages of a continuous crawl.
-    Freshness,
-}
-
-impl ReportKind {
-    /// All reports, in the order in which people read them.
-    pub const ALL: [ReportKind; 11] = [
-        ReportKind::Crawl,
-        ReportKind::Seeds,
-        ReportKind::Hosts,
-        ReportKind::Source,
-        ReportKind::Mimetype,
-        ReportKind::Responsecode,
-        ReportKind::Processors,
-        ReportKind::FrontierSummary,
-        ReportKind::FrontierNonempty,
-        ReportKind::Threads,
-        ReportKind::Freshness,
-    ];
-
-    /// Returns the report's name. Its file is this name and `-report.txt`.
-    pub fn name(self) -> &'static str {
-        match self {
-            ReportKind::Crawl => "crawl",
-            ReportKind::Seeds => "seeds",
-            ReportKind::Hosts => "hosts",
-            ReportKind::Source => "source",
-            ReportKind::Mimetype => "mimetype",
-            ReportKind::Responsecode => "responsecode",
-            ReportKind::Processors => "processors",
-            ReportKind::FrontierSummary => "frontier-summary",
-            ReportKind::FrontierNonempty => "frontier-nonempty",
-            ReportKind::Threads => "threads",
-            ReportKind::Freshness => "freshness",
-        }
-    }
-
-    /// Returns the report of this name.
-    pub fn named(name: &str) -> Option<ReportKind> {
-        ReportKind::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-}
 
 impl JobAdmin<'_> {
     /// Sends a report as text or as objects.
@@ -203,7 +131,7 @@ impl JobAdmin<'_> {
             subjects.collect::<Vec<_>>().join(", ")
         );
         let result = format!("acknowledged: {}", words.trim_end());
-        Ok(super::perform::done(&result, respond))
+        Ok(done(&result, respond))
     }
 
     fn on_board<T>(&self, look: impl FnOnce(&AlertBoard) -> T) -> T {
@@ -223,19 +151,7 @@ impl JobAdmin<'_> {
             true => "the logs are empty".to_owned(),
             false => format!("rotated: {}", rotated.join(", ")),
         };
-        Ok(super::perform::done(&result, respond))
-    }
-
-    /// Returns all counts, including the last line of the log. All of them are in the store afterwards.
-    pub(super) fn counted(&self) -> Result<LedgerSummary, ControlError> {
-        if let Some(running) = self.running {
-            running.context.figures.ledger.store(self.store())?;
-            return Ok(running.context.figures.ledger.whole());
-        }
-        let logs = self.job.join(&self.profile.logs.directory);
-        let ledger = Ledger::open(&logs, self.store())
-            .map_err(|problem| ControlError::file(&logs, &problem))?;
-        Ok(ledger.whole())
+        Ok(done(&result, respond))
     }
 }
 

@@ -12,12 +12,13 @@ use serde::Serialize;
 use super::checkpoint::{
     COPIES, DESCRIPTION, JOB_COPY, VERSION, copy, copy_components, copy_folder, copy_some, parent,
 };
-use super::delivery::{hold_at_rest, must_be_job, note, profile};
+use super::delivery::{hold_at_rest, must_be_job, note};
 use super::job_commands::CommandState;
 use super::{Author, Change, Changed, Checkpoint, ControlError, ErrorKind};
 use opilio_job::directory;
 use opilio_job::history;
 use opilio_job::process_record::ProcessRecord;
+use opilio_job::profile::frozen_profile;
 use opilio_job::symlinks::{copies_stay_inside, stays_inside};
 use opilio_stacks::components::JobPlugins;
 use opilio_visit::policy;
@@ -202,7 +203,7 @@ fn prepare(
         let folder = growing.join(folder);
         fs::create_dir_all(&folder).map_err(at(&folder))?;
     }
-    let config = policy::frontier_config(&profile(growing)?.into(), Timestamp::now);
+    let config = policy::frontier_config(&frozen_profile(growing)?.into(), Timestamp::now);
     let state = growing.join("state");
     // The check finds damage in parts that opening does not read.
     let statistics = Frontier::open(&state, config.clone())?.statistics();

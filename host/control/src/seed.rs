@@ -9,7 +9,7 @@ use opilio_frontier::{SweepAction, UriRecord, UriState};
 use opilio_profile::Seeds;
 use opilio_uri::{SurtPrefixSet, Uri, implied_surt_prefix};
 
-use super::perform::{Respond, done};
+use super::answer::{Respond, done};
 use super::{Author, ControlError, ErrorKind, JobAdmin};
 use opilio_job::directory;
 

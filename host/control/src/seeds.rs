@@ -10,10 +10,11 @@ use opilio_archive::captures;
 use opilio_frontier::{LastOutcome, PastVisit, UriRecord, UriState};
 use opilio_profile::{Diagnostics, Level, Seed, Seeds};
 use opilio_uri::Uri;
-use serde::{Deserialize, Serialize};
 
-use super::perform::{Respond, listened};
-use super::{AddedSeeds, Author, CommandResponse, ControlError, ErrorKind, FaultFound, JobAdmin};
+use super::answer::{Respond, listened};
+use super::{
+    AddedSeeds, Author, CommandResponse, ControlError, ErrorKind, FaultFound, JobAdmin, SeedReport,
+};
 
 use opilio_crawl::{crawl, queues_of_job};
 use opilio_job::directory;
@@ -22,47 +23,6 @@ use opilio_job::history::Changed;
 use opilio_job::ledger;
 use opilio_job::profile::changed_profile;
 use opilio_visit::redirect;
-
-/// Seed with its status.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct SeedReport {
-    /// The URI.
-    pub uri: String,
-    /// Origin: `job` if the job was created with the seed, `added` if it was added later.
-    pub origin: String,
-    /// `true` if a version of it is archived.
-    pub captured: bool,
-    /// Time of its last fetch.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fetched: Option<Timestamp>,
-    /// Fetch status of its last visit; 0 before the first.
-    pub status: i32,
-    /// `true` if its last visit succeeded, possibly with a redirect. An error response is a failure.
-    pub crawled: bool,
-    /// Last URI of the chain of redirects at the last visit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub redirect: Option<String>,
-    /// Fetch status of the redirect's target; not set if it was not fetched.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub redirect_status: Option<i32>,
-    /// Time of its first capture. Reports do not have it for seeds with more visits than `revisit.history`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub first_captured: Option<Timestamp>,
-    /// Time of the first capture of the redirect's target, with the same condition.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub redirect_first_captured: Option<Timestamp>,
-    /// Number of responses with status 2xx and 3xx to URIs found from the seed. While the job runs, the count lags some seconds
-    /// behind.
-    pub pages: u64,
-    /// Number of successful visits.
-    pub visits: u64,
-    /// Time at which it was last found new or changed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub changed: Option<Timestamp>,
-    /// Time of its next visit, if it is queued.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub due: Option<Timestamp>,
-}
 
 /// Maximum number of seeds that go to the frontier at once.
 const BATCH: usize = 1_000;

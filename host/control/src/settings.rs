@@ -9,12 +9,13 @@ use jiff::Timestamp;
 use opilio_job::changes;
 use opilio_profile::{Diagnostics, Level, MatchFile, Origin, Profile, SettingInText};
 use opilio_sandbox::{Engine, EngineConfig, Tables};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use super::perform::{Respond, listened};
+use super::answer::{Respond, listened};
 use super::submitted_change::{NAME, SubmittedChange};
-use super::{Author, ChangedSettings, CommandResponse, ControlError, ErrorKind, JobAdmin};
+use super::{
+    Author, ChangedSettings, CommandResponse, ControlError, ErrorKind, FaultFound, JobAdmin,
+    SettingChanged, SettingInForce,
+};
 use opilio_crawl::CrawlError;
 use opilio_crawl::load::sources;
 use opilio_crawl::settings::{self, Effect};
@@ -24,84 +25,6 @@ use opilio_job::profile::{ProfileError, TrialChange, changed_profile};
 use opilio_stacks::components::JobPlugins;
 use opilio_stacks::on_plugin_thread;
 use opilio_stacks::{Loaded, Loading};
-
-/// Setting of a job.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct SettingInForce {
-    /// Name with its tables, such as `politeness.min-delay`.
-    pub key: String,
-    /// Value that applies except where an override sets another.
-    pub value: Value,
-    /// The value as TOML.
-    pub toml: String,
-    /// File that sets the value, as named in errors; not set if the setting has its default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub file: Option<String>,
-    /// Line in that file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub line: Option<usize>,
-    /// Stage at which the setting is needed, which limits the conditions of overrides: `job`, `queue`, `uri`, `response`.
-    pub stage: String,
-    /// Severity of an invalid value: `info`, `warning` or `error`.
-    pub level: String,
-    /// `true` if the setting is rarely changed.
-    pub expert: bool,
-    /// Time at which a change takes effect.
-    pub effect: Effect,
-    /// Description of the setting; empty for settings of plugins.
-    pub description: String,
-}
-
-/// Changed setting.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct SettingChanged {
-    /// Name with its tables.
-    pub key: String,
-    /// Previous value as TOML; not set if there was none, or if the change applies only to some URIs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<String>,
-    /// New value as TOML; not set if an override no longer sets a value.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<String>,
-    /// Time at which the change takes effect.
-    pub effect: Effect,
-}
-
-/// Error in a change, or a warning about it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct FaultFound {
-    /// `info`, `warning` or `error`.
-    pub level: String,
-    /// File, as named in errors; `set` for the submitted change, `seeds` for seeds that are not in the profile.
-    pub file: String,
-    /// Line in the file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub line: Option<usize>,
-    /// Column in the line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub column: Option<usize>,
-    /// JSON Pointer to the setting.
-    pub setting: String,
-    /// Description of the error.
-    pub problem: String,
-    /// Suggested correction.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub suggestion: Option<String>,
-}
-
-impl From<&opilio_profile::Diagnostic> for FaultFound {
-    fn from(fault: &opilio_profile::Diagnostic) -> FaultFound {
-        FaultFound {
-            level: fault.level.as_str().to_owned(),
-            file: fault.file.clone(),
-            line: fault.place.as_ref().map(|place| place.line),
-            column: fault.place.as_ref().map(|place| place.column),
-            setting: fault.pointer.clone(),
-            problem: fault.problem.clone(),
-            suggestion: fault.suggestion.clone(),
-        }
-    }
-}
 
 /// Longest reason of a change, in characters.
 const REASON_CHARS_MAX: usize = 1000;
@@ -133,41 +56,29 @@ impl JobAdmin<'_> {
         String::new()
     }
 
-    /// Checks a change as a whole profile is checked, keeps it, and applies what can take effect at once.
-    pub(super) fn set(
+    /// Checks a change of settings of the whole job as a whole profile is checked, keeps it, and applies what can take effect at once.
+    pub(super) fn set_in_job(
         &self,
+        text: &str,
+        settings_in_text: &[SettingInText],
         request: &SetRequest<'_>,
         by: &Author,
         respond: Respond<'_>,
     ) -> Result<String, ControlError> {
         let SetRequest {
             set,
-            matching,
             only_check,
             reason,
+            ..
         } = *request;
-        if set.is_empty() {
-            return Err(ControlError::new(
-                ErrorKind::Request,
-                "no settings given; give at least one key = value",
-            ));
-        }
-        let text = changing(set, matching);
-        let settings_in_text = opilio_profile::settings_in_text(&text);
-        if settings_in_text.iter().any(|one| one.in_override) {
-            return self.add_override(&text, &settings_in_text, request, by, respond);
-        }
         let _changing = self.running.map(|running| running.live.changing());
-        let trial = TrialChange::Settings {
-            name: NAME,
-            text: &text,
-        };
+        let trial = TrialChange::Settings { name: NAME, text };
         let submitted = SubmittedChange {
-            text: &text,
-            settings_in_text: &settings_in_text,
+            text,
+            settings_in_text,
             arguments: set,
         };
-        let accepted = self.accept(trial, submitted, Plugins::of(&settings_in_text), respond)?;
+        let accepted = self.accept(trial, submitted, Plugins::of(settings_in_text), respond)?;
         if settings_in_text.is_empty() {
             return Err(ControlError::new(
                 ErrorKind::Request,
@@ -175,15 +86,17 @@ impl JobAdmin<'_> {
             ));
         }
         let mut answer = ChangedSettings {
-            changed: self.changed(&settings_in_text),
+            changed: self.changed(settings_in_text),
             notices: accepted.notices(),
             ..ChangedSettings::default()
         };
         let words = words_of(&answer.changed);
         if !only_check && !self.origin.is_trial() {
-            if !(self.origin.is_again() && self.is_last_change(&text)?) {
+            if !(self.origin.is_again() && self.is_last_change(text)?) {
                 let at = Timestamp::now();
-                let what = Changed::Set { toml: text.clone() };
+                let what = Changed::Set {
+                    toml: text.to_owned(),
+                };
                 let write = |number, job: &Path| {
                     changes::keep_change(job, number, &format!("# {at:.0} {by}\n{text}"))
                 };

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use opilio_frontier::{SweepAction, SweepStep, UriRecord};
 
-use super::perform::{PART_PAUSE, Respond};
+use super::admin::PART_PAUSE;
+use super::answer::Respond;
 use super::{
     Author, CommandResponse, ControlError, ErrorKind, JobAdmin, SweepResult, UriSelection,
 };

@@ -19,12 +19,12 @@ use opilio_job::changes;
 use opilio_job::directory::{self, FrozenProfile};
 use opilio_job::fetched_files::FETCHED_FOLDER;
 use opilio_job::handover::FileStore;
+use opilio_job::profile::frozen_profile;
 use opilio_stacks::components::JobPlugins;
 use opilio_visit::policy;
 
 use super::ControlError;
 use super::checkpoint::copy_folder;
-use super::delivery::profile;
 use super::job_commands::CommandState;
 use super::part_snapshots::{SnapshotError, SnapshotManifest};
 use super::restore::{described, put_together};
@@ -216,7 +216,7 @@ fn restore(
         }
         let written = membership.part().write(growing);
         written.map_err(|problem| ControlError::file(growing, &problem))?;
-        let config = policy::frontier_config(&profile(growing)?.into(), Timestamp::now);
+        let config = policy::frontier_config(&frozen_profile(growing)?.into(), Timestamp::now);
         let mut frontier = Frontier::open(&growing.join("state"), config)?;
         frontier.wait_everywhere(Timestamp::now())?;
         Ok(frontier.persist()?)

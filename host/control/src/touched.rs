@@ -5,10 +5,9 @@ use opilio_frontier::{UriRecord, UriState};
 use opilio_job::transfer::Selection;
 use opilio_profile::{Profile, SettingExplanation, UriContext};
 use opilio_uri::Uri;
-use serde::{Deserialize, Serialize};
 
-use super::perform::{Respond, listened};
-use super::{CommandResponse, ControlError, JobAdmin};
+use super::answer::{Respond, listened};
+use super::{CommandResponse, ControlError, JobAdmin, TouchedUri, TouchedUris, TouchedValue};
 
 /// Maximum number of URIs that a preview examines, some seconds of work.
 pub(super) const PREVIEWED_MAX: u64 = 200_000;
@@ -21,49 +20,6 @@ const PROGRESS_STEP: u64 = 10_000;
 
 /// Maximum number of examples.
 const EXAMPLES_MAX: usize = 5;
-
-/// URIs that a change of an override touches.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct TouchedUris {
-    /// Number of known URIs examined, in SURT order. If the conditions name sites, only URIs of these sites are examined.
-    pub examined: u64,
-    /// `true` if the examination stopped at its limit, before the last URI.
-    pub stopped: bool,
-    /// Number of URIs that match the override.
-    pub matched: u64,
-    /// Of these, URIs in a queue.
-    pub queued: u64,
-    /// Of these, URIs whose settings change. For others, later overrides set the same settings, or the values are the same.
-    pub changed: u64,
-    /// Time for which the settings were compared: now, or the next time at which the override applies.
-    pub at: Timestamp,
-    /// Some of the URIs, with their changes. URIs whose settings change come first.
-    pub examples: Vec<TouchedUri>,
-}
-
-/// URI that a change of an override touches.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct TouchedUri {
-    /// The URI.
-    pub uri: String,
-    /// `true` if the URI is in a queue.
-    pub is_queued: bool,
-    /// Settings of the URI that change.
-    pub changes: Vec<TouchedValue>,
-}
-
-/// Setting of a URI that would change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct TouchedValue {
-    /// Name with its tables.
-    pub key: String,
-    /// Present value as TOML; not set if there is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<String>,
-    /// Value after the change as TOML; not set if there is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<String>,
-}
 
 /// Change of an override.
 pub(super) struct TouchedBy<'t> {

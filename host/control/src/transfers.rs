@@ -7,7 +7,8 @@ use jiff::Timestamp;
 
 use opilio_uri::{HopPath, Uri};
 
-use super::perform::{PART_PAUSE, Respond, done, listened};
+use super::admin::PART_PAUSE;
+use super::answer::{Respond, done, listened};
 use super::{
     CommandResponse, ControlError, DoneElsewhere, ErrorKind, ExportFormat, ImportResult, JobAdmin,
     SourceRead, UriSelection,

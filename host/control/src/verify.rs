@@ -19,7 +19,7 @@ use opilio_frontier::{Candidate, Frontier, SharedFrontier};
 use opilio_profile::Profile;
 use serde::Serialize;
 
-use super::delivery::{hold_at_rest, must_be_job, note, profile};
+use super::delivery::{hold_at_rest, must_be_job, note};
 use super::{Author, ControlError};
 use opilio_crawl::archive::writer_config;
 use opilio_crawl::crawl::{fetch_again, fetched_again};
@@ -27,6 +27,7 @@ use opilio_crawl::reconcile::{self, CaptureKey, LoggedLine};
 use opilio_job::handover::handed_over;
 use opilio_job::ledger::{self, Ledger};
 use opilio_job::logs::JobLogs;
+use opilio_job::profile::frozen_profile;
 use opilio_visit::policy;
 
 /// Kind of a discrepancy.
@@ -119,7 +120,7 @@ pub fn verify(
 ) -> Result<VerificationTotals, ControlError> {
     must_be_job(job)?;
     let _held = hold_at_rest(job, "verify it")?;
-    let profile = Arc::new(profile(job)?);
+    let profile = Arc::new(frozen_profile(job)?);
     let config = writer_config(&profile, job).map_err(|problem| ControlError::failure(&problem))?;
     let mut verifying = Verifying {
         job,

@@ -29,7 +29,7 @@ pub use notify::{Notice, Notifier};
 pub use rendered_pages::RenderedPages;
 pub use store::AlertBoard;
 pub use store::kept_alerts;
-pub use watch::{AlertAction, Measurements, WAIT_MIN, Watch};
+pub use watch::{Measurements, WAIT_MIN, Watch};
 
 /// Share of its limit to which a figure must fall before its alert is cleared.
 const CLEARED_AT: f64 = 0.8;
@@ -128,6 +128,19 @@ pub enum Event {
     Raised,
     /// The alert is over.
     Cleared,
+}
+
+/// Action that follows from the figures of the crawl.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AlertAction {
+    /// Raise the alert: its condition holds.
+    Raise(AlertKind, String, Severity, String),
+    /// Clear the alert: its condition does not hold.
+    Clear(AlertKind, String),
+    /// Pause the crawl: the disk is full.
+    Pause(String),
+    /// Resume the crawl: there is space again.
+    Resume,
 }
 
 impl Alert {

@@ -31,7 +31,7 @@ use opilio_profile::Layer;
 use serde::{Deserialize, Serialize};
 
 pub use copy::copy_job;
-pub use error::JobError;
+pub use error::{JOB_VERSION, JobError};
 pub use lock::{JobLock, hold, holder, is_held};
 pub use restored::{
     FOLDERS as RESTORED_FOLDERS, begin_restoring, complete_restore, complete_restore_unheld,
@@ -51,9 +51,6 @@ use opilio_stacks::components;
 
 /// File with the part of a crawl that a directory has, if several machines share the crawl.
 pub const SHARED: &str = "cluster.json";
-
-/// Version of the directory's layout that this build reads and writes.
-pub const JOB_VERSION: u32 = 1;
 
 /// A job directory, locked by this process until dropped.
 #[derive(Debug)]

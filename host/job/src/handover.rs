@@ -15,8 +15,9 @@ use std::path::{Component, Path, PathBuf};
 use data_encoding::HEXLOWER;
 use opilio_archive::{Algorithm, Hasher};
 
+pub use failure::FileStoreError;
 pub use record::{HandedOver, HandoverRecord, Receiver, handed_over};
-pub use store::{FileStore, FileStoreError};
+pub use store::FileStore;
 
 /// Size and checksums of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,6 +16,7 @@ mod import;
 mod input;
 mod journal;
 mod json_lines;
+mod line;
 mod net_effect;
 mod reader;
 mod sorter;
@@ -38,9 +39,10 @@ pub use import::{
     import,
 };
 pub use input::{InputDamage, LINE_BYTES_MAX};
-pub(crate) use journal::time as logged_time;
 pub use journal::write_journal;
-pub use reader::{BadLine, ImportFormat, InputSummary, LineProblem, UriReader};
+pub use line::LineProblem;
+pub(crate) use line::time as logged_time;
+pub use reader::{BadLine, ImportFormat, InputSummary, UriReader};
 pub use sorter::{Sorted, Sorter};
 
 /// Returns a URI in the form of an export line.

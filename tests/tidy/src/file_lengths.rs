@@ -8,10 +8,10 @@ const LINES_MAX: usize = 600;
 /// Longer files, each with its reason. A path may be given by its end, so that moving the folder above it changes nothing.
 /// "Split" names the seam where a file should come apart; such entries go, none comes.
 const LONG: &[(&str, &str)] = &[
-    ("host/archive/src/catalogue.rs", "411 lines and their tests"),
+    ("host/archive/src/catalogue.rs", "405 lines and their tests"),
     (
         "host/archive/src/reader.rs",
-        "Split: `Headers`, `Source` and the damage that is skipped are subjects of their own",
+        "Split: `Source` and the damage that is skipped are subjects of their own",
     ),
     (
         "host/archive/src/redact.rs",
@@ -31,7 +31,7 @@ const LONG: &[(&str, &str)] = &[
     ),
     (
         "alerts/watch.rs",
-        "360 lines and their tests: a case for each alert",
+        "347 lines and their tests: a case for each alert",
     ),
     (
         "control/src/command.rs",
@@ -41,7 +41,7 @@ const LONG: &[(&str, &str)] = &[
     ("reconcile.rs", "457 lines and their tests"),
     (
         "job/src/directory.rs",
-        "465 lines and their tests: a creation that is interrupted anywhere",
+        "462 lines and their tests: a creation that is interrupted anywhere",
     ),
     ("transfer/import.rs", "327 lines and their tests"),
     (

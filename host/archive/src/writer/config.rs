@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::ArchiveFormat;
 use crate::digest::Algorithm;
 use crate::name::NameTemplate;
+use crate::serialize::Compression;
 
 /// Directories, names, size and packing of the files of a [`Writer`](super::Writer).
 #[derive(Clone, Debug)]
@@ -44,17 +45,6 @@ pub struct WriterConfig {
     pub pid: u32,
     /// `${port}` of the names: that of the console, 0 without one.
     pub port: u16,
-}
-
-/// The packing of records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compression {
-    /// Plain, `.warc`.
-    None,
-    /// A gzip member for each record, `.warc.gz`; level 0 to 9 (more counts as 9).
-    Gzip(u32),
-    /// A zstd frame for each record, `.warc.zst`; level 1 to 22. Not for ARC.
-    Zstd(i32),
 }
 
 /// The time at which written data is forced to the disk. In all cases, a crash of the process loses nothing that

@@ -8,14 +8,14 @@ use jiff::Timestamp;
 
 use super::append::{AppendError, append};
 use super::open_file::{OpenFile, OpenIndex};
-use super::{Compression, Durability, WriteError, Writer};
+use super::{Durability, WriteError, Writer};
 use crate::ArchiveFormat;
 use crate::arc;
 use crate::digest::Digest;
-use crate::name::NameParts;
+use crate::name::{NameParts, OPEN_SUFFIX};
 use crate::record::{Record, RecordId};
-use crate::repair::{OPEN_SUFFIX, sync_directory_of};
-use crate::serialize::{TRAILER, warcinfo_header};
+use crate::repair::sync_directory_of;
+use crate::serialize::{Compression, TRAILER, warcinfo_header};
 use crate::zst;
 
 /// Maximum names tried for a new file: other writers may share directory and process.

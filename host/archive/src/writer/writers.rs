@@ -9,8 +9,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 
 use super::{Location, WriteError, Writer, WriterConfig};
+use crate::name::is_archive;
 use crate::record::Record;
-use crate::repair::{RepairedFile, is_archive};
+use crate::repair::RepairedFile;
 use crate::warcinfo::WarcInfo;
 
 /// Several writers to common directories, so that captures need not wait for one another.
@@ -166,7 +167,7 @@ mod tests {
     use super::*;
     use crate::PluginInForce;
     use crate::record::{Block, RecordId};
-    use crate::writer::Compression;
+    use crate::serialize::Compression;
 
     #[test]
     fn files_name_the_plugins_in_force_when_they_were_begun() {

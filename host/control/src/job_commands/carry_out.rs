@@ -10,13 +10,13 @@ use std::sync::atomic::Ordering;
 use opilio_cluster::{CommandReader, JobCommand};
 use opilio_job::alerts::AlertKind;
 use opilio_job::overrides;
+use opilio_job::profile::frozen_profile;
 use opilio_profile::Profile;
 
+use super::command_log::{JobCommands, LoggedCommand, NotNow, of_other_node};
 use super::state::CommandState;
-use super::{JobCommands, LoggedCommand, NotNow, current_profile, of_other_node};
 use crate::admin::CommandOrigin;
-use crate::delivery::profile;
-use crate::perform::{Respond, done};
+use crate::answer::{Respond, done};
 use crate::{
     Author, Command, CommandRequest, CommandResponse, ControlError, ErrorKind, JobAdmin,
     OverrideChange,
@@ -214,8 +214,8 @@ impl JobCommands {
         };
         let profile: Arc<Profile> = match is_again {
             // The attempt before may have kept its change without putting it into effect.
-            true => Arc::new(profile(admin.job)?),
-            false => current_profile(admin)?,
+            true => Arc::new(frozen_profile(admin.job).map_err(ControlError::from)?),
+            false => admin.current_profile()?,
         };
         let request = CommandRequest {
             by,

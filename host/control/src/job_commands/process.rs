@@ -12,8 +12,8 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::carry_out::described;
+use super::command_log::{JobCommands, NotNow};
 use super::state::CommandState;
-use super::{JobCommands, NotNow};
 use crate::{Author, Command, ControlError, ErrorKind, Running};
 
 /// Pause after a failure of NATS, or of a command, for instance because the disk is full.

@@ -9,8 +9,8 @@ use opilio_uri::Uri;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::{JobCommands, not_given, of_other_node};
-use crate::perform::Respond;
+use super::command_log::{JobCommands, not_given, of_other_node};
+use crate::answer::Respond;
 use crate::{Command, CommandRequest, CommandResponse, ControlError, ErrorKind, JobAdmin, Running};
 
 /// Pause after a failure of NATS.

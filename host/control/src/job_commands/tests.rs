@@ -1,23 +1,28 @@
 //! Commands of a log, carried out in a directory that no process runs. Tests with a log need a `nats-server`.
 
 use std::fs;
-use std::sync::atomic::Ordering;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::Timestamp;
 use opilio_cluster::partition::PartitionCount;
-use opilio_cluster::{JobCommand, JobStorage};
+use opilio_cluster::{JobCommand, JobStorage, StoredFile};
 use opilio_frontier::{Frontier, SharedFrontier};
 use opilio_job::changes::{self, ADDED_SEEDS};
 use opilio_job::directory::{self, Copies, Job};
 use opilio_job::fetched_files::FetchedFiles;
 use opilio_job::history::{self, Changed};
 use opilio_job::job_log::JobLog;
-use opilio_profile::MatchFile;
+use opilio_job::profile::frozen_profile;
+use opilio_profile::{MatchFile, Profile};
 use opilio_test_nats::NatsServer;
 use opilio_uri::{HopPath, Uri};
 use opilio_visit::policy;
+use tokio::runtime::Handle;
 use tokio::sync::Barrier;
 
+use super::command_log::LoggedCommand;
 use super::*;
 use crate::QueueAction;
 
@@ -79,7 +84,7 @@ impl OnlyPart {
         };
         drop(Job::open(&directory, &copies, Timestamp::UNIX_EPOCH).unwrap());
         only_part().write(&directory).unwrap();
-        let profile = Arc::new(profile(&directory).unwrap());
+        let profile = Arc::new(frozen_profile(&directory).unwrap());
         let config = policy::frontier_config(&profile, Timestamp::now);
         let frontier = Frontier::open(&directory.join("state"), config).unwrap();
         OnlyPart {
@@ -123,7 +128,7 @@ impl OnlyPart {
 
     /// Carries a command of the log out as a process does that has failed with it before.
     fn again(&self, command: &Command) {
-        let profile = Arc::new(profile(&self.directory).unwrap());
+        let profile = Arc::new(frozen_profile(&self.directory).unwrap());
         let origin = CommandOrigin::Log {
             sequence: 3,
             component: None,

@@ -7,11 +7,11 @@ use opilio_frontier::QueueReport;
 use opilio_uri::Uri;
 use serde_json::Value;
 
-use super::PART;
 use super::page::{Column, Page};
+use crate::admin::PART;
 use crate::{ControlError, JobAdmin};
 use opilio_job::breakdown;
-use opilio_job::ledger::{self, HostCounts};
+use opilio_job::ledger::{self, HostCounts, Ledger, LedgerSummary};
 use opilio_job::transfer::{Sorted, Sorter};
 
 const HOSTS: [Column; 11] = [
@@ -39,6 +39,18 @@ const TYPES: [Column; 3] = [
 const STATUSES: [Column; 2] = [("#urls", "uris"), ("rescode", "status")];
 
 impl JobAdmin<'_> {
+    /// Returns all counts, including the last line of the log. All of them are in the store afterwards.
+    pub(crate) fn counted(&self) -> Result<LedgerSummary, ControlError> {
+        if let Some(running) = self.running {
+            running.context.figures.ledger.store(self.store())?;
+            return Ok(running.context.figures.ledger.whole());
+        }
+        let logs = self.job.join(&self.profile.logs.directory);
+        let ledger = Ledger::open(&logs, self.store())
+            .map_err(|problem| ControlError::file(&logs, &problem))?;
+        Ok(ledger.whole())
+    }
+
     /// Writes the hosts, the busiest first. Many hosts are sorted on disk.
     pub(super) fn hosts_report(&self, page: &mut Page<'_>) -> Result<(), ControlError> {
         self.counted()?;

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use opilio_frontier::QueueReport;
 use serde_json::{Value, json};
 
-use super::PART;
 use super::page::{Column, Page};
+use crate::admin::PART;
 use crate::{ControlError, JobAdmin, QueueSort};
 use opilio_job::census;
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::super::perform::{Respond, listened};
+use super::super::answer::{Respond, listened};
 use super::super::{CommandResponse, ControlError};
 
 /// Size from which text is sent, in bytes.

@@ -13,7 +13,7 @@ use opilio_profile::{Alerts, ByteSize};
 use super::rendered_pages::{RenderedPages, RenderedWindow};
 use super::shared_crawl::SharedCrawlWatch;
 use super::words::{long, size};
-use super::{Alert, AlertKind, CLEARED_AT, Severity};
+use super::{Alert, AlertAction, AlertKind, CLEARED_AT, Severity};
 use crate::census::QueueCensus;
 use crate::part_status::PartStatus;
 use crate::queue_tally::QueueTally;
@@ -53,19 +53,6 @@ pub struct Measurements<'s> {
     pub waits_until: Option<Timestamp>,
     /// `true` if that time comes from delays that are longer than any cause can explain.
     pub is_overlong: bool,
-}
-
-/// Action that follows from the figures.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AlertAction {
-    /// Raise the alert: its condition holds.
-    Raise(AlertKind, String, Severity, String),
-    /// Clear the alert: its condition does not hold.
-    Clear(AlertKind, String),
-    /// Pause the crawl: the disk is full.
-    Pause(String),
-    /// Resume the crawl: there is space again.
-    Resume,
 }
 
 /// State between two observations.

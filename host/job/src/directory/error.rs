@@ -3,7 +3,8 @@
 use std::io;
 use std::path::Path;
 
-use super::JOB_VERSION;
+/// Version of the directory's layout that this build reads and writes.
+pub const JOB_VERSION: u32 = 1;
 
 /// The reason that a job directory cannot be used. Nothing has been changed in it.
 #[derive(Debug, thiserror::Error)]

@@ -1,17 +1,75 @@
-//! Failures of a bucket in plain words. The library's own text is about its attempts and settings; its last cause tells what is
-//! wrong.
+//! Failures of a store, and those of a bucket in plain words. The library's own text is about its attempts and settings; its last
+//! cause tells what is wrong.
 
 use std::error::Error;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use object_store::client::{HttpError, HttpErrorKind};
-
-use super::FileStoreError;
+use opilio_profile::SecretProblem;
 
 /// Beginnings of the library's text about an answer of the server. Status and body follow.
 const ANSWERS: [&str; 2] = [
     "Server returned non-2xx status code:",
     "Server returned error response:",
 ];
+
+/// Reason for which a file was not stored.
+#[derive(Debug, thiserror::Error)]
+pub enum FileStoreError {
+    /// A key of the store is missing.
+    #[error(transparent)]
+    Secret(#[from] SecretProblem),
+    /// The local file cannot be read.
+    #[error("cannot read {}", file.display())]
+    File {
+        /// The file.
+        file: PathBuf,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// The file has changed while it was sent. It is sent again later.
+    #[error("{} changed while it was sent", .0.display())]
+    Changed(PathBuf),
+    /// The folder of the store does not exist. It is not created: the share may not be mounted.
+    #[error("folder {} not found; mount it, or create it", .0.display())]
+    NoFolder(PathBuf),
+    /// The store has another file under this URL.
+    #[error(
+        "{0} is another file ({1}), which is not replaced; remove it, or choose another archive.store.url"
+    )]
+    Conflict(String, String),
+    /// The copy is not the file.
+    #[error("{url} is not what was sent: {found}")]
+    Unverified {
+        /// URL of the copy.
+        url: String,
+        /// The difference.
+        found: String,
+    },
+    /// The folder of the store cannot be written or read.
+    #[error("cannot copy to {}", file.display())]
+    Folder {
+        /// The copy.
+        file: PathBuf,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// The store failed or refused the request.
+    // The error of the store has its cause in its own text.
+    #[error("{0}")]
+    Store(String),
+    /// The file was stored, but the record of stored files cannot be written.
+    #[error("cannot write handed-over.jsonl")]
+    Record(#[source] io::Error),
+}
+
+pub(super) fn unreadable(file: &Path, source: io::Error) -> FileStoreError {
+    let file = file.to_owned();
+    FileStoreError::File { file, source }
+}
 
 /// Returns the failure of a bucket on one line.
 pub(super) fn failure(problem: &object_store::Error) -> FileStoreError {
@@ -65,8 +123,6 @@ fn answer(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-
     use super::*;
 
     #[track_caller]

@@ -1,16 +1,40 @@
 //! A folder as a store, such as a mounted share. A copy appears under its name when it is complete and on disk.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
 use super::Checksums;
-use super::store::{FileStoreError, Stored, unreadable};
+use super::failure::{FileStoreError, unreadable};
 
 /// Folder that takes copies of files.
 #[derive(Clone)]
 pub(super) struct FolderStore {
     folder: PathBuf,
+}
+
+/// Copy in the store.
+pub(super) struct Stored {
+    pub(super) size: u64,
+    /// SHA-256; `None` if an object does not name it.
+    pub(super) digest: Option<String>,
+}
+
+impl Stored {
+    pub(super) fn is_copy_of(&self, sums: &Checksums) -> bool {
+        self.size == sums.size && self.digest.as_ref() == Some(&sums.sha256)
+    }
+}
+
+impl fmt::Display for Stored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes, ", self.size)?;
+        match &self.digest {
+            Some(digest) => write!(f, "SHA-256 {digest}"),
+            None => f.write_str("without a SHA-256"),
+        }
+    }
 }
 
 impl FolderStore {

@@ -9,9 +9,9 @@ use object_store::ObjectStoreExt as _;
 use tokio::io::AsyncWriteExt as _;
 
 use super::Checksums;
-use super::failure::failure;
+use super::failure::{FileStoreError, failure};
 use super::folder_store::FolderStore;
-use super::store::{Bucket, FileStore, FileStoreError, StoreLocation, verify};
+use super::store::{Bucket, FileStore, StoreLocation, verify};
 
 impl FileStore {
     /// Stores a file under a path in the store, in the place of an earlier object, and verifies the copy.

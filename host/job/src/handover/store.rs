@@ -19,11 +19,11 @@ use object_store::{
     PutMultipartOptions, PutOptions, RetryConfig, WriteMultipart,
 };
 use opilio_archive::{Algorithm, Hasher};
-use opilio_profile::{ArchiveStore, SecretProblem, StoreBucket, StorePlace};
+use opilio_profile::{ArchiveStore, StoreBucket, StorePlace};
 use tokio::io::AsyncReadExt as _;
 
-use super::failure::failure;
-use super::folder_store::FolderStore;
+use super::failure::{FileStoreError, failure, unreadable};
+use super::folder_store::{FolderStore, Stored};
 use super::requests::Connector;
 use super::{Checksums, HandedOver, HandoverRecord, hex, name_in, path_in_store};
 use crate::directory::name_of;
@@ -71,65 +71,6 @@ pub(super) struct Bucket {
     /// Beginning of all keys; may be empty.
     prefix: String,
     reads_back: bool,
-}
-
-/// Reason for which a file was not stored.
-#[derive(Debug, thiserror::Error)]
-pub enum FileStoreError {
-    /// A key of the store is missing.
-    #[error(transparent)]
-    Secret(#[from] SecretProblem),
-    /// The local file cannot be read.
-    #[error("cannot read {}", file.display())]
-    File {
-        /// The file.
-        file: PathBuf,
-        /// The cause.
-        #[source]
-        source: io::Error,
-    },
-    /// The file has changed while it was sent. It is sent again later.
-    #[error("{} changed while it was sent", .0.display())]
-    Changed(PathBuf),
-    /// The folder of the store does not exist. It is not created: the share may not be mounted.
-    #[error("folder {} not found; mount it, or create it", .0.display())]
-    NoFolder(PathBuf),
-    /// The store has another file under this URL.
-    #[error(
-        "{0} is another file ({1}), which is not replaced; remove it, or choose another archive.store.url"
-    )]
-    Conflict(String, String),
-    /// The copy is not the file.
-    #[error("{url} is not what was sent: {found}")]
-    Unverified {
-        /// URL of the copy.
-        url: String,
-        /// The difference.
-        found: String,
-    },
-    /// The folder of the store cannot be written or read.
-    #[error("cannot copy to {}", file.display())]
-    Folder {
-        /// The copy.
-        file: PathBuf,
-        /// The cause.
-        #[source]
-        source: io::Error,
-    },
-    /// The store failed or refused the request.
-    // The error of the store has its cause in its own text.
-    #[error("{0}")]
-    Store(String),
-    /// The file was stored, but the record of stored files cannot be written.
-    #[error("cannot write handed-over.jsonl")]
-    Record(#[source] io::Error),
-}
-
-/// Copy in the store.
-pub(super) struct Stored {
-    pub(super) size: u64,
-    /// SHA-256; `None` if an object does not name it.
-    pub(super) digest: Option<String>,
 }
 
 impl FileStore {
@@ -352,22 +293,6 @@ impl Bucket {
     }
 }
 
-impl Stored {
-    fn is_copy_of(&self, sums: &Checksums) -> bool {
-        self.size == sums.size && self.digest.as_ref() == Some(&sums.sha256)
-    }
-}
-
-impl std::fmt::Display for Stored {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} bytes, ", self.size)?;
-        match &self.digest {
-            Some(digest) => write!(f, "SHA-256 {digest}"),
-            None => f.write_str("without a SHA-256"),
-        }
-    }
-}
-
 /// Compares the copy of a file with its checksums.
 pub(super) fn verify(
     found: Option<Stored>,
@@ -451,11 +376,6 @@ fn open_bucket(bucket: &StoreBucket) -> Result<Box<dyn ObjectStore>, FileStoreEr
     }
     let store = builder.build().map_err(|problem| failure(&problem))?;
     Ok(Box::new(store))
-}
-
-pub(super) fn unreadable(file: &Path, source: io::Error) -> FileStoreError {
-    let file = file.to_owned();
-    FileStoreError::File { file, source }
 }
 
 #[cfg(test)]

@@ -4,12 +4,10 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use opilio_archive::Digest;
 use opilio_frontier::LastOutcome;
 use opilio_uri::HopPath;
 
-use super::journal::time;
-use super::reader::{LineProblem, uri};
+use super::line::{LineProblem, sha1, time, uri};
 use super::{Finish, ImportedRecord};
 
 /// Least number of columns of a crawl log. Heritrix 1 wrote no source tag.
@@ -81,14 +79,6 @@ fn fetched(column: &str) -> Option<Timestamp> {
     let (start, milliseconds) = column.split_once('+')?;
     let duration = Duration::from_millis(milliseconds.parse().ok()?);
     time(start)?.checked_add(duration).ok()
-}
-
-/// Parses `sha1:` and 32 characters of base32. The frontier does not use other digests.
-pub(super) fn sha1(text: &str) -> Option<[u8; 20]> {
-    match text.parse() {
-        Ok(Digest::Sha1(bytes)) => Some(bytes),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

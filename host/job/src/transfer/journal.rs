@@ -11,12 +11,10 @@
 use std::io::Write;
 
 use jiff::Timestamp;
-use jiff::civil::DateTime;
-use jiff::tz::TimeZone;
 use opilio_frontier::{LastOutcome, UriRecord, UriState, is_error_response};
 use opilio_uri::{Hop, HopPath};
 
-use super::reader::{LineProblem, uri};
+use super::line::{LineProblem, time, uri};
 use super::{Finish, ImportedRecord, Selection, TransferError};
 
 /// The time of the following lines, as far as the journal states it.
@@ -124,33 +122,6 @@ fn line(record: &UriRecord) -> String {
     format!("{tag} {uri} {} {via}\n", record.hop_path.as_str())
 }
 
-/// Parses `2026-11-20T12:34:56Z`, or 14 or 17 digits as in old logs.
-pub(crate) fn time(text: &str) -> Option<Timestamp> {
-    if !text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return text.parse().ok();
-    }
-    let digits = |from: usize, to: usize| text.get(from..to)?.parse::<i16>().ok();
-    let narrow = |from: usize, to: usize| i8::try_from(digits(from, to)?).ok();
-    let nanoseconds = match text.len() {
-        14 => 0,
-        17 => i32::from(digits(14, 17)?) * 1_000_000,
-        _ => return None,
-    };
-    DateTime::new(
-        digits(0, 4)?,
-        narrow(4, 6)?,
-        narrow(6, 8)?,
-        narrow(8, 10)?,
-        narrow(10, 12)?,
-        narrow(12, 14)?,
-        nanoseconds,
-    )
-    .ok()?
-    .to_zoned(TimeZone::UTC)
-    .ok()
-    .map(|zoned| zoned.timestamp())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -251,24 +222,5 @@ mod tests {
         );
         at("T nonsense");
         assert_eq!(at("Fd http://a.org/"), "2026-11-20T12:34:56Z".parse().ok());
-    }
-
-    #[test]
-    fn times_of_all_ages_are_read() {
-        for (text, expected) in [
-            ("2026-11-20T12:34:56.789Z", Some("2026-11-20T12:34:56.789Z")),
-            ("20261120123456", Some("2026-11-20T12:34:56Z")),
-            ("20261120123456789", Some("2026-11-20T12:34:56.789Z")),
-            ("20261399123456", None),
-            ("2026", None),
-            ("", None),
-            ("-", None),
-        ] {
-            assert_eq!(
-                time(text),
-                expected.map(|text| text.parse().unwrap()),
-                "{text}"
-            );
-        }
     }
 }

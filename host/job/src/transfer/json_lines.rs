@@ -16,8 +16,7 @@ use opilio_frontier::{
 use opilio_uri::HopPath;
 use serde::{Deserialize, Serialize};
 
-use super::crawl_log::sha1;
-use super::reader::{LineProblem, uri};
+use super::line::{LineProblem, sha1, uri};
 use super::{Finish, ImportedRecord};
 
 /// Heritrix's status code for URIs that an operator deletes.

@@ -4,9 +4,8 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::path::Path;
 
-use opilio_uri::{HopPathError, Uri, UriError};
-
-use super::input::{Input, InputDamage, LINE_BYTES_MAX, Next};
+use super::input::{Input, InputDamage, Next};
+use super::line::LineProblem;
 use super::{ImportedRecord, TransferError, crawl_log, journal, json_lines};
 
 /// The format of a file's lines.
@@ -53,44 +52,6 @@ pub struct BadLine {
     /// The problem.
     #[source]
     pub problem: LineProblem,
-}
-
-/// A problem of a line.
-#[derive(Debug, thiserror::Error)]
-pub enum LineProblem {
-    /// The line is longer than any line of a crawler.
-    #[error("longer than {LINE_BYTES_MAX} bytes")]
-    TooLong,
-    /// The URI contains bytes that are not UTF-8.
-    #[error("the URI is not UTF-8")]
-    NotUtf8,
-    /// The tag is unknown. A recovery journal has `F+`, `Fe`, `Fi`, `Fd`, `Fr`, `Fs` and `Ff`.
-    #[error("invalid tag of a recovery journal {0:?}")]
-    Tag(String),
-    /// The number of columns is wrong. A crawl log has 12 columns, or 13; old ones have 11.
-    #[error("{0} columns instead of the 12 of a crawl log")]
-    Columns(usize),
-    /// The status is not a number.
-    #[error("invalid fetch status {0:?}")]
-    Status(String),
-    /// The line has a tag and nothing after it.
-    #[error("no URI")]
-    NoUri,
-    /// The URI cannot be crawled.
-    #[error("{text:?} cannot be crawled")]
-    Uri {
-        /// Its beginning.
-        text: String,
-        /// The reason.
-        #[source]
-        source: UriError,
-    },
-    /// The word in the place of the hop path is neither a hop path nor a URI.
-    #[error("no hop path")]
-    HopPath(#[source] HopPathError),
-    /// The line is not a JSON object with the fields of an export.
-    #[error("not a line of an export")]
-    Json(#[source] serde_json::Error),
 }
 
 /// The extent to which a file was read.
@@ -245,17 +206,6 @@ impl<S: Read + Seek> Iterator for UriReader<S> {
             });
         }
     }
-}
-
-/// Parses the URI of a line. Lines are read as UTF-8 with replacement characters, which a URI must not contain.
-pub(super) fn uri(text: &str) -> Result<Uri, LineProblem> {
-    if text.contains(char::REPLACEMENT_CHARACTER) {
-        return Err(LineProblem::NotUtf8);
-    }
-    Uri::parse(text).map_err(|source| LineProblem::Uri {
-        text: text.chars().take(100).collect(),
-        source,
-    })
 }
 
 #[cfg(test)]
