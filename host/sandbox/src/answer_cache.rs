@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::answers::Wait;
 use crate::candidates::{Candidates, Column};
 use crate::document::Document;
 use crate::kept_values::{KeptFor, Owner};
-use crate::plugin::Wait;
 use crate::visit::{Visit, millis};
 use crate::{Ruling, Stage};
 

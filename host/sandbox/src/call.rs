@@ -11,7 +11,7 @@ use wasmtime::{ResourceLimiter, Store, Trap, WasmBacktrace};
 use crate::Keep;
 use crate::answer_cache::Trace;
 use crate::engine::Shared;
-use crate::fault::{Fault, FaultKind};
+use crate::fault::{Fault, FaultKind, Problem};
 use crate::kept_values::Owner;
 use crate::limits::Limits;
 use crate::log_line::{LogLevel, LogLine, LogSink};
@@ -97,25 +97,6 @@ pub(crate) struct Used {
     pub(crate) trace: Option<Trace>,
     /// See [`CallState::by_uri`].
     pub(crate) by_uri: bool,
-}
-
-/// Reasons for which a call fails.
-#[derive(Debug)]
-pub(crate) enum Problem {
-    /// The engine stopped it.
-    Engine(wasmtime::Error),
-    /// The answer is invalid.
-    Nonsense(String),
-    /// The answer is larger than allowed.
-    Excess(String),
-    /// The instance could not be configured.
-    Unconfigured(String),
-}
-
-impl From<wasmtime::Error> for Problem {
-    fn from(error: wasmtime::Error) -> Self {
-        Self::Engine(error)
-    }
 }
 
 /// Makes an instance, lets `work` call it, and drops it. Waits for a free place in the pool first.

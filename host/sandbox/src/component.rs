@@ -9,14 +9,14 @@ use wasmtime::component::InstancePre;
 
 use crate::Description;
 use crate::cache::{Cache, Key};
-use crate::call::{CallState, CallTarget, Callee, DESCRIBE, Problem, call};
+use crate::call::{CallState, CallTarget, Callee, DESCRIBE, call};
 use crate::compiler::{Refusal, Task};
 use crate::configure::{self, ConfigureError, PluginConfig};
 use crate::contract::{self, Contract, Exported};
 use crate::describe::{self, Callable, DescriptionProblem};
 use crate::engine::Shared;
 use crate::exports::Exports;
-use crate::fault::Fault;
+use crate::fault::{Fault, Problem};
 use crate::limits::Limits;
 use crate::notes::one_line;
 use crate::plugin::Plugin;

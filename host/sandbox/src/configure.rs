@@ -8,10 +8,10 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::cache::Key;
-use crate::call::{CONFIGURE, CallTarget, Callee, Problem, call};
+use crate::call::{CONFIGURE, CallTarget, Callee, call};
 use crate::compiler::{Refusal, Task};
 use crate::component::{Loaded, Program, cached, compile};
-use crate::fault::Fault;
+use crate::fault::{Fault, Problem};
 use crate::limits::Limits;
 use crate::notes::one_line;
 use crate::plugin::{LaterSnapshot, Plugin, Start};

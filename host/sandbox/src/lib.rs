@@ -65,6 +65,7 @@ mod v0_2;
 mod visit;
 mod wasi;
 
+pub use answers::{Extraction, Wait};
 pub use bindings::exports::opilio::plugin::change_evaluator::{Comparison, Difference};
 pub use bindings::exports::opilio::plugin::digest_stripper::StripProblem;
 pub use bindings::exports::opilio::plugin::filter::{Ruling, Stage, Verdict};
@@ -103,7 +104,7 @@ pub use log_line::{LogLevel, LogLine, LogSink};
 pub use notes::{Annotation, Notes, is_unprintable};
 pub use opilio_model::{ContentState, KeptChange, KeptValue, KeptValues, PastVisit};
 pub use page::LoadedPage;
-pub use plugin::{Extraction, Plugin, Start, Wait};
+pub use plugin::{Plugin, Start};
 pub use preparation::{Preparation, PreparationObserver, observe_preparation, report_preparation};
 pub use queue::Queue;
 pub use statistics::PluginStatistics;
