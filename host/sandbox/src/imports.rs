@@ -6,10 +6,10 @@ use crate::answer_cache::{CandidatesField, DocumentField, VisitField};
 use crate::bindings::opilio::plugin::{counters, documents, log, tables, types};
 use crate::call::{CallState, is_warning};
 use crate::candidates::{Candidates, Column};
-use crate::case;
 use crate::document::Document;
 use crate::kept_values::{KeptFor, Owner, SharedKeptValues};
 use crate::log_line::{LogLevel, LogLine};
+use crate::lookups;
 use crate::notes::{clip, is_unprintable};
 use crate::queue::Queue;
 use crate::visit::{Visit, instant, millis};
@@ -515,7 +515,7 @@ impl tables::Host for CallState {
     fn kind_of(&mut self, table: String) -> wasmtime::Result<Option<tables::Kind>> {
         let found = self.tables().get(&table);
         Ok(found.map(|found| {
-            case::note_kind(&table, found);
+            lookups::note_kind(&table, found);
             found.kind()
         }))
     }
@@ -523,7 +523,7 @@ impl tables::Host for CallState {
     fn find(&mut self, table: String, key: String) -> wasmtime::Result<Option<tables::Row>> {
         Ok(self.tables().get(&table).and_then(|found| {
             let row = found.find(&key);
-            case::note_row(&table, found, row.as_ref());
+            lookups::note_row(&table, found, row.as_ref());
             row
         }))
     }
@@ -536,7 +536,7 @@ impl tables::Host for CallState {
         let candidates = self.table.get(&candidates)?.clone();
         Ok(match self.tables().get(&table) {
             Some(found) => {
-                case::note_rows(&table, found, &candidates);
+                lookups::note_rows(&table, found, &candidates);
                 found.find_candidates(&candidates)
             }
             None => vec![false; candidates.len()],

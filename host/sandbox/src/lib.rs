@@ -43,6 +43,7 @@ mod kept_values;
 mod lane;
 mod limits;
 mod log_line;
+mod lookups;
 mod model;
 mod notes;
 mod page;
@@ -86,7 +87,7 @@ pub use case::{
     Call, CallOutcome, CallProblem, CallResult, CandidateFacts, Case, CaseFile, CaseProblem,
     CasesError, Difference as AnswerDifference, DocumentFacts, Examiner, FaultWritten,
     FinishedFacts, KeptFacts, LimitsWritten, PageFacts, QueueFacts, Recording, RecordingError,
-    Replay, StageName, TableFacts, VisitFacts, looking_up,
+    Replay, StageName, VisitFacts,
 };
 pub use compiler::{compile_in_child, run_compiler};
 pub use component::{COMPONENT_BYTES_MAX, Component, LoadError};
@@ -101,6 +102,7 @@ pub use kept_values::{Keep, Keeper, KeptChanges, SharedKeptValues};
 pub use lane::{LANE_STACK_BYTES, WASM_STACK_BYTES_MAX, spawn_lane};
 pub use limits::Limits;
 pub use log_line::{LogLevel, LogLine, LogSink};
+pub use lookups::{TableFacts, looking_up};
 pub use notes::{Annotation, Notes, is_unprintable};
 pub use opilio_model::{ContentState, KeptChange, KeptValue, KeptValues, PastVisit};
 pub use page::LoadedPage;
