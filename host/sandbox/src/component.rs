@@ -9,7 +9,9 @@ use wasmtime::component::InstancePre;
 
 use crate::Description;
 use crate::cache::{Cache, Key};
-use crate::call::{CallState, CallTarget, Callee, DESCRIBE, call};
+use crate::call::call;
+use crate::call_state::CallState;
+use crate::callee::{CallTarget, Callee, DESCRIBE};
 use crate::compiler::{Refusal, Task};
 use crate::configure::{self, ConfigureError, PluginConfig};
 use crate::contract::{self, Contract, Exported};

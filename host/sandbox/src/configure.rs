@@ -8,7 +8,9 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::cache::Key;
-use crate::call::{CONFIGURE, CallTarget, Callee, call};
+use crate::call::call;
+use crate::call_state::CallState;
+use crate::callee::{CONFIGURE, CallTarget, Callee};
 use crate::compiler::{Refusal, Task};
 use crate::component::{Loaded, Program, cached, compile};
 use crate::fault::{Fault, Problem};
@@ -301,11 +303,7 @@ fn choose<'a>(
 fn try_configure<R>(
     component: &Loaded,
     configuration: &Configuration,
-    then: impl FnOnce(
-        &mut wasmtime::Store<crate::call::CallState>,
-        Duration,
-        wasmtime::component::Instance,
-    ) -> R,
+    then: impl FnOnce(&mut wasmtime::Store<CallState>, Duration, wasmtime::component::Instance) -> R,
 ) -> Result<R, ConfigureError> {
     let Description { name, version, .. } = &configuration.description;
     let callee = &configuration.callee;

@@ -15,7 +15,7 @@ use wasmtime::{
 };
 
 use crate::cache::Cache;
-use crate::call::CallState;
+use crate::call_state::CallState;
 use crate::compiler::Compiler;
 use crate::component::{Component, LoadError};
 use crate::function_cache::Functions;

@@ -10,7 +10,7 @@ use crate::bindings::exports::opilio::plugin::{
     change_evaluator, digest_stripper, extractor, filter, observer, page_behavior, precedence,
     setup, wait_evaluator,
 };
-use crate::call::CallState;
+use crate::call_state::CallState;
 use crate::candidates::Candidates;
 use crate::contract::Contract;
 use crate::describe::Callable;

@@ -4,13 +4,12 @@ use wasmtime::component::{HasSelf, Linker, Resource};
 
 use crate::answer_cache::{CandidatesField, DocumentField, VisitField};
 use crate::bindings::opilio::plugin::{counters, documents, log, tables, types};
-use crate::call::{CallState, is_warning};
+use crate::call_state::CallState;
 use crate::candidates::{Candidates, Column};
 use crate::document::Document;
 use crate::kept_values::{KeptFor, Owner, SharedKeptValues};
-use crate::log_line::{LogLevel, LogLine};
+use crate::log_line::LogLevel;
 use crate::lookups;
-use crate::notes::{clip, is_unprintable};
 use crate::queue::Queue;
 use crate::visit::{Visit, instant, millis};
 
@@ -548,38 +547,6 @@ impl log::Host for CallState {
     fn write(&mut self, level: LogLevel, message: String) -> wasmtime::Result<()> {
         self.log_line(level, &message);
         Ok(())
-    }
-}
-
-impl CallState {
-    pub(crate) fn log_line(&mut self, level: LogLevel, message: &str) {
-        self.is_unrepeatable();
-        // A line costs at least one byte of the limit. Otherwise empty lines would cost nothing and be kept by the million.
-        let room = self.callee.limits.log_bytes - self.log_bytes;
-        let kept = clip(message, room);
-        self.log_bytes_dropped += (message.len() - kept.len()) as u64;
-        if room == 0 || (kept.is_empty() && !message.is_empty()) {
-            self.log_bytes = self.callee.limits.log_bytes;
-            return;
-        }
-        self.log_bytes += kept.len().max(1);
-        let printable = |c: char| {
-            if is_unprintable(c) && c != '\n' && c != '\t' {
-                char::REPLACEMENT_CHARACTER
-            } else {
-                c
-            }
-        };
-        let line = LogLine {
-            plugin: self.callee.name.clone(),
-            uri: self.uri.clone(),
-            level,
-            message: kept.chars().map(printable).collect(),
-        };
-        if !is_warning(&line) {
-            (self.sink)(&line);
-        }
-        self.log.push(line);
     }
 }
 

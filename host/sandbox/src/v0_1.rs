@@ -8,7 +8,7 @@ use crate::answer_cache::CandidatesField;
 use crate::bindings::exports::opilio::plugin::{
     extractor as today_extractor, wait_evaluator as today_wait_evaluator,
 };
-use crate::call::CallState;
+use crate::call_state::CallState;
 use crate::candidates::Candidates;
 use crate::contract::Contract;
 use crate::describe::Callable;

@@ -11,7 +11,7 @@ use wasmtime::component::{
 use wasmtime::{Result, Store};
 
 use crate::bindings::exports::opilio::plugin::{extractor, wait_evaluator};
-use crate::call::CallState;
+use crate::call_state::CallState;
 use crate::candidates::Candidates;
 use crate::contract::Contract;
 use crate::describe::Callable;

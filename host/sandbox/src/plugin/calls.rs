@@ -10,7 +10,9 @@ use wasmtime::component::Instance;
 
 use super::{LaterSnapshot, Plugin, Ready, Start};
 use crate::answer_cache::{About, CachedAnswer, Remembered, Trace};
-use crate::call::{CallState, CallTarget, Used, call};
+use crate::call::{Used, call};
+use crate::call_state::CallState;
+use crate::callee::CallTarget;
 use crate::candidates::Candidates;
 use crate::component::Program;
 use crate::describe::Callable;

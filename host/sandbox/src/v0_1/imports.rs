@@ -10,7 +10,7 @@ use crate::bindings::opilio::plugin::types::{
 use crate::bindings::opilio::plugin::{
     counters as today_counters, documents as today, log as today_log,
 };
-use crate::call::CallState;
+use crate::call_state::CallState;
 use crate::document::Document;
 use crate::log_line::LogLevel;
 use crate::visit::Visit;

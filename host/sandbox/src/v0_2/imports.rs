@@ -10,7 +10,7 @@ use crate::bindings::opilio::plugin::types::{
 use crate::bindings::opilio::plugin::{
     counters as today_counters, documents as today, log as today_log, tables as today_tables,
 };
-use crate::call::CallState;
+use crate::call_state::CallState;
 use crate::candidates::Candidates;
 use crate::document::Document;
 use crate::log_line::LogLevel;
