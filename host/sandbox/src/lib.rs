@@ -41,6 +41,7 @@ mod function_bounds;
 mod function_cache;
 mod handles;
 mod imports;
+mod interface;
 mod kept_values;
 mod lane;
 mod limits;

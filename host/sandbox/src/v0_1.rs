@@ -13,7 +13,7 @@ use crate::candidates::Candidates;
 use crate::contract::Contract;
 use crate::describe::Callable;
 use crate::document::Document;
-use crate::exports::{NotExported, exports, guest};
+use crate::interface::{NotExported, exports, guest};
 use crate::visit::Visit;
 use crate::{Description, Ruling, SettingsFault, Span, Stage, StripProblem};
 

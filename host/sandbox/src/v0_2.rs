@@ -16,7 +16,7 @@ use crate::candidates::Candidates;
 use crate::contract::Contract;
 use crate::describe::Callable;
 use crate::document::Document;
-use crate::exports::{NotExported, exports, guest};
+use crate::interface::{NotExported, exports, guest};
 use crate::queue::Queue;
 use crate::visit::Visit;
 use crate::{

@@ -16,8 +16,9 @@ use crate::callee::CallTarget;
 use crate::candidates::Candidates;
 use crate::component::Program;
 use crate::describe::Callable;
-use crate::exports::{Exports, NotExported};
+use crate::exports::Exports;
 use crate::fault::{Fault, FaultKind, Problem};
+use crate::interface::NotExported;
 use crate::permits::Permits;
 use crate::statistics::PluginStatistics;
 
