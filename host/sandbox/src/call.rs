@@ -9,11 +9,11 @@ use wasmtime::{Store, Trap, WasmBacktrace};
 use crate::answer_cache::Trace;
 use crate::call_state::{CallState, is_warning};
 use crate::callee::CallTarget;
-use crate::engine::Shared;
 use crate::fault::{Fault, FaultKind, Problem};
 use crate::log_line::{LogLevel, LogLine};
 use crate::memory::{Memory, MemoryExceeded};
 use crate::notes::{clip, one_line};
+use crate::shared::Shared;
 use crate::ticker::ticks;
 
 /// Frames of a backtrace that are kept.

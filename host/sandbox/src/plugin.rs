@@ -1,7 +1,8 @@
 //! A configured plugin: its description, and the calls of each kind. `calls.rs` has the steps that all calls have in common,
-//! `later_snapshot.rs` the snapshot of a plugin that has been called often.
+//! `configured.rs` makes plugins of components, `later_snapshot.rs` has the snapshot of a plugin that has been called often.
 
 mod calls;
+mod configured;
 mod later_snapshot;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,11 +22,11 @@ use crate::component::{Loaded, Program};
 use crate::configure::Configuration;
 use crate::describe::Callable;
 use crate::document::Document;
-use crate::engine::Shared;
 use crate::fault::{Fault, Problem};
 use crate::handles::Matcher;
 use crate::permits::Permits;
 use crate::queue::Queue;
+use crate::shared::Shared;
 use crate::statistics::PluginStatistics;
 use crate::visit::{Visit, instant};
 use crate::{
@@ -33,7 +34,7 @@ use crate::{
     Stage, StripProblem, Verdict,
 };
 
-pub(crate) use self::later_snapshot::LaterSnapshot;
+use self::later_snapshot::LaterSnapshot;
 
 /// Name under which answers without an opinion are counted.
 const PASS: &str = "pass";
@@ -89,7 +90,7 @@ pub enum Start {
 }
 
 impl Plugin {
-    pub(crate) fn new(
+    fn new(
         component: &Loaded,
         configuration: Configuration,
         program: Program,
