@@ -3,7 +3,7 @@
 use wasmtime::component::{HasSelf, Linker, Resource};
 
 use crate::answer_cache::{CandidatesField, DocumentField, VisitField};
-use crate::bindings::opilio::plugin::{counters, documents, log, tables, types};
+use crate::bindings::opilio::plugin::{counters, documents, log, tables};
 use crate::call_state::CallState;
 use crate::candidates::{Candidates, Column};
 use crate::document::Document;
@@ -11,6 +11,7 @@ use crate::kept_values::{KeptFor, Owner, SharedKeptValues};
 use crate::log_line::LogLevel;
 use crate::lookups;
 use crate::queue::Queue;
+use crate::types::opilio::plugin::types;
 use crate::visit::{Visit, instant, millis};
 
 /// Different counters that are summed up within a call before they reach the statistics.

@@ -67,6 +67,11 @@ mod statistics;
 mod table;
 mod ticker;
 mod times;
+#[expect(
+    missing_docs,
+    reason = "generated: the contract documents what needs it"
+)]
+mod types;
 mod v0_1;
 mod v0_2;
 mod visit;
@@ -85,10 +90,6 @@ pub use bindings::exports::opilio::plugin::page_behavior::{
 };
 pub use bindings::exports::opilio::plugin::setup::{Description, Handles, Kind, SettingsFault};
 pub use bindings::opilio::plugin::documents::ActionResult as BehaviorResult;
-pub use bindings::opilio::plugin::types::{
-    Candidate, DateSignal, Fragment, FragmentContent, Header, Hop, Link, LinkDetails, NamedValue,
-    Neighbourhood, Signal, Span, Submission,
-};
 pub use candidates::Candidates;
 pub use case::{
     Call, CallOutcome, CallProblem, CallResult, CandidateFacts, Case, CaseFile, CaseProblem,
@@ -120,4 +121,8 @@ pub use queue::Queue;
 pub use statistics::PluginStatistics;
 pub use table::{Row, Table, TableKind, TableProblem, Tables};
 pub use times::DurationHistogram;
+pub use types::opilio::plugin::types::{
+    Candidate, DateSignal, Fragment, FragmentContent, Header, Hop, Link, LinkDetails, NamedValue,
+    Neighbourhood, Signal, Span, Submission,
+};
 pub use visit::Visit;

@@ -13,7 +13,7 @@ const IN_CIRCLES: &[(&str, usize)] = &[
     ("host/cli", 2),
     ("host/frontier", 7),
     ("host/profile", 19),
-    ("host/sandbox", 18),
+    ("host/sandbox", 4),
     ("host/visit", 5),
 ];
 
