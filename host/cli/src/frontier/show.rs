@@ -17,6 +17,7 @@ use self::results::{checked_line, checkpoint_lines, import_lines, source_lines, 
 use self::rows::{
     QUEUE_COLUMNS, QUEUED_COLUMNS, RIGHT, STATUS, URI_COLUMNS, queue_row, queued_row, uri_row,
 };
+use crate::job::show_results;
 use crate::terminal;
 
 /// Rows whose columns are aligned. Later rows use the same widths as far as they can.
@@ -58,7 +59,7 @@ impl Kind {
             Kind::Queues => &QUEUE_COLUMNS,
             Kind::Uris => &QUEUED_COLUMNS,
             Kind::Seeds => &crate::job::show::SEED_COLUMNS,
-            Kind::Hosts => &crate::job::hosts::COLUMNS,
+            Kind::Hosts => &show_results::HOST_COLUMNS,
             _ => &URI_COLUMNS,
         }
     }
@@ -189,14 +190,14 @@ impl Show {
             CommandResponse::Change(change) => crate::job::show::change(&change, out),
             CommandResponse::SeedsAdded(added) => crate::job::show::seeds_added(&added, out),
             CommandResponse::Seed(seed) => self.row(crate::job::show::seed_row(&seed), out),
-            CommandResponse::Host(host) => self.row(crate::job::hosts::row(&host), out),
+            CommandResponse::Host(host) => self.row(show_results::host_row(&host), out),
             CommandResponse::HostTotals(totals) => {
-                self.totals = crate::job::hosts::totals(&totals);
+                self.totals = show_results::host_totals(&totals);
                 Ok(())
             }
             CommandResponse::Explained(explained) => crate::job::show::explained(&explained, out),
-            CommandResponse::Alerts { alerts } => crate::job::report::alerts(&alerts, out),
-            CommandResponse::Breakdown(breakdown) => crate::job::report::breakdown(&breakdown, out),
+            CommandResponse::Alerts { alerts } => show_results::alerts(&alerts, out),
+            CommandResponse::Breakdown(breakdown) => show_results::breakdown(&breakdown, out),
             CommandResponse::Facts { facts: object } | CommandResponse::Row { row: object } => {
                 writeln!(out, "{object}")
             }

@@ -10,7 +10,7 @@ use opilio_control::{
     Author, Command, CommandRequest, CommandResponse, ControlError, ErrorKind, carry_out,
 };
 
-use super::JobTarget;
+use super::target::JobTarget;
 use crate::exit;
 use crate::frontier::show::Show;
 
