@@ -1,7 +1,5 @@
 //! `opilio frontier`: queued URIs, their order and reasons, and the commands that change them.
 
-pub(crate) mod show;
-
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;

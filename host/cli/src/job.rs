@@ -1,5 +1,6 @@
 //! `opilio job`: the state of a job, and its control.
 
+mod answers;
 mod checkpoints;
 mod compare;
 mod handover;
@@ -12,7 +13,7 @@ mod report;
 pub(crate) mod send;
 mod set;
 pub(crate) mod show;
-pub(crate) mod show_results;
+mod show_results;
 pub(crate) mod target;
 pub(crate) mod verify;
 

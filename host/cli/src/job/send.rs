@@ -10,9 +10,9 @@ use opilio_control::{
     Author, Command, CommandRequest, CommandResponse, ControlError, ErrorKind, carry_out,
 };
 
+use super::answers::Show;
 use super::target::JobTarget;
 use crate::exit;
-use crate::frontier::show::Show;
 
 /// Asks a job and prints its answers on standard output.
 pub(crate) fn ask(target: &JobTarget, command: Command) -> Result<u8> {
