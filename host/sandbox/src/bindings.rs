@@ -1,5 +1,5 @@
 //! Rust bindings of the contract in `wit/`: generated, never edited. One world has every kind, so that each interface has one set
-//! of types. `component.rs` finds out which interfaces a component exports.
+//! of types. `exports.rs` finds out which interfaces a component exports.
 
 wasmtime::component::bindgen!({
     path: "../../wit",
