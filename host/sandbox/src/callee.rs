@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::Keep;
-use crate::kept_values::Owner;
 use crate::limits::Limits;
+use crate::owner::Owner;
 use crate::table::Tables;
 
 /// Name of the task of a call that asks a component for its plugins. It stands in place of a URI.

@@ -7,9 +7,10 @@ use crate::bindings::opilio::plugin::{counters, documents, log, tables};
 use crate::call_state::CallState;
 use crate::candidates::{Candidates, Column};
 use crate::document::Document;
-use crate::kept_values::{KeptFor, Owner, SharedKeptValues};
+use crate::kept_values::{KeptFor, SharedKeptValues};
 use crate::log_line::LogLevel;
 use crate::lookups;
+use crate::owner::Owner;
 use crate::queue::Queue;
 use crate::types::opilio::plugin::types;
 use crate::visit::{Visit, instant, millis};
@@ -80,7 +81,7 @@ impl CallState {
 
     fn keep(&mut self, kept: &SharedKeptValues, place: KeptFor, name: String, value: String) {
         self.is_unrepeatable();
-        if kept.set(self.owner(), place, name, value).is_err() {
+        if self.owner().set(kept, place, name, value).is_err() {
             self.kept_dropped += 1;
         }
     }
@@ -213,7 +214,7 @@ impl documents::HostDocument for CallState {
     ) -> wasmtime::Result<Option<types::KeptValue>> {
         let document = self.of_document(&document, || DocumentField::Attribute(name.clone()))?;
         let kept = document.kept().clone();
-        Ok(kept.get(self.owner(), KeptFor::Uri, &name).map(Into::into))
+        Ok(self.owner().get(&kept, KeptFor::Uri, &name).map(Into::into))
     }
 
     fn set_attribute(
@@ -234,7 +235,10 @@ impl documents::HostDocument for CallState {
     ) -> wasmtime::Result<Option<types::KeptValue>> {
         let document = self.of_document(&document, || DocumentField::SiteValue(name.clone()))?;
         let kept = document.kept().clone();
-        Ok(kept.get(self.owner(), KeptFor::Site, &name).map(Into::into))
+        Ok(self
+            .owner()
+            .get(&kept, KeptFor::Site, &name)
+            .map(Into::into))
     }
 
     fn set_site_value(
@@ -349,7 +353,7 @@ impl documents::HostVisit for CallState {
     ) -> wasmtime::Result<Option<types::KeptValue>> {
         let visit = self.of_visit(&visit, || VisitField::Attribute(name.clone()))?;
         let kept = visit.kept.clone();
-        Ok(kept.get(self.owner(), KeptFor::Uri, &name).map(Into::into))
+        Ok(self.owner().get(&kept, KeptFor::Uri, &name).map(Into::into))
     }
 
     fn set_attribute(
@@ -370,7 +374,10 @@ impl documents::HostVisit for CallState {
     ) -> wasmtime::Result<Option<types::KeptValue>> {
         let visit = self.of_visit(&visit, || VisitField::SiteValue(name.clone()))?;
         let kept = visit.kept.clone();
-        Ok(kept.get(self.owner(), KeptFor::Site, &name).map(Into::into))
+        Ok(self
+            .owner()
+            .get(&kept, KeptFor::Site, &name)
+            .map(Into::into))
     }
 
     fn set_site_value(

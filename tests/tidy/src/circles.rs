@@ -12,7 +12,6 @@ const IN_CIRCLES: &[(&str, usize)] = &[
     ("host/archive", 8),
     ("host/frontier", 7),
     ("host/profile", 19),
-    ("host/sandbox", 4),
     ("host/visit", 5),
 ];
 
