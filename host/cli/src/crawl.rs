@@ -17,9 +17,10 @@ use opilio_profile::Profile;
 
 use crate::hangup::hangup;
 use crate::job_directory::known_job;
+use crate::live::{self, DisplayArgs};
 use crate::summary::Resumption;
 use crate::telemetry::Telemetry;
-use crate::{CrawlArgs, DisplayArgs, NodesArgs, daemon_config, exit, live, preparing, summary};
+use crate::{CrawlArgs, NodesArgs, daemon_config, exit, preparing, summary};
 
 /// The copy of the profile in the job's directory.
 const PROFILE_COPY: &str = "profile.toml";

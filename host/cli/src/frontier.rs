@@ -1,7 +1,5 @@
 //! `opilio frontier`: queued URIs, their order and reasons, and the commands that change them.
 
-pub(crate) mod show;
-
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -16,8 +14,8 @@ use opilio_control::{
 use opilio_crawl::QueueStates;
 
 use crate::exit;
-use crate::job::JobTarget;
 use crate::job::send::{ask, ask_to, count};
+use crate::job::target::JobTarget;
 use crate::job_directory::existing_job;
 use crate::named_values::one_of;
 use crate::terminal;

@@ -1,17 +1,20 @@
 //! `opilio job`: the state of a job, and its control.
 
+mod answers;
 mod checkpoints;
 mod compare;
 mod handover;
-pub(crate) mod hosts;
+mod hosts;
 mod lifecycle;
 mod log_table;
 mod logs;
 mod replay;
-pub(crate) mod report;
+mod report;
 pub(crate) mod send;
 mod set;
 pub(crate) mod show;
+mod show_results;
+pub(crate) mod target;
 pub(crate) mod verify;
 
 use std::io::Write;
@@ -24,6 +27,7 @@ use opilio_control::Command;
 pub(crate) use self::set::FoundArgs;
 
 use self::send::ask;
+use self::target::JobTarget;
 use crate::exit;
 use crate::job_directory::existing_job;
 
@@ -140,17 +144,6 @@ Exit codes: 0 done, 1 override not found, 2 nothing was changed.")]
     Handover(handover::HandoverArgs),
     /// Print the log of a job: commands of operators, and the times at which the crawl started, paused and ended.
     Log(LogArgs),
-}
-
-/// A job, and how it answers.
-#[derive(Debug, Args)]
-pub(crate) struct JobTarget {
-    /// Directory of the job, or its name in the folder `jobs`.
-    #[arg(value_name = "JOB", value_parser = existing_job())]
-    pub job: PathBuf,
-    /// Print JSON, one object per line.
-    #[arg(long)]
-    pub json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use clap::Args;
 use indicatif::{
     HumanBytes, HumanCount, HumanDuration, MultiProgress, ProgressBar, ProgressDrawTarget,
     ProgressStyle,
@@ -17,7 +18,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::figures::{self, numbered};
-use crate::{DisplayArgs, terminal};
+use crate::terminal;
 
 /// Interval between two updates on a terminal.
 const REFRESH: Duration = Duration::from_millis(250);
@@ -33,6 +34,16 @@ const ALERTS_SHOWN: usize = 3;
 const QUEUE_WIDTH: usize = 44;
 /// Width of the names before the totals; those of the summary's first lines.
 pub(crate) const NAME_WIDTH: usize = 10;
+
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct DisplayArgs {
+    /// Print errors and warnings only.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) quiet: bool,
+    /// Print progress, notes and summary as JSON, one object per line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
 
 /// The live view that is being drawn, for other code that writes to the terminal.
 static SCREEN: Mutex<Option<MultiProgress>> = Mutex::new(None);

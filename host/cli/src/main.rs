@@ -4,6 +4,7 @@ mod crawl;
 mod daemon_config;
 mod demo;
 mod doctor;
+mod exit;
 mod figures;
 mod frontier;
 mod hangup;
@@ -38,31 +39,13 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use opilio_crawl::Share;
 
+use crate::live::DisplayArgs;
 use crate::telemetry::{LogFormat, Telemetry};
 use crate::usage_error::UsageError;
 
 /// The global allocator. A crawl mostly allocates and frees small objects on many threads. Measured in docs/PERFORMANCE.md.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-/// Exit codes, as `opilio --help` documents them.
-mod exit {
-    /// All went well.
-    pub(crate) const OK: u8 = 0;
-    /// It cannot continue; nothing is lost.
-    pub(crate) const FAILED: u8 = 1;
-    /// The command line, the profile or a component is invalid, or a file that the command line names cannot be read or has
-    /// another format; nothing was created.
-    pub(crate) const USAGE: u8 = 2;
-    /// Another process has the job; nothing was done.
-    pub(crate) const IN_USE: u8 = 3;
-    /// A limit of the profile was reached before everything was fetched.
-    pub(crate) const LIMIT: u8 = 4;
-    /// The crawl is finished, and none of its seeds could be fetched.
-    pub(crate) const NO_SEED: u8 = 5;
-    /// The crawl has ended, and files of the job were not handed over.
-    pub(crate) const NOT_HANDED_OVER: u8 = 6;
-}
 
 /// Web crawler for archives, with crawl policies as WebAssembly plugins.
 #[derive(Debug, Parser)]
@@ -207,16 +190,6 @@ struct DemoArgs {
     job: Option<PathBuf>,
     #[command(flatten)]
     display: DisplayArgs,
-}
-
-#[derive(Clone, Copy, Debug, Args)]
-struct DisplayArgs {
-    /// Print errors and warnings only.
-    #[arg(long, conflicts_with = "json")]
-    quiet: bool,
-    /// Print progress, notes and summary as JSON, one object per line.
-    #[arg(long)]
-    json: bool,
 }
 
 /// The argument by which the program, as its own child process, compiles components. It is not a command for people.

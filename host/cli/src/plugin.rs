@@ -8,6 +8,7 @@ mod check;
 mod component_parts;
 mod diff;
 mod documents;
+mod fault;
 mod inspect;
 mod new;
 mod page;

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use opilio_sandbox::{Preparation, observe_preparation};
 
-use crate::{DisplayArgs, live, terminal};
+use crate::live::{self, DisplayArgs};
+use crate::terminal;
 
 /// Time for which a preparation is silent.
 const SILENT: Duration = Duration::from_secs(1);

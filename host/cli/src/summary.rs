@@ -6,8 +6,8 @@ use indicatif::{HumanBytes, HumanCount, HumanDuration};
 use opilio_crawl::{End, RepairedFile, Summary};
 use serde_json::json;
 
-use crate::live::NAME_WIDTH;
-use crate::{DisplayArgs, figures, live, terminal};
+use crate::live::{self, DisplayArgs, NAME_WIDTH};
+use crate::{figures, terminal};
 
 /// Most archive files that are listed. Of more, only the number and the folder are shown.
 const WARCS_LISTED_MAX: usize = 5;

@@ -16,6 +16,8 @@ pub(crate) mod events;
 pub(crate) mod files;
 pub(crate) mod handover;
 pub(crate) mod hosts;
+pub(crate) mod job_folders;
+mod job_status;
 pub(crate) mod jobs;
 pub(crate) mod logs;
 pub(crate) mod mentions;

@@ -29,7 +29,8 @@ use utoipa::ToSchema;
 pub use error::ProfileStoreError;
 pub use summary::ProfileSummary;
 
-use self::files::{failed, read_text, write};
+use self::error::Result;
+use self::files::{PROFILE_BYTES_MAX, failed, read_text, write};
 use crate::folder::is_name;
 
 /// Folder of the versions.
@@ -37,9 +38,6 @@ const VERSIONS: &str = ".versions";
 
 /// List of a profile's versions.
 const LIST: &str = "versions.jsonl";
-
-/// Largest profile. Large numbers of seeds go into a separate file.
-const PROFILE_BYTES_MAX: u64 = 16 << 20;
 
 /// Longest reason of a change, in characters.
 const REASON_CHARS_MAX: usize = 1_000;
@@ -122,8 +120,6 @@ pub enum ExpectedProfile<'e> {
     /// Any.
     Any,
 }
-
-type Result<T, E = ProfileStoreError> = std::result::Result<T, E>;
 
 impl StoredProfile {
     /// A tag that differs for each version and text. Clients send it with a change, so that nobody overwrites what they have not

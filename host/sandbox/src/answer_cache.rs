@@ -9,10 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::answers::Wait;
 use crate::candidates::{Candidates, Column};
 use crate::document::Document;
-use crate::kept_values::{KeptFor, Owner};
-use crate::plugin::Wait;
+use crate::kept_values::KeptFor;
+use crate::owner::Owner;
 use crate::visit::{Visit, millis};
 use crate::{Ruling, Stage};
 
@@ -162,10 +163,10 @@ impl DocumentField {
             Self::Text => HostAnswerHash::of(document.text()),
             Self::Note(name) => HostAnswerHash::of(document.notes().get(name)),
             Self::Attribute(name) => {
-                HostAnswerHash::of(document.kept().get(owner, KeptFor::Uri, name))
+                HostAnswerHash::of(owner.get(document.kept(), KeptFor::Uri, name))
             }
             Self::SiteValue(name) => {
-                HostAnswerHash::of(document.kept().get(owner, KeptFor::Site, name))
+                HostAnswerHash::of(owner.get(document.kept(), KeptFor::Site, name))
             }
         }
     }
@@ -186,8 +187,10 @@ impl VisitField {
             Self::Inlinks => HostAnswerHash::of(visit.inlinks),
             Self::Signals => HostAnswerHash::of(&visit.signals),
             Self::Note(name) => HostAnswerHash::of(visit.notes.get(name)),
-            Self::Attribute(name) => HostAnswerHash::of(visit.kept.get(owner, KeptFor::Uri, name)),
-            Self::SiteValue(name) => HostAnswerHash::of(visit.kept.get(owner, KeptFor::Site, name)),
+            Self::Attribute(name) => HostAnswerHash::of(owner.get(&visit.kept, KeptFor::Uri, name)),
+            Self::SiteValue(name) => {
+                HostAnswerHash::of(owner.get(&visit.kept, KeptFor::Site, name))
+            }
         }
     }
 }

@@ -1,13 +1,17 @@
-//! Checks of plugins' answers against the question and the limits. The policy is the same for every kind of plugin and every
+//! Plugins' answers, and their checks against the question and the limits. The policy is the same for every kind of plugin and every
 //! contract version.
 
+use std::time::Duration;
+
 use crate::bindings::exports::opilio::plugin::extractor;
-use crate::call::Problem;
 use crate::document::Document;
+use crate::fault::Problem;
 use crate::handles::is_media_type;
 use crate::notes::clip;
-use crate::plugin::Extraction;
-use crate::{Comparison, Limits, NamedValue, Observation, Report, Ruling, Span, Stage, Verdict};
+use crate::{
+    Comparison, Fragment, Limits, Link, NamedValue, Observation, Report, Ruling, Span, Stage,
+    Verdict,
+};
 
 /// Bytes kept of a link's or fragment's context, as the contract defines.
 const CONTEXT_BYTES_MAX: usize = 200;
@@ -17,6 +21,34 @@ const REASON_BYTES_MAX: usize = 500;
 const FILE_NAME_BYTES_MAX: usize = 64;
 /// Longest ending of such a name, as the contract defines.
 const FILE_ENDING_BYTES_MAX: usize = 8;
+
+/// Results of an extractor in one document. Spans and media types of fragments have been checked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Extraction {
+    /// In document order, at most [`Limits::links`].
+    pub links: Vec<Link>,
+    /// Links past the limit.
+    pub links_dropped: u64,
+    /// Parts with a media type of their own, at most [`Limits::fragments`]; see [`Document::fragment_of`].
+    pub fragments: Vec<Fragment>,
+    /// Fragments past the limit.
+    pub fragments_dropped: u64,
+    /// The base that the document declares: a reference that the host resolves.
+    pub base: Option<String>,
+    /// `true` if extractors of last resort are skipped.
+    pub finished: bool,
+    /// Description of the unreadable part, for the log.
+    pub problem: Option<String>,
+}
+
+/// The wait that a wait evaluator proposes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// Time from now until the next visit. The host keeps it within the profile's limits.
+    pub next_visit: Duration,
+    /// Time until the next reconsideration without a visit; always less than `next_visit`.
+    pub ask_again: Option<Duration>,
+}
 
 pub(crate) fn check_aligned(answers: usize, questions: usize) -> Result<(), Problem> {
     if answers == questions {

@@ -1,5 +1,5 @@
 //! Rust bindings of the contract in `wit/`: generated, never edited. One world has every kind, so that each interface has one set
-//! of types. `component.rs` finds out which interfaces a component exports.
+//! of types. `exports.rs` finds out which interfaces a component exports.
 
 wasmtime::component::bindgen!({
     path: "../../wit",
@@ -21,6 +21,7 @@ wasmtime::component::bindgen!({
     world: "opilio:sandbox/every-kind",
     imports: { default: trappable },
     with: {
+        "opilio:plugin/types": crate::types::opilio::plugin::types,
         "opilio:plugin/documents.document": crate::document::Document,
         "opilio:plugin/documents.candidates": crate::candidates::Candidates,
         "opilio:plugin/documents.queue": crate::queue::Queue,

@@ -5,9 +5,14 @@
 
 mod answer;
 mod call;
-mod lookups;
+mod document;
+mod finished;
 mod page;
+mod perform;
+mod problem;
+mod queue;
 mod recording;
+mod visit;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
@@ -19,18 +24,19 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 pub use self::answer::{CallResult, Difference};
-pub use self::call::{
-    Call, CallProblem, CandidateFacts, DocumentFacts, FinishedFacts, KeptFacts, QueueFacts,
-    StageName, VisitFacts,
-};
-pub use self::lookups::{TableFacts, looking_up};
-pub(crate) use self::lookups::{note_kind, note_row, note_rows};
+pub use self::call::{Call, StageName};
+pub use self::document::{DocumentFacts, KeptFacts};
+pub use self::finished::FinishedFacts;
 pub use self::page::PageFacts;
+pub use self::problem::CallProblem;
+pub use self::queue::QueueFacts;
 pub use self::recording::{
     CallOutcome, FaultWritten, LimitsWritten, Recording, RecordingError, Replay,
 };
+pub use self::visit::{CandidateFacts, VisitFacts};
 
-use crate::{Component, ConfigureError, Fault, Plugin, PluginConfig};
+use self::perform::Refused;
+use crate::{Component, ConfigureError, Fault, Plugin, PluginConfig, TableFacts};
 
 /// One case of a case file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -111,8 +117,8 @@ impl Examiner {
             (configured, _) => configured?,
         };
         plugin.perform(&case.call).map_err(|problem| match problem {
-            call::Refused::Call(problem) => CaseProblem::Call(problem),
-            call::Refused::Fault(fault) => CaseProblem::Fault(fault),
+            Refused::Call(problem) => CaseProblem::Call(problem),
+            Refused::Fault(fault) => CaseProblem::Fault(fault),
         })
     }
 
@@ -134,7 +140,7 @@ impl Examiner {
         let config = PluginConfig {
             plugin: Some(case.plugin.clone()),
             settings: case.settings.clone(),
-            tables: lookups::tables(&case.tables)?,
+            tables: problem::tables(&case.tables)?,
             ..PluginConfig::default()
         };
         // As in a crawl, a plugin's first settings get a snapshot, and variants of them start at once. Compiling one for each of

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use crate::cache::Entry;
 use crate::function_cache::Functions;
-use crate::{engine, function_bounds, snapshot};
+use crate::{engine_config, function_bounds, snapshot};
 
 /// Bounds on the compilation of one component.
 #[derive(Clone, Copy, Debug)]
@@ -219,7 +219,18 @@ fn prepare(engine: &wasmtime::Engine, component: &[u8]) -> Result<Entry, Refusal
 fn precompile(engine: &wasmtime::Engine, component: &[u8]) -> Result<Vec<u8>, String> {
     engine
         .precompile_component(component)
-        .map_err(|error| crate::component::one_sentence(&error))
+        .map_err(|error| one_sentence(&error))
+}
+
+/// The first line of an error's cause.
+pub(crate) fn one_sentence(error: &wasmtime::Error) -> String {
+    error
+        .root_cause()
+        .to_string()
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// A child that compiles.
@@ -381,7 +392,7 @@ impl Spent {
 pub fn run_compiler(cache: Option<OsString>) -> ExitCode {
     let cache = cache.map(PathBuf::from);
     let functions = Arc::new(Functions::in_directory(cache.as_deref()));
-    let Ok(engine) = engine::compiling(&functions) else {
+    let Ok(engine) = engine_config::compiling(&functions) else {
         return ExitCode::FAILURE;
     };
     let (tell, requests) = mpsc::channel();

@@ -9,18 +9,18 @@ use wasmtime::component::InstancePre;
 
 use crate::Description;
 use crate::cache::{Cache, Key};
-use crate::call::{CallState, CallTarget, Callee, DESCRIBE, Problem, call};
-use crate::compiler::{Refusal, Task};
-use crate::configure::{self, ConfigureError, PluginConfig};
+use crate::call::call;
+use crate::call_state::CallState;
+use crate::callee::{CallTarget, Callee, DESCRIBE};
+use crate::compiler::{Refusal, Task, one_sentence};
 use crate::contract::{self, Contract, Exported};
 use crate::describe::{self, Callable, DescriptionProblem};
-use crate::engine::Shared;
 use crate::exports::Exports;
-use crate::fault::Fault;
+use crate::fault::{Fault, Problem};
 use crate::limits::Limits;
 use crate::notes::one_line;
-use crate::plugin::Plugin;
 use crate::preparation::{Preparation, report_preparation};
+use crate::shared::Shared;
 use crate::wasi;
 
 /// Largest component, in bytes. Python's, the largest known, have 18 MB.
@@ -145,7 +145,7 @@ pub enum LoadError {
 
 /// A component that can be configured. Clones are the same component.
 #[derive(Clone, Debug)]
-pub struct Component(Arc<Loaded>);
+pub struct Component(pub(crate) Arc<Loaded>);
 
 pub(crate) struct Loaded {
     pub(crate) shared: Arc<Shared>,
@@ -208,26 +208,6 @@ impl Component {
     /// Its plugins, at least one.
     pub fn plugins(&self) -> &[Description] {
         &self.0.plugins
-    }
-
-    /// Makes a plugin of it. `configure` is called once, and its memory after that call is compiled and cached: now, or when the
-    /// plugin has been called often ([`EngineConfig::snapshots_later`](crate::EngineConfig::snapshots_later)).
-    ///
-    /// A component that cannot be snapshotted works as well: `configure` then runs in every fresh instance.
-    pub fn configure(&self, config: PluginConfig) -> Result<Plugin, ConfigureError> {
-        configure::snapshotted(&self.0, config, self.0.shared.snapshots.is_some())
-    }
-
-    /// Makes a plugin of it, as [`configure`](Self::configure), but compiles its snapshot now, whatever the engine does
-    /// with others.
-    pub fn configure_with_snapshot(&self, config: PluginConfig) -> Result<Plugin, ConfigureError> {
-        configure::snapshotted(&self.0, config, false)
-    }
-
-    /// Makes a plugin that runs `configure` in every instance before the call. Nothing is compiled or kept, so that many variants
-    /// of settings start at once. `configure` is still tried once here, to find errors.
-    pub fn configure_each_call(&self, config: PluginConfig) -> Result<Plugin, ConfigureError> {
-        configure::each_call(&self.0, config, "by choice".to_owned())
     }
 }
 
@@ -335,16 +315,6 @@ pub(crate) fn cached(
             None
         }
     }
-}
-
-pub(crate) fn one_sentence(error: &wasmtime::Error) -> String {
-    error
-        .root_cause()
-        .to_string()
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .to_owned()
 }
 
 /// Refuses imports by name, before the engine would in more words.

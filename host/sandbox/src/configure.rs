@@ -1,4 +1,4 @@
-//! Configuration: makes a plugin from a component and settings. It calls `configure` once, then takes a snapshot if possible.
+//! Configuration of a component with settings: calls `configure` in a fresh instance, and compiles a snapshot of it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,13 +8,14 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::cache::Key;
-use crate::call::{CONFIGURE, CallTarget, Callee, Problem, call};
+use crate::call::call;
+use crate::call_state::CallState;
+use crate::callee::{CONFIGURE, CallTarget, Callee};
 use crate::compiler::{Refusal, Task};
-use crate::component::{Loaded, Program, cached, compile};
-use crate::fault::Fault;
+use crate::component::{Loaded, compile};
+use crate::fault::{Fault, Problem};
 use crate::limits::Limits;
 use crate::notes::one_line;
-use crate::plugin::{LaterSnapshot, Plugin, Start};
 use crate::settings::canonical;
 use crate::table::Tables;
 use crate::{Description, SettingsFault, snapshot};
@@ -23,9 +24,6 @@ use crate::{Description, SettingsFault, snapshot};
 const SNAPSHOT_BYTES_MAX: usize = 4 << 30;
 /// Most ticks for reading the state of a guest, which should take none.
 const SNAPSHOT_TICKS_MAX: u64 = 6_000;
-
-/// A plugin whose `configure` takes less can do without a snapshot for some calls.
-const CONFIGURE_TIME_SHORT: Duration = Duration::from_millis(5);
 
 /// Settings by which a component becomes a plugin.
 #[derive(Clone, Debug)]
@@ -135,66 +133,6 @@ pub(crate) struct Configuration {
     pub(crate) settings_sha256: String,
 }
 
-/// Makes a plugin whose calls start from a snapshot: from now on, or later.
-pub(crate) fn snapshotted(
-    component: &Arc<Loaded>,
-    config: PluginConfig,
-    is_later: bool,
-) -> Result<Plugin, ConfigureError> {
-    if let Some(refusal) = &component.refusal {
-        return each_call(component, config, refusal.clone());
-    }
-    let configuration = configuration(component, config)?;
-    let name = configuration.description.name.clone();
-    let shared = &component.shared;
-    let key = Key::of(&[
-        "configured",
-        &shared.compatibility,
-        &component.sha256,
-        &name,
-        &configuration.settings,
-    ]);
-    let engine_problem = |error: wasmtime::Error| ConfigureError::Engine {
-        plugin: name.clone(),
-        problem: format!("{error:#}"),
-    };
-    let kept = shared
-        .cache
-        .as_ref()
-        .and_then(|cache| cached(shared, cache, &key));
-    let (compiled, was_cached) = match kept {
-        Some((compiled, _)) => (compiled, true),
-        None => {
-            let each_call = |why, later| {
-                let program = component.program.clone();
-                let start = Start::EachCall { why };
-                Plugin::new(component, configuration.clone(), program, start, later)
-            };
-            if is_later {
-                let took = try_configure(component, &configuration, |_, took, _| took)?;
-                if took < CONFIGURE_TIME_SHORT {
-                    let why = "it has not been called often yet".to_owned();
-                    let component = component.clone();
-                    return Ok(each_call(why, Some(LaterSnapshot::new(component, key))));
-                }
-            }
-            match snapshot_of(component, &configuration, &key)? {
-                Ok(compiled) => (compiled, false),
-                Err(why) => return Ok(each_call(why, None)),
-            }
-        }
-    };
-    let contract = component.program.exports.contract();
-    let program = Program::new(shared, contract, &compiled).map_err(engine_problem)?;
-    Ok(Plugin::new(
-        component,
-        configuration,
-        program,
-        Start::Snapshot { cached: was_cached },
-        None,
-    ))
-}
-
 /// Configures an instance and compiles its snapshot. The inner error is the reason for which there is no snapshot.
 pub(crate) fn snapshot_of(
     component: &Loaded,
@@ -217,23 +155,8 @@ pub(crate) fn snapshot_of(
     }))
 }
 
-pub(crate) fn each_call(
-    component: &Arc<Loaded>,
-    config: PluginConfig,
-    why: String,
-) -> Result<Plugin, ConfigureError> {
-    let configuration = configuration(component, config)?;
-    try_configure(component, &configuration, |_, _, _| ())?;
-    Ok(Plugin::new(
-        component,
-        configuration,
-        component.program.clone(),
-        Start::EachCall { why },
-        None,
-    ))
-}
-
-fn configuration(
+/// Makes the configuration of the plugin that is chosen.
+pub(crate) fn configuration(
     component: &Loaded,
     config: PluginConfig,
 ) -> Result<Configuration, ConfigureError> {
@@ -298,14 +221,10 @@ fn choose<'a>(
 }
 
 /// Calls `configure` in a fresh instance, and `then` while the instance is alive, with the time that `configure` took.
-fn try_configure<R>(
+pub(crate) fn try_configure<R>(
     component: &Loaded,
     configuration: &Configuration,
-    then: impl FnOnce(
-        &mut wasmtime::Store<crate::call::CallState>,
-        Duration,
-        wasmtime::component::Instance,
-    ) -> R,
+    then: impl FnOnce(&mut wasmtime::Store<CallState>, Duration, wasmtime::component::Instance) -> R,
 ) -> Result<R, ConfigureError> {
     let Description { name, version, .. } = &configuration.description;
     let callee = &configuration.callee;

@@ -10,11 +10,12 @@ use crate::bindings::exports::opilio::plugin::{
     change_evaluator, digest_stripper, extractor, filter, observer, page_behavior, precedence,
     setup, wait_evaluator,
 };
-use crate::call::CallState;
+use crate::call_state::CallState;
 use crate::candidates::Candidates;
 use crate::contract::Contract;
 use crate::describe::Callable;
 use crate::document::Document;
+use crate::interface::{NotExported, exports, guest};
 use crate::page::LoadedPage;
 use crate::queue::Queue;
 use crate::visit::Visit;
@@ -45,23 +46,6 @@ pub(crate) struct Current {
     observer: Option<observer::GuestIndices>,
     page_behavior: Option<page_behavior::GuestIndices>,
 }
-
-/// Error for a call of a kind that the component does not export. Callers check its kinds before.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("its component does not export {}", .0.name())]
-pub(crate) struct NotExported(pub(crate) Callable);
-
-/// An exported interface, ready to be called.
-macro_rules! guest {
-    ($self:ident, $store:ident, $instance:ident, $interface:ident, $kind:ident) => {
-        $self
-            .$interface
-            .as_ref()
-            .ok_or(NotExported(Callable::$kind))?
-            .load(&mut *$store, $instance)?
-    };
-}
-pub(crate) use guest;
 
 impl Exports {
     /// Finds the functions of a component with this contract version.
@@ -380,18 +364,6 @@ impl Current {
         );
         Ok(())
     }
-}
-
-/// Returns `true` if a component exports the interface of a kind, in this version of the contract.
-pub(crate) fn exports(
-    instance: &InstancePre<CallState>,
-    contract: Contract,
-    kind: Callable,
-) -> bool {
-    instance
-        .component()
-        .get_export_index(None, contract.interface(kind.name()))
-        .is_some()
 }
 
 /// Makes a borrowed handle of a value. The store owns the value until the call is over.

@@ -75,3 +75,22 @@ impl fmt::Display for FaultKind {
         })
     }
 }
+
+/// Reasons for which a call fails.
+#[derive(Debug)]
+pub(crate) enum Problem {
+    /// The engine stopped it.
+    Engine(wasmtime::Error),
+    /// The answer is invalid.
+    Nonsense(String),
+    /// The answer is larger than allowed.
+    Excess(String),
+    /// The instance could not be configured.
+    Unconfigured(String),
+}
+
+impl From<wasmtime::Error> for Problem {
+    fn from(error: wasmtime::Error) -> Self {
+        Self::Engine(error)
+    }
+}

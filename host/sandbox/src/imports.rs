@@ -3,15 +3,16 @@
 use wasmtime::component::{HasSelf, Linker, Resource};
 
 use crate::answer_cache::{CandidatesField, DocumentField, VisitField};
-use crate::bindings::opilio::plugin::{counters, documents, log, tables, types};
-use crate::call::{CallState, is_warning};
+use crate::bindings::opilio::plugin::{counters, documents, log, tables};
+use crate::call_state::CallState;
 use crate::candidates::{Candidates, Column};
-use crate::case;
 use crate::document::Document;
-use crate::kept_values::{KeptFor, Owner, SharedKeptValues};
-use crate::log_line::{LogLevel, LogLine};
-use crate::notes::{clip, is_unprintable};
+use crate::kept_values::{KeptFor, SharedKeptValues};
+use crate::log_line::LogLevel;
+use crate::lookups;
+use crate::owner::Owner;
 use crate::queue::Queue;
+use crate::types::opilio::plugin::types;
 use crate::visit::{Visit, instant, millis};
 
 /// Different counters that are summed up within a call before they reach the statistics.
@@ -80,7 +81,7 @@ impl CallState {
 
     fn keep(&mut self, kept: &SharedKeptValues, place: KeptFor, name: String, value: String) {
         self.is_unrepeatable();
-        if kept.set(self.owner(), place, name, value).is_err() {
+        if self.owner().set(kept, place, name, value).is_err() {
             self.kept_dropped += 1;
         }
     }
@@ -213,7 +214,7 @@ impl documents::HostDocument for CallState {
     ) -> wasmtime::Result<Option<types::KeptValue>> {
         let document = self.of_document(&document, || DocumentField::Attribute(name.clone()))?;
         let kept = document.kept().clone();
-        Ok(kept.get(self.owner(), KeptFor::Uri, &name).map(Into::into))
+        Ok(self.owner().get(&kept, KeptFor::Uri, &name).map(Into::into))
     }
 
     fn set_attribute(
@@ -234,7 +235,10 @@ impl documents::HostDocument for CallState {
     ) -> wasmtime::Result<Option<types::KeptValue>> {
         let document = self.of_document(&document, || DocumentField::SiteValue(name.clone()))?;
         let kept = document.kept().clone();
-        Ok(kept.get(self.owner(), KeptFor::Site, &name).map(Into::into))
+        Ok(self
+            .owner()
+            .get(&kept, KeptFor::Site, &name)
+            .map(Into::into))
     }
 
     fn set_site_value(
@@ -349,7 +353,7 @@ impl documents::HostVisit for CallState {
     ) -> wasmtime::Result<Option<types::KeptValue>> {
         let visit = self.of_visit(&visit, || VisitField::Attribute(name.clone()))?;
         let kept = visit.kept.clone();
-        Ok(kept.get(self.owner(), KeptFor::Uri, &name).map(Into::into))
+        Ok(self.owner().get(&kept, KeptFor::Uri, &name).map(Into::into))
     }
 
     fn set_attribute(
@@ -370,7 +374,10 @@ impl documents::HostVisit for CallState {
     ) -> wasmtime::Result<Option<types::KeptValue>> {
         let visit = self.of_visit(&visit, || VisitField::SiteValue(name.clone()))?;
         let kept = visit.kept.clone();
-        Ok(kept.get(self.owner(), KeptFor::Site, &name).map(Into::into))
+        Ok(self
+            .owner()
+            .get(&kept, KeptFor::Site, &name)
+            .map(Into::into))
     }
 
     fn set_site_value(
@@ -515,7 +522,7 @@ impl tables::Host for CallState {
     fn kind_of(&mut self, table: String) -> wasmtime::Result<Option<tables::Kind>> {
         let found = self.tables().get(&table);
         Ok(found.map(|found| {
-            case::note_kind(&table, found);
+            lookups::note_kind(&table, found);
             found.kind()
         }))
     }
@@ -523,7 +530,7 @@ impl tables::Host for CallState {
     fn find(&mut self, table: String, key: String) -> wasmtime::Result<Option<tables::Row>> {
         Ok(self.tables().get(&table).and_then(|found| {
             let row = found.find(&key);
-            case::note_row(&table, found, row.as_ref());
+            lookups::note_row(&table, found, row.as_ref());
             row
         }))
     }
@@ -536,7 +543,7 @@ impl tables::Host for CallState {
         let candidates = self.table.get(&candidates)?.clone();
         Ok(match self.tables().get(&table) {
             Some(found) => {
-                case::note_rows(&table, found, &candidates);
+                lookups::note_rows(&table, found, &candidates);
                 found.find_candidates(&candidates)
             }
             None => vec![false; candidates.len()],
@@ -548,38 +555,6 @@ impl log::Host for CallState {
     fn write(&mut self, level: LogLevel, message: String) -> wasmtime::Result<()> {
         self.log_line(level, &message);
         Ok(())
-    }
-}
-
-impl CallState {
-    pub(crate) fn log_line(&mut self, level: LogLevel, message: &str) {
-        self.is_unrepeatable();
-        // A line costs at least one byte of the limit. Otherwise empty lines would cost nothing and be kept by the million.
-        let room = self.callee.limits.log_bytes - self.log_bytes;
-        let kept = clip(message, room);
-        self.log_bytes_dropped += (message.len() - kept.len()) as u64;
-        if room == 0 || (kept.is_empty() && !message.is_empty()) {
-            self.log_bytes = self.callee.limits.log_bytes;
-            return;
-        }
-        self.log_bytes += kept.len().max(1);
-        let printable = |c: char| {
-            if is_unprintable(c) && c != '\n' && c != '\t' {
-                char::REPLACEMENT_CHARACTER
-            } else {
-                c
-            }
-        };
-        let line = LogLine {
-            plugin: self.callee.name.clone(),
-            uri: self.uri.clone(),
-            level,
-            message: kept.chars().map(printable).collect(),
-        };
-        if !is_warning(&line) {
-            (self.sink)(&line);
-        }
-        self.log.push(line);
     }
 }
 

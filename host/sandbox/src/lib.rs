@@ -24,6 +24,8 @@ mod answers;
 mod bindings;
 mod cache;
 mod call;
+mod call_state;
+mod callee;
 mod candidates;
 mod case;
 mod compiler;
@@ -33,18 +35,23 @@ mod contract;
 mod describe;
 mod document;
 mod engine;
+mod engine_config;
 mod exports;
 mod fault;
 mod function_bounds;
 mod function_cache;
 mod handles;
 mod imports;
+mod interface;
 mod kept_values;
 mod lane;
 mod limits;
 mod log_line;
+mod lookups;
+mod memory;
 mod model;
 mod notes;
+mod owner;
 mod page;
 mod page_imports;
 mod page_steps;
@@ -54,17 +61,25 @@ mod preparation;
 mod queue;
 mod settings;
 mod settings_schema;
+mod shared;
 mod snapshot;
 mod snapshot_queue;
 mod statistics;
 mod table;
 mod ticker;
 mod times;
+#[expect(
+    missing_docs,
+    reason = "generated: the contract documents what needs it"
+)]
+mod types;
 mod v0_1;
 mod v0_2;
 mod visit;
 mod wasi;
+mod wasi_state;
 
+pub use answers::{Extraction, Wait};
 pub use bindings::exports::opilio::plugin::change_evaluator::{Comparison, Difference};
 pub use bindings::exports::opilio::plugin::digest_stripper::StripProblem;
 pub use bindings::exports::opilio::plugin::filter::{Ruling, Stage, Verdict};
@@ -76,16 +91,12 @@ pub use bindings::exports::opilio::plugin::page_behavior::{
 };
 pub use bindings::exports::opilio::plugin::setup::{Description, Handles, Kind, SettingsFault};
 pub use bindings::opilio::plugin::documents::ActionResult as BehaviorResult;
-pub use bindings::opilio::plugin::types::{
-    Candidate, DateSignal, Fragment, FragmentContent, Header, Hop, Link, LinkDetails, NamedValue,
-    Neighbourhood, Signal, Span, Submission,
-};
 pub use candidates::Candidates;
 pub use case::{
     Call, CallOutcome, CallProblem, CallResult, CandidateFacts, Case, CaseFile, CaseProblem,
     CasesError, Difference as AnswerDifference, DocumentFacts, Examiner, FaultWritten,
     FinishedFacts, KeptFacts, LimitsWritten, PageFacts, QueueFacts, Recording, RecordingError,
-    Replay, StageName, TableFacts, VisitFacts, looking_up,
+    Replay, StageName, VisitFacts,
 };
 pub use compiler::{compile_in_child, run_compiler};
 pub use component::{COMPONENT_BYTES_MAX, Component, LoadError};
@@ -93,20 +104,27 @@ pub use configure::{ConfigureError, PluginConfig};
 pub use contract::CONTRACT;
 pub use describe::DescriptionProblem;
 pub use document::{Document, DocumentParts, FragmentProblem};
-pub use engine::{Engine, EngineConfig, EngineError};
+pub use engine::{Engine, EngineError};
+pub use engine_config::EngineConfig;
 pub use fault::{Fault, FaultKind};
 pub use handles::{HandlesProblem, handles};
-pub use kept_values::{Keep, Keeper, KeptChanges, SharedKeptValues};
+pub use kept_values::{KeptChanges, SharedKeptValues};
 pub use lane::{LANE_STACK_BYTES, WASM_STACK_BYTES_MAX, spawn_lane};
 pub use limits::Limits;
 pub use log_line::{LogLevel, LogLine, LogSink};
+pub use lookups::{TableFacts, looking_up};
 pub use notes::{Annotation, Notes, is_unprintable};
 pub use opilio_model::{ContentState, KeptChange, KeptValue, KeptValues, PastVisit};
+pub use owner::{Keep, Keeper};
 pub use page::LoadedPage;
-pub use plugin::{Extraction, Plugin, Start, Wait};
+pub use plugin::{Plugin, Start};
 pub use preparation::{Preparation, PreparationObserver, observe_preparation, report_preparation};
 pub use queue::Queue;
 pub use statistics::PluginStatistics;
 pub use table::{Row, Table, TableKind, TableProblem, Tables};
 pub use times::DurationHistogram;
+pub use types::opilio::plugin::types::{
+    Candidate, DateSignal, Fragment, FragmentContent, Header, Hop, Link, LinkDetails, NamedValue,
+    Neighbourhood, Signal, Span, Submission,
+};
 pub use visit::Visit;

@@ -2,7 +2,7 @@
 
 use opilio_model::{ContentState, KeptValue, PastVisit};
 
-use crate::bindings::opilio::plugin::types;
+use crate::types::opilio::plugin::types;
 use crate::visit::instant;
 
 impl From<ContentState> for types::ContentState {

@@ -3,7 +3,7 @@
 use wasmtime::component::Resource;
 
 use crate::bindings::opilio::plugin::documents::{ActionResult, HostPage};
-use crate::call::CallState;
+use crate::call_state::CallState;
 use crate::page::LoadedPage;
 use crate::visit::millis;
 

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::call::Problem;
 use crate::describe::Callable;
-use crate::fault::Fault;
+use crate::fault::{Fault, Problem};
 use crate::page::LoadedPage;
 use crate::plugin::Plugin;
 use crate::visit::Visit;

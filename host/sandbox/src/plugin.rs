@@ -1,7 +1,8 @@
 //! A configured plugin: its description, and the calls of each kind. `calls.rs` has the steps that all calls have in common,
-//! `later_snapshot.rs` the snapshot of a plugin that has been called often.
+//! `configured.rs` makes plugins of components, `later_snapshot.rs` has the snapshot of a plugin that has been called often.
 
 mod calls;
+mod configured;
 mod later_snapshot;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,27 +14,27 @@ use wasmtime::component::Resource;
 
 use crate::answer_cache::{About, Answers};
 use crate::answers::{
-    check_aligned, checked, fitting, joined, kept_small, observed, ranked, reported,
+    Extraction, Wait, check_aligned, checked, fitting, joined, kept_small, observed, ranked,
+    reported,
 };
-use crate::call::Problem;
 use crate::candidates::Candidates;
 use crate::component::{Loaded, Program};
 use crate::configure::Configuration;
 use crate::describe::Callable;
 use crate::document::Document;
-use crate::engine::Shared;
-use crate::fault::Fault;
+use crate::fault::{Fault, Problem};
 use crate::handles::Matcher;
 use crate::permits::Permits;
 use crate::queue::Queue;
+use crate::shared::Shared;
 use crate::statistics::PluginStatistics;
 use crate::visit::{Visit, instant};
 use crate::{
-    Comparison, Description, Difference, Finished, Fragment, Kind, Limits, Link, Observation,
-    Report, Ruling, Span, Stage, StripProblem, Verdict,
+    Comparison, Description, Difference, Finished, Kind, Limits, Observation, Report, Ruling, Span,
+    Stage, StripProblem, Verdict,
 };
 
-pub(crate) use self::later_snapshot::LaterSnapshot;
+use self::later_snapshot::LaterSnapshot;
 
 /// Name under which answers without an opinion are counted.
 const PASS: &str = "pass";
@@ -88,36 +89,8 @@ pub enum Start {
     },
 }
 
-/// Results of an extractor in one document. Spans and media types of fragments have been checked.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Extraction {
-    /// In document order, at most [`Limits::links`].
-    pub links: Vec<Link>,
-    /// Links past the limit.
-    pub links_dropped: u64,
-    /// Parts with a media type of their own, at most [`Limits::fragments`]; see [`Document::fragment_of`].
-    pub fragments: Vec<Fragment>,
-    /// Fragments past the limit.
-    pub fragments_dropped: u64,
-    /// The base that the document declares: a reference that the host resolves.
-    pub base: Option<String>,
-    /// `true` if extractors of last resort are skipped.
-    pub finished: bool,
-    /// Description of the unreadable part, for the log.
-    pub problem: Option<String>,
-}
-
-/// The wait that a wait evaluator proposes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wait {
-    /// Time from now until the next visit. The host keeps it within the profile's limits.
-    pub next_visit: Duration,
-    /// Time until the next reconsideration without a visit; always less than `next_visit`.
-    pub ask_again: Option<Duration>,
-}
-
 impl Plugin {
-    pub(crate) fn new(
+    fn new(
         component: &Loaded,
         configuration: Configuration,
         program: Program,

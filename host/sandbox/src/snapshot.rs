@@ -11,7 +11,7 @@ use wasmtime::Store;
 use wasmtime::component::{ComponentNamedList, Instance, Lift, WasmList};
 use wasmtime_wizer::{ComponentContext, ComponentInstanceState, Wizer};
 
-use crate::call::CallState;
+use crate::call_state::CallState;
 
 /// A component with accessors to all of its state, or the reason for which there is none.
 pub(crate) fn instrument(component: &[u8]) -> Result<(ComponentContext<'_>, Vec<u8>), String> {

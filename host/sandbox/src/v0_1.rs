@@ -8,12 +8,12 @@ use crate::answer_cache::CandidatesField;
 use crate::bindings::exports::opilio::plugin::{
     extractor as today_extractor, wait_evaluator as today_wait_evaluator,
 };
-use crate::call::CallState;
+use crate::call_state::CallState;
 use crate::candidates::Candidates;
 use crate::contract::Contract;
 use crate::describe::Callable;
 use crate::document::Document;
-use crate::exports::{NotExported, exports, guest};
+use crate::interface::{NotExported, exports, guest};
 use crate::visit::Visit;
 use crate::{Description, Ruling, SettingsFault, Span, Stage, StripProblem};
 

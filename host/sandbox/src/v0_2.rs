@@ -11,12 +11,12 @@ use wasmtime::component::{
 use wasmtime::{Result, Store};
 
 use crate::bindings::exports::opilio::plugin::{extractor, wait_evaluator};
-use crate::call::CallState;
+use crate::call_state::CallState;
 use crate::candidates::Candidates;
 use crate::contract::Contract;
 use crate::describe::Callable;
 use crate::document::Document;
-use crate::exports::{NotExported, exports, guest};
+use crate::interface::{NotExported, exports, guest};
 use crate::queue::Queue;
 use crate::visit::Visit;
 use crate::{

@@ -103,10 +103,6 @@ const LONG: &[(&str, &str)] = &[
         "cases of overrides",
     ),
     (
-        "host/sandbox/src/case/call.rs",
-        "Split: one file for each argument that is written as JSON",
-    ),
-    (
         "host/sandbox/tests/sandbox/hostile.rs",
         "one case for each way of doing harm",
     ),

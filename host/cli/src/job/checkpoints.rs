@@ -8,9 +8,9 @@ use indicatif::{HumanBytes, HumanCount};
 use opilio_console::{JobsFolderError, is_seen_to};
 use opilio_control::{Author, Checkpoint, KeptCheckpoint};
 
-use super::JobTarget;
 use super::lifecycle::existing;
 use super::send::{refused, user};
+use super::target::JobTarget;
 use crate::job_directory::new_job;
 use crate::{exit, terminal};
 

@@ -7,8 +7,8 @@ use opilio_control::{Author, HandoverAtRest};
 use opilio_crawl::{HandedOver, HandoverFile, HandoverState};
 use serde_json::json;
 
-use super::JobTarget;
 use super::send::{refused, user};
+use super::target::JobTarget;
 use crate::{exit, figures, terminal};
 
 /// The command line.

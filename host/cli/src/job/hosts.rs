@@ -2,25 +2,11 @@
 
 use anyhow::Result;
 use clap::Args;
-use indicatif::{HumanBytes, HumanCount};
-use opilio_control::{Command, HostReport, HostSelection, HostSort, HostTotals};
+use opilio_control::{Command, HostSelection, HostSort};
 
-use super::JobTarget;
 use super::send::ask;
+use super::target::JobTarget;
 use crate::named_values::one_of;
-use crate::terminal;
-
-/// Columns of the table.
-pub(crate) const COLUMNS: [&str; 8] = [
-    "host",
-    "documents",
-    "bytes",
-    "errors",
-    "robots.txt",
-    "freshness",
-    "overdue",
-    "last visit",
-];
 
 /// The command line.
 #[derive(Debug, Args)]
@@ -60,35 +46,4 @@ pub(super) fn run(args: HostsArgs) -> Result<u8> {
         limit: args.limit,
     };
     ask(&args.target, command)
-}
-
-/// Returns the row of a host.
-pub(crate) fn row(host: &HostReport) -> Vec<String> {
-    let counts = &host.counts;
-    let pages = host.pages.as_ref();
-    let freshness = pages.and_then(|pages| pages.freshness);
-    vec![
-        terminal::line(&host.host),
-        HumanCount(host.documents).to_string(),
-        HumanBytes(host.bytes).to_string(),
-        HumanCount(host.errors).to_string(),
-        HumanCount(counts.robots).to_string(),
-        freshness.map_or_else(|| "-".to_owned(), |share| format!("{:.0} %", share * 100.0)),
-        pages.map_or_else(|| "-".to_owned(), |pages| HumanCount(pages.due).to_string()),
-        counts.last_visit.map_or_else(
-            || "-".to_owned(),
-            |at| at.strftime("%Y-%m-%d %H:%M:%S").to_string(),
-        ),
-    ]
-}
-
-/// Returns the line with the sums.
-pub(crate) fn totals(totals: &HostTotals) -> String {
-    format!(
-        "{} hosts: {} documents, {}, {} errors",
-        HumanCount(totals.hosts),
-        HumanCount(totals.documents),
-        HumanBytes(totals.bytes),
-        HumanCount(totals.errors)
-    )
 }

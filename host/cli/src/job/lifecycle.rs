@@ -16,8 +16,8 @@ use opilio_control::{Command, CommandResponse};
 use opilio_crawl::{CrawlError, JobPart, JobState, ProcessEndKind, ProcessRecord};
 use serde_json::json;
 
-use super::JobTarget;
 use super::send::{ask, ask_choosing, ask_only_here, user};
+use super::target::JobTarget;
 use crate::crawl::{component_cache, profile_source_of, refused};
 use crate::job_directory::{JOBS, existing_job, known_job, new_job};
 use crate::usage_error::UsageError;

@@ -14,9 +14,9 @@ use opilio_crawl::logs::read::{self, LogPage, LogQuery};
 use opilio_crawl::logs::search::LogSearch;
 use serde_json::json;
 
-use super::JobTarget;
 use super::log_table;
 use super::send::{self, ask};
+use super::target::JobTarget;
 use crate::job_directory::existing_job;
 use crate::{exit, terminal};
 

@@ -1,16 +1,12 @@
 //! `opilio job report`, `alerts`, `metrics`: the results of a job, and its problems.
 
-use std::io::{self, Write};
-
 use anyhow::Result;
 use clap::Args;
-use indicatif::HumanBytes;
-use opilio_control::{Author, Command, ReportKind};
-use opilio_control::{Figures, labelled_status, metrics};
-use opilio_crawl::{Alert, AlertKind, Breakdown, name_of};
+use opilio_control::{Author, Command, Figures, ReportKind, metrics};
+use opilio_crawl::{AlertKind, name_of};
 
-use super::JobTarget;
 use super::send::{self, ask};
+use super::target::JobTarget;
 use crate::named_values::one_of;
 use crate::{exit, terminal};
 
@@ -77,66 +73,4 @@ impl AlertsArgs {
             },
         }
     }
-}
-
-/// Prints alerts for people.
-pub(crate) fn alerts(alerts: &[Alert], out: &mut dyn Write) -> io::Result<()> {
-    if alerts.is_empty() {
-        return writeln!(out, "no active alerts, no past alerts");
-    }
-    for alert in alerts {
-        let since = alert.since.strftime("%Y-%m-%d %H:%M:%S");
-        let state = match alert.until {
-            None if alert.acknowledged.is_some() => {
-                format!("{}, acknowledged", alert.severity.name())
-            }
-            None => alert.severity.name().to_owned(),
-            Some(until) => format!("ended {}", until.strftime("%H:%M:%S")),
-        };
-        // Some alerts concern the whole crawl and have no subject.
-        let what = format!("{} {}", alert.kind.name(), alert.subject);
-        let line = format!(
-            "{since}  {state:<22}  {}: {}",
-            what.trim_end(),
-            alert.message
-        );
-        writeln!(out, "{}", terminal::line(&line))?;
-    }
-    Ok(())
-}
-
-/// Prints the results of a job for people.
-pub(crate) fn breakdown(breakdown: &Breakdown, out: &mut dyn Write) -> io::Result<()> {
-    let totals = &breakdown.totals;
-    writeln!(
-        out,
-        "{} visits, {}, {} hosts",
-        totals.all.uris,
-        HumanBytes(totals.all.bytes),
-        totals.hosts
-    )?;
-    for row in &breakdown.statuses {
-        let status = labelled_status(row.status);
-        writeln!(out, "{:>10}  {status}", row.amount.uris)?;
-    }
-    for row in &breakdown.media_types {
-        let name = terminal::line(&row.media_type);
-        writeln!(
-            out,
-            "{:>10}  {name}  {}",
-            row.amount.uris,
-            HumanBytes(row.amount.bytes)
-        )?;
-    }
-    for row in &breakdown.hosts {
-        let host = terminal::line(&row.host);
-        let amount = row.counts.responses;
-        writeln!(
-            out,
-            "{:>10}  {host}  {}",
-            amount.uris,
-            HumanBytes(amount.bytes)
-        )?;
-    }
-    Ok(())
 }

@@ -10,8 +10,8 @@ use opilio_control::{
     Author, Command, CommandRequest, CommandResponse, ControlError, ErrorKind, carry_out,
 };
 
-use super::JobTarget;
-use crate::frontier::show::Show;
+use super::answers::Show;
+use super::target::JobTarget;
 use crate::{exit, terminal};
 
 /// Asks a job and prints its answers on standard output.

@@ -7,8 +7,8 @@ use clap::Args;
 use opilio_control::{Command, CommandResponse, OverrideChange};
 use opilio_profile::MatchFile;
 
-use super::JobTarget;
 use super::send::{ask, ask_choosing};
+use super::target::JobTarget;
 use crate::usage_error::UsageError;
 
 /// Bytes of seeds that are sent in one request, within the limit of the job's socket.

@@ -7,13 +7,13 @@ use anyhow::{Context as _, Result, ensure};
 use clap::Args;
 use opilio_crawl::page_trial::{PageTrial, PageTrialError, PageTrialSettings, TrialStep};
 use opilio_profile::format_duration;
-use opilio_sandbox::{BehaviorResult, CallResult, Fault, Kind, LoadedPage, PageFacts, Plugin};
+use opilio_sandbox::{BehaviorResult, CallResult, Kind, LoadedPage, PageFacts, Plugin};
 use opilio_uri::Uri;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
 use super::answer::of_plan;
-use super::run::{RunArgs, fault_as_text};
+use super::fault::{fault_as_json, fault_as_text};
 use super::trial::duration;
 use super::{note, say, table};
 use crate::{exit, terminal};
@@ -55,8 +55,15 @@ impl Default for PageArgs {
     }
 }
 
-/// Runs a behaviour on a page.
-pub(super) fn run(url: &str, args: &RunArgs, plugin: &Plugin, runtime: &Handle) -> Result<u8> {
+/// Runs a behaviour on a page. `is_private` allows requests to this machine and private networks.
+pub(super) fn run(
+    url: &str,
+    page: &PageArgs,
+    is_private: bool,
+    is_json: bool,
+    plugin: &Plugin,
+    runtime: &Handle,
+) -> Result<u8> {
     ensure!(
         plugin.is(&Kind::PageBehavior),
         "{} is not a page behaviour; --page is for page behaviours only",
@@ -67,12 +74,11 @@ pub(super) fn run(url: &str, args: &RunArgs, plugin: &Plugin, runtime: &Handle) 
         uri.is_http(),
         "invalid --page {url}: write a URL of http or https"
     );
-    let page = &args.page;
     let settings = PageTrialSettings {
         user_agent: format!("opilio/{} (plugin run)", env!("CARGO_PKG_VERSION")),
         chromium: page.chromium.clone(),
         sandbox: !page.no_sandbox,
-        private: args.material.private,
+        private: is_private,
         page_time: page.page_time,
         page_steps: page.page_steps,
     };
@@ -82,7 +88,7 @@ pub(super) fn run(url: &str, args: &RunArgs, plugin: &Plugin, runtime: &Handle) 
             plugin.name()
         ));
     }
-    runtime.block_on(operate(&uri, &settings, args.json, plugin))
+    runtime.block_on(operate(&uri, &settings, is_json, plugin))
 }
 
 async fn operate(
@@ -112,7 +118,7 @@ async fn operate(
             Ok(Some(Err(fault))) => {
                 code = exit::FAILED;
                 say(&match is_json {
-                    true => format!("{}\n", fault_as_json(&fault)),
+                    true => format!("{}\n", json!({"fault": fault_as_json(&fault)})),
                     false => fault_as_text(&fault),
                 })?;
                 break Ok(());
@@ -232,11 +238,4 @@ fn as_json(step: &TrialStep) -> Value {
         "results": json!(PageFacts::of(&after)).get("results").cloned().unwrap_or_else(|| json!([])),
         "cut": step.cut.as_ref().map(ToString::to_string),
     })
-}
-
-fn fault_as_json(fault: &Fault) -> Value {
-    json!({"fault": {
-        "kind": fault.kind, "message": fault.message, "backtrace": fault.backtrace,
-        "log": fault.log.iter().map(|line| line.message.as_str()).collect::<Vec<_>>(),
-    }})
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::workbench::as_reference;
 use crate::exit;
-use crate::job::{JobTarget, send::ask};
+use crate::job::{send::ask, target::JobTarget};
 
 /// The command line.
 #[derive(Debug, Args)]

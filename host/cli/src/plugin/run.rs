@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use clap::Args;
-use opilio_sandbox::Fault;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
 use super::documents::{MaterialArgs, Reading, each};
+use super::fault::{fault_as_json, fault_as_text};
 use super::page::{self, PageArgs};
 use super::trial::{Outcome, Prepared, QuestionArgs, Trial};
 use super::workbench::{Workbench, settings};
@@ -67,7 +67,8 @@ pub(super) fn run(args: &RunArgs, runtime: &Handle) -> Result<u8> {
         args.question.limits(),
     )?;
     if let Some(url) = &args.page.page {
-        return page::run(url, args, &plugin, runtime);
+        let private = args.material.private;
+        return page::run(url, &args.page, private, args.json, &plugin, runtime);
     }
     let extractors = || workbench.extractors();
     let mut trial = Trial::new(plugin, &args.question, args.fragments, extractors)?;
@@ -200,12 +201,7 @@ fn as_json(outcome: &Outcome) -> Value {
             }
             answer["found"] = json!(found);
         }
-        Err(fault) => {
-            answer["fault"] = json!({
-                "kind": fault.kind, "message": fault.message, "backtrace": fault.backtrace,
-                "log": fault.log.iter().map(|line| line.message.as_str()).collect::<Vec<_>>(),
-            });
-        }
+        Err(fault) => answer["fault"] = fault_as_json(fault),
     }
     answer["remarks"] = json!(outcome.remarks);
     answer["left"] = json!(outcome.left);
@@ -223,26 +219,6 @@ fn as_text(outcome: &Outcome) -> String {
     };
     for line in outcome.remarks.iter().chain(&outcome.left) {
         text += &format!("  {}\n", terminal::line(line));
-    }
-    text
-}
-
-/// Indents further lines of a guest's text more than the text around it.
-fn indented(text: &str) -> String {
-    text.replace('\n', "\n    ")
-}
-
-/// Returns an error with everything that its author needs.
-pub(super) fn fault_as_text(fault: &Fault) -> String {
-    let mut text = format!("  ERROR {}: {}\n", fault.kind, indented(&fault.message));
-    if let Some(described) = &fault.described {
-        text += &format!("    of {}\n", terminal::line(described));
-    }
-    for frame in &fault.backtrace {
-        text += &format!("    at {}\n", terminal::line(frame));
-    }
-    for line in &fault.log {
-        text += &format!("    log: {}\n", terminal::line(&line.message));
     }
     text
 }

@@ -24,7 +24,7 @@ use super::trial::QuestionArgs;
 use super::workbench::component_file;
 use super::{note, say};
 use crate::exit;
-use crate::job::JobTarget;
+use crate::job::target::JobTarget;
 use crate::job_directory::existing_job;
 
 /// Time between two looks at the files. A change is used when it has not gone on for this time.

@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::files::Binary;
+use super::job_folders::places;
 use super::jobs::blocking;
-use super::logs::places;
 use super::{Shared, checked_limit, page};
 use crate::access::Caller;
 use crate::daemon::Daemon;

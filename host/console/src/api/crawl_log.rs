@@ -9,8 +9,8 @@ use opilio_crawl::logs::search::{LogCursor, LogSearch, search};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::job_folders::places;
 use super::jobs::blocking;
-use super::logs::places;
 use super::{Shared, checked_limit, page};
 use crate::input::{Params, Place};
 use crate::problem::Problem;

@@ -8,13 +8,11 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, KeepAliveStream, Sse};
 use futures_core::Stream;
-use opilio_control::Status;
 use serde::Serialize;
 use tokio::sync::mpsc;
-use utoipa::ToSchema;
 
 use super::Shared;
-use super::statistics::status_of;
+use super::job_status::status_of;
 use crate::daemon::{Daemon, STREAMS_MAX};
 use crate::input::Place;
 use crate::overview::{JobOverview, Jobs};
@@ -22,16 +20,6 @@ use crate::problem::Problem;
 
 /// Interval of keep-alive events: proxies close connections that are silent for long.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-
-/// Status of a job.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct JobStatus {
-    /// Overview of the job.
-    pub overview: JobOverview,
-    /// Process, fetches and statistics of the job.
-    #[serde(flatten)]
-    pub status: Status,
-}
 
 /// Jobs that have changed since the last event.
 #[derive(Serialize)]

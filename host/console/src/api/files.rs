@@ -4,7 +4,7 @@
 //! No other file is shown. Names are looked up in these folders only, and links are not followed.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::{self, FileType};
+use std::fs::FileType;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -25,8 +25,8 @@ use tokio::sync::mpsc;
 use tower_http::services::ServeFile;
 use utoipa::{IntoParams, ToSchema};
 
+use super::job_folders::{RECORDINGS, names, places, plain_file};
 use super::jobs::blocking;
-use super::logs::places;
 use super::{Shared, checked_limit, page};
 use crate::input::{Params, Place};
 use crate::problem::Problem;
@@ -132,7 +132,7 @@ pub(crate) fn folders(job: &Path) -> Result<Vec<FilesFolder>, Problem> {
     let mut folders = vec![
         folder(places.logs, |_| Some(FileKind::Log)),
         folder(job.to_owned(), packaged),
-        folder(job.join(super::recordings::FOLDER), recorded),
+        folder(job.join(RECORDINGS), recorded),
     ];
     for observer in names(&reports, FileType::is_dir)? {
         folders.push(FilesFolder {
@@ -168,31 +168,6 @@ fn packaged(name: &str) -> Option<FileKind> {
     name.ends_with(".wacz").then_some(FileKind::Wacz)
 }
 
-/// The names in a folder that are of this type, except hidden ones. Links are of neither type.
-pub(crate) fn names(
-    folder: &Path,
-    is_wanted: fn(&FileType) -> bool,
-) -> Result<Vec<String>, Problem> {
-    let unreadable = |problem: io::Error| {
-        Problem::failure(format!("cannot list {}: {problem}", folder.display()))
-    };
-    let entries = match fs::read_dir(folder) {
-        Err(problem) if problem.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(unreadable)?,
-    };
-    let mut names = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(unreadable)?;
-        let is_wanted = entry.file_type().is_ok_and(|kind| is_wanted(&kind));
-        if let (true, Ok(name)) = (is_wanted, entry.file_name().into_string())
-            && !name.starts_with('.')
-        {
-            names.push(name);
-        }
-    }
-    Ok(names)
-}
-
 impl FilesFolder {
     /// The files in the folder, with the names that they are shown under.
     pub(crate) fn files(&self) -> Result<impl Iterator<Item = (FileKind, String)>, Problem> {
@@ -206,14 +181,6 @@ impl FilesFolder {
         let name = name.strip_prefix(&self.prefix)?;
         Some(((self.kind_of)(name)?, plain_file(&self.path, name)?))
     }
-}
-
-/// The path of a file directly in a folder. A link is not a file.
-pub(crate) fn plain_file(folder: &Path, name: &str) -> Option<PathBuf> {
-    let is_plain = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0']);
-    let path = folder.join(name);
-    let is_file = is_plain && path.symlink_metadata().is_ok_and(|it| it.is_file());
-    is_file.then_some(path)
 }
 
 /// Lists the files of a job: archive files, indexes, packages, logs, reports and recorded plugin calls.

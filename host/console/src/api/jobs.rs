@@ -14,8 +14,7 @@ use opilio_profile::Profile;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::events::JobStatus;
-use super::statistics::status_of;
+use super::job_status::{JobStatus, status_of};
 use super::{BASE, Done, Shared, checked_limit, page, seed_lines};
 use crate::access::{Caller, Role};
 use crate::daemon::Daemon;

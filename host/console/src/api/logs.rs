@@ -1,6 +1,6 @@
 //! Logs of a job.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use axum::Json;
 use axum::extract::State;
@@ -8,12 +8,12 @@ use jiff::Timestamp;
 use opilio_control::Command;
 use opilio_crawl::logs::filter::LogConditions;
 use opilio_crawl::logs::read::{self, LogFile, LogPage, LogQuery};
-use opilio_crawl::{JobFolders, stays_inside};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::job_folders::places;
 use super::jobs::blocking;
-use super::{Done, Shared, own_files};
+use super::{Done, Shared};
 use crate::access::Caller;
 use crate::input::{Params, Place};
 use crate::problem::Problem;
@@ -56,22 +56,6 @@ pub(crate) struct Lines {
 async fn folder(daemon: &crate::daemon::Daemon, job: &str) -> Result<PathBuf, Problem> {
     let directory = daemon.directory(job)?;
     blocking(move || Ok(places(&directory)?.logs)).await
-}
-
-/// The directories of a job's files. They are inside its folder, unless the profile says otherwise.
-pub(crate) fn places(job: &Path) -> Result<JobFolders, Problem> {
-    let inside = |path: &Path| {
-        stays_inside(job, path).map_err(|problem| Problem::conflict(problem.to_string()))
-    };
-    own_files(job)?;
-    let places = JobFolders::of(job).map_err(|problem| {
-        Problem::conflict(format!("cannot read the job's profile: {problem}"))
-    })?;
-    inside(&places.logs)?;
-    inside(&job.join("reports"))?;
-    inside(&job.join(super::recordings::FOLDER))?;
-    // A folder of archive files may be a link, for example to a larger disk. Only archive files in it are shown.
-    Ok(places)
 }
 
 fn unreadable(problem: &std::io::Error) -> Problem {

@@ -18,8 +18,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Shared;
+use super::job_folders::places;
 use super::jobs::blocking;
-use super::logs::places;
 use super::uris::{UriQuery, seed};
 use crate::input::{Params, Place};
 use crate::problem::Problem;

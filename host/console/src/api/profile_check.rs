@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::Shared;
 use super::jobs::blocking;
-use super::{Shared, profiles};
 use crate::access::Caller;
 use crate::daemon::Daemon;
 use crate::input::Body;
@@ -45,7 +45,7 @@ pub(crate) async fn check(
     Body(Checking { toml, profile }): Body<Checking>,
 ) -> Result<Json<Checked>, Problem> {
     let faults = blocking(move || {
-        let kept = profiles::stored_text(&daemon, profile.as_deref())?;
+        let kept = stored_text(&daemon, profile.as_deref())?;
         let faults = reach::faults("profile.toml", &toml, kept.as_deref(), &caller);
         // The check of the rest would read the named files.
         if !faults.is_empty() {
@@ -60,6 +60,12 @@ pub(crate) async fn check(
     });
     let faults = faults.await?;
     Ok(Json(Checked { faults }))
+}
+
+/// The text of the newest version of a profile of the store, whose settings a client may keep; `None` for others. Blocks.
+pub(crate) fn stored_text(daemon: &Daemon, name: Option<&str>) -> Result<Option<String>, Problem> {
+    let found = name.map(|name| daemon.profiles.find(name)).transpose()?;
+    Ok(found.flatten().map(|stored| stored.text))
 }
 
 /// Reads a profile and checks the settings of its plugins. Relative paths start at the file's folder. Blocks, as components may

@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use super::Shared;
 use super::jobs::blocking;
-use super::{Shared, profiles};
+use super::profile_check::stored_text;
 use crate::access::Caller;
 use crate::daemon::Daemon;
 use crate::input::Body;
@@ -106,7 +107,7 @@ pub(crate) async fn fill(
     Body(filling): Body<Filling>,
 ) -> Result<Json<ProfileForm>, Problem> {
     let form = blocking(move || {
-        let kept = profiles::stored_text(&daemon, filling.profile.as_deref())?;
+        let kept = stored_text(&daemon, filling.profile.as_deref())?;
         let toml = edited(&filling.toml, filling.changes)?;
         // A text whose settings reach beyond the crawl is shown, but none of the files that it names is read.
         let is_safe = reach::check(&toml, kept.as_deref(), &caller).is_ok();

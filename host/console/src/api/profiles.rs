@@ -1,7 +1,5 @@
 //! Named profiles with their versions: those of the store, and the shipped ones.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -431,15 +429,6 @@ fn version(daemon: &Daemon, name: &str, number: Option<u64>) -> Result<(String, 
         Found::Stored(stored) => (label(name, Some(stored.version)), stored.text),
         Found::Shipped(text) => (label(name, None), text.to_owned()),
     })
-}
-
-/// The text of the newest version of a profile of the store, whose settings a client may keep; `None` for others. Blocks.
-pub(crate) fn stored_text(
-    daemon: &Arc<Daemon>,
-    name: Option<&str>,
-) -> Result<Option<String>, Problem> {
-    let found = name.map(|name| daemon.profiles.find(name)).transpose()?;
-    Ok(found.flatten().map(|stored| stored.text))
 }
 
 fn label(name: &str, version: Option<u64>) -> String {

@@ -10,7 +10,7 @@ use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::files::plain_file;
+use super::job_folders::plain_file;
 use super::jobs::blocking;
 use super::{Shared, own_files};
 use crate::input::Place;

@@ -14,15 +14,11 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::files::{names, plain_file};
+use super::job_folders::{RECORDINGS, names, places, plain_file};
 use super::jobs::blocking;
-use super::logs::places;
 use super::{Shared, checked_limit, page};
 use crate::input::{Params, Place};
 use crate::problem::Problem;
-
-/// Folder of the recordings in a job.
-pub(crate) const FOLDER: &str = "recordings";
 
 /// Selection of recordings.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -122,7 +118,7 @@ pub(crate) async fn list(
 }
 
 fn of_job(job: &Path, plugin: Option<&str>, limit: usize) -> Result<Recordings, Problem> {
-    let folder = job.join(FOLDER);
+    let folder = job.join(RECORDINGS);
     let mut files = names(&folder, std::fs::FileType::is_file)?;
     // The name begins with that of the plugin.
     let is_wanted = |name: &str| match plugin {
@@ -152,7 +148,7 @@ fn of_job(job: &Path, plugin: Option<&str>, limit: usize) -> Result<Recordings, 
 impl RecordedCall {
     fn new(file: String, head: Head) -> Self {
         Self {
-            replay: format!("opilio plugin replay {FOLDER}/{file}"),
+            replay: format!("opilio plugin replay {RECORDINGS}/{file}"),
             file,
             at: head.at,
             plugin: head.instance,
@@ -187,7 +183,7 @@ mod tests {
     fn a_plugins_recordings_are_listed_with_errors_and_the_command() {
         let job = tempfile::tempdir().unwrap();
         assert_eq!(of_job(job.path(), None, 9).unwrap().total, 0);
-        let folder = job.path().join(FOLDER);
+        let folder = job.path().join(RECORDINGS);
         std::fs::create_dir(&folder).unwrap();
         let fault = "{\"fault\": {\"kind\": \"trap\", \"message\": \"no headline\", \"backtrace\": [\"extract\"]}}";
         let write = |name: &str, text: String| std::fs::write(folder.join(name), text).unwrap();

@@ -1,6 +1,5 @@
 //! Progress of a job: status, time series, breakdown, alerts, reports, metrics.
 
-use std::path::Path;
 use std::time::Duration;
 
 use axum::Json;
@@ -8,23 +7,20 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
-use opilio_control::{Command, CommandResponse, ReportKind, Status};
-
-use opilio_control::{Figures, metrics};
+use opilio_control::{Command, CommandResponse, Figures, ReportKind, metrics};
 use opilio_crawl::{Alert, AlertKind, Breakdown, Sample};
 use opilio_frontier::Statistics;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use super::events::JobStatus;
+use super::job_status::{JobStatus, status_of};
 use super::{Done, Shared};
 use crate::access::Caller;
 use crate::daemon::Daemon;
 use crate::input::{Body, Params, Place};
 use crate::metrics::{DaemonFigures, MEDIA_TYPE, NodeFigures};
 use crate::node::ListedNode;
-use crate::overview::KnownJob;
 use crate::problem::Problem;
 
 /// Time for the list of nodes in the metrics. Collectors do not wait long.
@@ -100,47 +96,6 @@ enum ReportForm {
     #[default]
     Json,
     Text,
-}
-
-/// Alerts in effect when a job was last crawled. Empty if they cannot be read: the request for alerts reports the error.
-fn held(job: &Path) -> Vec<Alert> {
-    let mut alerts = opilio_crawl::kept_alerts(job).unwrap_or_default();
-    alerts.retain(|alert| alert.until.is_none());
-    alerts
-}
-
-/// The status of a job without asking its process.
-pub(crate) fn status_of(known: &KnownJob) -> JobStatus {
-    let resting = || Status {
-        job: known.directory.clone(),
-        state: known.overview.state,
-        last_end: known
-            .process_record
-            .as_ref()
-            .and_then(|process_record| process_record.ended.clone()),
-        pid: None,
-        elapsed_s: None,
-        uris: 0,
-        bytes: 0,
-        statistics: known
-            .process_record
-            .as_ref()
-            .map(|process_record| process_record.statistics)
-            .unwrap_or_default(),
-        visits: None,
-        in_flight: Vec::new(),
-        browsers: None,
-        part: None,
-        alerts: held(&known.directory),
-        census: Default::default(),
-        share: Default::default(),
-        taken: Default::default(),
-    };
-    let status = known.status.as_ref();
-    JobStatus {
-        overview: known.overview.clone(),
-        status: status.map_or_else(resting, |status| Status::clone(status)),
-    }
 }
 
 /// Shows the latest known status of a job. A job that is not running is not opened.

@@ -10,7 +10,8 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 
 use super::drafts::{BYTES_MAX, is_editable};
-use crate::api::files::{FileKind, folders, names, plain_file, send};
+use crate::api::files::{FileKind, folders, send};
+use crate::api::job_folders::{names, plain_file};
 use crate::api::jobs::blocking;
 use crate::daemon::Daemon;
 use crate::input::{Place, RawBody};

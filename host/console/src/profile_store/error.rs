@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use crate::folder::NAME_BYTES_MAX;
 
+pub(super) type Result<T, E = ProfileStoreError> = std::result::Result<T, E>;
+
 /// The reason why the store cannot do something. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileStoreError {

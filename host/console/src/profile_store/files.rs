@@ -4,7 +4,10 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use super::{PROFILE_BYTES_MAX, ProfileStoreError, Result};
+use super::error::{ProfileStoreError, Result};
+
+/// Largest profile. Large numbers of seeds go into a separate file.
+pub(super) const PROFILE_BYTES_MAX: u64 = 16 << 20;
 
 /// Reads a file as a text, and reports the place of the first invalid byte.
 pub(super) fn read_text(file: &Path) -> Result<String> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::call::SOME_URI;
+use super::document::SOME_URI;
 use crate::visit::millis;
 use crate::{BehaviorResult, LoadedPage};
 

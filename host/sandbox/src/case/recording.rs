@@ -14,10 +14,13 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::answer::{CallResult, Difference};
-use super::call::{Call, CallProblem, Refused};
-use super::lookups::{self, TableFacts};
+use super::call::Call;
+use super::perform::Refused;
+use super::problem::{CallProblem, tables};
 use super::{Case, is_empty_object, no_settings};
-use crate::{Component, ConfigureError, Fault, FaultKind, Limits, LogLevel, Plugin, PluginConfig};
+use crate::{
+    Component, ConfigureError, Fault, FaultKind, Limits, LogLevel, Plugin, PluginConfig, TableFacts,
+};
 
 /// Longest part of a URI in the name of a file, in bytes.
 const SUBJECT_BYTES_MAX: usize = 60;
@@ -280,7 +283,7 @@ impl Recording {
     /// # Errors
     /// The call cannot be made.
     pub fn ask(&self, component: &Component) -> Result<CallOutcome, RecordingError> {
-        let tables = lookups::tables(&self.tables)?;
+        let tables = tables(&self.tables)?;
         let plugin = component.configure(PluginConfig {
             plugin: Some(self.plugin.clone()),
             instance: Some(self.instance.clone()),

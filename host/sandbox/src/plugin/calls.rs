@@ -10,12 +10,15 @@ use wasmtime::component::Instance;
 
 use super::{LaterSnapshot, Plugin, Ready, Start};
 use crate::answer_cache::{About, CachedAnswer, Remembered, Trace};
-use crate::call::{CallState, CallTarget, Problem, Used, call};
+use crate::call::{Used, call};
+use crate::call_state::CallState;
+use crate::callee::CallTarget;
 use crate::candidates::Candidates;
 use crate::component::Program;
 use crate::describe::Callable;
-use crate::exports::{Exports, NotExported};
-use crate::fault::{Fault, FaultKind};
+use crate::exports::Exports;
+use crate::fault::{Fault, FaultKind, Problem};
+use crate::interface::NotExported;
 use crate::permits::Permits;
 use crate::statistics::PluginStatistics;
 

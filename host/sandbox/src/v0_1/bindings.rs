@@ -17,7 +17,7 @@ wasmtime::component::bindgen!({
     world: "opilio:sandbox/every-kind",
     imports: { default: trappable },
     with: {
-        "opilio:plugin/types": crate::bindings::opilio::plugin::types,
+        "opilio:plugin/types": crate::types::opilio::plugin::types,
         "opilio:plugin/documents.document": crate::document::Document,
         "opilio:plugin/documents.visit": crate::visit::Visit,
     },

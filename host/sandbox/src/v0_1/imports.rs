@@ -4,15 +4,15 @@ use wasmtime::Result;
 use wasmtime::component::{HasSelf, Linker, Resource};
 
 use super::bindings::opilio::plugin::{counters, documents, log};
-use crate::bindings::opilio::plugin::types::{
-    Candidate, ContentState, Header, Neighbourhood, PastVisit, Signal,
-};
 use crate::bindings::opilio::plugin::{
     counters as today_counters, documents as today, log as today_log,
 };
-use crate::call::CallState;
+use crate::call_state::CallState;
 use crate::document::Document;
 use crate::log_line::LogLevel;
+use crate::types::opilio::plugin::types::{
+    Candidate, ContentState, Header, Neighbourhood, PastVisit, Signal,
+};
 use crate::visit::Visit;
 
 /// Defines the imports. `types` needs no definition: it has no functions.

@@ -14,7 +14,7 @@ wasmtime::component::bindgen!({
     world: "opilio:sandbox/changed-kinds",
     imports: { default: trappable },
     with: {
-        "opilio:plugin/types": crate::bindings::opilio::plugin::types,
+        "opilio:plugin/types": crate::types::opilio::plugin::types,
         "opilio:plugin/documents.document": crate::document::Document,
         "opilio:plugin/documents.candidates": crate::candidates::Candidates,
         "opilio:plugin/documents.queue": crate::queue::Queue,

@@ -4,17 +4,17 @@ use wasmtime::Result;
 use wasmtime::component::{HasSelf, Linker, Resource};
 
 use super::bindings::opilio::plugin::{counters, documents, log, tables};
-use crate::bindings::opilio::plugin::types::{
-    Candidate, ContentState, Header, KeptValue, Neighbourhood, PastVisit, Signal,
-};
 use crate::bindings::opilio::plugin::{
     counters as today_counters, documents as today, log as today_log, tables as today_tables,
 };
-use crate::call::CallState;
+use crate::call_state::CallState;
 use crate::candidates::Candidates;
 use crate::document::Document;
 use crate::log_line::LogLevel;
 use crate::queue::Queue;
+use crate::types::opilio::plugin::types::{
+    Candidate, ContentState, Header, KeptValue, Neighbourhood, PastVisit, Signal,
+};
 use crate::visit::Visit;
 
 /// Defines the imports. `types` needs no definition: it has no functions.

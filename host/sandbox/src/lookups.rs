@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::call::CallProblem;
-use crate::{Candidate, Candidates, Row, Table, TableKind, Tables};
+use crate::{Candidate, Candidates, Row, Table, TableKind, TableProblem};
 
 /// A table of the host, as JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,24 +31,17 @@ struct RowFacts {
     value: String,
 }
 
-/// Makes the host's tables from these facts.
-pub(super) fn tables(facts: &BTreeMap<String, TableFacts>) -> Result<Tables, CallProblem> {
-    let tables = Tables::default();
-    for (name, TableFacts { kind, rows }) in facts {
-        let rows = rows.iter();
+impl TableFacts {
+    /// Makes the table.
+    pub(crate) fn table(&self) -> Result<Table, TableProblem> {
+        let rows = self.rows.iter();
         let rows = rows.map(|row| Row::from((row.key.as_str(), row.value.as_str())));
-        let table = match kind {
+        match self.kind {
             TableKindName::SurtPrefixes => Table::surt_prefixes(rows),
             TableKindName::Regexes => Table::regexes(rows),
             TableKindName::KeyValues => Table::key_values(rows),
-        };
-        let table = table.map_err(|problem| CallProblem::Table {
-            name: name.clone(),
-            problem,
-        })?;
-        tables.set(name.as_str(), table);
+        }
     }
-    Ok(tables)
 }
 
 thread_local! {
@@ -146,9 +138,7 @@ mod tests {
                 note_row("t", table, table.find(key).as_ref());
             }
         });
-        let tables = tables(&noted).unwrap();
-        let snapshot = tables.snapshot();
-        let again = snapshot.get("t").unwrap();
+        let again = noted["t"].table().unwrap();
         assert_eq!(again.rows(), rows, "{noted:?}");
         for key in keys {
             assert_eq!(again.find(key), table.find(key), "{key}");

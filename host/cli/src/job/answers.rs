@@ -17,13 +17,14 @@ use self::results::{checked_line, checkpoint_lines, import_lines, source_lines, 
 use self::rows::{
     QUEUE_COLUMNS, QUEUED_COLUMNS, RIGHT, STATUS, URI_COLUMNS, queue_row, queued_row, uri_row,
 };
+use super::{show, show_results};
 use crate::terminal;
 
 /// Rows whose columns are aligned. Later rows use the same widths as far as they can.
 const ROWS_ALIGNED: usize = 1_000;
 
 /// Shows the answers to one command.
-pub(crate) struct Show {
+pub(super) struct Show {
     json: bool,
     kind: Kind,
     rows: Vec<Vec<String>>,
@@ -57,8 +58,8 @@ impl Kind {
         match self {
             Kind::Queues => &QUEUE_COLUMNS,
             Kind::Uris => &QUEUED_COLUMNS,
-            Kind::Seeds => &crate::job::show::SEED_COLUMNS,
-            Kind::Hosts => &crate::job::hosts::COLUMNS,
+            Kind::Seeds => &show::SEED_COLUMNS,
+            Kind::Hosts => &show_results::HOST_COLUMNS,
             _ => &URI_COLUMNS,
         }
     }
@@ -88,7 +89,7 @@ fn objects(answer: CommandResponse) -> serde_json::Result<Vec<Value>> {
 }
 
 impl Show {
-    pub(crate) fn new(command: &Command, json: bool) -> Show {
+    pub(super) fn new(command: &Command, json: bool) -> Show {
         let kind = match command {
             Command::Queues { .. } => Kind::Queues,
             Command::Queue { .. } => Kind::Queue,
@@ -112,7 +113,7 @@ impl Show {
         }
     }
 
-    pub(crate) fn answer(
+    pub(super) fn answer(
         &mut self,
         answer: CommandResponse,
         out: &mut dyn Write,
@@ -178,25 +179,25 @@ impl Show {
             CommandResponse::Checked(found) => writeln!(out, "{}", checked_line(&found)),
             CommandResponse::Checkpoint(made) => out.write_all(checkpoint_lines(&made).as_bytes()),
             CommandResponse::Text { text } => out.write_all(text.as_bytes()),
-            CommandResponse::Settings { settings } => crate::job::show::settings(&settings, out),
+            CommandResponse::Settings { settings } => show::settings(&settings, out),
             // The refusal that follows contains the errors.
             CommandResponse::Faults { .. } => Ok(()),
-            CommandResponse::Set(set) => crate::job::show::changed(&set, out),
+            CommandResponse::Set(set) => show::changed(&set, out),
             CommandResponse::Override(one) => {
                 self.any_report = true;
-                crate::job::show::listed_override(&one, out)
+                show::listed_override(&one, out)
             }
-            CommandResponse::Change(change) => crate::job::show::change(&change, out),
-            CommandResponse::SeedsAdded(added) => crate::job::show::seeds_added(&added, out),
-            CommandResponse::Seed(seed) => self.row(crate::job::show::seed_row(&seed), out),
-            CommandResponse::Host(host) => self.row(crate::job::hosts::row(&host), out),
+            CommandResponse::Change(change) => show::change(&change, out),
+            CommandResponse::SeedsAdded(added) => show::seeds_added(&added, out),
+            CommandResponse::Seed(seed) => self.row(show::seed_row(&seed), out),
+            CommandResponse::Host(host) => self.row(show_results::host_row(&host), out),
             CommandResponse::HostTotals(totals) => {
-                self.totals = crate::job::hosts::totals(&totals);
+                self.totals = show_results::host_totals(&totals);
                 Ok(())
             }
-            CommandResponse::Explained(explained) => crate::job::show::explained(&explained, out),
-            CommandResponse::Alerts { alerts } => crate::job::report::alerts(&alerts, out),
-            CommandResponse::Breakdown(breakdown) => crate::job::report::breakdown(&breakdown, out),
+            CommandResponse::Explained(explained) => show::explained(&explained, out),
+            CommandResponse::Alerts { alerts } => show_results::alerts(&alerts, out),
+            CommandResponse::Breakdown(breakdown) => show_results::breakdown(&breakdown, out),
             CommandResponse::Facts { facts: object } | CommandResponse::Row { row: object } => {
                 writeln!(out, "{object}")
             }
@@ -255,7 +256,7 @@ impl Show {
     }
 
     /// Prints the rows held back. An empty table means that nothing was found only if the answer is complete.
-    pub(crate) fn finish(&mut self, is_whole: bool, out: &mut dyn Write) -> io::Result<()> {
+    pub(super) fn finish(&mut self, is_whole: bool, out: &mut dyn Write) -> io::Result<()> {
         let is_table = matches!(
             self.kind,
             Kind::Queues | Kind::Uris | Kind::List | Kind::Seeds | Kind::Hosts
