@@ -5,13 +5,15 @@
 mod leadership;
 mod liveness;
 mod machine;
+mod member_event;
 mod overviews;
 mod records;
 mod session;
 mod takeover;
 mod view;
 
-pub use machine::{ControlAction, MemberEvent, NodeMachine, WriteResult};
+pub use machine::{ControlAction, NodeMachine, WriteResult};
+pub use member_event::MemberEvent;
 pub use overviews::{NodeOverview, PartOverview};
 pub use records::{
     ClusterKey, ClusterRecord, KeyWrite, LeaderRecord, NodeRecord, SessionState, SessionTimings,

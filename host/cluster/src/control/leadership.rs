@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::machine::{ControlAction, MemberEvent, NodeMachine};
+use super::machine::{ControlAction, NodeMachine};
+use super::member_event::MemberEvent;
 use super::records::{ClusterKey, ClusterRecord, KeyWrite, LeaderRecord, NodeRecord, SessionState};
 
 impl NodeMachine {

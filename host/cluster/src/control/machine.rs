@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::liveness::Liveness;
+use super::member_event::MemberEvent;
 use super::records::{
     ClusterKey, ClusterRecord, KeyWrite, LeaderRecord, NodeRecord, SessionState, SessionTimings,
 };
@@ -55,28 +56,6 @@ pub enum WriteResult {
     Conflict,
     /// No answer. It may have been stored, or may still be.
     Unknown,
-}
-
-/// An event of a membership.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum MemberEvent {
-    /// The session was ended by others, and the node joins again by itself.
-    SessionLost,
-    /// Another process uses the name of this node; this node does nothing until the other is silent.
-    NameInUse,
-    /// The node has left, as it was asked to.
-    Left,
-    /// The node became or is no longer leader.
-    Leading(bool),
-    /// A node did not renew its session.
-    NodeGone(String),
-    /// The wall clock of a node differs from that of NATS.
-    ClockSkew {
-        /// The node.
-        node: String,
-        /// The difference in milliseconds; positive if the node is ahead.
-        milliseconds: i64,
-    },
 }
 
 impl NodeMachine {

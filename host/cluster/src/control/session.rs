@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::machine::MemberEvent;
+use super::member_event::MemberEvent;
 use super::records::{
     ClusterKey, ClusterRecord, KeyWrite, NodeRecord, SessionState, SessionTimings,
 };
