@@ -174,8 +174,17 @@ impl PageRequests {
                 return Ok(());
             }
         };
-        let permit = match self.admit(&visit, &server).await? {
-            Ok(permit) => permit,
+        let admitted = match self.admit(&visit, &server).await? {
+            Ok(permit) => {
+                let place = self.context.place_for_request().await;
+                let place = place.ok_or_else(|| over_quota("quota:crawl".to_owned()));
+                place.map(|place| (permit, place))
+            }
+            Err(refused) => Err(refused),
+        };
+        // The place is kept until the request has been counted.
+        let (permit, _place) = match admitted {
+            Ok(admitted) => admitted,
             Err(refused) => {
                 self.on_board.refused(|by| by.of_entry(&refused.entry));
                 let why = opilio_frontier::status_words(refused.entry.status);
@@ -210,7 +219,7 @@ impl PageRequests {
     ) -> Result<Result<Permit, Box<Conclusion>>, Halt> {
         let refuse = |status| Ok(Err(Box::new(Conclusion::failed(status, String::new()))));
         if let Some(limit) = visit.quota_in_passing()? {
-            return Ok(Err(Box::new(Conclusion::postponed(status::QUOTA, limit))));
+            return Ok(Err(over_quota(limit)));
         }
         let _prepared = server.preparing.lock().await;
         for _ in 0..PREREQUISITES_MAX {
@@ -466,6 +475,11 @@ impl CrawlVisit<'_> {
         self.keep_robots(robots, answer, lifetime, Timestamp::now())?;
         Ok(())
     }
+}
+
+/// The refusal of a request past this quota.
+fn over_quota(quota: String) -> Box<Conclusion> {
+    Box::new(Conclusion::postponed(status::QUOTA, quota))
 }
 
 /// The entry of an exchange, before it is archived.

@@ -1,0 +1,109 @@
+//! Rules of the crawl for requests of pages that a browser renders: limits, quotas, filters, https. The stories need Chromium.
+
+use opilio_crawl::End;
+use opilio_stories::{LoggedUri, Sites, asked, html, site};
+use opilio_test_web::Reply;
+
+use crate::rendered::rendering;
+
+const WWW: &str = "www.story.localhost";
+
+/// A page that asks for fifty parts, one after the other. Addresses are written so that only the page itself knows them.
+const ASKING: &str = "<p>page</p><script>
+    (async () => {
+        for (let number = 0; number < 50; number += 1) await fetch(atob('L3BhcnQ=') + number).catch(() => 0);
+    })();
+    </script>";
+
+/// A site with this page and so many parts.
+fn parts(page: &str, count: u32) -> Sites {
+    (0..count).fold(site(WWW).page("/", html(page)), |sites, number| {
+        sites.page(
+            &format!("/part{number}"),
+            Reply::ok("text/plain", number.to_string()),
+        )
+    })
+}
+
+#[tokio::test]
+async fn requests_past_the_limit_of_a_page_fail_and_are_noted() {
+    let Some(story) = rendering() else { return };
+    // Addresses are written so that only the page itself knows them.
+    let asking = "<p>page</p><script>
+        for (let number = 0; number < 6; number += 1) fetch(atob('L3BhcnQ=') + number).catch(() => 0);
+        </script>";
+    let web = parts(asking, 6).serve().await;
+    let told = story
+        .profile("[browser]\npage-requests = 3\nscreenshots = false\ntext = false\n")
+        .seed(web.url(WWW, "/"))
+        .run()
+        .await
+        .finished();
+    let page = told.sole(&web.url(WWW, "/"));
+    assert!(
+        page.annotations.contains(&"rendered".to_owned()),
+        "{page:?}"
+    );
+    assert!(page.notes("pageRequestsRefused:"), "{page:?}");
+    // The page itself is one of the three, and an icon may be another.
+    let asked = asked(&web);
+    let parts = asked.iter().filter(|it| it.contains("/part")).count();
+    assert!((1..=2).contains(&parts), "{asked:?}");
+}
+
+#[tokio::test]
+async fn requests_of_a_page_count_in_the_quota_of_their_host() {
+    let Some(story) = rendering() else { return };
+    let web = parts(ASKING, 50).serve().await;
+    let told = story
+        .profile("quotas.host.fetched = 2\nbrowser.screenshots = false\nbrowser.text = false\n")
+        .seed(web.url(WWW, "/"))
+        .run()
+        .await
+        .finished();
+    // A request counts once it is archived, so those after it may be a few too many.
+    let asked = asked(&web);
+    let (served, refused): (Vec<_>, Vec<_>) = (0..50)
+        .map(|number| format!("/part{number}"))
+        .partition(|part| asked.contains(&format!("{WWW} {part}")));
+    assert!(!served.is_empty() && !refused.is_empty(), "{asked:?}");
+    for part in refused {
+        let line = told.sole(&web.url(WWW, &part));
+        assert_eq!(line.status, -5003, "{line:?}");
+        let is_told = line.notes("browser") && line.notes("quota:host:");
+        assert!(is_told, "{line:?}");
+    }
+    // The page itself is kept.
+    told.record("response", &web.url(WWW, "/"));
+}
+
+#[tokio::test]
+async fn requests_of_a_page_do_not_exceed_a_limit_of_the_crawl() {
+    for (limit, end) in [
+        ("limits.documents = 5", End::DocumentLimit),
+        ("limits.fetched = 5", End::DocumentLimit),
+        ("quotas.crawl.fetched = 5", End::Quota("fetched")),
+    ] {
+        let Some(story) = rendering() else { return };
+        let web = parts(ASKING, 50).serve().await;
+        let told = story
+            .profile(limit)
+            .profile("browser.screenshots = false\nbrowser.text = false\n")
+            .seed(web.url(WWW, "/"))
+            .run()
+            .await;
+        assert_eq!(told.summary.end, end, "{limit}");
+        let is_document = |line: &&LoggedUri| line.status > 1 && !line.uri.ends_with("/robots.txt");
+        let documents = told.log.iter().filter(is_document).count();
+        assert_eq!(documents, 5, "{limit}: {:#?}", told.log);
+        // The page itself keeps its place. Its further requests fail, and have lines.
+        told.record("response", &web.url(WWW, "/"));
+        let refused = told.log.iter().filter(|line| line.status == -5003);
+        let refused: Vec<_> = refused.collect();
+        assert!(!refused.is_empty(), "{limit}: {:#?}", told.log);
+        for line in refused {
+            assert!(line.notes("browser"), "{line:?}");
+            assert!(line.notes("quota:crawl"), "{line:?}");
+        }
+    }
+}
