@@ -1,7 +1,7 @@
 //! Rules of the crawl for requests of pages that a browser renders: limits, quotas, filters, https. The stories need Chromium.
 
 use opilio_crawl::End;
-use opilio_stories::{LoggedUri, Sites, asked, html, site};
+use opilio_stories::{LoggedUri, Sites, asked, counter, html, site};
 use opilio_test_web::Reply;
 
 use crate::rendered::rendering;
@@ -106,4 +106,58 @@ async fn requests_of_a_page_do_not_exceed_a_limit_of_the_crawl() {
             assert!(line.notes("quota:crawl"), "{line:?}");
         }
     }
+}
+
+#[tokio::test]
+async fn mid_fetch_filters_judge_requests_of_a_page_and_observers_are_told_of_them() {
+    let Some(story) = rendering() else { return };
+    // Addresses are written so that only the page itself knows them.
+    let asking = "<p>page</p><script>
+        (async () => {
+            const got = [];
+            for (const uri of [atob('L2ZpbG0='), atob('L3RleHQ=')])
+                got.push(await fetch(uri).then((it) => it.text()).catch(() => 'nothing'));
+            document.querySelector('p').textContent = got.join(' and ');
+        })();
+        </script>";
+    let web = site(WWW)
+        .page("/", html(asking))
+        .page("/film", Reply::ok("video/mp4", "film"))
+        .page("/text", Reply::ok("text/plain", "words"))
+        .serve()
+        .await;
+    let url = |target: &str| web.url(WWW, target);
+    let told = story
+        .plugin("counter", &counter())
+        .profile(
+            "stacks.mid-fetch = ['films-out']
+            stacks.observe = ['counter']
+            browser.screenshots = false
+            [plugins.films-out]
+            component = 'builtin:content-type'
+            settings = { types = ['video/*'] }",
+        )
+        .seed(url("/"))
+        .run()
+        .await
+        .finished();
+    let film = told.sole(&url("/film"));
+    assert_eq!(film.status, -5001, "{film:?}");
+    for note in ["browser", "midFetchAbort", "films-out:video/mp4"] {
+        assert!(film.notes(note), "{film:?}");
+    }
+    assert!(told.records("response", &url("/film")).is_empty());
+    told.record("response", &url("/text"));
+    let text = told.record("resource", &format!("urn:text:{}", url("/")));
+    let is_refused = text.text().contains("nothing and words");
+    assert!(is_refused, "{}", text.text());
+    let info = told.record("resource", &format!("urn:pageinfo:{}", url("/")));
+    let info: serde_json::Value = serde_json::from_slice(&info.block).unwrap();
+    let error = info["urls"][url("/film")]["error"].as_str();
+    let is_named = error.is_some_and(|it| it.starts_with("refused: films-out:video/mp4"));
+    assert!(is_named, "{info}");
+    // Each line is an event.
+    let counted = told.job().join("reports/counter/count.txt");
+    let counted = std::fs::read_to_string(counted).unwrap();
+    assert_eq!(counted, format!("{:02}", told.log.len()), "{:#?}", told.log);
 }
