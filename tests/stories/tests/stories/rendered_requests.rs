@@ -1,7 +1,9 @@
 //! Rules of the crawl for requests of pages that a browser renders: limits, quotas, filters, https. The stories need Chromium.
 
 use opilio_crawl::End;
-use opilio_stories::{LoggedUri, Sites, asked, counter, html, site};
+use opilio_stories::{
+    Certificate, LoggedUri, Rogue, RogueStep, Rogues, Sites, asked, counter, html, site,
+};
 use opilio_test_web::Reply;
 
 use crate::rendered::rendering;
@@ -160,4 +162,86 @@ async fn mid_fetch_filters_judge_requests_of_a_page_and_observers_are_told_of_th
     let counted = told.job().join("reports/counter/count.txt");
     let counted = std::fs::read_to_string(counted).unwrap();
     assert_eq!(counted, format!("{:02}", told.log.len()), "{:#?}", told.log);
+}
+
+/// A script's expression for a URI, which extractors of links do not read.
+fn hidden(uri: &str) -> String {
+    let codes: Vec<String> = uri.bytes().map(|byte| byte.to_string()).collect();
+    format!("String.fromCharCode({})", codes.join(","))
+}
+
+/// A server's answer that scripts of all sites may read.
+fn open_answer(media_type: &str, body: &str) -> RogueStep {
+    let length = body.len();
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: {media_type}\r\nAccess-Control-Allow-Origin: *\r\nContent-Length: {length}\r\n\r\n{body}"
+    );
+    RogueStep::Send(answer.into_bytes())
+}
+
+/// The browser trusts the certificates of the recording proxy, and the crawl decides about those of servers.
+#[tokio::test]
+async fn a_page_over_https_is_rendered_and_the_crawl_checks_certificates_of_servers() {
+    let Some(story) = rendering() else { return };
+    let server = |name: &str, certificate| Rogue::new(name).with_tls(certificate);
+    let others = Rogues::serve([
+        server("other", Certificate::OfAnother)
+            .answers("/data", [open_answer("text/plain", "other")]),
+        server("strict", Certificate::Good).answers("/data", [open_answer("text/plain", "strict")]),
+    ]);
+    let other = others.url("other", "/data");
+    let strict = others.url("strict", "/data");
+    let uris = ["/data", &*other, &*strict].map(hidden).join(", ");
+    let page = format!(
+        "<!doctype html><title>t</title><p>page</p><script>
+        (async () => {{
+            const got = [location.protocol];
+            for (const uri of [{uris}])
+                got.push(await fetch(uri).then((it) => it.text()).catch(() => 'nothing'));
+            document.querySelector('p').textContent = got.join(' and ');
+        }})();
+        </script>"
+    );
+    let secure = Rogues::serve([server("secure", Certificate::Good)
+        .answers("/", [open_answer("text/html", &page)])
+        .answers("/data", [open_answer("text/plain", "own")])]);
+    let url = |target: &str| secure.url("secure", target);
+    let told = story
+        .profile(
+            "browser.screenshots = false
+            [[override]]
+            match.host = ['strict.localhost']
+            fetch.tls-trust = 'platform'
+            robots.policy = 'ignore'
+            retry.errors = []",
+        )
+        .seed(url("/"))
+        .run()
+        .await
+        .finished();
+    let page = told.sole(&url("/"));
+    let is_rendered = page.annotations.contains(&"rendered".to_owned());
+    assert!(is_rendered, "{page:?}");
+    let text = told.record("resource", &format!("urn:text:{}", url("/")));
+    let has_all = text.text().contains("https: and own and other and nothing");
+    assert!(has_all, "{}", text.text());
+    for uri in [&url("/data"), &other] {
+        let line = told.sole(uri);
+        assert_eq!(line.status, 200, "{line:?}");
+        assert!(line.notes("browser"), "{line:?}");
+        assert!(told.record("response", uri).text().contains("200 OK"));
+        let metadata = told.record("metadata", uri).text();
+        let is_said = metadata.contains("tls-certificate: not trusted");
+        assert!(is_said, "{metadata}");
+    }
+    let refused = told.sole(&strict);
+    assert_eq!(refused.status, -9, "{refused:?}");
+    let is_told = refused.notes("browser") && refused.notes("err=");
+    assert!(is_told, "{refused:?}");
+    assert!(told.records("response", &strict).is_empty());
+    assert!(others.asked().iter().all(|it| it.name != "strict"));
+    // The crawl has made the requests, not the browser.
+    let asked = secure.asked();
+    let data = asked.iter().find(|it| it.target == "/data").unwrap();
+    assert!(data.head.contains("opilio/"), "{}", data.head);
 }
