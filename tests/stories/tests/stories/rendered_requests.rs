@@ -212,8 +212,7 @@ async fn a_page_over_https_is_rendered_and_the_crawl_checks_certificates_of_serv
             [[override]]
             match.host = ['strict.localhost']
             fetch.tls-trust = 'platform'
-            robots.policy = 'ignore'
-            retry.errors = []",
+            robots.policy = 'ignore'",
         )
         .seed(url("/"))
         .run()
