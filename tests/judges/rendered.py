@@ -1,11 +1,12 @@
 """Replays pages that a browser rendered in a crawl: pywb serves the archive, Chromium shows it without any other network, and
-every page must look as it did in the crawl. Pages without end must have ended at their limits in the crawl.
+every page must look as it did in the crawl, and as its server showed it to a browser without Opilio. Pages without end must have ended
+at their limits in the crawl.
 
 usage: rendered.py WARCS INDEX WACZ ORIGIN CHROMIUM HOME
 
 WARCS is a directory of archives with `urn:view:` records, INDEX what pywb reads of them, WACZ a package of the same, ORIGIN what
 `xtask/src/judges/replay/rendered.rs` served (it is gone by now), CHROMIUM the browser of the crawl, HOME where collection and
-screenshots go. Prints a line for each fault; exits 1 where there was one.
+screenshots go, and where `rendered_live.py` has put its own. Prints a line for each fault; exits 1 where there was one.
 """
 
 import base64
@@ -25,8 +26,8 @@ from replay import PATIENCE_S, read_index, serve_from, start
 WINDOW = {"width": 1280, "height": 800}
 SWITCHES = ["--no-sandbox", "--disable-gpu", "--font-render-hinting=none", "--force-color-profile=srgb", "--hide-scrollbars"]
 
-# No name leads anywhere. Requests of workers pass the filter of a context, and not this.
-SWITCHES += ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
+# In replay no name leads anywhere. Requests of workers pass the filter of a context, and not this.
+OFFLINE = ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
 
 # A pixel differs if a channel does by more than this (of 255); a page looks otherwise if more than this share of its pixels differ.
 CHANNEL_MAX = 24
@@ -36,6 +37,8 @@ SHARE_MAX = 0.002
 PAGES = [
     ("/", "document.links.length === 14"),
     ("/app", "document.querySelectorAll('h2').length === 2 && document.querySelector('#old')?.textContent === 'By XMLHttpRequest.'"),
+    # A link of the application. In the crawl, the page of its address has asked for the item.
+    ("/app/item/2", "document.querySelector('#item')?.textContent === 'Item 2 in full.'"),
     (
         "/search",
         """[...document.querySelectorAll('li')].map((it) => it.textContent).join('|') === [
@@ -60,6 +63,10 @@ PAGES = [
 
 # What readers of the archive do, and what they then find: parts that a behaviour had loaded in the crawl.
 DEEDS = {
+    "/app": (
+        "document.querySelector('#link-2')?.click()",
+        "document.querySelector('#item')?.textContent === 'Item 2 in full.' && location.href.endsWith('/app/item/2')",
+    ),
     "/endless": ("window.scrollTo(0, document.body.scrollHeight)", "document.querySelectorAll('.part').length === 4"),
     "/lazy": ("window.scrollTo(0, document.body.scrollHeight)", "document.querySelector('#far').naturalWidth === 300"),
     "/more": ("document.querySelector('button')?.click()", "document.querySelectorAll('.part').length === 3"),
@@ -69,7 +76,7 @@ DEEDS = {
 # Pages whose picture was taken after a behaviour had changed what is in sight: compared after the same deed.
 CHANGED = {"/more", "/windows"}
 
-# Pages that leave themselves in replay. The picture of the crawl shows them before.
+# Pages that leave themselves in replay. The pictures of the crawl and of the live page show them before.
 LEFT = {"/away"}
 
 # Pages whose network does not come to rest, or whose frame has no document.
@@ -114,7 +121,7 @@ def main():
     worst = 0.0
     try:
         with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=chromium, args=SWITCHES)
+            browser = playwright.chromium.launch(executable_path=chromium, args=SWITCHES + OFFLINE)
             for path, holds in PAGES:
                 view, stamp = views.get(origin + path), [it["timestamp"] for it in captured[origin + path]]
                 if view is None or not stamp:
@@ -135,38 +142,49 @@ def main():
 
 
 def look(browser, port, url, path, holds, view, home):
-    """Faults of a replayed page, and the share of its pixels that differ from the picture of the crawl."""
+    """Faults of a replayed page, and the largest share of its pixels that differ from another picture of it."""
     context = browser.new_context(viewport=WINDOW, service_workers="allow" if path in WORKED else "block")
     # Nothing but the replay can be reached.
     context.route(lambda target: not target.startswith(f"http://127.0.0.1:{port}/"), lambda route: route.abort())
     page = context.new_page()
     page.set_default_timeout(1000 * PATIENCE_S)
-    faults, share = [], 0.0
-    name = path.strip("/") or "home"
+    faults, worst = [], 0.0
     try:
         page.goto(url, wait_until="load")
         page.wait_for_function(holds)
         deed, then = DEEDS.get(path, (None, None))
         if path in CHANGED:
             do(page, deed, then)
-        if path in LEFT:
-            return faults, share
-        if path not in RESTLESS:
-            page.wait_for_load_state("networkidle")
-        picture = page.screenshot(path=os.path.join(home, f"{name}-replay.png"))
-        with open(os.path.join(home, f"{name}-crawl.png"), "wb") as file:
+        with open(picture_file(home, path, "crawl"), "wb") as file:
             file.write(view)
-        both = [base64.b64encode(it).decode() for it in (view, picture)]
-        share = page.evaluate(DIFFERENCE, [*both, CHANNEL_MAX])
-        if share > SHARE_MAX:
-            faults.append(f"{path}: {share:.2%} of the pixels differ from the crawl; compare {name}-*.png in {home}")
+        with open(picture_file(home, path, "live"), "rb") as file:
+            pictures = {"crawl": view, "live page": file.read()}
+        if path in LEFT:
+            shown = pictures.pop("crawl")
+        else:
+            if path not in RESTLESS:
+                page.wait_for_load_state("networkidle")
+            shown = page.screenshot(path=picture_file(home, path, "replay"))
+        for source, picture in pictures.items():
+            both = [base64.b64encode(it).decode() for it in (picture, shown)]
+            share = page.evaluate(DIFFERENCE, [*both, CHANNEL_MAX])
+            worst = max(worst, share)
+            if share > SHARE_MAX:
+                files = picture_file(home, path, "*")
+                faults.append(f"{path}: {share:.2%} of the pixels differ from the {source}; compare {files}")
         if deed and path not in CHANGED:
             do(page, deed, then)
     except Exception as problem:
         faults.append(f"{path}: {str(problem).splitlines()[0]}")
     finally:
         context.close()
-    return faults, share
+    return faults, worst
+
+
+def picture_file(home, path, source):
+    """The file of a picture of a page."""
+    name = path.strip("/").replace("/", "-") or "home"
+    return os.path.join(home, f"{name}-{source}.png")
 
 
 def do(page, deed, then):

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use jiff::Timestamp;
 use opilio_archive::{Location, Record, Writers};
 use opilio_fetch::Exchange;
-use opilio_frontier::{Frontier, SharedFrontier};
+use opilio_frontier::{Frontier, SharedFrontier, Tally};
 use opilio_profile::{ArchiveDigest, Profile};
 use opilio_sandbox::Fault;
 use opilio_uri::{SurtPrefixSet, Uri};
@@ -17,6 +17,7 @@ use opilio_uri::{SurtPrefixSet, Uri};
 use crate::browsers::Browsers;
 use crate::cookies::Cookies;
 use crate::credentials::Credentials;
+use crate::document_room::DocumentsInProcess;
 use crate::duplicates::{Duplicates, PayloadDigests};
 use crate::error::Halt;
 use crate::fetchers::Fetchers;
@@ -148,6 +149,10 @@ pub struct CrawlFigures {
     /// Last counts of queues and pages.
     pub census: LastCensus,
     pub(crate) tallies: Mutex<HashMap<String, QueueTally>>,
+    /// Documents in process, for which limits keep room.
+    pub(crate) in_process: Arc<DocumentsInProcess>,
+    /// The frontier's tally at the start of this process. Its limits count from there.
+    pub(crate) tally_before: Tally,
     /// Plugin errors in earlier processes, as far as they are known.
     pub(crate) faults_before: u64,
 }
@@ -535,16 +540,11 @@ impl CrawlContext {
 
     /// Counts a finished visit.
     pub(crate) fn finished(&self, queue: &str, line: &CrawlLogLine, document: bool) {
-        self.figures
-            .counters
-            .documents
-            .fetch_add(u64::from(document), Ordering::Relaxed);
-        self.figures.counters.lines.fetch_add(1, Ordering::Relaxed);
-        let size = line.size.unwrap_or(0);
-        self.figures
-            .counters
-            .bytes
-            .fetch_add(size, Ordering::Relaxed);
+        let (counters, size) = (&self.figures.counters, line.size.unwrap_or(0));
+        let documents = u64::from(document);
+        counters.documents.fetch_add(documents, Ordering::Relaxed);
+        counters.lines.fetch_add(1, Ordering::Relaxed);
+        counters.bytes.fetch_add(size, Ordering::Relaxed);
         let mut tallies = self
             .figures
             .tallies

@@ -15,6 +15,7 @@ pub mod context;
 mod cookies;
 pub mod crawl;
 mod credentials;
+mod document_room;
 mod duplicates;
 mod error;
 mod events;

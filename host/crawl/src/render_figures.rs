@@ -75,9 +75,9 @@ pub struct PageRequestRefusals {
     pub scope: u64,
     /// robots.txt.
     pub robots: u64,
-    /// Pre-fetch filters.
+    /// Pre-fetch and mid-fetch filters.
     pub filters: u64,
-    /// Quotas of the host, the domain or the seed.
+    /// Quotas of the host, the domain or the seed, and limits of the crawl.
     pub quotas: u64,
     /// `fetch.allow-addresses` and `fetch.allow-ports`.
     pub addresses: u64,

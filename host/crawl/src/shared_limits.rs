@@ -11,6 +11,7 @@ use opilio_cluster::{BudgetChangeError, ClusterJob};
 use opilio_frontier::Tally;
 use opilio_profile::{ByteSize, Profile};
 use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 use opilio_job::End;
 
@@ -32,6 +33,7 @@ pub(crate) struct CountedLimit {
 pub(crate) struct SharedLimits {
     shares: Mutex<BTreeMap<&'static str, LimitShare>>,
     wanted: Notify,
+    changed: Notify,
 }
 
 /// The part of a limit that this node may use.
@@ -130,7 +132,15 @@ impl SharedLimits {
             now.is_wanted &= now.taken <= before.taken;
             is_changed |= now.taken > before.taken || now.is_over;
         }
+        if is_changed {
+            self.changed.notify_waiters();
+        }
         Ok(is_changed)
+    }
+
+    /// Resolves when this node may issue more than at the call, or must end.
+    pub(crate) fn changed(&self) -> Notified<'_> {
+        self.changed.notified()
     }
 
     /// Waits until more is asked for.
@@ -162,6 +172,13 @@ impl CountedLimit {
             NOVEL_BYTES => tally.novel_bytes,
             _ => archived,
         };
+    }
+
+    /// Adds requests of rendered pages that are under way.
+    pub(crate) fn count_in_passing(&mut self, requests: u64) {
+        if self.name == FETCHED {
+            self.count += requests;
+        }
     }
 }
 
@@ -229,6 +246,9 @@ mod tests {
         limits.lock().get_mut(FETCHED).unwrap().taken = 3;
         assert!(limits.has_room(&limit(1), 1));
         assert!(!limits.has_room(&limit(1), 2));
+        let mut with_requests = limit(1);
+        with_requests[0].count_in_passing(1);
+        assert!(!limits.has_room(&with_requests, 1));
         limits.release(&limit(1));
         assert!(!limits.has_room(&limit(1), 0));
         assert_eq!(limits.reached(&limit(1)), None);

@@ -248,6 +248,8 @@ impl Plan {
                 series,
                 census: LastCensus::default(),
                 tallies: Mutex::default(),
+                in_process: Arc::default(),
+                tally_before: baseline.tally,
                 faults_before,
             },
             alerts: AlertState {

@@ -60,7 +60,7 @@ impl Crawl {
             if is_at_share && !holds {
                 self.live.wants_connections();
             }
-            let has_room = self.room_for_a_document(at_work.len());
+            let has_room = self.context.may_issue(at_work.len());
             let is_full = are_busy || is_at_share || !has_room;
             // A node of a shared crawl waits for its share of a limit.
             let lacks_share = membership.is_some() && !has_room;
@@ -111,6 +111,7 @@ impl Crawl {
                     Duration::try_from(at - Timestamp::now()).unwrap_or_default()
                 }
             };
+            self.context.nothing_issued(at_work.len());
             // The end of a worker's task wakes the dispatcher, so it never waits for a worker in vain.
             tokio::select! {
                 Some(done) = at_work.join_next() => halted = halted.or(returned(done, &mut workers)),

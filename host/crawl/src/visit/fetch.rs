@@ -142,6 +142,21 @@ impl CrawlVisit<'_> {
         allowed.ok_or(Halt::Stopped)
     }
 
+    /// Asks the mid-fetch filters about the headers that came from `address`.
+    pub(super) async fn ask_mid_fetch(
+        &self,
+        head: &ResponseHead,
+        address: Option<String>,
+        memory: &PluginMemory,
+    ) -> MidFetch {
+        let asked = judge_head(&self.pipeline, self, head, address, memory).await;
+        asked.unwrap_or_else(|problem| {
+            let uri = &self.pipeline.issue.uri;
+            tracing::error!(%uri, "{problem}");
+            MidFetch::default()
+        })
+    }
+
     async fn exchange(
         &self,
         request: Request,
@@ -157,11 +172,7 @@ impl CrawlVisit<'_> {
             if !is_own {
                 return HeadVerdict::Continue;
             }
-            let asked = judge_head(&self.pipeline, self, head, address.clone(), memory).await;
-            let asked = asked.unwrap_or_else(|problem| {
-                tracing::error!(%uri, "{problem}");
-                MidFetch::default()
-            });
+            let asked = self.ask_mid_fetch(head, address.clone(), memory).await;
             let answer = match &asked.verdict {
                 None => HeadVerdict::Continue,
                 Some(verdict) => HeadVerdict::Abort {

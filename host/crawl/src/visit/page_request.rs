@@ -12,7 +12,8 @@ use opilio_fetch::{
     Exchange, ExchangeProgress, HeadVerdict, PayloadTap, Request, RequestBody, ResponseHead,
 };
 use opilio_uri::Uri;
-use opilio_visit::Permit;
+use opilio_visit::plugin_view::PluginMemory;
+use opilio_visit::{MidFetch, Permit};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use super::{CrawlVisit, page_bodies};
@@ -226,7 +227,7 @@ impl ResponseSender {
 }
 
 impl CrawlVisit<'_> {
-    /// The exchange for a request of this page. `None`: the browser had gone before anything came.
+    /// The exchange for a request of this page, mid-fetch filters included. `None`: the browser had gone before anything came.
     ///
     /// Cookies and passwords of the crawl go to the page's own site only, as browsers do it with cookies that servers do not declare
     /// for other sites. Any page could act under the name of the crawl's user elsewhere otherwise.
@@ -236,8 +237,12 @@ impl CrawlVisit<'_> {
         request: &PageRequest,
         permit: &Permit,
         sender: &ResponseSender,
-    ) -> Result<Option<Exchange>, Halt> {
+    ) -> Result<Option<(Exchange, MidFetch)>, Halt> {
         self.until_allowed().await?;
+        let memory = match self.pipeline.stacks.mid_fetch.is_empty() {
+            true => PluginMemory::default(),
+            false => opilio_visit::memory(&self.pipeline, self)?,
+        };
         let network = &self.context.network;
         let uri = &self.pipeline.issue.uri;
         let is_same_site = is_same_site(page, uri);
@@ -255,14 +260,33 @@ impl CrawlVisit<'_> {
         };
         let fetcher = network.fetchers.of(&self.pipeline.settings.fetch);
         let fetcher = fetcher.map_err(|problem| Halt::Fetcher(opilio_stacks::chain(&problem)))?;
+        // The first is the one that is tried first.
+        let address = asked.addresses.first().map(ToString::to_string);
+        let mid_fetch = Mutex::new(MidFetch::default());
         let on_head = async |head: &ResponseHead| {
-            sender.send(Ok(head.clone()));
-            HeadVerdict::Continue
+            let filters = self.ask_mid_fetch(head, address.clone(), &memory).await;
+            let answer = match &filters.verdict {
+                Some(verdict) => {
+                    sender.reject(FetchRejection::refused(verdict.reason()));
+                    HeadVerdict::Abort {
+                        reason: verdict.reason().to_owned(),
+                    }
+                }
+                None => {
+                    sender.send(Ok(head.clone()));
+                    HeadVerdict::Continue
+                }
+            };
+            *mid_fetch.lock().unwrap_or_else(PoisonError::into_inner) = filters;
+            answer
         };
-        tokio::select! {
-            exchange = Box::pin(fetcher.http(asked, on_head)) => Ok(Some(exchange)),
-            () = sender.gone_before_head() => Ok(None),
-        }
+        let exchange = tokio::select! {
+            exchange = Box::pin(fetcher.http(asked, on_head)) => Some(exchange),
+            () = sender.gone_before_head() => None,
+        };
+        let mid_fetch = mid_fetch.into_inner();
+        let mid_fetch = mid_fetch.unwrap_or_else(PoisonError::into_inner);
+        Ok(exchange.map(|exchange| (exchange, mid_fetch)))
     }
 }
 

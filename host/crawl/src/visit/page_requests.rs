@@ -12,8 +12,8 @@ use opilio_frontier::{Issue, Outcome, Quota, RequestInPassing, TallyKind, UriRec
 use opilio_uri::{Hop, Uri};
 use opilio_visit::plugin_view::PluginMemory;
 use opilio_visit::{
-    Admission, CaptureForm, Conclusion, Driver as _, EarlierCapture, LogEntry, Permit,
-    RobotsAnswer, policy, status,
+    Admission, CaptureForm, Conclusion, Driver as _, EarlierCapture, HeaderVerdict, LogEntry,
+    Permit, RobotsAnswer, policy, status,
 };
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -173,17 +173,26 @@ impl PageRequests {
                 return Ok(());
             }
         };
-        let permit = match self.admit(&visit, &server).await? {
-            Ok(permit) => permit,
+        let admitted = match self.admit(&visit, &server).await? {
+            Ok(permit) => {
+                let place = self.context.place_for_request().await;
+                let place = place.ok_or_else(|| over_quota("quota:crawl".to_owned()));
+                place.map(|place| (permit, place))
+            }
+            Err(refused) => Err(refused),
+        };
+        // The place is kept until the request has been counted.
+        let (permit, _place) = match admitted {
+            Ok(admitted) => admitted,
             Err(refused) => {
                 self.on_board.refused(|by| by.of_entry(&refused.entry));
                 let why = opilio_frontier::status_words(refused.entry.status);
                 sender.reject(FetchRejection::refused(why));
-                return self.log_refusal(&visit, refused.entry);
+                return self.log_refusal(&visit, refused.entry).await;
             }
         };
         let exchange = visit.exchange_for_page(&self.page, &request, &permit, &sender);
-        let Some(mut exchange) = exchange.await? else {
+        let Some((mut exchange, mid_fetch)) = exchange.await? else {
             self.on_board.ended(|by| &mut by.abandoned);
             return Ok(());
         };
@@ -191,6 +200,14 @@ impl PageRequests {
         let captures = &self.context.network.browsers.captures;
         exchange.started = captures.own_time(request.uri.as_str(), exchange.started);
         drop(slot);
+        visit.failed(&mid_fetch.failures)?;
+        if let Some(HeaderVerdict::Rejected(rejection)) = mid_fetch.verdict {
+            let mut entry = entry_of(&request, &exchange);
+            entry.status = rejection.status;
+            entry.annotations.push(rejection.because);
+            self.on_board.refused(|by| by.of_entry(&entry));
+            return self.log(&visit, entry, false).await;
+        }
         let is_complete = exchange.failure.is_none() && exchange.truncated.is_none();
         if let Some(failure) = &exchange.failure {
             sender.reject(FetchRejection::failed(opilio_stacks::chain(failure)));
@@ -209,7 +226,7 @@ impl PageRequests {
     ) -> Result<Result<Permit, Box<Conclusion>>, Halt> {
         let refuse = |status| Ok(Err(Box::new(Conclusion::failed(status, String::new()))));
         if let Some(limit) = visit.quota_in_passing()? {
-            return Ok(Err(Box::new(Conclusion::postponed(status::QUOTA, limit))));
+            return Ok(Err(over_quota(limit)));
         }
         let _prepared = server.preparing.lock().await;
         for _ in 0..PREREQUISITES_MAX {
@@ -279,17 +296,31 @@ impl PageRequests {
         }
     }
 
-    fn log_refusal(&self, visit: &CrawlVisit<'_>, mut entry: LogEntry) -> Result<(), Halt> {
+    async fn log_refusal(&self, visit: &CrawlVisit<'_>, mut entry: LogEntry) -> Result<(), Halt> {
         if entry.status == status::OUT_OF_SCOPE {
             // As links out of scope, which have no line either.
             self.context.figures.counters.out_of_scope(1);
             return Ok(());
         }
         entry.annotations.insert(0, BY_BROWSER.to_owned());
-        let line = visit.line(entry);
-        self.context.log_visit(&line)?;
-        self.context
-            .finished(&visit.pipeline.issue.queue, &line, false);
+        self.log(visit, entry, false).await
+    }
+
+    /// Logs and counts a request that is done, and tells observers.
+    async fn log(
+        &self,
+        visit: &CrawlVisit<'_>,
+        entry: LogEntry,
+        is_document: bool,
+    ) -> Result<(), Halt> {
+        let context = &self.context;
+        let line = visit.line(entry.clone());
+        context.log_visit(&line)?;
+        context.finished(&visit.pipeline.issue.queue, &line, is_document);
+        let observers = &context.plugins.observers;
+        if !observers.is_empty() {
+            observers.tell(visit.event(entry)).await;
+        }
         Ok(())
     }
 
@@ -325,11 +356,7 @@ impl PageRequests {
             self.count_unarchived(&exchange);
         }
         let is_document = entry.is_archived();
-        let line = visit.line(entry);
-        self.context.log_visit(&line)?;
-        self.context
-            .finished(&visit.pipeline.issue.queue, &line, is_document);
-        Ok(())
+        self.log(visit, entry, is_document).await
     }
 }
 
@@ -465,6 +492,11 @@ impl CrawlVisit<'_> {
         self.keep_robots(robots, answer, lifetime, Timestamp::now())?;
         Ok(())
     }
+}
+
+/// The refusal of a request past this quota.
+fn over_quota(quota: String) -> Box<Conclusion> {
+    Box::new(Conclusion::postponed(status::QUOTA, quota))
 }
 
 /// The entry of an exchange, before it is archived.

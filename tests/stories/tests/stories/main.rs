@@ -34,6 +34,7 @@ mod record;
 mod redirects;
 mod rendered;
 mod rendered_again;
+mod rendered_requests;
 mod repeatable;
 mod replace;
 mod reports;

@@ -1,4 +1,5 @@
 //! Pages that a browser renders: their requests are archived, and their links are crawled. The first stories need Chromium.
+//! `rendered_requests.rs` has the rules for requests.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -236,76 +237,6 @@ async fn a_page_that_is_never_idle_is_taken_as_it_is_after_its_time() {
 }
 
 #[tokio::test]
-async fn requests_past_the_limit_of_a_page_fail_and_are_noted() {
-    let Some(story) = rendering() else { return };
-    // Addresses are written so that only the page itself knows them.
-    let asking = "<p>page</p><script>
-        for (let number = 0; number < 6; number += 1) fetch(atob('L3BhcnQ=') + number).catch(() => 0);
-        </script>";
-    let sites = (0..6).fold(site(WWW).page("/", html(asking)), |sites, number| {
-        sites.page(
-            &format!("/part{number}"),
-            Reply::ok("text/plain", number.to_string()),
-        )
-    });
-    let web = sites.serve().await;
-    let told = story
-        .profile("[browser]\npage-requests = 3\nscreenshots = false\ntext = false\n")
-        .seed(web.url(WWW, "/"))
-        .run()
-        .await
-        .finished();
-    let page = told.sole(&web.url(WWW, "/"));
-    assert!(
-        page.annotations.contains(&"rendered".to_owned()),
-        "{page:?}"
-    );
-    assert!(page.notes("pageRequestsRefused:"), "{page:?}");
-    // The page itself is one of the three, and an icon may be another.
-    let asked = asked(&web);
-    let parts = asked.iter().filter(|it| it.contains("/part")).count();
-    assert!((1..=2).contains(&parts), "{asked:?}");
-}
-
-#[tokio::test]
-async fn requests_of_a_page_count_in_the_quota_of_their_host() {
-    let Some(story) = rendering() else { return };
-    // Addresses are written so that only the page itself knows them, and are asked for one after the other.
-    let asking = "<p>page</p><script>
-        (async () => {
-            for (let number = 0; number < 50; number += 1) await fetch(atob('L3BhcnQ=') + number).catch(() => 0);
-        })();
-        </script>";
-    let sites = (0..50).fold(site(WWW).page("/", html(asking)), |sites, number| {
-        sites.page(
-            &format!("/part{number}"),
-            Reply::ok("text/plain", number.to_string()),
-        )
-    });
-    let web = sites.serve().await;
-    let told = story
-        .profile("quotas.host.fetched = 2\nbrowser.screenshots = false\nbrowser.text = false\n")
-        .seed(web.url(WWW, "/"))
-        .run()
-        .await
-        .finished();
-    // A request counts once it is archived, so those after it may be a few too many.
-    let asked = asked(&web);
-    let (served, refused): (Vec<_>, Vec<_>) = (0..50)
-        .map(|number| format!("/part{number}"))
-        .partition(|part| asked.contains(&format!("{WWW} {part}")));
-    assert!(!served.is_empty() && !refused.is_empty(), "{asked:?}");
-    for part in refused {
-        let line = told.sole(&web.url(WWW, &part));
-        assert_eq!(line.status, -5003, "{line:?}");
-        let is_told = line.notes("browser") && line.notes("quota:host:");
-        assert!(is_told, "{line:?}");
-    }
-    // The page itself is kept.
-    told.record("response", &web.url(WWW, "/"));
-}
-
-#[tokio::test]
 async fn a_page_reaches_no_refused_address_and_nothing_out_of_scope() {
     let Some(story) = rendering() else { return };
     // Addresses are written so that only the page itself knows them: a private one, one of this machine, one that the scope rejects,
@@ -383,7 +314,7 @@ async fn a_page_reaches_no_refused_address_and_nothing_out_of_scope() {
 }
 
 #[tokio::test]
-async fn an_override_renders_one_site_only() {
+async fn an_override_renders_one_site_only_or_all_but_one() {
     let Some(story) = rendering() else { return };
     let made = "<script>document.body.insertAdjacentHTML('beforeend',
         '<a href=' + atob('L21hZGU=') + '>Made</a> for ' + innerWidth)</script>";
@@ -413,6 +344,21 @@ async fn an_override_renders_one_site_only() {
     );
     let text = told.record("resource", &format!("urn:text:{}", web.url(CDN, "/")));
     assert!(text.text().contains("for 700"), "{}", text.text());
+
+    // The other way round: all sites but one.
+    let Some(story) = rendering() else { return };
+    let told = story
+        .profile(&format!(
+            "browser.screenshots = false\n[[override]]\nmatch.host = ['{CDN}']\nbrowser.render = 'never'\n"
+        ))
+        .seed(web.url(WWW, "/"))
+        .seed(web.url(CDN, "/"))
+        .run()
+        .await
+        .finished();
+    assert!(told.sole(&web.url(WWW, "/")).notes("rendered"));
+    assert!(!told.sole(&web.url(CDN, "/")).notes("rendered"));
+    assert!(told.of(&web.url(CDN, "/made")).is_empty());
 }
 
 /// A program that answers `--version` as this Chromium does, and does something else when it is started.

@@ -1,5 +1,6 @@
-//! Pages that need a browser, crawled with one. pywb replays them in Chromium, where each must look as it did in the crawl, and
-//! py-wacz validates a package of them. Pages that never come to rest, or that take all memory, must end at their limits.
+//! Pages that need a browser, crawled with one. pywb replays them in Chromium, where each must look as it did in the crawl, and as its
+//! server showed it to a browser without Opilio. py-wacz validates a package of them. Pages that never come to rest, or that take all
+//! memory, must end at their limits.
 
 use std::fs;
 use std::path::Path;
@@ -52,6 +53,13 @@ pub(super) async fn judge(
     fs::write(&profile, settings(&web.url(SITE, "/")))?;
     let job = home.join("job");
     crawl(opilio, &profile, &job).await?;
+    let mut photographs = Command::new(python);
+    photographs
+        .arg(root().join("tests/judges/rendered_live.py"))
+        .arg(&origin)
+        .arg(chromium)
+        .arg(&home);
+    tokio::task::spawn_blocking(move || status(&mut photographs)).await??;
     // What is replayed must come from the archive.
     drop(web);
     let (warcs, index) = (job.join("warcs"), home.join("pywb.cdxj"));
@@ -111,7 +119,13 @@ fn pages() -> opilio_test_web::WebBuilder {
     let site = web.site(SITE);
     let links = LINKS.map(|it| format!("<a href=\"{it}\">{it}</a> "));
     site.page("/", page("Home", &links.concat()));
-    site.page("/app", page("Application", APPLICATION));
+    for route in ["/app", "/app/item/1", "/app/item/2"] {
+        site.page(route, page(route, APPLICATION));
+    }
+    for item in 1..=2 {
+        let text = format!("Item {item} in full.");
+        site.page(&format!("/api/item/{item}"), Reply::ok("text/plain", text));
+    }
     site.page(
         "/api/news",
         Reply::ok("application/json", "[\"One\", \"Two\"]"),
@@ -199,19 +213,38 @@ fn page(title: &str, body: &str) -> Reply {
     ))
 }
 
-/// Three routes, and answers by fetch and by `XMLHttpRequest`.
+/// Three routes: a list with a link to each item, and the items. Answers come by fetch and by `XMLHttpRequest`. A click on a link
+/// changes the address and loads no document.
 const APPLICATION: &str = r"<div id=root></div><script>
 const root = document.querySelector('#root');
 const put = (html) => root.insertAdjacentHTML('beforeend', html);
-const show = async () => {
+const list = async () => {
     const news = await (await fetch('/api/news')).json();
-    for (const item of news) put(`<h2 style='background: #ddf'>${item}</h2>`);
+    root.textContent = '';
+    for (const [index, title] of news.entries()) {
+        const number = index + 1;
+        const route = `/app/item/${number}`;
+        put(`<h2 style='background: #ddf'><a id=link-${number} href='${route}'>${title}</a></h2>`);
+        document.querySelector(`#link-${number}`).onclick = (event) => {
+            event.preventDefault();
+            history.pushState({}, '', route);
+            item(number);
+        };
+    }
     const old = new XMLHttpRequest();
     old.open('GET', '/api/old');
     old.onload = () => put(`<p id=old>${old.responseText}</p>`);
     old.send();
-    history.replaceState({}, '', '#/news/2');
 };
+const item = async (number) => {
+    const text = await (await fetch(`/api/item/${number}`)).text();
+    root.innerHTML = `<p id=item>${text}</p>`;
+};
+const show = () => {
+    const number = location.pathname.split('/item/')[1];
+    if (number) item(number); else list();
+};
+window.addEventListener('popstate', show);
 show();
 </script>";
 

@@ -1,0 +1,246 @@
+//! Rules of the crawl for requests of pages that a browser renders: limits, quotas, filters, https. The stories need Chromium.
+
+use opilio_crawl::End;
+use opilio_stories::{
+    Certificate, LoggedUri, Rogue, RogueStep, Rogues, Sites, asked, counter, html, site,
+};
+use opilio_test_web::Reply;
+
+use crate::rendered::rendering;
+
+const WWW: &str = "www.story.localhost";
+
+/// A page that asks for fifty parts, one after the other. Addresses are written so that only the page itself knows them.
+const ASKING: &str = "<p>page</p><script>
+    (async () => {
+        for (let number = 0; number < 50; number += 1) await fetch(atob('L3BhcnQ=') + number).catch(() => 0);
+    })();
+    </script>";
+
+/// A site with this page and so many parts.
+fn parts(page: &str, count: u32) -> Sites {
+    (0..count).fold(site(WWW).page("/", html(page)), |sites, number| {
+        sites.page(
+            &format!("/part{number}"),
+            Reply::ok("text/plain", number.to_string()),
+        )
+    })
+}
+
+#[tokio::test]
+async fn requests_past_the_limit_of_a_page_fail_and_are_noted() {
+    let Some(story) = rendering() else { return };
+    // Addresses are written so that only the page itself knows them.
+    let asking = "<p>page</p><script>
+        for (let number = 0; number < 6; number += 1) fetch(atob('L3BhcnQ=') + number).catch(() => 0);
+        </script>";
+    let web = parts(asking, 6).serve().await;
+    let told = story
+        .profile("[browser]\npage-requests = 3\nscreenshots = false\ntext = false\n")
+        .seed(web.url(WWW, "/"))
+        .run()
+        .await
+        .finished();
+    let page = told.sole(&web.url(WWW, "/"));
+    assert!(
+        page.annotations.contains(&"rendered".to_owned()),
+        "{page:?}"
+    );
+    assert!(page.notes("pageRequestsRefused:"), "{page:?}");
+    // The page itself is one of the three, and an icon may be another.
+    let asked = asked(&web);
+    let parts = asked.iter().filter(|it| it.contains("/part")).count();
+    assert!((1..=2).contains(&parts), "{asked:?}");
+}
+
+#[tokio::test]
+async fn requests_of_a_page_count_in_the_quota_of_their_host() {
+    let Some(story) = rendering() else { return };
+    let web = parts(ASKING, 50).serve().await;
+    let told = story
+        .profile("quotas.host.fetched = 2\nbrowser.screenshots = false\nbrowser.text = false\n")
+        .seed(web.url(WWW, "/"))
+        .run()
+        .await
+        .finished();
+    // A request counts once it is archived, so those after it may be a few too many.
+    let asked = asked(&web);
+    let (served, refused): (Vec<_>, Vec<_>) = (0..50)
+        .map(|number| format!("/part{number}"))
+        .partition(|part| asked.contains(&format!("{WWW} {part}")));
+    assert!(!served.is_empty() && !refused.is_empty(), "{asked:?}");
+    for part in refused {
+        let line = told.sole(&web.url(WWW, &part));
+        assert_eq!(line.status, -5003, "{line:?}");
+        let is_told = line.notes("browser") && line.notes("quota:host:");
+        assert!(is_told, "{line:?}");
+    }
+    // The page itself is kept.
+    told.record("response", &web.url(WWW, "/"));
+}
+
+#[tokio::test]
+async fn requests_of_a_page_do_not_exceed_a_limit_of_the_crawl() {
+    for (limit, end) in [
+        ("limits.documents = 5", End::DocumentLimit),
+        ("limits.fetched = 5", End::DocumentLimit),
+        ("quotas.crawl.fetched = 5", End::Quota("fetched")),
+    ] {
+        let Some(story) = rendering() else { return };
+        let web = parts(ASKING, 50).serve().await;
+        let told = story
+            .profile(limit)
+            .profile("browser.screenshots = false\nbrowser.text = false\n")
+            .seed(web.url(WWW, "/"))
+            .run()
+            .await;
+        assert_eq!(told.summary.end, end, "{limit}");
+        let is_document = |line: &&LoggedUri| line.status > 1 && !line.uri.ends_with("/robots.txt");
+        let documents = told.log.iter().filter(is_document).count();
+        assert_eq!(documents, 5, "{limit}: {:#?}", told.log);
+        // The page itself keeps its place. Its further requests fail, and have lines.
+        told.record("response", &web.url(WWW, "/"));
+        let refused = told.log.iter().filter(|line| line.status == -5003);
+        let refused: Vec<_> = refused.collect();
+        assert!(!refused.is_empty(), "{limit}: {:#?}", told.log);
+        for line in refused {
+            assert!(line.notes("browser"), "{line:?}");
+            assert!(line.notes("quota:crawl"), "{line:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn mid_fetch_filters_judge_requests_of_a_page_and_observers_are_told_of_them() {
+    let Some(story) = rendering() else { return };
+    // Addresses are written so that only the page itself knows them.
+    let asking = "<p>page</p><script>
+        (async () => {
+            const got = [];
+            for (const uri of [atob('L2ZpbG0='), atob('L3RleHQ=')])
+                got.push(await fetch(uri).then((it) => it.text()).catch(() => 'nothing'));
+            document.querySelector('p').textContent = got.join(' and ');
+        })();
+        </script>";
+    let web = site(WWW)
+        .page("/", html(asking))
+        .page("/film", Reply::ok("video/mp4", "film"))
+        .page("/text", Reply::ok("text/plain", "words"))
+        .serve()
+        .await;
+    let url = |target: &str| web.url(WWW, target);
+    let told = story
+        .plugin("counter", &counter())
+        .profile(
+            "stacks.mid-fetch = ['films-out']
+            stacks.observe = ['counter']
+            browser.screenshots = false
+            [plugins.films-out]
+            component = 'builtin:content-type'
+            settings = { types = ['video/*'] }",
+        )
+        .seed(url("/"))
+        .run()
+        .await
+        .finished();
+    let film = told.sole(&url("/film"));
+    assert_eq!(film.status, -5001, "{film:?}");
+    for note in ["browser", "midFetchAbort", "films-out:video/mp4"] {
+        assert!(film.notes(note), "{film:?}");
+    }
+    assert!(told.records("response", &url("/film")).is_empty());
+    told.record("response", &url("/text"));
+    let text = told.record("resource", &format!("urn:text:{}", url("/")));
+    let is_refused = text.text().contains("nothing and words");
+    assert!(is_refused, "{}", text.text());
+    let info = told.record("resource", &format!("urn:pageinfo:{}", url("/")));
+    let info: serde_json::Value = serde_json::from_slice(&info.block).unwrap();
+    let error = info["urls"][url("/film")]["error"].as_str();
+    let is_named = error.is_some_and(|it| it.starts_with("refused: films-out:video/mp4"));
+    assert!(is_named, "{info}");
+    // Each line is an event.
+    let counted = told.job().join("reports/counter/count.txt");
+    let counted = std::fs::read_to_string(counted).unwrap();
+    assert_eq!(counted, format!("{:02}", told.log.len()), "{:#?}", told.log);
+}
+
+/// A script's expression for a URI, which extractors of links do not read.
+fn hidden(uri: &str) -> String {
+    let codes: Vec<String> = uri.bytes().map(|byte| byte.to_string()).collect();
+    format!("String.fromCharCode({})", codes.join(","))
+}
+
+/// A server's answer that scripts of all sites may read.
+fn open_answer(media_type: &str, body: &str) -> RogueStep {
+    let length = body.len();
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: {media_type}\r\nAccess-Control-Allow-Origin: *\r\nContent-Length: {length}\r\n\r\n{body}"
+    );
+    RogueStep::Send(answer.into_bytes())
+}
+
+/// The browser trusts the certificates of the recording proxy, and the crawl decides about those of servers.
+#[tokio::test]
+async fn a_page_over_https_is_rendered_and_the_crawl_checks_certificates_of_servers() {
+    let Some(story) = rendering() else { return };
+    let server = |name: &str, certificate| Rogue::new(name).with_tls(certificate);
+    let others = Rogues::serve([
+        server("other", Certificate::OfAnother)
+            .answers("/data", [open_answer("text/plain", "other")]),
+        server("strict", Certificate::Good).answers("/data", [open_answer("text/plain", "strict")]),
+    ]);
+    let other = others.url("other", "/data");
+    let strict = others.url("strict", "/data");
+    let uris = ["/data", &*other, &*strict].map(hidden).join(", ");
+    let page = format!(
+        "<!doctype html><title>t</title><p>page</p><script>
+        (async () => {{
+            const got = [location.protocol];
+            for (const uri of [{uris}])
+                got.push(await fetch(uri).then((it) => it.text()).catch(() => 'nothing'));
+            document.querySelector('p').textContent = got.join(' and ');
+        }})();
+        </script>"
+    );
+    let secure = Rogues::serve([server("secure", Certificate::Good)
+        .answers("/", [open_answer("text/html", &page)])
+        .answers("/data", [open_answer("text/plain", "own")])]);
+    let url = |target: &str| secure.url("secure", target);
+    let told = story
+        .profile(
+            "browser.screenshots = false
+            [[override]]
+            match.host = ['strict.localhost']
+            fetch.tls-trust = 'platform'
+            robots.policy = 'ignore'",
+        )
+        .seed(url("/"))
+        .run()
+        .await
+        .finished();
+    let page = told.sole(&url("/"));
+    let is_rendered = page.annotations.contains(&"rendered".to_owned());
+    assert!(is_rendered, "{page:?}");
+    let text = told.record("resource", &format!("urn:text:{}", url("/")));
+    let has_all = text.text().contains("https: and own and other and nothing");
+    assert!(has_all, "{}", text.text());
+    for uri in [&url("/data"), &other] {
+        let line = told.sole(uri);
+        assert_eq!(line.status, 200, "{line:?}");
+        assert!(line.notes("browser"), "{line:?}");
+        assert!(told.record("response", uri).text().contains("200 OK"));
+        let metadata = told.record("metadata", uri).text();
+        let is_said = metadata.contains("tls-certificate: not trusted");
+        assert!(is_said, "{metadata}");
+    }
+    let refused = told.sole(&strict);
+    assert_eq!(refused.status, -9, "{refused:?}");
+    let is_told = refused.notes("browser") && refused.notes("err=");
+    assert!(is_told, "{refused:?}");
+    assert!(told.records("response", &strict).is_empty());
+    assert!(others.asked().iter().all(|it| it.name != "strict"));
+    // The crawl has made the requests, not the browser.
+    let asked = secure.asked();
+    let data = asked.iter().find(|it| it.target == "/data").unwrap();
+    assert!(data.head.contains("opilio/"), "{}", data.head);
+}
