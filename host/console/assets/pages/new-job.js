@@ -1,10 +1,11 @@
 // A new job: its name, profile and seeds; then what most jobs decide for themselves, and below that, folded, every other setting.
 // What is entered is kept as a draft, so that neither a reload nor a daemon that starts again loses it.
 
+import { Answers } from "../answers.js";
 import { get, profile as path, send } from "../api.js";
 import { h, id, put } from "../dom.js";
 import { Field, fieldsOf } from "../fields.js";
-import { choice, done, faultText, field } from "../notice.js";
+import { choice, done, failed, faultText, field } from "../notice.js";
 import { place } from "../job.js";
 import { ProfileEditor, readKnown } from "../profile-editor.js";
 import { session } from "../session.js";
@@ -70,16 +71,20 @@ export async function open(page) {
     put(about, from.value !== "" && isChanged ? "Changed for this job; the named profile stays as it is." : (usable.find((profile) => profile.name === from.value)?.description ?? ""));
     write({ name: name.value, contact: contact.value, seeds: seeds.value, from: from.value, profile: isChanged || from.value === "" ? editor.value : undefined, ...start.draft() });
   };
-  from.addEventListener("change", async () => {
+  const texts = new Answers(({ profile, text }) => {
     const own = editor.value;
     const isChanged = own !== saved;
-    saved = await textOf(from.value);
-    editor.profile = from.value || undefined;
+    saved = text;
+    editor.profile = profile || undefined;
     // Whoever goes on with a text of their own goes on with what they have.
-    editor.value = from.value === "" && isChanged ? own : saved;
-    all.open = from.value === "";
+    editor.value = profile === "" && isChanged ? own : saved;
+    all.open = profile === "";
     editor.editor.judge();
     keep();
+  });
+  from.addEventListener("change", () => {
+    const profile = from.value;
+    texts.ask(textOf(profile).then((text) => ({ profile, text }))).catch(failed);
   });
 
   const make = async () => {
