@@ -15,7 +15,7 @@ use crate::setting_stages::is_overridable;
 use crate::stacks::{StacksFile, Stage};
 
 /// The key besides the stages: extractors of `extract` that are skipped.
-const LAST_RESORT: &str = "last-resort";
+pub(crate) const LAST_RESORT: &str = "last-resort";
 
 /// Changes of an override to the stacks, by stage.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

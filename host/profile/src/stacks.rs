@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Part, nearest, quote};
-use crate::plugins::{Implied, Instance, PluginFile};
+use crate::plugins::{Implied, Instance};
 
 /// Plugins of each stage of a URI's visit, in the order of their calls. Each is the name of a `[plugins.NAME]` table, or of a
 /// shipped plugin, which then runs with its defaults. Among filters the last that answers accept or reject decides.
@@ -310,18 +310,6 @@ impl StacksFile {
         }
     }
 
-    /// Leaves out shipped behaviours, and shipped filters of rendering, without a table. They would be loaded, and never be called
-    /// if no page is rendered.
-    pub(crate) fn leave_out_shipped_for_pages(
-        &mut self,
-        tables: &BTreeMap<String, PluginFile>,
-        builtins: &[String],
-    ) {
-        let is_wanted = |name: &String| tables.contains_key(name) || !builtins.contains(name);
-        self.behave.retain(is_wanted);
-        self.render.retain(is_wanted);
-    }
-
     /// The stack of this key; `None` for an unknown key.
     pub(crate) fn named(&self, key: &str) -> Option<&[String]> {
         Some(match key {
@@ -381,6 +369,16 @@ impl StacksFile {
         }
         stacks
     }
+}
+
+/// Leaves out shipped plugins without a table. It is for behaviours and filters of rendering: they would be loaded, and never be
+/// called if no page is rendered.
+pub(crate) fn leave_out_shipped(
+    stack: &mut Vec<String>,
+    has_table: impl Fn(&str) -> bool,
+    builtins: &[String],
+) {
+    stack.retain(|name| has_table(name) || !builtins.contains(name));
 }
 
 /// Reports an unknown plugin name, and the name that may have been meant.

@@ -18,6 +18,7 @@ def run(browser, served, seed, axe, screenshots, **_):
     with daemon.opened(browser, faults, expects=expects, viewport={"width": 1400, "height": 1000}) as page:
         served.sign_in(page)
         make(page, served)
+        edited_stack(page)
         plugins(page, screenshots)
         versions(page, served, screenshots)
         compare(page, served, screenshots)
@@ -74,6 +75,26 @@ def make(page, served):
     page.get_by_role("button", name="Create profile").click()
     expect(page.get_by_role("heading", name=NAME, level=1)).to_be_visible()
     expect(page.locator(".head .badge")).to_have_text("version 1")
+
+
+def edited_stack(page):
+    """A stack that the text edits, beside an error elsewhere: its plugins are known, and none is lost with a button."""
+    text = text_of(page)
+    text.fill('extends = "snapshot"\nworkers = "many"\n\n[stacks]\nextract = { after = ["mine"] }\n\n[plugins.mine]\ncomponent = "builtin:html"\n')
+    expect(page.locator(".faults li.bad-text")).to_have_count(1)
+    page.locator("summary", has=page.get_by_text("Plugins", exact=True)).click()
+    stage = page.get_by_role("group", name="Stage extract")
+    expect(stage.get_by_role("listitem").last).to_contain_text("mine")
+    stage.get_by_role("button", name="Remove: swf in extract").click()
+    expect(text).to_have_value(re.compile(r'extract = \[[^\]]*"mine",?\s*\]'))
+    expect(text).not_to_have_value(re.compile('"swf"'))
+    # An edit with an error of its own leaves open which plugins there are.
+    text.fill('[stacks]\nextract = { aftr = ["mine"] }\n')
+    add = page.get_by_label("Add to extract", exact=True)
+    expect(add).to_be_disabled()
+    expect(page.locator(".stage", has=add)).to_contain_text("not known")
+    page.reload()
+    expect(text).to_have_value(re.compile("^# As the museum asked"))
 
 
 def plugins(page, screenshots):

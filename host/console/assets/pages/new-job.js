@@ -151,14 +151,17 @@ function commonFields(schema, apply) {
     const found = all.find((one) => one.path.join("/") === place);
     return new Field(found, { label, hint, onchange: (value) => apply((form) => [...(value === undefined || !before ? [] : before(form)), { path: found.path, value: value ?? null }]) });
   };
-  const stack = (form) => [form.written.stacks?.scope, form.effective?.stacks?.scope, form.inherited.stacks?.scope].find(Array.isArray) ?? [];
+  // Undefined where errors of the profile leave it open: a list from a guess would drop filters that the profile names.
+  const stack = ({ written, stacks }) => (Array.isArray(written.stacks?.scope) ? written.stacks.scope : stacks.scope);
   const scope = choice({ id: id("scope") }, SCOPES, "");
   const unknown = h("option", { value: "" }, "as in the profile");
+  const unsettled = h("p.form-error", { hidden: true }, "Scope and exclusions cannot be changed here: the filters of the scope are not known. Correct the errors under “All settings” first.");
   scope.prepend(unknown);
   scope.addEventListener("change", () => {
     const names = SCOPES.map(([name]) => name);
     const chosen = scope.value;
-    if (chosen !== "") apply((form) => [{ path: ["stacks", "scope"], value: stack(form).map((name) => (names.includes(name) ? chosen : name)) }]);
+    const changed = (filters) => [{ path: ["stacks", "scope"], value: filters.map((name) => (names.includes(name) ? chosen : name)) }];
+    if (chosen !== "") apply((form) => (stack(form) ? changed(stack(form)) : []));
   });
   const hopsTable = (form) => (form.written.plugins?.hops?.component ?? form.inherited.plugins?.hops?.component ? [] : [{ path: ["plugins", "hops", "component"], value: "builtin:hops" }]);
   const excluded = new Field(
@@ -167,7 +170,8 @@ function commonFields(schema, apply) {
       label: "Exclusions",
       hint: "URIs that the crawl leaves out: regular expressions, such as \\.pdf$ or /calendar/.",
       onchange: (value) => apply((form) => {
-        const others = stack(form).filter((name) => name !== EXCLUDED);
+        const others = stack(form)?.filter((name) => name !== EXCLUDED);
+        if (!others) return [];
         if (value === undefined) return [{ path: ["plugins", EXCLUDED], value: null }, { path: ["stacks", "scope"], value: others }];
         const to = others.indexOf(BEFORE);
         return [
@@ -191,9 +195,12 @@ function commonFields(schema, apply) {
   ];
   const fixed = made.at(-1);
   return {
-    element: h("div", {}, h("div.setting", {}, h("label", { for: scope.id }, "Scope"), h("div.setting-value", {}, scope), h("p.hint", {}, "The sites that belong to the crawl.")), made.map((one) => one.element)),
+    element: h("div", {}, h("div.setting", {}, h("label", { for: scope.id }, "Scope"), h("div.setting-value", {}, scope), h("p.hint", {}, "The sites that belong to the crawl."), unsettled), made.map((one) => one.element)),
     show: (answer) => {
-      const names = SCOPES.map(([name]) => name).filter((name) => stack(answer).includes(name));
+      const filters = stack(answer);
+      unsettled.hidden = Boolean(filters);
+      for (const input of excluded.control.inputs) input.disabled = !filters;
+      const names = SCOPES.map(([name]) => name).filter((name) => filters?.includes(name));
       scope.value = names.length === 1 ? names[0] : "";
       unknown.hidden = names.length === 1;
       scope.disabled = names.length !== 1;
