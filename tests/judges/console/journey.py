@@ -1,7 +1,7 @@
 """A running job with the keys alone: an override for one host and its removal, a page that is missing, another plugin.
 
-Every step is seen in light, in dark and 390 pixels wide, and by axe. Profiles are made with the keys in profiles.py; jobs are
-started, packed and found in S3 in store.py.
+Every step is seen in light, in dark and 390 pixels wide, and by axe. So are those of profiles.py, where a profile is made with the
+keys, and of store.py, where a job is started, packed and found in S3.
 """
 
 from playwright.sync_api import expect

@@ -6,6 +6,7 @@ from playwright.sync_api import expect
 
 import daemon
 from keyboard import tab_to
+from looks import look_at
 from parts import confirm, notice, rows
 from tabs import SHOWN
 
@@ -14,6 +15,8 @@ NAME = "museum"
 
 def run(browser, served, seed, axe, screenshots, **_):
     faults = []
+    with open(axe, encoding="utf-8") as file:
+        axe = file.read()
     expects = [r"status of (401|403|409|412|422)"]
     with daemon.opened(browser, faults, expects=expects, viewport={"width": 1400, "height": 1000}) as page:
         served.sign_in(page)
@@ -24,10 +27,14 @@ def run(browser, served, seed, axe, screenshots, **_):
         compare(page, served, screenshots)
         remove(page, served)
         job(page, served, seed, screenshots)
-    with daemon.opened(browser, faults, expects=expects, viewport={"width": 1280, "height": 900}) as page:
+    with daemon.opened(browser, faults, expects=expects, viewport={"width": 1280, "height": 900}, reduced_motion="reduce") as page:
+
+        def look(step):
+            faults.extend(look_at(page, axe, f"{screenshots}/profile-{step}"))
+
         served.sign_in(page, token=served.tokens["operator"])
         of_the_administrator(page, served)
-        by_keyboard(page, served)
+        by_keyboard(page, served, look)
     return faults
 
 
@@ -305,8 +312,8 @@ def refusals(served):
     return [entry for entry in entries if entry["status"] == 403 and entry["user"] == "omar"]
 
 
-def by_keyboard(page, served):
-    """A profile from nothing, without a mouse."""
+def by_keyboard(page, served, look):
+    """A profile from nothing, without a mouse, seen in light, in dark and 390 pixels wide while it is made."""
     keys = page.keyboard
     page.goto(served.address)
     expect(page.get_by_role("heading", name="Jobs", level=1)).to_be_visible()
@@ -328,6 +335,7 @@ def by_keyboard(page, served):
     expect(text_of(page)).to_have_value(re.compile('max-delay = "9s"'))
     tab_to(page, page.get_by_label("Name", exact=True))
     keys.type("museum-keys")
+    look("by-keyboard")
     tab_to(page, page.get_by_role("button", name="Create profile"))
     keys.press("Enter")
     expect(page.get_by_role("heading", name="museum-keys", level=1)).to_be_visible()
