@@ -2,6 +2,7 @@
 
 import os
 import re
+from datetime import datetime, timedelta, timezone
 
 from playwright.sync_api import expect
 
@@ -17,6 +18,7 @@ def run(browser, served, seed, screenshots, **_):
         hosts(page, served, seed)
         crawl_log(page, served, seed)
         compare(page, served, screenshots)
+        gap(page, served, screenshots)
         captures(page, served, seed)
     return faults
 
@@ -84,6 +86,32 @@ def compare(page, served, screenshots):
     page.screenshot(path=f"{screenshots}/compare-checkpoint.png", full_page=True)
     left = [name for name in os.listdir(os.path.join(served.jobs, JOB, "checkpoints")) if name.startswith(".")]
     assert left == [], left
+
+
+def gap(page, served, screenshots):
+    """Charts break where no process measured: two minutes between ten samples and ten more, each a second apart."""
+    answer = served.ask("GET", f"jobs/{JOB}/series")
+    last, now = answer["samples"][-1], datetime.now(timezone.utc)
+    samples = []
+    for number in range(20):
+        at = now - timedelta(seconds=20 - number, minutes=2 if number < 10 else 0)
+        samples.append({**last, "at": at.isoformat(), "uris": number * number})
+    page.route(re.compile(f"/api/v1/jobs/{JOB}/series"), lambda route: route.fulfill(json={**answer, "samples": samples}))
+    page.goto(served.of_job())
+    chart = page.locator("figure", has_text="URIs per second")
+    lines = chart.locator("path.line")
+    expect(lines).to_have_count(2)
+    points = [line.get_attribute("d").count(" ") for line in lines.all()]
+    assert points == [9, 9], points
+    # Three lines, each in two parts.
+    expect(page.locator("figure", has=page.get_by_text("URIs", exact=True)).locator("path.line")).to_have_count(6)
+    # With the keys: to the step between them.
+    chart.locator("svg.plot").focus()
+    for key in ["Home"] + 9 * ["ArrowRight"]:
+        page.keyboard.press(key)
+    expect(chart.locator(".readout")).to_contain_text("not measured")
+    page.screenshot(path=f"{screenshots}/chart-gap.png")
+    page.unroute_all()
 
 
 def captures(page, served, seed):
