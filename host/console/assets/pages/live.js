@@ -27,6 +27,7 @@ const SPANS = [
 ];
 const LATE = ["1 s", "1 min", "10 min", "1 h", "6 h", "1 d", "7 d", "28 d", "more"];
 const QUEUES = ["ready", "in_process", "snoozed", "inactive", "ineligible", "retired", "frozen"];
+const OUTCOMES = "Succeeded URIs";
 const CONTENT = ["new", "changed", "unchanged", "not_modified", "unknown"];
 
 /** Opens the page. */
@@ -257,16 +258,22 @@ class Tiles {
     say(figure.detail, detail);
   }
 
+  remove(name) {
+    this.figures.get(name)?.value.closest("dl > div").remove();
+    this.figures.delete(name);
+  }
+
   status(status) {
     const { statistics } = status;
     this.set("URIs known", count(statistics.discovered), `${count(statistics.refused)} rejected by the scope`);
     this.set("Queued", count(statistics.queued), `${count(statistics.in_process)} in process`);
     const { visits } = status;
-    // A job that was not opened has no counts of visits.
+    this.remove(visits ? OUTCOMES : "Documents");
     if (visits) {
       this.set("Documents", count(visits.documents), `${count(visits.error_responses + visits.no_response)} failed (${count(visits.error_responses)} error responses), ${count(visits.disregarded)} disregarded`);
     } else {
-      this.set("Succeeded", count(statistics.succeeded), `${count(statistics.failed)} failed, ${count(statistics.disregarded)} disregarded, ${count(statistics.prerequisites)} prerequisites`);
+      // A job at rest is not opened, which would count its visits: these are URIs.
+      this.set(OUTCOMES, count(statistics.succeeded), `by their last visit; ${count(statistics.failed)} failed, ${count(statistics.disregarded)} disregarded, ${count(statistics.prerequisites)} prerequisites`);
     }
     const content = statistics.bytes;
     this.set("Content", bytes(content.novel + content.unchanged + content.unknown), `${bytes(content.novel)} of it new`);

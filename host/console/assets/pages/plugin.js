@@ -6,7 +6,7 @@ import { bytes, count, duration, when, words } from "../format.js";
 import { heading, link, read, readPlugins, uriLink } from "../job.js";
 import { failed } from "../notice.js";
 import { Table, facts } from "../table.js";
-import { askToReplace, faults, oddWaits, tableOf, tally } from "./plugins.js";
+import { askToReplace, correctedWaits, faults, tableOf, tally } from "./plugins.js";
 
 const EVERY = 5000;
 const ERRORS_MAX = 50;
@@ -73,7 +73,7 @@ function statistics(plugin) {
     ["p99", duration(plugin.times.p99_s)],
     ["Longest", duration(plugin.times.max_s)],
     ["Memory", bytes(plugin.memory_max)],
-    ["Answers", [tally({ ...plugin.outputs, ...plugin.counters }), oddWaits(plugin)], true],
+    ["Answers", [tally({ ...plugin.outputs, ...plugin.counters }), correctedWaits(plugin)], true],
   ]);
 }
 
