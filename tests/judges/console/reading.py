@@ -1,7 +1,13 @@
 """A crawl is read: its hosts, its visits, its difference to a checkpoint, its captures elsewhere."""
 
+import contextlib
+import itertools
 import os
 import re
+import shlex
+import socket
+import subprocess
+import sys
 from datetime import datetime, timedelta, timezone
 
 from playwright.sync_api import expect
@@ -118,5 +124,33 @@ def captures(page, served, seed):
     page.goto(served.of_job(f"uri?uri={seed}"))
     expect(page.get_by_text("opilio job replay")).to_be_visible()
     expect(page.get_by_role("link", name="ReplayWeb.page")).to_be_visible()
+    with replaying(served) as address:
+        page.reload()
+        link = page.get_by_role("link", name="Replay with pywb")
+        expect(link).to_have_attribute("href", re.compile(rf"^{re.escape(address)}\d{{14}}/{re.escape(seed)}$"))
+        expect(page.get_by_role("link", name="all captures in pywb")).to_have_attribute("href", f"{address}*/{seed}")
     page.goto(served.of_job("seeds"))
     expect(rows(page, "Seeds").first.locator("td").nth(2)).to_contain_text(re.compile("ago|just now"))
+
+
+@contextlib.contextmanager
+def replaying(served):
+    """The address of a stand-in for pywb, which `opilio job replay` starts: it listens, and that is all."""
+    wayback = os.path.join(served.home, "wayback")
+    with open(wayback, "w") as file:
+        # Called with -b ADDRESS -p PORT.
+        file.write(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -u -m http.server -b "$2" "$4"\n')
+    os.chmod(wayback, 0o755)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [served.opilio, "job", "replay", os.path.join(served.jobs, JOB), "--wayback", wayback, "--port", str(port)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        lines = iter(process.stdout.readline, "")
+        said = list(itertools.takewhile(lambda line: "Serving HTTP" not in line, lines))
+        assert process.poll() is None, said
+        yield f"http://127.0.0.1:{port}/{JOB}/"
+    finally:
+        process.terminate()
+        process.wait()
