@@ -1,5 +1,6 @@
 // The plugins of a job: which stand in which stage, what they are, what they have done, and another in the place of one.
 
+import { Answers } from "../answers.js";
 import { job as path, send } from "../api.js";
 import { h, put } from "../dom.js";
 import { bytes, count, duration, when, words } from "../format.js";
@@ -13,9 +14,8 @@ const STAGES = "scope precedence pre-fetch mid-fetch post-fetch render digest ch
 
 /** Opens the page. */
 export async function open(page) {
-  const again = async () => {
-    table.show(await readPlugins(page));
-  };
+  const reports = new Answers((plugins) => table.show(plugins));
+  const again = () => reports.ask(readPlugins(page));
   const table = new Table({
     caption: "Plugins",
     empty: "No plugin has been called yet.",

@@ -26,8 +26,7 @@ export async function open(page) {
   let standing = "";
   let archived = "";
   // What has not changed stays as it is: a capture that is being looked at, a button under a finger.
-  const load = async () => {
-    const why = await read(page, "why", { uri });
+  const answers = new Answers((why) => {
     const now = JSON.stringify(why);
     if (now === shown) return;
     shown = now;
@@ -43,7 +42,8 @@ export async function open(page) {
     archived = version;
     // Another visit may have been noted.
     if (logged) logged.again();
-  };
+  });
+  const load = () => answers.ask(read(page, "why", { uri }));
   let logged;
   await load();
   const [crumbs, head] = heading(page, uri, buttons);
