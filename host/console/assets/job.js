@@ -1,5 +1,6 @@
 // What pages of a job have in common: its heading, its state as a badge, what can be done with it as a whole.
 
+import { Answers } from "./answers.js";
 import { get, job as path, send } from "./api.js";
 import { h, icon, id, put } from "./dom.js";
 import { words } from "./format.js";
@@ -209,10 +210,10 @@ export function region(title, load) {
   const body = h("div", {}, h("p.muted", {}, "Loading …"));
   const name = id("region");
   const element = h("section.card", { "aria-labelledby": name }, h("h2", { id: name }, title), body);
+  const contents = new Answers((content) => put(body, content));
   const again = async () => {
     try {
-      const content = await load();
-      put(body, content);
+      await contents.ask(load());
     } catch (problem) {
       if (problem.name === "AbortError") return;
       put(body, h("p.form-error", {}, problem.message));

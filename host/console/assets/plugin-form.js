@@ -8,6 +8,7 @@ import { at, pointer } from "./settings-form.js";
 
 const STAGES = ["scope", "precedence", "pre-fetch", "mid-fetch", "post-fetch", "render", "digest", "change", "pre-extract", "extract", "last-resort", "archive", "behave", "wait", "observe"];
 const SHIPPED = "builtin:";
+const UNKNOWN = "The plugins of this stage are not known: correct the errors of the stage, and of extended profiles, first.";
 
 /** The part of the form that is about plugins. */
 export class PluginForm {
@@ -53,11 +54,10 @@ export class PluginForm {
     return { component, summary: shipped?.summary ?? component, stages: shipped?.stages, schema: this.form?.schemas[name] ?? shipped?.schema };
   }
 
-  /** The plugins of a stage that apply. */
-  stackOf(stage, { written, inherited, effective } = this.form) {
+  /** The plugins of a stage that apply; undefined where errors of the profile leave it open. */
+  stackOf(stage, { written, stacks } = this.form) {
     const own = written.stacks?.[stage];
-    const found = Array.isArray(own) ? own : (effective?.stacks[stage] ?? inherited.stacks?.[stage]);
-    return Array.isArray(found) ? found : [];
+    return Array.isArray(own) ? own : stacks[stage];
   }
 
   stage(stage, description) {
@@ -102,7 +102,11 @@ export class PluginForm {
   change(stage, edit, said, focus) {
     this.focus = focus;
     announce(said);
-    this.onchange((form) => [{ path: ["stacks", stage], value: edit(this.stackOf(stage, form)) }]);
+    this.onchange((form) => {
+      const now = this.stackOf(stage, form);
+      // A list from a guess would drop the plugins that an edit of the stack names.
+      return now ? [{ path: ["stacks", stage], value: edit(now) }] : [];
+    });
   }
 
   row({ stage }, name, place, names) {
@@ -210,12 +214,15 @@ export class PluginForm {
     this.form = form;
     const used = new Set();
     for (const one of this.stages) {
-      const names = this.stackOf(one.stage);
+      const stack = this.stackOf(one.stage);
+      const names = stack ?? [];
       names.forEach((name) => used.add(name));
       put(one.items, names.map((name, place) => this.row(one, name, place, names)));
-      if (names.length === 0) put(one.items, h("li.muted", {}, "No plugins."));
+      if (names.length === 0) put(one.items, h("li.muted", {}, stack ? "No plugins." : UNKNOWN));
       one.reset.hidden = form.written.stacks?.[one.stage] === undefined;
       this.offer(one, names);
+      one.pick.disabled = !stack;
+      if (!stack) one.add.disabled = true;
     }
     if (this.focus) {
       const label = this.focus;

@@ -83,10 +83,13 @@ export class ProfileEditor {
   /** Has the text checked. Those who may only read have nothing to correct. */
   async check(toml) {
     if (this.isReadOnly) return [];
-    this.faults = await checkProfile(toml, this.profile);
-    this.form?.tell(this.faults);
-    this.onfaults?.(this.faults);
-    return this.faults;
+    const faults = await checkProfile(toml, this.profile);
+    // Another text is there by now, and has its own check; these errors may be corrected in it.
+    if (toml !== this.value) return faults;
+    this.faults = faults;
+    this.form?.tell(faults);
+    this.onfaults?.(faults);
+    return faults;
   }
 
   refreshLater() {

@@ -105,8 +105,9 @@ export class Table {
 }
 
 /**
- * Pages through what is only known from its beginning on: `load(after)` gives `{ rows, next }`. Where one has been is remembered,
- * so that there is a way back. `list` is where the rows stand; it is busy while they are on their way.
+ * Pages through what is only known from its beginning on: `load(after)` gives `{ rows, next }`, and may give more; `show(rows, answer)`
+ * shows it, unless something else was asked for meanwhile. Where one has been is remembered, so that there is a way back. `list` is
+ * where the rows stand; it is busy while they are on their way.
  */
 export class Pages {
   constructor({ load, show, size, list }) {
@@ -136,13 +137,17 @@ export class Pages {
     let answer;
     try {
       answer = await this.load(this.trail.at(-1));
+    } catch (problem) {
+      // Nobody waits for it any more.
+      if (this.current !== turn) return;
+      throw problem;
     } finally {
       if (this.current === turn) this.list.removeAttribute("aria-busy");
     }
     if (this.current !== turn) return;
     const { rows, next } = answer;
     this.next = next ?? null;
-    this.show(rows);
+    this.show(rows, answer);
     const page = this.trail.length;
     const first = (page - 1) * this.size + 1;
     put(this.position, rows.length === 0 ? "" : `${count(first)} to ${count(first + rows.length - 1)}`);

@@ -44,6 +44,7 @@ static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         "assets/main.js" "main.js" SCRIPT;
         "assets/session.js" "session.js" SCRIPT;
         "assets/api.js" "api.js" SCRIPT;
+        "assets/answers.js" "answers.js" SCRIPT;
         "assets/stream.js" "stream.js" SCRIPT;
         "assets/dom.js" "dom.js" SCRIPT;
         "assets/format.js" "format.js" SCRIPT;

@@ -16,7 +16,7 @@ use crate::stacks::StacksFile;
 use crate::stage::Stage;
 
 /// The key besides the stages: extractors of `extract` that are skipped.
-const LAST_RESORT: &str = "last-resort";
+pub(crate) const LAST_RESORT: &str = "last-resort";
 
 /// Changes of an override to the stacks, by stage.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

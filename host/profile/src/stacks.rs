@@ -1,12 +1,10 @@
 //! Stacks: the plugins of each stage of a visit, in the order of their calls.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Part, quote};
-use crate::plugins::{Instances, PluginFile};
+use crate::plugins::Instances;
 use crate::stage::Stage;
 
 /// Plugins of each stage of a URI's visit, in the order of their calls. Each is the name of a `[plugins.NAME]` table, or of a
@@ -215,18 +213,6 @@ impl StacksFile {
         }
     }
 
-    /// Leaves out shipped behaviours, and shipped filters of rendering, without a table. They would be loaded, and never be called
-    /// if no page is rendered.
-    pub(crate) fn leave_out_shipped_for_pages(
-        &mut self,
-        tables: &BTreeMap<String, PluginFile>,
-        builtins: &[String],
-    ) {
-        let is_wanted = |name: &String| tables.contains_key(name) || !builtins.contains(name);
-        self.behave.retain(is_wanted);
-        self.render.retain(is_wanted);
-    }
-
     /// The stack of this key; `None` for an unknown key.
     pub(crate) fn named(&self, key: &str) -> Option<&[String]> {
         Some(match key {
@@ -280,4 +266,14 @@ impl StacksFile {
         }
         stacks
     }
+}
+
+/// Leaves out shipped plugins without a table. It is for behaviours and filters of rendering: they would be loaded, and never be
+/// called if no page is rendered.
+pub(crate) fn leave_out_shipped(
+    stack: &mut Vec<String>,
+    has_table: impl Fn(&str) -> bool,
+    builtins: &[String],
+) {
+    stack.retain(|name| has_table(name) || !builtins.contains(name));
 }

@@ -1,15 +1,17 @@
 """A running job with the keys alone: an override for one host and its removal, a page that is missing, another plugin.
 
-Every step is seen in light, in dark and 390 pixels wide, and by axe. Profiles are made with the keys in profiles.py; jobs are
-started, packed and found in S3 in store.py.
+Every step is seen in light, in dark and 390 pixels wide, and by axe. So are those of profiles.py, where a profile is made with the
+keys, and of store.py, where a job is started, packed and found in S3.
 """
+
+import re
 
 from playwright.sync_api import expect
 
 import daemon
 from keyboard import tab_to
 from looks import look_at
-from parts import rows
+from parts import fact, rows
 
 HOST = "news.harvest.localhost"
 SETTING = 'politeness.min-delay = "450ms"'
@@ -85,14 +87,27 @@ def missing(page, seed, look):
 
 
 def replace(page, look):
-    """Another component in the place of a plugin of the running job."""
+    """Another component in the place of a plugin of the running job, seen on the page of the plugin."""
     dialog = page.get_by_role("dialog")
     go(page, "p", "Plugins")
-    tab_to(page, page.get_by_role("button", name="Replace html", exact=True))
+    # This web has no Flash: the links that are found stay the same.
+    before, other = component_of(page, "swf"), component_of(page, "css")
+    assert before != other, before
+    tab_to(page, page.get_by_role("button", name="Replace swf", exact=True))
     page.keyboard.press("Enter")
     expect(dialog.get_by_label("Component", exact=True)).to_be_focused()
     look("replacement")
-    page.keyboard.type("builtin:html")
+    page.keyboard.type("builtin:css")
     page.keyboard.press("Enter")
     expect(dialog).to_have_count(0)
-    expect(page.locator(".notice.done").last).to_be_visible()
+    tab_to(page, page.get_by_role("rowheader").get_by_role("link", name="swf", exact=True))
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="swf", level=1, exact=True)).to_be_visible()
+    expect(fact(page, "Component").locator(".mono")).to_have_attribute("title", other)
+    look("replaced")
+
+
+def component_of(page, plugin):
+    """The SHA-256 of a plugin's component."""
+    row = rows(page, "Plugins").filter(has=page.locator("th", has_text=re.compile(f"^{plugin}$")))
+    return row.locator(".hint.mono").get_attribute("title")

@@ -2,7 +2,7 @@
 
 usage: judge.py OPILIO CHROMIUM AXE HOME SCREENSHOTS SEED NATS
 
-OPILIO is the program, CHROMIUM a browser, AXE the file axe.min.js, HOME an empty directory, SCREENSHOTS where pictures go,
+OPILIO is the program, CHROMIUM a browser, AXE the file axe.min.js, HOME a directory with counter.wasm, an observer, and broken.wasm, an extractor that traps, SCREENSHOTS where pictures go,
 SEED a page of a web that is served on loopback and changes, NATS host and port of a NATS server. Prints a line for each fault; exits 1 where there was one.
 """
 
@@ -22,6 +22,7 @@ import looks
 import many
 import nodes
 import outage
+import plugin_pages
 import profiles
 import reading
 import roles
@@ -40,7 +41,7 @@ def main():
     try:
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-            for story in [actions, reading, browsers, keyboard, journey, profiles, store, nodes, roles, looks, tabs, wide, many, outage]:
+            for story in [actions, reading, browsers, plugin_pages, keyboard, journey, profiles, store, nodes, roles, looks, tabs, wide, many, outage]:
                 name, began = story.__name__, time.monotonic()
                 try:
                     found = story.run(browser, served, seed=seed, axe=axe, screenshots=screenshots, store=bucket, nats=nats)

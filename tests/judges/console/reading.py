@@ -1,7 +1,14 @@
 """A crawl is read: its hosts, its visits, its difference to a checkpoint, its captures elsewhere."""
 
+import contextlib
+import itertools
 import os
 import re
+import shlex
+import socket
+import subprocess
+import sys
+from datetime import datetime, timedelta, timezone
 
 from playwright.sync_api import expect
 
@@ -17,6 +24,7 @@ def run(browser, served, seed, screenshots, **_):
         hosts(page, served, seed)
         crawl_log(page, served, seed)
         compare(page, served, screenshots)
+        gap(page, served, screenshots)
         captures(page, served, seed)
     return faults
 
@@ -86,9 +94,63 @@ def compare(page, served, screenshots):
     assert left == [], left
 
 
+def gap(page, served, screenshots):
+    """Charts break where no process measured: two minutes between ten samples and ten more, each a second apart."""
+    answer = served.ask("GET", f"jobs/{JOB}/series")
+    last, now = answer["samples"][-1], datetime.now(timezone.utc)
+    samples = []
+    for number in range(20):
+        at = now - timedelta(seconds=20 - number, minutes=2 if number < 10 else 0)
+        samples.append({**last, "at": at.isoformat(), "uris": number * number})
+    page.route(re.compile(f"/api/v1/jobs/{JOB}/series"), lambda route: route.fulfill(json={**answer, "samples": samples}))
+    page.goto(served.of_job())
+    chart = page.locator("figure", has_text="URIs per second")
+    lines = chart.locator("path.line")
+    expect(lines).to_have_count(2)
+    points = [line.get_attribute("d").count(" ") for line in lines.all()]
+    assert points == [9, 9], points
+    # Three lines, each in two parts.
+    expect(page.locator("figure", has=page.get_by_text("URIs", exact=True)).locator("path.line")).to_have_count(6)
+    # With the keys: to the step between them.
+    chart.locator("svg.plot").focus()
+    for key in ["Home"] + 9 * ["ArrowRight"]:
+        page.keyboard.press(key)
+    expect(chart.locator(".readout")).to_contain_text("not measured")
+    page.screenshot(path=f"{screenshots}/chart-gap.png")
+    page.unroute_all()
+
+
 def captures(page, served, seed):
     page.goto(served.of_job(f"uri?uri={seed}"))
     expect(page.get_by_text("opilio job replay")).to_be_visible()
     expect(page.get_by_role("link", name="ReplayWeb.page")).to_be_visible()
+    with replaying(served) as address:
+        page.reload()
+        link = page.get_by_role("link", name="Replay with pywb")
+        expect(link).to_have_attribute("href", re.compile(rf"^{re.escape(address)}\d{{14}}/{re.escape(seed)}$"))
+        expect(page.get_by_role("link", name="all captures in pywb")).to_have_attribute("href", f"{address}*/{seed}")
     page.goto(served.of_job("seeds"))
     expect(rows(page, "Seeds").first.locator("td").nth(2)).to_contain_text(re.compile("ago|just now"))
+
+
+@contextlib.contextmanager
+def replaying(served):
+    """The address of a stand-in for pywb, which `opilio job replay` starts: it listens, and that is all."""
+    wayback = os.path.join(served.home, "wayback")
+    with open(wayback, "w") as file:
+        # Called with -b ADDRESS -p PORT.
+        file.write(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -u -m http.server -b "$2" "$4"\n')
+    os.chmod(wayback, 0o755)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [served.opilio, "job", "replay", os.path.join(served.jobs, JOB), "--wayback", wayback, "--port", str(port)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        lines = iter(process.stdout.readline, "")
+        said = list(itertools.takewhile(lambda line: "Serving HTTP" not in line, lines))
+        assert process.poll() is None, said
+        yield f"http://127.0.0.1:{port}/{JOB}/"
+    finally:
+        process.terminate()
+        process.wait()

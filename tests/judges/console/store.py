@@ -1,4 +1,7 @@
-"""An archive is packed and handed over to S3 with the keys alone, and found there: a server by other people (moto), read by boto3."""
+"""A job is made, packed and handed over to S3 with the keys alone, and found there: a server by other people (moto), read by boto3.
+
+Every step is seen in light, in dark and 390 pixels wide, and by axe.
+"""
 
 import io
 import json
@@ -16,7 +19,7 @@ from playwright.sync_api import expect
 
 import daemon
 from keyboard import tab_to
-from looks import SCREENS, accessible
+from looks import SCREENS, accessible, look_at
 from parts import fact, notice, rows
 
 BUCKET = "web-archive"
@@ -100,11 +103,15 @@ def run(browser, served, seed, axe, screenshots, store, **_):
     with open(axe, encoding="utf-8") as file:
         axe = file.read()
     # A process that begins or ends takes no commands (409).
-    with daemon.opened(browser, faults, expects=["status of 40[19]"], viewport={"width": 1280, "height": 900}) as page:
+    with daemon.opened(browser, faults, expects=["status of 40[19]"], viewport={"width": 1280, "height": 900}, reduced_motion="reduce") as page:
+
+        def look(step):
+            faults.extend(look_at(page, axe, f"{screenshots}/store-{step}"))
+
         served.sign_in(page)
-        crawl(page, served, seed)
-        name = pack(page)
-        hand_over(page, name)
+        crawl(page, served, seed, look)
+        name = pack(page, look)
+        hand_over(page, name, look)
         faults += find(store, name)
     for screen, options in SCREENS.items():
         with daemon.opened(browser, faults, expects=["status of 401"], **options) as page:
@@ -120,7 +127,7 @@ def run(browser, served, seed, axe, screenshots, store, **_):
     return faults
 
 
-def crawl(page, served, seed):
+def crawl(page, served, seed, look):
     """A job with the profile, until it has ended."""
     keys = page.keyboard
     page.goto(served.address + f"#/new?profile={JOB}")
@@ -130,13 +137,15 @@ def crawl(page, served, seed):
     keys.type("https://crawler.harvest.library/about")
     tab_to(page, page.get_by_label("Seeds", exact=True))
     keys.type(seed)
+    look("job-form")
     tab_to(page, page.get_by_role("button", name="Create job"))
     keys.press("Enter")
     expect(page.get_by_role("heading", name=JOB, level=1)).to_be_visible()
     expect(page.locator(".head .badge").first).to_have_text("finished")
+    look("job-finished")
 
 
-def pack(page):
+def pack(page, look):
     """A package of the archive; its name."""
     keys = page.keyboard
     page.evaluate("document.activeElement.blur()")
@@ -148,6 +157,7 @@ def pack(page):
     tab_to(page, page.get_by_role("button", name="Pack as WACZ …"))
     keys.press("Enter")
     expect(page.get_by_role("dialog").get_by_label("Title")).to_be_focused()
+    look("package")
     keys.type("The web of the judge")
     keys.press("Enter")
     notice(page, "is being written")
@@ -157,13 +167,14 @@ def pack(page):
     return package.locator("th a").inner_text()
 
 
-def hand_over(page, name):
+def hand_over(page, name, look):
     """What is left goes to the store."""
     tab_to(page, page.get_by_role("button", name="Hand over", exact=True))
     page.keyboard.press("Enter")
     notice(page, "the hand-over has begun")
     expect(page.get_by_role("status").filter(has_text="handed over, for lena")).to_be_visible()
     expect(rows(page, "Files").filter(has_text=name)).to_contain_text(f"s3://{BUCKET}/crawls/{JOB}/{name}")
+    look("hand-over")
 
 
 def find(store, name):

@@ -2,6 +2,16 @@
 //! light and dark, under axe-core, with a thousand jobs, and while the daemon starts again. A package is handed over to S3
 //! (moto), and two nodes share a crawl. Screenshots are left in `target/console`.
 
+// A component of its own would have to be compiled for the judge.
+#[allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    reason = "what the stories need and the judge does not"
+)]
+#[path = "../../../tests/stories/src/guests.rs"]
+mod guests;
+
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -40,6 +50,12 @@ pub(super) async fn judge(home: &Path, opilio: &Path) -> Result<()> {
         }
         fs::create_dir_all(folder)?;
     }
+    // Plugins whose pages have something to show: `tests/judges/console/plugin_pages.py` knows them.
+    fs::write(home.join("counter.wasm"), guests::counter())?;
+    fs::write(
+        home.join("broken.wasm"),
+        guests::extractor(guests::Misdeed::Traps),
+    )?;
     let nats = NatsServer::start()
         .context("nats-server is not in the path: CONTRIBUTING.md says how to install it")?;
     let python = registries::python(&PYTHON_PACKAGES)?;

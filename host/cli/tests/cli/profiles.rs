@@ -430,6 +430,13 @@ fn a_form_changes_the_text_and_keeps_its_comments() {
         form["effective"]["plugins"]["hops"]["component"],
         "builtin:hops"
     );
+    // An error elsewhere leaves the stacks known, with the edits of them.
+    let faulty = "workers = \"many\"\nstacks.extract = { after = [\"regex-list\"] }\n";
+    let faulty = daemon.post("/profiles/form", Some(json!({"toml": faulty})), 200);
+    assert_eq!(faulty["effective"], Value::Null, "{faulty}");
+    let extract = faulty["stacks"]["extract"].as_array().unwrap();
+    assert_eq!(extract.first().unwrap(), "http", "{faulty}");
+    assert_eq!(extract.last().unwrap(), "regex-list", "{faulty}");
     let bad = json!({"toml": "workers =", "changes": [{"path": ["workers"], "value": 3}]});
     let bad = daemon.post("/profiles/form", Some(bad), 422);
     assert_eq!(bad["faults"][0]["line"], 1, "{bad}");

@@ -265,6 +265,17 @@ async fn pywb_gets_a_collection_of_the_jobs_files_and_is_started() {
             .unwrap()
             .starts_with("opilio job replay /")
     );
+    // One that goes on, for which the test listens: the port is free again once the stand-in has begun.
+    home.file("wayback", "#!/bin/sh\necho replaying >&2\nexec sleep 600\n");
+    let mut replaying = home.start(&replay);
+    replaying.until_said("replaying");
+    let listening = TcpListener::bind(format!("127.0.0.1:{port}")).unwrap();
+    let pywb = daemon.get("/jobs/one/pywb");
+    let url = format!("http://127.0.0.1:{port}/one/");
+    assert_eq!(pywb["url"], url, "{pywb}");
+    drop(listening);
+    let pywb = daemon.get("/jobs/one/pywb");
+    assert_eq!(pywb["url"], Value::Null, "nothing listens: {pywb}");
 }
 
 /// Files of a job of Heritrix 3.13: 26 lines of its log, and a journal of fewer than 10,000 lines, which has no times.

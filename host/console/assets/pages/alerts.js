@@ -1,5 +1,6 @@
 // What an operator should look at: alerts that stand, and those that have passed.
 
+import { Answers } from "../answers.js";
 import { job as path, send } from "../api.js";
 import { h, put } from "../dom.js";
 import { person, when, words } from "../format.js";
@@ -22,8 +23,7 @@ export async function open(page) {
       failed(problem, "Cannot acknowledge the alert");
     }
   };
-  const load = async () => {
-    const answer = await read(page, "alerts");
+  const answers = new Answers((answer) => {
     const now = JSON.stringify(answer);
     if (now === last) return;
     last = now;
@@ -33,7 +33,8 @@ export async function open(page) {
     put(standing, h("h2", {}, "Active"), open.length === 0 ? h("p.nothing", {}, "No active alerts.") : list(open, acknowledge));
     past.hidden = gone.length === 0;
     put(past, h("h2", {}, "Past"), list(gone));
-  };
+  });
+  const load = () => answers.ask(read(page, "alerts"));
   await load();
   put(page.main, heading(page, "Alerts"), standing, past);
   const timer = setInterval(() => document.hidden || load().catch(() => undefined), EVERY);

@@ -1,5 +1,6 @@
 // Two profiles side by side, or two versions of one: what differs, as a unified diff.
 
+import { Answers } from "../answers.js";
 import { get, profile as path } from "../api.js";
 import { diffView } from "../diff.js";
 import { h, put } from "../dom.js";
@@ -17,21 +18,23 @@ export async function open(page) {
   const sides = [
     ["profile", "version"],
     ["with", "with_version"],
-  ].map(([name, number]) => ({ name, number, profile: choice({}, names, wanted[name]), version: h("select") }));
-  const readVersions = async (side, chosen) => {
-    const { versions } = await get(path(side.profile.value, "versions"), {}, page.signal).catch(() => ({ versions: [] }));
-    offerVersions(side.version, versions, chosen);
+  ].map(([name, number]) => {
+    const version = h("select");
+    const lists = new Answers(({ versions, chosen }) => offerVersions(version, versions, chosen));
+    return { name, number, profile: choice({}, names, wanted[name]), version, lists };
+  });
+  const readVersions = (side, chosen) => {
+    const list = get(path(side.profile.value, "versions"), {}, page.signal).catch(() => ({ versions: [] }));
+    return side.lists.ask(list.then(({ versions }) => ({ versions, chosen })));
   };
+  const differences = new Answers((shown) => put(result, shown));
   const compare = async () => {
     const query = Object.fromEntries(sides.flatMap((side) => [[side.name, side.profile.value], [side.number, side.version.value]]));
     page.remember(query);
     const { profile, ...rest } = query;
-    try {
-      const { from, to, diff } = await get(path(profile, "compare"), rest, page.signal);
-      put(result, diffView(diff, `Difference from ${from} to ${to}`, `${from} and ${to} are equal.`));
-    } catch (problem) {
-      if (problem.name !== "AbortError") put(result, h("p.form-error", {}, problem.message));
-    }
+    const shown = ({ from, to, diff }) => diffView(diff, `Difference from ${from} to ${to}`, `${from} and ${to} are equal.`);
+    const difference = get(path(profile, "compare"), rest, page.signal).then(shown, (problem) => h("p.form-error", {}, problem.message));
+    await differences.ask(difference);
   };
   for (const side of sides) {
     side.profile.addEventListener("change", async () => {

@@ -1,5 +1,6 @@
 // Two crawls side by side: this job or a checkpoint of it, and another job or checkpoint.
 
+import { Answers } from "../answers.js";
 import { get, job as path } from "../api.js";
 import { h, put } from "../dom.js";
 import { count, utc } from "../format.js";
@@ -32,14 +33,11 @@ export async function open(page) {
   const list = choice({}, LISTS, query.list ?? "changed");
   const secondField = h("div.field");
   const putSecond = () => put(secondField, ...field("Second: state", second).childNodes);
-  other.addEventListener("change", () =>
-    checkpointsOf(other.value)
-      .then((options) => {
-        second = choice({}, options, "");
-        putSecond();
-      })
-      .catch(failed),
-  );
+  const states = new Answers((options) => {
+    second = choice({}, options, "");
+    putSecond();
+  });
+  other.addEventListener("change", () => states.ask(checkpointsOf(other.value)).catch(failed));
   putSecond();
   const results = h("div");
   const visit = (one) => fetchStatus(one?.status);
@@ -59,11 +57,13 @@ export async function open(page) {
   const pages = new Pages({
     size: SIZE,
     list: table.element,
-    show: (rows) => table.show(rows),
+    show: (rows, answer) => {
+      put(results, answer.summary);
+      table.show(rows);
+    },
     load: async (after) => {
       const answer = await read(page, "compare", { ...wanted(), after, limit: SIZE });
-      put(results, summary(answer));
-      return { rows: answer.uris, next: answer.after };
+      return { rows: answer.uris, next: answer.after, summary: summary(answer) };
     },
   });
   const compared = h("section", { hidden: true }, results, h("h2", {}, "Differing URIs"), table.element, pages.element);

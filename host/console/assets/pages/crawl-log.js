@@ -52,13 +52,15 @@ export async function open(page) {
   const pages = new Pages({
     size: SIZE,
     list: table.element,
-    show: (rows) => table.show(rows),
+    show: (rows, answer) => {
+      examined = answer.examined;
+      say(note, answer.next ? `${bytes(Math.min(examined, answer.size))} of ${bytes(answer.size)} searched so far` : `${bytes(answer.size)} searched`);
+      table.show(rows);
+    },
     load: async (after) => {
-      if (after === undefined) examined = 0;
+      const before = after === undefined ? 0 : examined;
       const answer = await read(page, "crawl-log", { ...wanted(), after, limit: SIZE });
-      examined += answer.examined;
-      say(note, answer.after ? `${bytes(Math.min(examined, answer.size))} of ${bytes(answer.size)} searched so far` : `${bytes(answer.size)} searched`);
-      return { rows: answer.visits, next: answer.after };
+      return { rows: answer.visits, next: answer.after, examined: before + answer.examined, size: answer.size };
     },
   });
   // What cannot be searched for is said beside the fields.

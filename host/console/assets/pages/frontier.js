@@ -38,18 +38,18 @@ export async function open(page) {
   const pages = new Pages({
     size: SIZE,
     list: table.element,
-    show: (rows) => table.show(rows),
+    show: (rows, { about }) => {
+      put(note, about);
+      table.show(rows);
+    },
     load: async (after) => {
       // Names have an order in which one can begin anywhere; the other orders are made of all queues each time.
       const isByName = !query.sort || query.sort === "name";
       const answer = await read(page, "queues", { state: query.state, sort: query.sort, after: after ?? (isByName ? query.from : undefined), limit: SIZE });
-      put(
-        note,
-        isByName
-          ? query.from && [`From ${query.from}. `, h("button.bare.link", { type: "button", onclick: () => change({ from: "" }) }, "From the beginning")]
-          : answer.queues.length === SIZE && `The first ${SIZE}; sort by name to page through all queues.`,
-      );
-      return { rows: answer.queues, next: answer.after };
+      const about = isByName
+        ? query.from && [`From ${query.from}. `, h("button.bare.link", { type: "button", onclick: () => change({ from: "" }) }, "From the beginning")]
+        : answer.queues.length === SIZE && `The first ${SIZE}; sort by name to page through all queues.`;
+      return { rows: answer.queues, next: answer.after, about };
     },
   });
   const change = (changed) => {

@@ -1,6 +1,7 @@
 // The hosts of a job: where bytes, documents and errors are, and how fresh pages are. A page of the table at a time, however many
 // hosts there are; the treemap shows the largest, and the rest as one.
 
+import { Answers } from "../answers.js";
 import { h, id, put, say } from "../dom.js";
 import { bytes, count, percent, when } from "../format.js";
 import { chooser, heading, link, place, read } from "../job.js";
@@ -58,21 +59,24 @@ export async function open(page) {
   const pages = new Pages({
     size: SIZE,
     list: table.element,
-    show: (rows) => table.show(rows),
+    show: (rows, { sums }) => {
+      say(totals, `${count(sums.hosts)} hosts: ${count(sums.documents)} documents, ${bytes(sums.bytes)}, ${count(sums.errors)} errors`);
+      table.show(rows);
+    },
     load: async (after) => {
       const answer = await read(page, "hosts", { ...selected(), sort: sort(), reverse: query.reverse === "yes" || undefined, after, limit: SIZE });
-      const sums = answer.totals;
-      say(totals, `${count(sums.hosts)} hosts: ${count(sums.documents)} documents, ${bytes(sums.bytes)}, ${count(sums.errors)} errors`);
-      return { rows: answer.hosts, next: answer.after };
+      return { rows: answer.hosts, next: answer.after, sums: answer.totals };
     },
   });
-  const draw = async () => {
-    const size = measure();
-    const { hosts, totals: sums } = await read(page, "hosts", { ...selected(), sort: size, limit: TILES });
+  const maps = new Answers(({ size, hosts, totals: sums }) => {
     const tiles = hosts.map((row) => ({ name: row.host, value: row[size], kind: kind(row), detail: `${count(row.documents)} documents, ${count(row.errors)} errors`, href: place(page.job, "crawl-log", { host: row.host }) }));
     const rest = sums[size] - hosts.reduce((sum, row) => sum + row[size], 0);
     if (rest > 0) tiles.push({ name: `${count(sums.hosts - hosts.length)} other hosts`, value: rest, kind: "rest" });
     treemap.update(tiles.sort((a, b) => b.value - a.value));
+  });
+  const draw = () => {
+    const size = measure();
+    return maps.ask(read(page, "hosts", { ...selected(), sort: size, limit: TILES }).then((answer) => ({ size, ...answer })));
   };
   const load = () => Promise.all([pages.first(), draw()]);
   const change = (changed, isMap = true) => {

@@ -35,11 +35,13 @@ export async function open(page) {
   const pages = new Pages({
     size: SIZE,
     list: table.element,
-    show: (rows) => table.show(rows),
+    show: (rows, { total }) => {
+      say(summary, `${count(total)} ${total === 1 ? "job" : "jobs"}`);
+      table.show(rows);
+    },
     load: async (after) => {
       const answer = await get("jobs", { search: query.search, state: query.state, sort: query.sort, after, limit: SIZE }, page.signal);
-      say(summary, `${count(answer.total)} ${answer.total === 1 ? "job" : "jobs"}`);
-      return { rows: answer.jobs, next: answer.after };
+      return { rows: answer.jobs, next: answer.after, total: answer.total };
     },
   });
   const change = (changed) => {

@@ -1,6 +1,7 @@
 // A job as it is now: figures, charts that move, what is on its way. A crawl that never ends is shown by how fresh, how late and
 // how complete it is; a bar would say nothing.
 
+import { Answers } from "../answers.js";
 import { get, job as path } from "../api.js";
 import { Checkpoints } from "../checkpoints.js";
 import { h, put, say } from "../dom.js";
@@ -26,6 +27,7 @@ const SPANS = [
 ];
 const LATE = ["1 s", "1 min", "10 min", "1 h", "6 h", "1 d", "7 d", "28 d", "more"];
 const QUEUES = ["ready", "in_process", "snoozed", "inactive", "ineligible", "retired", "frozen"];
+const OUTCOMES = "Succeeded URIs";
 const CONTENT = ["new", "changed", "unchanged", "not_modified", "unknown"];
 
 /** Opens the page. */
@@ -71,17 +73,17 @@ export async function open(page) {
     const standing = overview.alerts;
     put(alerts, standing > 0 && h("p.badge.bad", {}, link(page.job, "alerts", {}, `${count(standing)} ${standing === 1 ? "alert" : "alerts"}`)));
   };
-  const readStatus = () =>
-    get(path(page.job), {}, page.signal)
-      .then(showStatus)
-      .catch(() => undefined);
+  // An answer may be older than an event that came meanwhile, and a job at rest has no further event.
+  const statuses = new Answers(showStatus);
+  const readStatus = () => statuses.ask(get(path(page.job), {}, page.signal)).catch(() => undefined);
   const since = () => (span === 0 ? undefined : new Date(Date.now() - span * 1000).toISOString());
+  const series = new Answers(({ samples }) => {
+    charts.series(samples);
+    tiles.timeSeries(samples);
+  });
   const readCharts = () =>
     Promise.allSettled([
-      read(page, "series", { since: since(), points: 240 }).then(({ samples }) => {
-        charts.series(samples);
-        tiles.timeSeries(samples);
-      }),
+      series.ask(read(page, "series", { since: since(), points: 240 })),
       read(page, "breakdown").then((breakdown) => charts.breakdown(breakdown)),
       readPlugins(page).then((plugins) => charts.plugins(plugins)),
     ]);
@@ -114,7 +116,7 @@ export async function open(page) {
   const [crumbs, head] = heading(page, page.job, buttons);
   head.firstElementChild.after(state, alerts);
   put(page.main, crumbs, head, why, tiles.element, spans, charts.element, observed, parts.element, h("section", {}, flight.element), browsers.element, browsers.pictures, checkpoints.element);
-  follow(`jobs/${encodeURIComponent(page.job)}/events`, { status: showStatus, back: readAgain }, page.signal);
+  follow(`jobs/${encodeURIComponent(page.job)}/events`, { status: (status) => statuses.tell(status), back: readAgain }, page.signal);
   const timer = setInterval(() => document.hidden || (readCharts(), readParts()), EVERY);
   page.signal.addEventListener("abort", () => clearInterval(timer));
   await Promise.all([readCharts(), readParts(), browsers.earlier(page).catch(failed), checkpoints.again(), showObservers(page, observed)]);
@@ -224,6 +226,8 @@ class Browsers {
   async earlier(page) {
     if (this.isAtWork) return;
     const { visits } = await read(page, "crawl-log", { grep: "rendered", limit: LINES });
+    // A process has begun meanwhile.
+    if (this.isAtWork) return;
     const rendered = visits.filter((visit) => visit.annotations.some((one) => /^rendered(:|$)/.test(one)));
     this.showPictures([...new Set(rendered.map((visit) => visit.uri))].slice(0, PICTURES));
   }
@@ -264,16 +268,22 @@ class Tiles {
     say(figure.detail, detail);
   }
 
+  remove(name) {
+    this.figures.get(name)?.value.closest("dl > div").remove();
+    this.figures.delete(name);
+  }
+
   status(status) {
     const { statistics } = status;
     this.set("URIs known", count(statistics.discovered), `${count(statistics.refused)} rejected by the scope`);
     this.set("Queued", count(statistics.queued), `${count(statistics.in_process)} in process`);
     const { visits } = status;
-    // A job that was not opened has no counts of visits.
+    this.remove(visits ? OUTCOMES : "Documents");
     if (visits) {
       this.set("Documents", count(visits.documents), `${count(visits.error_responses + visits.no_response)} failed (${count(visits.error_responses)} error responses), ${count(visits.disregarded)} disregarded`);
     } else {
-      this.set("Succeeded", count(statistics.succeeded), `${count(statistics.failed)} failed, ${count(statistics.disregarded)} disregarded, ${count(statistics.prerequisites)} prerequisites`);
+      // A job at rest is not opened, which would count its visits: these are URIs.
+      this.set(OUTCOMES, count(statistics.succeeded), `by their last visit; ${count(statistics.failed)} failed, ${count(statistics.disregarded)} disregarded, ${count(statistics.prerequisites)} prerequisites`);
     }
     const content = statistics.bytes;
     this.set("Content", bytes(content.novel + content.unchanged + content.unknown), `${bytes(content.novel)} of it new`);

@@ -1,10 +1,11 @@
 // A new job: its name, profile and seeds; then what most jobs decide for themselves, and below that, folded, every other setting.
 // What is entered is kept as a draft, so that neither a reload nor a daemon that starts again loses it.
 
+import { Answers } from "../answers.js";
 import { get, profile as path, send } from "../api.js";
 import { h, id, put } from "../dom.js";
 import { Field, fieldsOf } from "../fields.js";
-import { choice, done, faultText, field } from "../notice.js";
+import { choice, done, failed, faultText, field } from "../notice.js";
 import { place } from "../job.js";
 import { ProfileEditor, readKnown } from "../profile-editor.js";
 import { session } from "../session.js";
@@ -70,16 +71,20 @@ export async function open(page) {
     put(about, from.value !== "" && isChanged ? "Changed for this job; the named profile stays as it is." : (usable.find((profile) => profile.name === from.value)?.description ?? ""));
     write({ name: name.value, contact: contact.value, seeds: seeds.value, from: from.value, profile: isChanged || from.value === "" ? editor.value : undefined, ...start.draft() });
   };
-  from.addEventListener("change", async () => {
+  const texts = new Answers(({ profile, text }) => {
     const own = editor.value;
     const isChanged = own !== saved;
-    saved = await textOf(from.value);
-    editor.profile = from.value || undefined;
+    saved = text;
+    editor.profile = profile || undefined;
     // Whoever goes on with a text of their own goes on with what they have.
-    editor.value = from.value === "" && isChanged ? own : saved;
-    all.open = from.value === "";
+    editor.value = profile === "" && isChanged ? own : saved;
+    all.open = profile === "";
     editor.editor.judge();
     keep();
+  });
+  from.addEventListener("change", () => {
+    const profile = from.value;
+    texts.ask(textOf(profile).then((text) => ({ profile, text }))).catch(failed);
   });
 
   const make = async () => {
@@ -146,14 +151,17 @@ function commonFields(schema, apply) {
     const found = all.find((one) => one.path.join("/") === place);
     return new Field(found, { label, hint, onchange: (value) => apply((form) => [...(value === undefined || !before ? [] : before(form)), { path: found.path, value: value ?? null }]) });
   };
-  const stack = (form) => [form.written.stacks?.scope, form.effective?.stacks?.scope, form.inherited.stacks?.scope].find(Array.isArray) ?? [];
+  // Undefined where errors of the profile leave it open: a list from a guess would drop filters that the profile names.
+  const stack = ({ written, stacks }) => (Array.isArray(written.stacks?.scope) ? written.stacks.scope : stacks.scope);
   const scope = choice({ id: id("scope") }, SCOPES, "");
   const unknown = h("option", { value: "" }, "as in the profile");
+  const unsettled = h("p.form-error", { hidden: true }, "Scope and exclusions cannot be changed here: the filters of the scope are not known. Correct the errors under “All settings” first.");
   scope.prepend(unknown);
   scope.addEventListener("change", () => {
     const names = SCOPES.map(([name]) => name);
     const chosen = scope.value;
-    if (chosen !== "") apply((form) => [{ path: ["stacks", "scope"], value: stack(form).map((name) => (names.includes(name) ? chosen : name)) }]);
+    const changed = (filters) => [{ path: ["stacks", "scope"], value: filters.map((name) => (names.includes(name) ? chosen : name)) }];
+    if (chosen !== "") apply((form) => (stack(form) ? changed(stack(form)) : []));
   });
   const hopsTable = (form) => (form.written.plugins?.hops?.component ?? form.inherited.plugins?.hops?.component ? [] : [{ path: ["plugins", "hops", "component"], value: "builtin:hops" }]);
   const excluded = new Field(
@@ -162,7 +170,8 @@ function commonFields(schema, apply) {
       label: "Exclusions",
       hint: "URIs that the crawl leaves out: regular expressions, such as \\.pdf$ or /calendar/.",
       onchange: (value) => apply((form) => {
-        const others = stack(form).filter((name) => name !== EXCLUDED);
+        const others = stack(form)?.filter((name) => name !== EXCLUDED);
+        if (!others) return [];
         if (value === undefined) return [{ path: ["plugins", EXCLUDED], value: null }, { path: ["stacks", "scope"], value: others }];
         const to = others.indexOf(BEFORE);
         return [
@@ -186,9 +195,12 @@ function commonFields(schema, apply) {
   ];
   const fixed = made.at(-1);
   return {
-    element: h("div", {}, h("div.setting", {}, h("label", { for: scope.id }, "Scope"), h("div.setting-value", {}, scope), h("p.hint", {}, "The sites that belong to the crawl.")), made.map((one) => one.element)),
+    element: h("div", {}, h("div.setting", {}, h("label", { for: scope.id }, "Scope"), h("div.setting-value", {}, scope), h("p.hint", {}, "The sites that belong to the crawl."), unsettled), made.map((one) => one.element)),
     show: (answer) => {
-      const names = SCOPES.map(([name]) => name).filter((name) => stack(answer).includes(name));
+      const filters = stack(answer);
+      unsettled.hidden = Boolean(filters);
+      for (const input of excluded.control.inputs) input.disabled = !filters;
+      const names = SCOPES.map(([name]) => name).filter((name) => filters?.includes(name));
       scope.value = names.length === 1 ? names[0] : "";
       unknown.hidden = names.length === 1;
       scope.disabled = names.length !== 1;

@@ -1,12 +1,13 @@
 // One plugin of a job: what it has done, its recent errors and how to repeat them, its settings, its tables, its reports.
 
+import { Answers } from "../answers.js";
 import { address, job as path } from "../api.js";
 import { h, put } from "../dom.js";
 import { bytes, count, duration, when, words } from "../format.js";
 import { heading, link, read, readPlugins, uriLink } from "../job.js";
 import { failed } from "../notice.js";
 import { Table, facts } from "../table.js";
-import { askToReplace, faults, oddWaits, tableOf, tally } from "./plugins.js";
+import { askToReplace, correctedWaits, faults, tableOf, tally } from "./plugins.js";
 
 const EVERY = 5000;
 const ERRORS_MAX = 50;
@@ -18,14 +19,14 @@ export async function open(page) {
   const { name } = page.query;
   const state = h("div.card");
   const errors = errorTable(page);
-  const again = async () => {
-    const [plugins, { recordings, total }] = await Promise.all([readPlugins(page), read(page, "recordings", { plugin: name, limit: ERRORS_MAX })]);
+  const answers = new Answers(([plugins, { recordings, total }]) => {
     const own = plugins.filter((plugin) => plugin.name === name);
     put(state, own.length > 0 ? own.map(statistics) : h("p.nothing", {}, "The plugin has not been called yet."));
     errors.show(recordings);
     more.hidden = total <= recordings.length;
     more.textContent = `${count(total - recordings.length)} older recordings are among the files.`;
-  };
+  });
+  const again = () => answers.ask(Promise.all([readPlugins(page), read(page, "recordings", { plugin: name, limit: ERRORS_MAX })]));
   const more = h("p.hint", { hidden: true });
   const part = (title, ...content) => h("section.card", {}, h("h2", {}, title), content);
   const settings = part("Settings");
@@ -73,7 +74,7 @@ function statistics(plugin) {
     ["p99", duration(plugin.times.p99_s)],
     ["Longest", duration(plugin.times.max_s)],
     ["Memory", bytes(plugin.memory_max)],
-    ["Answers", [tally({ ...plugin.outputs, ...plugin.counters }), oddWaits(plugin)], true],
+    ["Answers", [tally({ ...plugin.outputs, ...plugin.counters }), correctedWaits(plugin)], true],
   ]);
 }
 

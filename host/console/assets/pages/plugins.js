@@ -1,5 +1,6 @@
 // The plugins of a job: which stand in which stage, what they are, what they have done, and another in the place of one.
 
+import { Answers } from "../answers.js";
 import { job as path, send } from "../api.js";
 import { h, put } from "../dom.js";
 import { bytes, count, duration, when, words } from "../format.js";
@@ -13,9 +14,8 @@ const STAGES = "scope precedence pre-fetch mid-fetch post-fetch render digest ch
 
 /** Opens the page. */
 export async function open(page) {
-  const again = async () => {
-    table.show(await readPlugins(page));
-  };
+  const reports = new Answers((plugins) => table.show(plugins));
+  const again = () => reports.ask(readPlugins(page));
   const table = new Table({
     caption: "Plugins",
     empty: "No plugin has been called yet.",
@@ -30,7 +30,7 @@ export async function open(page) {
       { title: "p99", isNumber: true, cell: (plugin) => duration(plugin.times.p99_s) },
       { title: "Longest", isNumber: true, cell: (plugin) => duration(plugin.times.max_s) },
       { title: "Memory", isNumber: true, cell: (plugin) => bytes(plugin.memory_max) },
-      { title: "Answers", isWide: true, cell: (plugin) => [tally({ ...plugin.outputs, ...plugin.counters }), oddWaits(plugin)] },
+      { title: "Answers", isWide: true, cell: (plugin) => [tally({ ...plugin.outputs, ...plugin.counters }), correctedWaits(plugin)] },
       {
         title: "Actions",
         cell: (plugin) =>
@@ -66,14 +66,14 @@ export function faults(plugin) {
   ];
 }
 
-/** What is odd about the waits of an evaluator: the profile's limits corrected them, or they swing. */
-const ODD = { zero: "zero", "too-short": "shorter than revisit.min-wait", "too-long": "longer than revisit.max-wait", oscillating: "oscillating" };
+/** Waits of an evaluator that were corrected, in the words of `opilio job plugins`. Only those that swing are an error of it. */
+const CORRECTED = { zero: "of zero", "too-short": "raised to the shortest", "too-long": "cut to the longest" };
 
-/** The odd waits, if there are any. */
-export function oddWaits(plugin) {
-  const odd = Object.entries(plugin.odd_waits ?? {}).filter(([, number]) => number > 0);
-  if (odd.length === 0) return null;
-  return h("div.warn-text", {}, "Odd waits: ", odd.map(([why, number]) => `${count(number)} ${ODD[why] ?? words(why)}`).join(", "));
+/** The corrected waits, if there are any. The limits are those of the profile. */
+export function correctedWaits(plugin) {
+  return Object.entries(plugin.odd_waits ?? {})
+    .filter(([, number]) => number > 0)
+    .map(([why, number]) => h(why in CORRECTED ? "div.hint" : "div.warn-text", {}, `${count(number)} ${number === 1 ? "wait" : "waits"} ${CORRECTED[why] ?? words(why)}`));
 }
 
 /** Counts by name, in words. */

@@ -1,5 +1,6 @@
 // A named profile: its settings as a form and as TOML, and its versions. Also a new one.
 
+import { Answers } from "../answers.js";
 import { get, profile as path, send } from "../api.js";
 import { diffView } from "../diff.js";
 import { h, put } from "../dom.js";
@@ -87,15 +88,13 @@ export async function open(page) {
 
 function versionTable(name, versions, stored, { editor, isReadOnly, difference }) {
   const newest = stored.version;
-  const show = async (number, before) => {
-    try {
-      const { from, to, diff } = await get(path(name, "compare"), { version: before, with_version: number });
-      put(difference, h("h3", {}, `From ${from} to ${to}`), diffView(diff, `Difference from ${from} to ${to}`, "The texts are equal."));
-    } catch (problem) {
-      put(difference, h("p.form-error", {}, problem.message));
-    }
+  const differences = new Answers((content) => {
+    put(difference, content);
     difference.scrollIntoView({ block: "nearest" });
-  };
+  });
+  const shown = ({ from, to, diff }) => [h("h3", {}, `From ${from} to ${to}`), diffView(diff, `Difference from ${from} to ${to}`, "The texts are equal.")];
+  const show = (number, before) =>
+    differences.ask(get(path(name, "compare"), { version: before, with_version: number }).then(shown, (problem) => h("p.form-error", {}, problem.message)));
   const take = async (number) => {
     const { toml } = await get(path(name, "versions", number));
     editor.value = toml;

@@ -1,5 +1,6 @@
 // One queue: its state and figures, its URIs in the order of issue, and the commands of operators.
 
+import { Answers } from "../answers.js";
 import { get, job as path, send } from "../api.js";
 import { h, put } from "../dom.js";
 import { bytes, count, duration, when, words } from "../format.js";
@@ -55,21 +56,21 @@ export async function open(page) {
   let lastState;
   const again = async () => {
     try {
-      show(await load());
+      await load();
       await pages.again();
     } catch (problem) {
       failed(problem);
     }
   };
-  const load = () => get(path(page.job, "queues", name), {}, page.signal);
+  const states = new Answers(show);
+  const load = () => states.ask(get(path(page.job, "queues", name), {}, page.signal));
 
-  const queue = await load();
-  show(queue);
+  await load();
   await pages.first();
   const [crumbs, head] = heading(page, name, buttons);
   crumbs.append(" / ", link(page.job, "frontier", {}, "Frontier"));
   put(page.main, crumbs, head, state, h("section", {}, h("h2", {}, "URIs"), table.element, pages.element));
-  const timer = setInterval(() => document.hidden || load().then(show).catch(() => undefined), EVERY);
+  const timer = setInterval(() => document.hidden || load().catch(() => undefined), EVERY);
   page.signal.addEventListener("abort", () => clearInterval(timer));
 }
 

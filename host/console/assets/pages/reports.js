@@ -1,5 +1,6 @@
 // Reports of a job, as they are at this moment: those of the crawl, and those that observers make.
 
+import { Answers } from "../answers.js";
 import { address, job as path, text } from "../api.js";
 import { h, put } from "../dom.js";
 import { chooser, heading, read } from "../job.js";
@@ -12,28 +13,30 @@ export async function open(page) {
     // The reports of the crawl are shown though an observer fails.
     read(page, "observers").catch((problem) => ({ reports: [], problem })),
   ]);
-  let ofObservers = observed.reports;
+  const ofObservers = observed.reports;
   const nameOf = (report) => `${report.observer}/${report.file}`;
   const names = [...reports, ...ofObservers.map(nameOf)];
   let kind = names.includes(page.query.kind) ? page.query.kind : names[0];
   const shown = h("pre.lines", { tabindex: "0", "aria-label": "The report" });
   const links = h("div.actions");
-  const load = async () => {
+  const contents = new Answers(({ kind, content }) => {
+    put(shown, content || "The report is empty.");
     if (!reports.includes(kind)) {
-      ofObservers = (await read(page, "observers")).reports;
-      const report = ofObservers.find((one) => nameOf(one) === kind);
-      put(shown, report?.content || "The report is empty.");
-      put(links, h("a.button", { href: URL.createObjectURL(new Blob([report?.content ?? ""])), download: `${page.job}-${kind.replaceAll("/", "-")}` }, "Save"));
+      put(links, h("a.button", { href: URL.createObjectURL(new Blob([content])), download: `${page.job}-${kind.replaceAll("/", "-")}` }, "Save"));
       return;
     }
-    const content = await text(path(page.job, "reports", kind), { format: "text" }, page.signal);
-    put(shown, content || "The report is empty.");
     put(
       links,
       h("a.button", { href: address(path(page.job, "reports", kind), { format: "text" }), download: `${page.job}-${kind}.txt` }, "Save as text"),
       h("a.button", { href: address(path(page.job, "reports", kind), { format: "json" }), download: `${page.job}-${kind}.json` }, "Save as JSON"),
     );
+  });
+  const contentOf = async (kind) => {
+    if (reports.includes(kind)) return { kind, content: await text(path(page.job, "reports", kind), { format: "text" }, page.signal) };
+    const answer = await read(page, "observers");
+    return { kind, content: answer.reports.find((one) => nameOf(one) === kind)?.content ?? "" };
   };
+  const load = () => contents.ask(contentOf(kind));
   const change = (value) => {
     kind = value;
     page.remember({ kind });

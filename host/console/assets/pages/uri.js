@@ -1,5 +1,6 @@
 // One URI: how it came here and why it is in scope, its visits, its versions, what plugins keep with it, the capture itself.
 
+import { Answers } from "../answers.js";
 import { address as addressOf, get, job as path, probe, send } from "../api.js";
 import { h, id, put } from "../dom.js";
 import { bytes, count, duration, utc, when, words } from "../format.js";
@@ -25,8 +26,7 @@ export async function open(page) {
   let standing = "";
   let archived = "";
   // What has not changed stays as it is: a capture that is being looked at, a button under a finger.
-  const load = async () => {
-    const why = await read(page, "why", { uri });
+  const answers = new Answers((why) => {
     const now = JSON.stringify(why);
     if (now === shown) return;
     shown = now;
@@ -42,7 +42,8 @@ export async function open(page) {
     archived = version;
     // Another visit may have been noted.
     if (logged) logged.again();
-  };
+  });
+  const load = () => answers.ask(read(page, "why", { uri }));
   let logged;
   await load();
   const [crumbs, head] = heading(page, uri, buttons);
@@ -183,20 +184,16 @@ function capture(page, uri) {
   const holder = h("div");
   const which = h("div.toolbar", { hidden: true });
   const address = (part, at) => addressOf(path(page.job, part), { uri: uri.uri, at });
-  const look = async (at) => {
-    try {
-      await probe(path(page.job, "replay"), { uri: uri.uri, at }, page.signal);
-    } catch (problem) {
-      if (problem.name !== "AbortError") put(holder, h("p.form-error", { role: "alert" }, problem.message));
-      return;
-    }
+  const shown = new Answers(({ at, problem }) => {
+    if (problem) return void put(holder, h("p.form-error", { role: "alert" }, problem.message));
     const named = at ? `Capture of ${uri.uri} of ${utc(at)}` : `Capture of ${uri.uri}`;
     put(
       holder,
       h("iframe.frame", { src: address("replay", at), sandbox: "", title: named, referrerpolicy: "no-referrer" }),
       h("p.hint", {}, h("a", { href: address("capture", at), target: "_blank", rel: "noreferrer" }, "Received content"), " (in a new tab)"),
     );
-  };
+  });
+  const look = (at) => shown.ask(probe(path(page.job, "replay"), { uri: uri.uri, at }, page.signal).then(() => ({ at }), (problem) => ({ problem })));
   const versions = async () => {
     const { captures, after, unlisted } = await get(path(page.job, "captures"), { uri: uri.uri, limit: VERSIONS }, page.signal);
     if (captures.length < 2) return;

@@ -1,5 +1,6 @@
 // URIs of a job: one by its address, or all of a site, a pattern or an outcome, and what can be done with all of these at once.
 
+import { Answers } from "../answers.js";
 import { get, job as path, send } from "../api.js";
 import { h, put, say } from "../dom.js";
 import { count, when } from "../format.js";
@@ -38,6 +39,7 @@ export async function open(page) {
   });
   const conditions = { surt, regex, host, status, state, media_type: type };
   const which = () => Object.fromEntries(Object.entries(conditions).map(([name, input]) => [name, input.value.trim() || undefined]));
+  const numbers = new Answers((text) => say(meant, text));
   // What is listed stays the same from page to page, whatever is typed meanwhile.
   let listed = which();
   const pages = new Pages({
@@ -52,14 +54,13 @@ export async function open(page) {
   const show = async () => {
     listed = which();
     page.remember(listed);
-    await pages.first();
-    say(meant, pages.next === null ? "" : `More than ${count(SIZE)}; use Count for their number.`);
+    await numbers.ask(pages.first().then(() => (pages.next === null ? "" : `More than ${count(SIZE)}; use Count for their number.`)));
   };
   const tally = async () => {
-    say(meant, "Counting …");
-    const answer = await get(path(page.job, "uris", "count"), which(), page.signal);
-    say(meant, `${count(answer.meant)} URIs of ${count(answer.examined)} examined`);
-    return answer.meant;
+    numbers.tell("Counting …");
+    const answer = get(path(page.job, "uris", "count"), which(), page.signal);
+    await numbers.ask(answer.then(({ meant, examined }) => `${count(meant)} URIs of ${count(examined)} examined`));
+    return (await answer).meant;
   };
   const sweep = async (method, title, text) => {
     const chosen = which();

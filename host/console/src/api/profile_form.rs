@@ -1,5 +1,7 @@
 //! Forms for profiles: a text as values, and changes of values as changes of the text. The text keeps its comments.
 
+use std::collections::BTreeMap;
+
 use axum::Json;
 use axum::extract::State;
 use opilio_crawl::shipped_plugins;
@@ -62,6 +64,10 @@ pub(crate) struct ProfileForm {
     /// Values of settings that the text does not write: those of the profiles that it extends, or the defaults.
     #[schema(value_type = Object)]
     inherited: Value,
+    /// Plugins of each stage in the order of their calls, by the key of the stage in `stacks`. Errors in other parts of the text do
+    /// not matter. A stage is missing if an edit of it has an error. All stages are missing if a profile that the text extends
+    /// cannot be read.
+    stacks: BTreeMap<String, Vec<String>>,
     /// All values together; not set if the text has errors.
     #[schema(value_type = Option<Object>)]
     effective: Option<Value>,
@@ -156,16 +162,13 @@ pub(crate) fn edited(toml: &str, changes: Vec<ValueChange>) -> Result<String, Pr
 }
 
 fn form(daemon: &Daemon, toml: String, is_safe: bool) -> ProfileForm {
-    let folder = daemon.profiles.folder();
-    let read = |text: &str| {
-        let given = ProfileContext {
-            builtins: opilio_crawl::builtin_plugins(),
-            seeds_elsewhere: true,
-            base: Some(folder.to_owned()),
-            ..ProfileContext::default()
-        };
-        Profile::parse("profile.toml", text, &given).ok()
+    let given = ProfileContext {
+        builtins: opilio_crawl::builtin_plugins(),
+        seeds_elsewhere: true,
+        base: Some(daemon.profiles.folder().to_owned()),
+        ..ProfileContext::default()
     };
+    let read = |text: &str| Profile::parse("profile.toml", text, &given).ok();
     let written = toml_parts(&toml);
     let below = written
         .get("extends")
@@ -179,7 +182,12 @@ fn form(daemon: &Daemon, toml: String, is_safe: bool) -> ProfileForm {
         });
     let inherited = below.or_else(|| read("")).map(|below| below.values());
     let whole = Some(()).filter(|()| is_safe).and_then(|()| read(&toml));
+    let stacks = match is_safe || written.get("extends").is_none() {
+        true => Profile::stacks_of(&toml, &given),
+        false => BTreeMap::new(),
+    };
     ProfileForm {
+        stacks,
         schemas: whole
             .as_ref()
             .map(|it| schemas(daemon, it))

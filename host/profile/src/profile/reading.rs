@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::{Profile, ProfileContext, first_rendering, relations};
@@ -22,6 +23,9 @@ use crate::plugins::{self, Instances};
 use crate::precedence_file;
 use crate::schema_check::Shape;
 use crate::seeds;
+use crate::stack_edit::LAST_RESORT;
+use crate::stacks::{StacksFile, leave_out_shipped};
+use crate::stage::Stage;
 use crate::streams;
 use crate::tables;
 use crate::webhooks;
@@ -55,12 +59,7 @@ impl Profile {
         base: &Path,
         given: &ProfileContext,
     ) -> Result<Self, Diagnostics> {
-        let own = Layer {
-            file: file.to_owned(),
-            text,
-            base: base.to_owned(),
-            files: BTreeMap::new(),
-        };
+        let own = own_layer(file, text, base);
         let layers = Layers::follow(own.clone()).map_err(|mut faults| {
             faults.append(faults_whatever_is_extended(&own));
             faults.sort();
@@ -81,6 +80,38 @@ impl Profile {
         given: &ProfileContext,
     ) -> Result<Self, Diagnostics> {
         Self::check(Layers { below, own, above }, given)
+    }
+
+    /// The plugins of each stage of a profile in memory, in the order of their calls, by the key of the stage in `[stacks]`. Errors
+    /// in other parts do not matter. A stage is missing if its value is neither a list of names nor a valid edit. All stages are
+    /// missing if a profile that it extends cannot be read.
+    pub fn stacks_of(text: &str, given: &ProfileContext) -> BTreeMap<String, Vec<String>> {
+        let base = given.base.as_deref().unwrap_or(Path::new(""));
+        let Ok(layers) = Layers::follow(own_layer("profile.toml", text.to_owned(), base)) else {
+            return BTreeMap::new();
+        };
+        let values = layers.document().0.value;
+        let default = StacksFile::default();
+        let keys = Stage::ALL.into_iter().map(Stage::key);
+        let stacks = keys.chain([LAST_RESORT]).filter_map(|key| {
+            // Edits of all layers are applied by now, except for invalid ones.
+            let names = match values.pointer(&format!("/stacks/{key}")) {
+                Some(written) => Vec::<String>::deserialize(written).ok()?,
+                None => default.named(key)?.to_vec(),
+            };
+            Some((key.to_owned(), names))
+        });
+        let mut stacks: BTreeMap<String, Vec<String>> = stacks.collect();
+        if renders_nothing(&values) {
+            let tables = values.get("plugins").and_then(Value::as_object);
+            let has_table = |name: &str| tables.is_some_and(|it| it.contains_key(name));
+            for stage in [Stage::Render, Stage::Behave] {
+                if let Some(stack) = stacks.get_mut(stage.key()) {
+                    leave_out_shipped(stack, has_table, &given.builtins);
+                }
+            }
+        }
+        stacks
     }
 
     /// A built-in profile by name. A crawl without a profile uses `default`.
@@ -115,10 +146,11 @@ impl Profile {
         let (file, base) = (own.file.as_str(), own.base.as_path());
         let (mut written, faults) = as_profile_file(&document, syntax.clone())?;
         let faults = plugins::missing_components(faults, &given.builtins);
-        if first_rendering(&document.value).is_none() && !edits_behaviors(&document.value) {
+        if renders_nothing(&document.value) {
             let plugins = &written.plugins;
-            let stacks = &mut written.stacks;
-            stacks.leave_out_shipped_for_pages(plugins, &given.builtins);
+            for stack in [&mut written.stacks.render, &mut written.stacks.behave] {
+                leave_out_shipped(stack, |name| plugins.contains_key(name), &given.builtins);
+            }
         }
         let mut check = Check::new(&document, faults);
 
@@ -238,6 +270,20 @@ impl Profile {
         profile.notices = faults;
         Ok(profile)
     }
+}
+
+fn own_layer(file: &str, text: String, base: &Path) -> Layer {
+    Layer {
+        file: file.to_owned(),
+        text,
+        base: base.to_owned(),
+        files: BTreeMap::new(),
+    }
+}
+
+/// Whether the behaviours and the filters of rendering are never called.
+fn renders_nothing(values: &Value) -> bool {
+    first_rendering(values).is_none() && !edits_behaviors(values)
 }
 
 /// Whether an override names page behaviours. Their names must then be in the stack, rendered or not.

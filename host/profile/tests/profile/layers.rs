@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use opilio_profile::{Layer, Origin, Profile, Stage, TableSource};
+use opilio_profile::{Layer, Origin, Profile, ProfileContext, Stage, TableSource};
 use opilio_uri::Uri;
 
 use crate::given;
@@ -299,4 +299,41 @@ fn an_edit_of_a_stack_needs_nothing_that_is_extended() {
     let scope = profile.settings().stacks.stage(Stage::Scope);
     assert_eq!(scope.first().unwrap(), "surt-scope");
     assert_eq!(scope.last().unwrap(), "regex-list");
+}
+
+#[test]
+fn stacks_are_known_despite_errors_elsewhere() {
+    let home = folder(&[(
+        "base.toml",
+        "stacks.extract = { without = ['swf'], after = ['regex-list'] }\n",
+    )]);
+    let given = ProfileContext {
+        base: Some(home.path().to_owned()),
+        ..given()
+    };
+    let stacks = |text: &str| Profile::stacks_of(text, &given);
+    let faulty = "extends = 'base.toml'\nworkers = 'many'\nplugins.mine = { settings = 3 }\n\
+                  stacks.extract = { after = ['mine'], without = ['pdf'] }\n\
+                  stacks.scope = { befor = ['domain'] }\nstacks.change = ['html-strip']\n";
+    assert!(Profile::parse("a.toml", faulty, &given).is_err());
+    let known = stacks(faulty);
+    let extract = &known["extract"];
+    assert_eq!(extract[extract.len() - 2..], ["regex-list", "mine"]);
+    assert!(
+        !extract.iter().any(|name| name == "swf" || name == "pdf"),
+        "{extract:?}"
+    );
+    assert_eq!(known["change"], ["html-strip"]);
+    // The default, of which nothing is called while no page is rendered.
+    assert_eq!(known["wait"], ["adaptive"]);
+    assert!(known["behave"].is_empty(), "{known:?}");
+    // This edit has an error, so that nobody knows its result.
+    assert!(!known.contains_key("scope"), "{known:?}");
+    // Without an error they are those of the profile.
+    let sound = "extends = 'base.toml'\nstacks.scope = { after = ['regex-list'] }\n";
+    let profile =
+        Profile::parse("a.toml", sound, &given).unwrap_or_else(|faults| panic!("{faults}"));
+    let values = profile.values();
+    assert_eq!(serde_json::json!(stacks(sound)), values["stacks"]);
+    assert!(stacks("extends = 'nowhere.toml'\n").is_empty());
 }

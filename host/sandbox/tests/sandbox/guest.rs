@@ -438,5 +438,8 @@ fn filter_functions(candidates: &str, document: &str) -> String {
 }
 
 fn contract_directory() -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit")
+    // The crates that share this file are not equally deep in the repository.
+    let of_crate = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut above = of_crate.ancestors().map(|folder| folder.join("wit"));
+    above.find(|wit| wit.join("published").is_dir()).unwrap()
 }
