@@ -21,6 +21,7 @@ use opilio_job::handover::only_in_store;
 use opilio_job::history::Changed;
 use opilio_job::ledger;
 use opilio_job::profile::changed_profile;
+use opilio_job::seed_outcome::{KeptFailures, SeedOutcome};
 use opilio_visit::redirect;
 
 /// Seed with its status.
@@ -37,6 +38,11 @@ pub struct SeedReport {
     pub fetched: Option<Timestamp>,
     /// Fetch status of its last visit; 0 before the first.
     pub status: i32,
+    /// Reason why its last visit did not fetch it, or the target of its redirects: the status in words, the error, and the
+    /// operator's remedy. Not set if the seed was fetched or not visited yet. After the end of a process, errors are known for
+    /// 1,000 seeds of the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
     /// `true` if its last visit succeeded, possibly with a redirect. An error response is a failure.
     pub crawled: bool,
     /// Last URI of the chain of redirects at the last visit.
@@ -242,6 +248,7 @@ impl JobAdmin<'_> {
     ) -> Result<Vec<SeedReport>, ControlError> {
         let (later, _) = Seeds::parse(directory::ADDED_SEEDS, &directory::added_seeds(self.job));
         let later: HashSet<&str> = later.list.iter().map(|seed| seed.uri.as_str()).collect();
+        let kept = KeptFailures::read(&self.frontier())?;
         let mut reports = Vec::new();
         for seed in seeds {
             let uri = seed.uri.as_str();
@@ -254,9 +261,35 @@ impl JobAdmin<'_> {
                 Some(record) => redirect::end_of(&frontier, record)?,
                 None => None,
             };
-            reports.push(report(uri, origin, record.as_ref(), pages, end));
+            drop(frontier);
+            let why = self.why_not_fetched(uri, record.as_ref(), end.as_ref(), &kept);
+            reports.push(SeedReport {
+                why,
+                ..report(uri, origin, record.as_ref(), pages, end)
+            });
         }
         Ok(reports)
+    }
+
+    /// Returns the reason why a seed was not fetched. An error of this process or of an earlier one is part of it.
+    fn why_not_fetched(
+        &self,
+        seed: &str,
+        record: Option<&UriRecord>,
+        end: Option<&(Uri, Option<UriRecord>)>,
+        kept: &KeptFailures,
+    ) -> Option<String> {
+        let last_error = |record: &UriRecord| match self.running {
+            Some(running) => running.context.last_error(record),
+            None => record.reason.clone(),
+        };
+        match SeedOutcome::of(seed, record, end, last_error) {
+            SeedOutcome::Failed(mut failure) => {
+                kept.recall(&mut failure);
+                Some(failure.to_string())
+            }
+            SeedOutcome::Fetched | SeedOutcome::Unvisited => None,
+        }
     }
 }
 
@@ -311,6 +344,7 @@ fn report(
         captured: record.is_some_and(|record| record.archived.is_some()),
         fetched: history.first().map(|past| past.at),
         status: record.map_or(0, |record| record.status),
+        why: None,
         crawled: record.is_some_and(|record| {
             record.status != 0 && record.last_outcome == LastOutcome::Succeeded
         }),

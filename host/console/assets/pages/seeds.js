@@ -19,6 +19,7 @@ export async function open(page) {
       { title: "Seed", isHead: true, isWide: true, cell: (seed) => uriLink(page.job, seed.uri) },
       { title: "Captured", cell: captured },
       { title: "Status", isNumber: true, cell: (seed) => fetchStatus(seed.status) },
+      { title: "Why not fetched", isWide: true, cell: (seed) => seed.why ?? "–" },
       { title: "First capture", cell: (seed) => when(seed.first_captured, { isShort: true }) },
       { title: "Last fetched", cell: (seed) => when(seed.fetched, { isShort: true }) },
       { title: "Last change", cell: (seed) => when(seed.changed, { isShort: true }) },
