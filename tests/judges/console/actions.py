@@ -281,10 +281,16 @@ def settings(page, served, screenshots):
     expect(page.get_by_text("No errors. The settings would change:")).to_be_visible()
     page.locator("form").get_by_role("button", name="Change", exact=True).click()
     expect(page.get_by_text("Changed settings:")).to_be_visible()
-    row = rows(page, "Settings").filter(has_text="politeness.min-delay")
-    expect(row).to_contain_text('"300ms"')
-    # Those that few need are there when they are asked for.
+    button = page.get_by_role("button", name="Change politeness.min-delay", exact=True)
+    expect(rows(page, "politeness").filter(has=button)).to_contain_text('"300ms"')
+    # The settings are in sections that fold: a search opens those with a match, and what is set is seen at once.
     page.get_by_label("Search").fill("")
+    expect(rows(page, "Set for this job").filter(has=button)).to_contain_text('"300ms"')
+    section = page.locator("details.section").filter(has=page.locator(".section-title", has_text=re.compile("^dns$")))
+    expect(page.get_by_role("region", name="dns", exact=True)).to_be_hidden()
+    section.locator("summary").press("Enter")
+    expect(rows(page, "dns").first).to_be_visible()
+    # Those that few need are there when they are asked for.
     told = page.get_by_text(re.compile("^[0-9]+ of [0-9]+ settings$"))
     before = told.inner_text()
     page.get_by_label("Expert settings, too").check()

@@ -2,7 +2,7 @@
 // as in a profile.
 
 import { job as path, send } from "../api.js";
-import { h, id, put } from "../dom.js";
+import { h, id, put, say } from "../dom.js";
 import { count } from "../format.js";
 import { Field, fieldsOf } from "../fields.js";
 import { badge, heading, link, read, search } from "../job.js";
@@ -11,35 +11,21 @@ import { readKnown } from "../profile-editor.js";
 import { Table } from "../table.js";
 
 export const EFFECTS = { "at-once": "at once", "next-start": "at the next start", never: "never: frozen when the job was created" };
+
 /** Opens the page. */
 export async function open(page) {
   let settings = [];
   let wanted = page.query.search ?? "";
   const isExpert = h("input", { type: "checkbox", id: id("expert"), checked: page.query.expert === "yes" });
   const note = h("p.muted", { role: "status" });
-  const table = new Table({
-    caption: "Settings",
-    empty: "No matching settings.",
-    key: (setting) => setting.key,
-    columns: [
-      { title: "Setting", isHead: true, isWide: true, cell: (setting) => [h("code", {}, setting.key), setting.description && h("div.hint", { title: setting.description }, setting.description.split(/(?<=\.)\s/)[0])] },
-      { title: "Value", isWide: true, cell: (setting) => h("code", {}, setting.toml) },
-      { title: "From", cell: (setting) => (setting.file ? `${setting.file}${setting.line ? `:${setting.line}` : ""}` : h("span.muted", {}, "default")) },
-      { title: "A change takes effect", cell: (setting) => EFFECTS[setting.effect] ?? setting.effect },
-      {
-        title: "Actions",
-        cell: (setting) =>
-          setting.effect !== "never" && h("button.button.small", { type: "button", "data-needs": "operator", "aria-label": `Change ${setting.key}`, onclick: () => form.take(setting) }, "Change"),
-      },
-    ],
-  });
+  const list = new Sections((setting) => form.take(setting));
   const show = () => {
     const needle = wanted.toLowerCase();
     const shown = settings.filter(
       (setting) =>
         (isExpert.checked || !setting.expert || setting.file) && (needle === "" || `${setting.key} ${setting.toml} ${setting.description}`.toLowerCase().includes(needle)),
     );
-    table.show(shown);
+    list.show(shown, needle !== "");
     put(note, `${count(shown.length)} of ${count(settings.length)} settings`);
   };
   const load = async () => {
@@ -67,8 +53,84 @@ export async function open(page) {
       h("div.check", {}, isExpert, h("label", { for: isExpert.id }, "Expert settings, too")),
     ),
     note,
-    table.element,
+    list.element,
   );
+}
+
+// Settings in sections that fold, by the first part of their names. The first section, which is open, has those that the profile or
+// a change sets. A search opens each section with a match; afterwards the sections are folded as before.
+class Sections {
+  constructor(take) {
+    this.take = take;
+    this.set = this.section("Set for this job", "All settings have their defaults.");
+    this.set.element.open = true;
+    this.named = new Map();
+    this.nothing = h("p.nothing", { hidden: true }, "No matching settings.");
+    this.isSearch = false;
+    this.list = h("div");
+    this.element = h("div", {}, this.list, this.nothing);
+  }
+
+  /** Shows these settings and no others. */
+  show(settings, isSearch) {
+    const groups = new Map();
+    for (const setting of settings) {
+      const [first, ...rest] = setting.key.split(".");
+      const name = rest.length === 0 ? "General" : first;
+      groups.set(name, [...(groups.get(name) ?? []), setting]);
+    }
+    for (const name of groups.keys()) {
+      if (this.named.has(name)) continue;
+      this.named.set(name, this.section(name, "No matching settings."));
+    }
+    const names = [...this.named.keys()].sort((one, other) => (other === "General") - (one === "General") || one.localeCompare(other));
+    const elements = [this.set.element, ...names.map((name) => this.named.get(name).element)];
+    // An element that moves loses its focus.
+    if (elements.some((element, at) => element !== this.list.children[at])) put(this.list, elements);
+    for (const [name, { element, fill }] of this.named) {
+      const own = groups.get(name) ?? [];
+      fill(own);
+      element.hidden = own.length === 0;
+      if (isSearch && !this.isSearch) element.dataset.before = element.open ? "open" : "";
+      if (isSearch) element.open = own.length > 0;
+      else if (this.isSearch) element.open = element.dataset.before === "open";
+    }
+    this.set.fill(settings.filter((setting) => setting.file));
+    // What is found is in the sections of the names.
+    this.set.element.hidden = isSearch;
+    this.nothing.hidden = settings.length > 0;
+    this.isSearch = isSearch;
+  }
+
+  section(name, empty) {
+    const table = new Table({
+      caption: name,
+      empty,
+      key: (setting) => setting.key,
+      columns: [
+        { title: "Setting", isHead: true, isWide: true, cell: (setting) => [h("code", {}, setting.key), setting.description && h("div.hint", { title: setting.description }, setting.description.split(/(?<=\.)\s/)[0])] },
+        { title: "Value", isWide: true, cell: (setting) => h("code", {}, setting.toml) },
+        { title: "From", cell: (setting) => (setting.file ? `${setting.file}${setting.line ? `:${setting.line}` : ""}` : h("span.muted", {}, "default")) },
+        { title: "A change takes effect", cell: (setting) => EFFECTS[setting.effect] ?? setting.effect },
+        {
+          title: "Actions",
+          cell: (setting) =>
+            setting.effect !== "never" && h("button.button.small", { type: "button", "data-needs": "operator", "aria-label": `Change ${setting.key}`, onclick: () => this.take(setting) }, "Change"),
+        },
+      ],
+    });
+    const numbers = h("span.muted");
+    const element = h("details.card.section", {}, h("summary", {}, h("span.section-title", {}, name), " ", numbers), table.element);
+    return {
+      element,
+      fill: (settings) => {
+        table.show(settings);
+        const set = settings.filter((setting) => setting.file).length;
+        const isSetAll = set === settings.length;
+        say(numbers, `${count(settings.length)} ${settings.length === 1 ? "setting" : "settings"}${set > 0 && !isSetAll ? `, ${count(set)} set` : ""}`);
+      },
+    };
+  }
 }
 
 // Checked as a profile is: all faults at once, and nothing is changed where there is one.
