@@ -76,14 +76,14 @@ export function valueText(value) {
 
 /** A field; `onchange(value)` gets the new value, nothing where the setting is not to be written. */
 export class Field {
-  constructor(field, { label = field.name, hint = field.description, onchange, isReadOnly = false }) {
+  constructor(field, { label = field.name, hint = field.description, reset = "Use default", onchange, isReadOnly = false }) {
     this.field = field;
     this.onchange = onchange;
     const name = id("setting");
     this.control = controlOf(field, name, () => this.changed(), isReadOnly);
     this.fault = h("p.form-error", { id: `${name}-fault`, hidden: true });
     this.note = h("p.hint", { id: `${name}-note`, hidden: true });
-    this.reset = h("button.button.small", { type: "button", hidden: true, "aria-label": `Use default: ${label}`, onclick: () => this.clear() }, "Use default");
+    this.reset = h("button.button.small", { type: "button", hidden: true, "aria-label": `${reset}: ${label}`, onclick: () => this.clear() }, reset);
     this.origin = h("span.muted");
     for (const input of this.control.inputs) {
       input.setAttribute("aria-describedby", `${name}-hint ${name}-fault ${name}-note`);

@@ -4,11 +4,10 @@
 import { job as path, send } from "../api.js";
 import { h, id, put, say } from "../dom.js";
 import { count } from "../format.js";
-import { Field, fieldsOf } from "../fields.js";
 import { badge, heading, link, read, search } from "../job.js";
 import { done, failed, faultText, field } from "../notice.js";
-import { readKnown } from "../profile-editor.js";
 import { Table } from "../table.js";
+import { settingsOfJob, TypedFields } from "../typed-fields.js";
 
 export const EFFECTS = { "at-once": "at once", "next-start": "at the next start", never: "never: frozen when the job was created" };
 
@@ -138,7 +137,7 @@ function changeForm(page, after) {
   const lines = h("textarea", { rows: 3, required: true, spellcheck: "false", autocapitalize: "off", placeholder: 'politeness.min-delay = "5s"' });
   const reason = h("input", { maxlength: 1000, autocomplete: "off" });
   const answer = h("div", { role: "status" });
-  const typed = typedFields(lines);
+  const typed = new TypedFields(lines, { settings: settingsOfJob });
   const change = async (onlyCheck) => {
     const body = { set: lines.value.split("\n").map((line) => line.trim()).filter(Boolean), only_check: onlyCheck, reason: reason.value.trim() || undefined };
     put(answer);
@@ -186,68 +185,9 @@ function changeForm(page, after) {
       lines.value = `${lines.value ? `${lines.value.trimEnd()}\n` : ""}${setting.key} = ${setting.toml}`;
       lines.focus();
       lines.scrollIntoView({ block: "center" });
-      typed.add(setting).catch(failed);
+      typed.add(setting.key, setting.value).catch(failed);
     },
   };
-}
-
-// Typed fields of the settings that are changed, beside their lines. A change of one shows in the other. Settings that have a form in
-// TOML only, and those of plugins, have lines alone.
-function typedFields(lines) {
-  const fields = new Map();
-  const element = h("div");
-  const isOf = (key) => (line) => line.startsWith(`${key} = `);
-  const write = (key, value) => {
-    const written = `${key} = ${toml(value)}`;
-    const others = lines.value.split("\n").filter((line) => line.trim() !== "");
-    const at = others.findIndex(isOf(key));
-    lines.value = (at < 0 ? [...others, written] : others.with(at, written)).join("\n");
-  };
-  lines.addEventListener("input", () => {
-    for (const [key, one] of fields) {
-      const line = lines.value.split("\n").find(isOf(key));
-      try {
-        if (line) one.show(JSON.parse(line.slice(key.length + 3)));
-      } catch {
-        // Not finished, or TOML that is not JSON.
-      }
-    }
-  });
-  return {
-    element,
-    async add({ key, value }) {
-      const { schema } = await readKnown();
-      const found = fieldsOf(schema, schema).find((one) => one.path.join(".") === key);
-      if (!found || found.kind === "other" || fields.has(key)) return;
-      const one = new Field(found, {
-        label: key,
-        onchange: (changed) => {
-          const wanted = changed ?? found.preset;
-          if (wanted === undefined || wanted === null) return;
-          write(key, wanted);
-          one.show(wanted);
-        },
-      });
-      fields.set(key, one);
-      one.show(value);
-      element.append(one.element);
-    },
-    tell(faults) {
-      for (const [key, one] of fields) {
-        const pointer = `/${key.replaceAll(".", "/")}`;
-        one.tell(faults.filter((fault) => fault.setting === pointer || fault.setting?.startsWith(`${pointer}/`)));
-      }
-    },
-    clear() {
-      fields.clear();
-      put(element);
-    },
-  };
-}
-
-// A value of a field in TOML: texts and lists are written as in JSON.
-function toml(value) {
-  return Array.isArray(value) ? `[${value.map(toml).join(", ")}]` : JSON.stringify(value);
 }
 
 /** Lists changed settings, and warnings about them. */
