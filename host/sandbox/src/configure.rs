@@ -15,6 +15,7 @@ use crate::fault::Fault;
 use crate::limits::Limits;
 use crate::notes::one_line;
 use crate::plugin::{LaterSnapshot, Plugin, Start};
+use crate::preparation::{Preparation, report_preparation};
 use crate::settings::canonical;
 use crate::table::Tables;
 use crate::{Description, SettingsFault, snapshot};
@@ -178,7 +179,11 @@ pub(crate) fn snapshotted(
                     return Ok(each_call(why, Some(LaterSnapshot::new(component, key))));
                 }
             }
-            match snapshot_of(component, &configuration, &key)? {
+            // The caller waits for this second compilation of the component, too.
+            report_preparation(Preparation::Compiling(&component.origin));
+            let snapshot = snapshot_of(component, &configuration, &key);
+            report_preparation(Preparation::Compiled);
+            match snapshot? {
                 Ok(compiled) => (compiled, false),
                 Err(why) => return Ok(each_call(why, None)),
             }
