@@ -309,8 +309,21 @@ def overrides(page, served, screenshots):
     page.get_by_label("Hosts").fill("news.harvest.localhost")
     page.get_by_role("button", name="Preview …").click()
     expect(page.locator("form .form-error li")).to_have_count(1)
-    # A setting is chosen, and its field writes the line; the line shows in the field.
+    # A setting is chosen, and its field writes the line; the line shows in the field. Lists of numbers and maps have fields, too.
     lines.fill("")
+    for setting, typed, line in [
+        ("retry.statuses", "503\n429", "retry.statuses = [503, 429]"),
+        ("fetch.headers", "Accept-Language = da", 'fetch.headers = { "Accept-Language" = "da" }'),
+    ]:
+        page.get_by_label("Setting to add").select_option(setting)
+        page.get_by_role("button", name="Add setting").press("Enter")
+        area = page.get_by_label(setting, exact=True)
+        expect(area).to_be_focused()
+        area.fill(typed)
+        area.blur()
+        expect(lines).to_have_value(line)
+        lines.fill("")
+        expect(area).to_have_value("")
     page.get_by_label("Setting to add").select_option("politeness.min-delay")
     page.get_by_role("button", name="Add setting").press("Enter")
     delay = page.get_by_role("group", name="politeness.min-delay", exact=True)
