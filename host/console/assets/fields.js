@@ -80,8 +80,8 @@ export function valueText(value) {
 }
 
 /**
- * The changes of a text that give a setting its value; nothing removes the setting. Of a map, single entries are changed, so that
- * comments beside the others stay. `before` is the value that the text has.
+ * The changes of a profile's text that give a setting this value; an undefined value removes the setting. A map changes entry by
+ * entry, so that comments beside the other entries stay. `before` is the value in the text.
  */
 export function changesOf({ kind, path }, before, value) {
   const isMap = kind === "map" && value !== undefined && before !== null && typeof before === "object";
@@ -92,7 +92,7 @@ export function changesOf({ kind, path }, before, value) {
   return [...set.map(([name, text]) => ({ path: [...path, name], value: text })), ...removed.map((name) => ({ path: [...path, name], value: null }))];
 }
 
-/** What is typed into a field and is no value of its setting. */
+/** A text in a field that is not a value of its setting. */
 class Invalid {
   constructor(problem) {
     this.problem = problem;
@@ -221,7 +221,7 @@ function number(field, common) {
   };
 }
 
-// The number that a text says, or what is wrong with it; `help` follows where it is no number.
+// The number in a text, or the error in it; `help` follows the error of a text that is not a number.
 function numberOf(said, { kind, min, max }, help = "") {
   const value = Number(said);
   if (Number.isNaN(value) || (kind !== "number" && !Number.isInteger(value))) return new Invalid(`not a ${kind === "number" ? "" : "whole "}number: ${said}${help}`);

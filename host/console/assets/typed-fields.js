@@ -7,7 +7,7 @@ import { choice, failed, field } from "./notice.js";
 import { readKnown } from "./profile-editor.js";
 import { resolve } from "./schema.js";
 
-/** Parts of an override that are no settings with fields. */
+/** Parts of an override without fields. */
 const NOT_SETTINGS = ["match", "plugins", "stacks"];
 
 /** The settings of a whole job that have fields, from the schema of profiles. */
@@ -44,7 +44,7 @@ export class TypedFields {
       .map((one) => ({ ...one, key: one.path.join(".") }));
   }
 
-  /** Adds a field for a setting, if it can have one, with the value of its line. Resolves to the field, or to nothing. */
+  /** Adds a field for a setting, if it can have one, with the value of its line. Resolves to the field, or to undefined. */
   async add(key, value = this.value(key)) {
     const turn = this.turn;
     const found = (await this.known()).find((one) => one.key === key);
@@ -67,7 +67,7 @@ export class TypedFields {
     return one;
   }
 
-  /** The value in the line of a setting; nothing if there is no line. */
+  /** The value in the line of a setting; undefined if there is no line. */
   value(key) {
     const line = this.lines.value.split("\n").find(isOf(key));
     return line && parse(line.slice(line.indexOf("=") + 1));
@@ -148,7 +148,7 @@ function toml(value) {
   return entries.length === 0 ? "{}" : `{ ${entries.join(", ")} }`;
 }
 
-// The value of a line; nothing where it is not finished, or TOML of another form.
+// The value of a line; undefined if the line is not finished, or TOML of another form.
 function parse(text) {
   const said = text.trim();
   const literal = /^'([^']*)'$/.exec(said);

@@ -168,7 +168,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Shows what is not the answer of a command: a note, or an object with this key.
+    /// Shows a message that is not the answer of a command: as a note, or with `--json` as an object with this key.
     fn tell(&self, key: &str, words: &str) {
         if !self.args.json {
             note(words);

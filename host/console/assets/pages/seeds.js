@@ -19,7 +19,6 @@ export async function open(page) {
       { title: "Seed", isHead: true, isWide: true, cell: (seed) => uriLink(page.job, seed.uri) },
       { title: "Captured", cell: captured },
       { title: "Status", isNumber: true, cell: (seed) => fetchStatus(seed.status) },
-      { title: "Why not fetched", isWide: true, cell: (seed) => seed.why ?? "–" },
       { title: "First capture", cell: (seed) => when(seed.first_captured, { isShort: true }) },
       { title: "Last fetched", cell: (seed) => when(seed.fetched, { isShort: true }) },
       { title: "Last change", cell: (seed) => when(seed.changed, { isShort: true }) },
@@ -27,6 +26,7 @@ export async function open(page) {
       { title: "Pages", isNumber: true, cell: (seed) => count(seed.pages) },
       { title: "Visits", isNumber: true, cell: (seed) => count(seed.visits) },
       { title: "Redirects to", isWide: true, cell: (seed) => (seed.redirect ? redirect(page, seed) : "–") },
+      { title: "Why not fetched", isWide: true, cell: (seed) => seed.why ?? "–" },
       { title: "From", cell: (seed) => seed.origin },
       {
         title: "Actions",
