@@ -286,10 +286,10 @@ def settings(page, served, screenshots):
     # The settings are in sections that fold: a search opens those with a match, and what is set is seen at once.
     page.get_by_label("Search").fill("")
     expect(rows(page, "Set for this job").filter(has=button)).to_contain_text('"300ms"')
-    section = page.locator("details.section").filter(has=page.locator(".section-title", has_text=re.compile("^dns$")))
-    expect(page.get_by_role("region", name="dns", exact=True)).to_be_hidden()
+    section = page.locator("details.section").filter(has=page.locator(".section-title", has_text=re.compile("^politeness$")))
+    expect(page.get_by_role("region", name="politeness", exact=True)).to_be_hidden()
     section.locator("summary").press("Enter")
-    expect(rows(page, "dns").first).to_be_visible()
+    expect(rows(page, "politeness").first).to_be_visible()
     # Those that few need are there when they are asked for.
     told = page.get_by_text(re.compile("^[0-9]+ of [0-9]+ settings$"))
     before = told.inner_text()

@@ -42,7 +42,7 @@ async fn a_crawl_that_fetches_no_seed_says_why_and_has_an_exit_code_of_its_own()
         .collect();
     assert_eq!(whys.len(), 2, "{listed}");
     assert!(whys[0].contains(": cannot connect to "), "{listed}");
-    assert!(whys[0].contains("fetch.proxy"), "{listed}");
+    assert!(whys[0].contains("check the server"), "{listed}");
     let remedy = "\"status 404; correct or remove the seed\"";
     assert_eq!(whys[1], remedy, "{listed}");
     // The next start finds nothing to fetch, and says the same.

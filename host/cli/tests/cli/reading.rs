@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use jiff::Timestamp;
 use opilio_stories::{html, site};
 use opilio_test_web::{Reply, Web};
 use serde_json::Value;
@@ -181,9 +182,9 @@ async fn a_seed_that_redirects_has_the_capture_of_its_target_or_the_reason_for_n
     assert_eq!(moved["redirect"], new, "{moved}");
     assert_eq!(moved["redirect_status"], 200, "{moved}");
     // The target was fetched after the seed.
-    let first = moved["redirect_first_captured"].as_str().unwrap();
+    let time = |name: &str| -> Timestamp { moved[name].as_str().unwrap().parse().unwrap() };
     assert!(
-        first >= moved["first_captured"].as_str().unwrap(),
+        time("redirect_first_captured") >= time("first_captured"),
         "{moved}"
     );
     assert_eq!(moved["why"], Value::Null, "{moved}");
