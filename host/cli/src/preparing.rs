@@ -1,4 +1,5 @@
-//! Progress of the preparation of plugins. Compiling the components of a profile for the first time takes up to a minute.
+//! Progress of the preparation of plugins, and of builds. Compiling the components of a profile for the first time takes up to a
+//! minute.
 //!
 //! Nothing is shown for the first second. Then a terminal shows a bar with the number and the name of the plugin, and other outputs
 //! get a line every ten seconds.
@@ -179,6 +180,35 @@ fn after_each(
     }
 }
 
+/// Does work with a line after the first second, and one every ten seconds. For work during which other programs write to the
+/// terminal: a spinner would mix with their lines.
+pub(crate) fn with_lines<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    let began = Instant::now();
+    let show = || {
+        let seconds = began.elapsed().as_secs();
+        let words = format!("{}, {seconds} s so far", terminal::line(what));
+        let json = IS_JSON.load(Ordering::Relaxed);
+        live::note(&words, DisplayArgs { quiet: false, json });
+    };
+    let waits = std::iter::once(SILENT).chain(std::iter::repeat(LINE_INTERVAL));
+    showing(waits, show, work)
+}
+
+/// Does work, and shows something after each wait until it ends.
+fn showing<T>(
+    waits: impl Iterator<Item = Duration> + Send,
+    show: impl FnMut() + Send,
+    work: impl FnOnce() -> T,
+) -> T {
+    let (running, ended) = mpsc::channel();
+    thread::scope(move |scope| {
+        scope.spawn(move || after_each(waits, &ended, show));
+        let result = work();
+        drop(running);
+        result
+    })
+}
+
 fn style() -> ProgressStyle {
     let style = ProgressStyle::with_template("{spinner:.green} [{bar:20}] {pos}/{len} {msg}");
     style.unwrap_or_else(|_| ProgressStyle::default_bar())
@@ -198,6 +228,17 @@ mod tests {
         drop(running);
         after_each(waits(), &ended, || shown += 1);
         assert_eq!(shown, 3);
+    }
+
+    #[test]
+    fn long_work_is_shown_while_it_goes_on() {
+        let (shown, seen) = mpsc::channel();
+        let waits = std::iter::repeat_n(Duration::ZERO, 3);
+        let show = move || {
+            let _ = shown.send(());
+        };
+        let result = showing(waits, show, || seen.recv());
+        assert_eq!(result, Ok(()));
     }
 
     #[test]

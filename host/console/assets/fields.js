@@ -25,6 +25,10 @@ export function fieldsOf(schema, node, path = [], prefix = "", depth = 0) {
   });
 }
 
+function rangeOf({ minimum, maximum }) {
+  return { min: minimum, max: maximum };
+}
+
 function isList(node) {
   return [node.type].flat().includes("array");
 }
@@ -45,13 +49,14 @@ function describe(schema, property) {
   else if (types.length === 1 && (types[0] === "integer" || types[0] === "number")) kind = types[0];
   else if (types.length === 1 && types[0] === "string") kind = "text";
   else if (types.length === 1 && types[0] === "array" && resolve(schema, get("items") ?? {}).type === "string") kind = "list";
+  else if (types.length === 1 && types[0] === "array" && resolve(schema, get("items") ?? {}).type === "integer") kind = "numbers";
+  else if (types.length === 1 && types[0] === "object" && resolve(schema, get("additionalProperties") || {}).type === "string") kind = "map";
   else if (types.length === 1 && types[0] === "array" && optionsOf(resolve(schema, get("items") ?? {}))) kind = "set";
   return {
     node,
     kind,
     choices: kind === "set" ? optionsOf(resolve(schema, get("items"))) : choices,
-    min: get("minimum"),
-    max: get("maximum"),
+    ...(kind === "numbers" ? rangeOf(resolve(schema, get("items"))) : rangeOf({ minimum: get("minimum"), maximum: get("maximum") })),
     preset: get("default"),
     example: [get("examples") ?? []].flat()[0],
     description: property.description ?? node.description ?? "",
@@ -74,16 +79,36 @@ export function valueText(value) {
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
+/**
+ * The changes of a profile's text that give a setting this value; an undefined value removes the setting. A map changes entry by
+ * entry, so that comments beside the other entries stay. `before` is the value in the text.
+ */
+export function changesOf({ kind, path }, before, value) {
+  const isMap = kind === "map" && value !== undefined && before !== null && typeof before === "object";
+  if (!isMap) return [{ path, value: value ?? null }];
+  // Entries are removed last: a table without any would go, too.
+  const set = Object.entries(value).filter(([name, text]) => before[name] !== text);
+  const removed = Object.keys(before).filter((name) => !Object.hasOwn(value, name));
+  return [...set.map(([name, text]) => ({ path: [...path, name], value: text })), ...removed.map((name) => ({ path: [...path, name], value: null }))];
+}
+
+/** A text in a field that is not a value of its setting. */
+class Invalid {
+  constructor(problem) {
+    this.problem = problem;
+  }
+}
+
 /** A field; `onchange(value)` gets the new value, nothing where the setting is not to be written. */
 export class Field {
-  constructor(field, { label = field.name, hint = field.description, onchange, isReadOnly = false }) {
+  constructor(field, { label = field.name, hint = field.description, reset = "Use default", onchange, isReadOnly = false }) {
     this.field = field;
     this.onchange = onchange;
     const name = id("setting");
     this.control = controlOf(field, name, () => this.changed(), isReadOnly);
     this.fault = h("p.form-error", { id: `${name}-fault`, hidden: true });
     this.note = h("p.hint", { id: `${name}-note`, hidden: true });
-    this.reset = h("button.button.small", { type: "button", hidden: true, "aria-label": `Use default: ${label}`, onclick: () => this.clear() }, "Use default");
+    this.reset = h("button.button.small", { type: "button", hidden: true, "aria-label": `${reset}: ${label}`, onclick: () => this.clear() }, reset);
     this.origin = h("span.muted");
     for (const input of this.control.inputs) {
       input.setAttribute("aria-describedby", `${name}-hint ${name}-fault ${name}-note`);
@@ -134,7 +159,7 @@ export class Field {
 
   changed() {
     const value = this.control.value();
-    if (value?.problem) return this.tell([value]);
+    if (value instanceof Invalid) return this.tell([value]);
     this.tell([]);
     this.onchange(value);
   }
@@ -156,6 +181,8 @@ function controlOf(field, name, onchange, isReadOnly) {
   }
   if (field.kind === "integer" || field.kind === "number" || field.kind === "count") return number(field, common);
   if (field.kind === "list") return list(common);
+  if (field.kind === "numbers") return numbers(field, common);
+  if (field.kind === "map") return map(common);
   if (field.kind === "set") return set(field, common);
   if (field.kind === "text") return text(common);
   return other(field, common);
@@ -185,21 +212,25 @@ function number(field, common) {
       const said = input.value.trim();
       if (said === "") return undefined;
       if (isCount && said === "none") return said;
-      const value = Number(said);
-      const { min, max } = field;
-      if (Number.isNaN(value) || (field.kind !== "number" && !Number.isInteger(value))) return { problem: `not a ${field.kind === "number" ? "" : "whole "}number: ${said}${isCount ? "; write a whole number, or none for no limit" : ""}` };
-      const hasMin = min !== undefined;
-      // A number beside a unit has 0 for both, which is no range.
-      const hasMax = max !== undefined && !(max <= min);
-      if (hasMin && value < min) return { problem: `must be at least ${min}${hasMax ? ` and at most ${max}` : ""}` };
-      if (hasMax && value > max) return { problem: `must be at most ${max}${hasMin ? ` and at least ${min}` : ""}` };
-      return value;
+      return numberOf(said, field, isCount ? "; write a whole number, or none for no limit" : "");
     },
     show: (written, inherited) => {
       input.placeholder = valueText(inherited);
       input.value = written ?? "";
     },
   };
+}
+
+// The number in a text, or the error in it; `help` follows the error of a text that is not a number.
+function numberOf(said, { kind, min, max }, help = "") {
+  const value = Number(said);
+  if (Number.isNaN(value) || (kind !== "number" && !Number.isInteger(value))) return new Invalid(`not a ${kind === "number" ? "" : "whole "}number: ${said}${help}`);
+  const hasMin = min !== undefined;
+  // A number beside a unit has 0 for both, which is no range.
+  const hasMax = max !== undefined && !(max <= min);
+  if (hasMin && value < min) return new Invalid(`must be at least ${min}${hasMax ? ` and at most ${max}` : ""}`);
+  if (hasMax && value > max) return new Invalid(`must be at most ${max}${hasMin ? ` and at least ${min}` : ""}`);
+  return value;
 }
 
 // A number and its unit. Those with several units, such as 1h30m, and "none" are written as they are.
@@ -218,7 +249,7 @@ function quantity(field, name, common) {
     value: () => {
       const said = input.value.trim();
       if (said === "") return undefined;
-      if (/^\d+$/.test(said) && said !== "0") return unit.value === "" ? { problem: "choose a unit" } : `${said}${unit.value}`;
+      if (/^\d+$/.test(said) && said !== "0") return unit.value === "" ? new Invalid("choose a unit") : `${said}${unit.value}`;
       return said;
     },
     show: (written, inherited) => {
@@ -255,17 +286,47 @@ function text(common) {
 }
 
 function list(common) {
+  return inLines(common, "One per line.", {
+    read: (lines) => lines,
+    show: (value) => [value ?? []].flat().map(valueText),
+  });
+}
+
+function numbers(field, common) {
+  return inLines(common, "One whole number per line.", {
+    read: (lines) => {
+      const found = lines.map((line) => numberOf(line, field));
+      return found.find((one) => one instanceof Invalid) ?? found;
+    },
+    show: (value) => [value ?? []].flat().map(String),
+  });
+}
+
+function map(common) {
+  return inLines(common, "One per line: NAME = VALUE.", {
+    read: (lines) => {
+      const pairs = lines.map((line) => [line, line.indexOf("=")]);
+      const wrong = pairs.find(([, at]) => at < 1);
+      if (wrong) return new Invalid(`not NAME = VALUE: ${wrong[0]}`);
+      return Object.fromEntries(pairs.map(([line, at]) => [line.slice(0, at).trim(), line.slice(at + 1).trim()]));
+    },
+    show: (value) => (typeof value === "object" ? Object.entries(value ?? {}) : []).map(([name, one]) => `${name} = ${one}`),
+  });
+}
+
+// A value that has a line for each of its parts: `read(lines)` makes the value, `show(value)` the lines.
+function inLines(common, hint, { read, show }) {
   const area = h("textarea", { ...common, rows: 2, "data-lines": true });
   return {
-    element: h("div.grow", {}, area, h("p.hint", {}, "One per line.")),
+    element: h("div.grow", {}, area, h("p.hint", {}, hint)),
     inputs: [area],
     value: () => {
       const lines = area.value.split("\n").map((line) => line.trim()).filter(Boolean);
-      return lines.length === 0 ? undefined : lines;
+      return lines.length === 0 ? undefined : read(lines);
     },
     show: (written, inherited) => {
-      area.placeholder = [inherited ?? []].flat().map(valueText).join("\n");
-      area.value = Array.isArray(written) ? written.join("\n") : "";
+      area.placeholder = show(inherited).join("\n");
+      area.value = show(written).join("\n");
       area.rows = Math.min(8, Math.max(2, area.value.split("\n").length));
     },
   };

@@ -1,7 +1,7 @@
 // Stacks of plugins, stage by stage, and the settings of each plugin from its own JSON Schema.
 
 import { announce, h, icon, id, put } from "./dom.js";
-import { Field, fieldsOf } from "./fields.js";
+import { changesOf, Field, fieldsOf } from "./fields.js";
 import { choice, field } from "./notice.js";
 import { properties, resolve } from "./schema.js";
 import { at, pointer } from "./settings-form.js";
@@ -174,7 +174,9 @@ export class PluginForm {
   fill(one) {
     const { name } = one;
     const { schema, summary, component } = this.known(name);
-    const said = Object.keys(this.form.written.plugins?.[name]?.settings ?? {}).length;
+    const table = this.form.written.plugins?.[name] ?? {};
+    const others = Object.keys(table).filter((key) => key !== "component" && key !== "settings");
+    const said = Object.keys(table.settings ?? {}).length + others.length;
     put(one.written, said > 0 && `${said} set here`);
     if (!one.element.open) return;
     const isOther = one.component !== component || one.schema !== schema;
@@ -182,30 +184,46 @@ export class PluginForm {
       one.component = component;
       one.schema = schema;
       one.fields = schema ? fieldsOf(schema, schema, ["plugins", name, "settings"]).filter((it) => it.name !== "seed-prefixes") : [];
-      one.fields = one.fields.map((it) => {
-        const made = new Field(it, { isReadOnly: this.isReadOnly, label: it.name, onchange: (value) => this.set(name, it.path, value) });
-        this.fields.set(pointer(it.path), made);
-        return made;
-      });
+      one.fields = one.fields.map((it) => this.field(name, it));
+      const more = h("details.more", {}, h("summary", {}, h("span.section-title", {}, "Limits, errors and component")));
+      one.more = this.tableFields(name).map((it) => this.field(name, it, () => (more.open = true)));
+      more.append(...one.more.map((made) => made.element));
       put(
         one.body,
         h("p.hint", {}, summary === component ? component : `${component}: ${summary}`),
         one.fields.map((made) => made.element),
         one.fields.length === 0 && h("p.muted", {}, schema ? "No settings." : "Its settings are known only to the component; write them in the TOML."),
+        more,
         !this.isReadOnly && this.form.written.plugins?.[name] && h("button.button.small.danger", { type: "button", onclick: () => this.onchange([{ path: ["plugins", name], value: null }]) }, `Remove the table of ${name}`),
       );
     }
-    const inherited = this.form.inherited.plugins?.[name]?.settings ?? {};
-    const written = this.form.written.plugins?.[name]?.settings ?? {};
-    for (const made of one.fields) made.show(at(written, made.field.path.slice(3)), at(inherited, made.field.path.slice(3)) ?? made.field.preset);
+    const inherited = this.form.inherited.plugins?.[name] ?? {};
+    for (const made of [...one.fields, ...one.more]) made.show(at(table, made.field.path.slice(2)), at(inherited, made.field.path.slice(2)) ?? made.field.preset);
+  }
+
+  /** The settings of a plugin's table, its own settings and its component aside. */
+  tableFields(name) {
+    const node = resolve(this.schema, resolve(this.schema, this.schema.properties.plugins).additionalProperties);
+    return fieldsOf(this.schema, node, ["plugins", name]).filter(({ path }) => path[2] !== "component" && path[2] !== "settings");
+  }
+
+  /** A field in a plugin's table; `onfault` is called when it shows an error. */
+  field(name, described, onfault) {
+    const made = new Field(described, { isReadOnly: this.isReadOnly, label: described.name, onchange: (value) => this.set(name, described, value) });
+    const tell = (faults) => {
+      made.tell(faults);
+      if (!made.fault.hidden) onfault?.();
+    };
+    this.fields.set(pointer(described.path), { fault: made.fault, tell });
+    return made;
   }
 
   /** Writes a setting of a plugin; a shipped plugin without a table gets one. */
-  set(name, path, value) {
+  set(name, described, value) {
     this.onchange(({ written, inherited }) => {
       const hasTable = written.plugins?.[name]?.component ?? inherited.plugins?.[name]?.component;
       const table = hasTable || value === undefined ? [] : [{ path: ["plugins", name, "component"], value: `${SHIPPED}${name}` }];
-      return [...table, { path, value: value ?? null }];
+      return [...table, ...changesOf(described, at(written, described.path), value)];
     });
   }
 

@@ -1,7 +1,7 @@
 // The settings of a profile as a form, made from its JSON Schema: sections that fold, fields, stacks of plugins.
 
 import { h, id, put } from "./dom.js";
-import { Field, fieldsOf } from "./fields.js";
+import { changesOf, Field, fieldsOf } from "./fields.js";
 import { PluginForm } from "./plugin-form.js";
 import { properties, resolve } from "./schema.js";
 
@@ -89,7 +89,7 @@ export class SettingsForm {
 
   section({ title, description, fields }, isReadOnly, onchange) {
     const made = fields.map((field) => {
-      const one = new Field(field, { isReadOnly, onchange: (value) => onchange([{ path: field.path, value: value ?? null }]) });
+      const one = new Field(field, { isReadOnly, onchange: (value) => onchange(field.kind === "map" ? (form) => changesOf(field, at(form.written, field.path), value) : changesOf(field, undefined, value)) });
       this.fields.set(pointer(field.path), one);
       return one;
     });

@@ -58,6 +58,7 @@ static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         "assets/fields.js" "fields.js" SCRIPT;
         "assets/profile-editor.js" "profile-editor.js" SCRIPT;
         "assets/settings-form.js" "settings-form.js" SCRIPT;
+        "assets/typed-fields.js" "typed-fields.js" SCRIPT;
         "assets/plugin-form.js" "plugin-form.js" SCRIPT;
         "assets/schema.js" "schema.js" SCRIPT;
         "assets/checkpoints.js" "checkpoints.js" SCRIPT;

@@ -279,6 +279,11 @@ pub struct SeedReport {
     pub fetched: Option<Timestamp>,
     /// Fetch status of its last visit; 0 before the first.
     pub status: i32,
+    /// Reason why its last visit did not fetch it, or the target of its redirects: the status in words, the error, and the
+    /// operator's remedy. Not set if the seed was fetched or not visited yet. After the end of a process, errors are known for
+    /// 1,000 seeds of the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
     /// `true` if its last visit succeeded, possibly with a redirect. An error response is a failure.
     pub crawled: bool,
     /// Last URI of the chain of redirects at the last visit.

@@ -22,6 +22,7 @@ use opilio_job::handover::only_in_store;
 use opilio_job::history::Changed;
 use opilio_job::ledger;
 use opilio_job::profile::changed_profile;
+use opilio_job::seed_outcome::{KeptFailures, SeedOutcome};
 use opilio_visit::redirect;
 
 /// Maximum number of seeds that go to the frontier at once.
@@ -202,6 +203,7 @@ impl JobAdmin<'_> {
     ) -> Result<Vec<SeedReport>, ControlError> {
         let (later, _) = Seeds::parse(directory::ADDED_SEEDS, &directory::added_seeds(self.job));
         let later: HashSet<&str> = later.list.iter().map(|seed| seed.uri.as_str()).collect();
+        let kept = KeptFailures::read(&self.frontier())?;
         let mut reports = Vec::new();
         for seed in seeds {
             let uri = seed.uri.as_str();
@@ -214,9 +216,35 @@ impl JobAdmin<'_> {
                 Some(record) => redirect::end_of(&frontier, record)?,
                 None => None,
             };
-            reports.push(report(uri, origin, record.as_ref(), pages, end));
+            drop(frontier);
+            let why = self.why_not_fetched(uri, record.as_ref(), end.as_ref(), &kept);
+            reports.push(SeedReport {
+                why,
+                ..report(uri, origin, record.as_ref(), pages, end)
+            });
         }
         Ok(reports)
+    }
+
+    /// Returns the reason why a seed was not fetched. An error of this process or of an earlier one is part of it.
+    fn why_not_fetched(
+        &self,
+        seed: &str,
+        record: Option<&UriRecord>,
+        end: Option<&(Uri, Option<UriRecord>)>,
+        kept: &KeptFailures,
+    ) -> Option<String> {
+        let last_error = |record: &UriRecord| match self.running {
+            Some(running) => running.context.last_error(record),
+            None => record.reason.clone(),
+        };
+        match SeedOutcome::of(seed, record, end, last_error) {
+            SeedOutcome::Failed(mut failure) => {
+                kept.recall(&mut failure);
+                Some(failure.to_string())
+            }
+            SeedOutcome::Fetched | SeedOutcome::Unvisited => None,
+        }
     }
 }
 
@@ -271,6 +299,7 @@ fn report(
         captured: record.is_some_and(|record| record.archived.is_some()),
         fetched: history.first().map(|past| past.at),
         status: record.map_or(0, |record| record.status),
+        why: None,
         crawled: record.is_some_and(|record| {
             record.status != 0 && record.last_outcome == LastOutcome::Succeeded
         }),

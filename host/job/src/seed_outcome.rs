@@ -1,12 +1,23 @@
-//! Outcomes of a job's seeds, for the end of a crawl: how many were fetched, and why the others were not.
+//! Outcomes of a job's seeds: how many were fetched, and why the others were not. The end of a crawl counts them, and lists of
+//! seeds show them later.
 
+use std::collections::HashMap;
 use std::fmt;
 
-use opilio_frontier::{status_remedy, status_words};
+use opilio_frontier::{
+    Frontier, FrontierError, UriRecord, is_fetched, status_remedy, status_words,
+};
+use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
 
 /// Most seeds that are listed with the reason why they were not fetched.
 pub const LISTED_MAX: usize = 10;
+
+/// Most failures of seeds whose errors are kept when a process ends. Others are described by their status.
+pub const KEPT_MAX: usize = 1_000;
+
+/// Name of the value in the frontier with the seeds that were not fetched, as JSON.
+const FAILURES: &str = "seed-failures";
 
 /// Outcomes of all seeds of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -46,6 +57,86 @@ pub struct SeedFailure {
     pub error: String,
 }
 
+/// Failures of seeds that earlier processes of the job have kept. Later processes do not visit these seeds again, and know the
+/// errors from here; so do lists of seeds.
+#[derive(Debug, Default)]
+pub struct KeptFailures(HashMap<String, SeedFailure>);
+
+impl KeptFailures {
+    /// Reads the failures from the job's frontier.
+    ///
+    /// # Errors
+    /// Fails if the store fails.
+    pub fn read(frontier: &Frontier) -> Result<KeptFailures, FrontierError> {
+        let kept = frontier.caller_value(FAILURES)?;
+        let kept: Vec<SeedFailure> = kept
+            .and_then(|json| serde_json::from_slice(&json).ok())
+            .unwrap_or_default();
+        Ok(KeptFailures::of(kept))
+    }
+
+    fn of(kept: Vec<SeedFailure>) -> KeptFailures {
+        let by_uri = kept.into_iter().map(|kept| (kept.uri.clone(), kept));
+        KeptFailures(by_uri.collect())
+    }
+
+    /// Adds the kept error of the same failure.
+    pub fn recall(&self, failure: &mut SeedFailure) {
+        let before = self.0.get(&failure.uri).filter(|before| {
+            (&before.redirect, before.status) == (&failure.redirect, failure.status)
+        });
+        if let Some(before) = before.filter(|before| before.error.starts_with(&failure.error)) {
+            failure.error.clone_from(&before.error);
+        }
+    }
+}
+
+/// Keeps failures of seeds in the job's frontier, in place of those kept before.
+///
+/// # Errors
+/// Fails if the store fails.
+pub fn keep_failures(
+    frontier: &mut Frontier,
+    failures: &[SeedFailure],
+) -> Result<(), FrontierError> {
+    let json = serde_json::to_vec(failures).unwrap_or_default();
+    frontier.put_caller_value(FAILURES, &json)
+}
+
+impl SeedOutcome {
+    /// Returns the outcome of a seed. `end` is the last URI of its redirects at its last visit, with its record if there is one.
+    /// `last_error` returns the decision against a URI or the error of its last attempt; empty if neither is known.
+    pub fn of(
+        seed: &str,
+        record: Option<&UriRecord>,
+        end: Option<&(Uri, Option<UriRecord>)>,
+        last_error: impl Fn(&UriRecord) -> String,
+    ) -> SeedOutcome {
+        let Some(record) = record.filter(|record| record.status != 0) else {
+            return SeedOutcome::Unvisited;
+        };
+        let failed = |status, redirect: Option<&Uri>, error| {
+            SeedOutcome::Failed(SeedFailure {
+                uri: seed.to_owned(),
+                redirect: redirect.map(|uri| uri.as_str().to_owned()),
+                status,
+                error,
+            })
+        };
+        match end {
+            None if is_fetched(record.status) => SeedOutcome::Fetched,
+            None => failed(record.status, None, last_error(record)),
+            Some((_, Some(end))) if end.status == 0 => SeedOutcome::Unvisited,
+            Some((_, Some(end))) if is_fetched(end.status) => SeedOutcome::Fetched,
+            Some((uri, Some(end))) => failed(end.status, Some(uri), last_error(end)),
+            Some((uri, None)) => {
+                let error = "the target was not fetched; `opilio frontier why JOB URI` explains it";
+                failed(record.status, Some(uri), error.to_owned())
+            }
+        }
+    }
+}
+
 impl SeedOutcomes {
     /// Counts a seed.
     pub fn count(&mut self, outcome: SeedOutcome) {
@@ -82,20 +173,6 @@ impl SeedOutcomes {
     }
 }
 
-impl SeedFailure {
-    /// Adds the error of the same failure from those that an earlier process has kept.
-    pub fn recall(&mut self, kept: &[SeedFailure]) {
-        let is_same = |before: &&SeedFailure| {
-            (&before.uri, &before.redirect, before.status)
-                == (&self.uri, &self.redirect, self.status)
-        };
-        let before = kept.iter().find(is_same);
-        if let Some(before) = before.filter(|before| before.error.starts_with(&self.error)) {
-            self.error.clone_from(&before.error);
-        }
-    }
-}
-
 /// Formats the reason and the remedy: `no connection to the server: cannot connect to 127.0.0.1 port 9; check …`.
 impl fmt::Display for SeedFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -115,6 +192,10 @@ impl fmt::Display for SeedFailure {
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+    use opilio_frontier::{Candidate, Strategy};
+    use opilio_uri::HopPath;
+
     use super::*;
 
     fn failure(status: i32, error: &str) -> SeedFailure {
@@ -156,14 +237,52 @@ mod tests {
 
     #[test]
     fn a_later_process_knows_the_error_of_the_same_failure() {
-        let kept = [failure(-4, "no answer"), failure(-2, "cannot connect")];
+        let kept = KeptFailures::of(vec![failure(-2, "robots.txt: cannot connect")]);
         for (mut failed, error) in [
-            (failure(-2, ""), "cannot connect"),
-            (failure(-4, "another"), "another"),
+            (failure(-2, ""), "robots.txt: cannot connect"),
+            (failure(-2, "robots.txt"), "robots.txt: cannot connect"),
+            (failure(-2, "another"), "another"),
             (failure(-3, ""), ""),
         ] {
-            failed.recall(&kept);
+            kept.recall(&mut failed);
             assert_eq!(failed.error, error, "{}", failed.status);
+        }
+    }
+
+    fn record(uri: &str, status: i32) -> UriRecord {
+        let uri: Uri = uri.parse().unwrap();
+        let candidate = Candidate::new(uri, HopPath::new(), Strategy::Snapshot);
+        let mut record = UriRecord::of(candidate, Timestamp::UNIX_EPOCH);
+        record.status = status;
+        record
+    }
+
+    #[test]
+    fn the_end_of_the_redirects_decides_about_a_seed() {
+        let seed = "http://a.example/";
+        let target = "http://b.example/";
+        let failed = |redirect: Option<&str>, status| {
+            SeedOutcome::Failed(SeedFailure {
+                redirect: redirect.map(str::to_owned),
+                ..failure(status, &format!("error {status}"))
+            })
+        };
+        for (status, end, expected) in [
+            (0, None, SeedOutcome::Unvisited),
+            (200, None, SeedOutcome::Fetched),
+            (-2, None, failed(None, -2)),
+            (302, Some(0), SeedOutcome::Unvisited),
+            (302, Some(200), SeedOutcome::Fetched),
+            (302, Some(404), failed(Some(target), 404)),
+        ] {
+            let end = end.map(|status| {
+                let uri: Uri = target.parse().unwrap();
+                (uri, Some(record(target, status)))
+            });
+            let last_error = |record: &UriRecord| format!("error {}", record.status);
+            let outcome =
+                SeedOutcome::of(seed, Some(&record(seed, status)), end.as_ref(), last_error);
+            assert_eq!(outcome, expected, "{status} {end:?}");
         }
     }
 

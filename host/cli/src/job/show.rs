@@ -13,7 +13,7 @@ use opilio_control::{
 use crate::terminal;
 
 /// Names of the columns of [`seed_row`].
-pub(crate) const SEED_COLUMNS: [&str; 7] = [
+pub(crate) const SEED_COLUMNS: [&str; 8] = [
     "status",
     "first capture",
     "fetched",
@@ -21,6 +21,7 @@ pub(crate) const SEED_COLUMNS: [&str; 7] = [
     "pages",
     "seed",
     "redirects to",
+    "why not fetched",
 ];
 
 /// Longest aligned value of a column, in characters. After a longer value, the row continues unaligned.
@@ -260,6 +261,7 @@ pub(crate) fn seed_row(seed: &SeedReport) -> Vec<String> {
         seed.pages.to_string(),
         seed.uri.clone(),
         seed.redirect.clone().unwrap_or_default(),
+        terminal::line(seed.why.as_deref().unwrap_or_default()),
     ]
 }
 
@@ -471,6 +473,19 @@ mod tests {
             let seed: SeedReport = serde_json::from_value(seed).unwrap();
             assert_eq!(seed_row(&seed)[0], shown);
         }
+    }
+
+    #[test]
+    fn a_seed_that_was_not_fetched_has_the_reason_in_its_last_column() {
+        let why = "no connection to the server: cannot connect; check the server";
+        let seed = serde_json::json!({
+            "uri": "http://a.org/", "origin": "job", "captured": false, "status": -2, "why": why,
+            "crawled": false, "pages": 0, "visits": 0,
+        });
+        let seed: SeedReport = serde_json::from_value(seed).unwrap();
+        let row = seed_row(&seed);
+        assert_eq!(row.len(), SEED_COLUMNS.len());
+        assert_eq!(row[7], why);
     }
 
     #[test]

@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::Args;
 use indicatif::HumanBytes;
+use opilio_build::Language;
 use serde_json::json;
 
 use super::workbench::Workbench;
 use super::{note, say, sdk};
-use crate::exit;
+use crate::{exit, preparing};
 
 /// The command line.
 #[derive(Debug, Args)]
@@ -37,7 +38,16 @@ pub(super) fn run(args: &BuildArgs) -> Result<u8> {
         .canonicalize()
         .with_context(|| format!("folder {} not found", folder.display()))?;
     sdk::note_other_version(&folder);
-    let built = match opilio_build::build(&folder, args.sdk.as_deref()) {
+    let build = || opilio_build::build(&folder, args.sdk.as_deref());
+    let result = match Language::of(&folder) {
+        // Cargo shows its own progress.
+        None | Some(Language::Rust) => build(),
+        Some(language) => {
+            let what = format!("building {} ({})", args.folder.display(), language.name());
+            preparing::with_lines(&what, build)
+        }
+    };
+    let built = match result {
         Ok(built) => built,
         // The compiler has reported the errors of the project.
         Err(problem @ opilio_build::BuildError::Compile { .. }) => {

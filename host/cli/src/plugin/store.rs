@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::inspect::kinds;
 use super::{count, note, say, table};
 use crate::crawl::component_cache;
-use crate::{exit, profile};
+use crate::{exit, profile, terminal};
 
 /// Digits of a digest that suffice to distinguish components. `--json` has all digits.
 const DIGEST_SHOWN: usize = 12;
@@ -323,7 +323,8 @@ fn pull(args: &PullArgs) -> Result<u8> {
         sha256: args.sha256,
         insecure: args.registry.insecure,
     };
-    let (found, was_there) = sources.pull(&image, &terms)?;
+    let what = format!("downloading {image}");
+    let (found, was_there) = terminal::spinning(&what, || sources.pull(&image, &terms))?;
     let plugins = plugins(&found)?;
     if let Some(path) = &args.output {
         fs::write(path, &found.bytes)
@@ -366,7 +367,10 @@ fn push(args: &PushArgs) -> Result<u8> {
     let found = sources.resolve_all(&component, &ComponentConditions::default())?;
     let found = found.first().context("no component found")?;
     let plugins = plugins(found)?;
-    let pushed = sources.push(&args.file, &image, args.registry.insecure)?;
+    let what = format!("uploading {image}");
+    let pushed = terminal::spinning(&what, || {
+        sources.push(&args.file, &image, args.registry.insecure)
+    })?;
     if args.json {
         let text = json!({
             "image": pushed.image,

@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Args;
 use opilio_build::{BuildError, Language, in_shell};
+use serde_json::json;
 use tempfile::TempDir;
 use tokio::runtime::Handle;
 
@@ -65,6 +66,9 @@ pub(super) struct WatchArgs {
     material: MaterialArgs,
     #[command(flatten)]
     question: QuestionArgs,
+    /// Print JSON, one object per line: changed files, and the answers of each command that runs.
+    #[arg(long)]
+    json: bool,
 }
 
 /// Runs the command. It ends only with an error of the command line.
@@ -86,7 +90,11 @@ pub(super) fn run(args: &WatchArgs, runtime: &Handle) -> Result<u8> {
     loop {
         note(&format!("watching {}", in_shell(folder)));
         let now = seen.changed(args);
-        say(&format!("\nchanged: {}\n", seen.names(&now, folder)))?;
+        let names = seen.names(&now, folder);
+        say(&match args.json {
+            true => format!("{}\n", json!({ "changed": names })),
+            false => format!("\nchanged: {}\n", names.join(", ")),
+        })?;
         let is_source = seen.sources != now.sources;
         seen = now;
         watch.round(is_source);
@@ -125,7 +133,7 @@ impl WatchedFiles {
     }
 
     /// Returns the names of the files that differ.
-    fn names(&self, now: &Self, folder: &Path) -> String {
+    fn names(&self, now: &Self, folder: &Path) -> Vec<String> {
         let pairs = [(&self.sources, &now.sources), (&self.others, &now.others)];
         let mut names: Vec<String> = Vec::new();
         for (old, new) in pairs {
@@ -140,7 +148,7 @@ impl WatchedFiles {
         }
         names.sort();
         names.dedup();
-        names.join(", ")
+        names
     }
 }
 
@@ -156,6 +164,15 @@ impl Watch<'_> {
     /// Does everything that follows a change. Errors are shown, and the next change is awaited.
     fn round(&mut self, needs_build: bool) {
         if let Err(problem) = self.steps(needs_build) {
+            self.tell("problem", &format!("opilio: {problem:#}"));
+        }
+    }
+
+    /// Shows a message that is not the answer of a command: as a note, or with `--json` as an object with this key.
+    fn tell(&self, key: &str, words: &str) {
+        if !self.args.json {
+            note(words);
+        } else if let Err(problem) = say(&format!("{}\n", json!({ key: words }))) {
             note(&format!("opilio: {problem:#}"));
         }
     }
@@ -188,7 +205,7 @@ impl Watch<'_> {
             folder: args.folder.clone(),
             out: None,
             sdk: args.sdk.clone(),
-            json: false,
+            json: args.json,
         })?;
         if code == exit::OK && kept.is_file() {
             self.before = Some(kept);
@@ -199,7 +216,7 @@ impl Watch<'_> {
     fn test(&self) -> Result<bool> {
         let folder = &self.args.folder;
         if !folder.join("cases").is_dir() {
-            note("no cases found: folder `cases` is missing");
+            self.tell("note", "no cases found: folder `cases` is missing");
             return Ok(true);
         }
         let code = test::run(&TestArgs {
@@ -207,7 +224,7 @@ impl Watch<'_> {
             cases: None,
             bless: false,
             only: Vec::new(),
-            json: false,
+            json: self.args.json,
         })?;
         Ok(code == exit::OK)
     }
@@ -227,7 +244,7 @@ impl Watch<'_> {
                     new_settings: None,
                     material: args.material.clone(),
                     question: args.question.clone(),
-                    json: false,
+                    json: args.json,
                 },
                 self.runtime,
             )?,
@@ -240,7 +257,7 @@ impl Watch<'_> {
                     settings: args.settings.clone(),
                     question: args.question.clone(),
                     fragments: false,
-                    json: false,
+                    json: args.json,
                 },
                 self.runtime,
             )?,
@@ -251,7 +268,7 @@ impl Watch<'_> {
     /// Replaces the plugin in the job. It stays as it was if a case fails.
     fn replace(&self, job: &Path, component: &Path, passed: bool) -> Result<()> {
         if !passed {
-            note("the job keeps its plugin: cases fail");
+            self.tell("note", "the job keeps its plugin: cases fail");
             return Ok(());
         }
         let stem = component.file_stem().unwrap_or_default();
@@ -259,7 +276,7 @@ impl Watch<'_> {
         replace::run(&ReplaceArgs {
             target: JobTarget {
                 job: job.to_owned(),
-                json: false,
+                json: self.args.json,
             },
             plugin: self.args.plugin.clone().unwrap_or(name),
             component: self.selected(component),

@@ -39,6 +39,9 @@ pub(crate) struct ShowArgs {
     name: String,
     #[command(flatten)]
     at: ConfigArgs,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
 }
 
 /// The command line of `save`.
@@ -94,6 +97,9 @@ pub(crate) struct CompareArgs {
     job: Option<PathBuf>,
     #[command(flatten)]
     at: ConfigArgs,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
 }
 
 /// The command line of `history`.
@@ -169,8 +175,18 @@ fn summary_line(store: &ProfileStore, profile: &ProfileSummary) -> String {
 
 /// Prints the text of a profile.
 pub(super) fn show(args: &ShowArgs) -> Result<u8> {
-    let (_, text) = text(&store(&args.at)?, &args.name)?;
-    terminal::out!("{text}");
+    let (found, text) = text(&store(&args.at)?, &args.name)?;
+    if args.json {
+        // A shipped profile has no versions.
+        let (name, version) = match found.split_once('@') {
+            Some((name, version)) => (name, version.parse::<u64>().ok()),
+            None => (found.as_str(), None),
+        };
+        let object = json!({ "name": name, "version": version, "toml": text });
+        terminal::outln!("{object}");
+    } else {
+        terminal::out!("{text}");
+    }
     Ok(exit::OK)
 }
 
@@ -254,7 +270,12 @@ pub(super) fn compare(args: &CompareArgs) -> Result<u8> {
         }
     };
     let diff = profile_difference((&from.0, &from.1), (&to.0, &to.1));
-    terminal::out!("{}", terminal::lines(&diff));
+    if args.json {
+        let object = json!({ "from": from.0, "to": to.0, "diff": diff });
+        terminal::outln!("{object}");
+    } else {
+        terminal::out!("{}", terminal::lines(&diff));
+    }
     Ok(match diff.is_empty() {
         true => exit::OK,
         false => exit::FAILED,

@@ -1,17 +1,19 @@
 //! `opilio warc show`: one record, found by offset, record id or URI.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use opilio_archive::{Headers, Reader, StoredRecord};
+use opilio_archive::{Extent, Headers, Reader, StoredRecord};
+use opilio_fetch::ResponseHead;
+use serde_json::{Value, json};
 
 use super::row::{Row, bare};
 use super::{Content, archives, each_record, note, payload, row};
-use crate::exit;
 use crate::usage_error::UsageError;
+use crate::{exit, terminal};
 
 /// Bytes of a block read at a time.
 const PIECE_BYTES: usize = 64 * 1024;
@@ -49,6 +51,9 @@ struct PartArgs {
     /// Print only the payload, with its content coding (gzip).
     #[arg(long)]
     raw_payload: bool,
+    /// Print one JSON object: the facts of `opilio warc ls`, and the headers of the record and of an HTTP response.
+    #[arg(long)]
+    json: bool,
 }
 
 /// The position of a record. Several records may share a gzip member, and an offset.
@@ -87,6 +92,13 @@ pub(super) fn run(args: &ShowArgs) -> Result<u8> {
     };
     let mut reader = Reader::open_at(&place.file, place.offset)?;
     let mut record = place.record(&mut reader)?;
+    if args.part.json {
+        let (row, start) = Row::with_start(&mut record)?;
+        let extent = record.finish()?;
+        let object = as_json(&row, &start, &place.file, extent);
+        terminal::outln!("{}", terminal::lines(&object.to_string()));
+        return Ok(exit::OK);
+    }
     let mut out = Content::to_stdout();
     if args.part.payload || args.part.raw_payload {
         write_payload(&files, &mut record, args.part.raw_payload, &mut out)?;
@@ -277,6 +289,22 @@ fn referred(files: &[PathBuf], revisit: &Headers) -> Result<Place> {
         let what = id.or(uri).unwrap_or_default();
         format!("the revisit record refers to {what}, which is not in the given archives; pass the archive with it, too")
     })
+}
+
+/// Returns a record as a JSON object, without its block. `start` is the beginning of the block.
+fn as_json(row: &Row, start: &[u8], file: &Path, extent: Extent) -> Value {
+    let header = |name: &str, value: &str| json!({ "name": name, "value": value });
+    let headers = row.headers.iter();
+    let headers: Vec<Value> = headers.map(|(name, value)| header(name, value)).collect();
+    let http = ResponseHead::of_recording(&http_head(start)).map(|head| {
+        let headers = head.headers.iter();
+        let headers: Vec<Value> = headers.map(|(name, value)| header(name, value)).collect();
+        json!({ "version": head.version, "status": head.status, "reason": head.reason, "headers": headers })
+    });
+    let mut object = row.as_json(file, extent);
+    object["headers"] = json!(headers);
+    object["http"] = json!(http);
+    object
 }
 
 fn header_text(headers: &Headers) -> String {

@@ -164,10 +164,11 @@ impl Ended {
         self
     }
 
-    /// Lines of standard error, without notes about plugins that are compiled: a machine has these where that takes a second.
+    /// Lines of standard error, without notes about plugins that are compiled or built: a machine has these where that takes a
+    /// second.
     pub(crate) fn sentences(&self) -> impl Iterator<Item = &str> {
         let lines = self.err.trim_end().lines();
-        lines.filter(|line| !line.starts_with("compiling "))
+        lines.filter(|line| !line.starts_with("compiling ") && !line.starts_with("building "))
     }
 }
 

@@ -34,6 +34,17 @@ async fn a_crawl_that_fetches_no_seed_says_why_and_has_an_exit_code_of_its_own()
             .contains("finished without a result: none of the 2 seeds"),
         "{status:?}"
     );
+    // The list of seeds has the same reasons, when no process runs the job.
+    let listed = home.run(&["job", "seeds", "job", "--json"]).code(0).out;
+    let whys: Vec<String> = listed
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["why"].to_string())
+        .collect();
+    assert_eq!(whys.len(), 2, "{listed}");
+    assert!(whys[0].contains(": cannot connect to "), "{listed}");
+    assert!(whys[0].contains("check the server"), "{listed}");
+    let remedy = "\"status 404; correct or remove the seed\"";
+    assert_eq!(whys[1], remedy, "{listed}");
     // The next start finds nothing to fetch, and says the same.
     let again = home.run(&["crawl", "job", "--json"]).code(5);
     let summary: Value = serde_json::from_str(&again.out).unwrap();

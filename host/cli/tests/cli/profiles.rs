@@ -62,6 +62,23 @@ fn profiles_are_saved_compared_copied_and_deleted_on_the_command_line() {
         "--- site@1\n+++ site@2\n@@ -1 +1 @@\n-workers = 2\n+workers = 3\n"
     );
     home.run(&["profile", "compare", "site", "site@2"]).code(0);
+    let object = |arguments: &[&str], code: i32| -> Value {
+        let ended = home.run(&[&["profile"][..], arguments, &["--json"]].concat());
+        serde_json::from_str(&ended.code(code).out).unwrap()
+    };
+    let compared = object(&["compare", "site@1"], 1);
+    assert_eq!(
+        compared,
+        json!({"from": "site@1", "to": "site@2", "diff": diff})
+    );
+    let same = object(&["compare", "site", "site@2"], 0);
+    assert_eq!(same["diff"], "", "{same}");
+    let shown = object(&["show", "site"], 0);
+    assert_eq!(
+        shown,
+        json!({"name": "site", "version": 2, "toml": "workers = 3\n"})
+    );
+    assert_eq!(object(&["show", "news"], 0)["version"], Value::Null);
     // Not 1, which means a difference.
     let missing = home.run(&["profile", "compare", "site@9"]).code(2).err;
     assert!(

@@ -230,6 +230,22 @@ fn a_watched_project_is_built_tested_and_compared_after_a_change() {
     watch.until_said("no cases");
 }
 
+#[test]
+fn a_watched_project_is_reported_as_json() {
+    let home = Home::new();
+    project(&home);
+    home.file("page.css", STYLES);
+    let watch = ["plugin", "watch", "css", "--on", "page.css", "--json"];
+    let mut watch = home.start_following_both(&watch);
+    watch.until_said("\"verdict\":\"holds\"");
+    watch.until_said("http://example.com/other.css");
+    watch.until_said("watching css");
+    watch.forget();
+    home.file("css/plugin.py", "# broken");
+    watch.until_said("{\"changed\":[\"plugin.py\"]}");
+    watch.until_said("watching css");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_watched_project_replaces_its_plugin_in_a_running_job_if_cases_pass() {
     let gate = Gate::serve(&[("/", "")]);

@@ -7,8 +7,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use jiff::Timestamp;
 use opilio_stories::{html, site};
-use opilio_test_web::Web;
+use opilio_test_web::{Reply, Web};
 use serde_json::Value;
 
 use crate::command::{Home, WWW};
@@ -155,6 +156,44 @@ async fn hosts_and_seeds_have_their_counts_and_captures() {
     let seed = &seeds["seeds"][0];
     assert_eq!(seed["uri"], web.url(WWW, "/"));
     assert_eq!(seed["first_captured"], seed["fetched"], "{seed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_seed_that_redirects_has_the_capture_of_its_target_or_the_reason_for_none() {
+    let home = Home::new();
+    let web = site(WWW)
+        .page("/old.html", Reply::redirect(301, "/new.html"))
+        .page("/new.html", html("new"))
+        .page("/lost.html", Reply::redirect(302, "/gone.html"))
+        .serve()
+        .await;
+    home.profile("workers = 1");
+    let [old, new, lost, gone] =
+        ["/old.html", "/new.html", "/lost.html", "/gone.html"].map(|path| web.url(WWW, path));
+    let crawl = ["crawl", "p.toml", "--seed", &old, "--seed", &lost];
+    home.run(&[&crawl[..], &["--job", "jobs/one", "--quiet"]].concat())
+        .code(0);
+
+    let daemon = Daemon::start(&home, &["--no-auth"]);
+    let seeds = daemon.get("/jobs/one/seeds");
+    let moved = &seeds["seeds"][0];
+    assert_eq!(moved["uri"], old, "{seeds}");
+    assert_eq!(moved["status"], 301, "{moved}");
+    assert_eq!(moved["redirect"], new, "{moved}");
+    assert_eq!(moved["redirect_status"], 200, "{moved}");
+    // The target was fetched after the seed.
+    let time = |name: &str| -> Timestamp { moved[name].as_str().unwrap().parse().unwrap() };
+    assert!(
+        time("redirect_first_captured") >= time("first_captured"),
+        "{moved}"
+    );
+    assert_eq!(moved["why"], Value::Null, "{moved}");
+    let lost_one = &seeds["seeds"][1];
+    assert_eq!(lost_one["redirect_status"], 404, "{lost_one}");
+    let why = format!("redirects to {gone}: status 404; correct or remove the seed");
+    assert_eq!(lost_one["why"], why, "{lost_one}");
+    let table = home.run(&["job", "seeds", "one"]).code(0).out;
+    assert!(table.contains(&why), "{table}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

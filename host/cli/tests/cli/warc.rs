@@ -5,7 +5,7 @@ use std::io::Read as _;
 
 use flate2::read::GzDecoder;
 use opilio_archive::{Digest, Payloads, StoredPayload};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::command::{Ended, Home};
 
@@ -181,6 +181,18 @@ fn one_record_is_shown_by_offset_id_or_uri() {
         "{headers}"
     );
     assert!(headers.ends_with("HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\n\r\n"));
+    let facts = objects(&of(id, "--json").code(0));
+    assert_eq!(facts.len(), 1, "{facts:?}");
+    let facts = &facts[0];
+    assert_eq!(facts["id"], id, "{facts}");
+    assert_eq!(facts["uri"], "http://a.example/none.png", "{facts}");
+    assert_eq!(facts["status"], 404, "{facts}");
+    let of_record = facts["headers"].as_array().unwrap();
+    let kind = json!({"name": "WARC-Type", "value": "response"});
+    assert!(of_record.contains(&kind), "{facts}");
+    let of_http = json!([{"name": "Content-Type", "value": "text/plain"}]);
+    assert_eq!(facts["http"]["headers"], of_http, "{facts}");
+    assert_eq!(facts["http"]["reason"], "Not Found", "{facts}");
     let block = of(id, "--block").code(0).out;
     assert!(block.ends_with("\r\n\r\nnone"), "{block}");
     let none = of("http://c.example/", "--payload").code(1);

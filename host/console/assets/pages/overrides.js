@@ -7,6 +7,7 @@ import { count, person, utc, when } from "../format.js";
 import { heading, read, uriLink } from "../job.js";
 import { ask, failed, faultText, field } from "../notice.js";
 import { Table } from "../table.js";
+import { settingChooser, settingsOfOverride, TypedFields } from "../typed-fields.js";
 import { changed, EFFECTS } from "./settings.js";
 
 /** Conditions: name, label, placeholder, and whether there may be several. */
@@ -99,6 +100,7 @@ function overrideForm(page, change, after) {
   const title = h("h2", {}, "Add an override");
   const lines = h("textarea", { rows: 3, required: true, spellcheck: "false", autocapitalize: "off", placeholder: 'politeness.min-delay = "5s"' });
   const inputs = CONDITIONS.map(([name, label, placeholder]) => [name, label, h("input", { spellcheck: "false", autocapitalize: "off", placeholder })]);
+  const typed = new TypedFields(lines, { settings: settingsOfOverride, isRemovable: true });
   const answer = h("div", { role: "status" });
   const cancel = h("button.button", { type: "button", hidden: true, onclick: () => clear() }, "Cancel");
   const clear = () => {
@@ -106,6 +108,7 @@ function overrideForm(page, change, after) {
     title.textContent = "Add an override";
     cancel.hidden = true;
     lines.value = "";
+    typed.clear();
     for (const [, , input] of inputs) input.value = "";
     put(answer);
   };
@@ -120,6 +123,7 @@ function overrideForm(page, change, after) {
   };
   const save = async () => {
     put(answer);
+    typed.tell([]);
     const set = lines.value.split("\n").filter((line) => line.trim());
     const kept = new Set(set.map((line) => line.split("=")[0].trim()));
     const unset = edited?.settings.map((setting) => setting.key).filter((key) => !kept.has(key));
@@ -131,6 +135,7 @@ function overrideForm(page, change, after) {
       });
     } catch (problem) {
       const faults = problem.faults?.length > 0 ? problem.faults : [{ problem: problem.message }];
+      typed.tell(faults);
       put(answer, h("div.form-error", {}, "Nothing was changed:", h("ul", {}, faults.map((fault) => h("li", {}, faultText(fault))))));
     }
   };
@@ -144,6 +149,8 @@ function overrideForm(page, change, after) {
       },
     },
     title,
+    settingChooser(typed),
+    typed.element,
     field("Settings, one per line as in a profile", lines),
     h("p.hint", {}, "Conditions: all that are given must match. Separate several values by spaces; any of them may match."),
     h("div.toolbar", {}, inputs.map(([, label, input]) => field(label, input))),
@@ -158,6 +165,7 @@ function overrideForm(page, change, after) {
       title.textContent = `Edit override ${one.id}`;
       cancel.hidden = false;
       lines.value = one.settings.map((setting) => `${setting.key} = ${setting.toml}`).join("\n");
+      Promise.all(one.settings.map(({ key }) => typed.add(key))).catch(failed);
       for (const [name, , input] of inputs) input.value = [one.matching[name] ?? ""].flat().join(" ");
       lines.focus();
       element.scrollIntoView({ block: "nearest" });

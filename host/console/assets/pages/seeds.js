@@ -26,6 +26,7 @@ export async function open(page) {
       { title: "Pages", isNumber: true, cell: (seed) => count(seed.pages) },
       { title: "Visits", isNumber: true, cell: (seed) => count(seed.visits) },
       { title: "Redirects to", isWide: true, cell: (seed) => (seed.redirect ? redirect(page, seed) : "–") },
+      { title: "Why not fetched", isWide: true, cell: (seed) => seed.why ?? "–" },
       { title: "From", cell: (seed) => seed.origin },
       {
         title: "Actions",

@@ -2,44 +2,29 @@
 // as in a profile.
 
 import { job as path, send } from "../api.js";
-import { h, id, put } from "../dom.js";
+import { h, id, put, say } from "../dom.js";
 import { count } from "../format.js";
-import { Field, fieldsOf } from "../fields.js";
 import { badge, heading, link, read, search } from "../job.js";
 import { done, failed, faultText, field } from "../notice.js";
-import { readKnown } from "../profile-editor.js";
 import { Table } from "../table.js";
+import { settingsOfJob, TypedFields } from "../typed-fields.js";
 
 export const EFFECTS = { "at-once": "at once", "next-start": "at the next start", never: "never: frozen when the job was created" };
+
 /** Opens the page. */
 export async function open(page) {
   let settings = [];
   let wanted = page.query.search ?? "";
   const isExpert = h("input", { type: "checkbox", id: id("expert"), checked: page.query.expert === "yes" });
   const note = h("p.muted", { role: "status" });
-  const table = new Table({
-    caption: "Settings",
-    empty: "No matching settings.",
-    key: (setting) => setting.key,
-    columns: [
-      { title: "Setting", isHead: true, isWide: true, cell: (setting) => [h("code", {}, setting.key), setting.description && h("div.hint", { title: setting.description }, setting.description.split(/(?<=\.)\s/)[0])] },
-      { title: "Value", isWide: true, cell: (setting) => h("code", {}, setting.toml) },
-      { title: "From", cell: (setting) => (setting.file ? `${setting.file}${setting.line ? `:${setting.line}` : ""}` : h("span.muted", {}, "default")) },
-      { title: "A change takes effect", cell: (setting) => EFFECTS[setting.effect] ?? setting.effect },
-      {
-        title: "Actions",
-        cell: (setting) =>
-          setting.effect !== "never" && h("button.button.small", { type: "button", "data-needs": "operator", "aria-label": `Change ${setting.key}`, onclick: () => form.take(setting) }, "Change"),
-      },
-    ],
-  });
+  const list = new Sections((setting) => form.take(setting));
   const show = () => {
     const needle = wanted.toLowerCase();
     const shown = settings.filter(
       (setting) =>
         (isExpert.checked || !setting.expert || setting.file) && (needle === "" || `${setting.key} ${setting.toml} ${setting.description}`.toLowerCase().includes(needle)),
     );
-    table.show(shown);
+    list.show(shown, needle !== "");
     put(note, `${count(shown.length)} of ${count(settings.length)} settings`);
   };
   const load = async () => {
@@ -67,8 +52,84 @@ export async function open(page) {
       h("div.check", {}, isExpert, h("label", { for: isExpert.id }, "Expert settings, too")),
     ),
     note,
-    table.element,
+    list.element,
   );
+}
+
+// Settings in sections that fold, by the first part of their names. The first section, which is open, has those that the profile or
+// a change sets. A search opens each section with a match; afterwards the sections are folded as before.
+class Sections {
+  constructor(take) {
+    this.take = take;
+    this.set = this.section("Set for this job", "All settings have their defaults.");
+    this.set.element.open = true;
+    this.named = new Map();
+    this.nothing = h("p.nothing", { hidden: true }, "No matching settings.");
+    this.isSearch = false;
+    this.list = h("div");
+    this.element = h("div", {}, this.list, this.nothing);
+  }
+
+  /** Shows these settings and no others. */
+  show(settings, isSearch) {
+    const groups = new Map();
+    for (const setting of settings) {
+      const [first, ...rest] = setting.key.split(".");
+      const name = rest.length === 0 ? "General" : first;
+      groups.set(name, [...(groups.get(name) ?? []), setting]);
+    }
+    for (const name of groups.keys()) {
+      if (this.named.has(name)) continue;
+      this.named.set(name, this.section(name, "No matching settings."));
+    }
+    const names = [...this.named.keys()].sort((one, other) => (other === "General") - (one === "General") || one.localeCompare(other));
+    const elements = [this.set.element, ...names.map((name) => this.named.get(name).element)];
+    // An element that moves loses its focus.
+    if (elements.some((element, at) => element !== this.list.children[at])) put(this.list, elements);
+    for (const [name, { element, fill }] of this.named) {
+      const own = groups.get(name) ?? [];
+      fill(own);
+      element.hidden = own.length === 0;
+      if (isSearch && !this.isSearch) element.dataset.before = element.open ? "open" : "";
+      if (isSearch) element.open = own.length > 0;
+      else if (this.isSearch) element.open = element.dataset.before === "open";
+    }
+    this.set.fill(settings.filter((setting) => setting.file));
+    // What is found is in the sections of the names.
+    this.set.element.hidden = isSearch;
+    this.nothing.hidden = settings.length > 0;
+    this.isSearch = isSearch;
+  }
+
+  section(name, empty) {
+    const table = new Table({
+      caption: name,
+      empty,
+      key: (setting) => setting.key,
+      columns: [
+        { title: "Setting", isHead: true, isWide: true, cell: (setting) => [h("code", {}, setting.key), setting.description && h("div.hint", { title: setting.description }, setting.description.split(/(?<=\.)\s/)[0])] },
+        { title: "Value", isWide: true, cell: (setting) => h("code", {}, setting.toml) },
+        { title: "From", cell: (setting) => (setting.file ? `${setting.file}${setting.line ? `:${setting.line}` : ""}` : h("span.muted", {}, "default")) },
+        { title: "A change takes effect", cell: (setting) => EFFECTS[setting.effect] ?? setting.effect },
+        {
+          title: "Actions",
+          cell: (setting) =>
+            setting.effect !== "never" && h("button.button.small", { type: "button", "data-needs": "operator", "aria-label": `Change ${setting.key}`, onclick: () => this.take(setting) }, "Change"),
+        },
+      ],
+    });
+    const numbers = h("span.muted");
+    const element = h("details.card.section", {}, h("summary", {}, h("span.section-title", {}, name), " ", numbers), table.element);
+    return {
+      element,
+      fill: (settings) => {
+        table.show(settings);
+        const set = settings.filter((setting) => setting.file).length;
+        const isSetAll = set === settings.length;
+        say(numbers, `${count(settings.length)} ${settings.length === 1 ? "setting" : "settings"}${set > 0 && !isSetAll ? `, ${count(set)} set` : ""}`);
+      },
+    };
+  }
 }
 
 // Checked as a profile is: all faults at once, and nothing is changed where there is one.
@@ -76,7 +137,7 @@ function changeForm(page, after) {
   const lines = h("textarea", { rows: 3, required: true, spellcheck: "false", autocapitalize: "off", placeholder: 'politeness.min-delay = "5s"' });
   const reason = h("input", { maxlength: 1000, autocomplete: "off" });
   const answer = h("div", { role: "status" });
-  const typed = typedFields(lines);
+  const typed = new TypedFields(lines, { settings: settingsOfJob });
   const change = async (onlyCheck) => {
     const body = { set: lines.value.split("\n").map((line) => line.trim()).filter(Boolean), only_check: onlyCheck, reason: reason.value.trim() || undefined };
     put(answer);
@@ -124,68 +185,9 @@ function changeForm(page, after) {
       lines.value = `${lines.value ? `${lines.value.trimEnd()}\n` : ""}${setting.key} = ${setting.toml}`;
       lines.focus();
       lines.scrollIntoView({ block: "center" });
-      typed.add(setting).catch(failed);
+      typed.add(setting.key, setting.value).catch(failed);
     },
   };
-}
-
-// Typed fields of the settings that are changed, beside their lines. A change of one shows in the other. Settings that have a form in
-// TOML only, and those of plugins, have lines alone.
-function typedFields(lines) {
-  const fields = new Map();
-  const element = h("div");
-  const isOf = (key) => (line) => line.startsWith(`${key} = `);
-  const write = (key, value) => {
-    const written = `${key} = ${toml(value)}`;
-    const others = lines.value.split("\n").filter((line) => line.trim() !== "");
-    const at = others.findIndex(isOf(key));
-    lines.value = (at < 0 ? [...others, written] : others.with(at, written)).join("\n");
-  };
-  lines.addEventListener("input", () => {
-    for (const [key, one] of fields) {
-      const line = lines.value.split("\n").find(isOf(key));
-      try {
-        if (line) one.show(JSON.parse(line.slice(key.length + 3)));
-      } catch {
-        // Not finished, or TOML that is not JSON.
-      }
-    }
-  });
-  return {
-    element,
-    async add({ key, value }) {
-      const { schema } = await readKnown();
-      const found = fieldsOf(schema, schema).find((one) => one.path.join(".") === key);
-      if (!found || found.kind === "other" || fields.has(key)) return;
-      const one = new Field(found, {
-        label: key,
-        onchange: (changed) => {
-          const wanted = changed ?? found.preset;
-          if (wanted === undefined || wanted === null) return;
-          write(key, wanted);
-          one.show(wanted);
-        },
-      });
-      fields.set(key, one);
-      one.show(value);
-      element.append(one.element);
-    },
-    tell(faults) {
-      for (const [key, one] of fields) {
-        const pointer = `/${key.replaceAll(".", "/")}`;
-        one.tell(faults.filter((fault) => fault.setting === pointer || fault.setting?.startsWith(`${pointer}/`)));
-      }
-    },
-    clear() {
-      fields.clear();
-      put(element);
-    },
-  };
-}
-
-// A value of a field in TOML: texts and lists are written as in JSON.
-function toml(value) {
-  return Array.isArray(value) ? `[${value.map(toml).join(", ")}]` : JSON.stringify(value);
 }
 
 /** Lists changed settings, and warnings about them. */

@@ -3,15 +3,16 @@
 use std::sync::PoisonError;
 
 use jiff::Timestamp;
-use opilio_frontier::{Candidate, Directive, UriRecord, is_fetched};
+use opilio_frontier::{Candidate, Directive, UriRecord};
 use opilio_profile::{Profile, Seed, Seeds};
 use opilio_sandbox::Candidates;
 use opilio_uri::{HopPath, Uri};
 
 use super::Crawl;
+use crate::context::CrawlContext;
 use crate::error::Halt;
 use opilio_job::End;
-use opilio_job::seed_outcome::{SeedFailure, SeedOutcome, SeedOutcomes};
+use opilio_job::seed_outcome::{KEPT_MAX, KeptFailures, SeedOutcome, SeedOutcomes, keep_failures};
 use opilio_visit::plugin_view;
 use opilio_visit::policy;
 use opilio_visit::precedence;
@@ -69,29 +70,27 @@ impl Crawl {
 /// Statuses of attempts that the network or the server has failed (`docs/GLOSSARY.md`).
 const NETWORK_ERRORS: [i32; 8] = [-1, -2, -3, -4, -6, -9, -61, -404];
 
-/// Name of the value in the frontier with the seeds that were not fetched, as JSON. A later process of the job does not visit
-/// them again, and knows their errors from it.
-const FAILURES: &str = "seed-failures";
-
 impl Crawl {
-    /// Returns the outcomes of all seeds, and keeps those that were not fetched.
+    /// Returns the outcomes of all seeds, and keeps the errors of those that were not fetched.
     pub(super) fn seed_outcomes(&self) -> Result<SeedOutcomes, opilio_frontier::FrontierError> {
         let mut outcomes = SeedOutcomes::default();
-        let kept = self.context.frontier().caller_value(FAILURES)?;
-        let kept: Vec<SeedFailure> = kept
-            .and_then(|json| serde_json::from_slice(&json).ok())
-            .unwrap_or_default();
+        let mut failures = Vec::new();
+        let kept = KeptFailures::read(&self.context.frontier())?;
         let profile = self.context.current();
         for Seed { uri, .. } in &profile.seeds.list {
-            if self.context.has_own(&seed_candidate(&profile, uri)) {
-                outcomes.count(self.seed_outcome(uri)?);
+            if !self.context.has_own(&seed_candidate(&profile, uri)) {
+                continue;
             }
+            let mut outcome = self.seed_outcome(uri)?;
+            if let SeedOutcome::Failed(failure) = &mut outcome {
+                kept.recall(failure);
+                if failures.len() < KEPT_MAX {
+                    failures.push(failure.clone());
+                }
+            }
+            outcomes.count(outcome);
         }
-        for failure in &mut outcomes.failed {
-            failure.recall(&kept);
-        }
-        let failed = serde_json::to_vec(&outcomes.failed).unwrap_or_default();
-        if let Err(problem) = self.context.frontier().put_caller_value(FAILURES, &failed) {
+        if let Err(problem) = keep_failures(&mut self.context.frontier(), &failures) {
             tracing::debug!("cannot keep the errors of seeds: {problem}");
         }
         Ok(outcomes)
@@ -99,38 +98,28 @@ impl Crawl {
 
     fn seed_outcome(&self, seed: &Uri) -> Result<SeedOutcome, opilio_frontier::FrontierError> {
         let frontier = self.context.frontier();
-        let Some(record) = frontier.record(seed)?.filter(|record| record.status != 0) else {
-            return Ok(SeedOutcome::Unvisited);
+        let record = frontier.record(seed)?;
+        let end = match &record {
+            Some(record) => redirect::end_of(&frontier, record)?,
+            None => None,
         };
-        let end = redirect::end_of(&frontier, &record)?;
         drop(frontier);
-        let failed = |record: &UriRecord, redirect, error| {
-            SeedOutcome::Failed(SeedFailure {
-                uri: seed.as_str().to_owned(),
-                redirect,
-                status: record.status,
-                error,
-            })
-        };
-        Ok(match end {
-            None if is_fetched(record.status) => SeedOutcome::Fetched,
-            None => failed(&record, None, self.last_error(&record)),
-            Some((_, Some(end))) if end.status == 0 => SeedOutcome::Unvisited,
-            Some((_, Some(end))) if is_fetched(end.status) => SeedOutcome::Fetched,
-            Some((uri, Some(end))) => {
-                failed(&end, Some(uri.as_str().to_owned()), self.last_error(&end))
-            }
-            Some((uri, None)) => {
-                let error = "the target was not fetched; `opilio frontier why JOB URI` explains it";
-                failed(&record, Some(uri.as_str().to_owned()), error.to_owned())
-            }
-        })
+        let last_error = |record: &UriRecord| self.context.last_error(record);
+        Ok(SeedOutcome::of(
+            seed.as_str(),
+            record.as_ref(),
+            end.as_ref(),
+            last_error,
+        ))
     }
+}
 
-    /// Returns the reason for which a URI was not fetched: the decision against it, or the last error of its server.
-    fn last_error(&self, record: &UriRecord) -> String {
+impl CrawlContext {
+    /// Returns the reason for which a URI was not fetched: the decision against it, or the last error of its server in this
+    /// process. Empty if neither is known.
+    pub fn last_error(&self, record: &UriRecord) -> String {
         let reason = &record.reason;
-        let tallies = &self.context.figures.tallies;
+        let tallies = &self.figures.tallies;
         let tallies = tallies.lock().unwrap_or_else(PoisonError::into_inner);
         // The queue's last error may be of another URI: a decision against this one has none.
         let tally = tallies.get(&record.queue).filter(|tally| {

@@ -7,6 +7,7 @@ use super::{LaterSnapshot, Plugin, Start};
 use crate::cache::Key;
 use crate::component::{Component, Loaded, Program, cached};
 use crate::configure::{ConfigureError, PluginConfig, configuration, snapshot_of, try_configure};
+use crate::preparation::{Preparation, report_preparation};
 
 /// A plugin whose `configure` takes less can do without a snapshot for some calls.
 const CONFIGURE_TIME_SHORT: Duration = Duration::from_millis(5);
@@ -76,7 +77,11 @@ fn snapshotted(
                     return Ok(each_call(why, Some(LaterSnapshot::new(component, key))));
                 }
             }
-            match snapshot_of(component, &configuration, &key)? {
+            // The caller waits for this second compilation of the component, too.
+            report_preparation(Preparation::Compiling(&component.origin));
+            let snapshot = snapshot_of(component, &configuration, &key);
+            report_preparation(Preparation::Compiled);
+            match snapshot? {
                 Ok(compiled) => (compiled, false),
                 Err(why) => return Ok(each_call(why, None)),
             }

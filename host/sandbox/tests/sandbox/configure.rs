@@ -1,8 +1,11 @@
 //! Settings, and what `configure` makes of them.
 
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use opilio_sandbox::{ConfigureError, Engine, EngineConfig, FaultKind, Stage, Start};
+use opilio_sandbox::{
+    ConfigureError, Engine, EngineConfig, FaultKind, Preparation, Stage, Start, observe_preparation,
+};
 use serde_json::json;
 
 use crate::guest::{Described, Guest};
@@ -87,6 +90,29 @@ fn every_instance_has_what_configure_left() {
             );
         }
     }
+}
+
+/// Names of the components that were compiled while somebody waited.
+static COMPILED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+#[test]
+fn both_compilations_of_a_component_are_reported() {
+    observe_preparation(|step| {
+        if let Preparation::Compiling(origin) = step {
+            COMPILED.lock().unwrap().push(origin.to_owned());
+        }
+    });
+    let engine = Engine::new(EngineConfig::default()).unwrap();
+    let origin = "reported guest";
+    let component = engine.load(&remembering().build(), origin).unwrap();
+    let compiled = || {
+        let compiled = COMPILED.lock().unwrap();
+        compiled.iter().filter(|name| *name == origin).count()
+    };
+    assert_eq!(compiled(), 1);
+    let plugin = component.configure_with_snapshot(config(json!({"a": 1}), limits()));
+    assert!(plugin.unwrap().snapshotted());
+    assert_eq!(compiled(), 2);
 }
 
 #[test]
