@@ -139,7 +139,7 @@ async fn give_up_parts(daemon: &Daemon, own: &[OwnPart]) {
             ),
             Err(problem) => {
                 tracing::warn!(job = name, "{}", problem.detail());
-                daemon.order(name, |orders| orders.give_back(&withdrawn));
+                daemon.order(name, |orders| orders.give_back(withdrawn.as_ref()));
             }
         }
     }
