@@ -102,7 +102,7 @@ pub async fn listed_parts(
         let carried_out = applied.iter().find(|(part, _)| part == name);
         let carried_out = carried_out.map_or(0, |(_, sequence)| *sequence);
         let figures = job.figures(name).await?;
-        let attempts = job.takeover(name, record.as_ref()).await?;
+        let attempts = job.checked_takeover(name, record.as_ref()).await?;
         let (takeover, failed_takeover) = takeover_attempts(attempts);
         let (epoch, since) = record
             .as_ref()
