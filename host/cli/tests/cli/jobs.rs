@@ -262,7 +262,7 @@ async fn a_stop_has_its_effect_while_somebody_holds_the_lock_of_the_job() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_of_a_process_that_never_comes_can_be_given_again_and_is_over_some_time() {
     let home = Home::new();
-    make(&home, "jobs/one", "http://127.0.0.1:9/");
+    make(&home, "jobs/one", "http://nowhere.localhost/");
     let directory = home.path().join("jobs/one");
     let orders = directory.join("orders.json");
     let pending = json!({ "crawl": false, "stop_pending": true, "by": "lena",
