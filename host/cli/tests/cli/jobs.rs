@@ -229,6 +229,8 @@ async fn a_stop_has_its_effect_while_somebody_holds_the_lock_of_the_job() {
         };
         assert_eq!(said.trim(), "the job will not start");
         assert_eq!(orders(&directory)["crawl"], false);
+        let log = fs::read_to_string(directory.join("logs/job.log")).unwrap();
+        assert!(log.contains("stop => the job will not start"), "{log}");
         until("it does not wait", || daemon.state(&job) == "new").await;
     }
 

@@ -513,6 +513,10 @@ impl Daemon {
             StopTarget::Running => None,
         };
         if let Some(result) = result {
+            // The job's log names the operator, since nobody asks the job's process for them.
+            if let Err(problem) = opilio_control::note(&directory, &caller.user, "stop", result) {
+                tracing::warn!(job, "cannot log the stop of the job: {problem}");
+            }
             let result = result.to_owned();
             return Ok(Json(Done { result }));
         }
