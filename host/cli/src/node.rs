@@ -241,7 +241,7 @@ fn list_parts(parts: &[ListedPart], as_json: bool) -> Result<()> {
 fn state_words(part: &ListedPart) -> String {
     let is_paused = part.figures.is_some_and(|figures| figures.is_paused);
     match (&part.takeover, part.state) {
-        (Some(takeover), _) => format!("being taken over by {}", takeover.node),
+        (Some(takeover), _) => format!("being taken over by {}", terminal::line(&takeover.node)),
         (None, PartState::Running) if part.is_at_rest => "at rest".to_owned(),
         (None, PartState::Running) if is_paused => "paused".to_owned(),
         (None, state) => state.name().to_owned(),

@@ -8,12 +8,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::bucket::{Bucket, BucketEntry, BucketError};
 use crate::clock::wall_clock_ms;
+use crate::control::SessionState;
 use crate::error::ClusterError;
 use crate::job::ClusterJob;
+use crate::nodes::{Cluster, MemberScope};
 use crate::partition::Partition;
 
 /// Attempts to write a record that others write at the same time.
 const ATTEMPTS_MAX: usize = 5;
+
+/// Length from which the cause of a failed takeover is cut, in characters.
+const PROBLEM_CHARS_MAX: usize = 1_000;
+
+/// The cause of a failure that its daemon could not note.
+const INTERRUPTED: &str = "its daemon ended or lost its session after it had begun at that time";
 
 /// A part of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,6 +105,27 @@ impl TakeoverRecord {
             self.failure = self.failure.filter(|failure| failure.node == node);
         }
         (self.attempt.is_some() || self.failure.is_some()).then_some(self)
+    }
+
+    /// Makes an attempt a failure if its daemon cannot be at work any more.
+    fn checked(mut self, is_at_work: impl Fn(&TakeoverAttempt) -> bool) -> Self {
+        let interrupted = self.attempt.take_if(|attempt| !is_at_work(attempt));
+        if let Some(attempt) = interrupted {
+            self.failure = Some(TakeoverFailure {
+                node: attempt.node,
+                at_ms: attempt.since_ms,
+                problem: INTERRUPTED.to_owned(),
+            });
+        }
+        self
+    }
+}
+
+impl TakeoverAttempt {
+    /// Returns `true` if it can be an attempt of a node with this session, and the session has not ended. Both times are by the clock
+    /// of the node.
+    fn is_of(&self, node: &str, state: SessionState, since_ms: i64) -> bool {
+        node == self.node && state == SessionState::Live && since_ms <= self.since_ms
     }
 }
 
@@ -209,6 +238,32 @@ impl ClusterJob {
         Ok(takeover.and_then(|takeover| takeover.of_part(record)))
     }
 
+    /// As [`Self::takeover`], but an attempt whose daemon has ended since, or has lost its session, is a failure.
+    ///
+    /// # Errors
+    /// NATS fails.
+    pub async fn checked_takeover(
+        &self,
+        part: &str,
+        record: Option<&PartRecord>,
+    ) -> Result<Option<TakeoverRecord>, ClusterError> {
+        let takeover = match self.takeover(part, record).await? {
+            Some(takeover) if takeover.attempt.is_some() => takeover,
+            // Usually there is none, and nothing to ask about.
+            other => return Ok(other),
+        };
+        let connection = self.cluster().connection().clone();
+        let nodes = match Cluster::find(connection, &MemberScope::Nodes).await? {
+            Some(cluster) => cluster.nodes().await?,
+            None => Vec::new(),
+        };
+        Ok(Some(takeover.checked(|attempt| {
+            nodes
+                .iter()
+                .any(|node| attempt.is_of(&node.name, node.state, node.since_ms))
+        })))
+    }
+
     /// Notes that a node begins to take a part over, which has this epoch.
     ///
     /// # Errors
@@ -241,7 +296,7 @@ impl ClusterJob {
         let failure = TakeoverFailure {
             node: node.to_owned(),
             at_ms: wall_clock_ms(),
-            problem: problem.to_owned(),
+            problem: problem.chars().take(PROBLEM_CHARS_MAX).collect(),
         };
         let fail = |takeover: &mut TakeoverRecord| {
             takeover.failure = Some(failure.clone());
@@ -449,5 +504,30 @@ mod tests {
         assert_eq!(now(2, "d"), None);
         assert_eq!(now(3, "b"), None);
         assert_eq!(takeover.of_part(None), None);
+    }
+
+    #[test]
+    fn an_attempt_ends_with_the_session_of_its_node() {
+        let check = |node: &str, state, since_ms, expected: bool| {
+            let takeover = TakeoverRecord {
+                epoch: 1,
+                attempt: Some(TakeoverAttempt {
+                    node: "b".to_owned(),
+                    since_ms: 100,
+                }),
+                failure: None,
+            };
+            let checked = takeover.checked(|attempt| attempt.is_of(node, state, since_ms));
+            assert_eq!(checked.attempt.is_some(), expected, "{checked:?}");
+            let failure = checked.failure.map(|failure| (failure.node, failure.at_ms));
+            let interrupted = Some(("b".to_owned(), 100));
+            assert_eq!(failure, interrupted.filter(|_| !expected));
+        };
+        check("b", SessionState::Live, 50, true);
+        check("b", SessionState::Expired, 50, false);
+        check("b", SessionState::Left, 50, false);
+        // The daemon was started again.
+        check("b", SessionState::Live, 150, false);
+        check("c", SessionState::Live, 50, false);
     }
 }

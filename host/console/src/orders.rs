@@ -64,15 +64,18 @@ impl Orders {
         }
     }
 
-    /// Takes the order to crawl away. Returns the orders as they are then, for [`Orders::give_back`].
-    pub(crate) fn withdraw(&mut self) -> Orders {
-        self.crawl = false;
-        self.clone()
+    /// Takes the order to crawl away. Returns the orders as they are then, for [`Orders::give_back`]; `None` if the job was not
+    /// ordered to crawl, for instance because somebody has just stopped it.
+    pub(crate) fn withdraw(&mut self) -> Option<Orders> {
+        std::mem::take(&mut self.crawl).then(|| self.clone())
     }
 
     /// Gives the order to crawl back that a stop took away, because that stop was refused. Orders that somebody has changed
-    /// meanwhile stay.
-    pub(crate) fn give_back(&mut self, withdrawn: &Orders) {
+    /// meanwhile stay, and so do those that the stop had not changed.
+    pub(crate) fn give_back(&mut self, withdrawn: Option<&Orders>) {
+        let Some(withdrawn) = withdrawn else {
+            return;
+        };
         // The supervisor notes these while the process runs.
         let unchanged = Orders {
             deaths: self.deaths,
@@ -125,7 +128,7 @@ mod tests {
             let withdrawn = orders.withdraw();
             assert!(!orders.crawl);
             change(&mut orders);
-            orders.give_back(&withdrawn);
+            orders.give_back(withdrawn.as_ref());
             orders.crawl
         };
         assert!(comes_back(|_| {}));
@@ -138,5 +141,10 @@ mod tests {
         assert!(!comes_back(
             |orders| orders.gave_up = Some("it died".to_owned())
         ));
+        // Somebody else had stopped it before.
+        let mut stopped = Orders::new(false, "omar");
+        let withdrawn = stopped.withdraw();
+        stopped.give_back(withdrawn.as_ref());
+        assert!(!stopped.crawl);
     }
 }

@@ -22,7 +22,7 @@ use crate::clock::Clock;
 use crate::folder::Folder;
 use crate::is_seen_to;
 use crate::orders::Orders;
-use crate::process::{Alive, is_alive};
+use crate::process::{Alive, is_alive, may_be_on_its_way};
 use crate::window::{self, Window};
 
 /// Longest wait for the status of a job. A busier one shows its last status.
@@ -423,7 +423,14 @@ impl JobFiles {
                 Some(begun) if orders.crawl && has_begun(begun) && ended.is_none() => {
                     return (JobState::Waiting, Some("the process died".to_owned()));
                 }
-                Some(begun) if orders.stop_pending && !has_begun(begun) => return stops(),
+                // Later the process is not expected any more, even if no daemon takes note of that.
+                Some(begun)
+                    if orders.stop_pending
+                        && !has_begun(begun)
+                        && may_be_on_its_way(begun, Timestamp::now()) =>
+                {
+                    return stops();
+                }
                 Some(begun) if orders.crawl && !has_begun(begun) => {
                     return (JobState::Starting, Some(format!("started at {begun:.0}")));
                 }
@@ -552,5 +559,26 @@ mod tests {
             read.again(dir.path());
             assert_eq!(read.orders.as_ref().map(|it| it.paused), Some(is_paused));
         }
+    }
+
+    #[test]
+    fn a_job_stopped_while_its_process_was_starting_is_ending_and_not_for_ever() {
+        let state = |alive, begun: Option<Timestamp>| {
+            let mut orders = Orders::new(false, "ada");
+            orders.stop_pending = true;
+            orders.begun = begun;
+            let files = JobFiles {
+                orders: Some(orders),
+                ..JobFiles::default()
+            };
+            files.state(alive, StartBlocker::Nothing).0
+        };
+        let now = Some(Timestamp::now());
+        assert_eq!(state(Alive::No, now), JobState::Ending);
+        assert_eq!(state(Alive::Silent, now), JobState::Ending);
+        // It has not come, and no daemon has noticed.
+        let long_ago = Some(Timestamp::UNIX_EPOCH);
+        assert_eq!(state(Alive::No, long_ago), JobState::New);
+        assert_eq!(state(Alive::No, None), JobState::New);
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use opilio_crawl::{ProcessEnd, ProcessRecord, Share, stays_inside};
 
 use crate::orders::Orders;
@@ -18,6 +18,9 @@ const BEGUN: &str = "== begun at ";
 
 /// Size from which a new file is begun.
 const OUTPUT_BYTES_MAX: u64 = 4 << 20;
+
+/// Longest time between the begin of a process and its lock on the job: it loads its plugins before.
+const ON_ITS_WAY_MAX: SignedDuration = SignedDuration::from_secs(60);
 
 /// Bytes shown of the end of a process's output.
 const TAIL_BYTES: u64 = 2_000;
@@ -137,6 +140,13 @@ pub fn is_on_its_way(job: &Path, orders: &Orders) -> bool {
     is_unreported(orders, ProcessRecord::read(job).ok().flatten().as_ref())
 }
 
+/// Returns `true` if a process that was begun at this time, and of which nothing is known since, may still take its job.
+pub(crate) fn may_be_on_its_way(begun: Timestamp, now: Timestamp) -> bool {
+    let since = begun.duration_until(now);
+    // A clock that was put back must not make it last.
+    !since.is_negative() && since < ON_ITS_WAY_MAX
+}
+
 fn is_unreported(orders: &Orders, process_record: Option<&ProcessRecord>) -> bool {
     let reported = process_record.map(|process_record| process_record.began);
     orders.begun.is_some_and(|begun| reported < Some(begun))
@@ -254,6 +264,15 @@ mod tests {
             is_alive(job.path(), Some(&orders), Some(&process_record)).unwrap(),
             Alive::No
         ));
+    }
+
+    #[test]
+    fn a_process_that_takes_long_is_not_expected_any_more() {
+        let begun = Timestamp::UNIX_EPOCH;
+        for (second, expected) in [(-1, false), (0, true), (59, true), (60, false)] {
+            let now = Timestamp::from_second(second).unwrap();
+            assert_eq!(may_be_on_its_way(begun, now), expected, "{second}");
+        }
     }
 
     #[test]

@@ -456,6 +456,32 @@ impl SupervisedJob<'_> {
         let is_again = matches!(step, Step::Died(_) | Step::Again(_)) || rests;
         is_again && self.is_open && self.alive == Alive::No && self.process != ProcessState::Alive
     }
+
+    /// Returns `true` if the process that was begun for a job has had the job.
+    fn has_reported(&self) -> bool {
+        let begun = self.orders.and_then(|orders| orders.begun);
+        let record = self.process_record;
+        record.is_some_and(|record| begun.is_none_or(|begun| record.began >= begun))
+    }
+
+    /// Returns `true` if the process that this daemon has begun for a job has ended without having had the job.
+    fn has_exited_unreported(&self) -> bool {
+        matches!(self.process, ProcessState::Exited(_)) && !self.has_reported()
+    }
+
+    /// Returns `true` if the process that was begun for a job may still take the job. Whether one of an earlier daemon lives is
+    /// unknown.
+    fn may_come(&self) -> bool {
+        let begun = self.orders.and_then(|orders| orders.begun);
+        match self.process {
+            ProcessState::Alive => true,
+            ProcessState::Exited(_) => false,
+            ProcessState::None => {
+                let is_young = |begun| process::may_be_on_its_way(begun, self.now);
+                !self.has_reported() && begun.is_some_and(is_young)
+            }
+        }
+    }
 }
 
 fn step(supervised: &SupervisedJob<'_>, restart: &Restart) -> Step {
@@ -467,7 +493,9 @@ fn step(supervised: &SupervisedJob<'_>, restart: &Restart) -> Step {
     if is_stop_pending {
         return match supervised.alive {
             Alive::Yes => Step::Stop,
-            Alive::No if supervised.process != ProcessState::Alive => Step::Unstarted,
+            Alive::No if !supervised.may_come() => Step::Unstarted,
+            // Another process only reads the job.
+            Alive::Silent if supervised.has_exited_unreported() => Step::Unstarted,
             Alive::Silent | Alive::No => Step::Nothing,
         };
     }
@@ -593,30 +621,45 @@ mod tests {
             stop_pending: true,
             ..orders(Some(10), 0)
         };
-        let step_of = |alive, process| {
+        let step_at = |now, alive, process, process_record: Option<&ProcessRecord>| {
             let supervised = SupervisedJob {
                 alive,
                 state: JobState::Ending,
                 orders: Some(&pending),
-                process_record: None,
+                process_record,
                 process,
                 is_open: true,
-                now: at(100),
+                now: at(now),
             };
             step(&supervised, &Restart::default())
         };
+        let step_of = |alive, process| step_at(12, alive, process, None);
         let none = ProcessState::None;
         assert_eq!(step_of(Alive::No, ProcessState::Alive), Step::Nothing);
         assert_eq!(step_of(Alive::Silent, ProcessState::Alive), Step::Nothing);
         assert_eq!(step_of(Alive::Yes, ProcessState::Alive), Step::Stop);
         // Another daemon began it.
         assert_eq!(step_of(Alive::Yes, none), Step::Stop);
-        assert_eq!(step_of(Alive::No, none), Step::Unstarted);
+        // That process may still load its plugins. Later it is not expected any more.
+        assert_eq!(step_of(Alive::No, none), Step::Nothing);
+        let late = step_at(100, Alive::No, none, None);
+        assert_eq!(late, Step::Unstarted);
+        // It had the job, and has ended or died.
+        let reported = process_record(11, None);
+        let ended = step_at(12, Alive::No, none, Some(&reported));
+        assert_eq!(ended, Step::Unstarted);
         // Its profile has errors, or another process had the job.
         for code in [EXIT_FAULTS, EXIT_IN_USE] {
             let exited = ProcessState::Exited(Some(code));
             assert_eq!(step_of(Alive::No, exited), Step::Unstarted);
+            // Somebody still reads the job.
+            assert_eq!(step_of(Alive::Silent, exited), Step::Unstarted);
         }
+        let ends = step_at(12, Alive::Silent, none, Some(&reported));
+        assert_eq!(ends, Step::Nothing);
+        // One of another daemon opens a large frontier.
+        let opens = step_at(900, Alive::Silent, none, None);
+        assert_eq!(opens, Step::Nothing);
     }
 
     #[test]

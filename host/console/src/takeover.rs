@@ -131,7 +131,7 @@ async fn give_up_parts(daemon: &Daemon, own: &[OwnPart]) {
             ),
             Err(problem) => {
                 tracing::warn!(job = name, "{}", problem.detail());
-                daemon.order(name, |orders| orders.give_back(&withdrawn));
+                daemon.order(name, |orders| orders.give_back(withdrawn.as_ref()));
             }
         }
     }

@@ -33,7 +33,8 @@ pub struct ListedPart {
     pub figures: Option<PartFigures>,
     /// The attempt of a daemon to take it over. Not set if none is under way.
     pub takeover: Option<PartTakeover>,
-    /// The last attempt to take it over that has failed. Not set if none has, or if another directory has got the part since.
+    /// The last attempt to take it over that has failed. Not set if none has, if another directory has got the part since, or if it
+    /// runs and no other attempt is under way.
     pub failed_takeover: Option<FailedTakeover>,
 }
 
@@ -102,8 +103,10 @@ pub async fn listed_parts(
         let carried_out = applied.iter().find(|(part, _)| part == name);
         let carried_out = carried_out.map_or(0, |(_, sequence)| *sequence);
         let figures = job.figures(name).await?;
-        let attempts = job.takeover(name, record.as_ref()).await?;
+        let attempts = job.checked_takeover(name, record.as_ref()).await?;
         let (takeover, failed_takeover) = takeover_attempts(attempts);
+        let state = part_state(session.map(|session| session.state));
+        let is_waited_for = is_waited_for(state, takeover.as_ref());
         let (epoch, since) = record
             .as_ref()
             .map_or((0, None), |record| (record.epoch, Some(record.claimed_ms)));
@@ -115,7 +118,7 @@ pub async fn listed_parts(
                 (Some(record), _) => Some(record.node),
                 (None, session) => session.map(|session| session.name.clone()),
             },
-            state: part_state(session.map(|session| session.state)),
+            state,
             is_at_rest: job.is_at_rest(name).await?,
             snapshot: snapshot.map(|snapshot| ListedSnapshot {
                 made: Timestamp::from_millisecond(snapshot.made_ms).unwrap_or_default(),
@@ -130,8 +133,30 @@ pub async fn listed_parts(
             since: since.and_then(|at| Timestamp::from_millisecond(at).ok()),
             figures: figures.and_then(|json| serde_json::from_slice(&json).ok()),
             takeover,
-            failed_takeover,
+            failed_takeover: failed_takeover.filter(|_| is_waited_for),
         });
     }
     Ok(parts)
+}
+
+/// Returns `true` if somebody has to take a part over, or is about to. Its own process may have come back after an attempt.
+fn is_waited_for(state: PartState, takeover: Option<&PartTakeover>) -> bool {
+    state != PartState::Running || takeover.is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_of_a_part_that_runs_are_over() {
+        let takeover = PartTakeover {
+            node: "b".to_owned(),
+            since: Timestamp::UNIX_EPOCH,
+        };
+        assert!(is_waited_for(PartState::Gone, None));
+        assert!(!is_waited_for(PartState::Running, None));
+        // The daemon that takes it over has a session under the name of the part.
+        assert!(is_waited_for(PartState::Running, Some(&takeover)));
+    }
 }

@@ -273,9 +273,17 @@ fn order_awaited(job: &Path, change: impl FnOnce(&mut Orders)) -> Result<bool> {
     }
 }
 
-/// Ends a job politely. A job that is waiting to start does not start.
+/// Ends a job politely. A job that is waiting to start does not start. A stop that the daemon is about to carry out is not given
+/// again.
 pub(crate) fn stop(args: &StopArgs) -> Result<u8> {
     let target = &args.target;
+    let job = std::path::absolute(&target.job)?;
+    let is_pending = wanted(&job).is_some_and(|orders| orders.stop_pending);
+    let has_daemon = job.parent().is_some_and(is_seen_to);
+    if is_pending && has_daemon && !opilio_control::is_reachable(&job) {
+        let result = "the job stops as soon as its process accepts commands";
+        return print_done(target, "stop", result);
+    }
     let is_awaited = order_awaited(&target.job, |orders| *orders = Orders::new(false, &user()))?;
     match is_awaited {
         true if args.this_node || !is_shared(target) => {
@@ -381,6 +389,7 @@ fn start_named(folder: &Folder, name: &str, as_json: bool) -> Result<u8> {
         print(JobState::Waiting, None, words);
         return Ok(exit::OK);
     }
+    withdraw_pending_stop(&job)?;
     let program = std::env::current_exe().context("cannot determine the path of this program")?;
     let mut process = begin(&program, &job).context("cannot start a process for the job")?;
     // The process may have to compile its plugins first.
@@ -427,6 +436,18 @@ fn start_named(folder: &Folder, name: &str, as_json: bool) -> Result<u8> {
             );
             Ok(code.unwrap_or(exit::FAILED))
         }
+    }
+}
+
+/// Withdraws a stop that no daemon has carried out, so that the next daemon does not stop a process that is started now.
+fn withdraw_pending_stop(job: &Path) -> Result<()> {
+    let _held = Orders::hold(job);
+    match wanted(job).filter(|orders| orders.stop_pending) {
+        Some(mut orders) => {
+            orders.stop_pending = false;
+            order(&orders, job)
+        }
+        None => Ok(()),
     }
 }
 

@@ -229,6 +229,8 @@ async fn a_stop_has_its_effect_while_somebody_holds_the_lock_of_the_job() {
         };
         assert_eq!(said.trim(), "the job will not start");
         assert_eq!(orders(&directory)["crawl"], false);
+        let log = fs::read_to_string(directory.join("logs/job.log")).unwrap();
+        assert!(log.contains("stop => the job will not start"), "{log}");
         until("it does not wait", || daemon.state(&job) == "new").await;
     }
 
@@ -257,6 +259,53 @@ async fn a_stop_has_its_effect_while_somebody_holds_the_lock_of_the_job() {
     })
     .await;
     assert_eq!(gate.was_asked("/a"), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_of_a_process_that_never_comes_can_be_given_again_and_is_over_some_time() {
+    let home = Home::new();
+    make(&home, "jobs/one", "http://nowhere.localhost/");
+    let directory = home.path().join("jobs/one");
+    let orders = directory.join("orders.json");
+    let pending = json!({ "crawl": false, "stop_pending": true, "by": "lena",
+        "since": "2026-01-01T00:00:00Z", "begun": "2026-01-01T00:00:00Z" });
+    fs::write(&orders, pending.to_string()).unwrap();
+    // As long as a process holds the lock, it may be the one that is to be stopped.
+    let lock = fs::File::open(directory.join("lock")).unwrap();
+    lock.lock().unwrap();
+    let daemon = Daemon::start(&home, &["--no-auth"]);
+    until("it is ending", || daemon.state("one") == "ending").await;
+    let stops = "the job stops as soon as its process accepts commands";
+    let said = daemon.post("/jobs/one/stop", None, 200);
+    assert_eq!(said["result"], stops);
+    let said = home.run(&["job", "stop", "jobs/one"]).code(0).out;
+    assert_eq!(said.trim(), stops);
+    drop(lock);
+    until("it is new", || daemon.state("one") == "new").await;
+    until("no stop is pending", || {
+        let ordered: Value = serde_json::from_slice(&fs::read(&orders).unwrap()).unwrap();
+        ordered["stop_pending"].is_null()
+    })
+    .await;
+}
+
+/// A daemon that died has not carried a stop out. The next one must not stop what an operator has started since.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_without_a_daemon_withdraws_a_stop_that_was_not_carried_out() {
+    let gate = Gate::serve(&[("/", "x")]);
+    let home = Home::new();
+    make(&home, "jobs/one", &gate.url("/"));
+    let orders = home.path().join("jobs/one/orders.json");
+    let pending = json!({ "crawl": false, "stop_pending": true, "by": "lena",
+        "since": "2026-01-01T00:00:00Z", "begun": "2026-01-01T00:00:00Z" });
+    fs::write(&orders, pending.to_string()).unwrap();
+    home.run(&["job", "start", "jobs/one"]).code(0);
+    let ordered: Value = serde_json::from_slice(&fs::read(&orders).unwrap()).unwrap();
+    assert!(ordered["stop_pending"].is_null(), "{ordered}");
+    let daemon = Daemon::start(&home, &["--no-auth"]);
+    until("the daemon sees it", || daemon.state("one") == "running").await;
+    gate.open();
+    until("it is finished", || daemon.state("one") == "finished").await;
 }
 
 #[test]

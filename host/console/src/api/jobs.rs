@@ -485,20 +485,22 @@ impl Daemon {
         let directory = self.directory(job)?;
         let is_shared = is_shared(&directory);
         let mut withdrawn = None;
+        let mut was_pending = false;
         let mut target = StopTarget::Running;
         if self.has_orders(job)? {
             // This comes first, so that the job is neither begun nor restarted if it dies while it stops.
             self.order_for(job, |orders| {
-                if !orders.crawl {
-                    // It may have been stopped while its process was starting.
-                    if orders.stop_pending {
-                        target = StopTarget::Starting;
-                    }
+                if orders.crawl {
+                    target = process::stop_target(&directory, orders);
+                    orders.stop_pending = target == StopTarget::Starting && !is_shared;
+                    withdrawn = orders.withdraw();
                     return;
                 }
-                target = process::stop_target(&directory, orders);
-                orders.stop_pending = target == StopTarget::Starting && !is_shared;
-                withdrawn = Some(orders.withdraw());
+                // It may have been stopped while its process was starting.
+                was_pending = orders.stop_pending;
+                if was_pending && !is_reachable(&directory) {
+                    target = StopTarget::Starting;
+                }
             })?;
         }
         let result = match target {
@@ -510,18 +512,25 @@ impl Daemon {
             StopTarget::Running => None,
         };
         if let Some(result) = result {
+            // The job's log names the operator, since nobody asks the job's process for them.
+            if let Err(problem) = opilio_control::note(&directory, &caller.user, "stop", result) {
+                tracing::warn!(job, "cannot log the stop of the job: {problem}");
+            }
             let result = result.to_owned();
             return Ok(Json(Done { result }));
         }
         let stopped = self.have_done(job, caller, Command::Stop).await;
-        let Some(withdrawn) = withdrawn.filter(|_| stopped.is_err()) else {
+        if was_pending && stopped.is_ok() {
+            self.order(job, |orders| orders.stop_pending = false);
+        }
+        if withdrawn.is_none() || stopped.is_ok() {
             return stopped;
-        };
+        }
         if !is_shared && !is_reachable(&directory) {
             let result = ENDED.to_owned();
             return Ok(Json(Done { result }));
         }
-        self.order(job, |orders| orders.give_back(&withdrawn));
+        self.order(job, |orders| orders.give_back(withdrawn.as_ref()));
         stopped
     }
 

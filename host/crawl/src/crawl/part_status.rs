@@ -172,7 +172,7 @@ async fn others(
             false => None,
         };
         let attempts = match is_asked {
-            true => job.takeover(name, record.as_ref()).await?,
+            true => job.checked_takeover(name, record.as_ref()).await?,
             false => None,
         };
         let (takeover, failed_takeover) = takeover_attempts(attempts);

@@ -241,13 +241,13 @@ fn missing_words(part: &OtherPart, waited: Duration, can_move: bool) -> String {
         true => format!(", or take the part over with --take-over {name}"),
         false => String::new(),
     };
-    let remedy = match &other.takeover {
+    let remedy = match &part.takeover {
         Some(PartTakeover { node, since }) => {
             format!("node {node:?} has been taking it over since {since:.0}")
         }
         None => format!("{remedy}{takeover}"),
     };
-    let failed = other.failed_takeover.as_ref();
+    let failed = part.failed_takeover.as_ref();
     let failed = failed.map(|FailedTakeover { node, at, problem }| {
         format!("; node {node:?} failed to take it over at {at:.0}: {problem}")
     });

@@ -642,6 +642,8 @@ mod tests {
                 state: PartState::Gone,
                 node: None,
                 is_done: false,
+                takeover: None,
+                failed_takeover: None,
             }]),
             ..PartStatus::default()
         });
