@@ -5,11 +5,13 @@
 //! - The node where a command is given checks it first, and the log gets only commands that this node can carry out.
 //! - `cluster-commands.json` has the place in the log. It is written after the effects of a command are on disk. A process that dies in
 //!   between carries the command out again, which changes nothing (`LiveOverride::command`).
+//! - The place has the time of its command: NATS may lose commands and give their numbers again (`lost.rs`).
 //! - A command that fails holds up those behind it, except pauses, resumptions and stops (`carry_out.rs`).
 //! - Overrides have numbers of their own in each directory. In the log they have the place of the command that made them.
 //! - Components travel through the job's object store.
 
 mod carry_out;
+mod lost;
 mod process;
 mod questions;
 mod state;
@@ -56,7 +58,7 @@ pub(crate) struct JobCommands {
     /// Held while commands are carried out, so that each is carried out once.
     command_lock: Mutex<()>,
     /// Place of the last command that was given before the process of the part began; 0 for none.
-    given_before: u64,
+    given_before: AtomicU64,
     /// `true` if the process before has not ended in good order.
     has_died: AtomicBool,
     /// The command that has begun and is not noted as carried out; 0 for none.
@@ -89,7 +91,7 @@ impl JobCommands {
     pub(crate) fn of(membership: &JobMembership, directory: &Path) -> JobCommands {
         let (job, part) = (membership.job().clone(), membership.part().clone());
         let mut commands = JobCommands::new(job, part, directory, Handle::current());
-        commands.given_before = membership.commands_before();
+        commands.given_before = AtomicU64::new(membership.commands_before());
         commands
     }
 
@@ -101,7 +103,7 @@ impl JobCommands {
             handle,
             runtime: None,
             command_lock: Mutex::default(),
-            given_before: 0,
+            given_before: AtomicU64::new(0),
             has_died: AtomicBool::new(false),
             unfinished: AtomicU64::new(0),
             unwritten: Mutex::default(),

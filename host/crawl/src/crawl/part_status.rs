@@ -80,7 +80,9 @@ fn look_here(
     status.has_rival = membership.member.status().borrow().has_rival;
     let (first, end) = {
         let frontier = context.frontier();
-        (frontier.outbox(0, 1), frontier.outbox_end())
+        // Links that NATS has stored stay in the outbox until their owner has taken them.
+        let first = frontier.outbox(membership.sent(), 1);
+        (first, frontier.outbox_end())
     };
     match first {
         Ok(first) => {
@@ -102,7 +104,10 @@ async fn look_at_nats(
     status.inbox = job.inbox_messages(own).await?;
     let waiting = match status.inbox {
         0 => None,
-        _ => job.links_behind(own, membership.taken()).await?,
+        _ => {
+            let taken = membership.taken().sequence;
+            job.links_behind(own, taken).await?
+        }
     };
     status.inbox_wait_s = waiting.map_or(0, |stored_ms| {
         // A process that begins reads messages again that the one before has taken.
@@ -110,6 +115,10 @@ async fn look_at_nats(
         let waited = Timestamp::now().as_millisecond().saturating_sub(since);
         u64::try_from(waited / 1_000).unwrap_or(0)
     });
+    if job.last_link(own).await? < membership.taken().sequence {
+        // NATS has lost messages, and gives their numbers again.
+        membership.reread.notify_one();
+    }
     let applied = job.applied_command(&membership.part().part).await?;
     status.commands = job.last_command().await?.saturating_sub(applied);
     let storage = job.cluster().connection().storage().await?;
