@@ -16,7 +16,7 @@ use async_nats::jetstream::stream::RawMessageErrorKind;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::bucket::{milliseconds, next};
+use crate::bucket::next;
 use crate::error::{ClusterError, NatsError};
 use crate::frame;
 use crate::job::ClusterJob;
@@ -396,8 +396,7 @@ impl ClusterJob {
         Ok(info.state.last_sequence)
     }
 
-    /// Time at which NATS stored the first message with links into a part or partition behind message `taken`, in milliseconds since
-    /// 1970 by the clock of NATS; `None` if there is no such message.
+    /// Number of the first message with links into a part or partition behind message `taken`; `None` if there is no such message.
     ///
     /// # Errors
     /// NATS fails.
@@ -405,11 +404,11 @@ impl ClusterJob {
         &self,
         partition: Partition,
         taken: u64,
-    ) -> Result<Option<i64>, ClusterError> {
+    ) -> Result<Option<u64>, ClusterError> {
         let (stream, subject) = self.links(partition);
         let first = stream.get_first_raw_message_by_subject(subject, taken + 1);
         match first.await {
-            Ok(message) => Ok(Some(milliseconds(message.time.unix_timestamp_nanos()))),
+            Ok(message) => Ok(Some(message.sequence)),
             Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(None),
             Err(error) => Err(ClusterError::of_request("a question for links", error)),
         }
