@@ -82,7 +82,7 @@ type StreamLeader = Option<(Option<String>, Option<i128>)>;
 
 /// The numbers of a stream.
 struct StreamEnds {
-    /// That of the first message that is not acknowledged, or the next one that is given.
+    /// The first one of a message that is not acknowledged, or the next one that is given.
     first: u64,
     /// The last one that was given.
     last: u64,

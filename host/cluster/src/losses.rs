@@ -31,7 +31,7 @@ pub enum PlaceState {
 /// The message that has a number now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// There is none: it was removed, or lost.
+    /// No message has it: it was removed, or lost.
     Missing,
     /// Time at which it was stored, and its content.
     Message(i64, bytes::Bytes),
