@@ -283,8 +283,11 @@ impl Publisher {
         let published = job.publish_snapshot(own, snapshot.clone(), &self.removed);
         let replaced = published.await?;
         self.removed.clear();
-        self.membership
-            .set_published(PublishedState { changes, covered });
+        self.membership.set_published(PublishedState {
+            changes,
+            covered,
+            number,
+        });
         self.acknowledged = Some(covered).filter(|covered| covered.sequence > 0);
         let removed = fs::remove_dir_all(&directory);
         removed.map_err(|problem| SnapshotError::File(directory, problem))?;

@@ -75,6 +75,8 @@ pub struct PublishedState {
     pub changes: u64,
     /// The last message of the inbox that it covers.
     pub covered: MessagePlace,
+    /// Number of the snapshot.
+    pub number: u64,
 }
 
 impl JobMembership {
@@ -360,6 +362,11 @@ impl JobMembership {
     /// Notes a snapshot that was published.
     pub fn set_published(&self, state: PublishedState) {
         *self.lock_published() = Some(state);
+    }
+
+    /// Forgets the newest snapshot, because NATS has lost its record: another one is published.
+    pub(crate) fn forget_published(&self) {
+        *self.lock_published() = None;
     }
 
     /// The newest snapshot that this process has published.

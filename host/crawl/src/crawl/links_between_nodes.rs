@@ -40,6 +40,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Interval at which NATS is asked which links their owners have taken.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
+/// Time after an interruption in which the other nodes say again whether they are at rest: NATS may have lost what they had said.
+const SETTLE_TIME: Duration = Duration::from_secs(10);
+
 /// Subject of the alert about links that NATS has lost.
 const LOST_LINKS: &str = "lost-links";
 
@@ -202,6 +205,7 @@ async fn read_inbox(context: &CrawlContext, membership: &JobMembership) -> Resul
     let can_move = membership.part().can_move();
     let mut reader = LinkReader::open(membership.job(), membership.inbox()).await?;
     check_taken(context, membership).await?;
+    check_records(membership).await?;
     loop {
         let delivery = reader.next().await?;
         let place = delivery.place;
@@ -248,6 +252,20 @@ async fn check_taken(
     Ok(())
 }
 
+/// Checks that NATS has what this process has written about its part. Otherwise it is written again.
+async fn check_records(membership: &JobMembership) -> Result<(), ClusterError> {
+    *membership.known_rest.lock().await = None;
+    let Some(published) = membership.published() else {
+        return Ok(());
+    };
+    let record = membership.job().part(&membership.part().part).await?;
+    let newest = record.and_then(|record| record.snapshot);
+    if newest.is_none_or(|newest| newest.number < published.number) {
+        membership.forget_published();
+    }
+    Ok(())
+}
+
 /// Raises the alert about links that NATS has lost.
 fn tell_loss(context: &CrawlContext) {
     context.raise(
@@ -287,12 +305,20 @@ async fn schedule(context: &CrawlContext, candidates: Vec<Candidate>) -> Result<
 
 /// Finds the end of the crawl, for ever: says whether this node is at rest, and asks for the others.
 async fn find_end(context: &CrawlContext, membership: &JobMembership) {
+    let connection = membership.job().cluster().connection();
+    let mut interruptions = connection.interruptions();
+    let mut interrupted: Option<Instant> = None;
     let mut failing = false;
     let mut noted = Instant::now();
     loop {
         let progress = look_around(context, membership).await;
+        if progress.is_err() || connection.interruptions() != interruptions {
+            interruptions = connection.interruptions();
+            interrupted = Some(Instant::now());
+        }
+        let is_settled = interrupted.is_none_or(|at| at.elapsed() >= SETTLE_TIME);
         let waits_for = match &progress {
-            Ok(Some(JobProgress::Finished)) => {
+            Ok(Some(JobProgress::Finished)) if is_settled => {
                 membership.finish();
                 context.live.nudge();
                 None
@@ -303,7 +329,7 @@ async fn find_end(context: &CrawlContext, membership: &JobMembership) {
             Ok(Some(JobProgress::LinksWait(messages))) => Some(format!(
                 "waits for nodes that have ended: {messages} messages with links have not been taken; start the job on all nodes"
             )),
-            Ok(None) | Err(_) => None,
+            Ok(None | Some(JobProgress::Finished)) | Err(_) => None,
         };
         if let Some(words) = waits_for.filter(|_| noted.elapsed() > NOTE_INTERVAL) {
             context.job_log.crawl("cluster", &words);
