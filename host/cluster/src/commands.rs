@@ -1,6 +1,7 @@
 //! Operators' commands on a job. Each node reads all of them in one order, from the first, and keeps the place up to which it has
 //! applied them together with their effects. So a command takes effect once on each node, a new node gets the settings that were
 //! changed before it came, and a node whose disk was lost starts again. A consumer kept by NATS would not know of the lost disk.
+//! The place has the time of its command, so that a node notices if NATS has lost commands ([`ClusterJob::command_place`]).
 
 use async_nats::jetstream::consumer::DeliverPolicy;
 use async_nats::jetstream::consumer::push::{Ordered, OrderedConfig};
@@ -9,13 +10,19 @@ use async_nats::jetstream::message::PublishMessage;
 use crate::bucket::{BucketEntry, BucketError, next};
 use crate::error::{ClusterError, NatsError};
 use crate::job::ClusterJob;
+use crate::losses::{Found, MessagePlace, find, nanoseconds};
 
 /// Attempts to note what a node has applied.
 const NOTES_MAX: usize = 5;
 
+/// Name of the questions about commands that a node has applied, in errors.
+const PLACE: &str = "a question for commands";
+
 /// Reads the commands of a job.
 pub struct CommandReader {
     job: ClusterJob,
+    /// Name of the consumer in NATS.
+    consumer: String,
     messages: Ordered,
 }
 
@@ -24,6 +31,8 @@ pub struct CommandReader {
 pub struct JobCommand {
     /// Its place in the order. Keep it with the effects of the command.
     pub sequence: u64,
+    /// Time at which NATS stored it, for [`MessagePlace::stored_ns`]. Keep it, too.
+    pub stored_ns: i64,
     /// The command, as the crawl encodes it.
     pub command: Vec<u8>,
 }
@@ -64,6 +73,35 @@ impl ClusterJob {
         Ok(info.state.last_sequence)
     }
 
+    /// The last command that a node has applied, if it has noted this one: an earlier one if NATS has lost commands up to it. Then NATS
+    /// gives the numbers behind that one again, to commands that the node has not applied.
+    ///
+    /// # Errors
+    /// NATS fails.
+    pub async fn command_place(&self, noted: MessagePlace) -> Result<MessagePlace, ClusterError> {
+        if noted.sequence == 0 {
+            return Ok(noted);
+        }
+        let last = self.last_command().await?;
+        // Earlier versions kept no time.
+        if noted.stored_ns == 0 && noted.sequence <= last {
+            return Ok(noted);
+        }
+        let mut sequence = noted.sequence.min(last);
+        while sequence > 0 {
+            if let Found::Message(stored_ns, _) = find(&self.commands, sequence, PLACE).await?
+                && (stored_ns <= noted.stored_ns || noted.stored_ns == 0)
+            {
+                return Ok(MessagePlace {
+                    sequence,
+                    stored_ns,
+                });
+            }
+            sequence -= 1;
+        }
+        Ok(MessagePlace::default())
+    }
+
     /// The place up to which each node has applied the commands.
     ///
     /// # Errors
@@ -97,12 +135,33 @@ impl ClusterJob {
         self.note(&format!("applied.{node}"), sequence).await
     }
 
+    /// Notes that NATS has lost the commands behind this place, which this node has applied.
+    ///
+    /// # Errors
+    /// NATS fails.
+    pub async fn note_lost(&self, sequence: u64) -> Result<(), ClusterError> {
+        let key = format!("applied.{}", self.cluster.config().node);
+        self.write_number(&key, sequence, |known| known <= sequence)
+            .await
+    }
+
     /// Writes a number that only rises.
     async fn note(&self, key: &str, number: u64) -> Result<(), ClusterError> {
+        self.write_number(key, number, |known| known >= number)
+            .await
+    }
+
+    /// Writes a number, unless the known one is enough.
+    async fn write_number(
+        &self,
+        key: &str,
+        number: u64,
+        is_enough: impl Fn(u64) -> bool,
+    ) -> Result<(), ClusterError> {
         for _ in 0..NOTES_MAX {
             let entry = self.state.read(key).await?;
             let known = entry.as_ref().and_then(number_in);
-            if known.is_some_and(|known| known >= number) {
+            if known.is_some_and(&is_enough) {
                 return Ok(());
             }
             let revision = entry.map_or(0, |entry| entry.revision);
@@ -153,12 +212,14 @@ impl CommandReader {
             .create_consumer(config)
             .await
             .map_err(|error| failed(error.into()))?;
+        let name = consumer.cached_info().name.clone();
         let messages = consumer
             .messages()
             .await
             .map_err(|error| failed(error.into()))?;
         Ok(Self {
             job: job.clone(),
+            consumer: name,
             messages,
         })
     }
@@ -166,15 +227,21 @@ impl CommandReader {
     /// The next command. Waits until there is one.
     ///
     /// # Errors
-    /// NATS fails. Then open the reader again.
+    /// NATS fails, or was interrupted. Then open the reader again. Open it also after an interruption without an error
+    /// ([`ClusterConnection::reconnected`](crate::ClusterConnection::reconnected)): NATS may give the numbers of commands again.
     pub async fn next(&mut self) -> Result<JobCommand, ClusterError> {
         let failed = |error: NatsError| ClusterError::of_request("reading commands", error);
         let received = next(&mut self.messages).await;
         let message = received.ok_or_else(|| failed("the reader ended".into()))?;
         let message = message.map_err(|error| failed(error.into()))?;
-        let sequence = message.info().map_err(failed)?.stream_sequence;
+        let info = message.info().map_err(failed)?;
+        if info.consumer != self.consumer {
+            // The client goes on behind the last number that it has seen.
+            return Err(failed("the reading was interrupted".into()));
+        }
         Ok(JobCommand {
-            sequence,
+            sequence: info.stream_sequence,
+            stored_ns: nanoseconds(info.published.unix_timestamp_nanos()),
             command: message.payload.to_vec(),
         })
     }

@@ -115,6 +115,22 @@ impl ClusterConnection {
     pub fn link(&self) -> watch::Receiver<LinkState> {
         self.link.clone()
     }
+
+    /// Number of interruptions so far, for [`Self::reconnected`].
+    #[must_use]
+    pub fn interruptions(&self) -> u64 {
+        self.link.borrow().interruptions
+    }
+
+    /// Waits until a server is connected and there were other interruptions than `known`. The server may have lost messages meanwhile.
+    pub async fn reconnected(&self, known: u64) {
+        let mut link = self.link.clone();
+        let back = |state: &LinkState| state.is_up && state.interruptions != known;
+        let is_closed = link.wait_for(back).await.is_err();
+        if is_closed {
+            std::future::pending::<()>().await;
+        }
+    }
 }
 
 async fn options(config: &ClusterConfig) -> Result<ConnectOptions, ClusterError> {

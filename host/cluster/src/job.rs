@@ -354,9 +354,14 @@ impl ClusterJob {
 
     /// The stream and the subject of links into a partition.
     pub(crate) fn links(&self, partition: Partition) -> (&Stream<()>, String) {
-        let number = partition.index() % self.links.len();
+        let number = self.stream(partition);
         let subject = format!("opilio.{}.links.{number}.{partition}", self.name);
         (&self.links[number], subject)
+    }
+
+    /// The number of the stream of links into a partition.
+    pub(crate) fn stream(&self, partition: Partition) -> usize {
+        partition.index() % self.links.len()
     }
 
     /// All streams of links.

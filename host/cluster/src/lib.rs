@@ -10,8 +10,8 @@
 //! Invariants:
 //! - No two processes work on one part at the same time: ask [`Member::time_left`] before each URI, and after a lost session
 //!   [`ClusterJob::check_part`].
-//! - A link that was added to a [`LinkSender`] stays with it until NATS has stored it. A stored link is delivered until it is
-//!   acknowledged, so that it reaches the owner of its target at least once.
+//! - A link that was added to a [`LinkSender`] stays in the outbox until its owner has acknowledged it. A stored link is delivered until
+//!   then, and one that NATS has lost is sent again, so that it reaches the owner of its target at least once.
 //! - A command takes effect once on each node, in the same order on all.
 //! - A part of a job has one directory: a process of an earlier one can publish nothing about the part.
 
@@ -29,6 +29,7 @@ mod guard;
 mod job;
 mod link_batch;
 mod links;
+mod losses;
 mod member;
 mod nodes;
 pub mod partition;
@@ -45,8 +46,11 @@ pub use connection::{ClusterConnection, LinkState};
 pub use control::{MemberEvent, NodeOverview};
 pub use error::{ClusterError, NatsError};
 pub use job::{ClusterJob, JobInputs, JobManifest, JobStorage, StoredFile};
-pub use link_batch::{LinkAdmission, LinkBatch, LinkBatcher, LinkSource, SENT_LINKS_MAX};
-pub use links::{LinkDelivery, LinkReader, LinkSender};
+pub use link_batch::{
+    LinkAdmission, LinkBatch, LinkBatcher, LinkSource, SENT_LINKS_MAX, SentMessage,
+};
+pub use links::{LinkDelivery, LinkLosses, LinkReader, LinkSender};
+pub use losses::{MessagePlace, PlaceState};
 pub use member::{Availability, Member, MemberEvents, MemberStatus};
 pub use nodes::{Cluster, MemberScope};
 pub use parts::{

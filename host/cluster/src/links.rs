@@ -1,23 +1,27 @@
 //! Links between partitions, over NATS. They are sent at least once: the owner of the target acknowledges them after it has
 //! them on disk, and scheduling a known URI changes nothing.
 //!
-//! Send a link only after the outbox of its page's owner has it on disk, and keep it there until NATS has stored it
-//! ([`LinkSender::sent_through`]). Then a death loses no link, and a takeover sends again what is in the outbox. Readers must not
-//! drop links of older epochs: those of an owner that died later are as good as any.
+//! Send a link only after the outbox of its page's owner has it on disk, and keep it there until the owner of its target has
+//! acknowledged it ([`LinkSender::received_through`]). Then no death loses a link, and neither does NATS: it may lose messages that it has
+//! acknowledged (`losses.rs`). [`LinkSender::check`] finds that out, and then the links in the outbox are sent again. So they are after
+//! a takeover. Readers must not drop links of older epochs: those of an owner that died later are as good as any.
 
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_nats::jetstream::consumer::push::{Ordered, OrderedConfig};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::RawMessageErrorKind;
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_128;
 
-use crate::bucket::{milliseconds, next};
+use crate::bucket::next;
 use crate::error::{ClusterError, NatsError};
 use crate::frame;
 use crate::job::ClusterJob;
-use crate::link_batch::{LinkAdmission, LinkBatch, LinkBatcher, LinkSource};
+use crate::link_batch::{LinkAdmission, LinkBatch, LinkBatcher, LinkSource, SentMessage};
+use crate::losses::{Found, MessagePlace, PlaceState, find, nanoseconds};
 use crate::partition::Partition;
 
 /// Sends links of this node to the owners of other partitions.
@@ -27,12 +31,15 @@ pub struct LinkSender {
     batcher: Mutex<LinkBatcher>,
     /// Batches that were taken and that NATS has not accepted. One call at a time sends them.
     unsent: tokio::sync::Mutex<Vec<LinkBatch>>,
+    trust: Mutex<Trust>,
 }
 
 /// Reads the links into a partition of this node.
 pub struct LinkReader {
     job: ClusterJob,
     partition: Partition,
+    /// Name of the consumer in NATS.
+    consumer: String,
     messages: Ordered,
 }
 
@@ -40,13 +47,45 @@ pub struct LinkReader {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkDelivery {
     /// For [`LinkReader::acknowledge`].
-    pub sequence: u64,
+    pub place: MessagePlace,
     /// The node that sent them.
     pub node: String,
     /// The links.
     pub links: Vec<Vec<u8>>,
     /// Messages that wait behind this one.
     pub waiting: u64,
+}
+
+/// Result of [`LinkSender::check`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LinkLosses {
+    /// Add the outbox again from its first entry: NATS may have lost links that it had stored.
+    pub must_repeat: bool,
+    /// NATS has lost messages that it had stored.
+    pub is_certain: bool,
+}
+
+/// Knowledge about the messages that NATS has stored for a sender.
+#[derive(Debug, Default)]
+struct Trust {
+    /// `true` if nothing has happened since the last check in which NATS may have lost messages.
+    is_sure: bool,
+    /// Interruptions of the connection at the last check.
+    interruptions: u64,
+    /// The leader of each stream at the last check.
+    leaders: BTreeMap<usize, StreamLeader>,
+    losses: LinkLosses,
+}
+
+/// Name of the server that leads a stream, and the time of its election in nanoseconds since 1970; `None` without a NATS cluster.
+type StreamLeader = Option<(Option<String>, Option<i128>)>;
+
+/// The numbers of a stream.
+struct StreamEnds {
+    /// The first one of a message that is not acknowledged, or the next one that is given.
+    first: u64,
+    /// The last one that was given.
+    last: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -72,6 +111,7 @@ impl LinkSender {
             job: job.clone(),
             batcher: Mutex::default(),
             unsent: tokio::sync::Mutex::default(),
+            trust: Mutex::default(),
         }
     }
 
@@ -107,47 +147,210 @@ impl LinkSender {
         self.send(&mut unsent).await
     }
 
-    /// Number of the entry in the outbox of `source` up to which NATS has stored all links. Remove these entries from the outbox.
-    /// `last` is the number of the last entry that was added.
+    /// Number of the entry in the outbox of `source` up to which NATS has stored all links. `last` is the number of the last entry that
+    /// was added.
     #[must_use]
     pub fn sent_through(&self, source: Partition, last: u64) -> u64 {
         self.batcher().sent_through(source, last)
     }
 
+    /// Number of the entry in the outbox of `source` up to which the owners have acknowledged all links, as the last [`Self::check`]
+    /// has found. Remove these entries from the outbox. `last` is the number of the last entry that was added.
+    #[must_use]
+    pub fn received_through(&self, source: Partition, last: u64) -> u64 {
+        self.batcher().received_through(source, last)
+    }
+
+    /// Asks NATS which messages their owners have acknowledged. After an interruption, a failure or an election of a leader it also
+    /// asks whether NATS still has the others. Then call [`Self::take_losses`].
+    ///
+    /// # Errors
+    /// NATS fails.
+    pub async fn check(&self) -> Result<(), ClusterError> {
+        let checked = self.check_streams().await;
+        if checked.is_err() {
+            self.trust().is_sure = false;
+        }
+        checked
+    }
+
+    /// The losses that [`Self::check`] has found since the last call, and that sending has.
+    pub fn take_losses(&self) -> LinkLosses {
+        std::mem::take(&mut self.trust().losses)
+    }
+
+    async fn check_streams(&self) -> Result<(), ClusterError> {
+        // Read before NATS is asked: a later interruption is for the next check.
+        let interruptions = self.job.cluster.connection.interruptions();
+        let newest = self.batcher().newest();
+        let streams: BTreeSet<usize> = newest.iter().map(|(to, _)| self.job.stream(*to)).collect();
+        let mut ends = BTreeMap::new();
+        let mut leaders = BTreeMap::new();
+        for number in streams {
+            let info = self.job.link_streams()[number].get_info().await;
+            let info = info.map_err(|error| ClusterError::of_request(CHECKED, error))?;
+            let leader = info.cluster.map(|cluster| {
+                let since = cluster.leader_since;
+                (cluster.leader, since.map(|it| it.unix_timestamp_nanos()))
+            });
+            leaders.insert(number, leader);
+            let (state, last) = (&info.state, info.state.last_sequence);
+            let first = match state.messages {
+                0 => last + 1,
+                _ => state.first_sequence,
+            };
+            ends.insert(number, StreamEnds { first, last });
+        }
+        if !self.is_sure(interruptions, &newest, &ends, &leaders) {
+            self.find_losses(&newest, &ends).await?;
+        }
+        let mut trust = self.trust();
+        trust.is_sure = true;
+        trust.interruptions = interruptions;
+        trust.leaders.extend(leaders);
+        drop(trust);
+        let mut batcher = self.batcher();
+        for (number, end) in ends {
+            batcher.confirm(|to| self.job.stream(to) == number, end.first);
+        }
+        Ok(())
+    }
+
+    /// Returns `true` if nothing has happened since the last check in which NATS may have lost messages.
+    fn is_sure(
+        &self,
+        interruptions: u64,
+        newest: &[(Partition, SentMessage)],
+        ends: &BTreeMap<usize, StreamEnds>,
+        leaders: &BTreeMap<usize, StreamLeader>,
+    ) -> bool {
+        let trust = self.trust();
+        let mut is_sure = trust.is_sure && trust.interruptions == interruptions;
+        for (number, leader) in leaders {
+            let known = trust.leaders.get(number);
+            is_sure &= known.is_none_or(|known| known == leader);
+        }
+        for (to, message) in newest {
+            let end = ends.get(&self.job.stream(*to));
+            is_sure &= end.is_none_or(|end| message.sequence <= end.last);
+        }
+        is_sure
+    }
+
+    /// Finds out whether NATS has the newest message to each partition. Then it has all before it, but those that were acknowledged.
+    /// Otherwise the links are sent again: nobody knows whether the message was acknowledged or lost.
+    async fn find_losses(
+        &self,
+        newest: &[(Partition, SentMessage)],
+        ends: &BTreeMap<usize, StreamEnds>,
+    ) -> Result<(), ClusterError> {
+        for (to, message) in newest {
+            let (stream, _) = self.job.links(*to);
+            let is_certain = match find(stream, message.sequence, CHECKED).await? {
+                Found::Message(_, content) if xxh3_128(&content) == message.digest => continue,
+                Found::Message(..) => true,
+                Found::Missing => {
+                    let end = ends.get(&self.job.stream(*to));
+                    end.is_some_and(|end| message.sequence > end.last)
+                }
+            };
+            self.batcher().repeat(*to);
+            let mut trust = self.trust();
+            trust.losses.must_repeat = true;
+            trust.losses.is_certain |= is_certain;
+        }
+        Ok(())
+    }
+
     async fn send(&self, unsent: &mut Vec<LinkBatch>) -> Result<(), ClusterError> {
-        let jetstream = &self.job.cluster.connection.data;
+        if unsent.is_empty() {
+            return Ok(());
+        }
+        let connection = &self.job.cluster.connection;
+        if !self.is_checked(connection.interruptions()) {
+            self.check().await?;
+        }
+        let interruptions = self.trust().interruptions;
         let mut answers = Vec::new();
         for batch in unsent.iter() {
             let message = frame::encode(&LinkMessage {
                 node: self.job.cluster.config().node.clone(),
                 links: batch.links.clone(),
             });
+            let digest = xxh3_128(&message);
             let (_, subject) = self.job.links(batch.partition);
             let publish = PublishMessage::build().payload(message.into());
-            answers.push((batch.id, jetstream.send_publish(subject, publish).await));
+            let answer = connection.data.send_publish(subject, publish).await;
+            answers.push((batch.id, digest, answer));
         }
         let mut failure = Ok(());
-        for (id, answer) in answers {
+        for (id, digest, answer) in answers {
             let stored = match answer {
-                Ok(answer) => answer.await.map(drop),
+                Ok(answer) => answer.await,
                 Err(error) => Err(error),
             };
-            match stored {
-                Ok(()) => {
-                    if let Some(place) = unsent.iter().position(|batch| batch.id == id) {
-                        self.batcher().finish(&unsent.remove(place));
-                    }
+            let noted = match stored {
+                Ok(stored) => {
+                    let sequence = stored.sequence;
+                    let message = SentMessage { sequence, digest };
+                    self.note_stored(unsent, id, message, interruptions)
                 }
-                Err(error) => failure = Err(ClusterError::of_request("links", error)),
+                Err(error) => Err(ClusterError::of_request("links", error)),
+            };
+            if let Err(error) = noted {
+                // A full stream has lost nothing.
+                if !matches!(error, ClusterError::Full { .. }) {
+                    self.trust().is_sure = false;
+                }
+                failure = Err(error);
             }
         }
         failure
     }
 
-    fn batcher(&self) -> std::sync::MutexGuard<'_, LinkBatcher> {
+    /// Notes that NATS has stored a batch. After an interruption, or if an earlier message has had a greater number, NATS may have lost
+    /// messages: then the batch is sent again after the next check, so that all messages that are noted stand in one order.
+    fn note_stored(
+        &self,
+        unsent: &mut Vec<LinkBatch>,
+        id: u64,
+        message: SentMessage,
+        interruptions: u64,
+    ) -> Result<(), ClusterError> {
+        let Some(place) = unsent.iter().position(|batch| batch.id == id) else {
+            return Ok(());
+        };
+        let to = unsent[place].partition;
+        let mut batcher = self.batcher();
+        let newest = batcher.newest();
+        let mut own = newest.iter().filter(|(partition, _)| *partition == to);
+        let is_behind = own.all(|(_, newest)| newest.sequence < message.sequence);
+        if !is_behind || self.job.cluster.connection.interruptions() != interruptions {
+            return Err(ClusterError::Unavailable {
+                kind: "links",
+                source: "the connection was interrupted meanwhile".into(),
+            });
+        }
+        batcher.store(&unsent.remove(place), message);
+        Ok(())
+    }
+
+    fn is_checked(&self, interruptions: u64) -> bool {
+        let trust = self.trust();
+        trust.is_sure && trust.interruptions == interruptions
+    }
+
+    fn batcher(&self) -> MutexGuard<'_, LinkBatcher> {
         self.batcher.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn trust(&self) -> MutexGuard<'_, Trust> {
+        self.trust.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
+
+/// Name of the questions about links that were sent, in errors.
+const CHECKED: &str = "a question for links that were sent";
 
 impl ClusterJob {
     /// Messages with links that their owners have not acknowledged.
@@ -162,8 +365,38 @@ impl ClusterJob {
         Ok(waiting)
     }
 
-    /// Time at which NATS stored the first message with links into a part behind message `taken`, in milliseconds since
-    /// 1970 by the clock of NATS; `None` if there is no such message.
+    /// Finds out whether the stream of the links into a part has this message. Then it has all before it, but those that
+    /// were removed.
+    ///
+    /// # Errors
+    /// NATS fails.
+    pub async fn check_link(
+        &self,
+        partition: Partition,
+        place: MessagePlace,
+    ) -> Result<PlaceState, ClusterError> {
+        let (stream, _) = self.links(partition);
+        let found = find(stream, place.sequence, "a question for links").await?;
+        Ok(match found {
+            Found::Message(stored_ns, _) if stored_ns == place.stored_ns => PlaceState::Kept,
+            Found::Message(..) => PlaceState::Lost,
+            Found::Missing if self.last_link(partition).await? < place.sequence => PlaceState::Lost,
+            Found::Missing => PlaceState::Removed,
+        })
+    }
+
+    /// The greatest number that the stream of the links into a part has given. It is less than that of a message that was
+    /// read only if NATS has lost messages.
+    ///
+    /// # Errors
+    /// NATS fails.
+    pub async fn last_link(&self, partition: Partition) -> Result<u64, ClusterError> {
+        let info = self.links(partition).0.get_info().await;
+        let info = info.map_err(|error| ClusterError::of_request("a question for links", error))?;
+        Ok(info.state.last_sequence)
+    }
+
+    /// Number of the first message with links into a part behind message `taken`; `None` if there is no such message.
     ///
     /// # Errors
     /// NATS fails.
@@ -171,11 +404,11 @@ impl ClusterJob {
         &self,
         partition: Partition,
         taken: u64,
-    ) -> Result<Option<i64>, ClusterError> {
+    ) -> Result<Option<u64>, ClusterError> {
         let (stream, subject) = self.links(partition);
         let first = stream.get_first_raw_message_by_subject(subject, taken + 1);
         match first.await {
-            Ok(message) => Ok(Some(milliseconds(message.time.unix_timestamp_nanos()))),
+            Ok(message) => Ok(Some(message.sequence)),
             Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(None),
             Err(error) => Err(ClusterError::of_request("a question for links", error)),
         }
@@ -199,6 +432,7 @@ impl LinkReader {
             .create_consumer(config)
             .await
             .map_err(|error| failed(error.into()))?;
+        let name = consumer.cached_info().name.clone();
         let messages = consumer
             .messages()
             .await
@@ -206,6 +440,7 @@ impl LinkReader {
         Ok(Self {
             job: job.clone(),
             partition,
+            consumer: name,
             messages,
         })
     }
@@ -213,13 +448,19 @@ impl LinkReader {
     /// The next links. Waits until there are some.
     ///
     /// # Errors
-    /// A message is malformed, or NATS fails. After a failure of NATS, open the reader again.
+    /// A message is malformed, or NATS fails, or it was interrupted. After a failure of NATS, open the reader again. Open it also after
+    /// an interruption without an error ([`ClusterConnection::reconnected`](crate::ClusterConnection::reconnected)): this reader would
+    /// pass over messages to which NATS gives numbers again.
     pub async fn next(&mut self) -> Result<LinkDelivery, ClusterError> {
         let failed = |error: NatsError| ClusterError::of_request("reading links", error);
         let received = next(&mut self.messages).await;
         let message = received.ok_or_else(|| failed("the reader ended".into()))?;
         let message = message.map_err(|error| failed(error.into()))?;
         let info = message.info().map_err(failed)?;
+        if info.consumer != self.consumer {
+            // The client goes on behind the last number that it has seen.
+            return Err(failed("the reading was interrupted".into()));
+        }
         let sequence = info.stream_sequence;
         let decoded: LinkMessage =
             frame::decode(&message.payload).ok_or_else(|| ClusterError::Malformed {
@@ -228,7 +469,10 @@ impl LinkReader {
                 sequence,
             })?;
         Ok(LinkDelivery {
-            sequence,
+            place: MessagePlace {
+                sequence,
+                stored_ns: nanoseconds(info.published.unix_timestamp_nanos()),
+            },
             node: decoded.node,
             links: decoded.links,
             waiting: info.pending,
@@ -239,7 +483,7 @@ impl LinkReader {
     ///
     /// # Errors
     /// NATS fails. Then the links may be delivered again to the next reader.
-    pub async fn acknowledge(&mut self, sequence: u64) -> Result<(), ClusterError> {
-        self.job.acknowledge_links(self.partition, sequence).await
+    pub async fn acknowledge(&mut self, place: MessagePlace) -> Result<(), ClusterError> {
+        self.job.acknowledge_links(self.partition, place).await
     }
 }

@@ -1,5 +1,6 @@
 //! This node as a member of the cluster: drives [`NodeMachine`] over NATS.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -119,7 +120,7 @@ impl Member {
             ClusterKey::Drain(node.clone()),
             ClusterKey::Node(node.clone()),
         ];
-        let keys = keys
+        let keys: Vec<String> = keys
             .into_iter()
             .chain(own.map(|key| key.to_string()))
             .collect();
@@ -135,11 +136,14 @@ impl Member {
             leader_watch: None,
             roster_watch: None,
             base_watch: None,
+            base_keys: Vec::new(),
+            refused: BTreeMap::new(),
             renewed: None,
             renewal_took: None,
             is_full: false,
             has_rival: false,
         };
+        driver.base_keys.clone_from(&keys);
         driver.base_watch = Some(driver.watch(Source::Base, keys));
         let interval = tokio::time::interval(driver.machine.tick_interval());
         let task = tokio::spawn(driver.run(received, interval));
@@ -221,6 +225,10 @@ struct Driver {
     events: mpsc::UnboundedSender<MemberEvent>,
     status: watch::Sender<MemberStatus>,
     base_watch: Option<WatchTask>,
+    /// Keys that it reads.
+    base_keys: Vec<String>,
+    /// Revisions that keys had, and with which NATS has refused to write them.
+    refused: BTreeMap<ClusterKey, u64>,
     leader_watch: Option<(String, WatchTask)>,
     roster_watch: Option<WatchTask>,
     /// Last time that NATS stored a renewal.
@@ -272,10 +280,17 @@ impl Driver {
                 Vec::new()
             }
             Input::Written(write, result, took) => self.finish_write(write, result, took, now),
-            Input::Read(key, entry) => match entry {
-                Some(entry) => self.observe_key(&key, entry, now),
-                None => self.machine.observe(&key, None, 0, None, now),
-            },
+            Input::Read(key, entry) => {
+                let revision = entry.as_ref().map_or(0, |entry| entry.revision);
+                let known = self.refused.remove(&key);
+                if known.is_some_and(|known| revision < known) {
+                    self.begin_again(now);
+                }
+                match entry {
+                    Some(entry) => self.observe_key(&key, entry, now),
+                    None => self.machine.observe(&key, None, 0, None, now),
+                }
+            }
             Input::Leave => {
                 self.machine.leave();
                 Vec::new()
@@ -346,7 +361,10 @@ impl Driver {
                 }
                 WriteResult::Accepted(revision)
             }
-            Err(BucketError::Conflict) => WriteResult::Conflict,
+            Err(BucketError::Conflict) => {
+                self.refused.insert(write.key.clone(), write.expected);
+                WriteResult::Conflict
+            }
             Err(BucketError::Failed(error)) => {
                 self.is_full = matches!(error, ClusterError::Full { .. });
                 tracing::warn!(key = %write.key, %error, "cluster: a key was not written");
@@ -354,6 +372,20 @@ impl Driver {
             }
         };
         self.machine.finish_write(write, result, now)
+    }
+
+    /// Reads all keys again, because NATS has lost their last revisions. The watches would pass over those that it gives again.
+    fn begin_again(&mut self, now: Duration) {
+        let bucket = &self.cluster.bucket_name;
+        tracing::warn!(
+            "NATS has lost the last records of bucket {bucket}, which it had acknowledged: set sync_interval: always in nats.conf, or run the servers where they do not lose power together"
+        );
+        self.machine.forget_revisions(now);
+        self.base_watch = Some(self.watch(Source::Base, self.base_keys.clone()));
+        self.leader_watch = None;
+        if self.roster_watch.is_some() {
+            self.roster_watch = Some(self.watch(Source::Roster, vec!["nodes.*".to_owned()]));
+        }
     }
 
     fn perform(&mut self, actions: Vec<ControlAction>) {

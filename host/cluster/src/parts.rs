@@ -11,6 +11,7 @@ use crate::clock::wall_clock_ms;
 use crate::control::SessionState;
 use crate::error::ClusterError;
 use crate::job::ClusterJob;
+use crate::losses::{self, MessagePlace};
 use crate::nodes::{Cluster, MemberScope};
 use crate::partition::Partition;
 
@@ -372,17 +373,22 @@ impl ClusterJob {
         Ok(value.map(|value| value.to_vec()))
     }
 
-    /// Removes links into a part up to this message from the stream.
+    /// Removes links into a part up to this message from the stream. If the message is not there any more, nothing is
+    /// removed: it was removed before, or NATS has lost it, and others may have the numbers up to it.
     ///
     /// # Errors
     /// NATS fails. Then the links are delivered again to the next reader.
     pub async fn acknowledge_links(
         &self,
         partition: Partition,
-        sequence: u64,
+        through: MessagePlace,
     ) -> Result<(), ClusterError> {
         let (stream, subject) = self.links(partition);
-        let purged = stream.purge().filter(subject).sequence(sequence + 1).await;
+        if !losses::has(stream, through, "acknowledging links").await? {
+            return Ok(());
+        }
+        let behind = through.sequence + 1;
+        let purged = stream.purge().filter(subject).sequence(behind).await;
         purged
             .map(drop)
             .map_err(|error| ClusterError::of_request("acknowledging links", error))

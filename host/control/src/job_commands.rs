@@ -5,12 +5,14 @@
 //! - The node where a command is given checks it first, and the log gets only commands that this node can carry out.
 //! - `cluster-commands.json` has the place in the log. It is written after the effects of a command are on disk. A process that dies in
 //!   between carries the command out again, which changes nothing (`LiveOverride::command`).
+//! - The place has the time of its command: NATS may lose commands and give their numbers again (`lost.rs`).
 //! - A command that fails holds up those behind it, except pauses, resumptions and stops (`carry_out.rs`).
 //! - Overrides have numbers of their own in each directory. In the log they have the place of the command that made them.
 //! - Components travel through the job's object store.
 
 mod carry_out;
 mod command_log;
+mod lost;
 mod process;
 mod questions;
 mod state;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use opilio_cluster::{ClusterError, PublishedSnapshot};
+use opilio_cluster::{ClusterError, MessagePlace, PublishedSnapshot};
 use opilio_crawl::{CrawlError, JobMembership, PublishedState};
 use opilio_job::handover::{FileStore, FileStoreError};
 use serde::{Deserialize, Serialize};
@@ -134,7 +134,7 @@ pub(crate) struct Publisher {
     /// Deliveries that the frontier had at the last attempt.
     delivered: u64,
     /// A message up to which the inbox can be emptied.
-    acknowledged: Option<u64>,
+    acknowledged: Option<MessagePlace>,
     /// Manifests of snapshots that this process has removed from the store since the last one.
     removed: Vec<String>,
 }
@@ -262,7 +262,7 @@ impl Publisher {
             epoch: own.epoch,
             number,
             made: checkpoint.made,
-            covered,
+            covered: covered.sequence,
             uris: checkpoint.uris,
             files: self.store_files(&directory, &folder).await?,
         };
@@ -276,16 +276,19 @@ impl Publisher {
             manifest: path.display().to_string(),
             bytes: sums.size,
             sha256: sums.sha256,
-            covered,
+            covered: covered.sequence,
             uris: checkpoint.uris,
             made_ms: checkpoint.made.as_millisecond(),
         };
         let published = job.publish_snapshot(own, snapshot.clone(), &self.removed);
         let replaced = published.await?;
         self.removed.clear();
-        self.membership
-            .set_published(PublishedState { changes, covered });
-        self.acknowledged = Some(covered).filter(|covered| *covered > 0);
+        self.membership.set_published(PublishedState {
+            changes,
+            covered,
+            number,
+        });
+        self.acknowledged = Some(covered).filter(|covered| covered.sequence > 0);
         let removed = fs::remove_dir_all(&directory);
         removed.map_err(|problem| SnapshotError::File(directory, problem))?;
         for manifest in replaced {

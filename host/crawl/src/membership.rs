@@ -13,12 +13,12 @@ use opilio_cluster::control::SessionState;
 use opilio_cluster::partition::Partition;
 use opilio_cluster::{
     Availability, Cluster, ClusterConfig, ClusterConnection, ClusterError, ClusterJob, Member,
-    MemberScope, PartRecord, check_name,
+    MemberScope, MessagePlace, PartRecord, check_name,
 };
 use opilio_frontier::Candidate;
 use opilio_job::part_status::PartStatus;
 use opilio_profile::Profile;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 
 use crate::job_part::{ForcedQueues, JobPart};
 use crate::shared_files::SharedFiles;
@@ -49,8 +49,12 @@ pub struct JobMembership {
     confirmed: AtomicU64,
     /// Number of deliveries that the frontier has.
     delivered: AtomicU64,
-    /// Sequence of the last message of the inbox that the frontier has.
-    taken: AtomicU64,
+    /// The last message of the inbox that the frontier has.
+    taken: StdMutex<MessagePlace>,
+    /// Wakes the reader of the inbox after a loss in NATS.
+    pub(crate) reread: Notify,
+    /// Number of the last entry of the outbox up to which NATS has stored all links.
+    sent: AtomicU64,
     /// `delivered` + 1 when the dispatcher last found nothing left to do; 0 while there is something.
     rested: AtomicU64,
     is_finished: AtomicBool,
@@ -69,8 +73,10 @@ pub struct JobMembership {
 pub struct PublishedState {
     /// Number of changes, as [`Frontier::changes`](opilio_frontier::Frontier::changes) counts them in this process.
     pub changes: u64,
-    /// Sequence of the last message of the inbox that it covers.
-    pub covered: u64,
+    /// The last message of the inbox that it covers.
+    pub covered: MessagePlace,
+    /// Number of the snapshot.
+    pub number: u64,
 }
 
 impl JobMembership {
@@ -187,7 +193,9 @@ impl JobMembership {
             member,
             confirmed: AtomicU64::new(UNCONFIRMED),
             delivered: AtomicU64::new(0),
-            taken: AtomicU64::new(0),
+            taken: StdMutex::default(),
+            reread: Notify::new(),
+            sent: AtomicU64::new(0),
             rested: AtomicU64::new(0),
             is_finished: AtomicBool::new(false),
             limits: SharedLimits::default(),
@@ -300,15 +308,40 @@ impl JobMembership {
     }
 
     /// Notes that the frontier has a delivery, with this message of the inbox.
-    pub(crate) fn deliver(&self, sequence: u64) {
-        self.taken.fetch_max(sequence, Ordering::AcqRel);
+    pub(crate) fn deliver(&self, place: MessagePlace) {
+        {
+            let mut taken = self.lock_taken();
+            if place.sequence > taken.sequence {
+                *taken = place;
+            }
+        }
         self.delivered.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Sequence of the last message of the inbox that the frontier has. Read it before a snapshot of the frontier is taken.
+    /// The last message of the inbox that the frontier has; number 0 for none. Read it before a snapshot of the frontier is taken.
     #[must_use]
-    pub fn taken(&self) -> u64 {
-        self.taken.load(Ordering::Acquire)
+    pub fn taken(&self) -> MessagePlace {
+        *self.lock_taken()
+    }
+
+    /// Forgets the last message that the frontier has, because NATS may give its number to another one. Messages that are still in the
+    /// inbox are taken again, which changes nothing.
+    pub(crate) fn forget_taken(&self) {
+        *self.lock_taken() = MessagePlace::default();
+    }
+
+    fn lock_taken(&self) -> std::sync::MutexGuard<'_, MessagePlace> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Number of the last entry of the outbox up to which NATS has stored all links.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Acquire)
+    }
+
+    /// Notes that NATS has stored the links of the outbox up to this entry.
+    pub(crate) fn set_sent(&self, entry: u64) {
+        self.sent.store(entry, Ordering::Release);
     }
 
     /// The state of the part as it was last seen; `None` before NATS has first been asked.
@@ -331,6 +364,11 @@ impl JobMembership {
         *self.lock_published() = Some(state);
     }
 
+    /// Forgets the newest snapshot, because NATS has lost its record: another one is published.
+    pub(crate) fn forget_published(&self) {
+        *self.lock_published() = None;
+    }
+
     /// The newest snapshot that this process has published.
     #[must_use]
     pub fn published(&self) -> Option<PublishedState> {
@@ -341,8 +379,10 @@ impl JobMembership {
     /// far as it was read.
     #[must_use]
     pub fn is_published(&self, changes: u64) -> bool {
-        let covered = self.taken();
-        self.published() == Some(PublishedState { changes, covered })
+        let taken = self.taken();
+        let is_covered = |covered| taken.sequence == 0 || taken == covered;
+        self.published()
+            .is_some_and(|it| it.changes == changes && is_covered(it.covered))
     }
 
     fn lock_published(&self) -> std::sync::MutexGuard<'_, Option<PublishedState>> {

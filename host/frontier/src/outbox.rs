@@ -9,6 +9,9 @@ use crate::{
     store::{decode, encode},
 };
 
+/// Entries that are removed at a time: the frontier answers nothing else meanwhile.
+const REMOVED_MAX: usize = 10_000;
+
 /// A candidate in the outbox.
 #[derive(Debug, Clone)]
 pub struct OutboxEntry {
@@ -59,21 +62,31 @@ impl Frontier {
         self.memory.counters.arrivals
     }
 
-    /// Removes the entries of the outbox up to this number, which is not above that of the last entry.
+    /// Removes the entries of the outbox up to this number, which is not above that of the last entry. Returns the number up to which
+    /// they are removed: a smaller one if there are many. Then call it again.
     ///
     /// # Errors
     /// Fails if the store fails.
-    pub fn remove_sent(&mut self, through: u64) -> Result<(), FrontierError> {
+    pub fn remove_sent(&mut self, through: u64) -> Result<u64, FrontierError> {
         self.attempt(|frontier| {
             let store = &frontier.store;
             let mut batch = store.database.batch();
             let first = keys::outbox(frontier.outbox_removed);
-            for guard in store.caller_values.range(first..=keys::outbox(through)) {
-                batch.remove(&store.caller_values, &*guard.key()?);
+            let (mut count, mut last) = (0, through);
+            let entries = store.caller_values.range(first..=keys::outbox(through));
+            for guard in entries.take(REMOVED_MAX) {
+                let key = guard.key()?;
+                count += 1;
+                last = std::str::from_utf8(&key).map_or(through, keys::outbox_number);
+                batch.remove(&store.caller_values, &*key);
             }
             batch.commit()?;
-            frontier.outbox_removed = frontier.outbox_removed.max(through);
-            Ok(())
+            let removed = match count < REMOVED_MAX {
+                true => through,
+                false => last,
+            };
+            frontier.outbox_removed = frontier.outbox_removed.max(removed);
+            Ok(removed)
         })
     }
 }

@@ -96,7 +96,8 @@ pub enum AlertKind {
     Rendering,
     /// A command that was given to all nodes of a shared crawl fails on this one, and later commands wait for it. It is tried again.
     Commands,
-    /// This node of a shared crawl fetches nothing because NATS does not answer or its session has ended, or JetStream has no room.
+    /// This node of a shared crawl fetches nothing because NATS does not answer or its session has ended, or JetStream has no room, or NATS
+    /// has lost messages that it had acknowledged.
     Nats,
     /// No process works on a part of a shared crawl, although it has something to do.
     PartGone,

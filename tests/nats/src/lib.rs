@@ -7,7 +7,7 @@ mod proxy;
 
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -26,7 +26,7 @@ pub struct NatsServer {
     pub port: u16,
     program: PathBuf,
     arguments: Vec<String>,
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
     process: Option<Child>,
 }
 
@@ -93,7 +93,7 @@ impl NatsServer {
             port,
             program,
             arguments: arguments.into(),
-            _dir: dir,
+            dir,
             process: None,
         })
     }
@@ -125,6 +125,26 @@ impl NatsServer {
         }
     }
 
+    /// Keeps a copy of the store, for [`Self::restore_store`]. The process is killed, and started again.
+    pub fn save_store(&mut self) {
+        self.kill();
+        copy_folder(
+            &self.dir.path().join("store"),
+            &self.dir.path().join("saved"),
+        );
+        self.begin();
+    }
+
+    /// Kills the process, and starts it with the store as it was at [`Self::save_store`]: the server has lost all later messages, as in a
+    /// power failure.
+    pub fn restore_store(&mut self) {
+        self.kill();
+        let store = self.dir.path().join("store");
+        std::fs::remove_dir_all(&store).unwrap();
+        copy_folder(&self.dir.path().join("saved"), &store);
+        self.begin();
+    }
+
     /// Stops the process without ending it, or lets it go on: a NATS that does not answer.
     pub fn signal(&self, signal: &str) {
         signal_process(self.process.as_ref().unwrap().id(), signal);
@@ -134,6 +154,18 @@ impl NatsServer {
 impl Drop for NatsServer {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let copy = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy_folder(&entry.path(), &copy),
+            false => drop(std::fs::copy(entry.path(), copy).unwrap()),
+        }
     }
 }
 

@@ -43,7 +43,7 @@ async fn held_web(held: &[(&str, &Gate)]) -> Web {
     web.serve().await.unwrap()
 }
 
-fn page(site: usize, seen: &SeenRequest) -> Reply {
+pub(crate) fn page(site: usize, seen: &SeenRequest) -> Reply {
     let host_and_port = seen.headers["host"].to_str().unwrap();
     let port = host_and_port.rsplit(':').next().unwrap();
     let next = host((site + 1) % SITES);
@@ -95,7 +95,7 @@ pub(crate) fn configuration(server: &NatsServer, node: &str) -> String {
 }
 
 /// A home with the configuration of a node and the profile of the crawl.
-fn home(server: &NatsServer, web: &Web, node: &str) -> Home {
+pub(crate) fn home(server: &NatsServer, web: &Web, node: &str) -> Home {
     let home = Home::new();
     home.file("opilio.toml", configuration(server, node));
     let seeds: Vec<String> = (0..SITES).map(|site| web.url(&host(site), "/")).collect();
@@ -103,7 +103,7 @@ fn home(server: &NatsServer, web: &Web, node: &str) -> Home {
     home
 }
 
-fn crawl(home: &Home) -> Running {
+pub(crate) fn crawl(home: &Home) -> Running {
     home.start(&[
         "crawl",
         "p.toml",

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use opilio_cluster::partition::PartitionCount;
-use opilio_cluster::{LinkAdmission, LinkBatcher, LinkSource};
+use opilio_cluster::{LinkAdmission, LinkBatcher, LinkSource, SentMessage};
 
 use crate::network::Random;
 
@@ -69,7 +69,13 @@ pub(crate) fn print(parts: u16) {
         for batch in batcher.take_due(now) {
             totals.messages += 1;
             totals.link_bytes += compressed(&batch.links.concat());
-            batcher.finish(&batch);
+            let sequence = totals.messages;
+            let message = SentMessage {
+                sequence,
+                digest: 0,
+            };
+            batcher.store(&batch, message);
+            batcher.confirm(|_| true, sequence);
         }
     }
     let cluster = |count: u64| count as f64 / seconds * f64::from(parts);

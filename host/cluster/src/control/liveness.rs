@@ -39,6 +39,13 @@ impl Liveness {
         }
     }
 
+    /// Forgets all revisions, which NATS gives again. Silence counts from now on.
+    pub(super) fn forget_revisions(&mut self, now: Duration) {
+        for seen in self.seen.values_mut() {
+            *seen = (0, now);
+        }
+    }
+
     /// Returns `true` if no renewal has been seen for longer than `limit`.
     pub(super) fn is_silent(&self, node: &str, limit: Duration, now: Duration) -> bool {
         self.seen

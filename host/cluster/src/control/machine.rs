@@ -116,6 +116,18 @@ impl NodeMachine {
         self.liveness.restart(now);
     }
 
+    /// Forgets the revisions of all keys, because NATS has lost the last ones and gives them again. Records count until their keys are
+    /// observed again.
+    pub fn forget_revisions(&mut self, now: Duration) {
+        let view = &mut self.view;
+        for known in view.nodes.values_mut() {
+            known.revision = 0;
+        }
+        view.drain.revision = 0;
+        view.leader.revision = 0;
+        self.liveness.forget_revisions(now);
+    }
+
     /// Asks the node to leave. [`MemberEvent::Left`] follows when it has.
     pub fn leave(&mut self) {
         self.is_leaving = true;

@@ -6,6 +6,7 @@ mod bad_input;
 mod control;
 mod full;
 mod jobs;
+mod losses;
 mod membership;
 #[path = "../../examples/control_plane/network.rs"]
 mod network;

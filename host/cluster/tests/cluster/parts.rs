@@ -147,9 +147,7 @@ async fn an_inbox_is_read_again_until_it_is_acknowledged() {
     let one = first().await;
     assert_eq!(first().await, one);
     assert_eq!(job.inbox_messages(inboxes[0]).await.unwrap(), 2);
-    job.acknowledge_links(inboxes[0], one.sequence)
-        .await
-        .unwrap();
+    job.acknowledge_links(inboxes[0], one.place).await.unwrap();
     assert_eq!(first().await.links, [b"two"]);
     assert_eq!(job.inbox_messages(inboxes[0]).await.unwrap(), 1);
     assert_eq!(job.inbox_messages(inboxes[1]).await.unwrap(), 1);

@@ -56,7 +56,7 @@ async fn a_job_is_finished_when_all_nodes_rest_and_no_link_waits() {
     let mut reader = LinkReader::open(&b, to_b).await.unwrap();
     let delivery = reader.next().await.unwrap();
     b.set_rest(false, 0).await.unwrap();
-    reader.acknowledge(delivery.sequence).await.unwrap();
+    reader.acknowledge(delivery.place).await.unwrap();
     assert_eq!(progress().await, at_work(&["b"]));
     b.set_rest(true, 0).await.unwrap();
     assert_eq!(progress().await, JobProgress::Finished);

@@ -62,7 +62,7 @@ impl JobCommands {
         through: u64,
         respond: Respond<'_>,
     ) -> Result<(), NotNow> {
-        let mut state = self.state()?;
+        let mut state = self.place(admin.running)?;
         let mut reader = self.wait(CommandReader::open(&self.job, state.carried_out))?;
         while state.carried_out < through {
             let next = self.wait(reader.next())?;
@@ -114,7 +114,7 @@ impl JobCommands {
         if logged.command.needs_no_turn() {
             let is_done = sequence <= state.ahead || self.is_past(sequence, &logged.command);
             let words = (!is_done).then(|| take_effect(admin, &logged.command, state));
-            advance(admin, sequence, state);
+            advance(admin, next, state);
             self.keep_place(admin.running.is_some(), state)?;
             clear_alert(admin);
             if let Some(words) = words {
@@ -135,13 +135,13 @@ impl JobCommands {
             // What the command has changed is on disk before its place.
             let persisted = admin.frontier().persist();
             persisted.map_err(ControlError::from)?;
-            self.note(admin, sequence, state)?;
+            self.note(admin, next, state)?;
             respond(last);
         } else {
             tracing::warn!(
                 "command {sequence} of the job is not one for all nodes; it is passed over"
             );
-            self.note(admin, sequence, state)?;
+            self.note(admin, next, state)?;
         }
         self.unfinished.store(0, Ordering::Release);
         Ok(())
@@ -170,6 +170,7 @@ impl JobCommands {
         let words = (!is_past).then(|| take_effect(admin, &logged.command, state));
         let waits = state.carried_out + 1;
         state.ahead = sequence;
+        state.ahead_ns = next.stored_ns;
         state.is_running |= admin.running.is_some();
         self.keep_place(admin.running.is_some(), state)?;
         if let Some(words) = words {
@@ -253,10 +254,10 @@ impl JobCommands {
     fn note(
         &self,
         admin: &JobAdmin<'_>,
-        sequence: u64,
+        next: &JobCommand,
         state: &mut CommandState,
     ) -> Result<(), ControlError> {
-        advance(admin, sequence, state);
+        advance(admin, next, state);
         self.write(state)?;
         clear_alert(admin);
         Ok(())
@@ -266,7 +267,7 @@ impl JobCommands {
     /// ended in good order.
     pub(super) fn is_past(&self, sequence: u64, command: &Command) -> bool {
         *command == Command::Stop
-            && sequence <= self.given_before
+            && sequence <= self.given_before.load(Ordering::Acquire)
             && !self.has_died.load(Ordering::Acquire)
     }
 
@@ -302,8 +303,9 @@ impl JobCommands {
 }
 
 /// Moves the place behind a command.
-fn advance(admin: &JobAdmin<'_>, sequence: u64, state: &mut CommandState) {
-    state.carried_out = sequence;
+fn advance(admin: &JobAdmin<'_>, next: &JobCommand, state: &mut CommandState) {
+    state.carried_out = next.sequence;
+    state.carried_out_ns = next.stored_ns;
     // Also if the disk was full when the process began.
     state.is_running |= admin.running.is_some();
 }

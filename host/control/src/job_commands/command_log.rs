@@ -27,7 +27,7 @@ pub(crate) struct JobCommands {
     /// Held while commands are carried out, so that each is carried out once.
     command_lock: Mutex<()>,
     /// Place of the last command that was given before the process of the part began; 0 for none.
-    pub(super) given_before: u64,
+    pub(super) given_before: AtomicU64,
     /// `true` if the process before has not ended in good order.
     pub(super) has_died: AtomicBool,
     /// The command that has begun and is not noted as carried out; 0 for none.
@@ -60,7 +60,7 @@ impl JobCommands {
     pub(crate) fn of(membership: &JobMembership, directory: &Path) -> JobCommands {
         let (job, part) = (membership.job().clone(), membership.part().clone());
         let mut commands = JobCommands::new(job, part, directory, Handle::current());
-        commands.given_before = membership.commands_before();
+        commands.given_before = AtomicU64::new(membership.commands_before());
         commands
     }
 
@@ -77,7 +77,7 @@ impl JobCommands {
             handle,
             runtime: None,
             command_lock: Mutex::default(),
-            given_before: 0,
+            given_before: AtomicU64::new(0),
             has_died: AtomicBool::new(false),
             unfinished: AtomicU64::new(0),
             unwritten: Mutex::default(),

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::carry_out::described;
 use super::command_log::{JobCommands, NotNow};
+use super::lost::LOST_COMMANDS;
 use super::state::CommandState;
 use crate::{Author, Command, ControlError, ErrorKind, Running};
 
@@ -67,6 +68,8 @@ impl JobCommands {
         if is_stopped {
             return Err(NotNow::Ending);
         }
+        running.context.clear(AlertKind::Nats, LOST_COMMANDS);
+        let mut state = self.place(Some(running))?;
         let last = self.wait(self.job.last_command())?;
         if state.carried_out >= last {
             return Ok(());
@@ -93,15 +96,21 @@ impl JobCommands {
         running: &Running,
         ended: &mut watch::Receiver<()>,
     ) -> Result<(), NotNow> {
-        let state = self.state()?;
-        self.note_place(&state).await?;
-        let mut reader = CommandReader::open(&self.job, state.carried_out).await?;
+        let connection = self.job.cluster().connection();
+        let mut interruptions = connection.interruptions();
+        let mut reader = self.read_log(running).await?;
         let mut held_up: Option<HeldUp> = None;
         loop {
             let next = tokio::select! {
                 biased;
                 // Resolves when the sender is dropped.
                 _ = ended.changed() => return Ok(()),
+                () = connection.reconnected(interruptions) => {
+                    // Commands may have been lost.
+                    interruptions = connection.interruptions();
+                    reader = self.read_log(running).await?;
+                    continue;
+                }
                 () = until_retry(held_up.as_ref()) => {
                     let state = self.state()?;
                     reader = CommandReader::open(&self.job, state.carried_out).await?;
@@ -149,6 +158,20 @@ impl JobCommands {
                 }
             }
         }
+    }
+
+    /// Reads the log behind the place of this directory, which is set back if NATS has lost commands.
+    async fn read_log(self: &Arc<Self>, running: &Running) -> Result<CommandReader, NotNow> {
+        let (commands, process) = (self.clone(), running.clone());
+        let place = tokio::task::spawn_blocking(move || {
+            let _lock = commands.command_lock();
+            commands.place(Some(&process))
+        });
+        let state = place
+            .await
+            .unwrap_or_else(|panic| Err(ControlError::failure(&panic)))?;
+        self.note_place(&state).await?;
+        Ok(CommandReader::open(&self.job, state.carried_out).await?)
     }
 
     /// Notes the place in the log for operators who wait for it. The process before, or an outage of NATS, may have missed this after the

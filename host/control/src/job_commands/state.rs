@@ -16,9 +16,14 @@ use crate::ControlError;
 pub(crate) struct CommandState {
     /// The last command that was carried out in the order of the log; 0 for none.
     pub(super) carried_out: u64,
+    /// Time at which NATS stored that command, in nanoseconds since 1970; 0 if it is unknown. Another command with this number has
+    /// another time.
+    pub(super) carried_out_ns: i64,
     /// The last pause, resumption or stop that was carried out before its turn, because a command before it failed; 0 for none.
     /// Those up to it have no effect any more when their turn comes.
     pub(super) ahead: u64,
+    /// Time at which NATS stored that command.
+    pub(super) ahead_ns: i64,
     /// `true` if the crawl is paused on all nodes.
     pub(super) is_paused: bool,
     /// `true` from the start of a process until it has ended in good order.
@@ -93,7 +98,9 @@ mod tests {
     fn state() -> CommandState {
         CommandState {
             carried_out: 7,
+            carried_out_ns: 70,
             ahead: 9,
+            ahead_ns: 90,
             is_paused: true,
             is_running: true,
             is_stopped: false,

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use jiff::Timestamp;
 use opilio_cluster::partition::PartitionCount;
@@ -27,7 +27,7 @@ use super::*;
 use crate::QueueAction;
 
 /// A directory with the only part of a job.
-struct OnlyPart {
+pub(super) struct OnlyPart {
     _home: tempfile::TempDir,
     directory: PathBuf,
     profile: Arc<Profile>,
@@ -59,7 +59,7 @@ fn add_seed() -> Command {
     }
 }
 
-fn set(setting: &str, matching: Option<MatchFile>) -> Command {
+pub(super) fn set(setting: &str, matching: Option<MatchFile>) -> Command {
     Command::Set {
         set: vec![setting.to_owned()],
         matching,
@@ -69,7 +69,7 @@ fn set(setting: &str, matching: Option<MatchFile>) -> Command {
 }
 
 impl OnlyPart {
-    fn new() -> OnlyPart {
+    pub(super) fn new() -> OnlyPart {
         let home = tempfile::tempdir().unwrap();
         let directory = home.path().join("job");
         let seeds = ["http://a.localhost/".to_owned()];
@@ -100,7 +100,11 @@ impl OnlyPart {
         JobAdmin::new(&self.directory, &self.profile, &self.frontier, &self.log)
     }
 
-    async fn commands(&self, server: &NatsServer) -> JobCommands {
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    pub(super) async fn commands(&self, server: &NatsServer) -> JobCommands {
         let config = ClusterConfig::new("a", vec![format!("127.0.0.1:{}", server.port)]);
         let connection = ClusterConnection::open(config).await.unwrap();
         let scope = MemberScope::Job("news".to_owned());
@@ -111,7 +115,7 @@ impl OnlyPart {
     }
 
     /// Carries out a command as an operator gives it on this node. Returns its answers as text.
-    fn perform(&self, commands: &JobCommands, command: Command) -> String {
+    pub(super) fn perform(&self, commands: &JobCommands, command: Command) -> String {
         let request = CommandRequest {
             by: lena(),
             command,
@@ -157,7 +161,11 @@ async fn pauses_and_stops_do_not_wait_for_a_command_that_fails() {
     };
     let part = OnlyPart::new();
     let commands = part.commands(&server).await;
-    let state = || CommandState::read(&part.directory).unwrap();
+    let state = || CommandState {
+        carried_out_ns: 0,
+        ahead_ns: 0,
+        ..CommandState::read(&part.directory).unwrap()
+    };
     // A folder in the place of the file, as a full disk would do.
     let file = part.directory.join(ADDED_SEEDS);
     fs::create_dir(&file).unwrap();
@@ -225,7 +233,7 @@ async fn a_stop_from_before_the_process_counts_only_after_a_death() {
     };
     let part = OnlyPart::new();
     let mut commands = part.commands(&server).await;
-    commands.given_before = 4;
+    commands.given_before = AtomicU64::new(4);
     assert!(commands.is_past(4, &Command::Stop));
     assert!(!commands.is_past(5, &Command::Stop));
     assert!(!commands.is_past(4, &Command::Pause));
@@ -569,6 +577,7 @@ fn commands_in_the_log_are_read_again() {
 
     let next = JobCommand {
         sequence: 12,
+        stored_ns: 1,
         command: json,
     };
     let words = carry_out::described(&next);

@@ -1,9 +1,11 @@
 //! Links between the nodes that share a job. Links to other parts are in the frontier's outbox; they go to the nodes of those parts
 //! over NATS JetStream, and theirs come here.
 //!
-//! - A link leaves the outbox when NATS has stored it, and leaves NATS when the frontier that it leads to has it. Where parts can be
-//!   taken over, it leaves NATS when a published snapshot of that frontier has it. Nothing is lost by a death at any moment; a link may
+//! - A link leaves NATS when the frontier that it leads to has it. Where parts can be taken over, it leaves NATS when a published
+//!   snapshot of that frontier has it. It leaves the outbox when it has left NATS. Nothing is lost by a death at any moment; a link may
 //!   come twice, which changes nothing.
+//! - NATS may lose messages that it has stored (decision 73). Then the links in the outbox are sent again, and the inbox is read again
+//!   from its first message.
 //! - The crawl ends when every node is at rest and no link waits (`host/cluster/src/rest.rs`).
 
 use std::sync::Arc;
@@ -13,7 +15,7 @@ use jiff::Timestamp;
 use opilio_cluster::partition::Partition;
 use opilio_cluster::{
     Availability, ClusterError, JobProgress, LinkAdmission, LinkDelivery, LinkReader, LinkSender,
-    LinkSource,
+    LinkSource, PlaceState,
 };
 use opilio_frontier::{Candidate, FrontierError};
 use opilio_uri::Hop;
@@ -34,6 +36,15 @@ const PERIOD: Duration = Duration::from_millis(250);
 
 /// Pause between two looks at the state of the other nodes, and after NATS has failed.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// Interval at which NATS is asked which links their owners have taken.
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Time after an interruption in which the other nodes say again whether they are at rest: NATS may have lost what they had said.
+const SETTLE_TIME: Duration = Duration::from_secs(10);
+
+/// Subject of the alert about links that NATS has lost.
+const LOST_LINKS: &str = "lost-links";
 
 /// Interval of the note about nodes that the crawl waits for.
 const NOTE_INTERVAL: Duration = Duration::from_secs(60);
@@ -99,6 +110,7 @@ async fn send_links(context: &CrawlContext, membership: &JobMembership) {
     let own = membership.inbox();
     let began = Instant::now();
     let (mut read, mut removed) = (0, 0);
+    let mut checked = began;
     let mut failing = false;
     loop {
         if !membership.has_part() {
@@ -106,20 +118,35 @@ async fn send_links(context: &CrawlContext, membership: &JobMembership) {
             tokio::time::sleep(PERIOD).await;
             continue;
         }
+        let is_at_rest = membership.is_at_rest();
         let sent = async {
             read = collect(context, membership, &sender, own, read, began.elapsed())?;
-            match membership.is_at_rest() {
+            match is_at_rest {
                 true => sender.send_all().await?,
                 false => sender.send_due(began.elapsed()).await?,
+            }
+            // The others may wait for this node at rest.
+            let interval = if is_at_rest { PAUSE } else { CHECK_INTERVAL };
+            if checked.elapsed() >= interval {
+                checked = Instant::now();
+                sender.check().await?;
             }
             Ok::<(), LinkError>(())
         };
         let sent = sent.await;
         note_failure("links are not sent", &mut failing, sent);
-        let through = sender.sent_through(own, read);
+        let losses = sender.take_losses();
+        if losses.must_repeat {
+            read = 0;
+        }
+        if losses.is_certain {
+            tell_loss(context);
+        }
+        membership.set_sent(sender.sent_through(own, read));
+        let through = sender.received_through(own, read);
         if through > removed {
             match context.frontier().remove_sent(through) {
-                Ok(()) => removed = through,
+                Ok(through) => removed = through,
                 Err(problem) => tracing::error!("{}", opilio_stacks::chain(&problem)),
             }
         }
@@ -158,34 +185,95 @@ fn collect(
 
 /// Schedules the links that arrive, for ever.
 async fn take_links(context: &CrawlContext, membership: &JobMembership) {
-    let own = membership.inbox();
-    let can_move = membership.part().can_move();
+    let connection = membership.job().cluster().connection();
     let mut failing = false;
     loop {
-        let taken = async {
-            let mut reader = LinkReader::open(membership.job(), own).await?;
-            loop {
-                let delivery = reader.next().await?;
-                if can_move && delivery.sequence <= membership.taken() {
-                    // Messages stay until a snapshot covers them, and are read again after an outage of NATS.
-                    continue;
-                }
-                let candidates = candidates(&delivery)?;
-                // Held until NATS has forgotten the links: the cluster must not take this node for one at rest meanwhile.
-                let mut known_rest = membership.known_rest.lock().await;
-                membership.tell(&mut known_rest, false).await?;
-                schedule(context, candidates).await?;
-                membership.deliver(delivery.sequence);
-                context.live.nudge();
-                if !can_move {
-                    reader.acknowledge(delivery.sequence).await?;
-                }
-            }
+        let interruptions = connection.interruptions();
+        let taken: Result<(), LinkError> = tokio::select! {
+            taken = read_inbox(context, membership) => taken,
+            // Messages may have been lost: the inbox is read again from its first one.
+            () = connection.reconnected(interruptions) => continue,
+            () = membership.reread.notified() => continue,
         };
-        let taken: Result<(), LinkError> = taken.await;
         note_failure("links are not taken", &mut failing, taken);
         tokio::time::sleep(PAUSE).await;
     }
+}
+
+/// Schedules the links in the inbox from its first message on, and then those that arrive, until NATS fails.
+async fn read_inbox(context: &CrawlContext, membership: &JobMembership) -> Result<(), LinkError> {
+    let can_move = membership.part().can_move();
+    let mut reader = LinkReader::open(membership.job(), membership.inbox()).await?;
+    check_taken(context, membership).await?;
+    check_records(membership).await?;
+    loop {
+        let delivery = reader.next().await?;
+        let place = delivery.place;
+        if can_move && place.sequence <= membership.taken().sequence {
+            // Messages stay until a snapshot covers them. NATS may also have lost that they were removed.
+            let published = membership.published();
+            if published.is_some_and(|published| place.is_through(published.covered)) {
+                reader.acknowledge(place).await?;
+            }
+            continue;
+        }
+        let candidates = candidates(&delivery)?;
+        // Held until NATS has forgotten the links: the cluster must not take this node for one at rest meanwhile.
+        let mut known_rest = membership.known_rest.lock().await;
+        membership.tell(&mut known_rest, false).await?;
+        schedule(context, candidates).await?;
+        membership.deliver(place);
+        context.live.nudge();
+        if !can_move {
+            reader.acknowledge(place).await?;
+        }
+    }
+}
+
+/// Checks that NATS has the last message that was taken, and so all before it. Otherwise NATS may give their numbers to new messages,
+/// and those in the inbox are taken as new ones.
+async fn check_taken(
+    context: &CrawlContext,
+    membership: &JobMembership,
+) -> Result<(), ClusterError> {
+    let taken = membership.taken();
+    if taken.sequence == 0 {
+        return Ok(());
+    }
+    let state = membership.job().check_link(membership.inbox(), taken);
+    match state.await? {
+        PlaceState::Kept => {}
+        PlaceState::Removed => membership.forget_taken(),
+        PlaceState::Lost => {
+            membership.forget_taken();
+            tell_loss(context);
+        }
+    }
+    Ok(())
+}
+
+/// Checks that NATS has what this process has written about its part. Otherwise it is written again.
+async fn check_records(membership: &JobMembership) -> Result<(), ClusterError> {
+    *membership.known_rest.lock().await = None;
+    let Some(published) = membership.published() else {
+        return Ok(());
+    };
+    let record = membership.job().part(&membership.part().part).await?;
+    let newest = record.and_then(|record| record.snapshot);
+    if newest.is_none_or(|newest| newest.number < published.number) {
+        membership.forget_published();
+    }
+    Ok(())
+}
+
+/// Raises the alert about links that NATS has lost.
+fn tell_loss(context: &CrawlContext) {
+    context.raise(
+        AlertKind::Nats,
+        LOST_LINKS,
+        Severity::Warning,
+        "NATS has lost messages that it had acknowledged; the links in them are sent again, and no URI is missing; set sync_interval: always in nats.conf, or run the servers where they do not lose power together",
+    );
 }
 
 /// Reads the links of a delivery. If one cannot be read, all stay in NATS: another version of Opilio may read them.
@@ -217,12 +305,20 @@ async fn schedule(context: &CrawlContext, candidates: Vec<Candidate>) -> Result<
 
 /// Finds the end of the crawl, for ever: says whether this node is at rest, and asks for the others.
 async fn find_end(context: &CrawlContext, membership: &JobMembership) {
+    let connection = membership.job().cluster().connection();
+    let mut interruptions = connection.interruptions();
+    let mut interrupted: Option<Instant> = None;
     let mut failing = false;
     let mut noted = Instant::now();
     loop {
         let progress = look_around(context, membership).await;
+        if progress.is_err() || connection.interruptions() != interruptions {
+            interruptions = connection.interruptions();
+            interrupted = Some(Instant::now());
+        }
+        let is_settled = interrupted.is_none_or(|at| at.elapsed() >= SETTLE_TIME);
         let waits_for = match &progress {
-            Ok(Some(JobProgress::Finished)) => {
+            Ok(Some(JobProgress::Finished)) if is_settled => {
                 membership.finish();
                 context.live.nudge();
                 None
@@ -233,7 +329,7 @@ async fn find_end(context: &CrawlContext, membership: &JobMembership) {
             Ok(Some(JobProgress::LinksWait(messages))) => Some(format!(
                 "waits for nodes that have ended: {messages} messages with links have not been taken; start the job on all nodes"
             )),
-            Ok(None) | Err(_) => None,
+            Ok(None | Some(JobProgress::Finished)) | Err(_) => None,
         };
         if let Some(words) = waits_for.filter(|_| noted.elapsed() > NOTE_INTERVAL) {
             context.job_log.crawl("cluster", &words);
@@ -276,6 +372,7 @@ async fn wake(context: &CrawlContext, membership: &JobMembership) {
     let mut known = status.borrow_and_update().availability;
     // The process before may have left one.
     change_alert(context, known);
+    context.clear(AlertKind::Nats, LOST_LINKS);
     while status.changed().await.is_ok() {
         let now = status.borrow_and_update().availability;
         if now == known {
@@ -362,6 +459,7 @@ fn note_failure(what: &str, failing: &mut bool, result: Result<(), LinkError>) {
 
 #[cfg(test)]
 mod tests {
+    use opilio_cluster::MessagePlace;
     use opilio_frontier::Strategy;
     use opilio_uri::{HopPath, Uri};
 
@@ -372,7 +470,7 @@ mod tests {
         let uri = Uri::parse("http://www.example.org/").unwrap();
         let known = Candidate::new(uri, HopPath::new(), Strategy::Snapshot);
         let delivery = |links: &[&[u8]]| LinkDelivery {
-            sequence: 1,
+            place: MessagePlace::default(),
             node: "b".to_owned(),
             links: links.iter().map(|link| link.to_vec()).collect(),
             waiting: 0,

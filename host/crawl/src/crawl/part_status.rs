@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
 use opilio_cluster::control::SessionState;
 use opilio_cluster::{ClusterError, NodeOverview};
 use tokio::sync::watch;
@@ -22,6 +21,9 @@ const INTERVAL: Duration = Duration::from_secs(5);
 /// Longest time for the questions of one look.
 const NATS_TIME_MAX: Duration = Duration::from_secs(10);
 
+/// Difference of a process' clock from that of NATS, in milliseconds, from which on the log names it. Daemons have the same limit.
+const CLOCK_SKEW_MAX_MS: i64 = 2_000;
+
 /// Looks that a [`QueueAge`] remembers.
 const MARKS_MAX: usize = 512;
 
@@ -30,9 +32,8 @@ pub(super) async fn keep(context: Arc<CrawlContext>, mut ended: watch::Receiver<
     let Some(membership) = context.membership.clone() else {
         return;
     };
-    let began = Timestamp::now();
     let mut outbox = QueueAge::default();
-    let mut other_versions = String::new();
+    let mut watched = Watched::default();
     loop {
         let mut status = membership.status().unwrap_or_default();
         look_here(&context, &membership, &mut outbox, &mut status);
@@ -40,7 +41,7 @@ pub(super) async fn keep(context: Arc<CrawlContext>, mut ended: watch::Receiver<
         if membership.status().is_some() {
             membership.set_status(status.clone());
         }
-        let looked = look_at_nats(&membership, began, &mut status, &mut other_versions);
+        let looked = look_at_nats(&membership, &mut status, &mut watched);
         let asked = timeout(NATS_TIME_MAX, looked);
         let nats_answers = tokio::select! {
             // Resolves when the sender is dropped.
@@ -80,7 +81,9 @@ fn look_here(
     status.has_rival = membership.member.status().borrow().has_rival;
     let (first, end) = {
         let frontier = context.frontier();
-        (frontier.outbox(0, 1), frontier.outbox_end())
+        // Links that NATS has stored stay in the outbox until their owner has taken them.
+        let first = frontier.outbox(membership.sent(), 1);
+        (first, frontier.outbox_end())
     };
     match first {
         Ok(first) => {
@@ -91,25 +94,35 @@ fn look_here(
     }
 }
 
-/// Updates the figures that NATS has. `other_versions` are the processes of other versions that the log has named last.
+/// Knowledge of earlier looks at NATS.
+#[derive(Default)]
+struct Watched {
+    /// Messages of the inbox that have not been taken. Clocks of other machines do not count.
+    inbox: QueueAge,
+    /// The processes of other versions that the log has named last.
+    other_versions: String,
+    /// The processes with wrong clocks that the log has named last.
+    wrong_clocks: String,
+}
+
+/// Updates the figures that NATS has.
 async fn look_at_nats(
     membership: &JobMembership,
-    began: Timestamp,
     status: &mut PartStatus,
-    other_versions: &mut String,
+    watched: &mut Watched,
 ) -> Result<(), ClusterError> {
     let (job, own) = (membership.job(), membership.inbox());
     status.inbox = job.inbox_messages(own).await?;
-    let waiting = match status.inbox {
+    let (taken, end) = (membership.taken().sequence, job.last_link(own).await?);
+    if end < taken {
+        // NATS has lost messages, and gives their numbers again.
+        membership.reread.notify_one();
+    }
+    let first = match status.inbox {
         0 => None,
-        _ => job.links_behind(own, membership.taken()).await?,
+        _ => job.links_behind(own, taken).await?,
     };
-    status.inbox_wait_s = waiting.map_or(0, |stored_ms| {
-        // A process that begins reads messages again that the one before has taken.
-        let since = stored_ms.max(began.as_millisecond());
-        let waited = Timestamp::now().as_millisecond().saturating_sub(since);
-        u64::try_from(waited / 1_000).unwrap_or(0)
-    });
+    status.inbox_wait_s = watched.inbox.look(end, first, Instant::now()).as_secs();
     let applied = job.applied_command(&membership.part().part).await?;
     status.commands = job.last_command().await?.saturating_sub(applied);
     let storage = job.cluster().connection().storage().await?;
@@ -121,7 +134,8 @@ async fn look_at_nats(
     status.others = match is_leading {
         true => {
             let sessions = job.cluster().nodes().await?;
-            warn_of_versions(&sessions, other_versions);
+            warn_of_versions(&sessions, &mut watched.other_versions);
+            warn_of_clocks(&sessions, &mut watched.wrong_clocks);
             Some(others(membership, &sessions).await?)
         }
         false => None,
@@ -150,6 +164,35 @@ fn of_other_versions(sessions: &[NodeOverview], own: &str) -> String {
         .map(|session| format!("{} ({})", session.name, session.version))
         .collect();
     names.join(", ")
+}
+
+/// Warns if clocks of processes differ from that of NATS, once for the same processes.
+fn warn_of_clocks(sessions: &[NodeOverview], warned: &mut String) {
+    let wrong = with_wrong_clocks(sessions);
+    let names: Vec<&str> = wrong.iter().map(|(name, _)| *name).collect();
+    let names = names.join(", ");
+    if names != *warned && !names.is_empty() {
+        let clocks = wrong.iter().map(|(name, skew_ms)| {
+            let seconds = *skew_ms as f64 / 1_000.0;
+            format!("{name} ({seconds:+.1} s)")
+        });
+        let clocks: Vec<String> = clocks.collect();
+        tracing::warn!(
+            "clocks of processes of the crawl differ from the clock of NATS: {}; synchronise the clocks of these machines and of the NATS servers",
+            clocks.join(", ")
+        );
+    }
+    *warned = names;
+}
+
+/// Returns the processes at work whose clocks differ too much from that of NATS, with the differences in milliseconds.
+fn with_wrong_clocks(sessions: &[NodeOverview]) -> Vec<(&str, i64)> {
+    let wrong = sessions.iter().filter(|session| {
+        session.state == SessionState::Live && session.clock_skew_ms.abs() > CLOCK_SKEW_MAX_MS
+    });
+    wrong
+        .map(|session| (session.name.as_str(), session.clock_skew_ms))
+        .collect()
 }
 
 /// Looks at the other parts.
@@ -223,6 +266,10 @@ impl QueueAge {
             *self = Self::default();
             return Duration::ZERO;
         };
+        if self.marks.back().is_some_and(|(mark, _)| *mark > end) {
+            // NATS has lost messages, and gives their numbers again.
+            *self = Self::default();
+        }
         while self.marks.front().is_some_and(|(mark, _)| *mark < first) {
             self.marks.pop_front();
         }
@@ -249,7 +296,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processes_at_work_with_another_version_are_named() {
+    fn processes_at_work_with_another_version_or_a_wrong_clock_are_named() {
         let session = |name: &str, version: &str, state| NodeOverview {
             name: name.to_owned(),
             state,
@@ -271,6 +318,15 @@ mod tests {
             "b (2.0.0), d (1.1.0)"
         );
         assert_eq!(of_other_versions(&sessions[..1], "1.0.0"), "");
+
+        let mut sessions = sessions;
+        assert_eq!(with_wrong_clocks(&sessions), []);
+        let skews = [1_999, -3_600_000, 5_000, 2_001];
+        for (session, skew_ms) in sessions.iter_mut().zip(skews) {
+            session.clock_skew_ms = skew_ms;
+        }
+        let wrong = [("b", -3_600_000), ("d", 2_001)];
+        assert_eq!(with_wrong_clocks(&sessions), wrong);
     }
 
     #[test]
@@ -289,6 +345,9 @@ mod tests {
         assert_eq!(look(25, 130, Some(130)), 5);
         assert_eq!(look(30, 130, None), 0);
         assert_eq!(look(35, 140, Some(135)), 0);
+        // Numbers that are given again are of new entries.
+        assert_eq!(look(40, 120, Some(110)), 0);
+        assert_eq!(look(45, 121, Some(110)), 5);
     }
 
     #[test]

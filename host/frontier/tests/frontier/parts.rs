@@ -127,3 +127,16 @@ fn a_link_that_was_sent_is_not_sent_for_every_page() {
     };
     assert_eq!(a.schedule(vec![other], 1), [ScheduleResult::Sent]);
 }
+
+#[test]
+fn a_long_outbox_is_removed_in_steps() {
+    let mut a = Site::new(part("a"));
+    let links = (0..10_050).map(|n| candidate(&format!("http://b.org/{n}"), "L"));
+    a.schedule(links.collect(), 0);
+    let end = a.frontier().outbox_end();
+    let removed = a.frontier().remove_sent(end).unwrap();
+    assert!(removed < end, "{removed} {end}");
+    assert_eq!(uris_in_outbox(&mut a).len(), 50);
+    assert_eq!(a.frontier().remove_sent(end).unwrap(), end);
+    assert_eq!(uris_in_outbox(&mut a), [""; 0]);
+}

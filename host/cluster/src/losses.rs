@@ -1,0 +1,95 @@
+//! Messages that JetStream acknowledged and then lost, such as in a power failure with the default `sync_interval`. A stream loses
+//! its last messages, and gives their numbers to the next ones. So a number alone does not name a message.
+//!
+//! A message that is still in its place shows that all messages before it are, too: what is lost is always the end of the stream.
+
+use async_nats::jetstream::stream::{RawMessageErrorKind, Stream};
+
+use crate::error::ClusterError;
+
+/// A message of a stream.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MessagePlace {
+    /// Its number in the stream; 0 for none.
+    pub sequence: u64,
+    /// Time at which NATS stored it, in nanoseconds since 1970 by the clock of NATS. A later message with the same number has another
+    /// one.
+    pub stored_ns: i64,
+}
+
+/// State of a message that a node has read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlaceState {
+    /// It is in its stream, and so are all before it, but those that were removed.
+    Kept,
+    /// It is not there: it was removed, or it was lost and another one with its number was removed. Do not rely on its number.
+    Removed,
+    /// NATS has lost it.
+    Lost,
+}
+
+/// The message that has a number now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// No message has it: it was removed, or lost.
+    Missing,
+    /// Time at which it was stored, and its content.
+    Message(i64, bytes::Bytes),
+}
+
+impl MessagePlace {
+    /// Returns `true` if the message is not behind another one, by number and time.
+    #[must_use]
+    pub fn is_through(self, other: MessagePlace) -> bool {
+        self.sequence <= other.sequence && self.stored_ns <= other.stored_ns
+    }
+}
+
+/// Reads the message with a number. `kind` is the name of the messages in errors.
+pub(crate) async fn find(
+    stream: &Stream<()>,
+    sequence: u64,
+    kind: &'static str,
+) -> Result<Found, ClusterError> {
+    match stream.get_raw_message(sequence).await {
+        Ok(message) => {
+            let stored = nanoseconds(message.time.unix_timestamp_nanos());
+            Ok(Found::Message(stored, message.payload))
+        }
+        Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(Found::Missing),
+        Err(error) => Err(ClusterError::of_request(kind, error)),
+    }
+}
+
+/// Returns `true` if the stream has this message in its place.
+pub(crate) async fn has(
+    stream: &Stream<()>,
+    place: MessagePlace,
+    kind: &'static str,
+) -> Result<bool, ClusterError> {
+    let found = find(stream, place.sequence, kind).await?;
+    Ok(matches!(found, Found::Message(stored, _) if stored == place.stored_ns))
+}
+
+/// A time of NATS as it is kept.
+pub(crate) fn nanoseconds(nanoseconds: i128) -> i64 {
+    i64::try_from(nanoseconds).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_is_given_again_is_behind_the_message_that_had_it() {
+        let place = |sequence, stored_ns| MessagePlace {
+            sequence,
+            stored_ns,
+        };
+        let taken = place(1_000, 50);
+        assert!(taken.is_through(taken));
+        assert!(place(900, 40).is_through(taken));
+        assert!(!place(1_001, 60).is_through(taken));
+        assert!(!place(901, 60).is_through(taken));
+    }
+}
