@@ -202,63 +202,21 @@ impl CrawlContext {
     }
 }
 
-/// Returns the configuration of the frontier. A part of a shared crawl has an even share of the bandwidth, and of the quotas of sources:
-/// at least one of each, so that no source is left out.
+/// Returns the configuration of the frontier. A part of a shared crawl has an even share of the bandwidth.
 pub(crate) fn frontier_config(profile: &Arc<Profile>, part: Option<&JobPart>) -> FrontierConfig {
     let config = policy::frontier_config(profile, Timestamp::now);
-    let Some(part) = part else {
-        return config;
-    };
-    let share = |whole: u64| part.even_share(whole).max(whole.min(1));
     FrontierConfig {
-        bandwidth: config.bandwidth.map(|rate| part.even_share(rate).max(1)),
-        source_quota: config.source_quota.shared(share),
+        bandwidth: match (config.bandwidth, part) {
+            (Some(rate), Some(part)) => Some(part.even_share(rate).max(1)),
+            (rate, _) => rate,
+        },
         ..config
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use opilio_cluster::partition::PartitionCount;
-    use opilio_profile::ProfileContext;
-
     use super::*;
-
-    #[test]
-    fn the_parts_of_a_crawl_share_bandwidth_and_quotas_of_sources() {
-        let given = ProfileContext {
-            builtins: opilio_stacks::builtin_plugins(),
-            ..ProfileContext::default()
-        };
-        let text = "name = 'p'\nseeds = ['http://a.localhost/']\nlimits.bandwidth = '1KiB'\n[quotas.source]\nfetched = 10\nsucceeded = 2\nrun-time = '3s'\n";
-        let profile = Profile::parse("p.toml", text, &given).unwrap();
-        let profile = Arc::new(profile);
-        let config = |part: &str| {
-            let part = JobPart {
-                job: "news".to_owned(),
-                parts: ["a", "b", "c"].map(str::to_owned).into(),
-                part: part.to_owned(),
-                partitions: PartitionCount::default(),
-                config: "/etc/opilio.toml".into(),
-                epoch: 0,
-            };
-            let config = frontier_config(&profile, Some(&part));
-            let quota = config.source_quota;
-            let seconds = quota.run_time.map(|time| time.as_secs());
-            (
-                config.bandwidth,
-                quota.fetched,
-                quota.succeeded,
-                seconds,
-                quota.bytes,
-            )
-        };
-        assert_eq!(config("a"), (Some(342), Some(4), Some(1), Some(1), None));
-        // The share of a small number is at least one.
-        assert_eq!(config("c"), (Some(341), Some(3), Some(1), Some(1), None));
-        let whole = frontier_config(&profile, None);
-        assert_eq!(whole.source_quota, profile.quotas.source);
-    }
 
     #[test]
     fn the_longest_name_says_when_a_change_takes_effect() {

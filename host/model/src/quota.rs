@@ -29,47 +29,4 @@ impl Quota {
     pub fn is_some(&self) -> bool {
         *self != Self::default()
     }
-
-    /// Returns the quota with a share of each limit. `share` gives the share of a number; times are in milliseconds.
-    #[must_use]
-    pub fn shared(self, share: impl Fn(u64) -> u64) -> Self {
-        let time = |whole: Duration| {
-            let milliseconds = u64::try_from(whole.as_millis()).unwrap_or(u64::MAX);
-            Duration::from_millis(share(milliseconds))
-        };
-        Self {
-            fetched: self.fetched.map(&share),
-            succeeded: self.succeeded.map(&share),
-            novel: self.novel.map(&share),
-            bytes: self.bytes.map(&share),
-            novel_bytes: self.novel_bytes.map(&share),
-            run_time: self.run_time.map(time),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_limit_is_shared_and_none_is_added() {
-        let whole = Quota {
-            fetched: Some(10),
-            succeeded: Some(9),
-            novel: Some(8),
-            bytes: Some(7),
-            novel_bytes: None,
-            run_time: Some(Duration::from_secs(3)),
-        };
-        let expected = Quota {
-            fetched: Some(5),
-            succeeded: Some(4),
-            novel: Some(4),
-            bytes: Some(3),
-            novel_bytes: None,
-            run_time: Some(Duration::from_millis(1_500)),
-        };
-        assert_eq!(whole.shared(|number| number / 2), expected);
-    }
 }
