@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use quick_cache::unsync::Cache;
+use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::partition::Partition;
@@ -31,8 +32,14 @@ pub struct LinkBatcher {
     taken: BTreeMap<u64, FirstEntries>,
     /// Messages that NATS has stored and that their owners may not have acknowledged, by number.
     stored: BTreeMap<Partition, BTreeMap<u64, StoredBatch>>,
-    /// Number of times that the links to a partition were sent from the beginning of the outbox.
+    /// The last entry that was added, by the partition of its target and that of its page.
+    added: BTreeMap<(Partition, Partition), u64>,
+    /// Number of times that links to a partition were to be added again.
     repeats: BTreeMap<Partition, u32>,
+    /// The first entries from which on links must be added again.
+    lost: FirstEntries,
+    /// The entry of each outbox up to which an earlier process has sent all links.
+    resumed: BTreeMap<Partition, u64>,
     next_id: u64,
     waiting_bytes: usize,
 }
@@ -80,6 +87,24 @@ pub enum LinkAdmission {
     Full,
 }
 
+/// Links of an outbox that NATS has stored.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StoredLinks {
+    /// NATS has stored the links of all entries up to this one.
+    through: u64,
+    /// The newest message to each partition whose owner may not have it.
+    newest: Vec<NewestMessage>,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct NewestMessage {
+    to: Partition,
+    sequence: u64,
+    digest: u128,
+    /// The first entry whose link to this partition its owner may not have.
+    first: u64,
+}
+
 #[derive(Debug)]
 struct StoredBatch {
     digest: u128,
@@ -109,13 +134,16 @@ impl LinkBatcher {
             open: BTreeMap::new(),
             taken: BTreeMap::new(),
             stored: BTreeMap::new(),
+            added: BTreeMap::new(),
             repeats: BTreeMap::new(),
+            lost: FirstEntries::new(),
+            resumed: BTreeMap::new(),
             next_id: 1,
             waiting_bytes: 0,
         }
     }
 
-    /// Adds a link to a partition.
+    /// Adds a link to a partition. Add the links of an outbox in its order.
     pub fn add(
         &mut self,
         partition: Partition,
@@ -123,16 +151,26 @@ impl LinkBatcher {
         source: LinkSource,
         now: Duration,
     ) -> LinkAdmission {
+        let resumed = self.resumed.get(&source.partition);
+        let first = resumed.map_or(0, |through| through + 1);
+        let added = self.added.entry((partition, source.partition));
+        let added = added.or_insert(first);
+        if source.entry < *added {
+            // The outbox is read again for another partition.
+            return LinkAdmission::Known;
+        }
         // 128 bits: a collision would lose a link for ever.
         let repeats = self.repeats.get(&partition).copied().unwrap_or(0);
         let target = u128::from(partition.number()) | (u128::from(repeats) << 16);
         let hash = xxh3_128(&link) ^ target;
         if self.sent.get(&hash).is_some() {
+            *added = source.entry;
             return LinkAdmission::Known;
         }
         if self.waiting_bytes + link.len() > WAITING_BYTES_MAX {
             return LinkAdmission::Full;
         }
+        *added = source.entry;
         self.sent.insert(hash, ());
         self.waiting_bytes += link.len();
         let batch = self.open.entry(partition).or_insert_with(|| OpenBatch {
@@ -206,11 +244,26 @@ impl LinkBatcher {
         newest.collect()
     }
 
-    /// Forgets the messages and the links that were sent to a partition: NATS may have lost some. Add the outbox again from its first
-    /// entry.
+    /// Forgets the messages to a partition that its owner may not have: NATS may have lost some. Add their links again
+    /// ([`Self::repeat_after`]). Those to other partitions, and those that the owner has, stay known.
     pub fn repeat(&mut self, partition: Partition) {
-        self.stored.remove(&partition);
+        let stored = self.stored.remove(&partition).unwrap_or_default();
         *self.repeats.entry(partition).or_insert(0) += 1;
+        for (source, entry) in stored.values().flat_map(|batch| &batch.sources) {
+            let added = self.added.entry((partition, *source)).or_insert(*entry);
+            *added = (*entry).min(*added);
+            let lost = self.lost.entry(*source).or_insert(*entry);
+            *lost = (*entry).min(*lost);
+        }
+    }
+
+    /// Number of the entry in the outbox of `source` behind which all links must be added again. It is `last`, the number of the last
+    /// entry that was added, unless [`Self::repeat`] was called since the last call.
+    pub fn repeat_after(&mut self, source: Partition, last: u64) -> u64 {
+        match self.lost.remove(&source) {
+            Some(first) => last.min(first.saturating_sub(1)),
+            None => last,
+        }
     }
 
     /// Number of the entry in the outbox of `source` up to which NATS has stored all links. `last` is the number of the last entry that
@@ -229,9 +282,42 @@ impl LinkBatcher {
         through(self.unsent().chain(stored), source, last)
     }
 
+    /// The links of an outbox that NATS has stored, for the next process. `last` is the number of the last entry that was added.
+    #[must_use]
+    pub(crate) fn stored_links(&self, source: Partition, last: u64) -> StoredLinks {
+        let newest = self.stored.iter().filter_map(|(to, messages)| {
+            let (sequence, batch) = messages.last_key_value()?;
+            let firsts = messages.values().filter_map(|it| it.sources.get(&source));
+            Some(NewestMessage {
+                to: *to,
+                sequence: *sequence,
+                digest: batch.digest,
+                first: *firsts.min()?,
+            })
+        });
+        StoredLinks {
+            through: self.sent_through(source, last),
+            newest: newest.collect(),
+        }
+    }
+
+    /// Takes over the links that an earlier process has sent. Returns the number of the entry behind which links are to be added.
+    pub(crate) fn resume(&mut self, source: Partition, known: StoredLinks) -> u64 {
+        self.resumed.insert(source, known.through);
+        for message in known.newest {
+            let batch = StoredBatch {
+                digest: message.digest,
+                sources: FirstEntries::from([(source, message.first)]),
+            };
+            let stored = self.stored.entry(message.to).or_default();
+            stored.insert(message.sequence, batch);
+        }
+        known.through
+    }
+
     fn unsent(&self) -> impl Iterator<Item = &FirstEntries> {
         let open = self.open.values().map(|batch| &batch.sources);
-        open.chain(self.taken.values())
+        open.chain(self.taken.values()).chain([&self.lost])
     }
 
     fn take(&mut self, is_due: impl Fn(&OpenBatch) -> bool) -> Vec<LinkBatch> {
@@ -287,176 +373,4 @@ fn split(links: Vec<Vec<u8>>) -> Vec<Vec<Vec<u8>>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::partition::PartitionCount;
-
-    const SECOND: Duration = Duration::from_secs(1);
-
-    fn partition(number: u16) -> Partition {
-        PartitionCount::default().partition(number).unwrap()
-    }
-
-    fn message(sequence: u64) -> SentMessage {
-        SentMessage {
-            sequence,
-            digest: u128::from(sequence),
-        }
-    }
-
-    fn source(number: u16, entry: u64) -> LinkSource {
-        LinkSource {
-            partition: partition(number),
-            entry,
-        }
-    }
-
-    #[test]
-    fn links_wait_for_company_and_are_sent_once() {
-        let mut batcher = LinkBatcher::new(100);
-        let add = |batcher: &mut LinkBatcher, number, link: &str, at: u32| {
-            batcher.add(
-                partition(number),
-                link.as_bytes().to_vec(),
-                source(0, 7),
-                at * SECOND,
-            )
-        };
-        assert_eq!(add(&mut batcher, 1, "a", 0), LinkAdmission::Queued);
-        assert_eq!(add(&mut batcher, 1, "b", 4), LinkAdmission::Queued);
-        assert_eq!(add(&mut batcher, 1, "a", 4), LinkAdmission::Known);
-        assert_eq!(add(&mut batcher, 2, "a", 4), LinkAdmission::Queued);
-        assert_eq!(batcher.take_due(4 * SECOND), []);
-        let due = batcher.take_due(5 * SECOND);
-        let links = vec![b"a".to_vec(), b"b".to_vec()];
-        assert_eq!(
-            due,
-            [LinkBatch {
-                id: 1,
-                partition: partition(1),
-                links
-            }]
-        );
-        assert_eq!(add(&mut batcher, 1, "a", 5), LinkAdmission::Known);
-    }
-
-    #[test]
-    fn what_waits_is_bounded() {
-        let mut batcher = LinkBatcher::new(1_000);
-        let mebibyte = |number: u8| vec![number; 1 << 20];
-        let mut added = 0;
-        while batcher.add(partition(0), mebibyte(added), source(0, 1), SECOND)
-            == LinkAdmission::Queued
-        {
-            added += 1;
-        }
-        assert_eq!(usize::from(added) << 20, WAITING_BYTES_MAX);
-        let batches = batcher.take_all();
-        assert_eq!(batches.len(), 64, "each of these is a message by itself");
-        assert_eq!(
-            batcher.add(partition(0), mebibyte(200), source(0, 1), SECOND),
-            LinkAdmission::Full
-        );
-        batcher.store(&batches[0], message(1));
-        assert_eq!(
-            batcher.add(partition(0), mebibyte(200), source(0, 1), SECOND),
-            LinkAdmission::Queued
-        );
-    }
-
-    #[test]
-    fn links_stay_in_the_outbox_until_their_owner_has_them() {
-        let mut batcher = LinkBatcher::new(100);
-        let add = |batcher: &mut LinkBatcher, number, link: &str, entry| {
-            let link = link.as_bytes().to_vec();
-            batcher.add(partition(number), link, source(0, entry), SECOND)
-        };
-        for (entry, number) in [(1, 1), (2, 2), (3, 1)] {
-            add(&mut batcher, number, &format!("{entry}"), entry);
-            for batch in batcher.take_all() {
-                batcher.store(&batch, message(10 + entry));
-            }
-        }
-        let through = |batcher: &LinkBatcher| {
-            let own = partition(0);
-            (
-                batcher.sent_through(own, 3),
-                batcher.received_through(own, 3),
-            )
-        };
-        assert_eq!(through(&batcher), (3, 0));
-        let newest = [(partition(1), message(13)), (partition(2), message(12))];
-        assert_eq!(batcher.newest(), newest);
-        batcher.confirm(|_| true, 12);
-        assert_eq!(through(&batcher), (3, 1));
-
-        // NATS has lost the messages to one partition: those links are sent again, and no others.
-        assert_eq!(add(&mut batcher, 1, "3", 3), LinkAdmission::Known);
-        batcher.repeat(partition(1));
-        assert_eq!(add(&mut batcher, 2, "2", 2), LinkAdmission::Known);
-        assert_eq!(add(&mut batcher, 1, "3", 3), LinkAdmission::Queued);
-        assert_eq!(through(&batcher), (2, 1));
-        let again = batcher.take_all();
-        batcher.store(&again[0], message(12));
-        batcher.confirm(|to| to == partition(2), u64::MAX);
-        assert_eq!(through(&batcher), (3, 2));
-        batcher.confirm(|_| true, 13);
-        assert_eq!(through(&batcher), (3, 3));
-    }
-
-    proptest! {
-        /// In any order of adding, taking, storing and receiving, no link before `sent_through` waits for NATS, and none before
-        /// `received_through` waits for its owner. Every link is in one batch.
-        #[test]
-        fn a_takeover_repeats_every_link_that_was_not_received(
-            steps in prop::collection::vec((0u16..3, 0u16..4, 0u8..200, 0u8..4, prop::bool::ANY, prop::bool::ANY), 1..200),
-        ) {
-            let mut batcher = LinkBatcher::new(10_000);
-            let mut waiting: BTreeMap<(Partition, Vec<u8>), LinkSource> = BTreeMap::new();
-            let mut stored: BTreeMap<u64, Vec<LinkSource>> = BTreeMap::new();
-            let mut taken: Vec<LinkBatch> = Vec::new();
-            for (index, (page, number, link, received, takes, stores)) in (1_u64..).zip(steps) {
-                let (partition, link) = (partition(number), vec![link]);
-                let page = source(page, index);
-                if batcher.add(partition, link.clone(), page, SECOND) == LinkAdmission::Queued {
-                    waiting.insert((partition, link), page);
-                }
-                if takes {
-                    taken.extend(batcher.take_all());
-                }
-                if stores && !taken.is_empty() {
-                    let batch = taken.remove(taken.len() / 2);
-                    batcher.store(&batch, message(index));
-                    for link in batch.links {
-                        let source = waiting.remove(&(batch.partition, link));
-                        prop_assert!(source.is_some());
-                        stored.entry(index).or_default().extend(source);
-                    }
-                }
-                if received == 0 {
-                    let below = index / 2;
-                    batcher.confirm(|_| true, below);
-                    stored = stored.split_off(&below);
-                }
-                let sent = batcher.sent_through(page.partition, index);
-                let through = batcher.received_through(page.partition, index);
-                prop_assert!(through <= sent);
-                let is_own = |at: &&LinkSource| at.partition == page.partition;
-                let mut own = waiting.values().filter(is_own);
-                let is_all = own.clone().next().is_none();
-                prop_assert!(own.all(|at| at.entry > sent), "{sent}: {waiting:?}");
-                let mut in_nats = stored.values().flatten().filter(is_own);
-                let is_received = is_all && in_nats.clone().next().is_none();
-                prop_assert!(in_nats.all(|at| at.entry > through), "{through}: {stored:?}");
-                if is_all {
-                    prop_assert_eq!(sent, index);
-                }
-                if is_received {
-                    prop_assert_eq!(through, index);
-                }
-            }
-        }
-    }
-}
+mod tests;

@@ -59,7 +59,7 @@ pub struct LinkDelivery {
 /// Result of [`LinkSender::check`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LinkLosses {
-    /// Add the outbox again from its first entry: NATS may have lost links that it had stored.
+    /// Add the outbox again behind [`LinkSender::repeat_after`]: NATS may have lost links that it had stored.
     pub must_repeat: bool,
     /// NATS has lost messages that it had stored.
     pub is_certain: bool,
@@ -115,7 +115,8 @@ impl LinkSender {
         }
     }
 
-    /// Adds a link to a partition, which the outbox of its page's owner has. `now` is the time since any fixed moment.
+    /// Adds a link to a partition, which the outbox of its page's owner has. Add the links of an outbox in its order. `now` is the time
+    /// since any fixed moment.
     pub fn add(
         &self,
         partition: Partition,
@@ -159,6 +160,28 @@ impl LinkSender {
     #[must_use]
     pub fn received_through(&self, source: Partition, last: u64) -> u64 {
         self.batcher().received_through(source, last)
+    }
+
+    /// Number of the entry in the outbox of `source` behind which all links must be added again, after a loss. It is `last`, the number of
+    /// the last entry that was added, if nothing was lost since the last call.
+    pub fn repeat_after(&self, source: Partition, last: u64) -> u64 {
+        self.batcher().repeat_after(source, last)
+    }
+
+    /// State of the links of an outbox, for [`Self::resume`]. Keep it with the outbox. `last` is the number of the last entry that was
+    /// added.
+    #[must_use]
+    pub fn stored_links(&self, source: Partition, last: u64) -> Vec<u8> {
+        frame::encode(&self.batcher().stored_links(source, last))
+    }
+
+    /// Takes over the links that an earlier process has sent, so that they are not sent again. Returns the number of the entry in the
+    /// outbox of `source` behind which links are to be added: 0 for a state that cannot be read.
+    pub fn resume(&self, source: Partition, state: &[u8]) -> u64 {
+        match frame::decode(state) {
+            Some(known) => self.batcher().resume(source, known),
+            None => 0,
+        }
     }
 
     /// Asks NATS which messages their owners have acknowledged. After an interruption, a failure or an election of a leader it also

@@ -1,7 +1,7 @@
 //! The end of a job whose nodes work independently: each node reports when it has nothing left to do, and any node can find out that
 //! this is true of all.
 //!
-//! A node is at rest if its frontier is empty, everything that it had to send is stored by NATS, and it will take nothing from NATS
+//! A node is at rest if its frontier is empty, other nodes have taken all links that it had to send, and it will take nothing from NATS
 //! before it has reported that it works again. The job is finished if all nodes are at rest, no link waits, and all nodes have rested
 //! in between. The number of each change shows that: a node that worked for a moment has another number.
 

@@ -87,6 +87,7 @@ async fn links_that_nats_has_lost_are_sent_again_and_new_ones_with_their_numbers
         is_certain: true,
     };
     assert_eq!(sender.take_losses(), losses);
+    assert_eq!(sender.repeat_after(partition(1), 2), 0);
     assert_eq!(add(&sender, "a", 1), LinkAdmission::Queued);
     assert_eq!(add(&sender, "b", 2), LinkAdmission::Queued);
     retry(async || sender.send_all().await).await;
@@ -101,11 +102,19 @@ async fn links_that_nats_has_lost_are_sent_again_and_new_ones_with_their_numbers
     assert!(arrived.contains(&b"c".to_vec()), "{arrived:?}");
     sender.check().await.unwrap();
     assert_eq!(through(), (2, 0));
+    let next = LinkSender::new(&job);
+    let state = sender.stored_links(partition(1), 2);
+    assert_eq!(next.resume(partition(1), &state), 2);
+    next.check().await.unwrap();
+    assert_eq!(next.take_losses(), LinkLosses::default());
+    assert_eq!(next.received_through(partition(1), 2), 0);
     reader.acknowledge(last).await.unwrap();
     let state = job.check_link(target(), last).await.unwrap();
     assert_eq!(state, PlaceState::Removed);
     sender.check().await.unwrap();
     assert_eq!(through(), (2, 2));
+    next.check().await.unwrap();
+    assert_eq!(next.received_through(partition(1), 2), 2);
     assert_eq!(sender.take_losses(), LinkLosses::default());
 }
 

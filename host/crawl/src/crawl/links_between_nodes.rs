@@ -4,8 +4,8 @@
 //! - A link leaves NATS when the frontier that it leads to has it. Where parts can be taken over, it leaves NATS when a published
 //!   snapshot of that frontier has it. It leaves the outbox when it has left NATS. Nothing is lost by a death at any moment; a link may
 //!   come twice, which changes nothing.
-//! - NATS may lose messages that it has stored (decision 73). Then the links in the outbox are sent again, and the inbox is read again
-//!   from its first message.
+//! - NATS may lose messages that it has stored (decision 73). Then the links in the outbox that it may have lost are sent again, and the
+//!   inbox is read again from its first message.
 //! - The crawl ends when every node is at rest and no link waits (`host/cluster/src/rest.rs`).
 
 use std::sync::Arc;
@@ -42,6 +42,9 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Time after an interruption in which the other nodes say again whether they are at rest: NATS may have lost what they had said.
 const SETTLE_TIME: Duration = Duration::from_secs(10);
+
+/// Name of the frontier's value with the links of a job that NATS has stored; the name of the job follows.
+const STORED_LINKS: &str = "stored-links:";
 
 /// Subject of the alert about links that NATS has lost.
 const LOST_LINKS: &str = "lost-links";
@@ -109,7 +112,10 @@ async fn send_links(context: &CrawlContext, membership: &JobMembership) {
     let sender = LinkSender::new(membership.job());
     let own = membership.inbox();
     let began = Instant::now();
-    let (mut read, mut removed) = (0, 0);
+    let name = format!("{STORED_LINKS}{}", membership.part().job);
+    let mut stored = stored_links(context, &name);
+    let mut read = sender.resume(own, &stored);
+    let mut removed = 0;
     let mut checked = began;
     let mut failing = false;
     loop {
@@ -119,6 +125,7 @@ async fn send_links(context: &CrawlContext, membership: &JobMembership) {
             continue;
         }
         let is_at_rest = membership.is_at_rest();
+        let before = checked;
         let sent = async {
             read = collect(context, membership, &sender, own, read, began.elapsed())?;
             match is_at_rest {
@@ -137,12 +144,15 @@ async fn send_links(context: &CrawlContext, membership: &JobMembership) {
         note_failure("links are not sent", &mut failing, sent);
         let losses = sender.take_losses();
         if losses.must_repeat {
-            read = 0;
+            read = sender.repeat_after(own, read);
         }
         if losses.is_certain {
             tell_loss(context);
         }
         membership.set_sent(sender.sent_through(own, read));
+        if checked != before {
+            keep_stored_links(context, &name, &mut stored, sender.stored_links(own, read));
+        }
         let through = sender.received_through(own, read);
         if through > removed {
             match context.frontier().remove_sent(through) {
@@ -151,6 +161,29 @@ async fn send_links(context: &CrawlContext, membership: &JobMembership) {
             }
         }
         tokio::time::sleep(PERIOD).await;
+    }
+}
+
+/// The links that an earlier process has sent: so a start does not send the whole outbox again.
+fn stored_links(context: &CrawlContext, name: &str) -> Vec<u8> {
+    let stored = context.frontier().caller_value(name);
+    stored.map_or_else(
+        |problem| {
+            tracing::error!("{}", opilio_stacks::chain(&problem));
+            Vec::new()
+        },
+        Option::unwrap_or_default,
+    )
+}
+
+/// Notes the links that NATS has stored, in the store that has the outbox.
+fn keep_stored_links(context: &CrawlContext, name: &str, known: &mut Vec<u8>, stored: Vec<u8>) {
+    if *known == stored {
+        return;
+    }
+    match context.frontier().put_caller_value(name, &stored) {
+        Ok(()) => *known = stored,
+        Err(problem) => tracing::error!("{}", opilio_stacks::chain(&problem)),
     }
 }
 
@@ -324,7 +357,7 @@ async fn find_end(context: &CrawlContext, membership: &JobMembership) {
                 None
             }
             Ok(Some(JobProgress::NodesAtWork(nodes))) => {
-                Some(format!("waits for nodes at work: {}", nodes.join(", ")))
+                Some(words_of_waiting(nodes, &membership.part().part))
             }
             Ok(Some(JobProgress::LinksWait(messages))) => Some(format!(
                 "waits for nodes that have ended: {messages} messages with links have not been taken; start the job on all nodes"
@@ -341,7 +374,20 @@ async fn find_end(context: &CrawlContext, membership: &JobMembership) {
     }
 }
 
-/// Says whether this node is at rest. If it is, returns the progress of all nodes.
+/// Message about the nodes that the crawl waits for. The node `own` has nothing to fetch.
+fn words_of_waiting(nodes: &[String], own: &str) -> String {
+    let others = nodes.iter().map(String::as_str);
+    let others: Vec<&str> = others.filter(|node| *node != own).collect();
+    match others.is_empty() {
+        true => {
+            "waits until other nodes have taken the links of this one; start the job on all nodes"
+                .to_owned()
+        }
+        false => format!("waits for nodes at work: {}", others.join(", ")),
+    }
+}
+
+/// Says whether this node is at rest. If it has nothing to fetch, returns the progress of all nodes.
 async fn look_around(
     context: &CrawlContext,
     membership: &JobMembership,
@@ -351,19 +397,20 @@ async fn look_around(
         return Ok(None);
     }
     // At rest nothing is in process, so that the outbox only gets shorter.
-    let mut is_at_rest = membership.is_at_rest() && context.frontier().outbox(0, 1)?.is_empty();
+    let is_idle = membership.is_at_rest();
+    let mut is_at_rest = is_idle && context.frontier().outbox(0, 1)?.is_empty();
     if membership.part().can_move() {
         // The job may end with this word, and this machine die: all that it captured must be in the store.
         is_at_rest &= membership.is_published(context.frontier().changes());
     }
     membership.tell(&mut known_rest, is_at_rest).await?;
     drop(known_rest);
-    match is_at_rest {
-        true => Ok(Some(
-            membership.job().progress(&membership.part().parts).await?,
-        )),
-        false => Ok(None),
+    if !is_idle {
+        return Ok(None);
     }
+    // An operator wants to know of links of this node that wait for others, too.
+    let progress = membership.job().progress(&membership.part().parts).await?;
+    Ok(Some(progress).filter(|it| is_at_rest || *it != JobProgress::Finished))
 }
 
 /// Wakes the dispatcher when the state of the membership changes, for ever.
@@ -464,6 +511,16 @@ mod tests {
     use opilio_uri::{HopPath, Uri};
 
     use super::*;
+
+    #[test]
+    fn nodes_that_the_crawl_waits_for_are_named() {
+        let words = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            words_of_waiting(&names, "a")
+        };
+        assert_eq!(words(&["a", "b", "c"]), "waits for nodes at work: b, c");
+        assert!(words(&["a"]).starts_with("waits until other nodes have taken"));
+    }
 
     #[test]
     fn a_link_that_cannot_be_read_is_an_error_and_is_not_left_out() {
