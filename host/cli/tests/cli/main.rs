@@ -35,6 +35,7 @@ mod joining;
 mod killed;
 #[cfg(unix)]
 mod live;
+#[cfg(unix)]
 mod lost_messages;
 #[cfg(unix)]
 mod nodes;

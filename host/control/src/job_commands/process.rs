@@ -114,9 +114,11 @@ impl JobCommands {
                 () = until_retry(held_up.as_ref()) => {
                     let state = self.state()?;
                     reader = CommandReader::open(&self.job, state.carried_out).await?;
+                    let last = self.job.last_command().await?;
                     let failed = held_up.take();
-                    // An operator's command may have carried it out meanwhile.
-                    if failed.is_some_and(|failed| state.carried_out >= failed.sequence) {
+                    // An operator's command may have carried it out meanwhile, or NATS has lost it.
+                    let is_over = |it: HeldUp| state.carried_out >= it.sequence || last < it.sequence;
+                    if failed.is_some_and(is_over) {
                         running.context.clear(AlertKind::Commands, "");
                     }
                     continue;

@@ -387,7 +387,7 @@ fn words_of_waiting(nodes: &[String], own: &str) -> String {
     }
 }
 
-/// Says whether this node is at rest. If it has nothing to fetch, returns the progress of all nodes.
+/// Says whether this node is at rest. If it is, or if only its links wait for other nodes, returns the progress of all nodes.
 async fn look_around(
     context: &CrawlContext,
     membership: &JobMembership,
@@ -398,17 +398,18 @@ async fn look_around(
     }
     // At rest nothing is in process, so that the outbox only gets shorter.
     let is_idle = membership.is_at_rest();
-    let mut is_at_rest = is_idle && context.frontier().outbox(0, 1)?.is_empty();
+    let has_links = !context.frontier().outbox(0, 1)?.is_empty();
+    let mut is_at_rest = is_idle && !has_links;
     if membership.part().can_move() {
         // The job may end with this word, and this machine die: all that it captured must be in the store.
         is_at_rest &= membership.is_published(context.frontier().changes());
     }
     membership.tell(&mut known_rest, is_at_rest).await?;
     drop(known_rest);
-    if !is_idle {
+    // An operator wants to know of links of this node that wait for others, too.
+    if !is_at_rest && !(is_idle && has_links) {
         return Ok(None);
     }
-    // An operator wants to know of links of this node that wait for others, too.
     let progress = membership.job().progress(&membership.part().parts).await?;
     Ok(Some(progress).filter(|it| is_at_rest || *it != JobProgress::Finished))
 }
