@@ -3,8 +3,9 @@
 //!
 //! Send a link only after the outbox of its page's owner has it on disk, and keep it there until the owner of its target has
 //! acknowledged it ([`LinkSender::received_through`]). Then no death loses a link, and neither does NATS: it may lose messages that it has
-//! acknowledged (`losses.rs`). [`LinkSender::check`] finds that out, and then the links in the outbox are sent again. So they are after
-//! a takeover. Readers must not drop links of older epochs: those of an owner that died later are as good as any.
+//! acknowledged (`losses.rs`). [`LinkSender::check`] finds that out, and then the links that may be lost are sent again. After a start or
+//! a takeover those are sent that NATS had not stored ([`LinkSender::resume`]). Readers must not drop links of older epochs: those of an
+//! owner that died later are as good as any.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
