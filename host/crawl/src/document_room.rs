@@ -11,6 +11,7 @@ use opilio_frontier::{Quota, Tally};
 use opilio_profile::ByteSize;
 
 use crate::context::CrawlContext;
+use crate::shared_limits::CountedLimit;
 use opilio_job::End;
 
 /// Longest wait of a request for this node's share of a limit. NATS answers sooner, unless the other nodes hold all of it.
@@ -27,6 +28,15 @@ struct InProcess {
     issued: u64,
     /// Requests of rendered pages.
     in_passing: u64,
+}
+
+/// A document that is to begin.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum NextDocument {
+    /// An issued URI. It may count as a success.
+    Issued,
+    /// A request of a rendered page.
+    InPassing,
 }
 
 /// The place of a request of a rendered page. It must be kept until the request has been counted.
@@ -70,7 +80,7 @@ impl Drop for RequestPlace {
 impl CrawlContext {
     /// Returns `true` if one more URI may be issued beside those `at_work`, and keeps its place.
     pub(crate) fn may_issue(&self, at_work: usize) -> bool {
-        let has_room = |in_process| self.has_room(in_process);
+        let has_room = |in_process| self.has_room(NextDocument::Issued, in_process);
         self.figures.in_process.issue(at_work as u64, has_room)
     }
 
@@ -103,7 +113,9 @@ impl CrawlContext {
     }
 
     fn free_place(&self) -> Option<RequestPlace> {
-        let has_room = |in_process| self.reached_limit().is_none() && self.has_room(in_process);
+        let has_room = |in_process| {
+            self.reached_limit().is_none() && self.has_room(NextDocument::InPassing, in_process)
+        };
         self.figures.in_process.begin_request(has_room)
     }
 
@@ -127,7 +139,7 @@ impl CrawlContext {
         if is_reached(bytes(profile.archive.max_total_bytes), written) {
             return Some(End::ArchiveLimit);
         }
-        if let Some(quota) = self.reached_quota(InProcess::default()) {
+        if let Some(quota) = self.reached_quota(&self.quota(), InProcess::default()) {
             return Some(End::Quota(quota));
         }
         let counted = [limits.fetched, limits.succeeded, limits.novel_documents];
@@ -146,10 +158,14 @@ impl CrawlContext {
         is_reached(bytes(limits.novel_bytes), since.novel_bytes).then_some(End::ByteLimit)
     }
 
-    /// Returns `true` if one more document may begin, if all in process succeed. In a shared crawl, more is asked for otherwise.
-    fn has_room(&self, in_process: InProcess) -> bool {
+    /// Returns `true` if this document may begin, if it and all in process succeed. In a shared crawl, more is asked for otherwise.
+    fn has_room(&self, next: NextDocument, in_process: InProcess) -> bool {
+        let is_request = next == NextDocument::InPassing;
         if let Some(membership) = &self.membership {
             let mut limits = self.counted_limits();
+            if is_request {
+                limits.retain(CountedLimit::counts_requests);
+            }
             for limit in &mut limits {
                 limit.count_in_passing(in_process.in_passing);
             }
@@ -162,31 +178,42 @@ impl CrawlContext {
         let InProcess { issued, in_passing } = in_process;
         let documents = &self.figures.counters.documents;
         let documents = documents.load(Ordering::Relaxed) + issued + in_passing;
-        if !room(limits.documents, documents) || self.reached_quota(in_process).is_some() {
+        // Requests of pages do not count as successes: the last page that may succeed gets all its parts.
+        let of_successes = |limit: Option<u64>| limit.filter(|_| !is_request);
+        let quota = self.quota();
+        let quota = Quota {
+            succeeded: of_successes(quota.succeeded),
+            ..quota
+        };
+        if !room(limits.documents, documents) || self.reached_quota(&quota, in_process).is_some() {
             return false;
         }
-        if limits.fetched.is_none() && limits.succeeded.is_none() {
+        let succeeded = of_successes(limits.succeeded);
+        if limits.fetched.is_none() && succeeded.is_none() {
             return true;
         }
         let since = self.tally_of_process();
-        // Requests of pages do not count as successes.
         room(limits.fetched, since.fetched + issued + in_passing)
-            && room(limits.succeeded, since.succeeded + issued)
+            && room(succeeded, since.succeeded + issued)
     }
 
-    /// Returns the quota of the whole crawl that is reached if so many more documents come in. Its counts cover all processes of
-    /// the crawl.
-    fn reached_quota(&self, in_process: InProcess) -> Option<&'static str> {
-        let quota = Quota {
+    /// Returns the quota of the whole crawl, without its time.
+    fn quota(&self) -> Quota {
+        Quota {
             run_time: None,
             ..self.current().quotas.crawl
-        };
+        }
+    }
+
+    /// Returns the limit of a quota of the whole crawl that is reached if so many more documents come in. Its counts cover all
+    /// processes of the crawl.
+    fn reached_quota(&self, quota: &Quota, in_process: InProcess) -> Option<&'static str> {
         if !quota.is_some() {
             return None;
         }
         let mut tally = self.frontier().statistics().tally;
         tally.fetched += in_process.in_passing;
-        tally.reached(&quota, in_process.issued)
+        tally.reached(quota, in_process.issued)
     }
 
     /// Returns the tally of this process.

@@ -174,6 +174,11 @@ impl CountedLimit {
         };
     }
 
+    /// Returns `true` if requests of rendered pages count in it. They are no successes.
+    pub(crate) fn counts_requests(&self) -> bool {
+        self.name != SUCCEEDED
+    }
+
     /// Adds requests of rendered pages that are under way.
     pub(crate) fn count_in_passing(&mut self, requests: u64) {
         if self.name == FETCHED {
@@ -279,6 +284,25 @@ mod tests {
             (share(SUCCEEDED).taken, share(SUCCEEDED).is_wanted),
             (0, false)
         );
+    }
+
+    #[test]
+    fn requests_of_pages_need_no_share_of_successes() {
+        let limits = SharedLimits::default();
+        let [fetched] = limit(0);
+        let succeeded = CountedLimit {
+            name: SUCCEEDED,
+            ..fetched.clone()
+        };
+        let mut both = vec![fetched, succeeded];
+        assert!(!limits.has_room(&both, 1));
+        // Their page has the only success.
+        for (name, taken) in [(FETCHED, 9), (SUCCEEDED, 1)] {
+            limits.lock().get_mut(name).unwrap().taken = taken;
+        }
+        assert!(!limits.has_room(&both, 1));
+        both.retain(CountedLimit::counts_requests);
+        assert!(limits.has_room(&both, 1));
     }
 
     #[test]

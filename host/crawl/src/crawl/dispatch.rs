@@ -126,6 +126,8 @@ impl Crawl {
         let mut grace = pin!(tokio::time::sleep(grace));
         let mut waits = true;
         loop {
+            // Pages that are still rendered may use the room of those that have ended.
+            self.context.nothing_issued(at_work.len());
             tokio::select! {
                 done = at_work.join_next() => match done {
                     Some(done) => halted = halted.or(returned(done, &mut workers)),

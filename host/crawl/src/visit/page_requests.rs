@@ -34,6 +34,9 @@ const BY_BROWSER: &str = "browser";
 /// Prerequisites of one request: an address, a robots.txt, and each once more if it has expired meanwhile.
 const PREREQUISITES_MAX: usize = 4;
 
+/// Reason of a refusal after the end of the page.
+const PAGE_CLOSED: &str = "the page is closed";
+
 /// Chunks of a payload on their way to the browser.
 const CHUNKS_MAX: usize = 8;
 
@@ -51,7 +54,8 @@ pub(super) struct PageRequests {
     requests_per_server: usize,
     room: RequestRoom,
     servers: Mutex<HashMap<String, Arc<PageServer>>>,
-    tasks: Mutex<JoinSet<Result<(), Halt>>>,
+    /// `None` once the visit waits for the last of them.
+    tasks: Mutex<Option<JoinSet<Result<(), Halt>>>>,
     archived: Mutex<HashSet<Uri>>,
     /// The page as consoles show it.
     pub(super) on_board: PageOnBoard,
@@ -72,7 +76,7 @@ impl PageFetcher for PageNetwork {
     fn fetch(&self, request: http::Request<PageBody>) -> FetchFuture<'_, http::Response<PageBody>> {
         let page = self.0.upgrade();
         Box::pin(async move {
-            let page = page.ok_or_else(|| FetchRejection::refused("the page is closed"))?;
+            let page = page.ok_or_else(|| FetchRejection::refused(PAGE_CLOSED))?;
             page.answer(request).await
         })
     }
@@ -106,7 +110,7 @@ impl PageRequests {
             requests_per_server: requests_per_server.max(1),
             room: RequestRoom::default(),
             servers: Mutex::default(),
-            tasks: Mutex::default(),
+            tasks: Mutex::new(Some(JoinSet::new())),
             archived: Mutex::default(),
             on_board: visit.context.network.browsers.board.add(issue.uri.as_str()),
         }
@@ -117,9 +121,9 @@ impl PageRequests {
         self.is_plain_wanted.store(true, Ordering::Relaxed);
     }
 
-    /// Waits until all requests are archived and logged. Returns the URIs that were archived.
+    /// Waits until all requests are archived and logged, and refuses further ones. Returns the URIs that were archived.
     pub(super) async fn finish(&self) -> Result<HashSet<Uri>, Halt> {
-        let mut tasks = std::mem::take(&mut *lock(&self.tasks));
+        let mut tasks = lock(&self.tasks).take().unwrap_or_default();
         let mut halted = None;
         while let Some(done) = tasks.join_next().await {
             match done {
@@ -150,10 +154,28 @@ impl PageRequests {
         let page = self.clone();
         let work = async move { page.fetch(request, sender, ended).await };
         // The browser may drop this future. What has been received is archived even so.
-        lock(&self.tasks).spawn(work.in_current_span());
+        self.begin_task(work.in_current_span())?;
         let head = head.await;
         let head = head.map_err(|_| FetchRejection::failed("no response"))??;
         super::page_request::response(&head, super::page_bodies::received(body, end))
+    }
+
+    /// Begins a task for which the visit waits. A connection of the browser may ask once more while its page is closed: nobody would
+    /// wait for that request, and the crawl could end before it.
+    fn begin_task(
+        &self,
+        work: impl Future<Output = Result<(), Halt>> + Send + 'static,
+    ) -> Result<(), FetchRejection> {
+        match &mut *lock(&self.tasks) {
+            Some(tasks) => {
+                tasks.spawn(work);
+                Ok(())
+            }
+            None => {
+                self.on_board.ended(|by| &mut by.abandoned);
+                Err(FetchRejection::refused(PAGE_CLOSED))
+            }
+        }
     }
 
     /// Fetches a URI for the page, and archives and logs the exchange.
@@ -175,7 +197,14 @@ impl PageRequests {
         };
         let admitted = match self.admit(&visit, &server).await? {
             Ok(permit) => {
-                let place = self.context.place_for_request().await;
+                let place = tokio::select! {
+                    biased;
+                    place = self.context.place_for_request() => place,
+                    () = sender.gone() => {
+                        self.on_board.ended(|by| &mut by.abandoned);
+                        return Ok(());
+                    }
+                };
                 let place = place.ok_or_else(|| over_quota("quota:crawl".to_owned()));
                 place.map(|place| (permit, place))
             }

@@ -111,6 +111,28 @@ async fn requests_of_a_page_do_not_exceed_a_limit_of_the_crawl() {
 }
 
 #[tokio::test]
+async fn the_last_page_within_a_limit_of_successes_gets_all_its_parts() {
+    for (limit, end) in [
+        ("limits.succeeded = 1", End::DocumentLimit),
+        ("quotas.crawl.succeeded = 1", End::Quota("succeeded")),
+    ] {
+        let Some(story) = rendering() else { return };
+        let web = parts(ASKING, 50).serve().await;
+        let told = story
+            .profile(limit)
+            .profile("browser.screenshots = false\nbrowser.text = false\n")
+            .seed(web.url(WWW, "/"))
+            .run()
+            .await;
+        assert_eq!(told.summary.end, end, "{limit}");
+        told.record("response", &web.url(WWW, "/"));
+        for number in 0..50 {
+            told.record("response", &web.url(WWW, &format!("/part{number}")));
+        }
+    }
+}
+
+#[tokio::test]
 async fn mid_fetch_filters_judge_requests_of_a_page_and_observers_are_told_of_them() {
     let Some(story) = rendering() else { return };
     // Addresses are written so that only the page itself knows them.
