@@ -362,6 +362,71 @@ mod tests {
     }
 
     #[test]
+    fn a_part_that_this_node_has_got_without_a_job_is_chosen_again() {
+        let nodes = [node("b", GONE, false), node("own", LIVE, false)];
+        let look = |takeovers: &mut PartTakeovers, of_a: PartOverview, second: u32| {
+            let parts = vec![of_a, part("own", Some("own"), Some(LIVE))];
+            let jobs = [("news".to_owned(), parts)];
+            takeovers.choose(&jobs, &nodes, second * SECOND, 1_000 * i64::from(second))
+        };
+        let of_own = |session| PartOverview {
+            epoch: 2,
+            ..part("a", Some("own"), Some(session))
+        };
+        let mut takeovers = PartTakeovers::new("own", 60 * SECOND);
+        let mut chosen = look(&mut takeovers, part("a", Some("b"), Some(GONE)), 60);
+        assert_eq!(chosen.len(), 1);
+        takeovers.fail(chosen.remove(0), 70 * SECOND);
+        // The attempt has got the part. Its session lives on for a while.
+        assert_eq!(look(&mut takeovers, of_own(LIVE), 75), []);
+        assert_eq!(look(&mut takeovers, of_own(GONE), 129), []);
+        let again = look(&mut takeovers, of_own(GONE), 130);
+        assert_eq!(again.len(), 1);
+        assert_eq!(again[0].epoch, 2);
+        // Other nodes leave it to this one, which works.
+        let mut others = PartTakeovers::new("other", 60 * SECOND);
+        for second in [130, 1_000] {
+            assert_eq!(look(&mut others, of_own(GONE), second), []);
+        }
+    }
+
+    #[test]
+    fn nodes_wait_by_their_ranks_and_longer_for_parts_that_nobody_has_begun() {
+        let nodes = [
+            node("a", GONE, false),
+            node("b", LIVE, false),
+            node("c", LIVE, false),
+        ];
+        let parts = vec![
+            part("a", Some("a"), Some(GONE)),
+            part("b", None, None),
+            part("c", Some("c"), Some(LIVE)),
+            part("part-1", None, None),
+        ];
+        let jobs = [("news".to_owned(), parts)];
+        for own in ["b", "c"] {
+            let rank = |part: &str| rank("news", part, own, &nodes);
+            // In units of `after`. Only the node of that name begins a part with a name of a node.
+            let waits = [
+                ("a", Some(rank("a"))),
+                ("b", (own == "b").then_some(1)),
+                ("part-1", Some(rank("part-1") + 1)),
+            ];
+            let mut takeovers = PartTakeovers::new(own, 60 * SECOND);
+            for waited in [0, 59, 60, 119, 120] {
+                let second: u32 = 100 + waited;
+                let chosen =
+                    takeovers.choose(&jobs, &nodes, second * SECOND, 1_000 * i64::from(second));
+                let chosen: Vec<&str> = chosen.iter().map(|it| it.part.as_str()).collect();
+                let is_due = |wait: u32| 60 * wait <= waited;
+                let due = waits.iter().filter(|(_, wait)| wait.is_some_and(is_due));
+                let expected: Vec<&str> = due.map(|(part, _)| *part).collect();
+                assert_eq!(chosen, expected, "{own} after {waited} s");
+            }
+        }
+    }
+
+    #[test]
     fn each_node_that_can_take_a_part_has_another_rank() {
         let names = ["a", "b", "c", "d"];
         let mut nodes = names.map(|name| node(name, LIVE, false));

@@ -130,6 +130,8 @@ proptest! {
         seed: u64, machines in 2usize..5, accidents in prop::collection::vec((accident(), 0u32..120), 1..10),
     ) {
         let mut crawl = crawl(machines, seed);
+        let is_away = |accident: &Accident| matches!(accident, Accident::Lose(_) | Accident::Drain(_));
+        let do_all_stay = !accidents.iter().any(|(accident, _)| is_away(accident));
         for (accident, seconds) in accidents {
             let number = crawl.machines.len();
             match accident {
@@ -153,5 +155,7 @@ proptest! {
         crawl.network.losses = 0;
         crawl.network.latency.1 = Duration::from_millis(2);
         run(&mut crawl, 600);
+        // Nobody may be left for parts of machines that are lost or drained.
+        prop_assert!(!do_all_stay || crawl.is_settled());
     }
 }
