@@ -1,6 +1,6 @@
 // Stacks of plugins, stage by stage, and the settings of each plugin from its own JSON Schema.
 
-import { announce, h, icon, id, put } from "./dom.js";
+import { announce, h, icon, put } from "./dom.js";
 import { changesOf, Field, fieldsOf } from "./fields.js";
 import { choice, field } from "./notice.js";
 import { properties, resolve } from "./schema.js";

@@ -2,7 +2,7 @@
 // so that a page may have fewer rows than there is room for.
 
 import { h, put, say } from "../dom.js";
-import { bytes, count, duration, utc } from "../format.js";
+import { bytes, duration, utc } from "../format.js";
 import { chooser, fetchStatus, heading, link, read, uriLink } from "../job.js";
 import { failed, field } from "../notice.js";
 import { Pages, Table } from "../table.js";
