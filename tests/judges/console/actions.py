@@ -361,7 +361,7 @@ def overrides(page, served, screenshots):
     page.screenshot(path=f"{screenshots}/overrides.png", full_page=True)
     listed.nth(-2).get_by_role("button", name="Remove").click()
     confirm(page, "Remove")
-    expect(page.get_by_text("robots.policy")).to_have_count(0)
+    expect(listed.filter(has_text="robots.policy")).to_have_count(0)
     page.goto(served.of_job("history"))
     entries = page.locator("ol.timeline")
     expect(entries).to_contain_text("300ms")
