@@ -10,7 +10,7 @@ use std::time::Duration;
 use opilio_frontier::{Quota, Tally};
 use opilio_profile::ByteSize;
 
-use crate::context::CrawlContext;
+use super::CrawlContext;
 use opilio_job::End;
 
 /// Longest wait of a request for this node's share of a limit. NATS answers sooner, unless the other nodes hold all of it.
