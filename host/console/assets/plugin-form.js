@@ -197,11 +197,18 @@ export class PluginForm {
         one.fields.map((made) => made.element),
         one.fields.length === 0 && h("p.muted", {}, schema ? "No settings." : "Its settings are known only to the component; write them in the TOML."),
         more,
-        !this.isReadOnly && this.form.written.plugins?.[name] && h("button.button.small.danger", { type: "button", onclick: () => this.onchange([{ path: ["plugins", name], value: null }]) }, `Remove the table of ${name}`),
+        !this.isReadOnly && (one.remove = h("button.button.small.danger", { type: "button", onclick: () => this.removeTable(one) }, `Remove the table of ${name}`)),
       );
     }
+    if (one.remove) one.remove.hidden = !this.form.written.plugins?.[name];
     const inherited = this.form.inherited.plugins?.[name] ?? {};
     for (const made of [...one.fields, ...one.more]) made.show(at(table, made.field.path.slice(2)), at(inherited, made.field.path.slice(2)) ?? made.field.preset);
+  }
+
+  removeTable({ name, element }) {
+    this.onchange([{ path: ["plugins", name], value: null }]);
+    // The button goes with the table.
+    element.querySelector("summary").focus();
   }
 
   /** The settings of a plugin's table, its own settings and its component aside. */
