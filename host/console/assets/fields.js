@@ -84,7 +84,7 @@ export function valueText(value) {
  * entry, so that comments beside the other entries stay. `before` is the value in the text.
  */
 export function changesOf({ kind, path }, before, value) {
-  const isMap = kind === "map" && value !== undefined && before !== null && typeof before === "object";
+  const isMap = kind === "map" && value !== undefined && before !== null && typeof before === "object" && !Array.isArray(before);
   if (!isMap) return [{ path, value: value ?? null }];
   // Entries are removed last: a table without any would go, too.
   const set = Object.entries(value).filter(([name, text]) => before[name] !== text);

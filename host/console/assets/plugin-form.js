@@ -1,6 +1,6 @@
 // Stacks of plugins, stage by stage, and the settings of each plugin from its own JSON Schema.
 
-import { announce, h, icon, id, put } from "./dom.js";
+import { announce, h, icon, put } from "./dom.js";
 import { changesOf, Field, fieldsOf } from "./fields.js";
 import { choice, field } from "./notice.js";
 import { properties, resolve } from "./schema.js";
@@ -15,6 +15,8 @@ export class PluginForm {
   constructor({ schema, plugins, isReadOnly, onchange, fields }) {
     this.schema = schema;
     this.catalogue = new Map();
+    // Schemas by plugin and component, as they were read last: a profile with errors has none of those in files.
+    this.schemas = new Map();
     this.state = h("p.muted", { role: "status" }, "The daemon loads the shipped plugins …");
     plugins.then((found) => this.learn(found)).catch((problem) => put(this.state, problem.message));
     this.isReadOnly = isReadOnly;
@@ -49,9 +51,10 @@ export class PluginForm {
   /** What is known of a plugin by the name that stacks use. */
   known(name) {
     const table = this.form?.written.plugins?.[name] ?? this.form?.inherited.plugins?.[name];
-    const component = table?.component ?? `${SHIPPED}${name}`;
+    // A text with errors may have something else here.
+    const component = String(table?.component ?? `${SHIPPED}${name}`);
     const shipped = component.startsWith(SHIPPED) ? this.catalogue.get(component.slice(SHIPPED.length)) : undefined;
-    return { component, summary: shipped?.summary ?? component, stages: shipped?.stages, schema: this.form?.schemas[name] ?? shipped?.schema };
+    return { component, summary: shipped?.summary ?? component, stages: shipped?.stages, schema: shipped?.schema ?? this.schemas.get(`${name} ${component}`) };
   }
 
   /** The plugins of a stage that apply; undefined where errors of the profile leave it open. */
@@ -179,10 +182,10 @@ export class PluginForm {
     const said = Object.keys(table.settings ?? {}).length + others.length;
     put(one.written, said > 0 && `${said} set here`);
     if (!one.element.open) return;
-    const isOther = one.component !== component || one.schema !== schema;
-    if (!one.fields || isOther) {
-      one.component = component;
-      one.schema = schema;
+    // Fields that are made anew lose the focus, and each answer has schemas of its own.
+    const described = JSON.stringify([component, schema]);
+    if (one.described !== described) {
+      one.described = described;
       one.fields = schema ? fieldsOf(schema, schema, ["plugins", name, "settings"]).filter((it) => it.name !== "seed-prefixes") : [];
       one.fields = one.fields.map((it) => this.field(name, it));
       const more = h("details.more", {}, h("summary", {}, h("span.section-title", {}, "Limits, errors and component")));
@@ -194,11 +197,18 @@ export class PluginForm {
         one.fields.map((made) => made.element),
         one.fields.length === 0 && h("p.muted", {}, schema ? "No settings." : "Its settings are known only to the component; write them in the TOML."),
         more,
-        !this.isReadOnly && this.form.written.plugins?.[name] && h("button.button.small.danger", { type: "button", onclick: () => this.onchange([{ path: ["plugins", name], value: null }]) }, `Remove the table of ${name}`),
+        !this.isReadOnly && (one.remove = h("button.button.small.danger", { type: "button", onclick: () => this.removeTable(one) }, `Remove the table of ${name}`)),
       );
     }
+    if (one.remove) one.remove.hidden = !this.form.written.plugins?.[name];
     const inherited = this.form.inherited.plugins?.[name] ?? {};
     for (const made of [...one.fields, ...one.more]) made.show(at(table, made.field.path.slice(2)), at(inherited, made.field.path.slice(2)) ?? made.field.preset);
+  }
+
+  removeTable({ name, element }) {
+    this.onchange([{ path: ["plugins", name], value: null }]);
+    // The button goes with the table.
+    element.querySelector("summary").focus();
   }
 
   /** The settings of a plugin's table, its own settings and its component aside. */
@@ -230,6 +240,7 @@ export class PluginForm {
   /** Shows a profile as the daemon has read it. */
   show(form) {
     this.form = form;
+    for (const [name, schema] of Object.entries(form.schemas)) this.schemas.set(`${name} ${this.known(name).component}`, schema);
     const used = new Set();
     for (const one of this.stages) {
       const stack = this.stackOf(one.stage);

@@ -15,17 +15,23 @@ export async function checkProfile(toml, profile) {
   return answer.faults;
 }
 
-/**
- * The schema of profiles, and a promise of the shipped plugins, which the daemon may have to compile first. Both stay the same while
- * the daemon runs.
- */
-let known;
-export function readKnown() {
-  known ??= { schema: get("profile-schema"), plugins: get("plugin-catalogue").then(({ plugins }) => plugins) };
-  // After a failure they are asked for again.
-  for (const part of [known.schema, known.plugins]) part.catch(() => (known = undefined));
-  const { schema, plugins } = known;
-  return schema.then((schema) => ({ schema, plugins }));
+// Both stay the same while the daemon runs. After a failure they are asked for again.
+let knownSchema;
+let knownPlugins;
+
+/** The schema of profiles. */
+export function readSchema() {
+  knownSchema ??= get("profile-schema");
+  knownSchema.catch(() => (knownSchema = undefined));
+  return knownSchema;
+}
+
+/** The schema of profiles, and a promise of the shipped plugins, which the daemon may have to compile first. */
+export async function readKnown() {
+  knownPlugins ??= get("plugin-catalogue").then(({ plugins }) => plugins);
+  knownPlugins.catch(() => (knownPlugins = undefined));
+  const plugins = knownPlugins;
+  return { schema: await readSchema(), plugins };
 }
 
 /** Both; `profile` is the name of the saved profile, if there is one. */

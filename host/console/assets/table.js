@@ -147,6 +147,7 @@ export class Pages {
     if (this.current !== turn) return;
     const { rows, next } = answer;
     this.next = next ?? null;
+    this.shown = this.trail;
     this.show(rows, answer);
     const page = this.trail.length;
     const first = (page - 1) * this.size + 1;
@@ -157,6 +158,8 @@ export class Pages {
   }
 
   async turn(by) {
+    // What comes next is known of the page that is shown, and not yet of one that is on its way.
+    if (by > 0 ? this.shown !== this.trail : this.trail.length === 1) return;
     const before = this.trail;
     this.trail = by > 0 ? [...before, this.next] : before.slice(0, -1);
     try {

@@ -4,7 +4,7 @@
 import { h, put } from "./dom.js";
 import { Field, fieldsOf } from "./fields.js";
 import { choice, failed, field } from "./notice.js";
-import { readKnown } from "./profile-editor.js";
+import { readSchema } from "./profile-editor.js";
 import { resolve } from "./schema.js";
 
 /** Parts of an override without fields. */
@@ -38,8 +38,7 @@ export class TypedFields {
 
   /** The settings that can have a field: `{ key, description, … }`, as `fieldsOf` describes them. */
   async known() {
-    const { schema } = await readKnown();
-    return this.settings(schema)
+    return this.settings(await readSchema())
       .filter((one) => one.kind !== "other")
       .map((one) => ({ ...one, key: one.path.join(".") }));
   }
@@ -56,7 +55,8 @@ export class TypedFields {
       reset: this.isRemovable ? "Leave unset" : undefined,
       onchange: (changed) => {
         const wanted = changed ?? (this.isRemovable ? undefined : (found.preset ?? undefined));
-        if (wanted === undefined && !this.isRemovable) return;
+        // Without a default the line stays, and the field shows it again.
+        if (wanted === undefined && !this.isRemovable) return this.read();
         this.write(key, wanted);
         one.show(wanted);
       },
@@ -73,6 +73,11 @@ export class TypedFields {
     return line && parse(line.slice(line.indexOf("=") + 1));
   }
 
+  /** Whether there is a line of a setting. */
+  hasLine(key) {
+    return this.lines.value.split("\n").some(isOf(key));
+  }
+
   /** Writes the line of a setting, or removes it. */
   write(key, value) {
     const others = this.lines.value.split("\n").filter((line) => line.trim() !== "");
@@ -85,9 +90,8 @@ export class TypedFields {
   /** Shows what the lines say. A line that is not finished changes nothing. */
   read() {
     for (const [key, one] of this.fields) {
-      const line = this.lines.value.split("\n").find(isOf(key));
       const value = this.value(key);
-      if (!line || value !== undefined) one.show(value);
+      if (!this.hasLine(key) || value !== undefined) one.show(value);
     }
   }
 

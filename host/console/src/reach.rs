@@ -170,26 +170,31 @@ fn reaches(text: &str) -> Vec<(String, Reach)> {
             },
         ));
     }
-    if let Some(extends) = profile.get("extends") {
-        let names = match extends {
-            Value::String(one) => vec![one.as_str()],
-            Value::Array(several) => several.iter().filter_map(Value::as_str).collect(),
-            _ => Vec::new(),
-        };
-        let ships = |name: &&str| Profile::builtin_names().any(|ships| ships == *name);
-        if !names.iter().all(ships) {
-            found.push((
-                "/extends".to_owned(),
-                Reach {
-                    setting: "extends".to_owned(),
-                    value: extends.clone(),
-                    matching: Value::Null,
-                    is_of_registry: false,
-                },
-            ));
-        }
+    if let Some(extends) = profile.get("extends")
+        && !extends_only_shipped(&profile)
+    {
+        found.push((
+            "/extends".to_owned(),
+            Reach {
+                setting: "extends".to_owned(),
+                value: extends.clone(),
+                matching: Value::Null,
+                is_of_registry: false,
+            },
+        ));
     }
     found
+}
+
+/// Returns `true` if all profiles that this one extends are shipped: no file is read for them.
+pub(crate) fn extends_only_shipped(profile: &Value) -> bool {
+    let names = match profile.get("extends") {
+        Some(Value::String(one)) => vec![one.as_str()],
+        Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    let ships = |name: &&str| Profile::builtin_names().any(|ships| ships == *name);
+    names.iter().all(ships)
 }
 
 /// Settings of [`OUTSIDE`] in a table: a profile or one of its overrides.

@@ -1,5 +1,7 @@
 //! State that all URIs of a crawl share: frontier, fetchers, archive, plugins, logs, counters.
 
+mod document_room;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::path::PathBuf;
@@ -17,7 +19,6 @@ use opilio_uri::{SurtPrefixSet, Uri};
 use crate::browsers::Browsers;
 use crate::cookies::Cookies;
 use crate::credentials::Credentials;
-use crate::document_room::DocumentsInProcess;
 use crate::duplicates::{Duplicates, PayloadDigests};
 use crate::error::Halt;
 use crate::fetchers::Fetchers;
@@ -32,6 +33,7 @@ use crate::records;
 use crate::render_board::BrowsersStatus;
 use crate::servers::Servers;
 use crate::tables::TableKeeper;
+use document_room::DocumentsInProcess;
 use opilio_job::alerts::{Alert, AlertBoard, AlertKind, Event, Notice, Notifier, Severity};
 use opilio_job::census::LastCensus;
 use opilio_job::crawl_log::CrawlLogLine;

@@ -15,7 +15,6 @@ pub mod context;
 mod cookies;
 pub mod crawl;
 mod credentials;
-mod document_room;
 mod duplicates;
 mod error;
 mod events;

@@ -131,6 +131,8 @@ def plugins(page, screenshots):
     settings.get_by_label("addresses", exact=True).fill("192.0.2.0/24\n198.51.100.7")
     settings.get_by_label("then", exact=True).focus()
     expect(text).to_have_value(re.compile(r'\[plugins\.ip-set\]\ncomponent = "builtin:ip-set"\n\n\[plugins\.ip-set\.settings\]\naddresses = \["192\.0\.2\.0/24", "198\.51\.100\.7"\]'))
+    # The table is new, and so is its button.
+    expect(settings.get_by_role("button", name="Remove the table of ip-set")).to_be_visible()
     settings.scroll_into_view_if_needed()
     page.screenshot(path=f"{screenshots}/profile-plugins.png")
     # Further tables of a plugin.

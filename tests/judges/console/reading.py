@@ -59,7 +59,8 @@ def crawl_log(page, served, seed):
     page.goto(served.of_job("crawl-log"))
     listed = rows(page, "Visits")
     expect(listed).to_have_count(100)
-    page.get_by_role("button", name="Next").click()
+    # Pressed twice before the answer: what comes after the next page is not known yet.
+    page.get_by_role("button", name="Next").evaluate("button => { button.click(); button.click(); }")
     expect(page.locator(".position")).to_have_text("101 to 200")
     page.get_by_label("Status", exact=True).fill("200")
     page.get_by_label("Media type", exact=True).fill("text/*")

@@ -179,6 +179,13 @@ impl Watch<'_> {
 
     fn steps(&mut self, needs_build: bool) -> Result<()> {
         if needs_build && !self.build()? {
+            // The text form of `plugin build` says so itself.
+            if self.args.json {
+                self.tell(
+                    "problem",
+                    "the project does not build; the errors of the compiler are on standard error",
+                );
+            }
             return Ok(());
         }
         let component = component_file(&self.args.folder)?;

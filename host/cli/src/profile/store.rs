@@ -183,7 +183,7 @@ pub(super) fn show(args: &ShowArgs) -> Result<u8> {
             None => (found.as_str(), None),
         };
         let object = json!({ "name": name, "version": version, "toml": text });
-        terminal::outln!("{object}");
+        terminal::outln!("{}", terminal::lines(&object.to_string()));
     } else {
         terminal::out!("{text}");
     }
@@ -272,7 +272,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<u8> {
     let diff = profile_difference((&from.0, &from.1), (&to.0, &to.1));
     if args.json {
         let object = json!({ "from": from.0, "to": to.0, "diff": diff });
-        terminal::outln!("{object}");
+        terminal::outln!("{}", terminal::lines(&object.to_string()));
     } else {
         terminal::out!("{}", terminal::lines(&diff));
     }

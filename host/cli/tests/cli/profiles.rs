@@ -454,6 +454,19 @@ fn a_form_changes_the_text_and_keeps_its_comments() {
     let extract = faulty["stacks"]["extract"].as_array().unwrap();
     assert_eq!(extract.first().unwrap(), "http", "{faulty}");
     assert_eq!(extract.last().unwrap(), "regex-list", "{faulty}");
+    // A setting that is not allowed over the API leaves known what a shipped profile has, but no file is read.
+    let reaching = |base: &str| {
+        let text = format!("extends = \"{base}\"\n{REACHING}");
+        daemon.post("/profiles/form", Some(json!({"toml": text})), 200)
+    };
+    let shipped = reaching("snapshot");
+    assert_eq!(shipped["effective"], Value::Null, "{shipped}");
+    assert_eq!(shipped["inherited"]["workers"], 50, "{shipped}");
+    assert_eq!(shipped["stacks"]["wait"][0], "adaptive", "{shipped}");
+    saved(&home, "base", "workers = 7\n");
+    let named = reaching("base.toml");
+    assert_ne!(named["inherited"]["workers"], 7, "{named}");
+    assert_eq!(named["stacks"], json!({}), "{named}");
     let bad = json!({"toml": "workers =", "changes": [{"path": ["workers"], "value": 3}]});
     let bad = daemon.post("/profiles/form", Some(bad), 422);
     assert_eq!(bad["faults"][0]["line"], 1, "{bad}");

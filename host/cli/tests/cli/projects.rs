@@ -243,6 +243,7 @@ fn a_watched_project_is_reported_as_json() {
     watch.forget();
     home.file("css/plugin.py", "# broken");
     watch.until_said("{\"changed\":[\"plugin.py\"]}");
+    watch.until_said("{\"problem\":\"the project does not build");
     watch.until_said("watching css");
 }
 

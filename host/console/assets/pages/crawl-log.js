@@ -2,7 +2,7 @@
 // so that a page may have fewer rows than there is room for.
 
 import { h, put, say } from "../dom.js";
-import { bytes, count, duration, utc } from "../format.js";
+import { bytes, duration, utc } from "../format.js";
 import { chooser, fetchStatus, heading, link, read, uriLink } from "../job.js";
 import { failed, field } from "../notice.js";
 import { Pages, Table } from "../table.js";
@@ -43,7 +43,8 @@ export async function open(page) {
       { title: "Annotations", isWide: true, cell: (row) => (row.annotations.length === 0 ? "–" : row.annotations.join(", ")) },
     ],
   });
-  let examined = 0;
+  // Bytes that were searched before each page, by its cursor.
+  const before = new Map();
   const wanted = () => ({
     ...Object.fromEntries(["grep", "status", "host", "media_type", "plugin", "order"].map((name) => [name, query[name]])),
     since: utcTime(query.since),
@@ -53,14 +54,13 @@ export async function open(page) {
     size: SIZE,
     list: table.element,
     show: (rows, answer) => {
-      examined = answer.examined;
-      say(note, answer.next ? `${bytes(Math.min(examined, answer.size))} of ${bytes(answer.size)} searched so far` : `${bytes(answer.size)} searched`);
+      if (answer.next) before.set(answer.next, answer.examined);
+      say(note, answer.next ? `${bytes(Math.min(answer.examined, answer.size))} of ${bytes(answer.size)} searched so far` : `${bytes(answer.size)} searched`);
       table.show(rows);
     },
     load: async (after) => {
-      const before = after === undefined ? 0 : examined;
       const answer = await read(page, "crawl-log", { ...wanted(), after, limit: SIZE });
-      return { rows: answer.visits, next: answer.after, examined: before + answer.examined, size: answer.size };
+      return { rows: answer.visits, next: answer.after, examined: (before.get(after) ?? 0) + answer.examined, size: answer.size };
     },
   });
   // What cannot be searched for is said beside the fields.

@@ -82,12 +82,16 @@ export async function open(page) {
     editor.editor.judge();
     keep();
   });
+  let chosen = Promise.resolve();
   from.addEventListener("change", () => {
     const profile = from.value;
-    texts.ask(textOf(profile).then((text) => ({ profile, text }))).catch(failed);
+    chosen = texts.ask(textOf(profile).then((text) => ({ profile, text })));
+    chosen.catch(failed);
   });
 
   const make = async () => {
+    // The text in the editor may be that of the profile that was chosen before.
+    await chosen;
     await editor.settled();
     const body = { name: name.value.trim(), seeds: seeds.value.split("\n").map((line) => line.trim()).filter(Boolean), ...start.body() };
     if (contact.value.trim()) body.contact_url = contact.value.trim();

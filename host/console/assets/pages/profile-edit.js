@@ -6,7 +6,7 @@ import { diffView } from "../diff.js";
 import { h, put } from "../dom.js";
 import { person, when } from "../format.js";
 import { badge } from "../job.js";
-import { done, faultText, field } from "../notice.js";
+import { done, failed, faultText, field } from "../notice.js";
 import { ProfileEditor } from "../profile-editor.js";
 import { session } from "../session.js";
 import { Table } from "../table.js";
@@ -95,12 +95,12 @@ function versionTable(name, versions, stored, { editor, isReadOnly, difference }
   const shown = ({ from, to, diff }) => [h("h3", {}, `From ${from} to ${to}`), diffView(diff, `Difference from ${from} to ${to}`, "The texts are equal.")];
   const show = (number, before) =>
     differences.ask(get(path(name, "compare"), { version: before, with_version: number }).then(shown, (problem) => h("p.form-error", {}, problem.message)));
-  const take = async (number) => {
-    const { toml } = await get(path(name, "versions", number));
+  const texts = new Answers(({ toml }) => {
     editor.value = toml;
     editor.element.scrollIntoView({ block: "start" });
     editor.editor.area.focus();
-  };
+  });
+  const take = (number) => texts.ask(get(path(name, "versions", number))).catch(failed);
   const table = new Table({
     caption: "Versions",
     key: (version) => version.number,

@@ -182,10 +182,12 @@ function changeForm(page, after) {
   return {
     element,
     take(setting) {
-      lines.value = `${lines.value ? `${lines.value.trimEnd()}\n` : ""}${setting.key} = ${setting.toml}`;
+      // A second line of a setting would be an error, and the first may have been edited.
+      const isThere = typed.hasLine(setting.key);
+      if (!isThere) lines.value = `${lines.value ? `${lines.value.trimEnd()}\n` : ""}${setting.key} = ${setting.toml}`;
       lines.focus();
       lines.scrollIntoView({ block: "center" });
-      typed.add(setting.key, setting.value).catch(failed);
+      typed.add(setting.key, isThere ? undefined : setting.value).catch(failed);
     },
   };
 }

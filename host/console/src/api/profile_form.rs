@@ -170,9 +170,10 @@ fn form(daemon: &Daemon, toml: String, is_safe: bool) -> ProfileForm {
     };
     let read = |text: &str| Profile::parse("profile.toml", text, &given).ok();
     let written = toml_parts(&toml);
+    let may_follow = is_safe || reach::extends_only_shipped(&written);
     let below = written
         .get("extends")
-        .filter(|_| is_safe)
+        .filter(|_| may_follow)
         .and_then(|below| {
             let change = SettingChange {
                 path: vec!["extends".to_owned()],
@@ -182,7 +183,7 @@ fn form(daemon: &Daemon, toml: String, is_safe: bool) -> ProfileForm {
         });
     let inherited = below.or_else(|| read("")).map(|below| below.values());
     let whole = Some(()).filter(|()| is_safe).and_then(|()| read(&toml));
-    let stacks = match is_safe || written.get("extends").is_none() {
+    let stacks = match may_follow {
         true => Profile::stacks_of(&toml, &given),
         false => BTreeMap::new(),
     };

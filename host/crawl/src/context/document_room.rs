@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use opilio_frontier::{Quota, Tally};
+use opilio_job::End;
 use opilio_profile::ByteSize;
 
-use crate::context::CrawlContext;
+use super::CrawlContext;
 use crate::shared_limits::CountedLimit;
-use opilio_job::End;
 
 /// Longest wait of a request for this node's share of a limit. NATS answers sooner, unless the other nodes hold all of it.
 const SHARE_WAIT_MAX: Duration = Duration::from_secs(5);
