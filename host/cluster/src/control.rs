@@ -16,6 +16,7 @@ pub use machine::{ControlAction, NodeMachine, WriteResult};
 pub use member_event::MemberEvent;
 pub use overviews::{NodeOverview, PartOverview};
 pub use records::{
-    ClusterKey, ClusterRecord, KeyWrite, LeaderRecord, NodeRecord, SessionState, SessionTimings,
+    ClusterKey, ClusterRecord, KeyWrite, LeaderRecord, NodeRecord, SessionEnd, SessionState,
+    SessionTimings,
 };
 pub use takeover::{ChosenPart, PartTakeovers};

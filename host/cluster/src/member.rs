@@ -11,7 +11,8 @@ use tokio::time::{Interval, MissedTickBehavior};
 use crate::bucket::{Bucket, BucketEntry, BucketError};
 use crate::clock::{SessionClock, wall_clock_ms};
 use crate::control::{
-    ClusterKey, ClusterRecord, ControlAction, KeyWrite, MemberEvent, NodeMachine, WriteResult,
+    ClusterKey, ClusterRecord, ControlAction, KeyWrite, MemberEvent, NodeMachine, SessionEnd,
+    WriteResult,
 };
 use crate::error::ClusterError;
 use crate::guard::SessionGuard;
@@ -77,7 +78,7 @@ enum Input {
     Interrupted,
     Written(KeyWrite, Result<u64, BucketError>, Duration),
     Read(ClusterKey, Option<BucketEntry>),
-    Leave,
+    Leave(SessionEnd),
 }
 
 /// The watch that an entry comes from.
@@ -202,10 +203,10 @@ impl Member {
         self.guard.lost()
     }
 
-    /// Asks the node to leave. [`MemberEvent::Left`] follows when it has.
-    pub async fn leave(&self) {
+    /// Asks the node to leave, and to end its session in this state. [`MemberEvent::Left`] follows when it has.
+    pub async fn leave(&self, end: SessionEnd) {
         // The task ends with this value, or after a panic that it has reported.
-        self.inputs.send(Input::Leave).await.ok();
+        self.inputs.send(Input::Leave(end)).await.ok();
     }
 }
 
@@ -291,8 +292,8 @@ impl Driver {
                     None => self.machine.observe(&key, None, 0, None, now),
                 }
             }
-            Input::Leave => {
-                self.machine.leave();
+            Input::Leave(end) => {
+                self.machine.leave(end);
                 Vec::new()
             }
         }

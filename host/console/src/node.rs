@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use opilio_cluster::control::SessionState;
+use opilio_cluster::control::{SessionEnd, SessionState};
 use opilio_cluster::{
     Availability, Cluster, ClusterConfig, ClusterConnection, ClusterError, Member, MemberEvent,
     MemberEvents, MemberScope, MemberStatus, NodeOverview,
@@ -104,7 +104,7 @@ impl ClusterNode {
 
     /// Leaves the cluster, so that the name is free at once.
     pub(crate) async fn leave(&self) {
-        self.member.leave().await;
+        self.member.leave(SessionEnd::Left).await;
         let mut status = self.member.status();
         let left = status.wait_for(|status| status.availability == Availability::Outside);
         if tokio::time::timeout(LEAVE_TIME_MAX, left).await.is_err() {

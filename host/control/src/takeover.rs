@@ -2,7 +2,8 @@
 //!
 //! The order of the steps matters. The process first joins the job under the name of the part, which it can only when the session of
 //! the previous owner has ended. From then on no other process works on the part. It claims the part when it has the whole snapshot, so that a
-//! failure before leaves everything as it was.
+//! failure before leaves everything as it was. A daemon hands the part over to the process of the new job: if the machine is lost before
+//! that process joins, the part is one of a process that has died.
 
 use std::fs;
 use std::io;
@@ -120,7 +121,7 @@ pub async fn take_over_fetched(
     let (mut membership, record) = joined;
     if let Err(taken) = is_as_chosen(&membership.part().part, epoch, record.as_ref()) {
         // At once: the other directory's process is about to begin.
-        membership.leave().await;
+        membership.withdraw().await;
         return Err(taken.into());
     }
     if !load(&mut membership, record, &planned).await? {
@@ -128,7 +129,7 @@ pub async fn take_over_fetched(
         let written = membership.part().write(job.directory());
         written.map_err(|problem| SnapshotError::File(job.directory().to_owned(), problem))?;
     }
-    membership.leave().await;
+    membership.hand_over().await;
     Ok(())
 }
 

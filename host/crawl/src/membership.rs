@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex as StdMutex, PoisonError};
 use std::time::Duration;
 
-use opilio_cluster::control::SessionState;
+use opilio_cluster::control::{SessionEnd, SessionState};
 use opilio_cluster::partition::Partition;
 use opilio_cluster::{
     Availability, Cluster, ClusterConfig, ClusterConnection, ClusterError, ClusterJob, Member,
@@ -271,9 +271,32 @@ impl JobMembership {
         Ok(())
     }
 
-    /// Leaves the job, so that the part is free at once.
+    /// Leaves the job, so that the part is free at once. It is stopped then. If another directory may have got the part, it is in the state
+    /// as before this process joined: nobody has stopped the process of that directory.
     pub async fn leave(&self) {
-        self.member.leave().await;
+        // A session may have been lost since the part was last confirmed. After an error the part stays unconfirmed.
+        let confirming = tokio::time::timeout(LEAVE_TIME_MAX, self.confirm());
+        confirming.await.ok();
+        let end = match self.is_confirmed() {
+            true => SessionEnd::Left,
+            false => SessionEnd::AsBefore,
+        };
+        self.end_session(end).await;
+    }
+
+    /// Leaves the job after [`Self::claim`], for another process of this machine that is to work on the part. Until that process joins,
+    /// the part is in the state of one whose process has died: another node takes it over if this machine is lost.
+    pub async fn hand_over(&self) {
+        self.end_session(SessionEnd::Expired).await;
+    }
+
+    /// Leaves the job without having got the part, which is in the state as before this process joined.
+    pub async fn withdraw(&self) {
+        self.end_session(SessionEnd::AsBefore).await;
+    }
+
+    async fn end_session(&self, end: SessionEnd) {
+        self.member.leave(end).await;
         let mut status = self.member.status();
         let left = status.wait_for(|status| status.availability == Availability::Outside);
         if tokio::time::timeout(LEAVE_TIME_MAX, left).await.is_err() {

@@ -91,7 +91,7 @@ pub enum PartState {
     New,
     /// A process works on it, or no other process has noticed its silence yet.
     Running,
-    /// Its process was silent for longer than the time to live.
+    /// Its process was silent for longer than the time to live, or has not joined the crawl after a takeover.
     Gone,
     /// Its process has ended in good order.
     Stopped,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use opilio_cluster::control::{
     ClusterKey, ClusterRecord, ControlAction, KeyWrite, MemberEvent, NodeMachine, NodeRecord,
-    SessionTimings, WriteResult,
+    SessionEnd, SessionTimings, WriteResult,
 };
 
 /// Time after which a client stops to wait for an answer.
@@ -191,8 +191,8 @@ impl Network {
     }
 
     /// Asks a member to leave. Its process ends then.
-    pub(crate) fn leave(&mut self, member: usize) {
-        self.members[member].machine.leave();
+    pub(crate) fn leave(&mut self, member: usize, end: SessionEnd) {
+        self.members[member].machine.leave(end);
     }
 
     /// Drains a node, as an operator does.

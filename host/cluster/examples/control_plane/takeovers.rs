@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use opilio_cluster::control::{
-    ChosenPart, NodeOverview, PartOverview, PartTakeovers, SessionState, SessionTimings,
+    ChosenPart, NodeOverview, PartOverview, PartTakeovers, SessionEnd, SessionState, SessionTimings,
 };
 
 use crate::network::{Network, Scope};
@@ -20,10 +20,13 @@ const STEP: Duration = Duration::from_millis(100);
 /// Time to load a snapshot.
 const LOAD_TIME: Duration = Duration::from_secs(2);
 
+/// Time in which a daemon begins the process of a job.
+const BEGIN_TIME: Duration = Duration::from_secs(2);
+
 /// Pause between two questions of a process at work whether its directory still has the part, as snapshots ask.
 const PUBLISH_PAUSE: Duration = Duration::from_secs(10);
 
-/// Time for leaving the job, as in `JobMembership::leave`.
+/// Time for leaving the job, as in `JobMembership::hand_over`.
 const LEAVE_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// Times to live within which a process must have joined, as in `Member::join`.
@@ -35,6 +38,8 @@ pub(crate) struct Crawl {
     pub(crate) machines: Vec<Machine>,
     /// Parts that were taken over.
     pub(crate) takeovers: u64,
+    /// Machine that has taken over the last of them.
+    pub(crate) taker: Option<usize>,
     /// Longest time for which a part had no process, since it was last set to zero.
     pub(crate) gap_max: Duration,
     processes: Vec<Process>,
@@ -93,6 +98,11 @@ enum Step {
         epoch: u64,
         until: Duration,
     },
+    /// The process of a directory is about to begin.
+    Beginning {
+        epoch: u64,
+        at: Duration,
+    },
     /// The process of a directory waits until it is a member.
     Entering {
         epoch: u64,
@@ -118,6 +128,7 @@ impl Crawl {
             network: Network::new(timings, seed),
             machines: Vec::new(),
             takeovers: 0,
+            taker: None,
             gap_max: Duration::ZERO,
             processes: Vec::new(),
             parts: BTreeMap::new(),
@@ -247,7 +258,7 @@ impl Crawl {
     fn advance(&mut self) {
         for process in 0..self.processes.len() {
             let member = self.processes[process].member;
-            if self.network.is_connected(member) || self.has_left(process) {
+            if self.network.is_connected(member) || self.has_no_process(process) {
                 self.processes[process].step = self.next_step(process);
             }
         }
@@ -279,12 +290,12 @@ impl Crawl {
         }
     }
 
-    /// Returns `true` if a daemon has left the job after a takeover.
-    fn has_left(&self, process: usize) -> bool {
+    /// Returns `true` if a daemon has left the job after a takeover, and is to begin the process of the directory.
+    fn has_no_process(&self, process: usize) -> bool {
         let process = &self.processes[process];
         let daemon = self.machines[process.machine].daemon;
-        let is_leaving = matches!(process.step, Step::Leaving { .. });
-        is_leaving && self.network.has_ended(process.member) && self.network.is_connected(daemon)
+        let has_none = matches!(process.step, Step::Leaving { .. } | Step::Beginning { .. });
+        has_none && self.network.has_ended(process.member) && self.network.is_connected(daemon)
     }
 
     /// A process under the name of a part that is to get the part, whose epoch is `known`.
@@ -328,13 +339,15 @@ impl Crawl {
                 if now >= until || self.network.has_ended(member) =>
             {
                 self.network.kill(member);
-                self.enter(process, epoch)
+                let at = now + BEGIN_TIME;
+                Step::Beginning { epoch, at }
             }
+            Step::Beginning { epoch, at } if now >= at => self.enter(process, epoch),
             Step::Entering { epoch, .. } if is_member => Step::Confirming {
                 epoch,
                 lost: lost_now,
             },
-            Step::Leaving { .. } | Step::Entering { .. } => step,
+            Step::Leaving { .. } | Step::Beginning { .. } | Step::Entering { .. } => step,
 
             Step::Confirming { epoch, .. } if current != epoch => self.end(process),
             Step::Confirming { epoch, lost } => Step::Working {
@@ -385,7 +398,8 @@ impl Crawl {
             };
         }
         self.takeovers += 1;
-        self.network.leave(member);
+        self.taker = Some(machine);
+        self.network.leave(member, SessionEnd::Expired);
         let until = now + LEAVE_TIME_MAX;
         Step::Leaving { epoch, until }
     }
@@ -401,8 +415,16 @@ impl Crawl {
         Step::Entering { epoch, until }
     }
 
+    /// A process leaves the job, as in `JobMembership::leave` and `JobMembership::withdraw`.
     fn end(&mut self, process: usize) -> Step {
-        self.network.leave(self.processes[process].member);
+        let Process { member, step, .. } = self.processes[process];
+        let lost_now = self.network.sessions_lost(member);
+        let is_confirmed = matches!(step, Step::Working { lost, .. } if lost == lost_now);
+        let end = match is_confirmed {
+            true => SessionEnd::Left,
+            false => SessionEnd::AsBefore,
+        };
+        self.network.leave(member, end);
         Step::Ended
     }
 
@@ -423,7 +445,10 @@ impl Crawl {
                 machine.taking = Some((chosen, process));
             }
             Step::Ended => machine.takeovers.fail(chosen, now),
-            Step::Entering { .. } | Step::Confirming { .. } | Step::Working { .. } => {
+            Step::Beginning { .. }
+            | Step::Entering { .. }
+            | Step::Confirming { .. }
+            | Step::Working { .. } => {
                 machine.takeovers.finish(chosen);
             }
         }

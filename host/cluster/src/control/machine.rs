@@ -7,7 +7,8 @@ use std::time::Duration;
 use super::liveness::Liveness;
 use super::member_event::MemberEvent;
 use super::records::{
-    ClusterKey, ClusterRecord, KeyWrite, LeaderRecord, NodeRecord, SessionState, SessionTimings,
+    ClusterKey, ClusterRecord, KeyWrite, LeaderRecord, NodeRecord, SessionEnd, SessionState,
+    SessionTimings,
 };
 use super::session::Session;
 use super::view::{Known, View};
@@ -25,7 +26,8 @@ pub struct NodeMachine {
     pub(super) liveness: Liveness,
     pub(super) is_synced: bool,
     pub(super) has_roster: bool,
-    pub(super) is_leaving: bool,
+    /// State in which its session is to end, if it is to leave.
+    pub(super) leaving: Option<SessionEnd>,
     pub(super) is_leading: bool,
     /// Keys with a write under way.
     pub(super) in_flight: BTreeSet<ClusterKey>,
@@ -70,7 +72,7 @@ impl NodeMachine {
             liveness: Liveness::default(),
             is_synced: false,
             has_roster: false,
-            is_leaving: false,
+            leaving: None,
             is_leading: false,
             in_flight: BTreeSet::new(),
             blocked: BTreeMap::new(),
@@ -128,9 +130,9 @@ impl NodeMachine {
         self.liveness.forget_revisions(now);
     }
 
-    /// Asks the node to leave. [`MemberEvent::Left`] follows when it has.
-    pub fn leave(&mut self) {
-        self.is_leaving = true;
+    /// Asks the node to leave, and to end its session in this state. [`MemberEvent::Left`] follows when it has.
+    pub fn leave(&mut self, end: SessionEnd) {
+        self.leaving = Some(end);
     }
 
     /// Time until which the session holds, if the node is a member.
@@ -240,13 +242,13 @@ impl NodeMachine {
             .nodes
             .get(&self.name)
             .map_or(0, |known| known.revision);
-        let write = match self.is_leaving {
-            true => self.session.leave(own, now, clock_ms),
-            false => self.session.due_write(own, now, clock_ms),
+        let write = match self.leaving {
+            Some(end) => self.session.leave(end, own, now, clock_ms),
+            None => self.session.due_write(own, now, clock_ms),
         };
         actions.extend(write.map(|write| self.begin(write)));
         let may_act = self.session.guard_until().is_some_and(|until| now < until);
-        if may_act && !self.is_leaving {
+        if may_act && self.leaving.is_none() {
             actions.extend(self.expire_silent_nodes(now));
             actions.extend(self.seek_leadership(now));
         }

@@ -51,10 +51,21 @@ pub struct NodeRecord {
 pub enum SessionState {
     /// The node renews it.
     Live,
-    /// Another node declared it over because it was not renewed.
+    /// Another node declared it over because it was not renewed, or the node ended it as [`SessionEnd::Expired`].
     Expired,
     /// The node ended it.
     Left,
+}
+
+/// State in which a process that leaves ends its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionEnd {
+    /// [`SessionState::Left`]: nobody has to continue under the name.
+    Left,
+    /// [`SessionState::Expired`], as if the process had died: another one has to continue under the name. The name is free at once.
+    Expired,
+    /// State of the session before, for a process that had no right to the name: `Left` if that one was left, otherwise `Expired`.
+    AsBefore,
 }
 
 /// The leader. It is leader as long as its session is live.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::member_event::MemberEvent;
 use super::records::{
-    ClusterKey, ClusterRecord, KeyWrite, NodeRecord, SessionState, SessionTimings,
+    ClusterKey, ClusterRecord, KeyWrite, NodeRecord, SessionEnd, SessionState, SessionTimings,
 };
 
 /// The session of this node.
@@ -25,6 +25,10 @@ pub(super) struct Session {
     is_in_flight: bool,
     next: Duration,
     since_ms: i64,
+    /// State of the record that this session has replaced, or the next one will replace; `None` without a record.
+    before: Option<SessionState>,
+    /// Number of the first write that was to end the session.
+    ending: Option<u64>,
     phase: Phase,
 }
 
@@ -51,6 +55,8 @@ impl Session {
             is_in_flight: false,
             next: Duration::ZERO,
             since_ms: 0,
+            before: None,
+            ending: None,
             phase: Phase::Joining { rival: None },
         }
     }
@@ -79,9 +85,15 @@ impl Session {
         revision: u64,
         now: Duration,
     ) -> Option<MemberEvent> {
-        let is_live = record.is_some_and(|record| record.state == SessionState::Live);
+        let state = record.map(|record| record.state);
+        let is_live = state == Some(SessionState::Live);
         let is_own = record.is_some_and(|record| record.session == self.id());
         let beat = record.map_or(0, |record| record.beat);
+        // Others that end the session keep the number of its last renewal.
+        let has_left = is_own && self.ending.is_some_and(|first| beat >= first);
+        if !is_own || !is_live {
+            self.before = state;
+        }
         match (&mut self.phase, is_own, is_live) {
             (Phase::Left, ..) => None,
             (_, true, true) => {
@@ -93,7 +105,7 @@ impl Session {
                 self.phase = Phase::Live { guard_until };
                 None
             }
-            (_, true, false) if record.is_some_and(|record| record.state == SessionState::Left) => {
+            (_, true, false) if has_left => {
                 self.phase = Phase::Left;
                 Some(MemberEvent::Left)
             }
@@ -147,10 +159,25 @@ impl Session {
         Some(self.write(SessionState::Live, current, now, clock_ms))
     }
 
-    /// The write that ends the session.
-    pub(super) fn leave(&mut self, current: u64, now: Duration, clock_ms: i64) -> Option<KeyWrite> {
-        let is_possible = self.is_member() && !self.is_in_flight;
-        is_possible.then(|| self.write(SessionState::Left, current, now, clock_ms))
+    /// The write that ends the session. `current` is the record's last known revision.
+    pub(super) fn leave(
+        &mut self,
+        end: SessionEnd,
+        current: u64,
+        now: Duration,
+        clock_ms: i64,
+    ) -> Option<KeyWrite> {
+        if !self.is_member() || self.is_in_flight {
+            return None;
+        }
+        let was_left = self.before == Some(SessionState::Left);
+        let state = match end {
+            SessionEnd::Left => SessionState::Left,
+            SessionEnd::AsBefore if was_left => SessionState::Left,
+            SessionEnd::Expired | SessionEnd::AsBefore => SessionState::Expired,
+        };
+        self.ending = self.ending.or(Some(self.beat + 1));
+        Some(self.write(state, current, now, clock_ms))
     }
 
     /// Takes note that a write has a result. A failed one is tried again soon.
@@ -244,16 +271,99 @@ mod tests {
         assert_ne!(next.session, ended.session);
     }
 
-    #[test]
-    fn a_silent_session_of_the_same_name_is_replaced_and_a_renewed_one_is_not() {
-        let rival = NodeRecord {
+    /// The record of another process.
+    fn other(state: SessionState) -> NodeRecord {
+        NodeRecord {
             session: "other".to_owned(),
-            state: SessionState::Live,
+            state,
             version: String::new(),
             beat: 7,
             clock_ms: 0,
             since_ms: 0,
+        }
+    }
+
+    /// A session that has begun at 20 s after one in this state, whose record has revision 2.
+    fn after(before: Option<SessionState>) -> Session {
+        let mut session = session();
+        if let Some(state) = before {
+            session.observe(Some(&other(state)), 1, Duration::ZERO);
+        }
+        let first = record(session.due_write(1, 20 * SECOND, 0).unwrap());
+        session.finish_write(true, 20 * SECOND);
+        session.observe(Some(&first), 2, 20 * SECOND);
+        assert!(session.is_member());
+        session
+    }
+
+    #[test]
+    fn a_session_ends_in_the_state_that_was_asked_for() {
+        let (live, gone, left) = (
+            SessionState::Live,
+            SessionState::Expired,
+            SessionState::Left,
+        );
+        for (before, end, expected) in [
+            (None, SessionEnd::Left, left),
+            (Some(gone), SessionEnd::Left, left),
+            (None, SessionEnd::Expired, gone),
+            (Some(left), SessionEnd::Expired, gone),
+            (None, SessionEnd::AsBefore, gone),
+            (Some(gone), SessionEnd::AsBefore, gone),
+            // It was silent.
+            (Some(live), SessionEnd::AsBefore, gone),
+            (Some(left), SessionEnd::AsBefore, left),
+        ] {
+            let mut session = after(before);
+            let last = session.leave(end, 2, 21 * SECOND, 0).unwrap();
+            assert_eq!(session.leave(end, 2, 21 * SECOND, 0), None, "in flight");
+            let last = record(last);
+            assert_eq!(last.state, expected, "{before:?} {end:?}");
+            session.finish_write(true, 21 * SECOND);
+            let event = session.observe(Some(&last), 3, 21 * SECOND);
+            assert_eq!(event, Some(MemberEvent::Left));
+            assert_eq!(session.guard_until(), None);
+        }
+    }
+
+    #[test]
+    fn a_session_that_another_ended_has_not_been_left() {
+        let mut session = after(Some(SessionState::Left));
+        let renewal = record(session.due_write(2, 22 * SECOND, 0).unwrap());
+        session.finish_write(true, 22 * SECOND);
+        session.observe(Some(&renewal), 3, 22 * SECOND);
+        // NATS does not store its end.
+        session
+            .leave(SessionEnd::Expired, 3, 23 * SECOND, 0)
+            .unwrap();
+        session.finish_write(false, 25 * SECOND);
+        let ended = NodeRecord {
+            state: SessionState::Expired,
+            ..renewal
         };
+        let event = session.observe(Some(&ended), 4, 40 * SECOND);
+        assert_eq!(event, Some(MemberEvent::SessionLost));
+        let again = session.leave(SessionEnd::Expired, 4, 40 * SECOND, 0);
+        assert_eq!(again, None, "it is not a member");
+    }
+
+    #[test]
+    fn an_end_that_was_stored_without_an_answer_counts() {
+        let mut session = after(None);
+        let leave = |session: &mut Session| {
+            let last = session.leave(SessionEnd::Expired, 2, 21 * SECOND, 0);
+            session.finish_write(false, 21 * SECOND);
+            record(last.unwrap())
+        };
+        let first = leave(&mut session);
+        leave(&mut session);
+        let event = session.observe(Some(&first), 3, 22 * SECOND);
+        assert_eq!(event, Some(MemberEvent::Left));
+    }
+
+    #[test]
+    fn a_silent_session_of_the_same_name_is_replaced_and_a_renewed_one_is_not() {
+        let rival = other(SessionState::Live);
         let mut silent = session();
         silent.observe(Some(&rival), 5, Duration::ZERO);
         assert_eq!(silent.due_write(5, 12 * SECOND, 0), None);

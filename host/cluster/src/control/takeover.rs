@@ -133,8 +133,9 @@ impl PartTakeovers {
         let node = part.node.as_ref();
         let node = node.and_then(|name| nodes.iter().find(|node| node.name == *name));
         let is_drained = node.is_some_and(|node| node.is_drained);
-        // A process that has died is begun again by its node's daemon, unless the node is gone too. One that has left was stopped by an
-        // operator, or by the daemon of a drained node.
+        // A process that has died is begun again by its node's daemon, unless the node is gone too. The same holds for one that has not
+        // begun after a takeover (`SessionEnd::Expired`). One that has left was stopped by an operator, or by the daemon of a drained
+        // node.
         let has_died = part.session == Some(SessionState::Expired);
         let is_gone = node.is_some_and(|node| {
             let after = i64::try_from(self.after.as_millis()).unwrap_or(i64::MAX);

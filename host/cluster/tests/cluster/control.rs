@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use opilio_cluster::control::{
-    ClusterKey, ClusterRecord, ControlAction, MemberEvent, NodeMachine, NodeRecord, SessionState,
-    SessionTimings, WriteResult,
+    ClusterKey, ClusterRecord, ControlAction, MemberEvent, NodeMachine, NodeRecord, SessionEnd,
+    SessionState, SessionTimings, WriteResult,
 };
 use proptest::prelude::*;
 
@@ -94,7 +94,7 @@ fn a_node_knows_that_it_is_drained_and_stays_a_member() {
     assert_eq!(drained, [false, false, true]);
     check_settled(&network, &["node-0", "node-1", "node-2"]);
     // It starts again.
-    network.leave(2);
+    network.leave(2, SessionEnd::Left);
     network.run_until(40 * SECOND, check_exclusive);
     let again = network.start(Scope::Nodes, "node-2");
     network.run_until(45 * SECOND, check_exclusive);
@@ -156,7 +156,7 @@ fn of_two_processes_of_one_name_the_second_is_told_and_never_works() {
 fn the_name_of_a_node_that_leaves_is_free_at_once() {
     let mut network = cluster(3, 8);
     network.run_until(60 * SECOND, check_exclusive);
-    network.leave(1);
+    network.leave(1, SessionEnd::Left);
     network.run_until(61 * SECOND, check_exclusive);
     let left = first_event(&network, 60 * SECOND, |member, event| {
         member == 1 && *event == MemberEvent::Left

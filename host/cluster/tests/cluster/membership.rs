@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
-use opilio_cluster::control::SessionState;
+use opilio_cluster::control::{SessionEnd, SessionState};
 use opilio_cluster::{
     Availability, Cluster, ClusterConnection, ClusterError, Member, MemberEvent, MemberEvents,
     MemberScope, MemberStatus,
@@ -93,9 +93,20 @@ async fn members_see_each_other_leave_and_are_drained() {
         .await;
 
     // The name of a node that leaves is free at once.
-    b.member.leave().await;
+    b.member.leave(SessionEnd::Left).await;
     b.event(|event| *event == MemberEvent::Left).await;
     assert!(!b.may_work());
+    // So is that of one that has another process continue.
+    for (end, expected) in [
+        (SessionEnd::AsBefore, SessionState::Left),
+        (SessionEnd::Expired, SessionState::Expired),
+    ] {
+        let mut next = Joined::join(&server.cluster("b").await).await;
+        assert!(next.may_work());
+        next.member.leave(end).await;
+        next.event(|event| *event == MemberEvent::Left).await;
+        assert_eq!(cluster.nodes().await.unwrap()[1].state, expected);
+    }
     cluster.remove("b").await.unwrap();
     assert_eq!(cluster.nodes().await.unwrap().len(), 1);
 }
@@ -235,7 +246,7 @@ async fn a_node_has_a_rival_while_another_process_works_under_its_name() {
     proxy.set(NatsNetwork::Open(Duration::ZERO));
     let status = first.wait("a rival", |status| status.has_rival).await;
     assert_eq!(status.availability, Availability::Outside);
-    second.member.leave().await;
+    second.member.leave(SessionEnd::Left).await;
     first
         .wait("the membership", |status| {
             status.availability == Availability::Working && !status.has_rival
