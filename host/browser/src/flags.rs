@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::settings::BrowserSettings;
 
-/// Features that send requests of the browser's own, that change the requests of pages, or that work for nobody.
+/// Features that send requests of the browser's own, that change the requests of pages, or whose work nobody sees.
 const FEATURES_OFF: &[&str] = &[
     // Requests of the browser's own.
     "AimServerEligibilityEnabled",
