@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::settings::BrowserSettings;
 
-/// Features that send requests of the browser's own, or that change the requests of pages.
+/// Features that send requests of the browser's own, that change the requests of pages, or whose work nobody sees.
 const FEATURES_OFF: &[&str] = &[
     // Requests of the browser's own.
     "AimServerEligibilityEnabled",
@@ -36,6 +36,20 @@ const FEATURES_OFF: &[&str] = &[
     "Prerender2",
     // The proxy is on loopback, which is not a fact about the site.
     "LocalNetworkAccessChecks",
+    // Each page has a window of its own. From Chromium 151 on, each window loads pages of the browser's own in further renderers:
+    // the suggestions of its address bar, and others for later use. Nobody sees them.
+    "InitialWebUI",
+    "PreloadTopChromeWebUI",
+    "WebUIOmniboxAimPopup",
+    "WebUIOmniboxFullPopup",
+    "WebUIOmniboxPopup",
+    "WebUIToolbarProcessOverheadExperiment",
+    // A hint at the reading mode, for which the browser runs a script in each page, and texts of pages for its own services.
+    "AnnotatedPageContentExtraction",
+    "IPH_ReadingModePageActionLabel",
+    "ReadAnythingOmniboxChip",
+    // A renderer in reserve for further sites of the same context. It would start and end with each page.
+    "SpareRendererForSitePerProcess",
 ];
 
 /// Switches that do not depend on settings.

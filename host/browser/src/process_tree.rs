@@ -1,5 +1,6 @@
 //! Processes of a browser, as `/proc` lists them.
 
+use std::collections::HashSet;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -14,16 +15,49 @@ pub(crate) struct ProcessGroup {
     pub running: Vec<u32>,
 }
 
+/// Reads one process group again and again. It remembers which processes belong to other groups: a process of another group never joins
+/// that of a browser, and numbers are used again only after all others.
+#[derive(Debug)]
+pub(crate) struct GroupReader {
+    group: u32,
+    /// Processes of other groups at the last reading.
+    others: HashSet<u32>,
+}
+
+impl GroupReader {
+    pub(crate) fn new(group: u32) -> GroupReader {
+        GroupReader {
+            group,
+            others: HashSet::new(),
+        }
+    }
+
+    /// Reads the group as it is now.
+    pub(crate) fn read(&mut self) -> ProcessGroup {
+        let (mut running, mut others) = (Vec::new(), HashSet::new());
+        for pid in all() {
+            if self.others.contains(&pid) {
+                others.insert(pid);
+                continue;
+            }
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+            match stat.ok().and_then(|stat| parse_stat(&stat)) {
+                Some((State::Runs, group)) if group == self.group => running.push(pid),
+                Some((State::Runs, _)) => {
+                    others.insert(pid);
+                }
+                Some((State::Ended, _)) | None => {}
+            }
+        }
+        self.others = others;
+        ProcessGroup { running }
+    }
+}
+
 impl ProcessGroup {
     /// Reads the group as it is now.
     pub(crate) fn read(group: u32) -> ProcessGroup {
-        let is_member = |pid: &u32| {
-            let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
-            stat.is_ok_and(|stat| parse_stat(&stat) == Some((State::Runs, group)))
-        };
-        ProcessGroup {
-            running: all().filter(is_member).collect(),
-        }
+        GroupReader::new(group).read()
     }
 
     /// Reads the crash handlers of a profile, which leave the group. Their command line names the profile.
@@ -86,6 +120,8 @@ fn parse_memory(status: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::CommandExt as _;
+
     use super::*;
 
     #[test]
@@ -95,6 +131,35 @@ mod tests {
         let stat = "32023 (chromium) Z 31975 32024 20156 0 -1 4194560";
         assert_eq!(parse_stat(stat), Some((State::Ended, 32024)));
         assert_eq!(parse_stat("32023"), None);
+    }
+
+    #[test]
+    fn processes_that_join_a_group_later_are_found_and_those_that_end_are_not() {
+        let start = |group: u32| {
+            let mut command = std::process::Command::new("sleep");
+            let group = i32::try_from(group).expect("a process number");
+            let process = command.arg("1000").process_group(group).spawn();
+            process.expect("sleep is installed")
+        };
+        let read = |reader: &mut GroupReader| {
+            let mut running = reader.read().running;
+            running.sort_unstable();
+            running
+        };
+        let mut first = start(0);
+        let group = first.id();
+        let mut reader = GroupReader::new(group);
+        assert_eq!(read(&mut reader), [group]);
+        let mut second = start(group);
+        let mut both = [group, second.id()];
+        both.sort_unstable();
+        assert_eq!(read(&mut reader), both);
+        second.kill().expect("it runs");
+        second.wait().expect("it is killed");
+        assert_eq!(read(&mut reader), [group]);
+        first.kill().expect("it runs");
+        first.wait().expect("it is killed");
+        assert_eq!(read(&mut reader), [0_u32; 0]);
     }
 
     #[test]

@@ -50,6 +50,9 @@ pub(crate) struct Options {
     /// Crawl with this binary instead of building one.
     #[arg(long, value_name = "FILE")]
     opilio: Option<PathBuf>,
+    /// TOML to put at the end of Opilio's profile, such as `browser.screenshots = false`.
+    #[arg(long, default_value = "", value_name = "TOML")]
+    profile: String,
 }
 
 /// A value of `browser.render`.
@@ -130,7 +133,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
     for &mode in modes.filter(|mode| options.render.contains(mode)) {
         let render = mode.name();
         let before = web.requests().len();
-        let (watched, seen) = bench.crawl(&binary, render, "")?;
+        let (watched, seen) = bench.crawl(&binary, render, &options.profile)?;
         let requests = &web.requests()[before..];
         let row = bench.row(render, &watched, requests);
         println!("{}", row.text());

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use super::observer::Observer;
 use crate::error::PageCut;
 use crate::process::kill_group;
-use crate::process_tree::ProcessGroup;
+use crate::process_tree::GroupReader;
 
 /// Time between two readings. A page allocates some hundred megabytes in it.
 const INTERVAL: Duration = Duration::from_millis(250);
@@ -39,12 +39,17 @@ impl MemoryWatch {
 
 async fn watch(group: u32, memory_max: u64, peak: Arc<AtomicU64>, observer: Observer) {
     let mut interval = tokio::time::interval(INTERVAL);
+    let mut reader = GroupReader::new(group);
     loop {
         interval.tick().await;
-        let read = move || ProcessGroup::read(group).memory();
-        let Ok(memory) = tokio::task::spawn_blocking(read).await else {
+        let read = move || {
+            let memory = reader.read().memory();
+            (reader, memory)
+        };
+        let Ok((returned, memory)) = tokio::task::spawn_blocking(read).await else {
             return;
         };
+        reader = returned;
         peak.fetch_max(memory, Ordering::Relaxed);
         if memory > memory_max {
             observer.cut(PageCut::Memory);

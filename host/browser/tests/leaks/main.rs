@@ -1,4 +1,5 @@
-//! Fifty pages leave no process, no folder and no descriptor. It has a process of its own, whose descriptors it counts.
+//! Fifty pages leave no process, no folder and no descriptor, and a page has no process that it does not need. It has a process of its
+//! own, whose descriptors it counts.
 
 #[path = "../browser/chromium.rs"]
 mod chromium;
@@ -116,6 +117,41 @@ async fn fifty_pages_leave_nothing_behind() {
     // Killed processes take their time, too.
     until("processes have ended", || processes(&folder).is_empty()).await;
     until("all descriptors are closed", || descriptors() <= before).await;
+}
+
+/// Processes of [`processes`] that are renderers.
+fn renderers(folder: &str) -> Vec<String> {
+    let mut all = processes(folder);
+    all.retain(|process| {
+        let line = fs::read(Path::new(process).join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains("--type=renderer")
+    });
+    all
+}
+
+#[tokio::test]
+async fn a_browser_has_no_renderers_besides_those_of_its_page() {
+    let _alone = ALONE.lock().await;
+    let Some(test) = TestPool::with(|_| {}).await else {
+        return;
+    };
+    let folder = test.folder.path().to_string_lossy().into_owned();
+    for _ in 0..2 {
+        let mut page = PageSession::open(&test.pool, Arc::new(OnePage))
+            .await
+            .expect("a browser");
+        page.load("https://site.test/").await.expect("a page");
+        // Renderers of the browser's own would have been started with the window and its first picture.
+        page.screenshot(ScreenshotArea::View)
+            .await
+            .expect("a picture");
+        let there = renderers(&folder);
+        assert!(!there.is_empty(), "{:?}", processes(&folder));
+        // One for the page and one for its frame of another site. The one before the first document may take its time to end.
+        until("others have ended", || renderers(&folder).len() <= 2).await;
+        page.close().await;
+    }
+    test.close().await;
 }
 
 /// With this variable, the test below holds a page open in the folder that it names until it is killed.
