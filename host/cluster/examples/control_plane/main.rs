@@ -9,7 +9,6 @@
 mod data;
 #[expect(dead_code, reason = "the property tests use the rest")]
 mod network;
-#[expect(dead_code, reason = "the property tests use the rest")]
 mod takeovers;
 
 use std::time::{Duration, Instant};
