@@ -312,7 +312,10 @@ impl NodeMachine {
         }
         let node = node.to_owned();
         let is_new = self.skewed.insert(node.clone());
-        is_new.then(|| ControlAction::Report(MemberEvent::ClockSkew { node, milliseconds }))
+        is_new.then_some(ControlAction::Report(MemberEvent::ClockSkew {
+            node,
+            milliseconds,
+        }))
     }
 
     pub(super) fn begin(&mut self, write: KeyWrite) -> ControlAction {

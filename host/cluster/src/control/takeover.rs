@@ -356,7 +356,7 @@ mod tests {
             part: "a".to_owned(),
             epoch: 1,
         };
-        assert_eq!(chosen, [of_a.clone()]);
+        assert_eq!(chosen, std::slice::from_ref(&of_a));
         assert_eq!(choose(Some(of_a.clone()), 70), []);
         assert_eq!(choose(None, 129), []);
         assert_eq!(choose(None, 130), [of_a]);

@@ -407,7 +407,7 @@ async fn look_around(
     membership.tell(&mut known_rest, is_at_rest).await?;
     drop(known_rest);
     // An operator wants to know of links of this node that wait for others, too.
-    if !is_at_rest && !(is_idle && has_links) {
+    if !(is_at_rest || is_idle && has_links) {
         return Ok(None);
     }
     let progress = membership.job().progress(&membership.part().parts).await?;
