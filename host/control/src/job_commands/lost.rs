@@ -103,7 +103,7 @@ mod tests {
             host: vec![host.to_owned()],
             ..MatchFile::default()
         };
-        set("politeness.min-delay=\"9s\"", Some(hosts))
+        set("politeness.min-delay=\"4s\"", Some(hosts))
     }
 
     #[tokio::test(flavor = "multi_thread")]
@@ -113,7 +113,10 @@ mod tests {
         };
         let part = OnlyPart::new();
         let commands = part.commands(&server).await;
-        let perform = |command| part.perform(&commands, command);
+        let perform = |command| {
+            let answers = part.perform(&commands, command);
+            assert!(!answers.contains("Refused"), "{answers}");
+        };
         perform(override_of("a.localhost"));
         let before = CommandState::read(part.directory()).unwrap();
         server.save_store();
