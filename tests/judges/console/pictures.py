@@ -76,7 +76,7 @@ def main():
     seed = f"http://{HOSTS[0]}:{web.server_port}/"
     with tempfile.TemporaryDirectory() as home:
         served = daemon.Daemon(opilio, home)
-        for name, text in [("news", NEWS), ("once", NEWS.replace('"revisit"', '"snapshot"')), ("museum", MUSEUM)]:
+        for name, text in [("daily", NEWS), ("once", NEWS.replace('"revisit"', '"snapshot"')), ("museum", MUSEUM)]:
             file = f"{home}/{name}.toml"
             with open(file, "w") as profile:
                 profile.write(text)
@@ -84,9 +84,9 @@ def main():
         served.start()
         try:
             for job, profile, start in [
-                ("news", "news", True),
+                ("news", "daily", True),
                 ("museum-2026-11", "once", True),
-                ("elections", "news", True),
+                ("elections", "daily", True),
                 ("newspapers", "once", False),
             ]:
                 served.ask("POST", "jobs", {"name": job, "profile": profile, "seeds": [seed], "start": start})
