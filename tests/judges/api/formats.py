@@ -38,6 +38,8 @@ schemathesis.openapi.format("profile", st.builds(PROFILE.format, seed=URIS, work
 def map_body(context, body):
     """Writes whole numbers without a fraction: 245.0 fits the type integer of a schema, and no client writes it."""
     if isinstance(body, dict):
+        # No digest that is made up is that of a component.
+        body = {key: value for key, value in body.items() if (key, "component" in body) != ("sha256", True)}
         return {key: map_body(context, value) for key, value in body.items()}
     if isinstance(body, list):
         return [map_body(context, value) for value in body]
