@@ -106,12 +106,12 @@ def take(browser, served, seed, docs):
     # Some minutes of a crawl, so that charts and history have something to show.
     page.goto(served.of_job())
     expect(page.get_by_text("% found a change")).to_be_visible()
-    page.wait_for_timeout(150000)
+    page.wait_for_timeout(120000)
     served.ask("POST", "jobs/elections/pause")
     page.screenshot(path=f"{docs}/console-job.png")
     page.goto(f"{served.address}#/")
-    expect(page.get_by_role("row").filter(has_text="elections").get_by_text("paused")).to_be_visible()
-    expect(page.get_by_role("row").filter(has_text="museum-2026-11").get_by_text("finished")).to_be_visible()
+    for job, state in [("elections", "paused"), ("museum-2026-11", "finished"), ("newspapers", "new")]:
+        expect(page.get_by_role("row").filter(has=page.get_by_role("link", name=job))).to_contain_text(state)
     page.screenshot(path=f"{docs}/console-jobs.png", clip={"x": 0, "y": 0, "width": 1280, "height": 420})
     page.goto(served.of_job(f"uri?uri={urllib.parse.quote(seed, safe='')}"))
     expect(page.get_by_role("heading", name="Visits")).to_be_visible()
