@@ -117,10 +117,12 @@ def take(browser, served, seed, docs):
     expect(page.get_by_role("heading", name="Visits")).to_be_visible()
     page.screenshot(path=f"{docs}/console-uri.png")
     page.goto(f"{served.address}#/profiles/museum")
-    page.get_by_text("ip-set", exact=True).last.click()
+    plugin = page.locator("details.plugin-settings", has=page.locator("summary", has_text="ip-set"))
+    plugin.evaluate("it => { for (let at = it; at; at = at.parentElement.closest('details')) at.open = true; }")
+    plugin.scroll_into_view_if_needed()
     expect(page.get_by_text("The decision on servers at these addresses.")).to_be_visible()
-    page.get_by_text("The decision on servers at these addresses.").scroll_into_view_if_needed()
     page.screenshot(path=f"{docs}/console-profile.png")
 
 
-main()
+if __name__ == "__main__":
+    main()
