@@ -16,7 +16,7 @@ pub struct PendingCapture<'c> {
     pub exchange: &'c Arc<Exchange>,
     /// The response as it was read.
     pub reading: &'c Reading,
-    /// Whether its body was fetched.
+    /// State of its body.
     pub body: Body,
     /// Notes of plugins.
     pub memory: &'c PluginMemory,
@@ -67,7 +67,7 @@ pub struct EarlierCapture {
     pub at: WarcLocation,
 }
 
-/// Whether the body of a response was fetched.
+/// State of a response's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
     /// The body was fetched, as far as it arrived.

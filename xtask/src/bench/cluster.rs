@@ -5,7 +5,7 @@
 //! calculated from their processor time of a page: a machine of two cores has none left for NATS and the web. The calculation assumes
 //! that nodes have work all the time.
 //!
-//! What went through NATS and what JetStream kept is read from the monitoring of `nats-server` (`/varz`, `/jsz`).
+//! Messages to NATS, and those that JetStream keeps, are read from the monitoring of `nats-server` (`/varz`, `/jsz`).
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,6 +1,6 @@
 //! Commands that NATS had stored and has lost, such as in a power failure. It gives their numbers to later commands. So the place of a
 //! directory in the log has the time of its last command, and is set back if the log does not have that one any more (decision 73).
-//! What the lost commands have changed stays.
+//! Effects of the lost commands stay.
 
 use std::sync::atomic::Ordering;
 

@@ -281,7 +281,7 @@ fn own_layer(file: &str, text: String, base: &Path) -> Layer {
     }
 }
 
-/// Whether the behaviours and the filters of rendering are never called.
+/// Returns `true` if the behaviours and the filters of rendering are never called.
 fn renders_nothing(values: &Value) -> bool {
     first_rendering(values).is_none() && !edits_behaviors(values)
 }
