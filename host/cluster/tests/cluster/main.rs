@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
+mod accidents;
 mod bad_input;
 mod control;
 mod full;
