@@ -233,7 +233,7 @@ pub fn write_json_lines(
     for record in records {
         let record = record?;
         if selection.takes(&record) {
-            write_line(&UriLine::from(record), out)?;
+            write_line(&UriLine(&record), out)?;
             count += 1;
         }
     }
@@ -251,7 +251,7 @@ pub fn write_queues(
 ) -> Result<u64, TransferError> {
     let mut count = 0;
     for queue in queues {
-        write_line(&QueueLine::from(queue), out)?;
+        write_line(&QueueLine(&queue), out)?;
         count += 1;
     }
     out.flush().map_err(TransferError::Write)?;
