@@ -1,6 +1,6 @@
 //! The daemon's open connections: their maximum, and the choice of one to close for a new one.
 //!
-//! If the maximum is open, a new connection replaces one that waits for a request. It is the one that has waited longest, of
+//! At the maximum, a new connection replaces one that waits for a request. It is the one that has waited longest, of
 //! the address with the most connections. So a client that opens connections without requests locks out no
 //! others, not even at its own address. A connection with an authenticated request in progress stays open.
 

@@ -9,7 +9,7 @@ use opilio_cluster::control::{
 };
 use proptest::prelude::*;
 
-use crate::accidents::{Disturbance, disturbance, end_disturbances};
+use crate::disturbances::{Disturbance, disturbance, end_disturbances};
 use crate::network::{Network, Scope};
 
 const SECOND: Duration = Duration::from_secs(1);

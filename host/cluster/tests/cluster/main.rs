@@ -2,9 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
 
-mod accidents;
 mod bad_input;
 mod control;
+mod disturbances;
 mod full;
 mod jobs;
 mod losses;

@@ -9,8 +9,8 @@ use opilio_cluster::{
 
 pub(crate) use opilio_test_nats::{NatsServer, free_port, signal_process};
 
-/// Longest time until a repeated request succeeds.
-const REPEATED_MAX: Duration = Duration::from_secs(120);
+/// Longest time for which a request is repeated.
+const RETRY_TIME_MAX: Duration = Duration::from_secs(120);
 
 /// Settings and members of a server's cluster.
 pub(crate) trait ServerMembers {
@@ -61,5 +61,5 @@ pub(crate) async fn retry<T>(request: impl AsyncFn() -> Result<T, ClusterError>)
             }
         }
     };
-    tokio::time::timeout(REPEATED_MAX, answer).await.unwrap()
+    tokio::time::timeout(RETRY_TIME_MAX, answer).await.unwrap()
 }

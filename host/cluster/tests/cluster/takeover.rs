@@ -6,7 +6,7 @@ use std::time::Duration;
 use opilio_cluster::control::SessionTimings;
 use proptest::prelude::*;
 
-use crate::accidents::{Disturbance, disturbance, end_disturbances};
+use crate::disturbances::{Disturbance, disturbance, end_disturbances};
 use crate::network::Scope;
 use crate::takeovers::Crawl;
 

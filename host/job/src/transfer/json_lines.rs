@@ -408,22 +408,39 @@ pub(super) fn parse(line: &[u8]) -> Result<ImportedRecord, LineProblem> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use opilio_frontier::{QueueState, RetiredBy};
+
     use super::super::test_frontier::Trial;
     use super::*;
 
     #[test]
-    fn the_failure_of_a_queue_has_words() {
+    fn a_queue_has_all_that_is_known_and_its_failure_has_words() {
         let mut trial = Trial::new();
         trial.schedule("http://example.org/");
         let queue = trial.frontier.queue("org,example,", trial.now).unwrap();
         let failing = QueueReport {
+            state: QueueState::Retired,
+            retired_by: Some(RetiredBy::Operator),
+            next_ready: Some(trial.now),
+            wake: None,
             failures: 3,
             last_failure: Some(-2),
+            crawl_delay: Some(Duration::from_millis(1_500)),
+            group: Some("192.0.2.1".to_owned()),
             ..queue.unwrap()
         };
-        let line = serde_json::to_value(QueueLine(&failing)).unwrap();
-        assert_eq!(line["last_failure"], -2);
-        assert_eq!(line["last_failure_words"], "no connection to the server");
+        assert_eq!(
+            serde_json::to_string(&QueueLine(&failing)).unwrap(),
+            concat!(
+                r#"{"queue":"org,example,","state":"retired","retired_by":"operator","ready":1,"waiting":0,"#,
+                r#""in_process":0,"precedence":3,"next_ready":"2026-11-20T12:00:00Z","failures":3,"#,
+                r#""last_failure":-2,"last_failure_words":"no connection to the server","#,
+                r#""crawl_delay_s":1.5,"group":"192.0.2.1","finished":0,"#,
+                r#""fetched":0,"succeeded":0,"novel":0,"bytes":0,"novel_bytes":0,"run_time_s":0.0,"spent":0}"#,
+            )
+        );
     }
 
     #[track_caller]
