@@ -422,6 +422,38 @@ async fn a_daemon_without_a_job_of_the_crawl_begins_its_part_and_takes_another_o
     }
 }
 
+/// The processes of a machine that is shut down end in good order, and nobody has stopped the crawl.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_part_of_a_machine_that_was_shut_down_and_does_not_come_back_is_taken_over() {
+    let Some(world) = World::new().await else {
+        return;
+    };
+    let (one, two) = (world.machine("a"), world.machine("b"));
+    let mut of_one = Daemon::start(&one.home, &["--no-auth"]);
+    let daemon = Daemon::start(&two.home, &["--no-auth"]);
+    let mut a = one.crawl("job", &[]);
+    until("all sites are held", || world.held() == SITES).await;
+    one.until_saved("job", "a").await;
+    of_one.terminate();
+    a.signal("TERM");
+    a.until_said("stopping: current fetches finish");
+    a.signal("TERM");
+    assert_eq!(a.wait(), 0);
+    std::fs::remove_dir_all(one.job("job")).unwrap();
+
+    until("it goes on there", || {
+        two.job("jobs/news-a/job.json").exists()
+    })
+    .await;
+    world.gate.open();
+    until("both parts are finished", || {
+        ["news-a", "news-b"].map(|job| daemon.state(job)) == ["finished", "finished"]
+    })
+    .await;
+    world.has_every_page_once();
+    world.was_polite();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_part_of_a_drained_node_moves_by_itself_without_a_second_fetch() {
     let Some(world) = World::new().await else {

@@ -133,14 +133,15 @@ impl PartTakeovers {
         let node = part.node.as_ref();
         let node = node.and_then(|name| nodes.iter().find(|node| node.name == *name));
         let is_drained = node.is_some_and(|node| node.is_drained);
-        // A process that has died is begun again by its node's daemon, unless the node is gone too. The same holds for one that has not
-        // begun after a takeover (`SessionEnd::Expired`). One that has left was stopped by an operator, or by the daemon of a drained
-        // node.
+        // A process that has died is begun again by its node's daemon, unless the node is gone too. The same holds for one that the system
+        // has terminated, and for one that has not begun after a takeover (`SessionEnd::Expired`). One that has left was stopped by an
+        // operator, or by the daemon of a drained node.
         let has_died = part.session == Some(SessionState::Expired);
+        // A machine that is shut down ends its daemon in good order.
         let is_gone = node.is_some_and(|node| {
             let after = i64::try_from(self.after.as_millis()).unwrap_or(i64::MAX);
             let silent = clock_ms.saturating_sub(node.renewed_ms);
-            node.state == SessionState::Expired && silent >= after
+            node.state != SessionState::Live && silent >= after
         });
         is_drained || has_died && is_gone
     }
@@ -276,7 +277,16 @@ mod tests {
             renewed_ms: 50_000,
             ..gone.clone()
         };
-        check(&of_a(GONE), lately, false);
+        check(&of_a(GONE), lately.clone(), false);
+        // The machine was shut down, or the daemon for an upgrade.
+        check(&of_a(GONE), node("a", STOPPED, false), true);
+        let left_lately = NodeOverview {
+            state: STOPPED,
+            ..lately
+        };
+        check(&of_a(GONE), left_lately, false);
+        check(&of_a(LIVE), node("a", STOPPED, false), false);
+        check(&of_a(STOPPED), node("a", STOPPED, false), false);
         // Its daemon begins the process again.
         check(&of_a(GONE), node("a", LIVE, false), false);
         check(&of_a(LIVE), gone.clone(), false);
