@@ -41,6 +41,7 @@ mod secret_file;
 mod seed;
 mod seeds;
 mod settings;
+mod settings_in_force;
 #[cfg(unix)]
 mod socket;
 #[cfg(not(unix))]
