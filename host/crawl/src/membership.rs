@@ -277,8 +277,9 @@ impl JobMembership {
         self.leave_as(SessionEnd::Left).await;
     }
 
-    /// Leaves the job because the system terminates the process, for instance with its machine. The part is in the state of one whose process
-    /// has died, since nobody has stopped it: if the machine does not come back, another node takes it over. Otherwise as [`Self::leave`].
+    /// Leaves the job as [`Self::leave`] does, because the system terminates the process, for instance with its machine. Nobody has
+    /// stopped the part, so it is in the state of one whose process has died: if the machine does not come back, another node takes it
+    /// over.
     pub async fn leave_terminated(&self) {
         self.leave_as(SessionEnd::Expired).await;
     }

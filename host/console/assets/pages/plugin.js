@@ -10,7 +10,7 @@ import { Table, facts } from "../table.js";
 import { askToReplace, correctedWaits, faults, tableOf, tally } from "./plugins.js";
 
 const EVERY = 5000;
-/** How often the settings are read: any operator may change them, or replace the plugin. */
+/** Interval at which the settings are read: any operator may change them, or replace the plugin. */
 const SETTINGS_EVERY = 30000;
 /** The file of replacements, as the origin of settings. */
 const REPLACEMENTS = "plugins.json";

@@ -7,16 +7,14 @@ use std::path::Path;
 use opilio_crawl::JobPart;
 
 use super::JobCommands;
-use crate::delivery::must_be_job;
 use crate::{Author, Command, ControlError, ErrorKind};
 
 /// Gives a stop to all nodes that share a job. The processes of other nodes stop as soon as they read it. The caller stops the process of
 /// this node. Blocks until NATS has the command.
 ///
 /// # Errors
-/// The directory is not a job that several nodes share, another directory has got its part, or NATS fails.
+/// The directory is not that of a job that several nodes share, another directory has got the part, or NATS fails.
 pub fn stop_other_nodes(job: &Path, by: Author) -> Result<(), ControlError> {
-    must_be_job(job)?;
     let part = JobPart::read(job).map_err(|problem| ControlError::file(job, &problem))?;
     let alone = || {
         ControlError::new(
