@@ -352,8 +352,8 @@ mod tests {
         let scopes = BTreeMap::from(scopes);
         for (crawl, expected) in [
             ("news-2026", &["none"][..]),
-            ("museum", &["none"]),
-            ("museum-2", &["named", "none"]),
+            ("museum", &["none"][..]),
+            ("museum-2", &["named", "none"][..]),
         ] {
             let declined = declined_by(&scopes, crawl);
             let declined: Vec<&str> = declined.iter().map(String::as_str).collect();

@@ -120,7 +120,11 @@ async fn nodes_tell_each_other_of_which_crawls_they_take_parts_over() {
     let (a, b) = (server.cluster("a").await, server.cluster("b").await);
     let mut expected = BTreeMap::new();
     assert_eq!(a.takeover_scopes().await.unwrap(), expected);
-    for (node, crawls) in [(&a, &["*"][..]), (&b, &["news-*", "museum"]), (&b, &[])] {
+    for (node, crawls) in [
+        (&a, &["*"][..]),
+        (&b, &["news-*", "museum"][..]),
+        (&b, &[][..]),
+    ] {
         let scope = TakeoverScope {
             crawls: crawls.iter().map(|crawl| (*crawl).to_owned()).collect(),
         };
