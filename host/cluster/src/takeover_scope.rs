@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::bucket::BucketError;
 use crate::error::ClusterError;
 use crate::nodes::Cluster;
 
@@ -44,5 +45,19 @@ impl Cluster {
             Some((node, scope))
         });
         Ok(scopes.collect())
+    }
+
+    /// Deletes what a node that is removed from the list has told.
+    pub(crate) async fn forget_takeover_scope(&self, node: &str) -> Result<(), ClusterError> {
+        let key = format!("{PREFIX}{node}");
+        let entry = self.bucket.read(&key).await?;
+        let Some(entry) = entry.filter(|entry| entry.value.is_some()) else {
+            return Ok(());
+        };
+        match self.bucket.delete(&key, entry.revision).await {
+            // The node has joined again.
+            Ok(()) | Err(BucketError::Conflict) => Ok(()),
+            Err(BucketError::Failed(error)) => Err(error),
+        }
     }
 }

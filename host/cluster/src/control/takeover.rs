@@ -87,6 +87,8 @@ impl PartTakeovers {
             orphans.insert(orphan);
             let rank = || rank(job, &part.name, &self.own, nodes);
             let wait = match has_begun(part) {
+                // The daemon may have left long ago. An operator may be about to start the process again without it.
+                true if has_left(part, nodes) => self.after * rank().saturating_add(1),
                 true => self.after * rank(),
                 // An operator may be about to start the crawl on this node, or to stop it.
                 false if part.name == self.own => self.after,
@@ -130,18 +132,20 @@ impl PartTakeovers {
             let has_node = || nodes.iter().any(|node| node.name == part.name);
             return part.name == self.own || part.name.starts_with("part-") && !has_node();
         }
-        let node = part.node.as_ref();
-        let node = node.and_then(|name| nodes.iter().find(|node| node.name == *name));
+        let node = node_of(part, nodes);
         let is_drained = node.is_some_and(|node| node.is_drained);
         // A process that has died is begun again by its node's daemon, unless the node is gone too. The same holds for one that the system
         // has terminated, and for one that has not begun after a takeover (`SessionEnd::Expired`). One that has left was stopped by an
         // operator, or by the daemon of a drained node.
         let has_died = part.session == Some(SessionState::Expired);
-        // A machine that is shut down ends its daemon in good order.
-        let is_gone = node.is_some_and(|node| {
-            let after = i64::try_from(self.after.as_millis()).unwrap_or(i64::MAX);
-            let silent = clock_ms.saturating_sub(node.renewed_ms);
-            node.state != SessionState::Live && silent >= after
+        let is_gone = node.is_some_and(|node| match node.state {
+            SessionState::Live => false,
+            SessionState::Expired => {
+                let after = i64::try_from(self.after.as_millis()).unwrap_or(i64::MAX);
+                clock_ms.saturating_sub(node.renewed_ms) >= after
+            }
+            // A machine that is shut down ends its daemon in good order. The part waits (`has_left`).
+            SessionState::Left => true,
         });
         is_drained || has_died && is_gone
     }
@@ -202,6 +206,18 @@ fn is_under_way(parts: &[PartOverview]) -> bool {
 /// nothing but its session.
 fn has_begun(part: &PartOverview) -> bool {
     part.session.is_some() && part.epoch > 0
+}
+
+/// The node that has a part, if it is in the list.
+fn node_of<'n>(part: &PartOverview, nodes: &'n [NodeOverview]) -> Option<&'n NodeOverview> {
+    let name = part.node.as_ref()?;
+    nodes.iter().find(|node| node.name == *name)
+}
+
+/// Returns `true` if the daemon of the node that has a part has left, and nobody drains the node.
+fn has_left(part: &PartOverview, nodes: &[NodeOverview]) -> bool {
+    let node = node_of(part, nodes);
+    node.is_some_and(|node| node.state == SessionState::Left && !node.is_drained)
 }
 
 /// The place of a node among those that could take a part over, by rendezvous hashing: the first waits no longer.
@@ -277,14 +293,9 @@ mod tests {
             renewed_ms: 50_000,
             ..gone.clone()
         };
-        check(&of_a(GONE), lately.clone(), false);
+        check(&of_a(GONE), lately, false);
         // The machine was shut down, or the daemon for an upgrade.
         check(&of_a(GONE), node("a", STOPPED, false), true);
-        let left_lately = NodeOverview {
-            state: STOPPED,
-            ..lately
-        };
-        check(&of_a(GONE), left_lately, false);
         check(&of_a(LIVE), node("a", STOPPED, false), false);
         check(&of_a(STOPPED), node("a", STOPPED, false), false);
         // Its daemon begins the process again.
@@ -495,6 +506,35 @@ mod tests {
         assert_eq!(waits(&job), Some(120));
         job.declined_by.insert(first.to_owned());
         assert_eq!(waits(&job), Some(60));
+    }
+
+    #[test]
+    fn a_part_of_a_node_that_has_left_waits_from_the_end_of_its_process() {
+        let chosen = |drained: bool, looks: &[(SessionState, u32)]| -> Vec<usize> {
+            let nodes = [node("a", STOPPED, drained), node("own", LIVE, false)];
+            let mut takeovers = PartTakeovers::new("own", 60 * SECOND);
+            let looks = looks.iter().map(|(session, second)| {
+                let parts = vec![
+                    part("a", Some("a"), Some(*session)),
+                    part("own", Some("own"), Some(LIVE)),
+                ];
+                let clock_ms = 1_000 * i64::from(*second);
+                let chosen = takeovers.choose(&[news(parts)], &nodes, *second * SECOND, clock_ms);
+                chosen.len()
+            });
+            looks.collect()
+        };
+        // The daemon left at 0 seconds, and the crawl went on without it. Its process is begun again at 940 seconds.
+        let looks = [
+            (LIVE, 900),
+            (GONE, 910),
+            (LIVE, 940),
+            (GONE, 950),
+            (GONE, 1_009),
+            (GONE, 1_010),
+        ];
+        assert_eq!(chosen(false, &looks), [0, 0, 0, 0, 0, 1]);
+        assert_eq!(chosen(true, &looks[..2]), [0, 1]);
     }
 
     #[test]

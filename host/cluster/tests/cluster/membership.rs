@@ -108,8 +108,12 @@ async fn members_see_each_other_leave_and_are_drained() {
         next.event(|event| *event == MemberEvent::Left).await;
         assert_eq!(cluster.nodes().await.unwrap()[1].state, expected);
     }
+    let of_b = server.cluster("b").await;
+    let scope = TakeoverScope { crawls: Vec::new() };
+    of_b.publish_takeover_scope(&scope).await.unwrap();
     cluster.remove("b").await.unwrap();
     assert_eq!(cluster.nodes().await.unwrap().len(), 1);
+    assert_eq!(cluster.takeover_scopes().await.unwrap(), BTreeMap::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
