@@ -1,4 +1,4 @@
-//! Components that load, and components that are refused, with their messages.
+//! Components that load, and components that are refused with an error message.
 
 use opilio_sandbox::{COMPONENT_BYTES_MAX, LoadError};
 
@@ -11,16 +11,16 @@ fn check_refused(component: &[u8], expected: &str) {
         .load(component, "plugins/x.wasm")
         .map(drop)
         .unwrap_err();
-    let said = error.to_string();
-    assert!(said.contains(expected), "{said}");
+    let message = error.to_string();
+    assert!(message.contains(expected), "{message}");
     assert!(
-        said.starts_with("plugins/x.wasm ") && !said.contains('\n'),
-        "{said}"
+        message.starts_with("plugins/x.wasm ") && !message.contains('\n'),
+        "{message}"
     );
 }
 
 #[test]
-fn a_component_tells_what_it_holds() {
+fn a_component_lists_its_plugins() {
     let bytes = Guest {
         described: vec![
             Described {
@@ -64,7 +64,7 @@ fn a_core_module_is_refused() {
 }
 
 #[test]
-fn what_is_no_wasm_is_refused() {
+fn a_file_that_is_not_wasm_is_refused() {
     check_refused(b"#!/bin/sh", "is not a WebAssembly component");
     check_refused(b"", "is not a WebAssembly component");
 }
@@ -74,7 +74,7 @@ fn a_truncated_component_is_refused_wherever_it_ends() {
     let whole = Guest::filter("(i32.const 0)").build();
     for end in [4, 8, 9, 100, whole.len() / 2, whole.len() - 1] {
         let error = engine().load(&whole[..end], "x").map(drop).unwrap_err();
-        // An empty component is whole, and what has lost its last section may be.
+        // An empty component is valid, and a component without its last section may be.
         assert!(
             matches!(
                 error,
@@ -90,7 +90,7 @@ fn a_truncated_component_is_refused_wherever_it_ends() {
 }
 
 #[test]
-fn a_component_that_is_too_large_is_refused_unread() {
+fn an_oversized_component_is_refused_before_it_is_read() {
     check_refused(
         &vec![0; COMPONENT_BYTES_MAX + 1],
         "67108865 bytes; components may have 67108864",
@@ -143,7 +143,7 @@ fn a_plugin_for_another_contract_is_refused_with_both_versions() {
 }
 
 #[test]
-fn what_came_with_a_later_contract_is_refused_with_the_version_to_build_for() {
+fn functions_of_a_later_contract_are_refused_with_the_version_to_build_for() {
     let as_0_1 = |file: &str| file.replace("@0.3.0", "@0.1.0");
     check_refused(
         &Guest::filter("(i32.const 0)").build_with_contract(as_0_1, ""),
@@ -168,7 +168,7 @@ fn what_came_with_a_later_contract_is_refused_with_the_version_to_build_for() {
 }
 
 #[test]
-fn a_plugin_for_another_patch_of_the_contract_is_taken() {
+fn a_plugin_for_another_patch_version_is_accepted() {
     let guest = Guest {
         imports: r#"(import "opilio:plugin/counters@0.3.0" "count" (func $count (param i32 i32 i64)))"#,
         ..Guest::filter("(call $count (i32.const 0) (i32.const 0) (i64.const 1)) (i32.const 0)")
@@ -181,7 +181,7 @@ fn a_plugin_for_another_patch_of_the_contract_is_taken() {
 }
 
 #[test]
-fn a_component_that_is_no_plugin_is_refused() {
+fn a_component_without_plugins_is_refused() {
     check_refused(&wat::parse_str("(component)").unwrap(), "is not a plugin");
 }
 
@@ -241,7 +241,7 @@ fn a_describe_that_traps_is_refused() {
 }
 
 #[test]
-fn a_describe_that_answers_rubbish_is_refused() {
+fn an_invalid_description_is_refused() {
     let guest = Guest {
         describe: Some("(i32.const -8)"),
         ..Guest::filter("(i32.const 0)")
