@@ -1,5 +1,5 @@
-//! The built-in components load, and export the plugins that their manifests name. They are the committed components, or those
-//! in `OPILIO_COMPONENTS` (see `plugins/builtin/build.rs`). Their answers are tested in `cases`.
+//! The built-in components load, and export the plugins that their manifests name. They are the committed components, or those in
+//! `OPILIO_COMPONENTS` (see `plugins/builtin/build.rs`). Their answers are tested in `cases`.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;

@@ -1,8 +1,6 @@
 //! Runs the cases in `plugins/*/cases` against the built-in components. The plugins' own tests run the same cases natively. Here
-//! they
-//! run through the sandbox, so that components of another toolchain (`OPILIO_COMPONENTS`, see `plugins/builtin/build.rs`) are
-//! tested
-//! too. A file in those folders that no test reads is an error.
+//! they run through the sandbox, so that components of another toolchain (`OPILIO_COMPONENTS`, see `plugins/builtin/build.rs`) are
+//! tested too. A file in those folders that no test reads is an error.
 
 mod pages;
 

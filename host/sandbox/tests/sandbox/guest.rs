@@ -1,6 +1,5 @@
 //! Builds guests for the tests: a core module in the text format, with its answers laid out in memory as the canonical ABI
-//! requires,
-//! wrapped as a component of the contract in `wit/`.
+//! requires, wrapped as a component of the contract in `wit/`.
 
 use std::path::Path;
 
@@ -122,8 +121,8 @@ impl Default for Guest {
 
 impl Guest {
     /// A filter. `candidates` is the body of its function, with the stage in locals 0 to 2, the handle in 3 and the number of
-    /// candidates
-    /// in 4. The body may call `$rulings` with a number of candidates and a verdict: it returns the address of that many rulings.
+    /// candidates in 4. The body may call `$rulings` with a number of candidates and a verdict: it returns the address of that many
+    /// rulings.
     pub(crate) fn filter(candidates: &str) -> Self {
         Self {
             functions: filter_functions(candidates, "(i32.const 0)"),

@@ -1,6 +1,6 @@
-//! Hostile plugins, one test each. They misbehave only if they get two candidates or events, or a document that is not empty.
-//! Each test calls its plugin three times: the second call fails with the expected plugin error and is counted, and the first and
-//! third calls succeed.
+//! Hostile plugins, one test each. They misbehave only if they get two candidates or events, or a document that is not empty. Each
+//! test calls its plugin three times: the second call fails with the expected plugin error and is counted, and the first and third
+//! calls succeed.
 //!
 //! Dropped links, lines, notes and values cost only the plugin itself and are not plugin errors. Those tests are at the end.
 
@@ -155,8 +155,7 @@ fn change_evaluator(hostile: &str) -> Guest {
 }
 
 /// A precedence plugin: it ranks a single candidate 7 and runs `candidates` for two. It ranks a queue 7, and first runs `queue` if
-/// the
-/// queue has one URI.
+/// the queue has one URI.
 fn precedence(candidates: &str, queue: &str) -> Guest {
     with_host_imports(Guest::precedence(
         &format!(

@@ -33,8 +33,7 @@ const WORLD: &str = "package opilio:plugin@0.3.0;
     }";
 
 /// Counts `fresh` if no trace of an earlier call is visible. Then it leaves a mark everywhere a guest can: in memory, in memory
-/// that it
-/// grows, in a global, in a table, in a passive segment that it drops.
+/// that it grows, in a global, in a table, in a passive segment that it drops.
 const REMEMBER: &str = r#"
     (global $mark (mut i32) (i32.const 0))
     (table $marks 1 10 funcref)

@@ -56,8 +56,7 @@ fn a_change_evaluator_gets_its_last_fingerprint() {
 #[test]
 fn candidates_and_queues_are_ranked() {
     // As many answers as candidates, from address 8192: none for the first, then 1, 2, …; without a document, an empty list. A
-    // queue's
-    // precedence is that of its best URI.
+    // queue's precedence is that of its best URI.
     let candidates_body = "(local $i i32)
         (block $done (loop $next
             (br_if $done (i32.ge_u (local.get $i) (local.get 3)))
@@ -238,8 +237,7 @@ fn a_plan_over_the_limit_is_an_output_error() {
 }
 
 /// A filter that passes every candidate. Its first reason is the text whose address and length `read` leaves at address 80. In it,
-/// line
-/// feeds are shown as `|` and bytes 0 and 1 as digits, because a reason cannot contain control characters.
+/// line feeds are shown as `|` and bytes 0 and 1 as digits, because a reason cannot contain control characters.
 fn reading(imports: &'static str, data: Data, read: &str) -> Guest {
     Guest {
         imports,

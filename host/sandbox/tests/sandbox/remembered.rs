@@ -32,8 +32,7 @@ impl Dice {
 }
 
 /// A document and its visit. Every field that a plugin may read varies, but each has few values, so that many cases repeat.
-/// `plugin`
-/// may have kept a value.
+/// `plugin` may have kept a value.
 fn case(dice: &mut Dice, plugin: &str) -> (Stage, Document, Visit) {
     let uri = dice.one_of(&[
         "http://a.org/",

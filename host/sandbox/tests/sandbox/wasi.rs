@@ -1,6 +1,5 @@
 //! Components that import WASI load, but get no access to the machine. The guests call WASI like compiled programs do, and return
-//! the
-//! results as counters and reasons.
+//! the results as counters and reasons.
 
 use opilio_sandbox::{FaultKind, LogLevel, Plugin, Stage, Start};
 use serde_json::json;
