@@ -143,8 +143,8 @@ impl Examiner {
             tables: problem::tables(&case.tables)?,
             ..PluginConfig::default()
         };
-        // As in a crawl, a plugin's first settings get a snapshot, and variants of them start at once. Compiling one for each of
-        // a hundred cases takes minutes.
+        // As in a crawl, the plugin gets a snapshot for its first settings. Variants start without one, because compiling a
+        // snapshot for each of a hundred cases would take minutes.
         let is_variant = self
             .plugins
             .keys()
@@ -327,7 +327,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blessing_changes_what_is_expected_and_nothing_else() {
+    fn blessing_changes_only_the_expected_answers() {
         let text = r#"[
     { "id": "a",  "plugin": "p", "call": {"configure": {}},
       "expected": [ ], "note": "odd   blanks stay" },

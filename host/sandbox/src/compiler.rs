@@ -5,9 +5,9 @@
 //!             └ a child of this program: killed past its time or memory, or when the host wants to end
 //! ```
 //!
-//! A component may occupy the compiler for any time, and take any memory: no bound on its size predicts it. So the program of the
-//! host also runs as a child that only compiles ([`run_compiler`]). The child ends after an idle time, and when its parent ends.
-//! Tests and embedders have no such program. They compile in their own process, with only the bounds of
+//! A component may occupy the compiler for any time and with any amount of memory; its size does not predict this. So the host
+//! program starts itself as a child process that only compiles ([`run_compiler`]). The child ends after an idle time, and when its
+//! parent ends. Tests and embedders have no such program. They compile in their own process, with only the bounds of
 //! [`crate::function_bounds`].
 
 use std::ffi::OsString;
@@ -52,7 +52,7 @@ static PROGRAM: OnceLock<(PathBuf, OsString)> = OnceLock::new();
 /// Makes all engines of this process compile in children: `program` with this argument, and the directory of cached components if
 /// there is one. Its `main` calls [`run_compiler`]. Only the first call counts, and it must come before the first engine is made.
 pub fn compile_in_child(program: PathBuf, argument: impl Into<OsString>) {
-    // A second call changes nothing: it names the same program.
+    // A second call has no effect: it names the same program.
     let _ = PROGRAM.set((program, argument.into()));
 }
 
@@ -72,7 +72,7 @@ pub(crate) enum Refusal {
     Malformed(String),
     /// Valid, but not supported by this engine.
     Demanding(String),
-    /// It would take, or took, too much.
+    /// Compilation would exceed, or has exceeded, its bounds.
     Costly(String),
     /// It may be valid, but no compiler is available.
     Stopped(String),
@@ -161,7 +161,7 @@ impl Compiler {
                 Err(Ended::Idle) if is_new => {
                     return Err(no_process(io::ErrorKind::BrokenPipe.into()));
                 }
-                // It ended because it was idle. Another takes its place.
+                // The child ended because it was idle. Another one is started in its place.
                 Err(Ended::Idle) => {}
                 Err(Ended::Refused(refusal)) => return Err(refusal),
             }
@@ -274,7 +274,7 @@ impl Helper {
             .name("compiler".to_owned())
             .spawn(move || {
                 while let Ok(answer) = read_frame(&mut output) {
-                    // The caller has gone: the child will be ended soon.
+                    // The caller no longer waits: the child will be ended soon.
                     let _ = tell.send(Ok(answer));
                 }
                 let status = lock(&waiting).wait();
@@ -295,7 +295,7 @@ impl Helper {
         bounds: Bounds,
         stopped: &AtomicBool,
     ) -> Result<Vec<u8>, Ended> {
-        // Whatever ended it, it was not this component.
+        // The exit was not caused by this component.
         if let Ok(Err(_)) = self.answers.try_recv() {
             return Err(Ended::Idle);
         }
@@ -349,7 +349,7 @@ impl Drop for Helper {
     fn drop(&mut self) {
         // A child that has ended already cannot be killed.
         let _ = lock(&self.child).kill();
-        // The thread that reads its output waits for it.
+        // The thread that reads its output reaps it.
     }
 }
 
@@ -403,7 +403,7 @@ pub fn run_compiler(cache: Option<OsString>) -> ExitCode {
                 return;
             }
         }
-        // The client of the answers has gone.
+        // The parent no longer reads answers.
         exit(0);
     });
     if reading.is_err() {
@@ -488,12 +488,12 @@ mod tests {
     }
 
     #[test]
-    fn what_a_child_answers_is_read() {
+    fn answers_of_a_child_are_read() {
         assert_eq!(ask("exec cat", BOUNDS, false).unwrap(), b"\x01component");
     }
 
     #[test]
-    fn a_child_past_its_bounds_or_stopped_is_ended_and_the_bound_named() {
+    fn a_child_that_exceeds_a_bound_or_is_stopped_is_killed() {
         #[track_caller]
         fn check(answer: Result<Vec<u8>, Refusal>, expected: &str) {
             let problem = answer.unwrap_err().problem();
@@ -523,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_arrive_as_they_were_given() {
+    fn answers_survive_the_pipe() {
         let entry = Entry {
             refusal: Some("why".to_owned()),
             compiled: vec![1, 2, 3],

@@ -42,7 +42,7 @@ pub enum LoadError {
     },
     /// Not WebAssembly at all.
     #[error(
-        "{origin} is not a WebAssembly component: it does not begin as one; name the `.wasm` file that its toolchain made"
+        "{origin} is not a WebAssembly component: it has no WebAssembly header; name the `.wasm` file that its toolchain made"
     )]
     NotWasm {
         /// The component.
@@ -58,7 +58,7 @@ pub enum LoadError {
     },
     /// Cut short, damaged, or with features that the engine does not know.
     #[error(
-        "{origin} is truncated, damaged or no valid component: {problem}; copy or build it again"
+        "{origin} is truncated, damaged or not a valid component: {problem}; copy or build it again"
     )]
     Malformed {
         /// The component.
@@ -68,7 +68,9 @@ pub enum LoadError {
     },
     /// Valid WebAssembly that this engine does not run: a proposal that is not enabled, or more memories, tables or modules than
     /// an instance may have.
-    #[error("{origin} needs what plugins are not given: {problem}; build it without, or for less")]
+    #[error(
+        "{origin} uses a WebAssembly feature that plugins cannot use: {problem}; build it without that feature"
+    )]
     Demanding {
         /// The component.
         origin: String,
@@ -92,7 +94,7 @@ pub enum LoadError {
         problem: String,
     },
     /// An import that plugins do not get.
-    #[error("{origin} asks for {import}, which plugins are not given: {advice}")]
+    #[error("{origin} imports {import}, which is not available to plugins: {advice}")]
     Import {
         /// The component.
         origin: String,
@@ -101,7 +103,7 @@ pub enum LoadError {
         /// An alternative.
         advice: String,
     },
-    /// It imports or exports an interface of the contract with functions or types that this version does not have.
+    /// It imports or exports an interface of the contract with functions or types that this contract version does not have.
     #[error("{origin} does not fit the plugin contract {contract}: {problem}")]
     Contract {
         /// The component.
@@ -177,7 +179,7 @@ impl Component {
         check_imports(&shared, &compiled, origin)?;
         let contract = contract_of(&shared, &compiled, origin)?;
         let program = Program::new(&shared, contract, &compiled)
-            .map_err(|error| does_not_fit(&error, contract, origin))?;
+            .map_err(|error| misfit_error(&error, contract, origin))?;
         let plugins = describe(&shared, &program, origin)?;
         describe::check(&plugins, &program.kinds).map_err(|problem| LoadError::Description {
             origin: origin.to_owned(),
@@ -317,14 +319,14 @@ pub(crate) fn cached(
     }
 }
 
-/// Refuses imports by name, before the engine would in more words.
+/// Refuses imports by name, with a shorter message than the engine's.
 fn check_imports(
     shared: &Shared,
     component: &wasmtime::component::Component,
     origin: &str,
 ) -> Result<(), LoadError> {
     for (import, _) in component.component_type().imports(&shared.engine) {
-        if !contract::gives(import) && !wasi::offers(import) {
+        if !contract::may_import(import) && !wasi::is_offered(import) {
             return Err(LoadError::Import {
                 origin: origin.to_owned(),
                 import: format!("`{import}`"),
@@ -355,10 +357,10 @@ fn contract_of(
     }
 }
 
-/// Turns an engine error into an import error or a contract error. A function or resource that an interface of the contract lacks
-/// is an import that is not given; every other difference is a misfit. The engine distinguishes the two only by its wording. If
-/// the wording changes, the second form still has all of it.
-fn does_not_fit(error: &wasmtime::Error, contract: Contract, origin: &str) -> LoadError {
+/// Turns an engine error into an import error or a contract error. A function or resource that the contract's interface lacks is
+/// reported as a missing import; every other difference is a misfit. Only the wording of the engine's message distinguishes the
+/// two. If the wording changes, the contract error still has the whole message.
+fn misfit_error(error: &wasmtime::Error, contract: Contract, origin: &str) -> LoadError {
     let origin = origin.to_owned();
     let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
     let quoted = |text: &str| text.split('`').nth(1).map(str::to_owned);

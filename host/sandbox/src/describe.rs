@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_description_that_agrees_with_the_exports_is_taken() {
+    fn a_description_that_matches_the_exports_is_accepted() {
         let plugins = [
             plugin("a"),
             Description {
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptions_that_cannot_be_true_are_refused() {
+    fn invalid_descriptions_are_refused() {
         use Callable::Filter;
         check_refused(&[], &[], "no plugin");
         check_refused(&vec![plugin("a"); 65], &[Filter], "65 plugins");

@@ -58,7 +58,7 @@ impl Text {
     }
 }
 
-/// Reason for which a reported fragment is invalid. Every answer of `extract` is checked, so a host meets it only with fragments
+/// Reason for which a reported fragment is invalid. Every answer of `extract` is checked, so this error occurs only for fragments
 /// from elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FragmentProblem {
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_decoded_with_the_charset_and_the_mark_overrules_it() {
+    fn a_byte_order_mark_overrules_the_charset() {
         #[track_caller]
         fn check(
             charset: Option<&'static Encoding>,
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_base_holds_from_when_it_is_set_and_fragments_made_later_inherit_it() {
+    fn later_fragments_inherit_the_base() {
         let document = document(Some(UTF_8), b"abc");
         let clone = document.clone();
         document.set_base("http://example.org/other/".into());

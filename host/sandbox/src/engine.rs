@@ -113,8 +113,8 @@ impl Engine {
         self.0.plugin_memory.load(Ordering::Relaxed) as u64
     }
 
-    /// Stops the current compilation in a child ([`crate::compile_in_child`]), and refuses further ones. It is for a host that is
-    /// to end soon, whatever a client has just asked for.
+    /// Stops the current compilation in a child ([`crate::compile_in_child`]) and refuses further ones. Hosts call it when they are
+    /// about to exit.
     pub fn stop_compiling(&self) {
         self.0.compiler.stop();
     }

@@ -47,7 +47,7 @@ pub enum FaultKind {
     Output,
     /// The answer is invalid: misaligned lists, spans out of range, invalid media types, verdicts of another stage.
     Nonsense,
-    /// No instance could be made. For plugins that are configured in every instance: or `configure` refused.
+    /// No instance could be made. For a plugin that is configured in every instance, also a refusal by `configure`.
     Instantiate,
 }
 

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn every_list_given_must_match_and_an_empty_one_always_does() {
+    fn every_non_empty_list_must_match() {
         #[track_caller]
         fn check(media_types: &[&str], uris: &[&str], expected: bool) {
             let matcher = Matcher::new(&handles(media_types, uris)).unwrap();
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_that_match_nothing_are_refused() {
+    fn invalid_patterns_are_refused() {
         #[track_caller]
         fn check(media_types: &[&str], uris: &[&str], expected: &str) {
             let problem = Matcher::new(&handles(media_types, uris))

@@ -1,4 +1,4 @@
-//! The imports of the contract, for one call: its arguments, tables, its log, its counters. Nothing here reaches outside.
+//! The imports of the contract, for one call: its arguments, tables, log and counters. They give no access to the machine.
 
 use wasmtime::component::{HasSelf, Linker, Resource};
 
@@ -33,7 +33,7 @@ impl CallState {
         self.callee.owner()
     }
 
-    /// Reads a document, and notes the question.
+    /// Reads a document, and notes the value for remembered answers.
     fn of_document(
         &mut self,
         document: &Resource<Document>,
@@ -46,7 +46,7 @@ impl CallState {
         Ok(document)
     }
 
-    /// Reads a visit, and notes the question.
+    /// Reads a visit, and notes the value for remembered answers.
     fn of_visit(
         &mut self,
         visit: &Resource<Visit>,
@@ -59,7 +59,7 @@ impl CallState {
         Ok(visit)
     }
 
-    /// Reads candidates, and notes the question.
+    /// Reads candidates, and notes the values for remembered answers.
     fn of_candidates(
         &mut self,
         candidates: &Resource<Candidates>,
@@ -73,7 +73,7 @@ impl CallState {
         Ok(candidates)
     }
 
-    /// Reads a part of a visit that differs each time, and ends the trace.
+    /// Reads a part of a visit that differs each time. The answer of this call cannot be remembered.
     fn of_this_visit(&mut self, visit: &Resource<Visit>) -> wasmtime::Result<&Visit> {
         self.is_unrepeatable();
         Ok(self.table.get(visit)?)
@@ -467,7 +467,7 @@ impl documents::HostCandidates for CallState {
         match candidates.get(index as usize) {
             Some(candidate) => Ok(candidate.clone()),
             None => Err(wasmtime::Error::msg(format!(
-                "asked for candidate {index} of {}, the first being 0",
+                "requested candidate {index} of {}, counted from 0",
                 candidates.len()
             ))),
         }

@@ -13,7 +13,7 @@ const TABLE_ELEMENTS_MAX: usize = 100_000;
 pub(crate) struct Memory {
     max: usize,
     has: usize,
-    /// The most that it has had, in bytes.
+    /// The largest size so far, in bytes.
     pub(crate) most: usize,
     /// Memory of all instances of the engine.
     all: Arc<AtomicUsize>,
@@ -37,8 +37,8 @@ impl Drop for Memory {
     }
 }
 
-/// Error for a guest that asks for more memory than allowed. It traps instead of returning -1, since hardly any guest survives
-/// that. A report of the request is worth more than one of the panic that follows.
+/// Error for a guest that requests more memory than allowed. It traps instead of returning -1, because hardly any guest handles a
+/// failed allocation. This error shows the size of the request; a later panic of the guest would not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("asked for {wanted} bytes of memory, {max} are allowed")]
 pub(crate) struct MemoryExceeded {
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memories_of_an_instance_count_together() {
+    fn all_memories_of_an_instance_count() {
         let mut memory = Memory::new(100, Arc::default());
         assert!(memory.memory_growing(0, 60, None).is_ok_and(|may| may));
         assert!(memory.memory_growing(0, 30, None).is_ok_and(|may| may));

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_value_of_a_note_holds() {
+    fn the_last_value_of_a_note_counts() {
         let notes = Notes::new();
         notes.set("language".into(), "de".into(), &Limits::default());
         notes.set("language".into(), "nl".into(), &Limits::default());
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn an_annotation_is_kept_once_and_at_most_so_many() {
+    fn annotations_are_unique_and_limited() {
         let limits = Limits {
             annotations: 2,
             ..Limits::default()

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn plugins_read_what_they_kept_and_what_they_set_and_nobody_elses() {
+    fn a_plugin_reads_only_its_own_kept_values() {
         let limits = Limits::default();
         let keeps = [keep("rate", Keeper::Uri, 2), keep("rate", Keeper::Site, 7)];
         let owner = |plugin| Owner {

@@ -1,5 +1,5 @@
-//! The epoch clock. A thread increments a counter, and guests stop when it has passed their deadline. The thread sleeps while no
-//! guest has been called for a while: a crawl that waits costs nothing.
+//! The epoch clock. A thread increments a counter, and guests stop when it has passed their deadline. The thread sleeps if no guest
+//! has run for a while, so that an idle crawl uses no processor time.
 
 use std::io;
 use std::sync::Arc;
@@ -81,8 +81,8 @@ impl Clock {
         }
     }
 
-    /// Sleeps until a guest begins. A guest counts itself before it checks whether the clock sleeps. Here the order is the other
-    /// way round, so one of the two sees the other.
+    /// Sleeps until a guest begins. A guest counts itself as running before it checks whether the clock sleeps. This thread does so
+    /// in the opposite order, so at least one of the two notices the other.
     fn sleep(&self) {
         self.is_asleep.store(true, Ordering::SeqCst);
         while self.is_asleep.load(Ordering::SeqCst)
@@ -106,13 +106,13 @@ impl Drop for Ticker {
         self.clock.is_over.store(true, Ordering::SeqCst);
         self.wake();
         if let Some(thread) = self.thread.take() {
-            // The thread cannot panic, and nothing could be done about a panic here.
+            // The thread cannot panic, and a panic could not be handled here.
             let _ = thread.join();
         }
     }
 }
 
-/// Ticks that surely give a call this much time: the current tick may be nearly over.
+/// Number of ticks that give a call at least this much time. The current tick may be nearly over.
 pub(crate) fn ticks(time: Duration) -> u64 {
     let whole = time.as_nanos().div_ceil(TICK.as_nanos());
     // Far below the counter's range, so that deadline arithmetic cannot overflow.
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_clock_sleeps_while_nobody_is_at_work_and_goes_when_somebody_is() {
+    fn the_clock_ticks_only_while_guests_run() {
         let ticks = Arc::new(AtomicU64::new(0));
         let counted = ticks.clone();
         let ticker = Ticker::of(move || {

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_time_lies_below_the_end_of_its_bucket_and_not_far_below() {
+    fn bucket_ends_exceed_their_times_by_a_tenth_at_most() {
         let mut nanoseconds = 1_u64;
         while nanoseconds < 1 << LAST_DOUBLING {
             for near in [nanoseconds - 1, nanoseconds, nanoseconds + 1] {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_near_what_they_stand_for_and_never_past_the_longest() {
+    fn quantiles_are_accurate_and_at_most_the_maximum() {
         let mut times = DurationHistogram::default();
         assert_eq!(times.quantile(0.5), Duration::ZERO);
         for milliseconds in 1..=1000 {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_down_is_read_again_and_added_to() {
+    fn serialised_times_can_be_read_and_added() {
         let mut times = DurationHistogram::default();
         for milliseconds in [1, 1, 200, 300_000] {
             times.add(Duration::from_millis(milliseconds));

@@ -1,14 +1,13 @@
-//! Inert WASI, for components from toolchains that insist on it. Such components load, and find a computer on which nothing
-//! happens. It has no file, no socket, no environment, no argument, no input. Its clock stands still except for being read, and
-//! its randomness is the same in every call. Printed text goes to the plugin's log, so that the text of an exception reaches the
-//! plugin error.
+//! Inert WASI, for components whose toolchains require it. Such components load, but get no files, sockets, environment, arguments
+//! or input. The wall clock stands still, the monotonic clock advances only when it is read, and the randomness is the same in
+//! every call. Printed text goes to the plugin's log, so that the text of an exception reaches the plugin error.
 //!
-//! This is not a WASI implementation that configuration switches off. No code here could open a file, tell the time or connect to
-//! a host. The implementation of wasmtime (`wasmtime-wasi`) has all of that. It needs the engine's asynchronous part, which every
-//! call would pay for. There are three sorts of functions:
+//! This is not a WASI implementation that configuration switches off: it contains no code that could open a file, tell the time or
+//! connect to a host. wasmtime's implementation (`wasmtime-wasi`) has such code. It also needs the engine's asynchronous part,
+//! which would slow down every call. There are three sorts of functions:
 //! - functions that always give the same answer ([`constants`]),
-//! - the few that do something ([`define_living`]),
-//! - functions of things that nobody can have here, such as `descriptor.read`, which trap with their name.
+//! - the few that have an effect ([`define_functions_with_effects`]),
+//! - functions of objects that cannot exist here, such as `descriptor.read`, which trap with their name.
 //!
 //! Nothing is linked for a component that does not import WASI.
 
@@ -67,7 +66,7 @@ const LINE_BYTES_MAX: usize = 4 << 10;
 const BACKTRACE_HINT: &[u8] = b"note: run with `RUST_BACKTRACE=1`";
 
 /// Returns `true` if an import belongs to inert WASI.
-pub(crate) fn offers(import: &str) -> bool {
+pub(crate) fn is_offered(import: &str) -> bool {
     interface(import).is_some_and(|interface| INTERFACES.contains(&interface))
 }
 
@@ -93,8 +92,8 @@ pub(crate) fn advice(import: &str) -> Option<String> {
     })
 }
 
-/// The linker for a component that imports WASI: the given one, with the imports that the component asks for. `None` if it
-/// imports no WASI.
+/// The linker for a component that imports WASI: the given one, with the imports that the component requires. `None` if it imports
+/// no WASI.
 pub(crate) fn linker(
     linker: &Linker<CallState>,
     component: &Component,
@@ -102,7 +101,8 @@ pub(crate) fn linker(
     let engine = linker.engine().clone();
     let mut with_wasi = None;
     for (import, item) in component.component_type().imports(&engine) {
-        let (true, ComponentItem::ComponentInstance(instance)) = (offers(import), item.ty) else {
+        let (true, ComponentItem::ComponentInstance(instance)) = (is_offered(import), item.ty)
+        else {
             continue;
         };
         let with_wasi = with_wasi.get_or_insert_with(|| {
@@ -116,7 +116,7 @@ pub(crate) fn linker(
             match item.ty {
                 ComponentItem::ComponentFunc(_) => define_trap(&mut here, interface, name)?,
                 ComponentItem::Resource(_) => define_resource(&mut here, name)?,
-                // Types need no definition, and WASI interfaces hold nothing else.
+                // Types need no definition, and these interfaces contain nothing else.
                 _ => {}
             }
         }
@@ -125,7 +125,7 @@ pub(crate) fn linker(
                 define_constant(&mut here, name, answer)?;
             }
         }
-        define_living(&mut here, interface)?;
+        define_functions_with_effects(&mut here, interface)?;
     }
     Ok(with_wasi)
 }
@@ -142,10 +142,10 @@ enum OutputStream {}
 enum Pollable {}
 /// `wasi:sockets/network.network`: a handle that every function refuses.
 enum Network {}
-/// Any other resource, of which no instance exists.
+/// Any other resource. No instance of it exists.
 enum Nothing {}
 
-/// `wasi:io/streams.stream-error`. Neither variant is ever made: failures are constants.
+/// `wasi:io/streams.stream-error`. Neither variant is ever constructed, because failures are constants.
 #[derive(ComponentType, Lift, Lower)]
 #[component(variant)]
 enum StreamError {
@@ -207,7 +207,7 @@ fn define_constant(
 ) -> wasmtime::Result<()> {
     here.func_new(name, move |mut store, _, arguments, results| {
         for argument in arguments {
-            // A lent handle must be given back.
+            // A borrowed handle must be dropped before the call returns.
             if let Val::Resource(handle) = argument {
                 handle.resource_drop(store.as_context_mut())?;
             }
@@ -247,8 +247,8 @@ fn define_resource(here: &mut LinkerInstance<'_, CallState>, name: &str) -> wasm
 
 type Here<'a> = StoreContextMut<'a, CallState>;
 
-/// Defines the few functions that do something.
-fn define_living(
+/// Defines the few functions that have an effect.
+fn define_functions_with_effects(
     here: &mut LinkerInstance<'_, CallState>,
     interface: &str,
 ) -> wasmtime::Result<()> {
@@ -376,7 +376,7 @@ fn define_streams(here: &mut LinkerInstance<'_, CallState>) -> wasmtime::Result<
         )?;
     }
     for name in ["write-zeroes", "blocking-write-zeroes-and-flush"] {
-        // A log does not need zeroes.
+        // A log does not need these zeroes.
         here.func_wrap(
             &format!("[method]output-stream.{name}"),
             |_: Here<'_>, (_, _): (Stream, u64)| Ok(DONE),
@@ -392,7 +392,7 @@ fn define_streams(here: &mut LinkerInstance<'_, CallState>) -> wasmtime::Result<
 }
 
 impl CallState {
-    /// Takes printed bytes. Each complete line goes to the plugin's log.
+    /// Accepts printed bytes. Each complete line goes to the plugin's log.
     fn print(&mut self, stream: u32, bytes: &[u8]) {
         let unfinished = match stream {
             STDERR => &mut self.wasi.stderr,
@@ -447,10 +447,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_leads_anywhere_is_not_offered() {
+    fn only_inert_interfaces_are_offered() {
         #[track_caller]
         fn check(import: &str, offered: bool) {
-            assert_eq!(offers(import), offered, "{import}");
+            assert_eq!(is_offered(import), offered, "{import}");
             assert!(advice(import).is_some(), "{import}");
         }
         check("wasi:cli/stderr@0.2.0", true);

@@ -28,7 +28,7 @@ impl Plugin {
         self.0.later.as_ref().and_then(LaterSnapshot::program)
     }
 
-    /// Counts a call without a snapshot, and has the snapshot compiled when it is worth that.
+    /// Counts a call without a snapshot. Starts the compilation of the snapshot after enough calls.
     fn count_without_snapshot(&self) {
         let (Some(later), Some(queue)) = (&self.0.later, &self.0.shared.snapshots) else {
             return;
@@ -45,8 +45,8 @@ impl Plugin {
         }
     }
 
-    /// Returns the remembered answer to the same question with the same host state. Otherwise it makes a call and remembers the
-    /// answer. It always makes a call if answers are not remembered.
+    /// Returns the remembered answer for the same input and host state. Otherwise it makes a call and remembers the answer. It
+    /// always makes a call if answers are not remembered.
     pub(super) fn recall_or_call<Q: Clone + Eq + Hash, A: Clone>(
         &self,
         known: Option<&Remembered<Q, A>>,
@@ -159,15 +159,15 @@ impl Plugin {
                 let first = faults
                     .first()
                     .map(|fault| fault.problem.as_str())
-                    .unwrap_or("without saying why");
+                    .unwrap_or("no reason given");
                 Err(Problem::Unconfigured(format!(
-                    "settings refused that were taken before: {first}"
+                    "refused settings that it accepted before: {first}"
                 )))
             }
         }
     }
 
-    /// Checks that the plugin has a kind. Asking for another kind is an error of the caller and not of the plugin, so it is not
+    /// Checks that the plugin has a kind. A call of another kind is an error of the caller and not of the plugin, so it is not
     /// counted.
     pub(crate) fn check_has(&self, kind: Callable, uri: &Arc<str>) -> Result<(), Fault> {
         if self.0.program.kinds.contains(&kind) {

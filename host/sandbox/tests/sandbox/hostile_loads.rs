@@ -139,7 +139,8 @@ fn unsupported_wasm_features_are_refused_by_name() {
         );
         let message = refused.unwrap().to_string();
         assert!(
-            message.starts_with("plugins/x.wasm needs what plugins are not given: ")
+            message
+                .starts_with("plugins/x.wasm uses a WebAssembly feature that plugins cannot use: ")
                 && message.contains(expected),
             "{message}"
         );
@@ -231,7 +232,7 @@ fn a_module_that_claims_to_be_longer_than_its_component_is_refused_without_a_pan
         .unwrap();
     // The length precedes it as LEB128: 7 bits in each byte, and the eighth bit is clear in the last.
     bytes[module - 1] = 0x7f;
-    check_refused(bytes, "is truncated, damaged or no valid component");
+    check_refused(bytes, "is truncated, damaged or not a valid component");
 }
 
 /// A filter with these fields beside its functions.

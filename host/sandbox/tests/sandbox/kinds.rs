@@ -321,10 +321,7 @@ fn an_index_past_the_last_candidate_is_a_trap_with_a_message() {
     let fault = plugin
         .judge_candidates(Stage::Scope, &candidates(2))
         .unwrap_err();
-    assert_eq!(
-        fault.message,
-        "asked for candidate 2 of 2, the first being 0"
-    );
+    assert_eq!(fault.message, "requested candidate 2 of 2, counted from 0");
 }
 
 const TABLES: &str = r#"

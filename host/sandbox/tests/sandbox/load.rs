@@ -85,7 +85,7 @@ fn a_truncated_component_is_refused_wherever_it_ends() {
     }
     check_refused(
         &whole[..whole.len() / 2],
-        "is truncated, damaged or no valid component",
+        "is truncated, damaged or not a valid component",
     );
 }
 
@@ -121,7 +121,7 @@ fn a_function_that_an_interface_does_not_have_is_refused_by_name() {
     let edit = |file: &str| file.replace("interface log {", "interface log { flush: func();");
     check_refused(
         &guest.build_with_contract(edit, ""),
-        "asks for `flush` of `opilio:plugin/log@0.3.0`, which plugins are not given",
+        "imports `flush` of `opilio:plugin/log@0.3.0`, which is not available to plugins",
     );
 }
 
@@ -147,8 +147,8 @@ fn functions_of_a_later_contract_are_refused_with_the_version_to_build_for() {
     let as_0_1 = |file: &str| file.replace("@0.3.0", "@0.1.0");
     check_refused(
         &Guest::filter("(i32.const 0)").build_with_contract(as_0_1, ""),
-        "asks for `candidates` of `opilio:plugin/documents@0.1.0`, which plugins are not given: \
-         contract 0.1.0 never had it, build for 0.3.0",
+        "imports `candidates` of `opilio:plugin/documents@0.1.0`, which is not available to plugins: \
+         contract 0.1.0 does not have it; build for 0.3.0",
     );
     let guest = Guest {
         imports: r#"(import "opilio:plugin/tables@0.3.0" "kind-of" (func $kind-of (param i32 i32 i32)))"#,
@@ -156,14 +156,14 @@ fn functions_of_a_later_contract_are_refused_with_the_version_to_build_for() {
     };
     check_refused(
         &guest.build_with_contract(as_0_1, ""),
-        "asks for `opilio:plugin/tables@0.1.0`, which plugins are not given: \
-         contract 0.1.0 never had it, build for 0.3.0",
+        "imports `opilio:plugin/tables@0.1.0`, which is not available to plugins: \
+         contract 0.1.0 does not have it; build for 0.3.0",
     );
     let as_0_2 = |file: &str| file.replace("@0.3.0", "@0.2.0");
     check_refused(
         &Guest::page_behavior("(i32.const 64)").build_with_contract(as_0_2, ""),
-        "asks for `page` of `opilio:plugin/documents@0.2.0`, which plugins are not given: \
-         contract 0.2.0 never had it, build for 0.3.0",
+        "imports `page` of `opilio:plugin/documents@0.2.0`, which is not available to plugins: \
+         contract 0.2.0 does not have it; build for 0.3.0",
     );
 }
 

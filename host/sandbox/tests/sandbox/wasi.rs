@@ -486,7 +486,7 @@ fn unsupported_wasi_interfaces_are_refused_by_name() {
             .to_string();
         assert!(
             message.starts_with(&format!(
-                "x.wasm asks for `{interface}`, which plugins are not given: "
+                "x.wasm imports `{interface}`, which is not available to plugins: "
             )),
             "{message}"
         );
