@@ -252,14 +252,14 @@ async fn fetch_manifest(connection: &mut Connection<'_>) -> Result<ResolvedImage
     let url = connection.url(&format!("manifests/{name}"));
     let request = RegistryRequest::new(Method::GET, url, "a manifest").header(ACCEPT, MANIFEST);
     let response = connection.expect(&request, &[StatusCode::OK]).await?;
-    let said = response.headers().get("docker-content-digest");
-    let said = said.and_then(|digest| parse_digest(digest.to_str().ok()?));
+    let stated = response.headers().get("docker-content-digest");
+    let stated = stated.and_then(|digest| parse_digest(digest.to_str().ok()?));
     let bytes = connection
         .body(response, "a manifest", MANIFEST_BYTES_MAX)
         .await?;
     let manifest = Sha256::of(&bytes);
     // An image requested by digest must have it. One requested by tag must have the digest that the registry states.
-    let expected = image.digest().and_then(parse_digest).or(said);
+    let expected = image.digest().and_then(parse_digest).or(stated);
     if let Some(expected) = expected.filter(|expected| *expected != manifest) {
         return Err(RegistryError::Digest {
             image,

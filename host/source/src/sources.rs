@@ -503,7 +503,7 @@ impl Sources {
             && let Err(problem) = self.store.used(sha256, None, (self.now)())
         {
             // A store of another user may be read-only. Then the use is not recorded.
-            tracing::debug!(%problem, "the store is not told that a component is used");
+            tracing::debug!(%problem, "cannot record the use of a component in the store");
         }
         Ok(bytes.map(Bytes::from))
     }

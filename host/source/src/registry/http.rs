@@ -342,7 +342,7 @@ impl Near {
 
 fn sends_to(url: &Url, class: AddressClass) -> String {
     let origin = url.origin().ascii_serialization();
-    format!("the registry sends to {origin}, a {class} address, and has none itself")
+    format!("the registry refers to {origin}, a {class} address, but has no such address itself")
 }
 
 /// The addresses of a URL's host. Blocks, which is harmless on a thread of its own.
@@ -468,7 +468,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_registry_sends_nowhere_nearer_than_it_is() {
+    fn a_registry_cannot_redirect_to_nearer_addresses() {
         let (world, intranet, here) = ("192.0.2.1", "10.1.2.3", "127.0.0.1");
         for (registry, to, expected) in [
             (world, "https://198.51.100.1/", true),
@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn a_registry_elsewhere_has_nobody_here_asked_for_a_token() {
+    fn a_remote_registry_cannot_name_a_local_token_service() {
         let (registry, within) = (Registry::open(), Registry::open());
         registry.guard(Guard::TokensAt(format!(
             "http://{}/internal",
