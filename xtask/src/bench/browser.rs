@@ -1,7 +1,7 @@
-//! `cargo xtask bench browser`: a site of articles and applications is crawled without a browser (`never`), with one for pages that
-//! need it (`auto`), and with one for every page (`always`), or in those of these ways that `--render` names. With `--playwright`, a
-//! bare loop opens the same pages. The processor time counts, that of the browsers included. The crawl with `always` is watched for
-//! leaks: processes, memory, descriptors, and folders. It needs Chromium, and `/proc`.
+//! `cargo xtask bench browser`: crawls a site of articles and applications without a browser (`never`), with a browser for pages
+//! that need one (`auto`), and with a browser for every page (`always`). `--render` selects some of these modes. With
+//! `--playwright`, a bare loop opens the same pages. The result is the processor time, including that of the browsers. The crawl
+//! with `always` is observed for leaks of processes, memory, descriptors and folders. The benchmark needs Chromium and `/proc`.
 
 mod leaks;
 mod playwright;
@@ -35,22 +35,22 @@ pub(crate) struct Options {
     /// Pages of the site.
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(100..))]
     pages: u64,
-    /// Hosts over which the pages are dealt out. A crawl has one page of a host at a time, so that few hosts leave browsers idle.
+    /// Hosts over which the pages are distributed. A crawl fetches one page of a host at a time, so few hosts leave browsers idle.
     #[arg(long, default_value_t = 8, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=100))]
     hosts: usize,
     /// Browsers at the same time.
     #[arg(long, default_value_t = 2, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     processes: usize,
-    /// Crawl with this value of `browser.render` only. Can be repeated. Leaks are looked for in the crawl with `always`.
+    /// Crawl with this value of `browser.render` only. Can be repeated. The crawl with `always` is observed for leaks.
     #[arg(long, value_name = "MODE", value_enum, default_values_t = [Render::Never, Render::Auto, Render::Always])]
     render: Vec<Render>,
-    /// Open the same pages in a bare loop in Playwright, too. It needs node and npm.
+    /// Also open the same pages in a bare loop in Playwright. It needs node and npm.
     #[arg(long)]
     playwright: bool,
     /// Crawl with this binary instead of building one.
     #[arg(long, value_name = "FILE")]
     opilio: Option<PathBuf>,
-    /// TOML to put at the end of Opilio's profile, such as `browser.screenshots = false`.
+    /// TOML to append to Opilio's profile, such as `browser.screenshots = false`.
     #[arg(long, default_value = "", value_name = "TOML")]
     profile: String,
 }
@@ -76,7 +76,7 @@ impl Render {
     }
 }
 
-/// The site while it is served, and the folder of the crawls.
+/// The served site, and the folder of the crawls.
 struct Benchmark<'a> {
     site: &'a MixedSite,
     web: &'a Web,
@@ -125,9 +125,9 @@ pub(super) fn run(options: &Options) -> Result<()> {
     println!(
         "render      seconds  requests  rendered  answers for applications  pages/min  CPU s (own + browsers)  pages/min and core"
     );
-    // Components are compiled before anything is measured.
+    // Compile components before the measurements.
     bench.crawl(&binary, "auto", "limits.documents = 1\n")?;
-    // Leaks are looked for where every page is rendered.
+    // The crawl that renders every page is observed for leaks.
     let mut looks = None;
     let modes = Render::value_variants().iter();
     for &mode in modes.filter(|mode| options.render.contains(mode)) {
@@ -147,7 +147,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
         }
     }
     if let Some(playwright) = playwright {
-        // The folder of the last crawl stays beside it, for a look at its logs.
+        // The folder of the last crawl is kept, so that its logs can be read.
         let folder = folder.join("playwright");
         empty(&folder)?;
         let before = web.requests().len();
@@ -172,8 +172,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
 }
 
 impl Benchmark<'_> {
-    /// Crawls the site in an empty folder, and looks at all processes of the crawl again and again. `more` is put at the end of the
-    /// profile.
+    /// Crawls the site in an empty folder, and samples all processes of the crawl at intervals. `more` is appended to the profile.
     fn crawl(&self, binary: &Path, render: &str, more: &str) -> Result<(Watched, Vec<Look>)> {
         empty(self.folder)?;
         let file = self.folder.join("profile.toml");
@@ -230,7 +229,7 @@ impl Benchmark<'_> {
 }
 
 impl Row<'_> {
-    /// Number of requests that only the script of an application makes.
+    /// Number of requests that only the scripts of applications make.
     fn answers(&self) -> usize {
         let requests = self.requests.iter();
         requests

@@ -1,11 +1,11 @@
-//! Search for leaks in a crawl: does anything grow with the pages?
+//! Search for leaks in a crawl: figures that grow with the number of pages.
 
 use anyhow::{Result, ensure};
 
 /// Rows of the table of one crawl.
 const ROWS: usize = 10;
 
-/// Figures of a crawl at one moment.
+/// Figures of a crawl at one time.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Look {
     pub(super) rendered: usize,
@@ -13,11 +13,11 @@ pub(super) struct Look {
     pub(super) descriptors: usize,
     pub(super) browser_processes: usize,
     pub(super) browser_memory: u64,
-    /// Folders of browsers, and files for bodies.
+    /// Folders of browsers, and spool files.
     pub(super) left: usize,
 }
 
-/// The most of each figure in each tenth of the pages.
+/// The maximum of each figure in each tenth of the pages.
 fn parts(looks: &[Look]) -> Vec<Look> {
     let all = looks.last().map_or(0, |it| it.rendered).max(1);
     let mut parts = vec![Look::default(); ROWS];
@@ -35,7 +35,7 @@ fn parts(looks: &[Look]) -> Vec<Look> {
     parts
 }
 
-/// Formats the most of each figure, by the number of rendered pages.
+/// Formats the maximum of each figure, by the number of rendered pages.
 pub(super) fn table(looks: &[Look]) -> String {
     let mut text =
         "most until  opilio MB  descriptors  browser processes  browsers MB  files\n".to_owned();
@@ -53,16 +53,16 @@ pub(super) fn table(looks: &[Look]) -> String {
     text
 }
 
-/// A figure of a look.
+/// A figure of a sample.
 type Figure = fn(&Look) -> u64;
 
-/// Compares the second half of a crawl with its first: nothing may have grown but by what a busy moment explains.
+/// Compares the second half of a crawl with the first. No figure may have grown by more than its allowance for normal variation.
 #[expect(clippy::print_stdout, reason = "the result of the command")]
 pub(super) fn judge(looks: &[Look], browsers: usize) -> Result<()> {
     let parts = parts(looks);
     let (first, second) = parts.split_at(ROWS / 2);
     let most = |parts: &[Look], figure: Figure| parts.iter().map(figure).max();
-    // A browser that is being replaced counts beside the new one.
+    // While a browser is replaced, the old and the new one both count.
     let of_a_browser = 12;
     let figures: [(&str, Figure, u64); 5] = [
         ("bytes of memory of opilio", |it| it.memory, 64 << 20),
@@ -88,7 +88,7 @@ pub(super) fn judge(looks: &[Look], browsers: usize) -> Result<()> {
         );
     }
     println!(
-        "nothing leaks: no figure of the second half is above that of the first by more than a busy moment explains"
+        "no leaks: no figure of the second half exceeds that of the first by more than its allowance"
     );
     Ok(())
 }
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_grows_with_the_pages_is_a_leak_and_a_busy_moment_is_not() {
+    fn only_growth_with_the_pages_is_a_leak() {
         let leak = looks(|page| (100 << 20) + page * (1 << 20));
         assert!(judge(&leak, 2).is_err());
         let busy = looks(|page| (100 << 20) + (page % 7) * (10 << 20));

@@ -1,4 +1,4 @@
-//! A program that starts browsers, watched from its start to the end of its last browser.
+//! Observes the processes of a program that starts browsers, from its start to the end of its last browser.
 
 use std::collections::BTreeMap;
 use std::process::{Command, ExitStatus};
@@ -9,13 +9,13 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::bench::processes::Processes;
 
-/// Time between two looks at the processes of the program.
+/// Interval at which the processes of the program are sampled.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Time for killed processes to disappear.
 const END_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// Time that a program and its browsers took.
+/// Resources that a program and its browsers used.
 pub(super) struct Watched {
     /// Exit status of the program.
     pub(super) status: ExitStatus,
@@ -34,7 +34,7 @@ impl Watched {
     }
 }
 
-/// The processes of the program at one moment.
+/// The processes of the program at one time.
 pub(super) struct Moment {
     pub(super) all: Processes,
     /// The program.
@@ -43,7 +43,7 @@ pub(super) struct Moment {
     pub(super) groups: Vec<u32>,
 }
 
-/// Runs a command to its end, and hands its processes to `look` again and again.
+/// Runs a command to its end, and passes its processes to `look` at intervals.
 pub(super) fn watch(command: &mut Command, mut look: impl FnMut(&Moment)) -> Result<Watched> {
     let began = Instant::now();
     let mut process = command
@@ -51,7 +51,7 @@ pub(super) fn watch(command: &mut Command, mut look: impl FnMut(&Moment)) -> Res
         .with_context(|| format!("cannot run {:?}", command.get_program()))?;
     let program = process.id();
     let mut own_time = Duration::ZERO;
-    // By process group: the time of ended processes is in that of those that waited for them.
+    // By process group: the time of ended processes is included in that of the processes that waited for them.
     let mut browsers: BTreeMap<u32, Duration> = BTreeMap::new();
     let status = loop {
         if let Some(status) = process.try_wait()? {
