@@ -1,19 +1,19 @@
-//! Files of a crate import downwards: the files in circles do not become more.
+//! Checks that the number of files in import circles does not grow.
 //!
-//! Two files are in a circle if each can reach the other through imports (see `imports`). A reader of one of them has to read
-//! all.
+//! Two files are in a circle if each can reach the other through imports (see `imports`). To understand one of them, a reader has
+//! to read all of them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::imports::{Imports, imports};
 use crate::repository::{Source, sources};
 
-/// Files in circles, by crate. A crate that is not listed has none. Numbers may only fall.
+/// Number of files in circles, by crate. Crates that are not listed have none. Numbers may only decrease.
 const IN_CIRCLES: &[(&str, usize)] = &[("host/sandbox", 2)];
 
 const TABLE: &str = "IN_CIRCLES (tests/tidy/src/circles.rs)";
 
-/// Fails unless the files in circles are exactly as many as the table says.
+/// Fails unless each crate has exactly the number of files in circles that the table has.
 fn check(sources: &[Source], table: &[(&str, usize)]) -> Result<(), String> {
     let mut crates: BTreeMap<&str, Vec<&Source>> = BTreeMap::new();
     for source in sources {
@@ -53,9 +53,9 @@ fn check(sources: &[Source], table: &[(&str, usize)]) -> Result<(), String> {
     }
 }
 
-/// Returns the shortest way from a file back to itself. The file is the first and the last on it.
+/// Returns the shortest import path from a file back to itself. The file is its first and last element.
 fn circle<'s>(imports: &Imports<'s>, start: &'s str) -> Option<Vec<&'s str>> {
-    // The importing file that each file was reached from.
+    // For each reached file, the file that imports it.
     let mut reached_from = BTreeMap::new();
     let mut next = VecDeque::from([start]);
     while !reached_from.contains_key(start) {
@@ -75,7 +75,7 @@ fn circle<'s>(imports: &Imports<'s>, start: &'s str) -> Option<Vec<&'s str>> {
     Some(circle)
 }
 
-/// Lists circles, one on a line, until each file in a circle is named.
+/// Lists circles, one on each line, until each file in a circle is listed.
 fn in_order(circles: &[Vec<&str>]) -> String {
     let (mut named, mut list) = (BTreeSet::<&str>::new(), String::new());
     for circle in circles {
@@ -88,7 +88,7 @@ fn in_order(circles: &[Vec<&str>]) -> String {
 }
 
 #[test]
-fn files_in_circles_do_not_become_more() {
+fn the_number_of_files_in_circles_does_not_grow() {
     if let Err(message) = check(&sources("rs"), IN_CIRCLES) {
         panic!("{message}");
     }
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_import_each_other_are_named_in_order() {
+    fn files_that_import_each_other_are_listed_in_order() {
         let sources = [
             of("a", "use crate::f;"),
             of("b", "use crate::{c, f::g};"),
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn imports_downwards_pass() {
+    fn acyclic_imports_pass() {
         let sources = [
             of("a", "mod inner;\nuse crate::b;"),
             of("a/inner", "use super::A;\nuse crate::b;"),
