@@ -19,7 +19,7 @@ pub(crate) struct Ratchet {
     pub(crate) max: usize,
     /// The counted error, in the plural.
     pub(crate) faults: &'static str,
-    /// How to fix one.
+    /// The fix for one error.
     pub(crate) fix: &'static str,
 }
 
