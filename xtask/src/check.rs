@@ -50,7 +50,7 @@ pub(crate) struct TestOptions {
 /// Runs every check, even if an earlier one failed.
 #[expect(clippy::print_stderr, reason = "a command's report")]
 pub(crate) fn check() -> Result<()> {
-    let this = std::env::current_exe()?;
+    let program = std::env::current_exe()?;
     let mut failed = Vec::new();
     let mut run = |name: &'static str, command: &mut Command| {
         let began = Instant::now();
@@ -68,7 +68,7 @@ pub(crate) fn check() -> Result<()> {
         run(name, cargo().args(arguments));
     }
     for (name, arguments) in GENERATED {
-        run(name, Command::new(&this).args(arguments));
+        run(name, Command::new(&program).args(arguments));
     }
     ensure!(failed.is_empty(), "failed: {}", failed.join(", "));
     Ok(())

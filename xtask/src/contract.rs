@@ -370,8 +370,8 @@ mod tests {
         let folder = published();
         let passed = check(folder.path()).unwrap();
         assert_eq!(passed.to_string(), "contract 0.2.0: as published");
-        let again = publish(folder.path()).unwrap_err().to_string();
-        assert_eq!(again, "contract 0.2.0 is published already");
+        let error = publish(folder.path()).unwrap_err().to_string();
+        assert_eq!(error, "contract 0.2.0 is published already");
     }
 
     #[test]

@@ -245,7 +245,7 @@ async fn real_input(
     fs::write(&profile, real_input_profile(&seeds))?;
     let directory = job.join("job");
     crawl(opilio, &profile, &directory).await?;
-    let asked = web.requests().len();
+    let before = web.requests().len();
     let warcs = directory.join("warcs");
     let readers = Readers {
         python,
@@ -254,10 +254,10 @@ async fn real_input(
     readers.judge(&warcs, &["--expected", &list.display().to_string()])?;
 
     crawl(opilio, &profile, &directory).await?;
-    let again = web.requests().len() - asked;
+    let fetched = web.requests().len() - before;
     ensure!(
-        again == 0,
-        "a second run of a finished job fetched {again} times"
+        fetched == 0,
+        "a second run of a finished job fetched {fetched} times"
     );
     println!(
         "real input: {pages} pages reached by an independent walk are archived once; a second run fetched nothing"
@@ -320,9 +320,9 @@ fn demo_renders(home: &Path, opilio: &Path) -> Result<()> {
     let has = |target: &str, annotation: &str| {
         log.lines().any(|line| {
             let columns: Vec<&str> = line.split_whitespace().collect();
-            let is_it = columns.get(3).is_some_and(|uri| uri.ends_with(target));
+            let has_target = columns.get(3).is_some_and(|uri| uri.ends_with(target));
             let mut annotations = columns.get(11).into_iter().flat_map(|it| it.split(','));
-            is_it && annotations.any(|it| it.starts_with(annotation))
+            has_target && annotations.any(|it| it.starts_with(annotation))
         })
     };
     for (target, annotation) in [

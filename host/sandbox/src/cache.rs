@@ -249,14 +249,14 @@ mod tests {
         let keys = ["old", "used", "new"].map(|name| Key::of(&[name]));
         for (age, key) in [3, 2, 1].into_iter().zip(&keys) {
             cache.write(key, &entry);
-            let then = SystemTime::now() - std::time::Duration::from_secs(age * 3600);
+            let last_used = SystemTime::now() - std::time::Duration::from_secs(age * 3600);
             let file = File::options().append(true).open(cache.path(key)).unwrap();
-            file.set_modified(then).unwrap();
+            file.set_modified(last_used).unwrap();
         }
         assert!(cache.read(&keys[0]).is_some());
         prune(directory.path(), 2500).unwrap();
-        let left = keys.each_ref().map(|key| cache.path(key).exists());
-        assert_eq!(left, [true, false, true]);
+        let remaining = keys.each_ref().map(|key| cache.path(key).exists());
+        assert_eq!(remaining, [true, false, true]);
     }
 
     #[test]

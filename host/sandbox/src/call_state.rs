@@ -100,10 +100,10 @@ impl CallState {
     pub(crate) fn log_line(&mut self, level: LogLevel, message: &str) {
         self.is_unrepeatable();
         // A line costs at least one byte of the limit. Otherwise empty lines would cost nothing and be kept by the million.
-        let room = self.callee.limits.log_bytes - self.log_bytes;
-        let kept = clip(message, room);
+        let remaining = self.callee.limits.log_bytes - self.log_bytes;
+        let kept = clip(message, remaining);
         self.log_bytes_dropped += (message.len() - kept.len()) as u64;
-        if room == 0 || (kept.is_empty() && !message.is_empty()) {
+        if remaining == 0 || (kept.is_empty() && !message.is_empty()) {
             self.log_bytes = self.callee.limits.log_bytes;
             return;
         }

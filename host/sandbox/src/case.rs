@@ -228,9 +228,9 @@ impl CaseFile {
         };
         let mut cases: Vec<Case> =
             serde_json::from_slice(&read(path)?).map_err(|problem| format(problem.to_string()))?;
-        let beside = path.parent().unwrap_or(path);
+        let folder = path.parent().unwrap_or(path);
         for document in cases.iter_mut().flat_map(|case| case.call.documents_mut()) {
-            if let Some(file) = document.file().map(|file| beside.join(file)) {
+            if let Some(file) = document.file().map(|file| folder.join(file)) {
                 document.set_content(read(&file)?);
             }
         }
@@ -261,11 +261,11 @@ impl CaseFile {
             .map(|path| Self::read(path))
             .collect::<Result<Vec<_>, _>>()?;
         let mut ids = HashSet::new();
-        let twice = files
+        let duplicate = files
             .iter()
             .flat_map(|file| &file.cases)
             .find(|case| !ids.insert(case.id.as_str()));
-        match twice {
+        match duplicate {
             Some(case) => Err(CasesError::Twice {
                 folder: folder.to_owned(),
                 id: case.id.clone(),

@@ -501,9 +501,9 @@ mod tests {
         }
         let endless = "while :; do :; done";
         let time = Duration::from_millis(100);
-        let brief = Bounds { time, ..BOUNDS };
+        let short = Bounds { time, ..BOUNDS };
         check(
-            ask(endless, brief, false),
+            ask(endless, short, false),
             "longer than 0.1 s of processor time",
         );
         check(ask(endless, BOUNDS, true), "the crawl is ending");

@@ -93,13 +93,13 @@ pub(crate) fn advice_for_interface(import: &str) -> String {
     let imports = current.imports().iter().copied();
     // All components get the types, and need no advice about them.
     let useful: Vec<&str> = imports.filter(|name| *name != "types").collect();
-    let given = format!(
+    let available = format!(
         "plugins may import {} of {PACKAGE}…@{}",
         listed(&useful),
         current.version()
     );
     let Some((name, version)) = parse(import) else {
-        return given;
+        return available;
     };
     match Contract::of(version) {
         None => other_version(version),
@@ -108,7 +108,7 @@ pub(crate) fn advice_for_interface(import: &str) -> String {
             contract.version(),
             current.version()
         ),
-        Some(_) => format!("{given}; a newer version of opilio may have it"),
+        Some(_) => format!("{available}; a newer version of opilio may have it"),
     }
 }
 
@@ -127,10 +127,10 @@ pub(crate) fn advice_for_item(interface: &str) -> String {
 
 /// The message about a version that is not supported.
 pub(crate) fn other_version(version: &str) -> String {
-    let spoken: Vec<&str> = Contract::ALL.map(Contract::version).into();
+    let supported: Vec<&str> = Contract::ALL.map(Contract::version).into();
     format!(
         "it was made for contract {version}, this version of opilio speaks {}",
-        listed(&spoken)
+        listed(&supported)
     )
 }
 
@@ -193,16 +193,16 @@ mod tests {
             assert!(!may_import(import), "{import}");
             assert_eq!(advice_for_interface(import), advice);
         }
-        let given =
+        let available =
             "plugins may import documents, tables, log and counters of opilio:plugin/…@0.3.0";
-        check("example:things/clock", given);
+        check("example:things/clock", available);
         check(
             "opilio:plugin/clock@0.2.0",
-            &format!("{given}; a newer version of opilio may have it"),
+            &format!("{available}; a newer version of opilio may have it"),
         );
         check(
             "opilio:plugin/clock@0.1.0",
-            &format!("{given}; a newer version of opilio may have it"),
+            &format!("{available}; a newer version of opilio may have it"),
         );
         check(
             "opilio:plugin/tables@0.1.0",

@@ -242,8 +242,8 @@ fn check_keeps(plugin: &str, keeps: &[Keep]) -> Result<(), DescriptionProblem> {
                 "keeps `{name}` with a {keeper}; this version of opilio keeps values with a uri or a site"
             )));
         }
-        let alike = |other: &Keep| other.name == keep.name && other.keeper == keep.keeper;
-        if keeps[..at].iter().any(alike) {
+        let is_same = |other: &Keep| other.name == keep.name && other.keeper == keep.keeper;
+        if keeps[..at].iter().any(is_same) {
             return Err(faulty(format!("declares twice that it keeps `{name}`")));
         }
     }

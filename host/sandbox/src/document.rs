@@ -189,8 +189,8 @@ impl Document {
     /// The encoding with which [`text`](Self::text) decodes: that of the byte order mark if there is one, otherwise the given
     /// one. `None` if it is not text.
     pub fn charset(&self) -> Option<&'static Encoding> {
-        let given = self.0.parts.charset?;
-        Some(Encoding::for_bom(&self.0.parts.content).map_or(given, |(marked, _)| marked))
+        let declared = self.0.parts.charset?;
+        Some(Encoding::for_bom(&self.0.parts.content).map_or(declared, |(marked, _)| marked))
     }
 
     /// The context of a fragment; `None` for a whole document.

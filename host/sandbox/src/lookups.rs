@@ -142,10 +142,10 @@ mod tests {
                 note_row("t", table, table.find(key).as_ref());
             }
         });
-        let again = noted["t"].table().unwrap();
-        assert_eq!(again.rows(), rows, "{noted:?}");
+        let rebuilt = noted["t"].table().unwrap();
+        assert_eq!(rebuilt.rows(), rows, "{noted:?}");
         for key in keys {
-            assert_eq!(again.find(key), table.find(key), "{key}");
+            assert_eq!(rebuilt.find(key), table.find(key), "{key}");
         }
     }
 

@@ -359,12 +359,12 @@ impl Plugin {
             let comparison = exports.compare(store, &instance, document, visit, last)?;
             checked_comparison(comparison, self.limits())
         })?;
-        let what = match comparison.difference {
+        let output = match comparison.difference {
             Some(Difference::Changed) => "changed",
             Some(Difference::Unchanged) => "unchanged",
             None => PASS,
         };
-        self.note(|statistics| statistics.output(what, 1));
+        self.note(|statistics| statistics.output(output, 1));
         Ok(comparison)
     }
 

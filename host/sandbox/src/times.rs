@@ -129,8 +129,8 @@ fn bucket_of(time: Duration) -> usize {
     if doubling >= LAST_DOUBLING {
         return BUCKETS - 1;
     }
-    let within = (nanoseconds >> (doubling - PER_DOUBLING.ilog2())) as u32 - PER_DOUBLING;
-    ((doubling - FIRST_DOUBLING) * PER_DOUBLING + within) as usize + 1
+    let index = (nanoseconds >> (doubling - PER_DOUBLING.ilog2())) as u32 - PER_DOUBLING;
+    ((doubling - FIRST_DOUBLING) * PER_DOUBLING + index) as usize + 1
 }
 
 /// The exclusive upper end of a bucket; `None` for the last.

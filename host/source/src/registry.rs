@@ -309,20 +309,20 @@ async fn push_blob(
     bytes: &[u8],
     sha256: Sha256,
 ) -> Result<(), RegistryError> {
-    let there = connection.url(&format!("blobs/sha256:{sha256}"));
-    let request = RegistryRequest::new(Method::HEAD, there, "whether a blob is there").for_push();
-    let either = [StatusCode::OK, StatusCode::NOT_FOUND];
-    if connection.expect(&request, &either).await?.status() == StatusCode::OK {
+    let url = connection.url(&format!("blobs/sha256:{sha256}"));
+    let request = RegistryRequest::new(Method::HEAD, url, "whether a blob exists").for_push();
+    let expected = [StatusCode::OK, StatusCode::NOT_FOUND];
+    if connection.expect(&request, &expected).await?.status() == StatusCode::OK {
         return Ok(());
     }
     let url = connection.url("blobs/uploads/");
     let request = RegistryRequest::new(Method::POST, url, "the beginning of an upload")
         .header(CONTENT_LENGTH, "0")
         .for_push();
-    let begun = connection.expect(&request, &[StatusCode::ACCEPTED]).await?;
+    let upload = connection.expect(&request, &[StatusCode::ACCEPTED]).await?;
     // Relative to the address that answered. It may lead elsewhere; then our credentials are not sent.
-    let location = begun.headers().get(LOCATION);
-    let location = location.and_then(|location| begun.url().join(location.to_str().ok()?).ok());
+    let location = upload.headers().get(LOCATION);
+    let location = location.and_then(|location| upload.url().join(location.to_str().ok()?).ok());
     let Some(mut location) = location else {
         return Err(RegistryError::Unexpected {
             image: Box::new(connection.image().clone()),

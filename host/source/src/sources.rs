@@ -257,8 +257,8 @@ impl Sources {
             }
             _ => {
                 // A reference with a plugin name means one component. Only `resolve` searches a folder for the plugin.
-                let mut unasked = |_: &ResolvedComponent| Ok(Vec::new());
-                self.resolve(component, terms, &mut unasked)
+                let mut no_plugins = |_: &ResolvedComponent| Ok(Vec::new());
+                self.resolve(component, terms, &mut no_plugins)
                     .map(|found| vec![found])
             }
         }
@@ -423,8 +423,8 @@ impl Sources {
         let known = self.store.image(image)?;
         // A reference pinned by either digest needs no answer of the registry.
         let bound = known.as_ref().filter(|_| image.digest().is_some());
-        let certain = terms.sha256.or(bound.map(|entry| entry.sha256));
-        if let Some(sha256) = certain
+        let sha256 = terms.sha256.or(bound.map(|entry| entry.sha256));
+        if let Some(sha256) = sha256
             && let Some(bytes) = self.stored(sha256)?
         {
             let manifest = known.filter(|entry| entry.sha256 == sha256);

@@ -338,9 +338,9 @@ impl RegistryContents {
             }
             Some(Trouble::TornBlob) => {
                 let half = blob.slice(..blob.len() / 2);
-                let torn = io::Error::new(io::ErrorKind::ConnectionReset, "torn");
+                let broken = io::Error::new(io::ErrorKind::ConnectionReset, "broken");
                 let mut answer = Response::new(Pieces {
-                    pieces: [Ok(half), Err(torn)].into(),
+                    pieces: [Ok(half), Err(broken)].into(),
                     repeat: None,
                     is_flushed: false,
                 });
@@ -397,7 +397,7 @@ impl RegistryContents {
     ) -> Response<Pieces> {
         let form: HashMap<String, String> =
             url::form_urlencoded::parse(body).into_owned().collect();
-        let knows = match &self.guard {
+        let is_authorised = match &self.guard {
             Guard::TokensForAll => query["scope"].ends_with(":pull"),
             Guard::Tokens(name, password) => {
                 let pair = BASE64.encode(format!("{name}:{password}").as_bytes());
@@ -409,7 +409,7 @@ impl RegistryContents {
             }
             _ => false,
         };
-        if !knows {
+        if !is_authorised {
             let text = r#"{"errors":[{"code":"DENIED","message":"not\u001b[31m you"}]}"#;
             return complete_response(StatusCode::UNAUTHORIZED, text);
         }

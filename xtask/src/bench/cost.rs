@@ -81,11 +81,11 @@ pub(super) fn median(costs: &[Cost]) -> Cost {
         values[values.len() / 2]
     };
     let cpu_seconds = middle(&|cost| cost.cpu_seconds);
-    let usual = costs.iter().find(|cost| cost.cpu_seconds == cpu_seconds);
+    let median = costs.iter().find(|cost| cost.cpu_seconds == cpu_seconds);
     Cost {
         cpu_seconds,
         seconds: middle(&|cost| cost.seconds),
         peak_rss_bytes: middle(&|cost| cost.peak_rss_bytes as f64) as u64,
-        ..usual.unwrap_or(&costs[0]).clone()
+        ..median.unwrap_or(&costs[0]).clone()
     }
 }

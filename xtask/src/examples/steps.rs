@@ -56,13 +56,13 @@ impl Steps {
 
     /// Removes steps whose line does not contain this text.
     pub(super) fn only(mut self, text: Option<&str>) -> Self {
-        let is_meant = |step: &Step| {
+        let is_selected = |step: &Step| {
             let fetches = step.language == FETCHING;
             fetches
                 || text
                     .is_none_or(|text| format!("{}: {}", step.language, step.name).contains(text))
         };
-        self.0.retain(is_meant);
+        self.0.retain(is_selected);
         self
     }
 

@@ -197,9 +197,9 @@ fn clients(home: &Path, python: &Path, story: &[&str]) -> Result<()> {
     generate.arg("generate").arg("--path").arg(&description);
     generate.args(["--fail-on-warning", "--config", "client.json"]);
     status(generate.args(["--output-path", "client"]).current_dir(home))?;
-    let mut tell = Command::new(python);
-    tell.arg(stories.join("client.py")).args(story);
-    status(tell.env("PYTHONPATH", home.join("client")))?;
+    let mut script = Command::new(python);
+    script.arg(stories.join("client.py")).args(story);
+    status(script.env("PYTHONPATH", home.join("client")))?;
 
     let node = registries::node(&NODE_PACKAGES)?;
     let program = |name: &str| Command::new(node.join("node_modules/.bin").join(name));

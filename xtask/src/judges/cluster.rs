@@ -196,7 +196,7 @@ impl CrawlSize {
     /// The profile of the crawl. Parts that move need a store that all machines share.
     fn profile(&self, web: &Web, store: &Path) -> String {
         let (seeds, delay) = (self.web.seeds(web), DELAY.as_millis());
-        let moves = match self.parts_move {
+        let settings = match self.parts_move {
             true => format!(
                 "[archive.store]\nurl = \"file://{}\"\n\n[checkpoint]\npublish-every = \"20s\"\n",
                 store.display()
@@ -224,7 +224,7 @@ allow-addresses = ["loopback"]
 [dns]
 hosts = {{ "*.localhost" = "127.0.0.1" }}
 
-{moves}"#
+{settings}"#
         )
     }
 }

@@ -37,8 +37,8 @@ pub(crate) fn judge(home: &Path) -> Result<()> {
             println!("nats-server: passed");
         }
         Err(problem) => {
-            let may_lack = std::env::var_os("OPILIO_NATS_REQUIRED").is_none();
-            ensure!(may_lack, "cannot run nats-server: {problem}");
+            let is_optional = std::env::var_os("OPILIO_NATS_REQUIRED").is_none();
+            ensure!(is_optional, "cannot run nats-server: {problem}");
             println!("skipped: cannot run nats-server: {problem}");
         }
     }

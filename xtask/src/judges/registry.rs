@@ -185,14 +185,14 @@ fn serve(folder: &Path, address: IpAddr, more: &str) -> Result<Registry> {
         .spawn()
         .context("cannot run docker-registry")?;
     let mut registry = Registry { process, host };
-    let begun = Instant::now();
+    let started = Instant::now();
     while std::net::TcpStream::connect(&registry.host).is_err() {
         if let Some(ended) = registry.process.try_wait()? {
             let log = fs::read_to_string(folder.join("registry.log"))?;
             bail!("docker-registry ended with {ended}:\n{log}");
         }
         ensure!(
-            begun.elapsed() < PATIENCE,
+            started.elapsed() < PATIENCE,
             "docker-registry does not answer"
         );
         std::thread::sleep(Duration::from_millis(50));
@@ -259,8 +259,8 @@ fn outward_address() -> Option<IpAddr> {
 }
 
 fn install_registry() -> Result<()> {
-    let there = Command::new("docker-registry").arg("--version").output();
-    if there.is_ok_and(|output| output.status.success()) {
+    let installed = Command::new("docker-registry").arg("--version").output();
+    if installed.is_ok_and(|output| output.status.success()) {
         return Ok(());
     }
     let install = "apt-get update -qq && apt-get install -y -qq docker-registry >/dev/null";

@@ -267,11 +267,11 @@ impl Table {
             "\n| | budget used, % | overdue, days | starved, % | longest interval, days | too soon |\n|---|---|---|---|---|---|\n",
         );
         for (index, evaluator) in self.evaluators.iter().enumerate() {
-            let of_this = self.rows.iter().map(|(_, reports)| &reports[index]);
-            let most = |value: fn(&Report) -> f64| of_this.clone().map(value).fold(0.0, f64::max);
-            let used = of_this.clone().map(|report| report.budget_used);
+            let reports = self.rows.iter().map(|(_, reports)| &reports[index]);
+            let most = |value: fn(&Report) -> f64| reports.clone().map(value).fold(0.0, f64::max);
+            let used = reports.clone().map(|report| report.budget_used);
             let least = used.fold(f64::INFINITY, f64::min);
-            let too_soon: u64 = of_this.clone().map(|report| report.visits.too_soon).sum();
+            let too_soon: u64 = reports.clone().map(|report| report.visits.too_soon).sum();
             let _ = writeln!(
                 text,
                 "| {evaluator} | {:.0} to {:.0} | {:.2} | {} | {:.0} | {too_soon} |",

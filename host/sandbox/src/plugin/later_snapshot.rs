@@ -78,8 +78,8 @@ mod tests {
     #[test]
     fn an_ending_crawl_gives_no_warning_of_missing_snapshots() {
         assert_eq!(warning("html", "the crawl is ending", true), None);
-        let costly = warning("html", "it takes too much memory", false);
+        let message = warning("html", "it takes too much memory", false);
         let expected = "plugin `html` is configured anew for each call: it takes too much memory";
-        assert_eq!(costly.as_deref(), Some(expected));
+        assert_eq!(message.as_deref(), Some(expected));
     }
 }

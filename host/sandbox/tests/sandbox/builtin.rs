@@ -51,15 +51,15 @@ fn every_builtin_component_is_snapshotted() {
 #[test]
 fn builtin_components_export_the_plugins_of_their_manifest() {
     for (name, component) in components() {
-        let held: Vec<&str> = component
+        let exported: Vec<&str> = component
             .plugins()
             .iter()
             .map(|description| description.name.as_str())
             .collect();
-        let named: Vec<&str> = opilio_builtin::all()
+        let listed: Vec<&str> = opilio_builtin::all()
             .filter(|builtin| builtin.name == *name)
             .map(|builtin| builtin.plugin)
             .collect();
-        assert_eq!(held, named, "component {name}");
+        assert_eq!(exported, listed, "component {name}");
     }
 }

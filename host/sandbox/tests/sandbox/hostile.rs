@@ -854,7 +854,7 @@ fn hanging_calls_do_not_block_other_plugins() {
             .unwrap()
     };
     let hanging = configured(filter("(loop $l (br $l))"), short());
-    let good = configured(filter(""), limits());
+    let well_behaved = configured(filter(""), limits());
     let ended = Mutex::new(0);
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -864,7 +864,7 @@ fn hanging_calls_do_not_block_other_plugins() {
                 *ended.lock().unwrap() += 1;
             });
         }
-        judge(&good, true).unwrap();
+        judge(&well_behaved, true).unwrap();
     });
     assert_eq!(*ended.lock().unwrap(), 4);
 }

@@ -277,10 +277,10 @@ fn looping(variables: usize, loops: usize) -> Guest {
 #[test]
 fn a_function_that_needs_gigabytes_to_compile_is_refused_by_name() {
     assert!(load(looping(300, 40).build()).is_none());
-    let dear = looping(50_000, 800).build();
-    assert!(dear.len() < 600_000, "{}", dear.len());
+    let costly = looping(50_000, 800).build();
+    assert!(costly.len() < 600_000, "{}", costly.len());
     check_refused(
-        dear,
+        costly,
         "plugins/x.wasm is too costly to compile: function 8 has 50000 local variables and 800 loops; \
          their product may be 500000",
     );

@@ -44,7 +44,7 @@ fn pruning_removes_only_components_without_image_or_job() {
     let store = fixture.sources.store();
     fixture.file("store/components/.partial-x", b"half");
 
-    let would = store
+    let preview = store
         .prune(
             Prune {
                 dry_run: true,
@@ -53,15 +53,15 @@ fn pruning_removes_only_components_without_image_or_job() {
             now(),
         )
         .unwrap();
-    assert_eq!(would.components.len(), 1);
-    assert_eq!(would.components[0].sha256, one.sha256);
-    assert_eq!(would.partial.len(), 1);
+    assert_eq!(preview.components.len(), 1);
+    assert_eq!(preview.components[0].sha256, one.sha256);
+    assert_eq!(preview.partial.len(), 1);
     assert_eq!(store.list().unwrap().len(), 2);
 
-    assert_eq!(store.prune(Prune::default(), now()).unwrap(), would);
+    assert_eq!(store.prune(Prune::default(), now()).unwrap(), preview);
     assert_eq!(images(store), [(two.sha256, vec![image.to_string()])]);
-    let nothing = store.prune(Prune::default(), now()).unwrap();
-    assert_eq!(nothing, opilio_source::PruneResult::default());
+    let second = store.prune(Prune::default(), now()).unwrap();
+    assert_eq!(second, opilio_source::PruneResult::default());
 }
 
 #[test]

@@ -56,13 +56,13 @@ impl Playwright {
     /// Opens each page once. `folder` is for files of the loop.
     pub(super) fn open(&self, folder: &Path, pages: &Pages<'_>) -> Result<Watched> {
         let (input, output) = (folder.join("input.json"), folder.join("output.json"));
-        let asked = json!({
+        let request = json!({
             "executable": self.chromium,
             "sandbox": !command::is_root(),
             "workers": pages.workers,
             "urls": pages.urls,
         });
-        fs::write(&input, asked.to_string())?;
+        fs::write(&input, request.to_string())?;
         let mut node = Command::new("node");
         node.arg(&self.script).args([&input, &output]);
         let watched = watch(&mut node, |_| ())?;

@@ -24,16 +24,18 @@ impl MixedSite {
     pub(super) fn deal(pages: Range<usize>, hosts: usize) -> Self {
         let (applications, articles): (Vec<_>, Vec<_>) =
             pages.partition(|page| is_application(*page));
-        let mut dealt = vec![Vec::new(); hosts];
+        let mut pages_of_hosts = vec![Vec::new(); hosts];
         for kind in [applications, articles] {
             for (place, page) in kind.into_iter().enumerate() {
-                dealt[place % hosts].push(page);
+                pages_of_hosts[place % hosts].push(page);
             }
         }
-        for of_host in &mut dealt {
+        for of_host in &mut pages_of_hosts {
             of_host.sort_unstable();
         }
-        Self { hosts: dealt }
+        Self {
+            hosts: pages_of_hosts,
+        }
     }
 
     /// Number of pages that are applications.

@@ -53,13 +53,13 @@ pub(super) async fn judge(
     fs::write(&profile, settings(&web.url(SITE, "/")))?;
     let job = home.join("job");
     crawl(opilio, &profile, &job).await?;
-    let mut photographs = Command::new(python);
-    photographs
+    let mut screenshots = Command::new(python);
+    screenshots
         .arg(root().join("tests/judges/rendered_live.py"))
         .arg(&origin)
         .arg(chromium)
         .arg(&home);
-    tokio::task::spawn_blocking(move || status(&mut photographs)).await??;
+    tokio::task::spawn_blocking(move || status(&mut screenshots)).await??;
     // The web server is stopped, so that replay can only use the archive.
     drop(web);
     let (warcs, index) = (job.join("warcs"), home.join("pywb.cdxj"));
@@ -187,14 +187,14 @@ fn pages() -> opilio_test_web::WebBuilder {
 /// Serves a file, or the range of it that `Range` requests.
 fn parts_of(site: &mut Site, target: &str, media_type: &'static str, file: &'static [u8]) {
     site.answer(target, move |seen| {
-        let asked = seen.headers.get("range");
-        let asked = asked.and_then(|it| it.to_str().ok()?.strip_prefix("bytes=")?.split_once('-'));
-        let first = asked.and_then(|(first, _)| first.parse::<usize>().ok());
+        let range = seen.headers.get("range");
+        let range = range.and_then(|it| it.to_str().ok()?.strip_prefix("bytes=")?.split_once('-'));
+        let first = range.and_then(|(first, _)| first.parse::<usize>().ok());
         let Some(first) = first.filter(|first| *first < file.len()) else {
             return Reply::ok(media_type, file).with("accept-ranges", "bytes");
         };
         let end = file.len() - 1;
-        let last = asked.and_then(|(_, last)| last.parse::<usize>().ok());
+        let last = range.and_then(|(_, last)| last.parse::<usize>().ok());
         let last = last.unwrap_or(end).clamp(first, end);
         Reply {
             status: 206,

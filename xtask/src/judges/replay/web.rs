@@ -53,10 +53,10 @@ impl Judged {
     pub(super) fn is_visited(&self) -> bool {
         let requests = self.web.requests();
         let visits = |target: &str| requests.iter().filter(|it| it.target == target).count();
-        let again = ["/original.html", "/copy.html", "/same.html", "/still.html"];
-        let once = ["/missing.html", "/large.bin", "/cut.bin", "/secure.html"];
-        again.iter().all(|target| visits(target) >= 2)
-            && once.iter().all(|target| visits(target) >= 1)
+        let visited_twice = ["/original.html", "/copy.html", "/same.html", "/still.html"];
+        let visited_once = ["/missing.html", "/large.bin", "/cut.bin", "/secure.html"];
+        visited_twice.iter().all(|target| visits(target) >= 2)
+            && visited_once.iter().all(|target| visits(target) >= 1)
     }
 
     /// The seeds of a crawl.
