@@ -1,6 +1,6 @@
 //! `cargo xtask package`: packages for Debian and Fedora and a tarball, of one release binary, in `target/package`.
 //!
-//! Manual pages and completions are those that the binary prints. `deploy/package/nfpm.yaml` lists the packages' files, and nfpm
+//! Manual pages and completions are printed by the binary. `deploy/package/nfpm.yaml` lists the packages' files, and nfpm
 //! writes both packages. All files have the time of the last commit, so that one commit always gives the same packages.
 
 mod notices;

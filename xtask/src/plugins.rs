@@ -265,7 +265,7 @@ fn build_module(root: &Path, toolchain: &Toolchain, plugin: &Plugin) -> Result<V
     fs::read(&file).with_context(|| format!("reading {}", file.display()))
 }
 
-/// Removes components whose crate is gone.
+/// Removes components whose crate does not exist any more.
 fn drop_orphans(component_folder: &Path, plugins: &[Plugin]) -> Result<()> {
     let mut manifest = Manifest::read(component_folder)?;
     let (kept, orphans): (Vec<_>, Vec<_>) = manifest

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 /// Last bytes of an entry. The number is the version of its layout. The compiled component comes first, so that the file can be
-/// mapped into memory as it is.
+/// mapped into memory.
 const MAGIC: &[u8; 16] = b"opilio compiled3";
 /// XXH3 of everything before it. It detects damage, not forgery: an attacker who can forge it can write to the directory anyway.
 const DIGEST_BYTES: usize = 16;
@@ -21,7 +21,7 @@ const LENGTH_BYTES: usize = 4;
 /// Bytes of an entry that are read at once.
 const READ_BYTES: usize = 256 << 10;
 /// Most bytes of all entries together when a cache is opened; the longest unused go first. Every list of seeds makes its own
-/// entries, because a scope filter is compiled with the prefixes of its seeds. Without the limit they would pile up for ever.
+/// entries, because a scope filter is compiled with the prefixes of its seeds. The limit keeps their number from growing for ever.
 const CACHE_BYTES_MAX: u64 = 512 << 20;
 
 /// A directory of cache entries.
@@ -116,7 +116,7 @@ impl Cache {
         })
     }
 
-    /// The entry under this key; `None` if there is no entry, or none that can be trusted.
+    /// The entry under this key; `None` if it is missing or damaged.
     pub(crate) fn read(&self, key: &Key) -> Option<CachedEntry> {
         let path = self.path(key);
         let entry = match CachedEntry::open(&path) {

@@ -73,7 +73,7 @@ impl CallState {
         (callee, std::mem::replace(&mut self.sink, Arc::new(|_| {})))
     }
 
-    /// Forgets the log lines and counters of `configure`, and goes on with the call.
+    /// Drops the log lines and counters of `configure`, and continues with the call.
     pub(crate) fn end_setup(&mut self, (callee, sink): (Arc<Callee>, LogSink)) {
         (self.callee, self.sink) = (callee, sink);
         self.log.clear();
@@ -83,7 +83,7 @@ impl CallState {
     }
 
     /// Marks the call as not comparable with later calls: it has read or changed something that is different each time.
-    pub(crate) fn is_unrepeatable(&mut self) {
+    pub(crate) fn mark_unrepeatable(&mut self) {
         self.trace = None;
         self.by_uri = false;
     }
@@ -91,14 +91,14 @@ impl CallState {
     /// All tables as they were at the first look-up of the call. If tables are reloaded during the call, it still sees the old
     /// ones.
     pub(crate) fn tables(&mut self) -> &TableMap {
-        self.is_unrepeatable();
+        self.mark_unrepeatable();
         self.tables
             .get_or_insert_with(|| self.callee.tables.snapshot())
     }
 
     /// Adds a log line, within the limit on log messages.
     pub(crate) fn log_line(&mut self, level: LogLevel, message: &str) {
-        self.is_unrepeatable();
+        self.mark_unrepeatable();
         // A line costs at least one byte of the limit. Otherwise empty lines would cost nothing and be kept by the million.
         let remaining = self.callee.limits.log_bytes - self.log_bytes;
         let kept = clip(message, remaining);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! load ──► Compiler ──► cheap checks, instrument, compile ──► Entry, for the cache and for the engine
-//!             └ a child of this program: killed past its time or memory, or when the host wants to end
+//!             └ a child of this program: killed if it exceeds its time or memory, or when the host exits
 //! ```
 //!
 //! A component may occupy the compiler for any time and with any amount of memory; its size does not predict this. So the host

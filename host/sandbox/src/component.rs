@@ -1,4 +1,5 @@
-//! A component: checked, compiled, and asked for its plugins. It must be configured before its plugins can be called.
+//! Loading of components: checks, compilation, and the descriptions of their plugins. A component must be configured before its
+//! plugins can be called.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -56,7 +57,7 @@ pub enum LoadError {
         /// The component.
         origin: String,
     },
-    /// Cut short, damaged, or with features that the engine does not know.
+    /// Truncated, damaged, or with features that the engine does not support.
     #[error(
         "{origin} is truncated, damaged or not a valid component: {problem}; copy or build it again"
     )]

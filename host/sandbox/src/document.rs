@@ -171,7 +171,7 @@ impl Document {
         named.map(|header| &header.value)
     }
 
-    /// The bytes of the content from `offset` on: `length` of them, or as many as there are.
+    /// Returns `length` bytes of the content from `offset` on, or fewer at its end.
     pub(crate) fn part(&self, offset: u64, length: u32) -> &[u8] {
         let content = self.content();
         let start = usize::try_from(offset)
@@ -186,8 +186,8 @@ impl Document {
         &self.0.parts.media_type
     }
 
-    /// The encoding with which [`text`](Self::text) decodes: that of the byte order mark if there is one, otherwise the given
-    /// one. `None` if it is not text.
+    /// The encoding with which [`text`](Self::text) decodes: that of the byte order mark if the content has one, otherwise the
+    /// declared one. `None` if the document is not text.
     pub fn charset(&self) -> Option<&'static Encoding> {
         let declared = self.0.parts.charset?;
         Some(Encoding::for_bom(&self.0.parts.content).map_or(declared, |(marked, _)| marked))

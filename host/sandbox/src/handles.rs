@@ -108,7 +108,7 @@ impl Matcher {
     }
 }
 
-/// Returns `true` if a plugin with these patterns wants to be called for documents of this media type (lower-case, without
+/// Returns `true` if a plugin with these patterns is to be called for documents of this media type (lower-case, without
 /// parameters) and URI. Invalid patterns match no document.
 pub fn handles(patterns: &Handles, media_type: &str, uri: &str) -> bool {
     Matcher::new(patterns).is_ok_and(|matcher| matcher.matches(media_type, uri))

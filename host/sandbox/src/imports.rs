@@ -75,12 +75,12 @@ impl CallState {
 
     /// Reads a part of a visit that differs each time. The answer of this call cannot be remembered.
     fn of_this_visit(&mut self, visit: &Resource<Visit>) -> wasmtime::Result<&Visit> {
-        self.is_unrepeatable();
+        self.mark_unrepeatable();
         Ok(self.table.get(visit)?)
     }
 
     fn keep(&mut self, kept: &SharedKeptValues, place: KeptFor, name: String, value: String) {
-        self.is_unrepeatable();
+        self.mark_unrepeatable();
         if self.owner().set(kept, place, name, value).is_err() {
             self.kept_dropped += 1;
         }
@@ -185,7 +185,7 @@ impl documents::HostDocument for CallState {
         name: String,
         value: String,
     ) -> wasmtime::Result<()> {
-        self.is_unrepeatable();
+        self.mark_unrepeatable();
         self.table
             .get(&document)?
             .notes()
@@ -198,7 +198,7 @@ impl documents::HostDocument for CallState {
         document: Resource<Document>,
         annotation: String,
     ) -> wasmtime::Result<()> {
-        self.is_unrepeatable();
+        self.mark_unrepeatable();
         self.table.get(&document)?.notes().annotate(
             &self.callee.name,
             &annotation,

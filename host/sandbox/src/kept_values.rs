@@ -1,5 +1,5 @@
-//! Values that plugins keep with a URI or a site from visit to visit. The host loads them before a visit and writes the changes
-//! at its end. In between they are here, so that a visit that fails keeps nothing.
+//! Values that plugins keep with a URI or a site from visit to visit. The host loads them before a visit and writes the changes at
+//! its end. During the visit they are here, so that a failed visit keeps nothing.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -12,7 +12,7 @@ const TABLE_ELEMENTS_MAX: usize = 100_000;
 #[derive(Debug)]
 pub(crate) struct Memory {
     max: usize,
-    has: usize,
+    bytes: usize,
     /// The largest size so far, in bytes.
     pub(crate) most: usize,
     /// Memory of all instances of the engine.
@@ -24,7 +24,7 @@ impl Memory {
     pub(crate) fn new(max: usize, all: Arc<AtomicUsize>) -> Self {
         Self {
             max,
-            has: 0,
+            bytes: 0,
             most: 0,
             all,
         }
@@ -33,7 +33,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        self.all.fetch_sub(self.has, Ordering::Relaxed);
+        self.all.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -53,7 +53,7 @@ impl ResourceLimiter for Memory {
         desired: usize,
         _: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        let wanted = self.has.saturating_sub(current).saturating_add(desired);
+        let wanted = self.bytes.saturating_sub(current).saturating_add(desired);
         if wanted > self.max {
             return Err(MemoryExceeded {
                 wanted,
@@ -63,8 +63,8 @@ impl ResourceLimiter for Memory {
         }
         // Memories never shrink.
         self.all
-            .fetch_add(wanted.saturating_sub(self.has), Ordering::Relaxed);
-        self.has = wanted;
+            .fetch_add(wanted.saturating_sub(self.bytes), Ordering::Relaxed);
+        self.bytes = wanted;
         self.most = self.most.max(wanted);
         Ok(true)
     }

@@ -187,12 +187,12 @@ impl Plugin {
         self.description().kinds.contains(kind)
     }
 
-    /// Returns `true` if it wants to be called for documents of this media type (lower-case, without parameters) and URI.
+    /// Returns `true` if it handles documents of this media type (lower-case, without parameters) and URI.
     pub fn handles(&self, media_type: &str, uri: &str) -> bool {
         self.0.matcher.matches(media_type, uri)
     }
 
-    /// Returns `true` if it wants to be called for candidates with this URI, whatever their media type may be.
+    /// Returns `true` if it handles candidates with this URI. Their media types are unknown.
     pub fn handles_uri(&self, uri: &str) -> bool {
         self.0.matcher.matches_uri(uri)
     }

@@ -13,9 +13,9 @@ use wasmtime_wizer::{ComponentContext, ComponentInstanceState, Wizer};
 
 use crate::call_state::CallState;
 
-/// A component with accessors to all of its state, or the reason for which there is none.
+/// A component with accessors to all of its state, or the reason for which it cannot be snapshotted.
 pub(crate) fn instrument(component: &[u8]) -> Result<(ComponentContext<'_>, Vec<u8>), String> {
-    // Valid features that Wizer does not know.
+    // Valid features that Wizer does not support.
     let unknown = WasmFeatures::MEMORY64 | WasmFeatures::THREADS;
     check(component, WasmFeatures::default().difference(unknown))?;
     catch_panics(|| {

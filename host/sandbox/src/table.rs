@@ -133,7 +133,7 @@ impl<K: Into<String>, V: Into<String>> From<(K, V)> for Row {
 }
 
 impl Tables {
-    /// Sets the table under a name, in place of an existing one. Running calls keep the tables that they saw.
+    /// Sets the table under a name, in place of an existing one. Running calls continue with the tables of their first look-up.
     pub fn set(&self, name: impl Into<String>, table: Table) {
         self.change(|map| {
             map.0.insert(name.into(), Arc::new(table));

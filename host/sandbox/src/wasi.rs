@@ -111,21 +111,23 @@ pub(crate) fn linker(
             linker
         });
         let interface = interface(import).unwrap_or_default();
-        let mut here = with_wasi.instance(import)?;
+        let mut interface_linker = with_wasi.instance(import)?;
         for (name, item) in instance.exports(&engine) {
             match item.ty {
-                ComponentItem::ComponentFunc(_) => define_trap(&mut here, interface, name)?,
-                ComponentItem::Resource(_) => define_resource(&mut here, name)?,
+                ComponentItem::ComponentFunc(_) => {
+                    define_trap(&mut interface_linker, interface, name)?
+                }
+                ComponentItem::Resource(_) => define_resource(&mut interface_linker, name)?,
                 // Types need no definition, and these interfaces contain nothing else.
                 _ => {}
             }
         }
         for (of, name, answer) in constants() {
             if of == interface {
-                define_constant(&mut here, name, answer)?;
+                define_constant(&mut interface_linker, name, answer)?;
             }
         }
-        define_functions_with_effects(&mut here, interface)?;
+        define_functions_with_effects(&mut interface_linker, interface)?;
     }
     Ok(with_wasi)
 }
@@ -201,11 +203,11 @@ fn constants() -> Vec<(&'static str, &'static str, Val)> {
 }
 
 fn define_constant(
-    here: &mut LinkerInstance<'_, CallState>,
+    interface_linker: &mut LinkerInstance<'_, CallState>,
     name: &str,
     answer: Val,
 ) -> wasmtime::Result<()> {
-    here.func_new(name, move |mut store, _, arguments, results| {
+    interface_linker.func_new(name, move |mut store, _, arguments, results| {
         for argument in arguments {
             // A borrowed handle must be dropped before the call returns.
             if let Val::Resource(handle) = argument {
@@ -220,17 +222,20 @@ fn define_constant(
 }
 
 fn define_trap(
-    here: &mut LinkerInstance<'_, CallState>,
+    interface_linker: &mut LinkerInstance<'_, CallState>,
     interface: &str,
     name: &str,
 ) -> wasmtime::Result<()> {
     let function = format!("{WASI}{interface}#{name}");
-    here.func_new(name, move |_, _, _, _| {
+    interface_linker.func_new(name, move |_, _, _, _| {
         bail!("called `{function}`, which has nothing to work on: plugins have no files and no network")
     })
 }
 
-fn define_resource(here: &mut LinkerInstance<'_, CallState>, name: &str) -> wasmtime::Result<()> {
+fn define_resource(
+    interface_linker: &mut LinkerInstance<'_, CallState>,
+    name: &str,
+) -> wasmtime::Result<()> {
     let sort = match name {
         "input-stream" => ResourceType::host::<InputStream>(),
         "output-stream" => ResourceType::host::<OutputStream>(),
@@ -238,56 +243,61 @@ fn define_resource(here: &mut LinkerInstance<'_, CallState>, name: &str) -> wasm
         "network" => ResourceType::host::<Network>(),
         _ => ResourceType::host::<Nothing>(),
     };
-    here.resource(name, sort, |mut store, _| {
+    interface_linker.resource(name, sort, |mut store, _| {
         let wasi = &mut store.data_mut().wasi;
         wasi.handles = wasi.handles.saturating_sub(1);
         Ok(())
     })
 }
 
-type Here<'a> = StoreContextMut<'a, CallState>;
+type CallStore<'a> = StoreContextMut<'a, CallState>;
 
 /// Defines the few functions that have an effect.
 fn define_functions_with_effects(
-    here: &mut LinkerInstance<'_, CallState>,
+    interface_linker: &mut LinkerInstance<'_, CallState>,
     interface: &str,
 ) -> wasmtime::Result<()> {
     match interface {
         "cli/exit" => {
-            here.func_wrap("exit", |_: Here<'_>, (status,): (Result<(), ()>,)| {
-                let status = if status.is_ok() { "success" } else { "failure" };
-                exit(status)
-            })?;
-            here.func_wrap("exit-with-code", |_: Here<'_>, (code,): (u8,)| {
+            interface_linker.func_wrap(
+                "exit",
+                |_: CallStore<'_>, (status,): (Result<(), ()>,)| {
+                    let status = if status.is_ok() { "success" } else { "failure" };
+                    exit(status)
+                },
+            )?;
+            interface_linker.func_wrap("exit-with-code", |_: CallStore<'_>, (code,): (u8,)| {
                 exit(&format!("code {code}"))
             })
         }
-        "cli/stdin" => here.func_wrap("get-stdin", |mut store: Here<'_>, ()| {
+        "cli/stdin" => interface_linker.func_wrap("get-stdin", |mut store: CallStore<'_>, ()| {
             Ok((store.data_mut().wasi.hand_over::<InputStream>(0)?,))
         }),
-        "cli/stdout" => here.func_wrap("get-stdout", |mut store: Here<'_>, ()| {
+        "cli/stdout" => interface_linker.func_wrap("get-stdout", |mut store: CallStore<'_>, ()| {
             Ok((store.data_mut().wasi.hand_over::<OutputStream>(STDOUT)?,))
         }),
-        "cli/stderr" => here.func_wrap("get-stderr", |mut store: Here<'_>, ()| {
+        "cli/stderr" => interface_linker.func_wrap("get-stderr", |mut store: CallStore<'_>, ()| {
             Ok((store.data_mut().wasi.hand_over::<OutputStream>(STDERR)?,))
         }),
-        "clocks/monotonic-clock" => define_monotonic_clock(here),
-        "io/poll" => define_poll(here),
-        "io/streams" => define_streams(here),
+        "clocks/monotonic-clock" => define_monotonic_clock(interface_linker),
+        "io/poll" => define_poll(interface_linker),
+        "io/streams" => define_streams(interface_linker),
         "random/random" => {
-            here.func_wrap("get-random-bytes", random_bytes)?;
-            here.func_wrap("get-random-u64", random_number)
+            interface_linker.func_wrap("get-random-bytes", random_bytes)?;
+            interface_linker.func_wrap("get-random-u64", random_number)
         }
         "random/insecure" => {
-            here.func_wrap("get-insecure-random-bytes", random_bytes)?;
-            here.func_wrap("get-insecure-random-u64", random_number)
+            interface_linker.func_wrap("get-insecure-random-bytes", random_bytes)?;
+            interface_linker.func_wrap("get-insecure-random-u64", random_number)
         }
-        "random/insecure-seed" => here.func_wrap("insecure-seed", |mut store: Here<'_>, ()| {
-            let wasi = &mut store.data_mut().wasi;
-            Ok(((wasi.random(), wasi.random()),))
-        }),
-        "sockets/instance-network" => here
-            .func_wrap("instance-network", |mut store: Here<'_>, ()| {
+        "random/insecure-seed" => {
+            interface_linker.func_wrap("insecure-seed", |mut store: CallStore<'_>, ()| {
+                let wasi = &mut store.data_mut().wasi;
+                Ok(((wasi.random(), wasi.random()),))
+            })
+        }
+        "sockets/instance-network" => interface_linker
+            .func_wrap("instance-network", |mut store: CallStore<'_>, ()| {
                 Ok((store.data_mut().wasi.hand_over::<Network>(0)?,))
             }),
         _ => Ok(()),
@@ -298,29 +308,31 @@ fn exit(status: &str) -> wasmtime::Result<()> {
     bail!("called `wasi:cli/exit` with {status}: a plugin has no process to end")
 }
 
-fn random_bytes(mut store: Here<'_>, (n,): (u64,)) -> wasmtime::Result<(Vec<u8>,)> {
+fn random_bytes(mut store: CallStore<'_>, (n,): (u64,)) -> wasmtime::Result<(Vec<u8>,)> {
     Ok((store.data_mut().wasi.random_bytes(n)?,))
 }
 
-fn random_number(mut store: Here<'_>, (): ()) -> wasmtime::Result<(u64,)> {
+fn random_number(mut store: CallStore<'_>, (): ()) -> wasmtime::Result<(u64,)> {
     Ok((store.data_mut().wasi.random(),))
 }
 
-fn define_monotonic_clock(here: &mut LinkerInstance<'_, CallState>) -> wasmtime::Result<()> {
-    here.func_wrap("now", |mut store: Here<'_>, ()| {
+fn define_monotonic_clock(
+    interface_linker: &mut LinkerInstance<'_, CallState>,
+) -> wasmtime::Result<()> {
+    interface_linker.func_wrap("now", |mut store: CallStore<'_>, ()| {
         Ok((store.data_mut().wasi.now(),))
     })?;
-    here.func_wrap(
+    interface_linker.func_wrap(
         "subscribe-instant",
-        |mut store: Here<'_>, (when,): (u64,)| {
+        |mut store: CallStore<'_>, (when,): (u64,)| {
             let wasi = &mut store.data_mut().wasi;
             wasi.wait_until(when);
             Ok((wasi.hand_over::<Pollable>(0)?,))
         },
     )?;
-    here.func_wrap(
+    interface_linker.func_wrap(
         "subscribe-duration",
-        |mut store: Here<'_>, (wait,): (u64,)| {
+        |mut store: CallStore<'_>, (wait,): (u64,)| {
             let wasi = &mut store.data_mut().wasi;
             wasi.wait_until(wasi.nanoseconds.saturating_add(wait));
             Ok((wasi.hand_over::<Pollable>(0)?,))
@@ -328,44 +340,47 @@ fn define_monotonic_clock(here: &mut LinkerInstance<'_, CallState>) -> wasmtime:
     )
 }
 
-fn define_poll(here: &mut LinkerInstance<'_, CallState>) -> wasmtime::Result<()> {
-    here.func_wrap(
+fn define_poll(interface_linker: &mut LinkerInstance<'_, CallState>) -> wasmtime::Result<()> {
+    interface_linker.func_wrap(
         "[method]pollable.block",
-        |_: Here<'_>, (_,): (Resource<Pollable>,)| Ok(()),
+        |_: CallStore<'_>, (_,): (Resource<Pollable>,)| Ok(()),
     )?;
-    here.func_wrap("poll", |_: Here<'_>, (all,): (Vec<Resource<Pollable>>,)| {
-        if all.is_empty() {
-            bail!("called `wasi:io/poll#poll` with nothing to wait for");
-        }
-        let ready: Vec<u32> = (0..).take(all.len()).collect();
-        Ok((ready,))
-    })
+    interface_linker.func_wrap(
+        "poll",
+        |_: CallStore<'_>, (all,): (Vec<Resource<Pollable>>,)| {
+            if all.is_empty() {
+                bail!("called `wasi:io/poll#poll` with nothing to wait for");
+            }
+            let ready: Vec<u32> = (0..).take(all.len()).collect();
+            Ok((ready,))
+        },
+    )
 }
 
-fn define_streams(here: &mut LinkerInstance<'_, CallState>) -> wasmtime::Result<()> {
+fn define_streams(interface_linker: &mut LinkerInstance<'_, CallState>) -> wasmtime::Result<()> {
     type Done = (Result<(), StreamError>,);
     type Stream = Resource<OutputStream>;
     const DONE: Done = (Ok(()),);
-    here.func_wrap(
+    interface_linker.func_wrap(
         "[method]input-stream.subscribe",
-        |mut store: Here<'_>, (_,): (Resource<InputStream>,)| {
+        |mut store: CallStore<'_>, (_,): (Resource<InputStream>,)| {
             Ok((store.data_mut().wasi.hand_over::<Pollable>(0)?,))
         },
     )?;
-    here.func_wrap(
+    interface_linker.func_wrap(
         "[method]output-stream.subscribe",
-        |mut store: Here<'_>, (_,): (Stream,)| {
+        |mut store: CallStore<'_>, (_,): (Stream,)| {
             Ok((store.data_mut().wasi.hand_over::<Pollable>(0)?,))
         },
     )?;
-    here.func_wrap(
+    interface_linker.func_wrap(
         "[method]output-stream.check-write",
-        |_: Here<'_>, (_,): (Stream,)| Ok((Ok::<_, StreamError>(WRITE_BYTES_MAX as u64),)),
+        |_: CallStore<'_>, (_,): (Stream,)| Ok((Ok::<_, StreamError>(WRITE_BYTES_MAX as u64),)),
     )?;
     for name in ["write", "blocking-write-and-flush"] {
-        here.func_wrap(
+        interface_linker.func_wrap(
             &format!("[method]output-stream.{name}"),
-            |mut store: Here<'_>, (stream, bytes): (Stream, Vec<u8>)| {
+            |mut store: CallStore<'_>, (stream, bytes): (Stream, Vec<u8>)| {
                 let n = bytes.len();
                 if n > WRITE_BYTES_MAX {
                     bail!("printed {n} bytes at once, {WRITE_BYTES_MAX} are allowed");
@@ -377,15 +392,15 @@ fn define_streams(here: &mut LinkerInstance<'_, CallState>) -> wasmtime::Result<
     }
     for name in ["write-zeroes", "blocking-write-zeroes-and-flush"] {
         // A log does not need these zeroes.
-        here.func_wrap(
+        interface_linker.func_wrap(
             &format!("[method]output-stream.{name}"),
-            |_: Here<'_>, (_, _): (Stream, u64)| Ok(DONE),
+            |_: CallStore<'_>, (_, _): (Stream, u64)| Ok(DONE),
         )?;
     }
     for name in ["flush", "blocking-flush"] {
-        here.func_wrap(
+        interface_linker.func_wrap(
             &format!("[method]output-stream.{name}"),
-            |_: Here<'_>, (_,): (Stream,)| Ok(DONE),
+            |_: CallStore<'_>, (_,): (Stream,)| Ok(DONE),
         )?;
     }
     Ok(())

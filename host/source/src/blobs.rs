@@ -1,5 +1,5 @@
-//! A folder of components, each in a file named by its SHA-256. The store has one, and so has every job. A job keeps the
-//! components that it began with, whatever happens to the store, the registry or the author's file.
+//! A folder of components, each in a file named by its SHA-256. The store has one, and so has every job. A job keeps the components
+//! with which it was created, even if the store, the registry or the author's file changes.
 
 use std::fs;
 use std::io::{self, Read, Write};

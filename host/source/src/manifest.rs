@@ -222,7 +222,7 @@ fn annotation(name: &str, text: &str) -> (String, String) {
     (format!("org.opencontainers.image.{name}"), text.to_owned())
 }
 
-/// Shortens a text by strangers to fit into a sentence.
+/// Shortens third-party text for an error message.
 fn short(mut text: String) -> String {
     if let Some((end, _)) = text.char_indices().nth(100) {
         text.truncate(end);

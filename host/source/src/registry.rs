@@ -121,7 +121,7 @@ pub enum RegistryError {
         /// The digest of the received bytes.
         found: Sha256,
     },
-    /// The received component is shorter or longer than its manifest says.
+    /// The received component is shorter or longer than the manifest states.
     #[error(
         "{image} has {found} bytes instead of {expected}; try again, or ask the operator of the registry"
     )]

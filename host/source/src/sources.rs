@@ -40,7 +40,7 @@ pub struct SourcesConfig {
 pub struct ComponentConditions {
     /// The required SHA-256.
     pub sha256: Option<Sha256>,
-    /// `true` if its registry may be asked over plain HTTP. On this machine that is always allowed.
+    /// `true` if its registry may be used over plain HTTP. On this machine that is always allowed.
     pub insecure: bool,
 }
 
@@ -51,7 +51,7 @@ pub struct ResolvedComponent {
     pub bytes: Bytes,
     /// The computed digest of the bytes.
     pub sha256: Sha256,
-    /// Its origin, for people: `builtin:html`, a path, an image.
+    /// Its origin, for messages: `builtin:html`, a path, an image.
     pub origin: String,
     /// The image it was pulled as, bound to its manifest.
     pub image: Option<Image>,
@@ -61,8 +61,8 @@ pub struct ResolvedComponent {
     pub note: Option<String>,
 }
 
-/// The resolved form of a reference, stored with a job when it begins. A tag that moves and a file that changes do not change
-/// a job that has begun.
+/// The resolved form of a reference, stored with a job when it is created. A tag that moves or a file that changes later does not
+/// change the job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PinnedComponent {
     /// The reference as written, with relative paths resolved.
@@ -111,7 +111,7 @@ pub enum SourceError {
     /// An error with the store.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A component that a job began with is no longer available.
+    /// A component of an existing job is no longer available.
     #[error(
         "{component} with sha256 {sha256}, with which the job was created, is neither in the job nor in the store {}; restore it there",
         store.display()
@@ -159,7 +159,7 @@ impl ComponentConditions {
 }
 
 impl ResolvedComponent {
-    /// The form to store with a job that begins with this component, so that the job continues with it.
+    /// The form to store with a new job that uses this component, so that the job continues with it.
     #[must_use]
     pub fn frozen(&self, component: &ComponentReference) -> PinnedComponent {
         PinnedComponent {
@@ -264,7 +264,7 @@ impl Sources {
         }
     }
 
-    /// Returns a component that a job began with. It asks the store first, then the registry by digest. Files are not read, since
+    /// Returns a component of an existing job. It reads the store first, then the registry by digest. Files are not read, since
     /// a job has its own copies. Blocks.
     ///
     /// # Errors
@@ -340,7 +340,7 @@ impl Sources {
         Ok(registry::push(path, &bytes, image, &access, (self.now)())?)
     }
 
-    /// Records in the store that a job began with these components, so that they are not pruned while the job exists.
+    /// Records in the store that a job uses these components, so that they are not pruned while the job exists.
     ///
     /// # Errors
     /// The store cannot be written.

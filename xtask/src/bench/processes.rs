@@ -22,7 +22,7 @@ struct Process {
 }
 
 impl Processes {
-    /// Reads all of them. A process that ends meanwhile is left out.
+    /// Reads all processes. A process that ends during the reading is omitted.
     pub(super) fn now() -> Processes {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());

@@ -80,7 +80,7 @@ pub enum CallOutcome {
     Fault(FaultWritten),
 }
 
-/// A plugin error, as it is written.
+/// A plugin error, in the form of the file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct FaultWritten {

@@ -508,7 +508,7 @@ fn unaligned_lists_are_a_nonsense_error() {
 
 #[test]
 fn reasons_of_ten_megabytes_are_cut() {
-    // The reasons are within the limit of an answer, so they are not an error. They are cut, because nobody reads more of them.
+    // The reasons are within the limit of an answer, so they are not an error. They are cut to their own limit.
     let reasons = "
         (drop (memory.grow (i32.const 200)))
         (memory.fill (i32.const 65536) (i32.const 120) (i32.const 10485760))

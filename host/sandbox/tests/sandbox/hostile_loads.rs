@@ -60,7 +60,7 @@ fn load(bytes: Vec<u8>) -> Option<LoadError> {
     watch();
     let (outcome_sender, outcome_receiver) = mpsc::channel();
     let lane = spawn_lane(LANE, move || {
-        // The receiver is gone only if the test has already failed.
+        // Sending fails only if the test has already failed.
         let _ = outcome_sender.send(
             engine()
                 .load(&bytes, "plugins/x.wasm")

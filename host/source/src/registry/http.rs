@@ -74,7 +74,7 @@ impl RegistryRequest {
         self
     }
 
-    /// Marks the request as one that needs write permission.
+    /// Marks the request as needing write permission.
     pub(super) fn for_push(mut self) -> Self {
         self.pushes = true;
         self
@@ -452,7 +452,7 @@ fn tls_problem<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error
     None
 }
 
-/// The innermost cause: the layers above only say that sending failed.
+/// The innermost cause: the outer errors only report that sending failed.
 fn innermost(error: &dyn Error) -> String {
     let mut error = error;
     while let Some(cause) = error.source() {
