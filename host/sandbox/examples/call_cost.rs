@@ -2,7 +2,6 @@
 //! [SETTINGS]` for another component. Prints the median, the 90th and the 99th percentile of the time for a fresh instance and one
 //! call, and its ratio to an empty call. Then prints the time to load the built-in plugins, with and without a cache. The figures
 //! in docs/PERFORMANCE.md come from this program.
-//! without a cache. The figures in docs/PERFORMANCE.md come from here.
 #![allow(clippy::print_stdout, reason = "a program that prints")]
 
 use std::sync::Arc;

@@ -222,7 +222,6 @@ pub(super) fn formatted(steps: &mut Steps, opilio: &Path, home: &Path) {
 }
 
 /// Crawls with each project and the profile lines of its README: projects of every kind one by one, projects of one kind together.
-/// kind together.
 pub(super) fn crawls(steps: &mut Steps, opilio: &Path, home: &Path) {
     let crawl = |name: &str| Crawl {
         opilio: opilio.to_owned(),
