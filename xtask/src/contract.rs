@@ -456,7 +456,7 @@ mod tests {
             "wit/published/0.2.0/plugin.wit was changed after its publication",
         );
         fs::remove_file(file(&folder)).unwrap();
-        check_refused(&folder, "wit/published/0.2.0/plugin.wit is gone");
+        check_refused(&folder, "wit/published/0.2.0/plugin.wit is missing");
         let folder = published();
         fs::write(
             file(&folder).with_file_name("more.wit"),

@@ -165,7 +165,7 @@ fn judged(kind: Kind, documents: &[corpus::Document]) -> Result<Vec<Facts>> {
         .lines()
         .map(serde_json::from_str)
         .collect::<Result<_, _>>()
-        .with_context(|| format!("what {script} says"))?;
+        .with_context(|| format!("reading the output of {script}"))?;
     ensure!(
         answers.len() == documents.len(),
         "{script} judged {} of {} documents",

@@ -274,7 +274,10 @@ fn drop_orphans(component_folder: &Path, plugins: &[Plugin]) -> Result<()> {
         .partition(|entry| plugins.iter().any(|plugin| plugin.name == entry.name));
     manifest.components = kept;
     for orphan in &orphans {
-        report(&format!("{}: removed, its crate is gone", orphan.file));
+        report(&format!(
+            "{}: removed, its crate does not exist any more",
+            orphan.file
+        ));
         fs::remove_file(component_folder.join(&orphan.file))?;
     }
     if orphans.is_empty() {

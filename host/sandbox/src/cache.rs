@@ -123,12 +123,12 @@ impl Cache {
             Ok(entry) => entry,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
             Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "compiled component cannot be read; compiling it anew");
+                tracing::warn!(path = %path.display(), %error, "compiled component cannot be read; compiling it again");
                 return None;
             }
         };
         if entry.is_none() {
-            tracing::warn!(path = %path.display(), "compiled component is damaged; compiling it anew");
+            tracing::warn!(path = %path.display(), "compiled component is damaged; compiling it again");
             return None;
         }
         // `prune` uses the file's time as the time of last use. If it cannot be updated, the entry is only removed sooner.

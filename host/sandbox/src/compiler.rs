@@ -442,7 +442,7 @@ fn read_answer(answer: &[u8]) -> Result<Entry, Refusal> {
     let problem = || String::from_utf8_lossy(body).into_owned();
     match kind {
         0 => Entry::parse(body).ok_or_else(|| {
-            Refusal::Stopped("the process that compiled it answered nonsense".to_owned())
+            Refusal::Stopped("the process that compiled it gave an invalid answer".to_owned())
         }),
         1 => Err(Refusal::Malformed(problem())),
         2 => Err(Refusal::Demanding(problem())),

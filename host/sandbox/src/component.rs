@@ -70,7 +70,7 @@ pub enum LoadError {
     /// Valid WebAssembly that this engine does not run: a proposal that is not enabled, or more memories, tables or modules than
     /// an instance may have.
     #[error(
-        "{origin} uses a WebAssembly feature that plugins cannot use: {problem}; build it without that feature"
+        "{origin} exceeds what plugins may use of WebAssembly: {problem}; build it without that feature, or with fewer memories, tables and modules"
     )]
     Demanding {
         /// The component.
@@ -314,7 +314,7 @@ pub(crate) fn cached(
     match component {
         Ok(component) => Some((component, entry.refusal)),
         Err(error) => {
-            tracing::warn!(%error, "compiled component cannot be used; compiling it anew");
+            tracing::warn!(%error, "compiled component cannot be used; compiling it again");
             None
         }
     }

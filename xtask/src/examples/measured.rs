@@ -85,7 +85,7 @@ fn call(opilio: &Path, component: &Path, pages: &Path) -> Result<(Duration, u64)
     let number = |key: &str| {
         answer[key]
             .as_u64()
-            .with_context(|| format!("plugin bench says no {key}"))
+            .with_context(|| format!("plugin bench printed no {key}"))
     };
     let calls = number("documents")? * u64::from(ROUNDS[1] - ROUNDS[0]);
     let of_calls = many.saturating_sub(few);

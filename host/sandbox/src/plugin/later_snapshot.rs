@@ -68,7 +68,7 @@ impl LaterSnapshot {
 /// Returns the warning that a plugin gets no snapshot. `None` if the crawl has stopped the compiler because it is ending: no call
 /// would start from the snapshot any more.
 fn warning(plugin: &str, problem: &str, is_stopped: bool) -> Option<String> {
-    (!is_stopped).then(|| format!("plugin `{plugin}` is configured anew for each call: {problem}"))
+    (!is_stopped).then(|| format!("plugin `{plugin}` runs `configure` in each call: {problem}"))
 }
 
 #[cfg(test)]
@@ -79,7 +79,7 @@ mod tests {
     fn an_ending_crawl_gives_no_warning_of_missing_snapshots() {
         assert_eq!(warning("html", "the crawl is ending", true), None);
         let message = warning("html", "it takes too much memory", false);
-        let expected = "plugin `html` is configured anew for each call: it takes too much memory";
+        let expected = "plugin `html` runs `configure` in each call: it takes too much memory";
         assert_eq!(message.as_deref(), Some(expected));
     }
 }

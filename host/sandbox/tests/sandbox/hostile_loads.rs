@@ -139,8 +139,7 @@ fn unsupported_wasm_features_are_refused_by_name() {
         );
         let message = refused.unwrap().to_string();
         assert!(
-            message
-                .starts_with("plugins/x.wasm uses a WebAssembly feature that plugins cannot use: ")
+            message.starts_with("plugins/x.wasm exceeds what plugins may use of WebAssembly: ")
                 && message.contains(expected),
             "{message}"
         );
