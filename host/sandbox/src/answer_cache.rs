@@ -86,7 +86,7 @@ pub(crate) struct Trace(Vec<(Question, HostAnswerHash)>);
 
 /// Subject of a call, and the owner of its kept values.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct About<'a> {
+pub(crate) struct CallInputs<'a> {
     pub(crate) document: Option<&'a Document>,
     pub(crate) visit: Option<&'a Visit>,
     pub(crate) candidates: Option<&'a Candidates>,
@@ -245,7 +245,7 @@ impl Trace {
 
 impl<Q: Clone + Eq + Hash, A> Remembered<Q, A> {
     /// Returns the plugin's earlier answer for which all reads gave the same values as now.
-    pub(crate) fn recall(&self, key: &Q, about: About<'_>) -> Option<Arc<CachedAnswer<A>>> {
+    pub(crate) fn recall(&self, key: &Q, about: CallInputs<'_>) -> Option<Arc<CachedAnswer<A>>> {
         let tree = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut at = *tree.roots.get(key)?;
         loop {
@@ -345,8 +345,8 @@ mod tests {
         links.iter().map(candidate).collect()
     }
 
-    fn about<'a>(candidates: &'a Candidates, limits: &'a Limits) -> About<'a> {
-        About {
+    fn about<'a>(candidates: &'a Candidates, limits: &'a Limits) -> CallInputs<'a> {
+        CallInputs {
             document: None,
             visit: None,
             candidates: Some(candidates),

@@ -23,7 +23,7 @@ const WORDS_BYTES_MAX: usize = 400;
 
 /// Resources that a call used, whatever its result.
 #[derive(Debug, Default)]
-pub(crate) struct Used {
+pub(crate) struct CallUsage {
     pub(crate) time: Duration,
     pub(crate) memory: usize,
     pub(crate) counts: Vec<(String, u64)>,
@@ -41,7 +41,7 @@ pub(crate) fn call<R>(
     program: &InstancePre<CallState>,
     target: &CallTarget,
     work: impl FnOnce(&mut Store<CallState>, Instance) -> Result<R, Problem>,
-) -> (Result<R, Fault>, Used) {
+) -> (Result<R, Fault>, CallUsage) {
     let _permit = shared.permits.acquire();
     let _ticking = shared.ticker.ticking();
     let began = Instant::now();
@@ -70,7 +70,7 @@ pub(crate) fn call<R>(
     }
     let answer =
         answer.map_err(|(problem, otherwise)| fault(problem, otherwise, target, state.log));
-    let used = Used {
+    let used = CallUsage {
         time: began.elapsed(),
         memory: state.memory.most,
         counts: state.counts,

@@ -158,12 +158,12 @@ impl Compiler {
                     self.waiting().push(helper);
                     return read_answer(&answer);
                 }
-                Err(Ended::Idle) if is_new => {
+                Err(ChildEnd::Idle) if is_new => {
                     return Err(no_process(io::ErrorKind::BrokenPipe.into()));
                 }
                 // The child ended because it was idle. Another one is started in its place.
-                Err(Ended::Idle) => {}
-                Err(Ended::Refused(refusal)) => return Err(refusal),
+                Err(ChildEnd::Idle) => {}
+                Err(ChildEnd::Refused(refusal)) => return Err(refusal),
             }
         }
     }
@@ -244,7 +244,7 @@ struct Helper {
 }
 
 /// Reason for which a child gives no answer.
-enum Ended {
+enum ChildEnd {
     /// It was idle.
     Idle,
     Refused(Refusal),
@@ -294,12 +294,12 @@ impl Helper {
         component: &[u8],
         bounds: Bounds,
         stopped: &AtomicBool,
-    ) -> Result<Vec<u8>, Ended> {
+    ) -> Result<Vec<u8>, ChildEnd> {
         // The exit was not caused by this component.
         if let Ok(Err(_)) = self.answers.try_recv() {
-            return Err(Ended::Idle);
+            return Err(ChildEnd::Idle);
         }
-        let spent_before = Spent::of(self.id).time;
+        let spent_before = ResourceUsage::of(self.id).time;
         let began = Instant::now();
         let request = [&[u8::from(task == Task::Prepare)], component].concat();
         // If the request cannot be written, the exit of the child gives the reason.
@@ -307,20 +307,20 @@ impl Helper {
         loop {
             match self.answers.recv_timeout(LOOK_INTERVAL) {
                 Ok(Ok(answer)) => return Ok(answer),
-                Ok(Err(Ok(status))) if status.success() => return Err(Ended::Idle),
+                Ok(Err(Ok(status))) if status.success() => return Err(ChildEnd::Idle),
                 Ok(Err(status)) => {
                     let status = match status {
                         Ok(status) => status.to_string(),
                         Err(problem) => problem.to_string(),
                     };
-                    return Err(Ended::Refused(Refusal::Costly(format!(
+                    return Err(ChildEnd::Refused(Refusal::Costly(format!(
                         "the process that compiled it ended ({status})"
                     ))));
                 }
-                Err(mpsc::RecvTimeoutError::Disconnected) => return Err(Ended::Idle),
+                Err(mpsc::RecvTimeoutError::Disconnected) => return Err(ChildEnd::Idle),
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
             }
-            let spent = Spent::of(self.id);
+            let spent = ResourceUsage::of(self.id);
             let time = match (spent.time, spent_before) {
                 (Some(time), Some(before)) => time.saturating_sub(before),
                 _ => began.elapsed(),
@@ -340,7 +340,7 @@ impl Helper {
             } else {
                 continue;
             };
-            return Err(Ended::Refused(refusal));
+            return Err(ChildEnd::Refused(refusal));
         }
     }
 }
@@ -359,12 +359,12 @@ fn lock(child: &Mutex<Child>) -> MutexGuard<'_, Child> {
 
 /// Resources that a process has used so far, if the system reports them.
 #[derive(Clone, Copy, Debug, Default)]
-struct Spent {
+struct ResourceUsage {
     time: Option<Duration>,
     memory: Option<u64>,
 }
 
-impl Spent {
+impl ResourceUsage {
     /// Reads the use of a process on Linux (proc_pid_stat(5), proc_pid_status(5)).
     fn of(process: u32) -> Self {
         let read = |file: &str| std::fs::read_to_string(format!("/proc/{process}/{file}")).ok();
@@ -482,8 +482,8 @@ mod tests {
         let stopped = AtomicBool::new(stopped);
         match helper.ask(Task::Prepare, b"component", bounds, &stopped) {
             Ok(answer) => Ok(answer),
-            Err(Ended::Refused(refusal)) => Err(refusal),
-            Err(Ended::Idle) => Err(Refusal::Stopped("idle".to_owned())),
+            Err(ChildEnd::Refused(refusal)) => Err(refusal),
+            Err(ChildEnd::Idle) => Err(Refusal::Stopped("idle".to_owned())),
         }
     }
 

@@ -36,10 +36,10 @@ pub struct DocumentParts {
 
 /// A response, or a fragment of one. Clones are the same document.
 #[derive(Clone, Debug)]
-pub struct Document(Arc<Whole>);
+pub struct Document(Arc<DocumentInner>);
 
 #[derive(Debug)]
-struct Whole {
+struct DocumentInner {
     parts: DocumentParts,
     /// `parts.base` until an extractor reports another.
     base: Mutex<Option<String>>,
@@ -89,7 +89,7 @@ pub enum FragmentProblem {
 impl Document {
     /// Makes a document of these parts.
     pub fn new(parts: DocumentParts) -> Self {
-        Self(Arc::new(Whole {
+        Self(Arc::new(DocumentInner {
             parts,
             base: Mutex::new(None),
             text: OnceLock::new(),

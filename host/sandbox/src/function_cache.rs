@@ -29,11 +29,11 @@ const HEAD_BYTES: usize = 4 + 4 + 16;
 #[derive(Debug, Default)]
 pub(crate) struct Functions {
     path: Option<PathBuf>,
-    kept: Mutex<Kept>,
+    kept: Mutex<CachedFunctions>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct CachedFunctions {
     functions: HashMap<Box<[u8]>, Box<[u8]>>,
     /// Bytes of the records of all functions.
     bytes: usize,
@@ -98,7 +98,7 @@ impl CacheStore for Functions {
     }
 }
 
-impl Kept {
+impl CachedFunctions {
     fn put(&mut self, key: &[u8], value: Box<[u8]>) -> bool {
         let bytes = HEAD_BYTES + key.len() + value.len();
         if bytes > FUNCTION_BYTES_MAX {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use wasmtime::component::Resource;
 
-use crate::answer_cache::{About, Answers};
+use crate::answer_cache::{Answers, CallInputs};
 use crate::answers::{
     Extraction, Wait, check_aligned, checked_comparison, checked_extraction, checked_observation,
     checked_rank, checked_reports, checked_ruling, sorted_spans,
@@ -41,9 +41,9 @@ const PASS: &str = "pass";
 
 /// A plugin, ready to be called from any thread. Clones are the same plugin and share their statistics.
 #[derive(Clone)]
-pub struct Plugin(Arc<Ready>);
+pub struct Plugin(Arc<PluginInner>);
 
-struct Ready {
+struct PluginInner {
     shared: Arc<Shared>,
     program: Program,
     /// The snapshot that is made when the plugin has been called often.
@@ -99,7 +99,7 @@ impl Plugin {
         later: Option<LaterSnapshot>,
     ) -> Self {
         let handles = &configuration.description.handles;
-        Self(Arc::new(Ready {
+        Self(Arc::new(PluginInner {
             shared: component.shared.clone(),
             program,
             later,
@@ -265,7 +265,7 @@ impl Plugin {
             return Ok(Vec::new());
         };
         self.check_has(Callable::Filter, &uri)?;
-        let about = About {
+        let about = CallInputs {
             document: None,
             visit: None,
             candidates: Some(candidates),
@@ -306,7 +306,7 @@ impl Plugin {
     ) -> Result<Ruling, Fault> {
         let uri = Arc::from(document.uri());
         self.check_has(Callable::Filter, &uri)?;
-        let about = About {
+        let about = CallInputs {
             document: Some(document),
             visit: Some(visit),
             candidates: None,
@@ -372,7 +372,7 @@ impl Plugin {
     pub fn evaluate(&self, visit: &Visit) -> Result<Option<Wait>, Fault> {
         let uri = Arc::from(visit.candidate.uri.as_str());
         self.check_has(Callable::WaitEvaluator, &uri)?;
-        let about = About {
+        let about = CallInputs {
             document: None,
             visit: Some(visit),
             candidates: None,

@@ -13,7 +13,7 @@ const BUCKETS: usize = ((LAST_DOUBLING - FIRST_DOUBLING) * PER_DOUBLING) as usiz
 
 /// Durations, counted by size.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Written", into = "Written")]
+#[serde(from = "SerialisedTimes", into = "SerialisedTimes")]
 pub struct DurationHistogram {
     buckets: [u64; BUCKETS],
     count: u64,
@@ -24,17 +24,17 @@ pub struct DurationHistogram {
 /// The serialised form, without empty buckets.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Written {
+struct SerialisedTimes {
     buckets: Vec<(usize, u64)>,
     total_ns: u64,
     max_ns: u64,
 }
 
-impl From<DurationHistogram> for Written {
-    fn from(times: DurationHistogram) -> Written {
+impl From<DurationHistogram> for SerialisedTimes {
+    fn from(times: DurationHistogram) -> SerialisedTimes {
         let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let buckets = times.buckets.iter().copied().enumerate();
-        Written {
+        SerialisedTimes {
             buckets: buckets.filter(|(_, count)| *count > 0).collect(),
             total_ns: nanoseconds(times.total),
             max_ns: nanoseconds(times.max),
@@ -42,8 +42,8 @@ impl From<DurationHistogram> for Written {
     }
 }
 
-impl From<Written> for DurationHistogram {
-    fn from(written: Written) -> DurationHistogram {
+impl From<SerialisedTimes> for DurationHistogram {
+    fn from(written: SerialisedTimes) -> DurationHistogram {
         let mut times = DurationHistogram {
             total: Duration::from_nanos(written.total_ns),
             max: Duration::from_nanos(written.max_ns),

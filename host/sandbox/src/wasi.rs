@@ -145,14 +145,14 @@ enum Pollable {}
 /// `wasi:sockets/network.network`: a handle that every function refuses.
 enum Network {}
 /// Any other resource. No instance of it exists.
-enum Nothing {}
+enum UninhabitedResource {}
 
 /// `wasi:io/streams.stream-error`. Neither variant is ever constructed, because failures are constants.
 #[derive(ComponentType, Lift, Lower)]
 #[component(variant)]
 enum StreamError {
     #[component(name = "last-operation-failed")]
-    LastOperationFailed(Resource<Nothing>),
+    LastOperationFailed(Resource<UninhabitedResource>),
     #[component(name = "closed")]
     Closed,
 }
@@ -241,7 +241,7 @@ fn define_resource(
         "output-stream" => ResourceType::host::<OutputStream>(),
         "pollable" => ResourceType::host::<Pollable>(),
         "network" => ResourceType::host::<Network>(),
-        _ => ResourceType::host::<Nothing>(),
+        _ => ResourceType::host::<UninhabitedResource>(),
     };
     interface_linker.resource(name, sort, |mut store, _| {
         let wasi = &mut store.data_mut().wasi;

@@ -467,7 +467,7 @@ impl Sources {
         image: &Image,
         pinned: Option<Sha256>,
         insecure: bool,
-    ) -> Result<(Bytes, Bound), SourceError> {
+    ) -> Result<(Bytes, BoundImage), SourceError> {
         let access = self.access(insecure);
         let resolved = registry::look_up(image, &access)?;
         let sha256 = resolved.layer.sha256;
@@ -487,7 +487,7 @@ impl Sources {
         self.store
             .keep(image, resolved.manifest, &bytes, (self.now)())?;
         let image = image.at(&resolved.manifest.to_string());
-        Ok((bytes, Bound { image, was_there }))
+        Ok((bytes, BoundImage { image, was_there }))
     }
 
     /// A component of the store. A damaged one counts as missing: it is pulled again and replaced.
@@ -517,7 +517,7 @@ impl Sources {
 }
 
 /// The resolved meaning of an image.
-struct Bound {
+struct BoundImage {
     image: Image,
     was_there: bool,
 }

@@ -358,7 +358,7 @@ impl Recording {
             .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
             .take(SUBJECT_BYTES_MAX)
             .collect();
-        let mut digested = Digested(Sha256::new());
+        let mut digested = DigestWriter(Sha256::new());
         // Writing to a digest cannot fail.
         let _ = serde_json::to_writer(&mut digested, self);
         let digest = HEXLOWER.encode(&digested.0.finalize());
@@ -373,9 +373,9 @@ impl Recording {
 }
 
 /// A writer that computes the digest of its input.
-struct Digested(Sha256);
+struct DigestWriter(Sha256);
 
-impl io::Write for Digested {
+impl io::Write for DigestWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.update(bytes);
         Ok(bytes.len())

@@ -8,9 +8,9 @@ use std::sync::{Arc, PoisonError};
 use wasmtime::Store;
 use wasmtime::component::Instance;
 
-use super::{LaterSnapshot, Plugin, Ready, Start};
-use crate::answer_cache::{About, CachedAnswer, Remembered, Trace};
-use crate::call::{Used, call};
+use super::{LaterSnapshot, Plugin, PluginInner, Start};
+use crate::answer_cache::{CachedAnswer, CallInputs, Remembered, Trace};
+use crate::call::{CallUsage, call};
 use crate::call_state::CallState;
 use crate::callee::CallTarget;
 use crate::candidates::Candidates;
@@ -52,7 +52,7 @@ impl Plugin {
         known: Option<&Remembered<Q, A>>,
         asked: &Q,
         uri: Arc<str>,
-        about: About<'_>,
+        about: CallInputs<'_>,
         work: impl FnOnce(&Exports, &mut Store<CallState>, Instance) -> Result<A, Problem>,
     ) -> Result<A, Fault> {
         let Some(known) = known else {
@@ -94,8 +94,8 @@ impl Plugin {
         &self,
         uri: Arc<str>,
         work: impl FnOnce(&Exports, &mut Store<CallState>, Instance) -> Result<R, Problem>,
-    ) -> (Result<R, Fault>, Used) {
-        let Ready {
+    ) -> (Result<R, Fault>, CallUsage) {
+        let PluginInner {
             shared,
             configuration,
             ..

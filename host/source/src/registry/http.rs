@@ -292,9 +292,9 @@ impl<'a> Connection<'a> {
         let status = response.status();
         let read = self.bounded(response, TROUBLE_BYTES_MAX).await;
         let body = read.map(|(bytes, _)| bytes).unwrap_or_default();
-        match serde_json::from_slice::<Troubles>(&body) {
-            Ok(Troubles { errors }) if !errors.is_empty() => {
-                let Trouble { code, message } = &errors[0];
+        match serde_json::from_slice::<ErrorBody>(&body) {
+            Ok(ErrorBody { errors }) if !errors.is_empty() => {
+                let ErrorEntry { code, message } = &errors[0];
                 let mut text: String = format!("{status}: {code} {message}")
                     .chars()
                     .map(|c| if c.is_control() { ' ' } else { c })
@@ -353,12 +353,12 @@ fn addresses(url: &Url) -> Vec<IpAddr> {
 
 /// The error body of a registry.
 #[derive(Debug, Deserialize)]
-struct Troubles {
-    errors: Vec<Trouble>,
+struct ErrorBody {
+    errors: Vec<ErrorEntry>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Trouble {
+struct ErrorEntry {
     #[serde(default)]
     code: String,
     #[serde(default)]
