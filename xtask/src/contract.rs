@@ -54,7 +54,7 @@ fn report(text: &str) {
 
 /// A contract that passed the check.
 #[derive(Debug, PartialEq)]
-struct Passed {
+struct CheckedContract {
     version: Version,
     state: VersionState,
 }
@@ -69,7 +69,7 @@ enum VersionState {
     FirstOfItsTrack,
 }
 
-impl std::fmt::Display for Passed {
+impl std::fmt::Display for CheckedContract {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "contract {}: ", self.version)?;
         match &self.state {
@@ -87,7 +87,7 @@ impl std::fmt::Display for Passed {
 }
 
 /// Compares the contract in this folder with its published versions.
-fn check(wit: &Path) -> Result<Passed> {
+fn check(wit: &Path) -> Result<CheckedContract> {
     let published = check_published(wit)?;
     let (mut resolve, current) = parse(wit)?;
     let version = version(&resolve, current, wit)?;
@@ -101,7 +101,7 @@ fn check(wit: &Path) -> Result<Passed> {
             next_compatible(&version),
             next_track(&version)
         );
-        return Ok(Passed {
+        return Ok(CheckedContract {
             version,
             state: VersionState::Published,
         });
@@ -117,7 +117,7 @@ fn check(wit: &Path) -> Result<Passed> {
         .rev()
         .find(|(published, _)| track(published) == track(&version));
     let Some((last, folder)) = before else {
-        return Ok(Passed {
+        return Ok(CheckedContract {
             version,
             state: VersionState::FirstOfItsTrack,
         });
@@ -137,7 +137,7 @@ fn check(wit: &Path) -> Result<Passed> {
         };
         semver_check(resolve.clone(), world, *new).with_context(what_to_do)?;
     }
-    Ok(Passed {
+    Ok(CheckedContract {
         version,
         state: VersionState::Follows(last.clone()),
     })
@@ -145,7 +145,7 @@ fn check(wit: &Path) -> Result<Passed> {
 
 /// Copies the contract to the published versions.
 fn publish(wit: &Path) -> Result<String> {
-    let Passed { version, state } = check(wit)?;
+    let CheckedContract { version, state } = check(wit)?;
     ensure!(
         state != VersionState::Published,
         "contract {version} is published already"

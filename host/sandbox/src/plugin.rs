@@ -276,9 +276,9 @@ impl Plugin {
             .remembered
             .as_ref()
             .map(|answers| &answers.on_candidates);
-        let asked = (stage.clone(), candidates.len());
+        let key = (stage.clone(), candidates.len());
         let rulings =
-            self.recall_or_call(known, &asked, uri, about, |exports, store, instance| {
+            self.recall_or_call(known, &key, uri, about, |exports, store, instance| {
                 let rulings = exports.judge_candidates(store, &instance, &stage, candidates)?;
                 check_aligned(rulings.len(), candidates.len())?;
                 rulings

@@ -17,7 +17,7 @@ pub use proxy::{NatsNetwork, NatsProxy};
 const PROGRAM: &str = "OPILIO_NATS_SERVER";
 
 /// Variable that makes tests fail instead of being skipped if the program is missing.
-const DEMAND: &str = "OPILIO_NATS_REQUIRED";
+const REQUIRED: &str = "OPILIO_NATS_REQUIRED";
 
 /// A server with a store of its own. It is killed when dropped.
 #[derive(Debug)]
@@ -227,7 +227,7 @@ fn program() -> Option<PathBuf> {
             "go install github.com/nats-io/nats-server/v2@v2.15.3, or name the program in {PROGRAM}"
         );
         assert!(
-            std::env::var_os(DEMAND).is_none(),
+            std::env::var_os(REQUIRED).is_none(),
             "nats-server not found: {hint}"
         );
         #[expect(clippy::print_stderr, reason = "reports a skipped test")]

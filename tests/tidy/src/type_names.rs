@@ -7,22 +7,25 @@ use crate::repository::{Source, sources};
 
 /// Independent projects: the shipped plugins, each a component that the host does not import, and examples and templates. Their
 /// types have the usual names of a plugin, such as `Settings`.
-const APART: [&str; 3] = ["plugins/", "tests/languages/", "tests/fuzz/"];
+const INDEPENDENT_FOLDERS: [&str; 3] = ["plugins/", "tests/languages/", "tests/fuzz/"];
 
 /// The guest's and the host's side of the plugin contract. A type in both is one concept, under its name in the contract or in case
 /// files. It is defined twice because the SDK is built into components and uses no crate of the host.
-const SIDES: (&str, &str) = ("sdk/rust", "host/sandbox");
+const CONTRACT_SIDES: (&str, &str) = ("sdk/rust", "host/sandbox");
 
 /// Crates by the name of the public types that they define.
 fn crates_by_type(sources: &[Source], manifests: &[String]) -> BTreeMap<String, BTreeSet<String>> {
     let mut crates = BTreeMap::<_, BTreeSet<_>>::new();
     for source in sources {
-        if APART.iter().any(|folder| source.path.starts_with(folder)) {
+        if INDEPENDENT_FOLDERS
+            .iter()
+            .any(|folder| source.path.starts_with(folder))
+        {
             continue;
         }
         let mut owner = owner(&source.path, manifests);
-        if owner == SIDES.0 {
-            owner = SIDES.1;
+        if owner == CONTRACT_SIDES.0 {
+            owner = CONTRACT_SIDES.1;
         }
         for name in source.text.lines().filter_map(public_type) {
             crates

@@ -21,10 +21,10 @@ use super::cost::empty;
 use super::processes;
 use crate::{command, repository};
 
-use leaks::Look;
+use leaks::Sample;
 use playwright::{Pages, Playwright};
 use site::{ANSWERS, APPLICATIONS_OF_TEN, MixedSite};
-use watched::{Watched, watch};
+use watched::{ProgramUsage, watch};
 
 /// The exit code of a crawl that a limit of its profile has ended.
 const LIMIT_REACHED: i32 = 4;
@@ -87,7 +87,7 @@ struct Benchmark<'a> {
 /// A row of the table.
 struct Row<'a> {
     name: &'a str,
-    watched: &'a Watched,
+    watched: &'a ProgramUsage,
     requests: &'a [SeenRequest],
     rendered: usize,
     /// Pages of the site.
@@ -128,7 +128,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
     // Compile components before the measurements.
     bench.crawl(&binary, "auto", "limits.documents = 1\n")?;
     // The crawl that renders every page is observed for leaks.
-    let mut looks = None;
+    let mut samples = None;
     let modes = Render::value_variants().iter();
     for &mode in modes.filter(|mode| options.render.contains(mode)) {
         let render = mode.name();
@@ -143,7 +143,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
             bench.folder.display()
         );
         if mode == Render::Always {
-            looks = Some(seen);
+            samples = Some(seen);
         }
     }
     if let Some(playwright) = playwright {
@@ -164,16 +164,21 @@ pub(super) fn run(options: &Options) -> Result<()> {
         };
         println!("{}", row.text());
     }
-    let Some(looks) = looks else {
+    let Some(samples) = samples else {
         return Ok(());
     };
-    println!("\n{}", leaks::table(&looks));
-    leaks::judge(&looks, options.processes)
+    println!("\n{}", leaks::table(&samples));
+    leaks::judge(&samples, options.processes)
 }
 
 impl Benchmark<'_> {
     /// Crawls the site in an empty folder, and samples all processes of the crawl at intervals. `more` is appended to the profile.
-    fn crawl(&self, binary: &Path, render: &str, more: &str) -> Result<(Watched, Vec<Look>)> {
+    fn crawl(
+        &self,
+        binary: &Path,
+        render: &str,
+        more: &str,
+    ) -> Result<(ProgramUsage, Vec<Sample>)> {
         empty(self.folder)?;
         let file = self.folder.join("profile.toml");
         let profile = profile(&self.site.seeds(self.web), render, self.processes);
@@ -188,10 +193,10 @@ impl Benchmark<'_> {
             "XDG_CACHE_HOME",
             repository::root().join("target/bench/cache"),
         );
-        let mut looks = Vec::new();
+        let mut samples = Vec::new();
         let watched = watch(crawl.stdout(Stdio::null()), |moment| {
             let (all, groups) = (&moment.all, &moment.groups);
-            looks.push(Look {
+            samples.push(Sample {
                 rendered: rendered(&job),
                 memory: processes::memory(moment.program),
                 descriptors: entries(&PathBuf::from(format!("/proc/{}/fd", moment.program))),
@@ -212,11 +217,16 @@ impl Benchmark<'_> {
         ensure!(is_done, "the crawl in {folder} ended with {status}");
         let left = entries(&job.join("browsers")) + entries(&temporary);
         ensure!(left == 0, "{left} files are left in {folder}");
-        Ok((watched, looks))
+        Ok((watched, samples))
     }
 
     /// The row of a crawl.
-    fn row<'a>(&self, name: &'a str, watched: &'a Watched, requests: &'a [SeenRequest]) -> Row<'a> {
+    fn row<'a>(
+        &self,
+        name: &'a str,
+        watched: &'a ProgramUsage,
+        requests: &'a [SeenRequest],
+    ) -> Row<'a> {
         Row {
             name,
             watched,

@@ -33,7 +33,7 @@ struct Step {
 pub(super) struct Steps(VecDeque<Step>);
 
 /// Results of the steps.
-pub(super) struct Ran {
+pub(super) struct StepResults {
     elapsed: Duration,
     /// Steps of each language, and the sum of their durations.
     languages: BTreeMap<&'static str, (usize, Duration)>,
@@ -67,7 +67,7 @@ impl Steps {
     }
 
     /// Runs all steps to their end. The error lists every failed step.
-    pub(super) fn run(self) -> Result<Ran> {
+    pub(super) fn run(self) -> Result<StepResults> {
         let began = Instant::now();
         let waiting = Mutex::new(self.0);
         let took = Mutex::new(BTreeMap::<&'static str, (usize, Duration)>::new());
@@ -104,7 +104,7 @@ impl Steps {
             .into_inner()
             .unwrap_or_else(PoisonError::into_inner);
         ensure!(problems.is_empty(), anyhow!(problems.join("\n\n")));
-        Ok(Ran {
+        Ok(StepResults {
             elapsed: began.elapsed(),
             languages: took.into_inner().unwrap_or_else(PoisonError::into_inner),
         })
@@ -143,7 +143,7 @@ pub(super) fn run_quietly(command: &mut Command) -> Result<()> {
 }
 
 /// One line for each language, and one for the total.
-pub(super) fn summary(all: &[Ran]) -> String {
+pub(super) fn summary(all: &[StepResults]) -> String {
     let mut languages = BTreeMap::<&str, (usize, Duration)>::new();
     for ran in all {
         for (language, (count, took)) in &ran.languages {

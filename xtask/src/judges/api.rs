@@ -89,9 +89,9 @@ const ROLES: [&str; 3] = ["viewer", "operator", "admin"];
 const LEFT_OUT: &str = "events|/start$";
 
 /// The process of the daemon or the crawl, killed when the judge ends.
-struct Running(Child);
+struct ProcessGuard(Child);
 
-impl Drop for Running {
+impl Drop for ProcessGuard {
     fn drop(&mut self) {
         // Nothing to do if it has ended already.
         let _ = self.0.kill();
@@ -124,7 +124,7 @@ pub(super) fn judge(home: &Path, opilio: &Path) -> Result<()> {
         let token = output(token.current_dir(&home))?;
         tokens.push(token.trim().to_owned());
     }
-    let mut daemon = Running(
+    let mut daemon = ProcessGuard(
         Command::new(opilio)
             .args(["serve", "--listen", "127.0.0.1:0"])
             .current_dir(&home)
@@ -139,7 +139,7 @@ pub(super) fn judge(home: &Path, opilio: &Path) -> Result<()> {
     let mut url = String::new();
     BufReader::new(out).read_line(&mut url)?;
     let url = url.trim().trim_end_matches('/');
-    let _crawl = Running(
+    let _crawl = ProcessGuard(
         Command::new(opilio)
             .args(["crawl", "jobs/first/profile.toml", "--job", "jobs/first"])
             .args(["--paused", "--quiet"])

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use self::web::Judged;
+use self::web::ReplayWeb;
 use super::{Readers, crawl};
 use crate::command::{output, status};
 use crate::registries;
@@ -65,7 +65,7 @@ pub(super) async fn judge(home: &Path, opilio: &Path) -> Result<()> {
     let jwarc = jwarc()?;
     let chromium = chromium()?;
 
-    let web = Judged::serve().await?;
+    let web = ReplayWeb::serve().await?;
     let (origin, secure_origin) = (web.origin(), web.secure_origin());
     let job = home.join("job");
     let warcs = job.join("warcs");

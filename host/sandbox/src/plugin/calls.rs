@@ -50,7 +50,7 @@ impl Plugin {
     pub(super) fn recall_or_call<Q: Clone + Eq + Hash, A: Clone>(
         &self,
         known: Option<&Remembered<Q, A>>,
-        asked: &Q,
+        key: &Q,
         uri: Arc<str>,
         about: CallInputs<'_>,
         work: impl FnOnce(&Exports, &mut Store<CallState>, Instance) -> Result<A, Problem>,
@@ -58,7 +58,7 @@ impl Plugin {
         let Some(known) = known else {
             return self.call(uri, work);
         };
-        if let Some(cached) = known.recall(asked, about) {
+        if let Some(cached) = known.recall(key, about) {
             self.note(|statistics| {
                 statistics.calls += 1;
                 for (name, n) in &cached.counts {
@@ -77,7 +77,7 @@ impl Plugin {
                 counts: used.counts,
             };
             let answers = about.candidates.map_or(1, Candidates::len);
-            known.remember(asked, trace, cached, answers);
+            known.remember(key, trace, cached, answers);
         }
         answer
     }

@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
-use super::watched::{Watched, watch};
+use super::watched::{ProgramUsage, watch};
 use crate::{command, registries};
 
 /// The package of Playwright without its own browser.
@@ -54,7 +54,7 @@ impl Playwright {
     }
 
     /// Opens each page once. `folder` is for files of the loop.
-    pub(super) fn open(&self, folder: &Path, pages: &Pages<'_>) -> Result<Watched> {
+    pub(super) fn open(&self, folder: &Path, pages: &Pages<'_>) -> Result<ProgramUsage> {
         let (input, output) = (folder.join("input.json"), folder.join("output.json"));
         let request = json!({
             "executable": self.chromium,

@@ -10,13 +10,13 @@ use anyhow::{Context as _, Result, ensure};
 use crate::bench::processes::Processes;
 
 /// Interval at which the processes of the program are sampled.
-const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Time for killed processes to disappear.
 const END_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Resources that a program and its browsers used.
-pub(super) struct Watched {
+pub(super) struct ProgramUsage {
     /// Exit status of the program.
     pub(super) status: ExitStatus,
     /// From the start of the program to its end.
@@ -27,7 +27,7 @@ pub(super) struct Watched {
     pub(super) browser_time: Duration,
 }
 
-impl Watched {
+impl ProgramUsage {
     /// Processor time of the program and its browsers.
     pub(super) fn processor_time(&self) -> Duration {
         self.own_time + self.browser_time
@@ -35,7 +35,7 @@ impl Watched {
 }
 
 /// The processes of the program at one time.
-pub(super) struct Moment {
+pub(super) struct ProcessSample {
     pub(super) all: Processes,
     /// The program.
     pub(super) program: u32,
@@ -43,8 +43,11 @@ pub(super) struct Moment {
     pub(super) groups: Vec<u32>,
 }
 
-/// Runs a command to its end, and passes its processes to `look` at intervals.
-pub(super) fn watch(command: &mut Command, mut look: impl FnMut(&Moment)) -> Result<Watched> {
+/// Runs a command to its end, and passes its processes to `observe` at intervals.
+pub(super) fn watch(
+    command: &mut Command,
+    mut observe: impl FnMut(&ProcessSample),
+) -> Result<ProgramUsage> {
     let began = Instant::now();
     let mut process = command
         .spawn()
@@ -64,12 +67,12 @@ pub(super) fn watch(command: &mut Command, mut look: impl FnMut(&Moment)) -> Res
             let time = browsers.entry(*group).or_default();
             *time = all.time_of_group(*group).max(*time);
         }
-        look(&Moment {
+        observe(&ProcessSample {
             all,
             program,
             groups,
         });
-        thread::sleep(LOOK_INTERVAL);
+        thread::sleep(SAMPLE_INTERVAL);
     };
     let time = began.elapsed();
     let end = Instant::now() + END_TIME_MAX;
@@ -80,9 +83,9 @@ pub(super) fn watch(command: &mut Command, mut look: impl FnMut(&Moment)) -> Res
             "{:?} has ended, and its browsers have not",
             command.get_program()
         );
-        thread::sleep(LOOK_INTERVAL);
+        thread::sleep(SAMPLE_INTERVAL);
     }
-    Ok(Watched {
+    Ok(ProgramUsage {
         status,
         time,
         own_time,

@@ -16,7 +16,7 @@ const FILES: &str = "files.judge.localhost";
 const REGISTRY: &str = "registry.judge.localhost";
 
 /// The web while it is served.
-pub(super) struct Judged {
+pub(super) struct ReplayWeb {
     web: Web,
     tunnel: JoinHandle<()>,
     secure: SocketAddr,
@@ -24,11 +24,11 @@ pub(super) struct Judged {
     registry: u16,
 }
 
-impl Judged {
-    pub(super) async fn serve() -> Result<Judged> {
+impl ReplayWeb {
+    pub(super) async fn serve() -> Result<ReplayWeb> {
         let web = pages().serve().await?;
         let (secure, tunnel) = tunnel(web.address()).await?;
-        Ok(Judged {
+        Ok(ReplayWeb {
             web,
             tunnel,
             secure,
@@ -70,7 +70,7 @@ impl Judged {
     }
 }
 
-impl Drop for Judged {
+impl Drop for ReplayWeb {
     fn drop(&mut self) {
         self.tunnel.abort();
     }
