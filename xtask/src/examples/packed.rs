@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::Result;
 use opilio_build::{Language, SDK_FOLDER};
 
-use super::crawl::fresh;
+use super::crawl::make_empty_folder;
 use super::projects::Project;
 use super::steps::{Steps, run_quietly};
 use crate::sdks;
