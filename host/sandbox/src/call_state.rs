@@ -68,8 +68,8 @@ impl CallState {
             limits,
             ..
         } = &*self.callee;
-        let unready = Callee::unready(name, described.clone(), limits.clone());
-        let callee = std::mem::replace(&mut self.callee, unready);
+        let not_configured = Callee::not_configured(name, described.clone(), limits.clone());
+        let callee = std::mem::replace(&mut self.callee, not_configured);
         (callee, std::mem::replace(&mut self.sink, Arc::new(|_| {})))
     }
 

@@ -26,7 +26,11 @@ pub(crate) struct Callee {
 
 impl Callee {
     /// Makes a callee that is not a plugin yet: it has only limits.
-    pub(crate) fn unready(name: &str, described: Option<Arc<str>>, limits: Limits) -> Arc<Self> {
+    pub(crate) fn not_configured(
+        name: &str,
+        described: Option<Arc<str>>,
+        limits: Limits,
+    ) -> Arc<Self> {
         Arc::new(Self {
             name: name.into(),
             described,

@@ -393,7 +393,7 @@ fn describe(
     origin: &str,
 ) -> Result<Vec<Description>, LoadError> {
     let target = CallTarget {
-        callee: Callee::unready(origin, None, Limits::default()),
+        callee: Callee::not_configured(origin, None, Limits::default()),
         uri: DESCRIBE.into(),
     };
     let (answer, _) = call(shared, &program.instance, &target, |store, instance| {

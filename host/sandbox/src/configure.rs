@@ -229,7 +229,7 @@ pub(crate) fn try_configure<R>(
     let Description { name, version, .. } = &configuration.description;
     let callee = &configuration.callee;
     let target = CallTarget {
-        callee: Callee::unready(
+        callee: Callee::not_configured(
             &callee.name,
             callee.described.clone(),
             callee.limits.clone(),

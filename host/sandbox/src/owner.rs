@@ -48,13 +48,13 @@ impl Owner<'_> {
     }
 
     fn declared(&self, place: KeptFor, name: &str) -> Option<&Keep> {
-        let is_there = |keeper: &Keeper| match place {
+        let is_same_keeper = |keeper: &Keeper| match place {
             KeptFor::Uri => matches!(keeper, Keeper::Uri),
             KeptFor::Site => matches!(keeper, Keeper::Site),
         };
         self.keeps
             .iter()
-            .find(|keep| keep.name == name && is_there(&keep.keeper))
+            .find(|keep| keep.name == name && is_same_keeper(&keep.keeper))
     }
 }
 

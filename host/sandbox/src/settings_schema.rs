@@ -67,7 +67,9 @@ pub(crate) fn check(text: &str) -> Result<(), String> {
         ));
     }
     let nodes: Vec<&Value> = walk.known.values().map(|(node, _)| *node).collect();
-    nodes.into_iter().try_for_each(|node| walk.ends(node, 0))
+    nodes
+        .into_iter()
+        .try_for_each(|node| walk.check_termination(node, 0))
 }
 
 /// The cost of traversing a schema.
@@ -145,7 +147,7 @@ impl<'s> Walk<'s> {
     }
 
     /// Fails if a schema leads back to itself for one and the same value.
-    fn ends(&mut self, node: &'s Value, depth: usize) -> Result<(), String> {
+    fn check_termination(&mut self, node: &'s Value, depth: usize) -> Result<(), String> {
         if depth > SCHEMA_DEPTH_MAX {
             return Err(too_deep());
         }
@@ -163,7 +165,7 @@ impl<'s> Walk<'s> {
             None => {}
         }
         for inner in same_value(self.root, node)? {
-            self.ends(inner, depth + 1)?;
+            self.check_termination(inner, depth + 1)?;
         }
         self.same.insert(node, true);
         Ok(())

@@ -23,7 +23,7 @@ pub(crate) struct Ticker {
 
 #[derive(Debug, Default)]
 struct Clock {
-    at_work: AtomicUsize,
+    running_guests: AtomicUsize,
     is_asleep: AtomicBool,
     is_over: AtomicBool,
 }
@@ -50,7 +50,7 @@ impl Ticker {
 
     /// Records that a guest begins. The guest counts as running until the returned guard is dropped.
     pub(crate) fn ticking(&self) -> Ticking<'_> {
-        self.clock.at_work.fetch_add(1, Ordering::SeqCst);
+        self.clock.running_guests.fetch_add(1, Ordering::SeqCst);
         if self.clock.is_asleep.swap(false, Ordering::SeqCst) {
             self.wake();
         }
@@ -70,7 +70,7 @@ impl Clock {
         while !self.is_over.load(Ordering::SeqCst) {
             thread::sleep(TICK);
             tick();
-            idle = match self.at_work.load(Ordering::SeqCst) {
+            idle = match self.running_guests.load(Ordering::SeqCst) {
                 0 => idle + 1,
                 _ => 0,
             };
@@ -86,7 +86,7 @@ impl Clock {
     fn sleep(&self) {
         self.is_asleep.store(true, Ordering::SeqCst);
         while self.is_asleep.load(Ordering::SeqCst)
-            && self.at_work.load(Ordering::SeqCst) == 0
+            && self.running_guests.load(Ordering::SeqCst) == 0
             && !self.is_over.load(Ordering::SeqCst)
         {
             thread::park();
@@ -97,7 +97,7 @@ impl Clock {
 
 impl Drop for Ticking<'_> {
     fn drop(&mut self) {
-        self.0.at_work.fetch_sub(1, Ordering::SeqCst);
+        self.0.running_guests.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

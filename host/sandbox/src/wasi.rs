@@ -271,13 +271,13 @@ fn define_functions_with_effects(
             })
         }
         "cli/stdin" => interface_linker.func_wrap("get-stdin", |mut store: CallStore<'_>, ()| {
-            Ok((store.data_mut().wasi.hand_over::<InputStream>(0)?,))
+            Ok((store.data_mut().wasi.add_handle::<InputStream>(0)?,))
         }),
         "cli/stdout" => interface_linker.func_wrap("get-stdout", |mut store: CallStore<'_>, ()| {
-            Ok((store.data_mut().wasi.hand_over::<OutputStream>(STDOUT)?,))
+            Ok((store.data_mut().wasi.add_handle::<OutputStream>(STDOUT)?,))
         }),
         "cli/stderr" => interface_linker.func_wrap("get-stderr", |mut store: CallStore<'_>, ()| {
-            Ok((store.data_mut().wasi.hand_over::<OutputStream>(STDERR)?,))
+            Ok((store.data_mut().wasi.add_handle::<OutputStream>(STDERR)?,))
         }),
         "clocks/monotonic-clock" => define_monotonic_clock(interface_linker),
         "io/poll" => define_poll(interface_linker),
@@ -298,7 +298,7 @@ fn define_functions_with_effects(
         }
         "sockets/instance-network" => interface_linker
             .func_wrap("instance-network", |mut store: CallStore<'_>, ()| {
-                Ok((store.data_mut().wasi.hand_over::<Network>(0)?,))
+                Ok((store.data_mut().wasi.add_handle::<Network>(0)?,))
             }),
         _ => Ok(()),
     }
@@ -327,7 +327,7 @@ fn define_monotonic_clock(
         |mut store: CallStore<'_>, (when,): (u64,)| {
             let wasi = &mut store.data_mut().wasi;
             wasi.wait_until(when);
-            Ok((wasi.hand_over::<Pollable>(0)?,))
+            Ok((wasi.add_handle::<Pollable>(0)?,))
         },
     )?;
     interface_linker.func_wrap(
@@ -335,7 +335,7 @@ fn define_monotonic_clock(
         |mut store: CallStore<'_>, (wait,): (u64,)| {
             let wasi = &mut store.data_mut().wasi;
             wasi.wait_until(wasi.nanoseconds.saturating_add(wait));
-            Ok((wasi.hand_over::<Pollable>(0)?,))
+            Ok((wasi.add_handle::<Pollable>(0)?,))
         },
     )
 }
@@ -364,13 +364,13 @@ fn define_streams(interface_linker: &mut LinkerInstance<'_, CallState>) -> wasmt
     interface_linker.func_wrap(
         "[method]input-stream.subscribe",
         |mut store: CallStore<'_>, (_,): (Resource<InputStream>,)| {
-            Ok((store.data_mut().wasi.hand_over::<Pollable>(0)?,))
+            Ok((store.data_mut().wasi.add_handle::<Pollable>(0)?,))
         },
     )?;
     interface_linker.func_wrap(
         "[method]output-stream.subscribe",
         |mut store: CallStore<'_>, (_,): (Stream,)| {
-            Ok((store.data_mut().wasi.hand_over::<Pollable>(0)?,))
+            Ok((store.data_mut().wasi.add_handle::<Pollable>(0)?,))
         },
     )?;
     interface_linker.func_wrap(

@@ -84,7 +84,7 @@ impl Wasi {
         Ok(bytes)
     }
 
-    pub(crate) fn hand_over<T: 'static>(&mut self, which: u32) -> wasmtime::Result<Resource<T>> {
+    pub(crate) fn add_handle<T: 'static>(&mut self, which: u32) -> wasmtime::Result<Resource<T>> {
         if self.handles == HANDLES_MAX {
             bail!("exceeds the limit of {HANDLES_MAX} open streams and other handles");
         }
@@ -129,9 +129,9 @@ mod tests {
         let mut wasi = Wasi::default();
         assert!(!wasi.holds_handles());
         for _ in 0..HANDLES_MAX {
-            wasi.hand_over::<()>(0).unwrap();
+            wasi.add_handle::<()>(0).unwrap();
         }
         assert!(wasi.holds_handles());
-        assert!(wasi.hand_over::<()>(0).is_err());
+        assert!(wasi.add_handle::<()>(0).is_err());
     }
 }

@@ -386,21 +386,21 @@ impl Sources {
         };
         let plugin = plugin.to_owned();
         let mut matching = Vec::new();
-        let mut held = Vec::new();
+        let mut found_plugins = Vec::new();
         for file in &files {
             let found = read(file, component)?;
             let name = file_name(file);
             match plugins_of(&found) {
                 Ok(plugins) if plugins.contains(&plugin) => matching.push((name, found)),
-                Ok(plugins) => held.push(format!("{name} holds {}", plugins.join(", "))),
-                Err(problem) => held.push(format!("{name} is unusable ({problem})")),
+                Ok(plugins) => found_plugins.push(format!("{name} holds {}", plugins.join(", "))),
+                Err(problem) => found_plugins.push(format!("{name} is unusable ({problem})")),
             }
         }
         match matching.len() {
             0 => Err(FolderError::NoPlugin {
                 path: folder,
                 plugin,
-                held: held.join("; "),
+                held: found_plugins.join("; "),
             }
             .into()),
             1 => Ok(matching.remove(0).1),

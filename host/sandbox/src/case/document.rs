@@ -259,7 +259,7 @@ impl KeptFacts {
     }
 
     pub(super) fn of(kept: &SharedKeptValues, own: &str) -> Self {
-        let (uri, site) = kept.seen_by(own);
+        let (uri, site) = kept.visible_to(own);
         Self { uri, site }
     }
 

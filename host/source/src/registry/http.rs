@@ -441,11 +441,11 @@ fn tls_problem<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error
             return Some(found);
         }
         // `source` of an I/O error skips the error inside it and returns that one's source.
-        let held = error
+        let inner = error
             .downcast_ref::<std::io::Error>()
             .and_then(std::io::Error::get_ref);
-        next = match held {
-            Some(held) => Some(held),
+        next = match inner {
+            Some(inner) => Some(inner),
             None => error.source(),
         };
     }
