@@ -128,7 +128,7 @@ fn wasmtime_config(
         .max_core_instance_size(INSTANCE_BYTES_MAX)
         .table_elements(TABLE_ELEMENTS_MAX)
         .max_memory_size(settings.memory_max)
-        // The number of plugins in a stack. If a slot was last used by another plugin, its memory must be mapped again.
+        // Slots for all plugins of a stack: if a slot was last used by another plugin, its memory must be mapped again.
         .max_unused_warm_slots(instances.saturating_mul(MEMORIES_PER_COMPONENT_MAX))
         .linear_memory_keep_resident(RESIDENT_BYTES)
         .table_keep_resident(RESIDENT_BYTES)

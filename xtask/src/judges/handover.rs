@@ -21,7 +21,7 @@ const HOST: &str = "www.judge.localhost";
 /// Pages that each crawl finds. There are enough that files are closed before and after each delayed page.
 const PAGES: usize = 400;
 
-/// Pages that are delayed until the script releases them, so that a crawl does not end too early on a fast machine.
+/// Pages that are delayed until the script releases them, so that no crawl ends earlier, at any speed of the machine.
 const HELD: [usize; 2] = [PAGES / 2, PAGES - 1];
 
 /// Size of a large file: more than two parts of an upload.

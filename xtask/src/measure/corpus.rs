@@ -33,7 +33,7 @@ impl Kind {
         Kind::Pdf,
     ];
 
-    /// The media type for the extractor.
+    /// The name of the extractor for this kind.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Html => "html",
@@ -170,7 +170,7 @@ pub(crate) fn documents(kind: Kind, wanted: usize) -> Result<Vec<Document>> {
                 (Sha256::digest(&name), name, path)
             })
             .collect();
-        // The first one is taken first.
+        // Sorted in reverse, because documents are taken from the end.
         paths.sort_by(|a, b| b.cmp(a));
         packages.push((root, paths));
     }
