@@ -58,9 +58,9 @@ struct PluginInner {
     statistics: Mutex<PluginStatistics>,
     /// Its answers so far, if they are remembered.
     remembered: Option<Answers>,
-    /// `true` after the first call on candidates; see [`Plugin::judges_by_uri`].
+    /// `true` after the first call; see [`Plugin::judges_by_uri`].
     has_judged: AtomicBool,
-    /// `true` after a call that read more than URIs, hop paths and seed flags.
+    /// `true` after a call that read more than URIs, hop paths and seed flags, or had a side effect.
     has_read_more: AtomicBool,
 }
 
@@ -197,8 +197,8 @@ impl Plugin {
         self.0.matcher.matches_uri(uri)
     }
 
-    /// Returns `true` if the plugin has been called on candidates, read only URIs, hop paths and seed flags of them, and had no
-    /// side effect: no counter, note, kept value or log line. A ruling that it gave while this is true applies whenever the same
+    /// Returns `true` if the plugin has been called, and all calls so far read only URIs, hop paths and seed flags of candidates and
+    /// had no side effect: no counter, note, kept value or log line. A ruling that it gave while this is true applies whenever the same
     /// URI is found again over the same hop path, provided that the plugin judges each candidate separately.
     pub fn judges_by_uri(&self) -> bool {
         self.0.has_judged.load(Ordering::Acquire) && !self.0.has_read_more.load(Ordering::Acquire)

@@ -86,7 +86,7 @@ impl Wasi {
 
     pub(crate) fn add_handle<T: 'static>(&mut self, which: u32) -> wasmtime::Result<Resource<T>> {
         if self.handles == HANDLES_MAX {
-            bail!("exceeds the limit of {HANDLES_MAX} open streams and other handles");
+            bail!("exceeds the limit of {HANDLES_MAX} streams and other handles");
         }
         self.handles += 1;
         Ok(Resource::new_own(which))

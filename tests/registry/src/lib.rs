@@ -88,13 +88,13 @@ pub enum Trouble {
     TornBlob,
     /// Blobs are endless.
     EndlessBlob,
-    /// Blobs are answered with this status and text.
+    /// Blobs are answered with this status.
     Blob(StatusCode),
-    /// Blobs redirect to this address, followed by the digest.
+    /// Blobs are redirected to this address, followed by the digest.
     BlobsAt(String),
     /// Every request is redirected, for ever.
     Circle,
-    /// Uploads are redirected to this address.
+    /// The location of uploads is this address.
     UploadsAt(String),
     /// Uploads are answered with this status and text.
     Upload(StatusCode, String),

@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 use crate::{Reply, SeenRequest, Site, Web, WebBuilder};
 
-/// The home page of the newspaper, which is the seed.
+/// The main site of the newspaper. Its home page is one of the seeds.
 pub const WWW: &str = "www.harvest.localhost";
 /// The news site, whose pages change.
 pub const NEWS: &str = "news.harvest.localhost";

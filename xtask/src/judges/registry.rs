@@ -215,7 +215,7 @@ fn no_credentials(folder: &Path) -> Result<String> {
     Ok(format!("--credentials={}", path.display()))
 }
 
-/// The registry's configuration, with its data below this folder.
+/// A command `opilio plugin WHAT` whose data, with the store of components, is below this folder.
 fn opilio_plugin(opilio: &Path, folder: &Path, what: &str) -> Command {
     let mut command = Command::new(opilio);
     command.env("XDG_DATA_HOME", folder).args(["plugin", what]);
