@@ -134,7 +134,7 @@ pub enum SimulationError {
     #[error("cannot make a folder for the frontier's store")]
     Folder(#[from] std::io::Error),
     /// A defect of Opilio.
-    #[error("the simulation broke: {0}; please report it")]
+    #[error("the simulator failed: {0}; please report it")]
     Broken(String),
 }
 
@@ -350,14 +350,14 @@ impl SimulatedCrawl {
     }
 }
 
-/// Runs a stage of a visit, all of whose questions are answered at once.
+/// Runs a stage of a visit. Its driver answers every question at once.
 fn at_once<T>(
     stage: impl Future<Output = Result<T, SimulationError>>,
 ) -> Result<T, SimulationError> {
     match pin!(stage).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(done) => done,
         Poll::Pending => Err(SimulationError::Broken(
-            "a simulated visit waits for something".to_owned(),
+            "a stage of a simulated visit was suspended".to_owned(),
         )),
     }
 }
@@ -380,6 +380,6 @@ fn no_connection(started: Timestamp, took: Duration) -> Exchange {
 
 impl From<ScratchFailed> for SimulationError {
     fn from(ScratchFailed(source): ScratchFailed) -> Self {
-        SimulationError::Broken(format!("a response was to be spooled: {source}"))
+        SimulationError::Broken(format!("cannot spool a response: {source}"))
     }
 }

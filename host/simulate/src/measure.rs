@@ -200,7 +200,7 @@ mod tests {
     /// A page that exists for 100 days, changes on days 10, 20 and 60 and is visited on days 0, 30 and 50. It is fresh for 10 +
     /// 30 days, with an age that grows to 20 and to 40 days. One of three versions is captured, ten days late.
     #[test]
-    fn a_life_as_worked_out_by_hand() {
+    fn a_page_is_measured_as_computed_by_hand() {
         let window = Window { from: 0, to: 100 };
         let mut sums = Sums::new(4);
         let mut copy = Copy::new(0);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn only_pages_that_came_meanwhile_are_found() {
+    fn only_pages_that_appear_in_the_window_count_as_found() {
         let window = Window { from: 10, to: 100 };
         let mut sums = Sums::new(1);
         for born in [0, 5, 10, 20, 30] {
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_outside_of_the_window_does_not_count() {
+    fn time_outside_the_window_does_not_count() {
         let window = Window { from: 50, to: 80 };
         let mut sums = Sums::new(1);
         let mut copy = Copy::new(0);

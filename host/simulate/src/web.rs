@@ -457,8 +457,8 @@ impl Web {
         page.born <= now && now < page.dies
     }
 
-    /// Makes a copy without a crawl. Returns whether its version is new; none if the page does not exist.
-    pub(crate) fn look(&mut self, id: PageId, now: i64) -> Option<bool> {
+    /// Copies the current version of a page, without a crawl. Returns whether the version is new; none if the page does not exist.
+    pub(crate) fn copy_page(&mut self, id: PageId, now: i64) -> Option<bool> {
         self.is_there(id, now).then(|| {
             self.advance(id, now);
             let version = self.pages[id].version;
@@ -545,7 +545,7 @@ mod tests {
 
     /// A site is closed ten times in a hundred days for two days each, in the mean of many years.
     #[test]
-    fn a_site_is_closed_as_often_as_it_says() {
+    fn a_site_is_closed_as_often_as_configured() {
         let mut web = web("closed = { per-year = 36.5, length = \"2d\" }");
         let is_closed = |day: &i64| {
             let (status, rules) = content(&mut web, "http://a-1.example/robots.txt", *day);
@@ -557,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn robots_txt_changes_as_it_says() {
+    fn robots_txt_changes_as_configured() {
         let mut web = web(
             "closed = { per-year = 36.5, length = \"2d\", path = \"/s0/\" }\n\
              slowed = { per-year = 36.5, length = \"4d\", crawl-delay = \"30s\" }",
@@ -574,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_with_a_name_are_told_by_it() {
+    fn the_name_of_a_kind_is_in_its_paths() {
         let text = "days = \"100d\"\nwarm-up = \"10d\"\nbudget = { visits = 1 }\n[[site]]\nname = \"a\"\npages = 50\n\
              [[site.page]]\nchange = { process = \"never\" }\n\
              [[site.page]]\nname = \"story-2\"\nchange = { process = \"never\" }\n";
@@ -591,7 +591,7 @@ mod tests {
         assert!((10..40).contains(&stories), "{stories}");
     }
 
-    /// The home page changes with its links: with pages that appear and disappear in the simulated time only.
+    /// The home page changes whenever a link on it appears or disappears. Pages outside the simulated time do not count.
     #[test]
     fn hubs_change_with_their_pages() {
         let web = web("growth = 0.5\nlife = \"200d\"");
@@ -608,7 +608,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_knows_all_pages_knows_the_lists_too() {
+    fn lists_are_seeds_if_all_pages_are_known() {
         let seeds = |site: &str| {
             let seeds = web(site).seeds().into_iter();
             let lists = seeds.filter(|uri| uri.path().ends_with(".xml"));
@@ -624,7 +624,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_there_between_its_birth_and_its_death() {
+    fn a_page_exists_between_its_birth_and_its_death() {
         let mut web = web("growth = 0.5\nlife = \"30d\"");
         let of_life = |page: &&Page| {
             page.born > 20 * DAY && page.dies < 90 * DAY && page.dies - page.born > 3 * DAY

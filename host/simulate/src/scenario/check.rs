@@ -116,7 +116,7 @@ impl Check {
             self.refuse(&format!("{at}/name"), problem, example);
         }
         if site.count == Some(0) {
-            let problem = "no such site".to_owned();
+            let problem = "a group of 0 sites".to_owned();
             let suggestion = "write count = 1, or leave the site out";
             self.refuse(&format!("{at}/count"), problem, suggestion);
         }
@@ -220,7 +220,7 @@ impl Check {
     pub(super) fn names(&mut self, sites: &[SiteGroup]) {
         for (index, site) in sites.iter().enumerate() {
             if sites[..index].iter().any(|other| other.name == site.name) {
-                let problem = format!("{:?} is there twice", site.name);
+                let problem = format!("two groups of sites are called {:?}", site.name);
                 let suggestion = "write another name, or a higher count for the first one";
                 self.refuse(&format!("/site/{index}/name"), problem, suggestion);
             }
@@ -347,7 +347,7 @@ impl Check {
                 1.0
             }
             (_, None) => {
-                let problem = "no number of changes a day".to_owned();
+                let problem = "the number of changes a day is missing".to_owned();
                 self.refuse(at, problem, "write per-day = 0.1");
                 1.0
             }
