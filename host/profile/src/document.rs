@@ -108,8 +108,8 @@ impl Document {
         }
     }
 
-    /// An empty document, over which this one can be laid.
-    pub(crate) fn nothing(&self) -> Self {
+    /// Returns a document without values, over which this one can be laid.
+    pub(crate) fn without_values(&self) -> Self {
         Self {
             sources: Vec::new(),
             ..Self::empty(&self.file, &self.text)

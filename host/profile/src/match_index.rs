@@ -1,4 +1,4 @@
-//! An index that finds the matching ones of thousands of overrides without checking each.
+//! An index that finds the matching overrides among thousands without a check of each.
 
 use std::collections::HashMap;
 

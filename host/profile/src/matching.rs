@@ -213,7 +213,7 @@ impl Conditions {
         if self.port.iter().any(|port| SCHEMES_PORTS.contains(port)) {
             return Some((
                 "port",
-                "http and https of one host stand in one queue: match other ports, or host",
+                "http and https of one host share a queue: match other ports, or host",
             ));
         }
         if key == QueueKey::Domain && !self.host.is_empty() {
@@ -303,8 +303,8 @@ pub(crate) fn is_known_of_queue(prefix: &str, key: QueueKey) -> bool {
     }
 }
 
-/// Returns `true` if a domain is registered itself, or is a public suffix. No queue that is named by registered domain lies below
-/// such a domain.
+/// Returns `true` if a domain is registered itself, or is a public suffix. A queue that is named by registered domain never has a
+/// part of such a domain.
 fn is_whole_domain(domain: &str) -> bool {
     let uri = Uri::parse(&format!("http://{domain}/"));
     uri.is_ok_and(|uri| {
@@ -438,8 +438,8 @@ impl MatchFile {
         }
         if *self == Self::default() {
             part.refuse_whole(
-                "matches nothing in particular".to_owned(),
-                "write what the override is for, such as match = { domain = [\"example.org\"] }",
+                "the override has no conditions".to_owned(),
+                "write its conditions, such as match = { domain = [\"example.org\"] }",
             );
         }
         conditions
@@ -496,7 +496,7 @@ pub(crate) fn regex(pattern: &str) -> Result<Regex, String> {
     let built = RegexBuilder::new(pattern)
         .size_limit(REGEX_COMPILED_BYTES_MAX)
         .build();
-    // The parser draws a picture of several lines; the last line has the message.
+    // The parser's error has several lines, which mark the place. The last one has the message.
     built.map_err(|problem| {
         let text = problem.to_string();
         let last = text.lines().last().unwrap_or_default();

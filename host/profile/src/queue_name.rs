@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_leads_back_to_its_place() {
+    fn a_key_is_converted_back_to_its_place() {
         for uri in [
             "http://www.example.co.uk/",
             "http://www.example.co.uk:81/",
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_spread_over_queues_for_ever_in_the_same_way() {
+    fn the_queues_of_a_spread_key_never_change() {
         let of = |uri: &str, queues| {
             let uri = Uri::parse(uri).unwrap();
             spread(key_of(&uri, QueueKey::SurtAuthority), &uri, queues)

@@ -14,7 +14,7 @@ use crate::document::{Document, KeyOrValue, child, dotted, parent};
 const WITHDRAWN: [(&str, &str, &str); 1] = [(
     "private-addresses",
     "allow-addresses",
-    "write allow-addresses = [\"loopback\", \"private\"], and \"link-local\" or \"metadata\" where they are meant too",
+    "write allow-addresses = [\"loopback\", \"private\"], and add \"link-local\" or \"metadata\" if they are needed",
 )];
 
 /// Most known keys that are listed if none is near the written one.
@@ -215,7 +215,7 @@ impl<'s> Shape<'s> {
                     ValidationErrorKind::MaxItems { limit } => {
                         format!("must have at most {limit} items")
                     }
-                    ValidationErrorKind::UniqueItems => "must not name anything twice".to_owned(),
+                    ValidationErrorKind::UniqueItems => "must not contain an item twice".to_owned(),
                     ValidationErrorKind::Pattern { pattern } => {
                         format!(
                             "does not match the pattern {}: {}",
@@ -341,9 +341,9 @@ impl<'s> Shape<'s> {
     fn example_at(&self, node: &'s Value, depth: usize) -> Option<String> {
         let target = self.resolve(node);
         let examples = |node: &'s Value| node.get("examples").and_then(|examples| examples.get(0));
-        let says =
+        let is_example =
             |default: &&'s Value| !default.is_null() && **default != Value::Array(Vec::new());
-        let default = |node: &'s Value| node.get("default").filter(says);
+        let default = |node: &'s Value| node.get("default").filter(is_example);
         let found = examples(node)
             .or_else(|| default(node))
             .or_else(|| examples(target))

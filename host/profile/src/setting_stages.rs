@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longer_name_holds() {
+    fn the_longer_name_applies() {
         for (pointer, expected) in [
             ("/politeness/min-delay", Needed::Queue),
             ("/politeness", Needed::Queue),

@@ -69,8 +69,7 @@ pub struct StacksFile {
     /// after a change, longer without one.
     pub wait: Vec<String>,
 
-    /// Observers, which are told of every finished URI. The same for all URIs. Default `[]`: the logs have the same
-    /// information.
+    /// Observers, which receive every finished URI. The same for all URIs. Default `[]`: the logs have the same information.
     pub observe: Vec<String>,
 }
 

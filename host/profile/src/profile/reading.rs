@@ -61,7 +61,7 @@ impl Profile {
     ) -> Result<Self, Diagnostics> {
         let own = own_layer(file, text, base);
         let layers = Layers::follow(own.clone()).map_err(|mut faults| {
-            faults.append(faults_whatever_is_extended(&own));
+            faults.append(faults_of_own_text(&own));
             faults.sort();
             faults
         })?;
@@ -308,7 +308,7 @@ fn as_profile_file(
         .iter()
         .filter_map(|fault| Some(fault.place.as_ref()?.line))
         .collect();
-    faults.append(checking::take_out_what_is_fixed(document, &mut value));
+    faults.append(checking::remove_fixed_settings(document, &mut value));
     for fault in shape.check(document, "", &mut value) {
         // Values on a line that is not TOML are guesses.
         if !fault
@@ -337,7 +337,7 @@ fn as_profile_file(
 }
 
 /// Errors in the text of a profile that do not depend on the layers below it. Those layers may have the keys that it lacks.
-fn faults_whatever_is_extended(own: &Layer) -> Diagnostics {
+fn faults_of_own_text(own: &Layer) -> Diagnostics {
     let (document, syntax) = Layers::alone(own);
     let faults =
         as_profile_file(&document, syntax).map_or_else(|faults| faults, |(_, faults)| faults);

@@ -1,4 +1,4 @@
-//! Profiles that extend others: what holds, where it comes from, and what is said of faults.
+//! Profiles that extend others: effective values, their origins, and the places of errors.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ fn refusal(folder: &tempfile::TempDir, name: &str) -> String {
 }
 
 #[test]
-fn an_institution_has_one_profile_and_its_crawls_say_what_differs() {
+fn the_profile_of_a_crawl_overrides_that_of_its_institution() {
     let home = folder(&[
         (
             "house/house.toml",
@@ -67,7 +67,7 @@ fn an_institution_has_one_profile_and_its_crawls_say_what_differs() {
     );
     assert_eq!(extract.last().unwrap(), "regex-list");
     assert_eq!(news.settings().robots.agents, ["c"]);
-    // The path is where the layer says it is, not where the profile stands.
+    // A path is relative to the file of the layer that has it, not to the profile.
     let TableSource::File(blocked) = &news.tables["blocked"].source else {
         panic!("{:?}", news.tables);
     };
@@ -108,7 +108,7 @@ fn an_institution_has_one_profile_and_its_crawls_say_what_differs() {
         of("\"5s\"", "news.toml:7")
     );
 
-    // A job keeps the layers, and needs the files no more.
+    // A job keeps the layers, and does not need their files any more.
     let below = news.extended().to_vec();
     let own = Layer {
         file: "profile.toml".to_owned(),
@@ -159,7 +159,7 @@ fn files_are_listed_by_layer_and_read_from_copies() {
     ];
     assert_eq!(shown, expected);
 
-    // Another machine has copies, and other folders.
+    // On another machine the layers use copies of the files, in other folders.
     let copies = |files: &[(&str, &str)]| {
         let copies = files.iter();
         let copies = copies.map(|(written, copy)| ((*written).to_owned(), home.path().join(copy)));
@@ -186,7 +186,7 @@ fn files_are_listed_by_layer_and_read_from_copies() {
 }
 
 #[test]
-fn faults_name_the_file_and_the_line_that_are_wrong() {
+fn errors_name_the_file_and_the_line() {
     let home = folder(&[
         ("base.toml", "workers = 3\npoliteness.min-delay = 'soon'\n"),
         ("a.toml", "extends = 'base.toml'\nworkers = 0\n"),
@@ -220,7 +220,7 @@ fn faults_name_the_file_and_the_line_that_are_wrong() {
     assert!(h.starts_with("h.toml:1:11: profile \""), "{h}");
     assert!(h.contains("h.toml:2:11: must be at least 1"), "{h}");
     assert!(h.contains("did you mean \"politeness\"?"), "{h}");
-    // What is extended may say what is missing here.
+    // The profile that cannot be read may have the missing values. So they are not reported.
     assert_eq!(
         h.lines().filter(|line| line.starts_with("h.toml")).count(),
         3,
@@ -273,7 +273,7 @@ fn errors_of_a_change_have_names_that_can_be_typed() {
         let refused = Profile::layered(Vec::new(), own, vec![layer("set", change)], &given());
         let refused = refused.unwrap_err().to_string();
         assert!(refused.contains(expected), "{change}: {refused}");
-        // A profile has tables.
+        // The names in errors of a profile are below table headers.
         let refused = Profile::parse("p.toml", change, &given()).unwrap_err();
         let refused = refused.to_string();
         assert!(!refused.contains(expected), "{change}: {refused}");
@@ -287,13 +287,13 @@ fn a_profile_with_the_name_of_a_shipped_one_extends_it() {
     assert_eq!(news.workers, 3);
     let shipped = Profile::builtin("news", &given()).unwrap();
     assert_eq!(news.settings().revisit, shipped.settings().revisit);
-    // A text that has no file yet is checked under its future name.
+    // A text that is not saved yet is checked under the name of its future file.
     let text = Profile::parse("news.toml", news.source_text(), &given());
     assert_eq!(text.unwrap_or_else(|faults| panic!("{faults}")).workers, 3);
 }
 
 #[test]
-fn an_edit_of_a_stack_needs_nothing_that_is_extended() {
+fn a_stack_can_be_edited_without_an_extended_profile() {
     let home = folder(&[("a.toml", "stacks.scope = { after = ['regex-list'] }\n")]);
     let profile = load(&home, "a.toml");
     let scope = profile.settings().stacks.stage(Stage::Scope);
@@ -302,7 +302,7 @@ fn an_edit_of_a_stack_needs_nothing_that_is_extended() {
 }
 
 #[test]
-fn stacks_are_known_despite_errors_elsewhere() {
+fn stacks_are_found_despite_errors_elsewhere() {
     let home = folder(&[(
         "base.toml",
         "stacks.extract = { without = ['swf'], after = ['regex-list'] }\n",
@@ -324,16 +324,16 @@ fn stacks_are_known_despite_errors_elsewhere() {
         "{extract:?}"
     );
     assert_eq!(known["change"], ["html-strip"]);
-    // The default, of which nothing is called while no page is rendered.
+    // The defaults. The stack of page behaviours is empty, because no page is rendered.
     assert_eq!(known["wait"], ["adaptive"]);
     assert!(known["behave"].is_empty(), "{known:?}");
-    // This edit has an error, so that nobody knows its result.
+    // This edit has an error, so the resulting stack is unknown.
     assert!(!known.contains_key("scope"), "{known:?}");
-    // Without an error they are those of the profile.
-    let sound = "extends = 'base.toml'\nstacks.scope = { after = ['regex-list'] }\n";
+    // Without an error the stacks are those of the profile.
+    let valid = "extends = 'base.toml'\nstacks.scope = { after = ['regex-list'] }\n";
     let profile =
-        Profile::parse("a.toml", sound, &given).unwrap_or_else(|faults| panic!("{faults}"));
+        Profile::parse("a.toml", valid, &given).unwrap_or_else(|faults| panic!("{faults}"));
     let values = profile.values();
-    assert_eq!(serde_json::json!(stacks(sound)), values["stacks"]);
+    assert_eq!(serde_json::json!(stacks(valid)), values["stacks"]);
     assert!(stacks("extends = 'nowhere.toml'\n").is_empty());
 }

@@ -1,11 +1,11 @@
-//! The profiles that ship, and the defaults that documentation promises.
+//! The shipped profiles, and the defaults that the documentation states.
 
 use std::time::Duration;
 
 use opilio_profile::{Profile, ProfileContext, ProfileFile, Stage, Strategy};
 use serde_json::Value;
 
-/// One seed, since profiles that ship have none.
+/// One seed, because shipped profiles have none.
 fn given() -> ProfileContext {
     ProfileContext {
         seeds: vec!["http://www.harvest.localhost:8080/".to_owned()],
@@ -15,7 +15,7 @@ fn given() -> ProfileContext {
 }
 
 #[test]
-fn each_loads_without_fault() {
+fn every_shipped_profile_is_valid() {
     for name in Profile::builtin_names() {
         let given = ProfileContext {
             seeds: vec!["https://www.kb.nl/".to_owned()],
@@ -30,7 +30,7 @@ fn each_loads_without_fault() {
 }
 
 #[test]
-fn demo_runs_on_this_machine_without_notice() {
+fn demo_runs_on_this_machine_without_notices() {
     let profile = Profile::builtin("demo", &given()).unwrap();
     assert!(profile.notices.is_empty(), "{}", profile.notices);
     let settings = profile.effective(&profile.seeds.list[0].uri);
@@ -50,7 +50,7 @@ fn demo_runs_on_this_machine_without_notice() {
 }
 
 #[test]
-fn continuous_strips_and_waits() {
+fn continuous_strips_html_and_waits_by_media_type() {
     let profile = Profile::builtin("continuous", &given()).unwrap();
     let settings = profile.settings();
     assert_eq!(settings.strategy, Strategy::Revisit);
@@ -62,7 +62,7 @@ fn continuous_strips_and_waits() {
         settings.stacks.stage(Stage::Wait),
         ["feed-trigger", "wait-text", "wait-images", "adaptive"]
     );
-    // The thesis' figures.
+    // The waits of the thesis.
     for (name, types, wait) in [
         ("wait-text", "text/*", "12h"),
         ("wait-images", "image/*", "2d"),
@@ -71,7 +71,7 @@ fn continuous_strips_and_waits() {
         assert_eq!(settings["media-types"][0], types);
         assert_eq!(settings["initial-wait"], wait);
     }
-    // It predicts in the one and checks in the other.
+    // The filter predicts at the first stage and verifies at the second.
     for stage in [Stage::MidFetch, Stage::Archive] {
         assert_eq!(settings.stacks.stage(stage), ["unchanged-headers"]);
     }
@@ -103,8 +103,8 @@ fn news_visits_front_pages_sooner_than_articles() {
     let waits = |uri: &str| {
         let settings = profile.effective(&opilio_uri::Uri::parse(uri).unwrap());
         let own = &profile.plugins["wait-text"].settings;
-        let said = settings.plugins.over("wait-text", own);
-        said.unwrap_or_else(|| own.clone())
+        let overridden = settings.plugins.over("wait-text", own);
+        overridden.unwrap_or_else(|| own.clone())
     };
     for front in ["https://www.kb.nl/", "http://news.example.org:8080/"] {
         assert_eq!(waits(front)["initial-wait"], "15m", "{front}");
@@ -114,7 +114,7 @@ fn news_visits_front_pages_sooner_than_articles() {
 }
 
 #[test]
-fn the_profile_that_ships_for_a_cluster_has_parts_that_can_move() {
+fn the_shipped_cluster_profile_allows_takeovers() {
     let text = include_str!("../../../../deploy/cluster/profiles/shared.toml");
     let profile = crate::profile(text);
     assert!(profile.checkpoint.publish_every.is_some());
@@ -122,7 +122,7 @@ fn the_profile_that_ships_for_a_cluster_has_parts_that_can_move() {
 }
 
 #[test]
-fn default_profile_is_what_nothing_written_means() {
+fn the_default_profile_equals_an_empty_one() {
     let default = Profile::builtin("default", &given()).unwrap();
     let empty = Profile::parse(
         "default.toml",
@@ -130,7 +130,7 @@ fn default_profile_is_what_nothing_written_means() {
         &given(),
     )
     .unwrap();
-    let seen = |profile: &Profile| {
+    let summary = |profile: &Profile| {
         let rules: Vec<&str> = profile
             .canonicaliser
             .rules()
@@ -170,7 +170,7 @@ fn default_profile_is_what_nothing_written_means() {
             )
         )
     };
-    assert_eq!(seen(&default), seen(&empty));
+    assert_eq!(summary(&default), summary(&empty));
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn default_profile_writes_out_every_setting() {
     let default = serde_json::to_value(ProfileFile::default()).unwrap();
     for (key, value) in default.as_object().unwrap() {
         let Some(table) = value.as_object().filter(|table| !table.is_empty()) else {
-            // Written, an empty list of overrides would be in the way of the first that is added.
+            // An empty list of overrides would prevent operators from adding [[override]] tables.
             let expected = key == "description"
                 || !value.is_null()
                     && ![
@@ -209,15 +209,15 @@ fn default_profile_writes_out_every_setting() {
     }
 }
 
-/// Each setting's description, which editors show, names the default that holds when it is left out, and why.
+/// The description of each setting, which editors show, states its default and the reason for it.
 #[test]
 fn every_default_equals_its_description() {
     let schema = Profile::schema();
     let default = serde_json::to_value(ProfileFile::default()).unwrap();
     let limits = serde_json::to_value(opilio_profile::PluginLimitsFile::default()).unwrap();
     let mut seen = 0;
-    described(&schema, &schema, &default, "", &mut seen);
-    described(
+    check_descriptions(&schema, &schema, &default, "", &mut seen);
+    check_descriptions(
         &schema,
         &schema["$defs"]["PluginLimitsFile"],
         &limits,
@@ -225,7 +225,7 @@ fn every_default_equals_its_description() {
         &mut seen,
     );
     let breaker = serde_json::to_value(opilio_profile::BreakerFile::default()).unwrap();
-    described(
+    check_descriptions(
         &schema,
         &schema["$defs"]["BreakerFile"],
         &breaker,
@@ -235,14 +235,14 @@ fn every_default_equals_its_description() {
     assert!(seen >= 50, "{seen}");
 }
 
-fn described(schema: &Value, node: &Value, default: &Value, at: &str, seen: &mut usize) {
+fn check_descriptions(schema: &Value, node: &Value, default: &Value, at: &str, seen: &mut usize) {
     for (key, node) in node["properties"].as_object().unwrap() {
         let at = format!("{at}/{key}");
         let target = node["$ref"]
             .as_str()
             .and_then(|target| schema.pointer(&target[1..]));
         if let Some(table) = target.filter(|target| target["properties"].is_object()) {
-            described(schema, table, &default[key], &at, seen);
+            check_descriptions(schema, table, &default[key], &at, seen);
             continue;
         }
         let description = node["description"]
@@ -269,7 +269,7 @@ fn described(schema: &Value, node: &Value, default: &Value, at: &str, seen: &mut
     }
 }
 
-/// Numbers become integers of the host: none may be written that does not fit.
+/// Numbers become integers of the host, so the schema must refuse those that do not fit.
 #[test]
 fn every_whole_number_has_bounds() {
     fn visit(node: &Value, at: &str) {
@@ -285,7 +285,7 @@ fn every_whole_number_has_bounds() {
 }
 
 #[test]
-fn an_unknown_ready_profile_is_named() {
+fn an_unknown_profile_name_is_reported() {
     let printed = Profile::builtin("snapshots", &given())
         .unwrap_err()
         .to_string();
@@ -296,7 +296,7 @@ fn an_unknown_ready_profile_is_named() {
 }
 
 #[test]
-fn source_text_is_kept_to_the_byte() {
+fn source_text_is_kept_byte_for_byte() {
     let text = "# \u{e9}\r\nname = \"x\"\r\n";
     assert_eq!(
         Profile::parse("p.toml", text, &given())
