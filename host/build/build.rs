@@ -1,7 +1,7 @@
 //! Packs the SDKs into the program: for each SDK a table of its files, and the contents of all files in one deflated blob.
 //!
-//! A packed SDK stands alone. It holds the contract, which is in `wit/` of the checkout, and the licence. Its manifests name no
-//! file outside its folder. Projects get this form, and registries too.
+//! A packed SDK is complete. It holds the contract, which is in `wit/` of the checkout, and the licence. Its manifests name no file
+//! outside its folder. Projects get this form, and registries too.
 
 use std::error::Error;
 use std::fmt::Write as _;

@@ -1,13 +1,13 @@
 //! Import of a Heritrix 3 job's `crawler-beans.cxml` into a profile, with a list of everything that could not be converted. The
 //! profile is valid: invalid parts are left out and listed.
 
-mod account;
 mod beans;
 mod output;
 mod policies;
 mod rules;
 mod settings;
 mod sheets;
+mod unconverted;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -116,14 +116,14 @@ pub fn import_heritrix(
         NamedFiles::In(folder) => (Some(folder.to_owned()), None),
         NamedFiles::Unread => (None, import.take_seeds_file()?),
     };
-    let given = ProfileContext {
+    let context = ProfileContext {
         builtins: builtins.to_vec(),
         name: Some("imported".to_owned()),
         seeds_elsewhere: true,
         base,
         ..ProfileContext::default()
     };
-    let toml = import.valid_toml(&given);
+    let toml = import.valid_toml(&context);
     Ok(ImportedProfile {
         toml,
         left: import.left.into_iter().collect(),
@@ -266,7 +266,7 @@ impl Import {
         let Some(Property::List(processors)) = chain.properties.get("processors") else {
             return;
         };
-        let mut there = BTreeSet::new();
+        let mut present = BTreeSet::new();
         for processor in processors {
             let Some(bean) = self.beans.target(processor) else {
                 continue;
@@ -275,7 +275,7 @@ impl Import {
             if let Some((_, ours)) = ours
                 && bean.text("enabled") != Some("false")
             {
-                there.insert(*ours);
+                present.insert(*ours);
             }
         }
         let known: BTreeSet<&str> = EXTRACTORS.iter().map(|(_, ours)| *ours).collect();
@@ -285,7 +285,7 @@ impl Import {
             .unwrap_or_default()
             .iter()
             .map(String::as_str)
-            .filter(|name| known.contains(name) && !there.contains(name))
+            .filter(|name| known.contains(name) && !present.contains(name))
             .collect();
         // These two extractors were optional in Heritrix, but they find only links of pages. So they stay.
         let absent: Vec<&str> = absent

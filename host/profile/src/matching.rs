@@ -251,7 +251,10 @@ impl Conditions {
             (self.regex.is_some(), "regex"),
             (!self.port.is_empty(), "port"),
         ];
-        let unfit = unfit.iter().find(|(there, _)| *there).map(|(_, key)| *key);
+        let unfit = unfit
+            .iter()
+            .find(|(is_set, _)| *is_set)
+            .map(|(_, key)| *key);
         self.unfit_for_identity().or(unfit)
     }
 }

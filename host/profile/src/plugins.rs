@@ -15,7 +15,7 @@ use crate::plugin_limits::{PluginLimits, PluginLimitsFile};
 
 /// Suggests the built-in plugin of the same name for an instance without a component.
 pub(crate) fn missing_components(faults: Diagnostics, builtins: &[String]) -> Diagnostics {
-    let meant = |mut fault: Diagnostic| {
+    let with_builtin = |mut fault: Diagnostic| {
         let name = fault
             .pointer
             .strip_prefix("/plugins/")
@@ -29,7 +29,7 @@ pub(crate) fn missing_components(faults: Diagnostics, builtins: &[String]) -> Di
         }
         fault
     };
-    faults.into_iter().map(meant).collect()
+    faults.into_iter().map(with_builtin).collect()
 }
 
 /// An instance of a plugin. Stacks, logs and reports use its table's name.

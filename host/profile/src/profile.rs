@@ -123,7 +123,7 @@ pub struct ProfileContext {
     pub seeds: Vec<String>,
     /// The contact URL of the command line; it replaces the profile's.
     pub contact_url: Option<String>,
-    /// `true` if the job knows its seeds already, because it is resumed.
+    /// `true` if the job has its seeds already, because it is resumed.
     pub seeds_elsewhere: bool,
     /// The folder of relative paths; `None`: that of the profile. It is for a copy that a job has frozen.
     pub base: Option<PathBuf>,

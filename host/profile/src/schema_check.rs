@@ -23,8 +23,8 @@ const KNOWN_KEYS_MAX: usize = 32;
 /// Deepest nesting at which defaults are filled in and examples are searched; a schema may refer to itself.
 const DEPTH_MAX: usize = 32;
 
-/// Most schemas that the check of settings may pass, for each value in them. Plugins write their schemas, and one that refers to
-/// itself twice doubles with each level of the settings. Honest schemas take a few dozen.
+/// Most schemas that the check of settings may pass, for each value in them. Plugins bring their own schemas. The steps for a
+/// schema that refers to itself twice double with each level of the settings. Usual schemas take a few dozen.
 const STEPS_PER_VALUE: u64 = 1_000;
 
 /// Most bytes of one compiled regular expression of a schema.

@@ -7,7 +7,7 @@ use std::fmt;
 pub(crate) enum Needed {
     /// Once, for the job as a whole: it cannot be overridden.
     Job,
-    /// For a queue as a whole, of which only the name is known.
+    /// For a queue as a whole. Only its name is known.
     Queue,
     /// For a URI, before it is fetched.
     Uri,

@@ -321,17 +321,17 @@ impl SimulatedCrawl {
             let (exchange, verdict) = match head {
                 None => (no_connection(started, took), None),
                 Some(head) => {
-                    let asked = judge_head(&pipeline, &visit, &head, None, &memory).await?;
-                    visit.failed(&asked.failures)?;
+                    let ruling = judge_head(&pipeline, &visit, &head, None, &memory).await?;
+                    visit.failed(&ruling.failures)?;
                     // A fetch that a filter ends at the headers brings no body.
-                    let content = match asked.verdict {
+                    let content = match ruling.verdict {
                         None => content,
                         Some(_) => Bytes::new(),
                     };
                     let mut exchange = exchange(head, content, (started, took));
-                    let aborted = asked.verdict.as_ref().map(|_| "midFetchAbort".to_owned());
+                    let aborted = ruling.verdict.as_ref().map(|_| "midFetchAbort".to_owned());
                     exchange.annotations.extend(aborted);
-                    (exchange, asked.verdict)
+                    (exchange, ruling.verdict)
                 }
             };
             opilio_visit::receive(&pipeline, &visit, &permit, exchange, verdict, memory).await

@@ -116,7 +116,7 @@ impl Simulation {
                     continue;
                 }
                 let every = DAY / visits;
-                // A copy of a page that is born later is best made at once. A first version does not count as captured.
+                // A page that is born later is best copied at once. A first version does not count as captured.
                 let mut at = born.max(0) as f64;
                 if born <= 0 || goal == Goal::Captures {
                     let mut random = stream(&[seed, place as u64, 99]);
@@ -471,8 +471,8 @@ impl Run {
         self.visits.faults = faults;
         self.visits.first_fault = first_fault;
         let end = self.end;
-        let there = (0..self.web.pages.len()).filter(|id| self.web.is_there(*id, end - 1));
-        let pages: Vec<PageId> = there.collect();
+        let existing = (0..self.web.pages.len()).filter(|id| self.web.exists(*id, end - 1));
+        let pages: Vec<PageId> = existing.collect();
         let starved = pages
             .iter()
             .filter(|id| self.web.pages[**id].visits == 0)

@@ -88,7 +88,7 @@ pub struct SiteGroup {
     pub pages: u32,
     /// Folders of the pages, each with a hub that links to its pages.
     pub sections: u32,
-    /// `true` if the crawl knows all pages at the beginning.
+    /// `true` if all pages are seeds of the crawl.
     pub known: bool,
     /// Pages of each site that appear in a day.
     pub growth: f64,

@@ -406,8 +406,8 @@ impl Web {
     pub(crate) fn known(&self) -> Vec<(PageId, OraclePage)> {
         let Window { from, to } = self.window;
         let pages = self.pages.iter().enumerate();
-        let there = pages.filter(|(_, page)| page.born < to && page.dies > from);
-        there
+        let existing = pages.filter(|(_, page)| page.born < to && page.dies > from);
+        existing
             .map(|(id, page)| {
                 let life = page.dies.min(to) - page.born.max(from);
                 let known = OraclePage {
@@ -452,14 +452,14 @@ impl Web {
     }
 
     /// Returns `true` if a page exists at this time.
-    pub(crate) fn is_there(&self, id: PageId, now: i64) -> bool {
+    pub(crate) fn exists(&self, id: PageId, now: i64) -> bool {
         let page = &self.pages[id];
         page.born <= now && now < page.dies
     }
 
     /// Copies the current version of a page, without a crawl. Returns whether the version is new; none if the page does not exist.
     pub(crate) fn copy_page(&mut self, id: PageId, now: i64) -> Option<bool> {
-        self.is_there(id, now).then(|| {
+        self.exists(id, now).then(|| {
             self.advance(id, now);
             let version = self.pages[id].version;
             self.captured(id, now, version)

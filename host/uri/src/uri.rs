@@ -73,7 +73,7 @@ pub enum UriError {
         /// The start of the URI that was probably intended.
         meant: String,
     },
-    /// Port 0, which nothing can listen on.
+    /// Port 0, on which no server can listen.
     #[error("port 0")]
     PortZero,
     /// The parser of the WHATWG standard refuses the text.

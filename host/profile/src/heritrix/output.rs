@@ -16,10 +16,10 @@ const OVERRIDE: &str = "[[override]]";
 
 impl Import {
     /// The profile without its invalid parts. Each of these is listed as unconverted.
-    pub(super) fn valid_toml(&mut self, given: &ProfileContext) -> String {
+    pub(super) fn valid_toml(&mut self, context: &ProfileContext) -> String {
         let mut toml = self.toml();
         for _ in 0..FAULTY_LINES_MAX {
-            let Err(faults) = Profile::parse("imported.toml", &toml, given) else {
+            let Err(faults) = Profile::parse("imported.toml", &toml, context) else {
                 return toml;
             };
             let mut lines: Vec<String> = toml.lines().map(str::to_owned).collect();

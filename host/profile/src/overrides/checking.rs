@@ -191,14 +191,14 @@ fn note_forced_queues(list: &[Override], check: &mut Check<'_>) {
         (!looks_like_key(name)).then_some((number, one, name))
     });
     for (number, one, name) in forced.take(FORCED_CHECKED_MAX) {
-        let of_it = list.iter().filter(|of| of.conditions.queue.contains(name));
-        let set_by_it: BTreeSet<String> = of_it.flat_map(Override::queue_settings).collect();
+        let of_queue = list.iter().filter(|of| of.conditions.queue.contains(name));
+        let set_for_queue: BTreeSet<String> = of_queue.flat_map(Override::queue_settings).collect();
         let elsewhere = list.iter().filter(|of| {
             let (by, forced) = (&of.conditions, &one.conditions);
             by.queue.is_empty() && by.names_places() && by.may_meet(forced)
         });
         let lost: BTreeSet<String> = elsewhere.flat_map(Override::queue_settings).collect();
-        let lost: Vec<String> = lost.difference(&set_by_it).cloned().collect();
+        let lost: Vec<String> = lost.difference(&set_for_queue).cloned().collect();
         if lost.is_empty() {
             continue;
         }

@@ -25,14 +25,14 @@ use crate::stage::Stage;
 /// Usual shortest delay. A shorter one is reported when servers of other people are crawled.
 const MIN_DELAY_USUAL: Duration = Duration::from_millis(500);
 
-pub(super) fn check(profile: &Profile, given: &ProfileContext, check: &mut Check<'_>) {
+pub(super) fn check(profile: &Profile, context: &ProfileContext, check: &mut Check<'_>) {
     check_durations(profile, check);
     check_memory(profile, check);
-    check_seeds_exist(profile, given, check);
-    check_contact(profile, given, check);
+    check_seeds_exist(profile, context, check);
+    check_contact(profile, context, check);
     check_user_agent(profile, check);
-    check_loopback(profile, given, check);
-    check_politeness(profile, given, check);
+    check_loopback(profile, context, check);
+    check_politeness(profile, context, check);
     check_unused_plugins(profile, check);
     check_fault_policies(profile, check);
     check_wait_evaluators(profile, check);
@@ -126,7 +126,7 @@ fn check_memory(profile: &Profile, check: &mut Check<'_>) {
 }
 
 /// A crawl needs seeds, unless its job has them already.
-fn check_seeds_exist(profile: &Profile, given: &ProfileContext, check: &mut Check<'_>) {
+fn check_seeds_exist(profile: &Profile, context: &ProfileContext, check: &mut Check<'_>) {
     let faulty = ["/seeds", "/seeds-file"]
         .iter()
         .any(|at| check.faults.covers(at));
@@ -134,14 +134,14 @@ fn check_seeds_exist(profile: &Profile, given: &ProfileContext, check: &mut Chec
         fault.pointer.starts_with("/seeds")
             || (fault.file != check.document.file && fault.level == Level::Error)
     });
-    if profile.seeds.is_empty() && !given.seeds_elsewhere && !faulty && !some_fault {
+    if profile.seeds.is_empty() && !context.seeds_elsewhere && !faulty && !some_fault {
         check.faults.push(seeds::none_given(check.document));
     }
 }
 
 /// An operator who crawls servers of others must give contact details. They may be missing in a profile, but not in a job.
-fn check_contact(profile: &Profile, given: &ProfileContext, check: &mut Check<'_>) {
-    if let Some(url) = &given.contact_url {
+fn check_contact(profile: &Profile, context: &ProfileContext, check: &mut Check<'_>) {
+    if let Some(url) = &context.contact_url {
         if let Some((level, problem)) = contact_problem(url) {
             let fault = of_flag("--contact-url", level, problem, check.document);
             check.faults.push(fault);
@@ -149,7 +149,7 @@ fn check_contact(profile: &Profile, given: &ProfileContext, check: &mut Check<'_
         return;
     }
     if let Some(remark) = missing_contact(profile, &profile.seeds.list) {
-        remark.report(given, check);
+        remark.report(context, check);
     }
 }
 
@@ -179,14 +179,14 @@ struct Remark<'s> {
     suggestion: &'static str,
     /// The first seed that it is about.
     seed: &'s Seed,
-    /// The suggestion if that seed was given beside the profile.
+    /// The suggestion if that seed was given outside of the profile.
     flag: &'static str,
 }
 
 impl Remark<'_> {
-    /// Reports the remark at the setting, or as one about the seed, if that was given beside the profile.
-    fn report(self, given: &ProfileContext, check: &mut Check<'_>) {
-        if is_from_flag(self.seed, given) {
+    /// Reports the remark at the setting, or at the seed if that was given outside of the profile.
+    fn report(self, context: &ProfileContext, check: &mut Check<'_>) {
+        if is_from_flag(self.seed, context) {
             let mut fault = of_flag(seeds::GIVEN, self.level, self.problem, check.document);
             self.pointer.clone_into(&mut fault.pointer);
             fault.suggestion = Some(self.flag.to_owned());
@@ -204,17 +204,17 @@ impl Remark<'_> {
     }
 }
 
-/// Returns `true` if a seed was given beside the profile. The seeds of a job that exists are in its own file.
-fn is_from_flag(seed: &Seed, given: &ProfileContext) -> bool {
-    let mut flags = given.seeds.iter();
-    !given.seeds_elsewhere
+/// Returns `true` if a seed was given outside of the profile. The seeds of an existing job are in its own file.
+fn is_from_flag(seed: &Seed, context: &ProfileContext) -> bool {
+    let mut flags = context.seeds.iter();
+    !context.seeds_elsewhere
         && flags.any(|text| {
             let (seeds, _) = Seeds::parse(seeds::GIVEN, text);
             seeds.list.iter().any(|it| it.uri == seed.uri)
         })
 }
 
-/// An error in an argument that was given beside the profile. Its place is the argument.
+/// An error in an argument that was given outside of the profile. Its place is the argument.
 fn of_flag(flag: &str, level: Level, problem: String, document: &Document) -> Diagnostic {
     let mut fault = document.fault("", KeyOrValue::Key, level, problem);
     flag.clone_into(&mut fault.file);
@@ -259,7 +259,7 @@ fn missing_contact<'s>(profile: &Profile, seeds: &'s [Seed]) -> Option<Remark<'s
 }
 
 /// Seeds on this machine are fetched only if the profile allows loopback addresses.
-fn check_loopback(profile: &Profile, given: &ProfileContext, check: &mut Check<'_>) {
+fn check_loopback(profile: &Profile, context: &ProfileContext, check: &mut Check<'_>) {
     let mut seeds = profile.seeds.list.iter();
     let allowed = &profile.settings.fetch.allow_addresses;
     if allowed.contains(&AllowedAddresses::Loopback) {
@@ -279,13 +279,13 @@ fn check_loopback(profile: &Profile, given: &ProfileContext, check: &mut Check<'
         seed,
         flag: "set fetch.allow-addresses = [\"loopback\"] in a profile",
     };
-    remark.report(given, check);
+    remark.report(context, check);
 }
 
 /// A short delay gets a note, because the operator is responsible for it.
-fn check_politeness(profile: &Profile, given: &ProfileContext, check: &mut Check<'_>) {
+fn check_politeness(profile: &Profile, context: &ProfileContext, check: &mut Check<'_>) {
     if let Some(remark) = short_delay(profile, &profile.seeds.list) {
-        remark.report(given, check);
+        remark.report(context, check);
     }
 }
 
@@ -333,7 +333,7 @@ fn check_fault_policies(profile: &Profile, check: &mut Check<'_>) {
         stages.retain(|stage| {
             let mut added = profile.named_by_overrides();
             stacks.stage(*stage).contains(name)
-                || added.any(|(there, added, _)| there == *stage && added == name)
+                || added.any(|(at, added, _)| at == *stage && added == name)
         });
         let table = crate::document::child("/plugins", name);
         let mut refuse = |key: &str, problem: &str, suggestion: &str| {

@@ -2,7 +2,7 @@
 
 use opilio_profile::{Profile, ProfileContext};
 
-use crate::{faults_of, given};
+use crate::{context, faults_of};
 
 /// Compares the notes of a profile with their expected beginnings, one line each, without the file's name.
 #[track_caller]
@@ -214,11 +214,11 @@ fn plugins_of_a_stage_that_is_turned_off_are_noted() {
 fn copies_and_extensions_of_shipped_profiles_get_no_notes() {
     for name in Profile::builtin_names() {
         let copy = format!("{}\n# A copy.\n", Profile::builtin_text(name).unwrap());
-        let given = ProfileContext {
+        let context = ProfileContext {
             seeds: vec!["http://www.harvest.localhost:8080/".to_owned()],
-            ..given()
+            ..context()
         };
-        let profile = Profile::parse("p.toml", &copy, &given).unwrap();
+        let profile = Profile::parse("p.toml", &copy, &context).unwrap();
         let notes = profile.notices.to_string();
         assert!(!notes.contains("no effect"), "{name}: {notes}");
         assert!(!notes.contains("never called"), "{name}: {notes}");

@@ -3,7 +3,7 @@
 use opilio_profile::{Level, Profile, ProfileContext};
 use proptest::prelude::*;
 
-use crate::{check, faults_of, given};
+use crate::{check, context, faults_of};
 
 #[test]
 fn every_error_of_a_file_is_reported_at_its_place() {
@@ -171,21 +171,21 @@ p.toml:3:13: number without a unit: 1 (write "1s")
 
 #[test]
 fn seeds_are_needed_unless_the_job_has_them() {
-    let given = ProfileContext {
+    let context = ProfileContext {
         seeds_elsewhere: false,
-        ..given()
+        ..context()
     };
-    let faults = Profile::parse("p.toml", "name = \"x\"\nseeds = []\n", &given).unwrap_err();
+    let faults = Profile::parse("p.toml", "name = \"x\"\nseeds = []\n", &context).unwrap_err();
     assert_eq!(
         faults.to_string(),
         "p.toml:2:1: there are no seeds (write seeds = [\"https://www.example.org/\"], seeds-file = \"seeds.txt\", or pass --seed URL)\n    2 | seeds = []\n      | ^^^^^"
     );
-    let given = ProfileContext {
+    let context = ProfileContext {
         seeds: vec!["http://a.localhost/".to_owned()],
-        ..given
+        ..context
     };
     assert_eq!(
-        Profile::parse("p.toml", "", &given)
+        Profile::parse("p.toml", "", &context)
             .unwrap()
             .seeds
             .list
@@ -203,15 +203,15 @@ fn errors_name_the_command_line_or_the_seeds_file() {
         "\u{feff}# sites\nexample.org # one\n  gopher://example.org/\n+http://(org,other,\n",
     )
     .unwrap();
-    let given = ProfileContext {
+    let context = ProfileContext {
         seeds: ["http://", "exmaple", "htp:/x.org", "http://intranet"]
             .map(str::to_owned)
             .to_vec(),
         base: Some(folder.path().to_owned()),
         contact_url: Some("https://www.kb.nl/crawl".to_owned()),
-        ..given()
+        ..context()
     };
-    let faults = Profile::parse("p.toml", "seeds-file = \"seeds.txt\"", &given).unwrap_err();
+    let faults = Profile::parse("p.toml", "seeds-file = \"seeds.txt\"", &context).unwrap_err();
     let printed = faults
         .to_string()
         .replace(&seeds.display().to_string(), "seeds.txt");
@@ -241,7 +241,7 @@ fn errors_name_the_command_line_or_the_seeds_file() {
 #[test]
 fn the_component_of_a_shipped_plugin_of_the_same_name_is_suggested() {
     let text = "[plugins.hops.settings]\nmax = 3\n[plugins.own.settings]\nmax = 3\n";
-    let faults = Profile::parse("p.toml", text, &given()).unwrap_err();
+    let faults = Profile::parse("p.toml", text, &context()).unwrap_err();
     let suggested: Vec<_> = faults
         .iter()
         .filter(|it| it.level == Level::Error)
@@ -259,11 +259,11 @@ fn the_component_of_a_shipped_plugin_of_the_same_name_is_suggested() {
 
 #[test]
 fn contact_is_a_warning_that_a_job_refuses() {
-    let given = ProfileContext {
+    let context = ProfileContext {
         seeds: vec!["https://www.kb.nl/".to_owned()],
-        ..given()
+        ..context()
     };
-    let profile = Profile::parse("p.toml", "[operator]\nname = \"Ada\"", &given).unwrap();
+    let profile = Profile::parse("p.toml", "[operator]\nname = \"Ada\"", &context).unwrap();
     assert_eq!(profile.notices.worst(), Some(Level::Warning));
     assert_eq!(
         profile.check_job().unwrap_err().to_string(),
@@ -272,7 +272,7 @@ fn contact_is_a_warning_that_a_job_refuses() {
     );
 
     let placeholder = "[operator]\ncontact-url = \"https://www.example.com/crawl\"";
-    let profile = Profile::parse("p.toml", placeholder, &given).unwrap();
+    let profile = Profile::parse("p.toml", placeholder, &context).unwrap();
     let printed = profile.check_job().unwrap_err().to_string();
     assert!(
         printed.starts_with("p.toml:2:15: warning: contact-url is a placeholder:"),
@@ -281,7 +281,7 @@ fn contact_is_a_warning_that_a_job_refuses() {
 
     let on_the_line = ProfileContext {
         contact_url: Some("https://www.kb.nl/crawl".to_owned()),
-        ..given.clone()
+        ..context.clone()
     };
     let profile = Profile::parse("p.toml", "", &on_the_line).unwrap();
     profile.check_job().unwrap();
@@ -298,11 +298,11 @@ fn contact_is_a_warning_that_a_job_refuses() {
         "javascript:x",
         "https://a)b/",
     ] {
-        let given = ProfileContext {
+        let context = ProfileContext {
             contact_url: Some(url.to_owned()),
-            ..given.clone()
+            ..context.clone()
         };
-        let printed = Profile::parse("p.toml", "", &given)
+        let printed = Profile::parse("p.toml", "", &context)
             .unwrap_err()
             .to_string();
         assert!(
@@ -314,12 +314,12 @@ fn contact_is_a_warning_that_a_job_refuses() {
 
 #[test]
 fn errors_of_a_flag_or_a_later_layer_are_reported_there() {
-    let given = ProfileContext {
+    let context = ProfileContext {
         seeds: vec!["https://www.kb.nl/".to_owned()],
         seeds_elsewhere: false,
-        ..given()
+        ..context()
     };
-    let profile = Profile::builtin("snapshot", &given).unwrap();
+    let profile = Profile::builtin("snapshot", &context).unwrap();
     let printed = profile.check_job().unwrap_err().to_string();
     assert!(
         printed.starts_with("seeds: warning: contact-url is missing, and \"https://www.kb.nl/\" is not on this machine (pass a contact URL too (--contact-url URL),"),
@@ -327,7 +327,7 @@ fn errors_of_a_flag_or_a_later_layer_are_reported_there() {
     );
     // The seed is in the profile, so the error is about the profile and not about the flag.
     let own = "seeds = [\"https://www.nb.no/\"]\n[operator]\n";
-    let profile = Profile::parse("p.toml", own, &given).unwrap();
+    let profile = Profile::parse("p.toml", own, &context).unwrap();
     let printed = profile.check_job().unwrap_err().to_string();
     assert!(printed.starts_with("p.toml:2:2: warning:"), "{printed}");
 
@@ -345,7 +345,7 @@ fn a_user_agent_without_the_contact_url_is_noted() {
         let written = format!(
             "user-agent = \"{user_agent}\"\n[operator]\ncontact-url = \"https://www.kb.nl/crawl\""
         );
-        let profile = Profile::parse("p.toml", &written, &given()).unwrap();
+        let profile = Profile::parse("p.toml", &written, &context()).unwrap();
         profile.notices.to_string()
     };
     let printed = notices("Mozilla/5.0 (X11; Linux x86_64)");
@@ -370,13 +370,13 @@ fn loopback_needs_no_contact() {
         "http://[::1]/",
         "http://x.test/",
     ] {
-        let given = ProfileContext {
+        let context = ProfileContext {
             seeds: vec![seed.to_owned()],
-            ..given()
+            ..context()
         };
         let text =
             "[dns.hosts]\n\"x.test\" = \"127.0.0.1\"\n[fetch]\nallow-addresses = ['loopback']";
-        let profile = Profile::parse("p.toml", text, &given).unwrap();
+        let profile = Profile::parse("p.toml", text, &context).unwrap();
         assert!(profile.notices.is_empty(), "{}", profile.notices);
         assert!(
             profile
@@ -392,13 +392,13 @@ fn loopback_needs_no_contact() {
 fn an_unreadable_file_is_reported_in_one_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("none.toml");
-    let printed = Profile::load(&path, &given()).unwrap_err().to_string();
+    let printed = Profile::load(&path, &context()).unwrap_err().to_string();
     assert!(
         printed.starts_with(&format!("{}: cannot be read: ", path.display())),
         "{printed}"
     );
     std::fs::write(&path, b"name = \"\xff\"").unwrap();
-    let printed = Profile::load(&path, &given()).unwrap_err().to_string();
+    let printed = Profile::load(&path, &context()).unwrap_err().to_string();
     assert!(
         printed.starts_with(&format!("{}: not UTF-8: ", path.display())),
         "{printed}"
@@ -415,7 +415,7 @@ fn relative_paths_start_at_the_profile() {
         "seeds-file = \"s.txt\"\n[plugins.mine]\ncomponent = \"./my.wasm#best\"",
     )
     .unwrap();
-    let profile = Profile::load(&path, &given()).unwrap();
+    let profile = Profile::load(&path, &context()).unwrap();
     assert_eq!(profile.name, "news");
     assert_eq!(profile.seeds.list[0].uri.as_str(), "http://a.localhost/");
     let opilio_profile::ComponentReference::File { path, plugin } =

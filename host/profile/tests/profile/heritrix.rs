@@ -9,7 +9,7 @@ use opilio_profile::{
 use opilio_uri::Uri;
 use serde_json::json;
 
-use crate::given;
+use crate::context;
 
 const JOB: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <beans xmlns="http://www.springframework.org/schema/beans" xmlns:p="http://www.springframework.org/schema/p">
@@ -105,15 +105,16 @@ http://www.kb.nl/
 "#;
 
 fn import(xml: &str) -> ImportedProfile {
-    import_heritrix(xml, NamedFiles::In("".as_ref()), &given().builtins).unwrap()
+    import_heritrix(xml, NamedFiles::In("".as_ref()), &context().builtins).unwrap()
 }
 
 fn parse(toml: &str) -> Profile {
-    let given = ProfileContext {
+    let context = ProfileContext {
         seeds_elsewhere: false,
-        ..given()
+        ..context()
     };
-    Profile::parse("papers.toml", toml, &given).unwrap_or_else(|faults| panic!("{faults}\n{toml}"))
+    Profile::parse("papers.toml", toml, &context)
+        .unwrap_or_else(|faults| panic!("{faults}\n{toml}"))
 }
 
 #[test]
@@ -374,7 +375,7 @@ fn files_named_by_an_untrusted_configuration_are_not_read() {
     let import = |module: &str| {
         let file = secret.display().to_string();
         let xml = format!("<beans>{}</beans>", module.replace("FILE", &file));
-        let builtins = given().builtins;
+        let builtins = context().builtins;
         (
             import_heritrix(&xml, NamedFiles::In(home.path()), &builtins),
             import_heritrix(&xml, NamedFiles::Unread, &builtins),
@@ -479,7 +480,7 @@ const NESTED: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 
 #[test]
 fn nested_beans_are_imported_or_listed() {
-    let builtins = given().builtins;
+    let builtins = context().builtins;
     let folder = tempfile::tempdir().unwrap();
     let imported = import_heritrix(NESTED, NamedFiles::In(folder.path()), &builtins).unwrap();
     let toml: toml::Table = imported.toml.parse().unwrap();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use opilio_profile::{Layer, Origin, Profile, ProfileContext, Stage, TableSource};
 use opilio_uri::Uri;
 
-use crate::given;
+use crate::context;
 
 fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -19,11 +19,11 @@ fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
 }
 
 fn load(folder: &tempfile::TempDir, name: &str) -> Profile {
-    Profile::load(&folder.path().join(name), &given()).unwrap_or_else(|faults| panic!("{faults}"))
+    Profile::load(&folder.path().join(name), &context()).unwrap_or_else(|faults| panic!("{faults}"))
 }
 
 fn refusal(folder: &tempfile::TempDir, name: &str) -> String {
-    let faults = Profile::load(&folder.path().join(name), &given()).unwrap_err();
+    let faults = Profile::load(&folder.path().join(name), &context()).unwrap_err();
     faults
         .to_string()
         .replace(&format!("{}/", folder.path().display()), "")
@@ -123,7 +123,7 @@ fn the_profile_of_a_crawl_overrides_that_of_its_institution() {
         base: home.path().to_owned(),
         files: BTreeMap::new(),
     };
-    let frozen = Profile::layered(below, own, vec![change], &given()).unwrap();
+    let frozen = Profile::layered(below, own, vec![change], &context()).unwrap();
     assert_eq!(frozen.settings().politeness.max_delay.as_secs(), 7);
     assert_eq!(frozen.workers, 7);
     assert_eq!(frozen.source_text(), news.source_text());
@@ -177,12 +177,15 @@ fn files_are_listed_by_layer_and_read_from_copies() {
         ("seeds.txt", "copy-of-seeds.txt"),
     ];
     let own = elsewhere(&own, &news);
-    let there = Profile::layered(vec![below], own, Vec::new(), &given()).unwrap();
-    assert_eq!(there.seeds.list.len(), 2);
-    assert_eq!(there.source_text(), news);
+    let copied = Profile::layered(vec![below], own, Vec::new(), &context()).unwrap();
+    assert_eq!(copied.seeds.list.len(), 2);
+    assert_eq!(copied.source_text(), news);
     let copy = |name: &str| TableSource::File(home.path().join(name));
-    assert_eq!(there.tables["news"].source, copy("copy-of-rows.txt"));
-    assert_eq!(there.tables["house"].source, copy("copy-of-house-rows.txt"));
+    assert_eq!(copied.tables["news"].source, copy("copy-of-rows.txt"));
+    assert_eq!(
+        copied.tables["house"].source,
+        copy("copy-of-house-rows.txt")
+    );
 }
 
 #[test]
@@ -270,11 +273,11 @@ fn errors_of_a_change_have_names_that_can_be_typed() {
         ("politeness = '4s'", "(write politeness.KEY=VALUE)"),
     ] {
         let own = layer("p.toml", profile);
-        let refused = Profile::layered(Vec::new(), own, vec![layer("set", change)], &given());
+        let refused = Profile::layered(Vec::new(), own, vec![layer("set", change)], &context());
         let refused = refused.unwrap_err().to_string();
         assert!(refused.contains(expected), "{change}: {refused}");
         // The names in errors of a profile are below table headers.
-        let refused = Profile::parse("p.toml", change, &given()).unwrap_err();
+        let refused = Profile::parse("p.toml", change, &context()).unwrap_err();
         let refused = refused.to_string();
         assert!(!refused.contains(expected), "{change}: {refused}");
     }
@@ -285,10 +288,10 @@ fn a_profile_with_the_name_of_a_shipped_one_extends_it() {
     let home = folder(&[("news.toml", "extends = 'news'\nworkers = 3\n")]);
     let news = load(&home, "news.toml");
     assert_eq!(news.workers, 3);
-    let shipped = Profile::builtin("news", &given()).unwrap();
+    let shipped = Profile::builtin("news", &context()).unwrap();
     assert_eq!(news.settings().revisit, shipped.settings().revisit);
     // A text that is not saved yet is checked under the name of its future file.
-    let text = Profile::parse("news.toml", news.source_text(), &given());
+    let text = Profile::parse("news.toml", news.source_text(), &context());
     assert_eq!(text.unwrap_or_else(|faults| panic!("{faults}")).workers, 3);
 }
 
@@ -307,15 +310,15 @@ fn stacks_are_found_despite_errors_elsewhere() {
         "base.toml",
         "stacks.extract = { without = ['swf'], after = ['regex-list'] }\n",
     )]);
-    let given = ProfileContext {
+    let context = ProfileContext {
         base: Some(home.path().to_owned()),
-        ..given()
+        ..context()
     };
-    let stacks = |text: &str| Profile::stacks_of(text, &given);
+    let stacks = |text: &str| Profile::stacks_of(text, &context);
     let faulty = "extends = 'base.toml'\nworkers = 'many'\nplugins.mine = { settings = 3 }\n\
                   stacks.extract = { after = ['mine'], without = ['pdf'] }\n\
                   stacks.scope = { befor = ['domain'] }\nstacks.change = ['html-strip']\n";
-    assert!(Profile::parse("a.toml", faulty, &given).is_err());
+    assert!(Profile::parse("a.toml", faulty, &context).is_err());
     let known = stacks(faulty);
     let extract = &known["extract"];
     assert_eq!(extract[extract.len() - 2..], ["regex-list", "mine"]);
@@ -332,7 +335,7 @@ fn stacks_are_found_despite_errors_elsewhere() {
     // Without an error the stacks are those of the profile.
     let valid = "extends = 'base.toml'\nstacks.scope = { after = ['regex-list'] }\n";
     let profile =
-        Profile::parse("a.toml", valid, &given).unwrap_or_else(|faults| panic!("{faults}"));
+        Profile::parse("a.toml", valid, &context).unwrap_or_else(|faults| panic!("{faults}"));
     let values = profile.values();
     assert_eq!(serde_json::json!(stacks(valid)), values["stacks"]);
     assert!(stacks("extends = 'nowhere.toml'\n").is_empty());

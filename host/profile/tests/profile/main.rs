@@ -70,7 +70,7 @@ const BUILTINS: [&str; 50] = [
 ];
 
 /// The context of all test profiles: the names of plugins, and seeds from elsewhere, so that the texts need no seeds.
-fn given() -> ProfileContext {
+fn context() -> ProfileContext {
     ProfileContext {
         builtins: BUILTINS.map(str::to_owned).to_vec(),
         seeds_elsewhere: true,
@@ -80,12 +80,12 @@ fn given() -> ProfileContext {
 
 #[track_caller]
 fn profile(text: &str) -> Profile {
-    Profile::parse("p.toml", text, &given()).unwrap_or_else(|faults| panic!("{faults}"))
+    Profile::parse("p.toml", text, &context()).unwrap_or_else(|faults| panic!("{faults}"))
 }
 
 /// All errors, warnings and notes of a profile.
 fn faults_of(text: &str) -> Diagnostics {
-    match Profile::parse("p.toml", text, &given()) {
+    match Profile::parse("p.toml", text, &context()) {
         Ok(profile) => profile.notices,
         Err(faults) => faults,
     }

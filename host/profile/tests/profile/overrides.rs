@@ -9,7 +9,7 @@ use opilio_profile::{
 };
 use opilio_uri::Uri;
 
-use crate::{check, faults_of, given, profile};
+use crate::{check, context, faults_of, profile};
 
 fn uri(text: &str) -> Uri {
     Uri::parse(text).unwrap()
@@ -17,7 +17,7 @@ fn uri(text: &str) -> Uri {
 
 /// Checks the shortest delay, in seconds, of a URI's queue.
 #[track_caller]
-fn delay(profile: &Profile, of: &str, seconds: u64) {
+fn check_delay(profile: &Profile, of: &str, seconds: u64) {
     let queue = profile.queue_name(&uri(of));
     let settings = profile.queue_settings(&queue);
     assert_eq!(
@@ -49,14 +49,14 @@ fn the_last_matching_override_wins_key_by_key() {
         politeness.crawl-delay-max = "10s"
         "#,
     );
-    delay(&profile, "http://example.com/", 2);
-    delay(&profile, "http://notexample.org/", 2);
-    delay(&profile, "http://example.org/", 3);
-    delay(&profile, "https://a.b.example.org:81/", 3);
-    delay(&profile, "http://www.example.org/x", 4);
-    delay(&profile, "http://www.example.org:81/x", 4);
-    delay(&profile, "http://www2.example.org/x", 4);
-    delay(&profile, "http://a.www.example.org/x", 3);
+    check_delay(&profile, "http://example.com/", 2);
+    check_delay(&profile, "http://notexample.org/", 2);
+    check_delay(&profile, "http://example.org/", 3);
+    check_delay(&profile, "https://a.b.example.org:81/", 3);
+    check_delay(&profile, "http://www.example.org/x", 4);
+    check_delay(&profile, "http://www.example.org:81/x", 4);
+    check_delay(&profile, "http://www2.example.org/x", 4);
+    check_delay(&profile, "http://a.www.example.org/x", 3);
     let all = profile.queue_settings("org,example,www,");
     assert_eq!(all.politeness.max_delay, Duration::from_secs(9));
     assert_eq!(all.politeness.retry_after_max, Duration::from_secs(3600));
@@ -78,8 +78,8 @@ fn overrides_apply_in_their_order_however_exact_they_match() {
         table("host = [\"www.a.org\"]", 4),
         table("domain = [\"a.org\"]", 3),
     );
-    delay(&profile(&format!("{host}{domain}")), "http://www.a.org/", 3);
-    delay(&profile(&format!("{domain}{host}")), "http://www.a.org/", 4);
+    check_delay(&profile(&format!("{host}{domain}")), "http://www.a.org/", 3);
+    check_delay(&profile(&format!("{domain}{host}")), "http://www.a.org/", 4);
 }
 
 #[test]
@@ -382,7 +382,7 @@ fn queue_keys_limit_the_conditions_for_queues() {
         let text = format!(
             "frontier.queue-key = \"{key}\"\n[[override]]\nmatch = {{ {matching} }}\nqueue.valence = 2\n"
         );
-        match Profile::parse("p.toml", &text, &given()) {
+        match Profile::parse("p.toml", &text, &context()) {
             Ok(profile) => {
                 let queue = profile.queue_name(&uri("http://www.example.co.uk:8080/x"));
                 format!("{queue} {}", profile.queue_settings(&queue).valence)
@@ -732,7 +732,7 @@ fn precedences_come_from_a_file_beside_the_profile() {
     std::fs::write(&ranks, "http://a.org/ 7\n").unwrap();
     let text = "[[override]]\nmatch.domain = [\"a.org\"]\nuri = { precedence-policy = \"file\", precedence-file = \"ranks.txt\" }\n";
     std::fs::write(&path, text).unwrap();
-    let profile = Profile::load(&path, &given()).unwrap();
+    let profile = Profile::load(&path, &context()).unwrap();
     let settings = profile.effective(&uri("http://a.org/"));
     assert_eq!(settings.uri.precedence_policy, UriPrecedencePolicy::File);
     assert_eq!(
@@ -753,11 +753,11 @@ fn precedences_come_from_a_file_beside_the_profile() {
     );
     std::fs::write(&ranks, "http://a.org/ 8\n").unwrap();
     assert_ne!(
-        Profile::load(&path, &given()).unwrap().settings_hash(),
+        Profile::load(&path, &context()).unwrap().settings_hash(),
         profile.settings_hash()
     );
     std::fs::write(&ranks, "http://a.org/\n").unwrap();
-    let printed = Profile::load(&path, &given()).unwrap_err().to_string();
+    let printed = Profile::load(&path, &context()).unwrap_err().to_string();
     assert!(
         printed.contains("ranks.txt: line 1: no number after \"http://a.org/\" ("),
         "{printed}"

@@ -10,7 +10,7 @@ use opilio_profile::{
 use opilio_uri::Uri;
 use serde_json::{Value, json};
 
-use crate::{check, given, profile};
+use crate::{check, context, profile};
 
 /// A settings schema that `regex-strip` might have.
 fn schema() -> Value {
@@ -150,13 +150,13 @@ p.toml:3:9: only a file is watched (remove watch)
 
 #[test]
 fn table_rows_are_in_a_file_or_in_the_profile() {
-    let given = ProfileContext {
+    let context = ProfileContext {
         base: Some("/base".into()),
-        ..given()
+        ..context()
     };
     let text = "[tables.blocked]\nkind = 'surt-prefixes'\nfile = 'blocked.txt'\nreload = '1m'\n\
                 [tables.words]\nkind = 'key-values'\nrows = [\"a\\tb\"]\n[tables.fixed]\nkind = 'regexes'\nfile = 'x'\nreload = 'none'";
-    let profile = Profile::parse("p.toml", text, &given).unwrap();
+    let profile = Profile::parse("p.toml", text, &context).unwrap();
     let blocked = &profile.tables["blocked"];
     assert_eq!(blocked.kind, TableKind::SurtPrefixes);
     assert_eq!(

@@ -6,23 +6,23 @@ use opilio_profile::{Profile, ProfileContext, ProfileFile, Stage, Strategy};
 use serde_json::Value;
 
 /// One seed, because shipped profiles have none.
-fn given() -> ProfileContext {
+fn context() -> ProfileContext {
     ProfileContext {
         seeds: vec!["http://www.harvest.localhost:8080/".to_owned()],
         seeds_elsewhere: false,
-        ..crate::given()
+        ..crate::context()
     }
 }
 
 #[test]
 fn every_shipped_profile_is_valid() {
     for name in Profile::builtin_names() {
-        let given = ProfileContext {
+        let context = ProfileContext {
             seeds: vec!["https://www.kb.nl/".to_owned()],
             contact_url: Some("https://www.kb.nl/crawl".to_owned()),
-            ..given()
+            ..context()
         };
-        let profile = Profile::builtin(name, &given).unwrap_or_else(|faults| panic!("{faults}"));
+        let profile = Profile::builtin(name, &context).unwrap_or_else(|faults| panic!("{faults}"));
         if name != "demo" {
             assert!(profile.notices.is_empty(), "{}", profile.notices);
         }
@@ -31,7 +31,7 @@ fn every_shipped_profile_is_valid() {
 
 #[test]
 fn demo_runs_on_this_machine_without_notices() {
-    let profile = Profile::builtin("demo", &given()).unwrap();
+    let profile = Profile::builtin("demo", &context()).unwrap();
     assert!(profile.notices.is_empty(), "{}", profile.notices);
     let settings = profile.effective(&profile.seeds.list[0].uri);
     assert_eq!(
@@ -51,7 +51,7 @@ fn demo_runs_on_this_machine_without_notices() {
 
 #[test]
 fn continuous_strips_html_and_waits_by_media_type() {
-    let profile = Profile::builtin("continuous", &given()).unwrap();
+    let profile = Profile::builtin("continuous", &context()).unwrap();
     let settings = profile.settings();
     assert_eq!(settings.strategy, Strategy::Revisit);
     assert_eq!(
@@ -79,13 +79,13 @@ fn continuous_strips_html_and_waits_by_media_type() {
 
 #[test]
 fn focused_and_broad_fetch_once_and_rank_links() {
-    let focused = Profile::builtin("focused", &given()).unwrap();
+    let focused = Profile::builtin("focused", &context()).unwrap();
     assert_eq!(focused.settings().strategy, Strategy::Snapshot);
     assert_eq!(
         focused.settings().stacks.stage(Stage::Precedence),
         ["keyword-precedence", "link-precedence"]
     );
-    let broad = Profile::builtin("broad", &given()).unwrap();
+    let broad = Profile::builtin("broad", &context()).unwrap();
     let settings = broad.settings();
     assert_eq!(settings.strategy, Strategy::Snapshot);
     assert_eq!(
@@ -98,7 +98,7 @@ fn focused_and_broad_fetch_once_and_rank_links() {
 
 #[test]
 fn news_visits_front_pages_sooner_than_articles() {
-    let profile = Profile::builtin("news", &given()).unwrap();
+    let profile = Profile::builtin("news", &context()).unwrap();
     assert_eq!(profile.settings().strategy, Strategy::Revisit);
     let waits = |uri: &str| {
         let settings = profile.effective(&opilio_uri::Uri::parse(uri).unwrap());
@@ -123,11 +123,11 @@ fn the_shipped_cluster_profile_allows_takeovers() {
 
 #[test]
 fn the_default_profile_equals_an_empty_one() {
-    let default = Profile::builtin("default", &given()).unwrap();
+    let default = Profile::builtin("default", &context()).unwrap();
     let empty = Profile::parse(
         "default.toml",
         "description = \"A snapshot of the seeds' sites\"",
-        &given(),
+        &context(),
     )
     .unwrap();
     let summary = |profile: &Profile| {
@@ -196,11 +196,11 @@ fn default_profile_writes_out_every_setting() {
             continue;
         };
         for (inner, value) in table {
-            let there = written
+            let is_written = written
                 .get(key)
                 .and_then(|table| table.get(inner))
                 .is_some();
-            assert_eq!(there, !value.is_null(), "{key}.{inner}");
+            assert_eq!(is_written, !value.is_null(), "{key}.{inner}");
             for (deep, _) in value.as_object().into_iter().flatten() {
                 let table = written[key][inner].as_table().unwrap();
                 assert!(table.contains_key(deep), "{key}.{inner}.{deep}");
@@ -286,7 +286,7 @@ fn every_whole_number_has_bounds() {
 
 #[test]
 fn an_unknown_profile_name_is_reported() {
-    let printed = Profile::builtin("snapshots", &given())
+    let printed = Profile::builtin("snapshots", &context())
         .unwrap_err()
         .to_string();
     assert_eq!(
@@ -299,7 +299,7 @@ fn an_unknown_profile_name_is_reported() {
 fn source_text_is_kept_byte_for_byte() {
     let text = "# \u{e9}\r\nname = \"x\"\r\n";
     assert_eq!(
-        Profile::parse("p.toml", text, &given())
+        Profile::parse("p.toml", text, &context())
             .unwrap()
             .source_text(),
         text

@@ -53,7 +53,7 @@ struct Visit {
     took: Option<u64>,
 }
 
-/// A host as the logs know it.
+/// A host in the logs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Host {
     pub(super) pages: Vec<Page>,
@@ -63,7 +63,7 @@ pub(super) struct Host {
     pub(super) took: Vec<u64>,
 }
 
-/// A page as the logs know it; times are days since 1970.
+/// A page in the logs; times are days since 1970.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Page {
     pub(super) media_type: String,
@@ -195,8 +195,8 @@ impl Host {
             let failed = visits.extract_if(.., |one| one.outcome == Outcome::Failed);
             host.failures += failed.count() as u64;
             // A page cannot be gone before it has been there.
-            let is_there = |one: &Visit| one.outcome != Outcome::Gone;
-            let Some(first) = visits.iter().position(is_there) else {
+            let exists = |one: &Visit| one.outcome != Outcome::Gone;
+            let Some(first) = visits.iter().position(exists) else {
                 continue;
             };
             host.pages.push(Page::of(section, &visits[first..]));

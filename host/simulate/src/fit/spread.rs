@@ -19,7 +19,7 @@ pub(super) struct Spread {
 }
 
 /// The prior, with the weight of [`PRIOR_PAGES`]: pages change every ten days, and rates differ by a factor of 4.5 in either
-/// direction. It decides if there are few pages, and keeps the distribution from collapsing.
+/// direction. It dominates if there are few pages, and keeps the distribution from collapsing.
 const PRIOR: Spread = Spread {
     never: 0.1,
     median: 0.1,

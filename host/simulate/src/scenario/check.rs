@@ -311,8 +311,8 @@ impl Check {
                 of_bursts,
             ),
         ];
-        for (key, is_there, suggestion) in keys {
-            if is_there {
+        for (key, is_set, suggestion) in keys {
+            if is_set {
                 let problem = format!("{key} has no effect here");
                 self.refuse(&format!("{at}/{key}"), problem, suggestion);
             }

@@ -48,7 +48,12 @@ pub(crate) enum PageAnswer {
 
 impl Web {
     /// Returns a server's answer to a request at this time.
-    pub(crate) fn serve(&mut self, uri: &Uri, asked: &RequestHeaders, now: i64) -> Served {
+    pub(crate) fn serve(
+        &mut self,
+        uri: &Uri,
+        request_headers: &RequestHeaders,
+        now: i64,
+    ) -> Served {
         let (site, place) = self.place(uri);
         let Some(site) = site else {
             return Served {
@@ -86,7 +91,7 @@ impl Web {
             return response(503, "text/plain", String::new());
         }
         match place {
-            UriTarget::Page(id) => self.serve_page(id, asked, now, took, &mut random),
+            UriTarget::Page(id) => self.serve_page(id, request_headers, now, took, &mut random),
             UriTarget::Robots => {
                 let rules = self.robots(site, now);
                 response(200, "text/plain", rules)
@@ -124,7 +129,7 @@ impl Web {
     fn serve_page(
         &mut self,
         id: PageId,
-        asked: &RequestHeaders,
+        request_headers: &RequestHeaders,
         now: i64,
         took: Duration,
         random: &mut impl Rng,
@@ -168,7 +173,10 @@ impl Web {
             headers.push(("Last-Modified".to_owned(), date.clone()));
         }
         // An entity tag goes before a date (RFC 9110 §13.2.2).
-        let not_modified = match (&asked.if_none_match, &asked.if_modified_since) {
+        let not_modified = match (
+            &request_headers.if_none_match,
+            &request_headers.if_modified_since,
+        ) {
             (Some(known), _) => etag.as_ref() == Some(known),
             (None, Some(known)) => last_modified.as_ref() == Some(known),
             (None, None) => false,

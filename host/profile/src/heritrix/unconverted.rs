@@ -1,4 +1,4 @@
-//! The account of an import: beans and properties that were not converted, without Heritrix's internals.
+//! Lists the beans and properties that were not converted, without Heritrix's internals.
 
 use super::beans::{Bean, Property};
 use super::settings::known_as;
