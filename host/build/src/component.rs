@@ -9,7 +9,7 @@ const NAMES_SECTION: &[u8] = b"opilio:plugins";
 #[derive(Debug, thiserror::Error)]
 pub enum ModuleProblem {
     /// Its interfaces are not described, or are not those of a component.
-    #[error("no component can be made of the module: {0}")]
+    #[error("cannot convert the module to a component: {0}")]
     Encode(String),
     /// It was linked without the SDK's macro.
     #[error("the module names no plugins: does the crate call opilio_plugin::export!(…)?")]

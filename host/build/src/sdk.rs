@@ -29,7 +29,7 @@ const VERSION_FILE: &str = "VERSION";
 #[derive(Debug, thiserror::Error)]
 pub enum NoSdk {
     /// The given folder is not an SDK.
-    #[error("{} is not the SDK: it holds no {mark}", folder.display())]
+    #[error("{} is not the SDK: it has no {mark}", folder.display())]
     NotThis {
         /// The folder.
         folder: PathBuf,

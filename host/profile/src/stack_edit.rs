@@ -103,8 +103,8 @@ impl StackEdit {
             .map(|(index, name)| (name.clone(), format!("without/{index}")))
             .collect();
         for (key, places) in [("before", &self.before), ("after", &self.after)] {
-            let beside = places.iter().filter_map(|(anchor, _)| anchor);
-            anchors.extend(beside.map(|anchor| (anchor.to_owned(), child(key, anchor))));
+            let position = places.iter().filter_map(|(anchor, _)| anchor);
+            anchors.extend(position.map(|anchor| (anchor.to_owned(), child(key, anchor))));
         }
         anchors
     }
@@ -268,9 +268,9 @@ impl JsonSchema for StacksOverrideFile {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         let names = json!({ "type": "array", "items": { "type": "string" } });
-        let places = |beside: &str| {
+        let places = |position: &str| {
             json!({
-                "description": format!("Plugins that come {beside} all others; or tables of them by the plugin that they come {beside}."),
+                "description": format!("Plugins that are called {position} all others; or, by the name of a plugin, those that are called {position} it."),
                 "type": ["array", "object"],
                 "items": { "type": "string" },
                 "additionalProperties": names,
@@ -288,7 +288,7 @@ impl JsonSchema for StacksOverrideFile {
         let properties: Map<String, Value> =
             keys.map(|key| (key.to_owned(), stack.clone())).collect();
         json_schema!({
-            "description": "Plugins that are called instead.",
+            "description": "Stacks, or edits of stacks, by stage.",
             "type": "object",
             "properties": properties,
             "additionalProperties": false,

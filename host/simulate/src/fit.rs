@@ -46,7 +46,7 @@ pub enum FitError {
     },
     /// The gzip data is damaged, or ends too early.
     #[error(
-        "the compressed data of {file} is damaged behind line {line}; give the whole file, or what `gzip -dc` still unpacks of it"
+        "the compressed data of {file} is damaged behind line {line}; give the whole file, or the part that `gzip -dc` can unpack"
     )]
     Damaged {
         /// The log.

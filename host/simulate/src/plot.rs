@@ -118,10 +118,7 @@ fn freshness(drawn: &Curves) -> Canvas {
     };
     let mut chart = Chart::new("Freshness over time", &note, days, fresh);
     if is_empty {
-        chart.explain(&[
-            "Nothing to show:",
-            "there was no page in the time that was measured.",
-        ]);
+        chart.explain(&["Nothing to show:", "no page existed in the measured time."]);
         return chart.with_legend(&[]);
     }
     let best = SeriesStyle {
@@ -206,7 +203,7 @@ fn waits(drawn: &Waits<'_>) -> Canvas {
         let reason = if has_constant {
             "the pages that were visited never change."
         } else {
-            "no page that changes was given a wait."
+            "no page that changes has a wait."
         };
         chart.explain(&["Nothing to show:", reason]);
         return chart.with_legend(&[]);
@@ -519,10 +516,7 @@ mod tests {
             "{svg}"
         );
         let svg = waits_of(&[&[]]);
-        assert!(
-            svg.contains("no page that changes was given a wait."),
-            "{svg}"
-        );
+        assert!(svg.contains("no page that changes has a wait."), "{svg}");
         let svg = waits_of(&[&[PAGE, never]]);
         assert!(
             svg.contains("; pages that never change are not shown"),
@@ -530,7 +524,10 @@ mod tests {
         );
         assert!(!svg.contains("Nothing to show"), "{svg}");
         let svg = freshness(&curves(&[])).svg();
-        assert!(svg.contains("there was no page in the time"), "{svg}");
+        assert!(
+            svg.contains("no page existed in the measured time"),
+            "{svg}"
+        );
     }
 
     #[test]

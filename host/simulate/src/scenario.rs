@@ -456,7 +456,7 @@ mod tests {
         assert!(faults.contains("did you mean \"visits\""), "{faults}");
         let text = "days = \"60d\"\nbudget = { visits = 1 }\n[[site]]\nname = \"a\"\npages = 3\nclosed = { per-year = 100, length = \"4d\" }\n[[site.page]]\nchange = { process = \"never\" }\n";
         let faults = Scenario::parse("web.toml", text).unwrap_err().to_string();
-        let expected = "web.toml:6:10: 100 times of 4 days do not go into a year";
+        let expected = "web.toml:6:10: 100 times of 4 days do not fit into a year";
         assert!(faults.contains(expected), "{faults}");
         let text = "days = \"20d\"\n[budget]\nvisits = 0.0\n[[site]]\nname = \"a\"\npages = 3\n[[site.page]]\nchange = { process = \"poisson\", per-day = 1.0, rates = \"gamma\" }\n";
         let faults = Scenario::parse("web.toml", text).unwrap_err();
@@ -655,11 +655,11 @@ mod tests {
             ),
             (
                 "slowed = { per-year = 12, length = \"3d\", crawl-delay = \"1500ms\" }",
-                "a rest of 1.5s",
+                "a crawl delay of 1.5s",
             ),
             (
                 "slowed = { per-year = 400, length = \"3d\", crawl-delay = \"10s\" }",
-                "400 times of 3 days do not go into a year",
+                "400 times of 3 days do not fit into a year",
             ),
         ] {
             check_refused(closed, written, expected);

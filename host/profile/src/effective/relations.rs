@@ -92,7 +92,7 @@ fn check_proxy_login(fetch: &Fetch, at: &str, check: &mut Check<'_>) {
             &key,
             KeyOrValue::Value,
             Level::Error,
-            "a user name and a password for the proxy go together".to_owned(),
+            "the proxy needs both a user name and a password".to_owned(),
             Some("set both fetch.proxy-user and fetch.proxy-password, or neither".to_owned()),
         );
     }

@@ -158,7 +158,7 @@ pub(crate) fn check(
         let those = (0..).zip(&list).filter(|(_, one)| is_indexed(one));
         MatchIndex::new(those.map(|(number, one)| (number, &one.conditions))).unwrap_or_else(|| {
             let problem = "the patterns of the overrides are too large together".to_owned();
-            let suggestion = "match host, domain or surt beside regex".to_owned();
+            let suggestion = "match host, domain or surt in addition to regex".to_owned();
             check.report(AT, KeyOrValue::Key, Level::Error, problem, Some(suggestion));
             MatchIndex::default()
         })

@@ -111,7 +111,7 @@ fn a_proxy_needs_both_user_name_and_password() {
     check(
         "[fetch]\nproxy = \"http://a.org:1\"\nproxy-user = \"me\"",
         r#"
-p.toml:3:14: a user name and a password for the proxy go together (set both fetch.proxy-user and fetch.proxy-password, or neither)
+p.toml:3:14: the proxy needs both a user name and a password (set both fetch.proxy-user and fetch.proxy-password, or neither)
     3 | proxy-user = "me"
       |              ^^^^
 "#,

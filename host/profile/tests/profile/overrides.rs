@@ -605,7 +605,7 @@ match.host = ["d.org"]
 fetch.proxy-user = ""
 "#,
         r#"
-p.toml:17:20: a user name and a password for the proxy go together (set both fetch.proxy-user and fetch.proxy-password, or neither)
+p.toml:17:20: the proxy needs both a user name and a password (set both fetch.proxy-user and fetch.proxy-password, or neither)
    17 | fetch.proxy-user = ""
       |                    ^^
 "#,

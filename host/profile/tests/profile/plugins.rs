@@ -284,7 +284,7 @@ fn settings_that_cannot_be_overridden_are_refused_at_their_places() {
     let faults = profile.check_overridden_settings(override_, &base, &schema());
     let printed = faults.unwrap_err().to_string();
     let expected = r#"
-p.toml:6:1: plugin "regex-strip" does not let limit be overridden (it allows overrides of: patterns)
+p.toml:6:1: plugin "regex-strip" does not allow overrides of limit (it allows overrides of patterns)
     6 | limit = 3
       | ^^^^^
 p.toml:7:1: unknown key "pattern" (did you mean "patterns"?)
@@ -293,7 +293,7 @@ p.toml:7:1: unknown key "pattern" (did you mean "patterns"?)
 p.toml:8:12: expected a list, found "x" (write ["x"])
     8 | patterns = 'x'
       |            ^^^
-p.toml:9:6: plugin "regex-strip" does not let page.foot be overridden (it allows overrides of: head)
+p.toml:9:6: plugin "regex-strip" does not allow overrides of page.foot (it allows overrides of head)
     9 | page.foot = true
       |      ^^^^
 "#;

@@ -123,9 +123,9 @@ impl Check {
         if site.pages == 0 && (site.known || site.growth <= 0.0) {
             let problem = "a site without pages".to_owned();
             let suggestion = if site.known {
-                "write pages = 100, or known = false where all are to come"
+                "write pages = 100, or known = false if all pages appear later"
             } else {
-                "write pages = 100, or growth = 1.0 where all are to come"
+                "write pages = 100, or growth = 1.0 if all pages appear later"
             };
             self.refuse(&format!("{at}/pages"), problem, suggestion);
         }
@@ -188,7 +188,7 @@ impl Check {
         let pointer = format!("{at}/crawl-delay");
         let crawl_delay = self.duration(&pointer, Some(&written.crawl_delay), DAY);
         if crawl_delay > DAY || crawl_delay.subsec_nanos() > 0 {
-            let problem = format!("a rest of {crawl_delay:?}");
+            let problem = format!("a crawl delay of {crawl_delay:?}");
             self.refuse(
                 &pointer,
                 problem,
@@ -210,7 +210,7 @@ impl Check {
             let suggestion = "write per-year = 12, or 8760 at most: once an hour";
             self.refuse(&format!("{at}/per-year"), problem, suggestion);
         } else if length > every {
-            let problem = format!("{per_year} times of {length} days do not go into a year");
+            let problem = format!("{per_year} times of {length} days do not fit into a year");
             self.refuse(at, problem, "write a shorter length or a smaller per-year");
         }
         Some(Recurrence { every, length })
@@ -250,7 +250,7 @@ impl Check {
             for (name, share) in [("clock", kind.clock), ("noise", kind.noise)] {
                 if share > 0.0 {
                     let problem = format!("{name} is written into HTML, not into {media_type}");
-                    let suggestion = "leave it out, or the media type";
+                    let suggestion = "leave it out, or leave media-type out";
                     self.refuse(&format!("{at}/{name}"), problem, suggestion);
                 }
             }
