@@ -103,8 +103,8 @@ impl StackEdit {
             .map(|(index, name)| (name.clone(), format!("without/{index}")))
             .collect();
         for (key, places) in [("before", &self.before), ("after", &self.after)] {
-            let position = places.iter().filter_map(|(anchor, _)| anchor);
-            anchors.extend(position.map(|anchor| (anchor.to_owned(), child(key, anchor))));
+            let named = places.iter().filter_map(|(anchor, _)| anchor);
+            anchors.extend(named.map(|anchor| (anchor.to_owned(), child(key, anchor))));
         }
         anchors
     }
