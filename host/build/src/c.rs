@@ -152,18 +152,18 @@ impl Compiler {
     }
 
     /// Runs the compiler on files of one language.
-    fn run<I, A>(&self, folder: &Path, of: Dialect, arguments: I) -> Result<(), BuildError>
+    fn run<I, A>(&self, folder: &Path, dialect: Dialect, arguments: I) -> Result<(), BuildError>
     where
         I: IntoIterator<Item = A>,
         A: AsRef<OsStr>,
     {
-        let program = match of {
+        let program = match dialect {
             Dialect::Cpp if !self.is_zig => self.program.with_file_name("clang++"),
             _ => self.program.clone(),
         };
         let mut command = Command::new(&program);
         if self.is_zig {
-            command.arg(match of {
+            command.arg(match dialect {
                 Dialect::C => "cc",
                 Dialect::Cpp => "c++",
             });
@@ -299,12 +299,12 @@ mod tests {
         fs::write(&part, "").unwrap();
         let answers: String = Part::of(Dialect::Cpp)
             .iter()
-            .map(|of| {
-                let answer = match found.contains(of) {
+            .map(|wanted| {
+                let answer = match found.contains(wanted) {
                     true => part.clone(),
                     false => PathBuf::from("a-name-alone"),
                 };
-                format!("*{}) echo {};;\n", of.path_option(), answer.display())
+                format!("*{}) echo {};;\n", wanted.path_option(), answer.display())
             })
             .collect();
         fake(

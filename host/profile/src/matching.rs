@@ -133,14 +133,15 @@ impl Conditions {
 
     /// Returns `true` if both may match the same URI, judged by the hosts and domains that they name.
     pub(crate) fn may_meet(&self, other: &Self) -> bool {
-        let names = |of: &'_ Self| of.host.len() + of.domain.len();
+        let names = |conditions: &'_ Self| conditions.host.len() + conditions.domain.len();
         if names(self) == 0 || names(other) == 0 {
             return true;
         }
         let is_in = |one: &Self, other: &Self| {
             let mut names = one.host.iter().chain(&one.domain);
             names.any(|name| {
-                other.host.contains(name) || other.domain.iter().any(|of| is_within(name, of))
+                other.host.contains(name)
+                    || other.domain.iter().any(|domain| is_within(name, domain))
             })
         };
         is_in(self, other) || is_in(other, self)

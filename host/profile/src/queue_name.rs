@@ -135,15 +135,15 @@ mod tests {
 
     #[test]
     fn the_queues_of_a_spread_key_never_change() {
-        let of = |uri: &str, queues| {
+        let queue_name = |uri: &str, queues| {
             let uri = Uri::parse(uri).unwrap();
             spread(key_of(&uri, QueueKey::SurtAuthority), &uri, queues)
         };
-        assert_eq!(of("http://a.org/x", 1), "org,a,");
-        assert_eq!(of("dns:a.org", 64), "org,a,");
+        assert_eq!(queue_name("http://a.org/x", 1), "org,a,");
+        assert_eq!(queue_name("dns:a.org", 64), "org,a,");
         let mut counts = [0; 4];
         for number in 0..4000 {
-            let name = of(&format!("http://a.org:81/page?id={number}"), 4);
+            let name = queue_name(&format!("http://a.org:81/page?id={number}"), 4);
             assert_eq!(key_in(&name), "org,a,#81");
             let queue: usize = name
                 .split("##")
@@ -158,7 +158,7 @@ mod tests {
         // Frozen: jobs depend on it.
         let frozen: Vec<String> = ["/", "/a", "/b?c=d"]
             .iter()
-            .map(|path| of(&format!("http://a.org{path}"), 8))
+            .map(|path| queue_name(&format!("http://a.org{path}"), 8))
             .collect();
         assert_eq!(frozen, FROZEN);
     }

@@ -309,7 +309,7 @@ impl<'s> Shape<'s> {
     /// The texts that a schema allows, in quotation marks; empty if it allows more.
     fn options(&self, node: &'s Value) -> Vec<String> {
         let node = self.resolve(node);
-        let of = |node: &Value| -> Vec<String> {
+        let own_options = |node: &Value| -> Vec<String> {
             let listed = node
                 .get("enum")
                 .and_then(Value::as_array)
@@ -321,7 +321,7 @@ impl<'s> Shape<'s> {
                 .map(quote)
                 .collect()
         };
-        let own = of(node);
+        let own = own_options(node);
         if !own.is_empty() {
             return own;
         }

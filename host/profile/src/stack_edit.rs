@@ -227,9 +227,9 @@ pub(crate) fn check_anchors(all: &[StacksOverrideFile], base: &StacksFile, check
     for (number, file) in (0..).zip(all) {
         for stage in file.stages.keys() {
             for (name, within) in file.anchors(stage) {
-                let stands = base.named(stage).is_some_and(|names| names.contains(&name))
+                let is_known = base.named(stage).is_some_and(|names| names.contains(&name))
                     || added.contains(&(stage.as_str(), &name));
-                if !stands {
+                if !is_known {
                     let pointer = in_override(number, &format!("/stacks/{stage}/{within}"));
                     let problem = format!("{} is not in {stage}", quote(&name));
                     // A removed name is a value, an anchor is a key.

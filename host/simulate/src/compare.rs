@@ -216,8 +216,8 @@ impl Row {
         let measured: Vec<Vec<f64>> = runs
             .iter()
             .map(|runs| {
-                let of = |report| (measure.of)(report).unwrap_or(f64::NAN);
-                runs.iter().map(of).collect()
+                let value = |report| (measure.of)(report).unwrap_or(f64::NAN);
+                runs.iter().map(value).collect()
             })
             .collect();
         Self::of_values(measure, &measured)

@@ -386,12 +386,12 @@ mod tests {
         let quiet = all.iter().filter(|time| !is_busy(**time)).count() as f64;
         let share = quiet / all.len() as f64;
         assert!((share - 0.1).abs() < 0.015, "{share}");
-        let of = |site: u64| {
+        let burst_days = |site: u64| {
             let days = (0..1000).filter(|day| is_burst(f64::from(*day), 50.0, 5.0, site));
             days.collect::<Vec<_>>()
         };
-        assert_eq!(of(1).len(), 100);
-        assert_ne!(of(1), of(2));
+        assert_eq!(burst_days(1).len(), 100);
+        assert_ne!(burst_days(1), burst_days(2));
     }
 
     /// A rhythm follows the calendar, whenever the simulation begins.

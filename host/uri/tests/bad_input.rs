@@ -38,10 +38,16 @@ fn check(text: &str, expected: &str) {
 
 #[test]
 fn long_uris() {
-    let of = |length: usize| format!("http://a.org/{}", "x".repeat(length - 13));
-    check(&of(URI_BYTES_MAX), &of(URI_BYTES_MAX));
-    check_refused(&of(URI_BYTES_MAX + 1), "65537 bytes, more than 65536");
-    check_refused(&of(10_000_000), "10000000 bytes, more than 65536");
+    let uri_of_length = |length: usize| format!("http://a.org/{}", "x".repeat(length - 13));
+    check(&uri_of_length(URI_BYTES_MAX), &uri_of_length(URI_BYTES_MAX));
+    check_refused(
+        &uri_of_length(URI_BYTES_MAX + 1),
+        "65537 bytes, more than 65536",
+    );
+    check_refused(
+        &uri_of_length(10_000_000),
+        "10000000 bytes, more than 65536",
+    );
     // Within the limit as written, but beyond it with encoded blanks.
     check_refused(
         &format!("http://a.org/{}x", " ".repeat(30_000)),
@@ -64,7 +70,7 @@ fn long_uris() {
         &format!("dns:{}", "a".repeat(70_000)),
         "70004 bytes, more than 65536",
     );
-    let base = Uri::parse(&of(60_000)).unwrap();
+    let base = Uri::parse(&uri_of_length(60_000)).unwrap();
     assert_eq!(
         reason(&base.join(&format!("?{}", "q".repeat(10_000))).unwrap_err()),
         "70001 bytes, more than 65536"

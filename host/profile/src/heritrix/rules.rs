@@ -129,15 +129,15 @@ impl Import {
             }
             settings
         };
-        let of = |value: Value| value.as_object().cloned().unwrap_or_default();
+        let object = |value: Value| value.as_object().cloned().unwrap_or_default();
         let (component, settings) = match class.as_str() {
             "AcceptDecideRule" => (
                 "regex-list",
-                of(json!({ "patterns": ["."], "then": "accept" })),
+                object(json!({ "patterns": ["."], "then": "accept" })),
             ),
             "RejectDecideRule" => (
                 "regex-list",
-                of(json!({ "patterns": ["."], "then": "reject" })),
+                object(json!({ "patterns": ["."], "then": "reject" })),
             ),
             "SurtPrefixedDecideRule" => ("surt-scope", decided(self.surts(rule))),
             "OnHostsDecideRule" => {
@@ -172,7 +172,7 @@ impl Import {
                 let schemes = self.texts(rule, "schemes");
                 match schemes.is_empty() {
                     true => ("scheme", Map::new()),
-                    false => ("scheme", of(json!({ "schemes": schemes }))),
+                    false => ("scheme", object(json!({ "schemes": schemes }))),
                 }
             }
             "SeedAcceptDecideRule" => ("seed", Map::new()),
@@ -196,7 +196,7 @@ impl Import {
                     );
                     return None;
                 }
-                let mut settings = of(json!({ "patterns": patterns }));
+                let mut settings = object(json!({ "patterns": patterns }));
                 if is_all {
                     settings.insert("all".to_owned(), true.into());
                 }
@@ -213,7 +213,7 @@ impl Import {
                     );
                     return None;
                 }
-                ("hop-path", decided(of(json!({ "patterns": patterns }))))
+                ("hop-path", decided(object(json!({ "patterns": patterns }))))
             }
             "ScriptedDecideRule" => {
                 self.list_unconverted(

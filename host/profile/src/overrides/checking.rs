@@ -191,21 +191,25 @@ fn note_forced_queues(list: &[Override], check: &mut Check<'_>) {
         (!looks_like_key(name)).then_some((number, one, name))
     });
     for (number, one, name) in forced.take(FORCED_CHECKED_MAX) {
-        let of_queue = list.iter().filter(|of| of.conditions.queue.contains(name));
+        let of_queue = list
+            .iter()
+            .filter(|other| other.conditions.queue.contains(name));
         let set_for_queue: BTreeSet<String> = of_queue.flat_map(Override::queue_settings).collect();
-        let elsewhere = list.iter().filter(|of| {
-            let (by, forced) = (&of.conditions, &one.conditions);
-            by.queue.is_empty() && by.names_places() && by.may_meet(forced)
+        let elsewhere = list.iter().filter(|other| {
+            let (conditions, forced) = (&other.conditions, &one.conditions);
+            conditions.queue.is_empty() && conditions.names_places() && conditions.may_meet(forced)
         });
-        let lost: BTreeSet<String> = elsewhere.flat_map(Override::queue_settings).collect();
-        let lost: Vec<String> = lost.difference(&set_for_queue).cloned().collect();
-        if lost.is_empty() {
+        let without_effect: BTreeSet<String> =
+            elsewhere.flat_map(Override::queue_settings).collect();
+        let without_effect: Vec<String> =
+            without_effect.difference(&set_for_queue).cloned().collect();
+        if without_effect.is_empty() {
             continue;
         }
         let problem = format!(
             "settings of other overrides for sites do not apply to the queue {}: {}",
             quote(name),
-            lost.join(", ")
+            without_effect.join(", ")
         );
         let suggestion = format!("set it for match.queue = [{}], too", quote(name));
         let at = in_override(number, "/queue/name");

@@ -35,8 +35,8 @@ p.toml:2:10: leaves less than 64MiB beside fetch.spool-memory-total for document
       |          ^^^^^^^^
 "#,
     );
-    let of = |text: &str| faults_of(text).to_string();
-    let bodies = of("[fetch]\nspool-memory-total = \"500MiB\"\n");
+    let printed = |text: &str| faults_of(text).to_string();
+    let bodies = printed("[fetch]\nspool-memory-total = \"500MiB\"\n");
     assert!(bodies.starts_with("p.toml:2:22: leaves less"), "{bodies}");
 }
 

@@ -276,18 +276,18 @@ fn a_job_becomes_a_valid_profile_and_a_list_of_unconverted_parts() {
             "scheme"
         ]
     );
-    let of = |name: &str| profile.plugins[name].settings.to_string();
-    assert_eq!(of("hops"), r#"{"max":7}"#);
+    let settings_of = |name: &str| profile.plugins[name].settings.to_string();
+    assert_eq!(settings_of("hops"), r#"{"max":7}"#);
     assert_eq!(
-        of("regex-list-out"),
+        settings_of("regex-list-out"),
         r#"{"patterns":["/calendar/"],"then":"reject"}"#
     );
     assert_eq!(
-        of("surt-scope-out"),
+        settings_of("surt-scope-out"),
         r#"{"from-seeds":false,"prefixes":["http://(nl,kb,private,"],"then":"reject"}"#
     );
     assert_eq!(
-        of("host-out"),
+        settings_of("host-out"),
         r#"{"from-seeds":true,"otherwise":"reject","then":"pass"}"#
     );
     let extract = settings.stacks.stage(Stage::Extract);

@@ -85,27 +85,27 @@ fn the_profile_of_a_crawl_overrides_that_of_its_institution() {
         };
         (one.toml(), place)
     };
-    let of = |value: &str, place: &str| (value.to_owned(), place.to_owned());
+    let explanation = |value: &str, place: &str| (value.to_owned(), place.to_owned());
     let site = "http://other.org/";
     assert_eq!(
         explained(site, "politeness.min-delay"),
-        of("\"3s\"", "house.toml:4")
+        explanation("\"3s\"", "house.toml:4")
     );
     assert_eq!(
         explained(site, "politeness.max-delay"),
-        of("\"8s\"", "news.toml:2")
+        explanation("\"8s\"", "news.toml:2")
     );
     assert_eq!(
         explained(site, "fetch.body-max"),
-        of("\"4GiB\"", "snapshot.toml:34")
+        explanation("\"4GiB\"", "snapshot.toml:34")
     );
     assert_eq!(
         explained("http://a.slow.org/", "politeness.min-delay"),
-        of("\"4s\"", "house.toml:10")
+        explanation("\"4s\"", "house.toml:10")
     );
     assert_eq!(
         explained("http://www.slow.org/", "politeness.min-delay"),
-        of("\"5s\"", "news.toml:7")
+        explanation("\"5s\"", "news.toml:7")
     );
 
     // A job keeps the layers, and does not need their files any more.

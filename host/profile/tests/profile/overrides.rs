@@ -17,19 +17,19 @@ fn uri(text: &str) -> Uri {
 
 /// Checks the shortest delay, in seconds, of a URI's queue.
 #[track_caller]
-fn check_delay(profile: &Profile, of: &str, seconds: u64) {
-    let queue = profile.queue_name(&uri(of));
+fn check_delay(profile: &Profile, text: &str, seconds: u64) {
+    let queue = profile.queue_name(&uri(text));
     let settings = profile.queue_settings(&queue);
     assert_eq!(
         settings.politeness.min_delay,
         Duration::from_secs(seconds),
-        "{of} in {queue}"
+        "{text} in {queue}"
     );
-    let same = profile.effective(&uri(of));
-    assert_eq!(same.politeness, settings.politeness, "{of}");
+    let same = profile.effective(&uri(text));
+    assert_eq!(same.politeness, settings.politeness, "{text}");
     let waits = (settings.retry_delay, settings.retry_delay_max);
-    assert_eq!((same.retry.delay, same.retry.delay_max), waits, "{of}");
-    assert_eq!(same.retry.max_retries, settings.max_retries, "{of}");
+    assert_eq!((same.retry.delay, same.retry.delay_max), waits, "{text}");
+    assert_eq!(same.retry.max_retries, settings.max_retries, "{text}");
 }
 
 #[test]
@@ -94,17 +94,17 @@ fn all_conditions_must_match_and_any_item_of_a_list() {
         strategy = "fixed"
         "#,
     );
-    let precedence = |of: &str| {
+    let precedence = |text: &str| {
         profile
-            .queue_settings(&profile.queue_name(&uri(of)))
+            .queue_settings(&profile.queue_name(&uri(text)))
             .precedence
     };
     assert_eq!(precedence("http://a.org:8080/"), 1);
     assert_eq!(precedence("http://b.org:8081/"), 1);
     assert_eq!(precedence("http://a.org:8081/"), 3);
     assert_eq!(precedence("http://c.org:8080/"), 3);
-    let strategy = |of: &str, source: Option<&str>| {
-        let uri = uri(of);
+    let strategy = |text: &str, source: Option<&str>| {
+        let uri = uri(text);
         profile
             .effective_with(&UriContext {
                 source,
@@ -665,26 +665,26 @@ strategy = "fixed"
 "#,
     );
     let explained = profile.explain(&uri("http://www.a.org/"));
-    let of = |key: &str| {
+    let explanation = |key: &str| {
         let found = explained.iter().find(|one| one.key == key);
         found.map_or_else(
             || panic!("{key}"),
             |one| format!("{} {}", one.toml(), one.place),
         )
     };
-    assert_eq!(of("name"), "\"x\" p.toml:1");
-    assert_eq!(of("strategy"), "\"fixed\" p.toml:13");
-    assert_eq!(of("politeness.min-delay"), "\"5s\" p.toml:11");
-    assert_eq!(of("politeness.max-delay"), "\"5s\" default");
+    assert_eq!(explanation("name"), "\"x\" p.toml:1");
+    assert_eq!(explanation("strategy"), "\"fixed\" p.toml:13");
+    assert_eq!(explanation("politeness.min-delay"), "\"5s\" p.toml:11");
+    assert_eq!(explanation("politeness.max-delay"), "\"5s\" default");
     assert_eq!(
-        of("stacks.extract"),
+        explanation("stacks.extract"),
         "[\"http\", \"html\", \"css\", \"robots\", \"sitemap\", \"feed\", \"manifest\", \"svg\", \"media\", \
          \"office\", \"pdf\", \"swf\", \"ftp-listing\", \"whois\", \"json\", \"xml\"] p.toml:8"
     );
-    assert_eq!(of("quotas.host.bytes"), "\"1GiB\" p.toml:12");
-    assert_eq!(of("quotas.host.novel"), "\"none\" default");
-    assert_eq!(of("frontier.embed-preference-hops"), "0 default");
-    assert_eq!(of("archive.prefix"), "\"WEB\" default");
+    assert_eq!(explanation("quotas.host.bytes"), "\"1GiB\" p.toml:12");
+    assert_eq!(explanation("quotas.host.novel"), "\"none\" default");
+    assert_eq!(explanation("frontier.embed-preference-hops"), "0 default");
+    assert_eq!(explanation("archive.prefix"), "\"WEB\" default");
     assert!(
         !explained
             .iter()

@@ -233,17 +233,17 @@ patterns = ["z"]
 fn settings_of_plugins_are_overridden_key_by_key_and_lists_whole() {
     let profile = profile(OVERRIDDEN);
     let written = profile.plugins["strip"].settings.clone();
-    let of = |uri: &str| {
+    let settings_of = |uri: &str| {
         let settings = profile.effective(&Uri::parse(uri).unwrap());
         settings.plugins.over("strip", &written)
     };
-    assert_eq!(of("http://b.org/"), None);
+    assert_eq!(settings_of("http://b.org/"), None);
     assert_eq!(
-        of("http://a.org/"),
+        settings_of("http://a.org/"),
         Some(json!({"limit": 9, "page": {"foot": false, "head": false}, "patterns": ["x", "y"]}))
     );
     assert_eq!(
-        of("http://www.a.org/"),
+        settings_of("http://www.a.org/"),
         Some(json!({"limit": 9, "page": {"foot": false, "head": false}, "patterns": ["z"]}))
     );
     let explained = profile.explain(&Uri::parse("http://www.a.org/").unwrap());

@@ -43,12 +43,12 @@ pub(super) fn check(profile: &Profile, check: &mut Check<'_>) {
         check_limits(profile, evaluator, check);
     }
     // The first evaluator that answers for every document decides on each of them.
-    let Some(decides) = evaluators.iter().find(|it| answers_for_all(it)) else {
+    let Some(decisive) = evaluators.iter().find(|it| answers_for_all(it)) else {
         return;
     };
-    let own = match builtin(decides) {
-        Some("adaptive") => wait(decides, "default-wait").unwrap_or(ADAPTIVE_DEFAULT_WAIT),
-        Some("fixed") => match wait(decides, "wait") {
+    let own = match builtin(decisive) {
+        Some("adaptive") => wait(decisive, "default-wait").unwrap_or(ADAPTIVE_DEFAULT_WAIT),
+        Some("fixed") => match wait(decisive, "wait") {
             Some(wait) => wait,
             None => return,
         },
@@ -58,14 +58,14 @@ pub(super) fn check(profile: &Profile, check: &mut Check<'_>) {
     if own == default || !check.document.has("/revisit/default-wait") {
         return;
     }
-    let name = &decides.name;
+    let name = &decisive.name;
     let problem = format!(
         "default-wait ({}) only applies when {} fails: it answers for every document, also with unknown content state ({})",
         format_duration(default),
         quote(name),
         format_duration(own)
     );
-    let suggestion = match builtin(decides) {
+    let suggestion = match builtin(decisive) {
         Some("adaptive") => format!("write default-wait in the settings of plugins.{name}"),
         _ => format!("write wait in the settings of plugins.{name}"),
     };
