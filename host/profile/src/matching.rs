@@ -85,12 +85,12 @@ pub(crate) struct Subject<'s> {
 }
 
 impl<'s> Subject<'s> {
-    /// Makes a subject from the place of a URI only. A `dns:` URI counts as the host's own page.
-    pub(crate) fn of_place(uri: &Uri) -> Self {
-        let stand_in = (uri.scheme() == "dns")
+    /// Makes a subject from a URI without further facts. A `dns:` URI counts as the home page of its host.
+    pub(crate) fn of_uri(uri: &Uri) -> Self {
+        let home_page = (uri.scheme() == "dns")
             .then(|| Uri::parse(&format!("http://{}/", uri.host()?)).ok())
             .flatten();
-        let uri = stand_in.as_ref().unwrap_or(uri);
+        let uri = home_page.as_ref().unwrap_or(uri);
         Self {
             uri: None,
             surt: uri.surt(),
@@ -120,7 +120,7 @@ impl<'s> Subject<'s> {
 
 impl Conditions {
     /// Returns `true` if the conditions name sites.
-    pub(crate) fn names_places(&self) -> bool {
+    pub(crate) fn names_sites(&self) -> bool {
         let Self {
             surt,
             host,
@@ -132,7 +132,7 @@ impl Conditions {
     }
 
     /// Returns `true` if both may match the same URI, judged by the hosts and domains that they name.
-    pub(crate) fn may_meet(&self, other: &Self) -> bool {
+    pub(crate) fn may_overlap(&self, other: &Self) -> bool {
         let names = |conditions: &'_ Self| conditions.host.len() + conditions.domain.len();
         if names(self) == 0 || names(other) == 0 {
             return true;

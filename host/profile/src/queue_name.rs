@@ -1,4 +1,4 @@
-//! Names of queues: from a URI to its queue, and from a queue's name back to its place on the web. Both define identity: their
+//! Names of queues: from a URI to the name of its queue, and from that name back to a URI of its site. Both define identity: their
 //! results must never change for a job.
 
 use opilio_uri::Uri;
@@ -46,8 +46,8 @@ pub(crate) fn key_in(name: &str) -> &str {
     name.split(PARALLEL).next().unwrap_or(name)
 }
 
-/// A URI of the place that a key describes; `None` if the text is not a key.
-pub(crate) fn place_of(key_text: &str, key: QueueKey) -> Option<Uri> {
+/// A URI of the server, host or domain of a key; `None` if the text is not a key.
+pub(crate) fn uri_of_key(key_text: &str, key: QueueKey) -> Option<Uri> {
     match key {
         _ if key_text == WHOIS => None,
         QueueKey::SurtAuthority => Uri::from_key(&format!("{key_text})/#http")).ok(),
@@ -57,7 +57,7 @@ pub(crate) fn place_of(key_text: &str, key: QueueKey) -> Option<Uri> {
     }
 }
 
-/// Returns `true` if a forced name might also be a key, and so describe a place.
+/// Returns `true` if a forced name might also be a key, and so belong to a site.
 pub(crate) fn looks_like_key(name: &str) -> bool {
     name.contains([',', '.', '['])
 }
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_converted_back_to_its_place() {
+    fn a_key_is_converted_back_to_a_uri_of_its_site() {
         for uri in [
             "http://www.example.co.uk/",
             "http://www.example.co.uk:81/",
@@ -121,16 +121,16 @@ mod tests {
             let uri = Uri::parse(uri).unwrap();
             for key in [QueueKey::SurtAuthority, QueueKey::Host, QueueKey::Domain] {
                 let text = key_of(&uri, key);
-                let place = place_of(&text, key).unwrap();
-                assert_eq!(key_of(&place, key), text);
+                let uri_of_site = uri_of_key(&text, key).unwrap();
+                assert_eq!(key_of(&uri_of_site, key), text);
                 if key == QueueKey::SurtAuthority {
-                    assert_eq!(place, uri);
+                    assert_eq!(uri_of_site, uri);
                 }
             }
         }
-        assert_eq!(place_of("whois", QueueKey::Host), None);
-        assert_eq!(place_of("news", QueueKey::SurtAuthority), None);
-        assert_eq!(place_of("a b/c", QueueKey::Host), None);
+        assert_eq!(uri_of_key("whois", QueueKey::Host), None);
+        assert_eq!(uri_of_key("news", QueueKey::SurtAuthority), None);
+        assert_eq!(uri_of_key("a b/c", QueueKey::Host), None);
     }
 
     #[test]

@@ -192,8 +192,8 @@ impl SimulatedCrawl {
         })
     }
 
-    /// Limits the visits a day to this number, or to fewer if `revisit.budget` is lower. An operator who knew of such a limit
-    /// would have set it there.
+    /// Limits the visits a day to this number, or to fewer if `revisit.budget` is lower. In a real crawl the operator would write
+    /// such a limit into that setting.
     pub fn allow(&mut self, visits_a_day: u64) {
         let wanted = self.visits_a_day.unwrap_or(u64::MAX);
         self.visits_a_day = Some(visits_a_day.min(wanted));

@@ -394,7 +394,7 @@ impl Report {
         }
         if visits.faults > 0 {
             line(
-                "faults of plugins",
+                "plugin errors",
                 format!(
                     "{}, the first: {}",
                     visits.faults,

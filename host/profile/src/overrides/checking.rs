@@ -197,7 +197,9 @@ fn note_forced_queues(list: &[Override], check: &mut Check<'_>) {
         let set_for_queue: BTreeSet<String> = of_queue.flat_map(Override::queue_settings).collect();
         let elsewhere = list.iter().filter(|other| {
             let (conditions, forced) = (&other.conditions, &one.conditions);
-            conditions.queue.is_empty() && conditions.names_places() && conditions.may_meet(forced)
+            conditions.queue.is_empty()
+                && conditions.names_sites()
+                && conditions.may_overlap(forced)
         });
         let without_effect: BTreeSet<String> =
             elsewhere.flat_map(Override::queue_settings).collect();
