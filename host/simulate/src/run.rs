@@ -105,7 +105,7 @@ impl Simulation {
             let mut web = Web::new(scenario, seed, PARTS);
             let (mut visits_made, mut wasted) = (0_u64, 0_u64);
             let end = web.window().to;
-            for (place, (id, visits)) in ids.iter().zip(visits).enumerate() {
+            for (index, (id, visits)) in ids.iter().zip(visits).enumerate() {
                 // Pages of the beginning have been visited when the warm-up is over, as by a crawl. A page that never changes
                 // stays fresh for ever once it has been visited.
                 let born = web.born(*id);
@@ -119,7 +119,7 @@ impl Simulation {
                 // A page that is born later is best copied at once. A first version does not count as captured.
                 let mut at = born.max(0) as f64;
                 if born <= 0 || goal == Goal::Captures {
-                    let mut random = stream(&[seed, place as u64, 99]);
+                    let mut random = stream(&[seed, index as u64, 99]);
                     at += uniform(&mut random) * every;
                 }
                 while at < end as f64 {
@@ -189,7 +189,7 @@ struct Flight {
     request: Box<PageRequest>,
     host: Option<usize>,
     served: Served,
-    place: UriTarget,
+    target: UriTarget,
     started: i64,
 }
 
@@ -313,7 +313,7 @@ impl Run {
     }
 
     fn send(&mut self, issue: Box<Issue>, now: i64) -> Result<(), SimulationError> {
-        let (host, place) = self.web.place(&issue.uri);
+        let (host, target) = self.web.target_of(&issue.uri);
         let is_known = issue.record.visits > 0;
         let overdue = issue.overdue.as_secs_f64() / 86_400.0;
         let uri = issue.uri.clone();
@@ -322,12 +322,12 @@ impl Run {
             VisitStart::Asks(request) => request,
         };
         // The budget counts visits; prerequisites come on top.
-        self.visits_left -= f64::from(u8::from(place != UriTarget::Robots));
+        self.visits_left -= f64::from(u8::from(target != UriTarget::Robots));
         let is_measured = now >= self.web.window().from;
         if let Some(host) = host {
             self.note_gap(host, now, is_measured);
         }
-        if is_measured && is_known && matches!(place, UriTarget::Page(_)) {
+        if is_measured && is_known && matches!(target, UriTarget::Page(_)) {
             self.overdue += overdue;
             self.overdue_counted += 1;
         }
@@ -342,7 +342,7 @@ impl Run {
             request,
             host,
             served,
-            place,
+            target,
             started: now,
         };
         self.flights.insert(self.number, flight);
@@ -367,7 +367,7 @@ impl Run {
             request,
             host,
             served,
-            place,
+            target,
             started,
         } = flight;
         if let Some(host) = host {
@@ -382,7 +382,7 @@ impl Run {
         };
         let ended = self.at(now);
         let visit_end = self.crawl.receive(*request, served.answer, ended)?;
-        let is_page = match place {
+        let is_page = match target {
             UriTarget::Page(id) => Some(id),
             _ => None,
         };
@@ -404,7 +404,7 @@ impl Run {
             *count += 1;
         }
         if started >= self.web.window().from {
-            self.tally(&visit_end, place, size, served.page_answer);
+            self.tally(&visit_end, target, size, served.page_answer);
         }
         Ok(())
     }
@@ -412,7 +412,7 @@ impl Run {
     fn tally(
         &mut self,
         visit_end: &VisitEnd,
-        place: UriTarget,
+        target: UriTarget,
         size: u64,
         page_answer: PageAnswer,
     ) {
@@ -422,7 +422,7 @@ impl Run {
         if visit_end.archived {
             visits.stored = visits.stored.saturating_add(size);
         }
-        match (visit_end.kind, place) {
+        match (visit_end.kind, target) {
             // Requests for robots.txt come on top of the budget, whatever their result.
             (_, UriTarget::Robots) => visits.robots += 1,
             (EndKind::Unfinished | EndKind::Failed, _) => visits.failed += 1,

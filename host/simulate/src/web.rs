@@ -1,5 +1,5 @@
-//! The changing web: sites, pages, and the times at which pages appear, change and disappear. Only the state of each page's life
-//! is kept. `answer.rs` makes its bytes from its place and version on request.
+//! The changing web: sites, pages, and the times at which pages appear, change and disappear. Only the state of each page's life is
+//! kept. `answer.rs` makes its bytes on request, from its site, its number and its version.
 
 mod answer;
 
@@ -184,8 +184,8 @@ impl Web {
         number: u32,
         born: f64,
     ) -> PageId {
-        let place = |purpose| stream(&[self.seed, site as u64, number.into(), purpose]);
-        let mut random = place(purpose::TRAITS);
+        let random_stream = |purpose| stream(&[self.seed, site as u64, number.into(), purpose]);
+        let mut random = random_stream(purpose::TRAITS);
         let (kind_index, kind) = choose(&sites.kinds, &mut random);
         let traits = Traits {
             clock: uniform(&mut random) < kind.clock,
@@ -200,8 +200,8 @@ impl Web {
             site: shared,
             since_monday: self.since_monday,
         };
-        let mut changes = Changes::new(&kind.process, place(purpose::RATE), context);
-        let life = -uniform(&mut place(purpose::LIFE)).ln() * sites.life;
+        let mut changes = Changes::new(&kind.process, random_stream(purpose::RATE), context);
+        let life = -uniform(&mut random_stream(purpose::LIFE)).ln() * sites.life;
         let next = to_millis(changes.after(born, true));
         let born_at = (born * DAY) as i64;
         let window = self.window;
@@ -315,7 +315,7 @@ impl Web {
     }
 
     /// Returns the target of a URI.
-    pub(crate) fn place(&self, uri: &Uri) -> (Option<usize>, UriTarget) {
+    pub(crate) fn target_of(&self, uri: &Uri) -> (Option<usize>, UriTarget) {
         let Some(site) = uri.host().and_then(|host| self.hosts.get(host)).copied() else {
             return (None, UriTarget::Nothing);
         };
@@ -324,7 +324,7 @@ impl Web {
             let id = index.and_then(|index| list.get(index));
             id.map_or(UriTarget::Nothing, |id| UriTarget::Page(*id))
         };
-        let place = match uri.path() {
+        let target = match uri.path() {
             "/robots.txt" => UriTarget::Robots,
             "/feed.xml" => UriTarget::Feed,
             "/sitemap.xml" => UriTarget::Sitemap,
@@ -341,7 +341,7 @@ impl Web {
                 None => UriTarget::Nothing,
             },
         };
-        (Some(site), place)
+        (Some(site), target)
     }
 
     /// Advances a page to the present.
@@ -498,17 +498,17 @@ fn choose<'k>(kinds: &'k [PageKind], random: &mut rand_pcg::Pcg64Mcg) -> (usize,
 }
 
 fn header(accuracy: HeaderAccuracy, random: &mut rand_pcg::Pcg64Mcg) -> Header {
-    let place = uniform(random);
+    let drawn = uniform(random);
     let HeaderAccuracy {
         honest,
         stuck,
         restless,
     } = accuracy;
-    if place < honest {
+    if drawn < honest {
         Header::Honest
-    } else if place < honest + stuck {
+    } else if drawn < honest + stuck {
         Header::Stuck
-    } else if place < honest + stuck + restless {
+    } else if drawn < honest + stuck + restless {
         Header::Restless
     } else {
         Header::Absent
@@ -584,7 +584,7 @@ mod tests {
         let mut stories = 0;
         for id in 0..50 {
             let uri = Uri::parse(&web.uri(id)).unwrap();
-            assert_eq!(web.place(&uri).1, UriTarget::Page(id), "{uri}");
+            assert_eq!(web.target_of(&uri).1, UriTarget::Page(id), "{uri}");
             assert!(hub.contains(&format!("\"{}\"", uri.path())), "{uri}");
             stories += usize::from(uri.path() == format!("/s0/story-2-{id}"));
         }

@@ -54,7 +54,7 @@ impl Web {
         request_headers: &RequestHeaders,
         now: i64,
     ) -> Served {
-        let (site, place) = self.place(uri);
+        let (site, target) = self.target_of(uri);
         let Some(site) = site else {
             return Served {
                 answer: ServerAnswer::Failure,
@@ -70,7 +70,7 @@ impl Web {
         // Between half and one and a half times the mean.
         let took = group.response.mul_f64(0.5 + uniform(&mut random));
         let fails = uniform(&mut random) < group.failures;
-        if let UriTarget::Page(id) = place {
+        if let UriTarget::Page(id) = target {
             self.visited(id, now);
         }
         let response = |status, media_type: &str, content: String| {
@@ -90,7 +90,7 @@ impl Web {
         if fails {
             return response(503, "text/plain", String::new());
         }
-        match place {
+        match target {
             UriTarget::Page(id) => self.serve_page(id, request_headers, now, took, &mut random),
             UriTarget::Robots => {
                 let rules = self.robots(site, now);
