@@ -66,7 +66,7 @@ pub struct AlertsFile {
     /// due times and dates of captures depend on the clock.
     pub clock_jump: DurationWritten,
 
-    /// Time without a process of a part of a shared crawl that has something to do, after which there is an alert; `"none"` for no
+    /// Time after which there is an alert if no process works on a part of a shared crawl that has something to do; `"none"` for no
     /// such alert. Default `"2m"`: longer than a daemon takes to restart a crawl whose process died.
     pub part_gone_after: DurationWritten,
 

@@ -307,8 +307,8 @@ pub(crate) fn is_known_of_queue(prefix: &str, key: QueueKey) -> bool {
     }
 }
 
-/// Returns `true` if a domain is registered itself, or is a public suffix. A queue that is named by registered domain never has a
-/// part of such a domain.
+/// Returns `true` if a domain is registered itself, or is a public suffix. All URIs of a queue that is named by registered domain
+/// are below such a domain, or none of them.
 fn is_whole_domain(domain: &str) -> bool {
     let uri = Uri::parse(&format!("http://{domain}/"));
     uri.is_ok_and(|uri| {

@@ -1,5 +1,6 @@
 //! Seeds: the URIs and SURT prefixes with which a crawl begins. They are in the profile, in a separate file, or on the command
 //! line.
+//!
 //! There is one on each line. `#` begins a comment, and `+` a SURT prefix that widens the scope without being fetched. A seed
 //! without a scheme is read as `http://`.
 
@@ -131,7 +132,7 @@ pub(crate) fn check(
     written: &[String],
     file: Option<&str>,
     base: &Path,
-    context: &[String],
+    given: &[String],
 ) -> (Seeds, Diagnostics) {
     let mut seeds = Seeds::default();
     let mut faults = Diagnostics::default();
@@ -171,7 +172,7 @@ pub(crate) fn check(
             }
         }
     }
-    let (more, others) = Seeds::parse(GIVEN, &context.join("\n"));
+    let (more, others) = Seeds::parse(GIVEN, &given.join("\n"));
     seeds.append(more);
     faults.append(others);
     seeds.dedup();

@@ -457,7 +457,8 @@ impl Web {
         page.born <= now && now < page.dies
     }
 
-    /// Copies the current version of a page, without a crawl. Returns whether the version is new; none if the page does not exist.
+    /// Copies the current version of a page, without a crawl. Returns whether the version is new; `None` if the page does not
+    /// exist.
     pub(crate) fn copy_page(&mut self, id: PageId, now: i64) -> Option<bool> {
         self.exists(id, now).then(|| {
             self.advance(id, now);

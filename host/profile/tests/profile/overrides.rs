@@ -68,7 +68,7 @@ fn the_last_matching_override_wins_key_by_key() {
 }
 
 #[test]
-fn overrides_apply_in_their_order_however_exact_they_match() {
+fn overrides_apply_in_their_order_however_exactly_they_match() {
     let table = |matching: &str, seconds: u32| {
         format!(
             "[[override]]\nmatch = {{ {matching} }}\npoliteness = {{ min-delay = \"{seconds}s\" }}\n"
