@@ -105,8 +105,8 @@ impl StackEdit {
             .map(|(index, name)| (name.clone(), format!("without/{index}")))
             .collect();
         for (key, additions) in [("before", &self.before), ("after", &self.after)] {
-            let named = additions.iter().filter_map(|(anchor, _)| anchor);
-            anchors.extend(named.map(|anchor| (anchor.to_owned(), child(key, anchor))));
+            let beside = additions.iter().filter_map(|(anchor, _)| anchor);
+            anchors.extend(beside.map(|anchor| (anchor.to_owned(), child(key, anchor))));
         }
         anchors
     }
@@ -268,9 +268,9 @@ impl JsonSchema for StacksOverrideFile {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         let names = json!({ "type": "array", "items": { "type": "string" } });
-        let additions = |side: &str| {
+        let additions = |beside: &str| {
             json!({
-                "description": format!("Plugins that are called {side} all others; or, by the name of a plugin, those that are called {side} it."),
+                "description": format!("Plugins that are called {beside} all others; or, by the name of a plugin, those that are called {beside} it."),
                 "type": ["array", "object"],
                 "items": { "type": "string" },
                 "additionalProperties": names,
