@@ -1,4 +1,4 @@
-//! Relations between settings of a profile; each function checks one. Values that are invalid by themselves are not checked again.
+//! Relations between settings of a profile. Values that are invalid by themselves are not checked again.
 //! [`crate::effective::relations`] has the relations between settings that may be overridden.
 
 mod unread;
