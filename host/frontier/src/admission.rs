@@ -261,7 +261,7 @@ fn raise(
             let is_higher = candidate.directive > rank.directive;
             let moves_here =
                 matches!(origin, Origin::Prerequisites(queue) if queue != record.queue);
-            // Only a candidate that was asked for by name pulls a URI out of its wait. A further link to the URI does not.
+            // Only a forced or urgent candidate ends the wait of a URI. A further link to the URI does not.
             let is_pulled = is_higher && candidate.directive >= Directive::High;
             let news = news(candidate, &record, change.now);
             let signal = Signal::of(candidate, change.now).filter(|_| news.is_some());
@@ -369,7 +369,7 @@ fn create(
         change.put_canonical(canonical, value);
     }
     let record = UriRecord {
-        // The key says it.
+        // The key has the URI.
         uri: String::new(),
         place: change::place(rank),
         canonical,

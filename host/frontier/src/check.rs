@@ -163,7 +163,7 @@ impl<'c> Check<'c> {
         check.stray_entries(seen.in_order)?;
         check.in_process()?;
         check.queues()?;
-        check.line()?;
+        check.stray_places()?;
         check.canonicals(&seen.canonicals)?;
         check.embeds(seen.referrers)?;
         check.tallies()?;
@@ -186,7 +186,7 @@ impl<'c> Check<'c> {
     }
 
     /// Puts or removes an entry, if repairs are made.
-    fn mend(
+    fn put_repair(
         &mut self,
         keyspace: &str,
         key: &[u8],
@@ -266,7 +266,7 @@ impl<'c> Check<'c> {
         }
         if self.repairs && self.summary.findings > 0 {
             let counters = encode(&self.counters)?;
-            self.mend("meta", b"counters", Some(counters))?;
+            self.put_repair("meta", b"counters", Some(counters))?;
         }
         self.write()
     }

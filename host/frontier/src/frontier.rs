@@ -145,10 +145,10 @@ impl Frontier {
                 return Ok(Next::WaitUntil(instant::timestamp(paid_until)));
             }
             for key in frontier.memory.groups.woken(now_millis) {
-                frontier.memory.line.insert_key(key);
+                frontier.memory.order.insert_key(key);
             }
             loop {
-                let first = frontier.first_in_line(now_millis)?;
+                let first = frontier.first_queue(now_millis)?;
                 let memory = &mut frontier.memory;
                 let woken = memory.groups.first_waking(frontier.config.precedence_floor);
                 let (queue, key) = match (first, woken) {
@@ -196,7 +196,7 @@ impl Frontier {
                 let mut change = frontier.change(now);
                 change.finishes(&busy);
                 change.issued.insert(number.to_be_bytes().to_vec(), None);
-                change.line_up_again(&busy.queue)?;
+                change.take_new_place(&busy.queue)?;
                 let (disposition, scheduled) = outcome_effects::apply(&mut change, &busy, outcome)?;
                 let next_ready = change
                     .queue(&busy.queue)?
@@ -319,7 +319,7 @@ impl Frontier {
                 change.issued.insert(ticket.to_be_bytes().to_vec(), None);
                 let delay = change.politeness_delay(queue, took)?;
                 change.delay_queue(queue, delay)?;
-                change.line_up_again(queue)
+                change.take_new_place(queue)
             })
         })
     }
@@ -348,7 +348,7 @@ impl Frontier {
     /// Adds to the time spent crawling.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Fails if the store fails.
     pub fn add_run_time(&mut self, run_time: Duration) -> Result<(), FrontierError> {
         self.attempt(|frontier| {
             let counters = &mut frontier.memory.counters;
@@ -362,7 +362,7 @@ impl Frontier {
     /// Writes everything acknowledged through to the disk, so that it survives the loss of power.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Fails if the store fails.
     pub fn persist(&self) -> Result<(), FrontierError> {
         self.store.persist()
     }
@@ -452,21 +452,21 @@ impl Frontier {
                         change.delay_group(group, *slot, until)?;
                     }
                 }
-                change.line_up_again(&issued.queue)?;
+                change.take_new_place(&issued.queue)?;
             }
             Ok(())
         })
     }
 
     /// The first queue in the queue order that may issue a URI, or that will.
-    pub(crate) fn first_in_line(&mut self, now: Millis) -> Result<First, FrontierError> {
+    pub(crate) fn first_queue(&mut self, now: Millis) -> Result<First, FrontierError> {
         let ordering = Ordering {
             floor: self.config.precedence_floor,
             ageing: self.config.ageing,
         };
         let memory = &mut self.memory;
         let (busy_queues, borrowed) = (&memory.busy_queues, &memory.borrowed);
-        memory.line.first(&self.store, now, ordering, |queue| {
+        memory.order.first(&self.store, now, ordering, |queue| {
             busy_queues.get(queue).is_some_and(|busy| busy.is_full) || borrowed.contains_key(queue)
         })
     }
@@ -499,8 +499,8 @@ impl Frontier {
             .order_key
             .is_none_or(|order_key| keys::queue_order(record.precedence, order_key, queue) != key)
         {
-            // It has moved while it stood back for its group.
-            self.memory.line.remove_key(&key);
+            // It has moved while it stood back for its server group.
+            self.memory.order.remove_key(&key);
             return Ok(None);
         }
         let record = record.clone();
@@ -514,7 +514,7 @@ impl Frontier {
         if record.held(&self.config).is_some() {
             // A budget was lowered, or a new process has another settings hash.
             return self.applied(now, |change| {
-                change.line_up_again(queue)?;
+                change.take_new_place(queue)?;
                 Ok(None)
             });
         }
@@ -526,7 +526,7 @@ impl Frontier {
             match groups.slot(&self.store, name, settings, now_millis)? {
                 Ok(slot) => group = Some((name.to_owned(), slot)),
                 Err(at) => {
-                    self.memory.line.remove_key(&key);
+                    self.memory.order.remove_key(&key);
                     groups.park(name, key, at);
                     return Ok(None);
                 }
@@ -552,7 +552,7 @@ impl Frontier {
             }
             // Its first URI was taken away meanwhile.
             _ => self.applied(now, |change| {
-                change.line_up_again(queue)?;
+                change.take_new_place(queue)?;
                 Ok(None)
             }),
         }
@@ -599,7 +599,7 @@ impl Frontier {
             Admittance::Unsettled => {
                 return self.applied(now, |change| {
                     change.delay_queue(queue, QUOTA_PAUSE)?;
-                    change.line_up_again(queue)?;
+                    change.take_new_place(queue)?;
                     Ok(None)
                 });
             }
@@ -682,7 +682,7 @@ impl Frontier {
                 if let Some(budget) = session_budget.filter(|_| is_activated) {
                     queue.balance = budget.into();
                 }
-                change.line_up_again(&busy.queue)
+                change.take_new_place(&busy.queue)
             });
         }
         self.store
@@ -690,7 +690,7 @@ impl Frontier {
             .insert(ticket.to_be_bytes(), encode(issued)?)?;
         if let Some(order_key) = record.order_key {
             self.memory
-                .line
+                .order
                 .remove(record.precedence, order_key, &busy.queue);
         }
         Ok(())

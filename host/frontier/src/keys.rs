@@ -159,7 +159,7 @@ pub(crate) fn finder_of(value: &[u8]) -> Finder {
         .map_or(SHARED, |finder| Finder::from_be_bytes(*finder))
 }
 
-/// The same value, found by several sources.
+/// The same value with the finder [`SHARED`].
 pub(crate) fn shared(value: &[u8]) -> Vec<u8> {
     [&SHARED.to_be_bytes(), value.get(4..).unwrap_or_default()].concat()
 }
@@ -241,7 +241,7 @@ pub(crate) fn embed(page: &[u8; 16], embed: &str) -> Vec<u8> {
     key
 }
 
-/// The same entry from embed to page.
+/// The key of the same entry in `pages_by_embed`.
 pub(crate) fn shown(embed: &str, page: &[u8; 16]) -> Vec<u8> {
     let mut key = embed.as_bytes().to_vec();
     key.push(0);
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_owns_its_range_alone() {
+    fn no_other_queue_has_keys_in_the_range_of_a_queue() {
         for other in ["ab", "a ", "a\u{1}", "", "A"] {
             let key = waiting(other, 5, 5);
             assert!(
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_into_a_key_comes_out_again() {
+    fn keys_decode_to_their_parts() {
         let order_key = OrderKey {
             is_inactive: true,
             wake: -5,
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_by_a_prefix_costs_a_few_bytes() {
+    fn a_uri_with_another_prefix_takes_a_few_bytes() {
         let (uri, canonical) = ("http://www.a.org/page", "http://a.org/page");
         let value = to_canonical_value(7, uri, canonical);
         assert_eq!(value, b"\0\0\0\x07\0\x07\0\x0awww.");

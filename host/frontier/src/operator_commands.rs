@@ -162,7 +162,7 @@ impl Frontier {
                     let is_long = record.shorten_waits(now, config);
                     if is_long {
                         change.queue(&name)?.shorten_waits(now, config);
-                        change.line_up_again(&name)?;
+                        change.take_new_place(&name)?;
                     }
                     let group = record.group(config).map(str::to_owned);
                     if let Some(group) = group
@@ -203,7 +203,7 @@ impl Frontier {
                 .memory
                 .groups
                 .first_waking(frontier.config.precedence_floor);
-            let first = frontier.first_in_line(now_millis)?;
+            let first = frontier.first_queue(now_millis)?;
             match (first, group) {
                 (First::Ready { .. }, _) | (First::NoQueue, None) => Ok(None),
                 (First::At { wake, queue }, group) if group.is_none_or(|group| wake <= group) => {
@@ -432,7 +432,7 @@ impl Frontier {
     ) -> Result<SweepStep, FrontierError> {
         self.attempt(|frontier| {
             let (swept, meant) =
-                frontier.look_at_part(action, key_prefix, after, examined_max, is_meant)?;
+                frontier.examine_part(action, key_prefix, after, examined_max, is_meant)?;
             if action != SweepAction::Count {
                 frontier.applied(now, |change| {
                     for (key, _) in meant {
@@ -447,10 +447,11 @@ impl Frontier {
         })
     }
 
-    /// Returns what [`Self::sweep`] would do, and does nothing. For callers that write down what it deletes before it does.
+    /// Returns the result that [`Self::sweep`] would have, and changes nothing. It is for callers that record the URIs before they
+    /// are deleted.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Fails if the store fails.
     pub fn would_sweep(
         &mut self,
         action: SweepAction,
@@ -460,13 +461,13 @@ impl Frontier {
         is_meant: &dyn Fn(&UriRecord) -> bool,
     ) -> Result<SweepStep, FrontierError> {
         self.attempt(|frontier| {
-            let part = frontier.look_at_part(action, key_prefix, after, examined_max, is_meant)?;
+            let part = frontier.examine_part(action, key_prefix, after, examined_max, is_meant)?;
             Ok(part.0)
         })
     }
 
-    /// Returns what there is to do in one part of a sweep, and the URIs to do it to, with their record keys.
-    fn look_at_part(
+    /// Examines one part of a sweep. Returns its counts, and the matched URIs with their record keys.
+    fn examine_part(
         &self,
         action: SweepAction,
         key_prefix: &str,
@@ -585,7 +586,7 @@ impl Frontier {
             }
             frontier.applied(now, |change| {
                 alter(change.queue(queue)?);
-                change.line_up_again(queue)?;
+                change.take_new_place(queue)?;
                 Ok(true)
             })
         })

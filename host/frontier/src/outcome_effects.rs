@@ -432,7 +432,7 @@ impl Completion<'_, '_> {
         }))
     }
 
-    /// Continues the wait of a considered URI, with the wait that is now thought right. Its last visit stays as recorded.
+    /// Continues the wait of a considered URI, with the wait that the evaluator has now chosen. Its last visit stays as recorded.
     fn consider(
         mut self,
         wait: Option<Duration>,

@@ -18,7 +18,7 @@ const TURNS_READ: usize = 1024;
 const TURNS_HELD_MAX: usize = 16 * 1024;
 
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct QueueOrder {
     classes: BTreeMap<Class, Window>,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Ordering {
     pub(crate) ageing: Option<Duration>,
 }
 
-impl Line {
+impl QueueOrder {
     /// Finds the classes in use, with one look-up each.
     pub(crate) fn open(store: &Store) -> Result<Self, FrontierError> {
         let mut classes = BTreeMap::new();

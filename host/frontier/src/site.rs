@@ -114,7 +114,7 @@ impl SiteCache {
         if let Some(mut held) = self.0.get(site) {
             match set(&mut held) {
                 Ok(()) => self.0.insert(site.to_vec(), held),
-                // The next read tells what is wrong.
+                // The next read reports the error.
                 Err(_) => drop(self.0.remove(site)),
             }
         }

@@ -35,7 +35,8 @@ use crate::FrontierConfig;
 /// The format this code reads and writes.
 pub const FORMAT_VERSION: u32 = 4;
 
-/// First byte of every value that `postcard` encodes, so that a value can change its shape without its neighbours.
+/// First byte of every value that `postcard` encodes, so that one kind of value can change its encoding and the others keep
+/// theirs.
 const ENCODING: u8 = 1;
 
 /// Bytes of one keyspace held in memory before they are written out in order. Smaller values cause more merging. Larger ones cost
@@ -445,8 +446,8 @@ fn opening_error(dir: &Path, source: fjall::Error) -> FrontierError {
     }
 }
 
-/// Returns `true` if an error of the file system means that the content of files is not what was written. Other errors say nothing
-/// about the content: no room, no permission, too many open files, a disk that does not answer.
+/// Returns `true` if an error of the file system means that the content of a file is not what was written. Other errors are
+/// unrelated to the content: no room, no permission, too many open files, a disk that does not answer.
 fn is_damaged_file(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -554,7 +555,7 @@ pub(crate) fn sync(dir: &Path) -> Result<(), FrontierError> {
         .map_err(folder(dir))
 }
 
-/// The lock of a folder: nobody else opens the store in it until this is dropped.
+/// The lock of a folder: no other process opens the store in it until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Lock(File);
 
@@ -592,7 +593,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_says_that_files_are_wrong_is_called_damage() {
+    fn only_errors_about_file_content_count_as_damage() {
         // EPERM, EIO, EACCES, ENFILE, EMFILE, EFBIG, ENOSPC, EROFS; ENOENT.
         for (code, is_damage) in [1, 5, 13, 23, 24, 27, 28, 30, 2].map(|code| (code, code == 2)) {
             let io = || io::Error::from_raw_os_error(code);
@@ -612,7 +613,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_being_started_does_not_hold_what_was_let_go() {
+    fn a_starting_child_process_does_not_keep_a_released_lock() {
         let dir = tempfile::tempdir().unwrap();
         let held = lock(dir.path()).unwrap();
         assert!(matches!(lock(dir.path()), Err(FrontierError::InUse { .. })));

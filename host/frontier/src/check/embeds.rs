@@ -28,7 +28,7 @@ impl Check<'_> {
                 shown = shown.wrapping_add(xxh3_64(&key[PAGE_BYTES..]));
             } else {
                 self.found(InconsistencyKind::Malformed("embeds_by_page"), &key);
-                self.mend("embeds_by_page", &key, None)?;
+                self.put_repair("embeds_by_page", &key, None)?;
             }
         }
         self.write()?;
@@ -59,7 +59,7 @@ impl Check<'_> {
             let key = guard.key()?;
             let Some((embed, page)) = keys::from_shown(&key) else {
                 self.found(InconsistencyKind::Malformed("pages_by_embed"), &key);
-                self.mend("pages_by_embed", &key, None)?;
+                self.put_repair("pages_by_embed", &key, None)?;
                 continue;
             };
             if !self
@@ -68,7 +68,7 @@ impl Check<'_> {
                 .contains_key(keys::embed(&page, embed))?
             {
                 self.found(InconsistencyKind::OneSidedEmbed, embed.as_bytes());
-                self.mend("pages_by_embed", &key, None)?;
+                self.put_repair("pages_by_embed", &key, None)?;
             }
         }
         for guard in self.store.embeds_by_page.iter() {
@@ -77,7 +77,7 @@ impl Check<'_> {
                 && !self.store.pages_by_embed.contains_key(&shown)?
             {
                 self.found(InconsistencyKind::OneSidedEmbed, &key[PAGE_BYTES..]);
-                self.mend("pages_by_embed", &shown, Some(Vec::new()))?;
+                self.put_repair("pages_by_embed", &shown, Some(Vec::new()))?;
             }
         }
         self.write()
@@ -99,9 +99,9 @@ impl Check<'_> {
                 *pages.entry(hash).or_default() += 1;
             } else {
                 self.found(InconsistencyKind::StrayEmbed, embed);
-                self.mend("embeds_by_page", &key, None)?;
+                self.put_repair("embeds_by_page", &key, None)?;
                 if let Some(shown) = shown_of(&key) {
-                    self.mend("pages_by_embed", &shown, None)?;
+                    self.put_repair("pages_by_embed", &shown, None)?;
                 }
             }
         }
@@ -121,7 +121,7 @@ impl Check<'_> {
                     referrers,
                     ..record
                 })?;
-                self.mend("uris", &key, Some(record))?;
+                self.put_repair("uris", &key, Some(record))?;
             }
         }
         self.write()

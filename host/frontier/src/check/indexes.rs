@@ -15,7 +15,7 @@ impl Check<'_> {
             let key = guard.key()?;
             if !known.may_hold(&key) {
                 self.found(InconsistencyKind::StrayCanonical, &key);
-                self.mend("canonical_forms", &key, None)?;
+                self.put_repair("canonical_forms", &key, None)?;
             }
         }
         self.write()
@@ -62,7 +62,7 @@ impl Check<'_> {
             let (key, value) = guard.into_inner()?;
             if !is_readable(&key, &value) {
                 self.found(InconsistencyKind::Malformed(name), &key);
-                self.mend(name, &key, None)?;
+                self.put_repair(name, &key, None)?;
                 continue;
             }
             let text = String::from_utf8_lossy(&key);
@@ -77,7 +77,7 @@ impl Check<'_> {
             last = Some((site.to_owned(), is_known));
             if !is_known {
                 self.found(InconsistencyKind::StraySite, &key);
-                self.mend(name, &key, None)?;
+                self.put_repair(name, &key, None)?;
             }
         }
         Ok(())
@@ -102,7 +102,7 @@ impl Check<'_> {
                 readable += 1;
             } else {
                 self.found(InconsistencyKind::Malformed(name), &entry.0);
-                self.mend(name, &entry.0, None)?;
+                self.put_repair(name, &entry.0, None)?;
             }
         }
         Ok(readable)

@@ -40,7 +40,7 @@ impl Check<'_> {
                 });
             let Some(issued) = issued else {
                 self.found(InconsistencyKind::Malformed("in_process"), &key);
-                self.mend("in_process", &key, None)?;
+                self.put_repair("in_process", &key, None)?;
                 continue;
             };
             // A URI that has been deleted or forgotten meanwhile costs its queue a delay, no more.
@@ -97,7 +97,7 @@ impl Check<'_> {
         let Ok(name) = std::str::from_utf8(key) else {
             // Its entries belong to no URI, and have been reported before.
             self.found(InconsistencyKind::Malformed("queues"), key);
-            return self.mend("queues", key, None);
+            return self.put_repair("queues", key, None);
         };
         self.summary.queues += 1;
         let had_record = stored.is_some();
@@ -138,14 +138,14 @@ impl Check<'_> {
         let before = record
             .order_key
             .map(|order_key| keys::queue_order(record.precedence, order_key, name));
-        let is_in_line = match &before {
+        let has_place = match &before {
             Some(key) => self.store.queue_order.contains_key(key)?,
             None => false,
         };
         // A held queue has no place. A queue with a URI in process may have given up its place with it.
-        let must_line_up = holds_any && record.held(self.config).is_none();
+        let must_have_place = holds_any && record.held(self.config).is_none();
         let may_be_out = before.is_none() && self.busy.contains(name);
-        let needs_place = must_line_up && !is_in_line && !may_be_out;
+        let needs_place = must_have_place && !has_place && !may_be_out;
         let is_needless = !holds_any && before.is_some();
         if is_known && is_counted && needs_place {
             self.found(InconsistencyKind::NotInLine, key);
@@ -158,16 +158,16 @@ impl Check<'_> {
         }
 
         if let Some(before) = &before {
-            self.mend("queue_order", before, None)?;
+            self.put_repair("queue_order", before, None)?;
         }
         record.precedence = record.computed_precedence(self.config);
-        record.order_key = must_line_up.then(|| self.new_order_key(&record));
+        record.order_key = must_have_place.then(|| self.new_order_key(&record));
         if let Some(order_key) = record.order_key {
             let key = keys::queue_order(record.precedence, order_key, name);
-            self.mend("queue_order", &key, Some(Vec::new()))?;
+            self.put_repair("queue_order", &key, Some(Vec::new()))?;
         }
         let record = encode(&record)?;
-        self.mend("queues", key, Some(record))
+        self.put_repair("queues", key, Some(record))
     }
 
     /// The place in the queue order of a queue with URIs to issue.
@@ -187,7 +187,7 @@ impl Check<'_> {
     }
 
     /// Reports places in the queue order that belong to no queue.
-    pub(super) fn line(&mut self) -> Result<(), FrontierError> {
+    pub(super) fn stray_places(&mut self) -> Result<(), FrontierError> {
         for guard in self.store.queue_order.iter() {
             let key = guard.key()?;
             let queue = keys::from_queue_order(&key).map(|(_, queue)| queue);
@@ -205,7 +205,7 @@ impl Check<'_> {
             if !is_its_own {
                 let queue = queue.map_or_else(|| readable(&key), str::to_owned);
                 self.found(InconsistencyKind::StrayTurn, queue.as_bytes());
-                self.mend("queue_order", &key, None)?;
+                self.put_repair("queue_order", &key, None)?;
             }
         }
         self.write()

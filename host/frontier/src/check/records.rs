@@ -75,7 +75,7 @@ impl Check<'_> {
                 Some(record) => self.record(&key, &record, &mut seen)?,
                 None => {
                     self.found(InconsistencyKind::Malformed("uris"), &key);
-                    self.mend("uris", &key, None)?;
+                    self.put_repair("uris", &key, None)?;
                 }
             }
         }
@@ -122,12 +122,12 @@ impl Check<'_> {
             (false, false) => {
                 self.found(InconsistencyKind::NotInQueue, key);
                 // Not among the ready ones, which are fetched whatever their due time.
-                self.mend("waiting", &waiting_key, Some(waiting_value))?;
+                self.put_repair("waiting", &waiting_key, Some(waiting_value))?;
                 seen.in_order += u64::from(self.repairs);
             }
             (true, true) => {
                 self.found(InconsistencyKind::InBothOrders, key);
-                self.mend("ready", &ready_key, None)?;
+                self.put_repair("ready", &ready_key, None)?;
                 seen.in_order += 1;
             }
         }
@@ -137,7 +137,7 @@ impl Check<'_> {
     fn canonical(&mut self, key: &[u8], canonical: CanonicalKey) -> Result<(), FrontierError> {
         if !self.store.canonical_forms.contains_key(canonical)? {
             self.found(InconsistencyKind::NoCanonical, key);
-            self.mend(
+            self.put_repair(
                 "canonical_forms",
                 &canonical,
                 Some(keys::whole_canonical_value(key)),
@@ -158,7 +158,7 @@ impl Check<'_> {
             });
             if !stands {
                 self.found(InconsistencyKind::Stray, &value);
-                self.mend("ready", &key, None)?;
+                self.put_repair("ready", &key, None)?;
             }
         }
         for guard in self.store.waiting.iter() {
@@ -173,7 +173,7 @@ impl Check<'_> {
             });
             if !stands {
                 self.found(InconsistencyKind::Stray, record_key);
-                self.mend("waiting", &key, None)?;
+                self.put_repair("waiting", &key, None)?;
             }
         }
         self.write()
