@@ -44,7 +44,7 @@ fn each_slot_waits_after_its_own_fetch() {
 }
 
 #[test]
-fn a_host_that_is_down_costs_one_probe_at_a_time_even_with_valence_3() {
+fn a_host_that_is_down_gets_one_request_at_a_time_even_with_valence_3() {
     let mut site = Site::new(with_queue(|queue| queue.valence = 3));
     site.schedule(pages("a.org", 5), 0);
     let first = site.issue(0, "http://a.org/1");
