@@ -46,7 +46,7 @@ impl BodyRecord {
         }
     }
 
-    /// Waits until so many more bytes may be recorded. The error says why no room became free.
+    /// Waits until this many more bytes may be recorded. The error is the reason for which no space became free.
     pub(crate) async fn room(
         &self,
         watch: &mut Watch,
@@ -68,7 +68,7 @@ impl BodyRecord {
         }
     }
 
-    /// Receives the body up to its end. The error says why it ends earlier.
+    /// Receives the body up to its end. The error is the reason for an earlier end.
     pub(crate) async fn receive(
         &mut self,
         wire: &mut Wire,

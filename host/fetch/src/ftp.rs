@@ -2,8 +2,8 @@
 //!
 //! A path that ends in `/` is a directory. If another path cannot be retrieved, it is tried as a directory. Directories are
 //! listed with MLSD, or with LIST if the server does not know MLSD. The synthetic header `FTP-Listing` records which one.
-//! Data connections are passive and use the address of the control connection, whatever the server says: a reply must not
-//! lead into somebody's network. `ftps` uses TLS from the first byte, except on port 21, where it uses AUTH TLS.
+//! Data connections are passive and use the address of the control connection, whatever address the server gives: a reply must not
+//! lead into another network. `ftps` uses TLS from the first byte, except on port 21, where it uses AUTH TLS.
 
 use std::net::IpAddr;
 
@@ -96,7 +96,7 @@ pub(crate) async fn fetch(
             let result = visit.await;
             if !matches!(result, Err(Stop::Failure(_))) {
                 // A courtesy: the server need not answer.
-                let _ = session.say("QUIT").await;
+                let _ = session.send_line("QUIT").await;
             }
             facts.conversation = session.conversation.spoken;
             result.err()
@@ -181,7 +181,7 @@ impl<'a> Session<'a> {
                 return reply.success().map(|_| ());
             }
         }
-        let reason = format!("{DELAYS_MAX} replies that it will be ready in some minutes");
+        let reason = format!("{DELAYS_MAX} replies 120 (ready in some minutes) and no greeting");
         Err(self.lost(reason).into())
     }
 
@@ -195,7 +195,7 @@ impl<'a> Session<'a> {
                 "PASS ****"
             };
             self.conversation
-                .say_secretly(self.parts, self.clock, &line, written)
+                .send_secret_line(self.parts, self.clock, &line, written)
                 .await?;
             reply = self.reply().await?;
         }
@@ -362,7 +362,7 @@ impl<'a> Session<'a> {
         let limit = self.parts.config.connect_timeout;
         let Stream { socket, guard } = stream;
         let Socket::Plain(tcp) = socket else {
-            return Err(failed("TLS has begun already".to_owned()).into());
+            return Err(failed("TLS is in use already".to_owned()).into());
         };
         let by = (Instant::now() + limit).min(self.clock.deadline);
         let handshake = tokio::time::timeout_at(by, connector.connect(name.clone(), tcp));
@@ -383,12 +383,14 @@ impl<'a> Session<'a> {
     }
 
     async fn ask(&mut self, command: &str) -> Result<Reply, Stop> {
-        self.say(command).await?;
+        self.send_line(command).await?;
         self.reply().await
     }
 
-    async fn say(&mut self, command: &str) -> Result<(), FetchFailure> {
-        self.conversation.say(self.parts, self.clock, command).await
+    async fn send_line(&mut self, command: &str) -> Result<(), FetchFailure> {
+        self.conversation
+            .send_line(self.parts, self.clock, command)
+            .await
     }
 
     /// Reads a reply within the time limits.
@@ -404,9 +406,11 @@ impl<'a> Session<'a> {
     async fn whole_reply(&mut self) -> Result<Reply, Stop> {
         let mut multiline = None;
         for _ in 0..REPLY_LINES_MAX {
-            let heard = self.conversation.hear(self.parts, self.clock).await?;
-            let Some(line) = heard else {
-                return Err(self.lost("the server has hung up".to_owned()).into());
+            let line = self.conversation.read_line(self.parts, self.clock).await?;
+            let Some(line) = line else {
+                return Err(self
+                    .lost("the server closed the connection".to_owned())
+                    .into());
             };
             let code = line
                 .get(..3)
@@ -605,7 +609,7 @@ mod tests {
     }
 
     #[test]
-    fn guests_say_who_they_are() {
+    fn anonymous_logins_send_the_operators_address() {
         let mut request = Request::new(Uri::parse("ftp://you:s@example.org/").unwrap(), vec![]);
         assert_eq!(
             credentials(&request, Some("crawl@example.org")),
@@ -617,7 +621,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_those_of_http() {
+    fn times_are_converted_to_http_dates() {
         assert_eq!(
             http_date("20261120131203").as_deref(),
             Some("Fri, 20 Nov 2026 13:12:03 GMT")

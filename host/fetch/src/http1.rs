@@ -24,7 +24,7 @@ use crate::failure::{FetchFailure, Phase};
 use crate::head::ResponseHead;
 use crate::parts::Parts;
 use crate::pool::ConnectionKey;
-use crate::proxy_tunnel::wants_credentials;
+use crate::proxy_tunnel::credentials_needed;
 use crate::recording_stream::{Forward, RecordingStream, Tape};
 use crate::request::Prepared;
 use crate::spool::{Spool, SpoolWriter};
@@ -115,7 +115,7 @@ where
                 }
                 None => HeadVerdict::Continue,
             };
-            wire.watch().goes_on();
+            wire.watch().restart_measurement();
             match verdict {
                 HeadVerdict::Abort { reason } => outcome.aborted_by_filter = Some(reason),
                 HeadVerdict::Continue => {
@@ -152,7 +152,7 @@ where
     }
     let mut exchange = outcome.into_exchange(&tape, body, read_ahead);
     if let (Some(proxy), 407) = (&forwards, exchange.status()) {
-        return Exchange::without_connection(wants_credentials(proxy));
+        return Exchange::without_connection(credentials_needed(proxy));
     }
     exchange.peer = peer;
     exchange.proxy = via.map(|proxy| proxy.to_string());

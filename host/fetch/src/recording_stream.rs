@@ -40,7 +40,7 @@ pub(crate) struct Forward {
     origin: String,
     /// Lines that follow the first.
     credentials: String,
-    /// The first line, until it is complete; none after it.
+    /// The first line, until it is complete; `None` afterwards.
     line: Option<Vec<u8>>,
     /// Rewritten bytes that have not been sent.
     out: BytesMut,
@@ -230,7 +230,7 @@ impl RecordingStream {
         Poll::Ready(Some(read_permit))
     }
 
-    /// Ends the hold after a read. A server that had sent nothing was not kept waiting: it has been silent since it last sent.
+    /// Ends the hold after a read. If the server had sent nothing, it was not kept waiting: the hold counts as its silence.
     fn end_hold(&mut self, had_sent: bool) {
         match self.hold.take() {
             Some(hold) if had_sent => {
@@ -262,7 +262,7 @@ impl Forward {
         }
     }
 
-    /// Takes the part of `bytes` that belongs to the first line. Returns its length; none if the line is complete.
+    /// Takes the part of `bytes` that belongs to the first line. Returns its length; `None` if the line is complete.
     fn take(&mut self, bytes: &[u8]) -> Option<usize> {
         let line = self.line.as_mut()?;
         let end = memchr::memchr(b'\n', bytes).map(|at| at + 1);
@@ -356,7 +356,7 @@ impl Recording {
     }
 
     /// Counts a part of the response that arrived in frames.
-    pub(crate) fn came(&mut self, bytes: usize) {
+    pub(crate) fn count_received(&mut self, bytes: usize) {
         self.received += bytes as u64;
         self.last_activity = Instant::now();
     }

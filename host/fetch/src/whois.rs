@@ -68,7 +68,9 @@ async fn ask(
 ) -> Result<(), FetchFailure> {
     let query = query_of(&request.uri).ok_or_else(|| FetchFailure::Unfetchable {
         uri: request.uri.as_str().to_owned(),
-        reason: format!("its query is empty, longer than {QUERY_BYTES_MAX} bytes or no line"),
+        reason: format!(
+            "its query is empty, longer than {QUERY_BYTES_MAX} bytes, or has a control character"
+        ),
     })?;
     let server = Server {
         tls: false,
@@ -79,7 +81,7 @@ async fn ask(
     let connection = connect(parts, &server, &request.addresses, clock).await?;
     facts.peer = connection.peer;
     let mut conversation = Conversation::new(connection.stream, request.received.clone());
-    conversation.say(parts, clock, &query).await?;
+    conversation.send_line(parts, clock, &query).await?;
     facts.conversation = conversation.spoken.clone();
     let mut stream = conversation.take_stream()?;
     content.receive(parts, clock, &mut stream).await?;

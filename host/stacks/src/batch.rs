@@ -1,5 +1,5 @@
-//! Calls of one filter about many candidates. All candidates go into one call. If that call fails, each candidate gets its own,
-//! since one odd link must not cost a page all the others.
+//! Calls of one filter about many candidates. All candidates go into one call. If that call fails, each candidate gets a call of
+//! its own, so that one malformed link does not cost a page all the others.
 
 use opilio_sandbox::{Candidates, Ruling, Stage};
 
@@ -33,7 +33,7 @@ pub enum BatchAnswer {
 pub struct MissingAnswer {
     /// The reason.
     pub reason: String,
-    /// The profile's substitute for the answer: true for accept; none if the filter does not decide then.
+    /// The profile's substitute for the answer: `true` for accept; `None` if the filter does not decide then.
     pub stands_for: Option<bool>,
 }
 

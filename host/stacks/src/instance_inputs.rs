@@ -10,7 +10,7 @@ use crate::chain;
 
 /// The plugin setting that receives the SURT prefixes implied by the seeds.
 const SEED_PREFIXES: &str = "seed-prefixes";
-/// The setting by which a profile declines these prefixes.
+/// The setting with which a profile declines these prefixes.
 const FROM_SEEDS: &str = "from-seeds";
 
 /// The inputs for configuring an instance.

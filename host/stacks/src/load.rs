@@ -41,9 +41,9 @@ pub struct Loading<'l> {
     pub tables: &'l Tables,
     /// The sources of components.
     pub sources: &'l Sources,
-    /// The components that the job keeps; none without a job.
+    /// The components that the job keeps; `None` without a job.
     pub job: Option<&'l JobPlugins>,
-    /// The only instance to load; none loads all.
+    /// The only instance to load; `None` loads all.
     pub only: Option<&'l str>,
 }
 
