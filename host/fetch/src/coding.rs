@@ -13,7 +13,7 @@ pub const CODINGS_MAX: usize = 4;
 /// Bytes that pass through a decoder at a time.
 const BUFFER_BYTES: usize = 16 * 1024;
 
-/// RFC 9659: decoders need no more than 8 MiB of window. A decompression bomb gets no more either.
+/// RFC 9659: decoders need no more than 8 MiB of window. The limit also bounds decompression bombs.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 
 /// Content with its codings removed.

@@ -146,7 +146,7 @@ impl Names {
         if !filed.is_empty() {
             return answer(ResolutionSource::HostsFile, &filed);
         }
-        self.ask(host, name, now).await
+        self.query(host, name, now).await
     }
 
     fn in_hosts_file(&self, name: &Name) -> Vec<IpAddr> {
@@ -160,7 +160,7 @@ impl Names {
         [of(RecordType::A), of(RecordType::AAAA)].concat()
     }
 
-    async fn ask(
+    async fn query(
         &self,
         host: &str,
         name: Name,
@@ -224,8 +224,10 @@ impl Names {
                 }
                 NameServer::Https { host, port, path } => {
                     for ip in self.address_of_server(host, *port).await? {
-                        let mut over =
-                            ConnectionConfig::https(bare(host).into(), Some(path.as_str().into()));
+                        let mut over = ConnectionConfig::https(
+                            without_brackets(host).into(),
+                            Some(path.as_str().into()),
+                        );
                         over.port = *port;
                         servers.push(NameServerConfig::new(ip, true, vec![over]));
                     }
@@ -293,11 +295,11 @@ fn resolver(
 
 /// Parses an address in the host of a URI: bare, or IPv6 in brackets.
 fn literal(host: &str) -> Option<IpAddr> {
-    bare(host).parse().ok()
+    without_brackets(host).parse().ok()
 }
 
 /// Removes the brackets of an IPv6 address.
-fn bare(host: &str) -> &str {
+fn without_brackets(host: &str) -> &str {
     let inside = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
     inside.unwrap_or(host)
 }

@@ -98,7 +98,7 @@ pub(crate) async fn fetch(
                 // A courtesy: the server need not answer.
                 let _ = session.send_line("QUIT").await;
             }
-            facts.conversation = session.conversation.spoken;
+            facts.conversation = session.conversation.transcript;
             result.err()
         }
         Err(failure) => Some(Stop::Failure(failure)),
@@ -161,15 +161,15 @@ impl<'a> Session<'a> {
         }
         self.expect_greeting().await?;
         if explicit {
-            self.ask("AUTH TLS").await?.success()?;
+            self.command("AUTH TLS").await?.success()?;
             facts.tls = Some(self.begin_tls().await?);
         }
         self.log_in(name, password).await?;
         if self.private {
-            self.ask("PBSZ 0").await?.success()?;
-            self.ask("PROT P").await?.success()?;
+            self.command("PBSZ 0").await?.success()?;
+            self.command("PROT P").await?.success()?;
         }
-        self.ask("TYPE I").await?.success()?;
+        self.command("TYPE I").await?.success()?;
         Ok(())
     }
 
@@ -186,7 +186,7 @@ impl<'a> Session<'a> {
     }
 
     async fn log_in(&mut self, name: &str, password: &str) -> Result<(), Stop> {
-        let mut reply = self.ask(&format!("USER {name}")).await?;
+        let mut reply = self.command(&format!("USER {name}")).await?;
         if reply.code == 331 {
             let (line, anonymous) = (format!("PASS {password}"), name == ANONYMOUS);
             let written = if anonymous {
@@ -221,7 +221,7 @@ impl<'a> Session<'a> {
         } else {
             headers = self.facts(&path.path).await?;
             let data = self.data_connection().await?;
-            let reply = self.ask(&format!("RETR {}", path.path)).await?;
+            let reply = self.command(&format!("RETR {}", path.path)).await?;
             match reply.is_opening() {
                 true => (data, reply),
                 false => {
@@ -268,11 +268,11 @@ impl<'a> Session<'a> {
             "Content-Type".to_owned(),
             media_type.essence_str().to_owned(),
         ));
-        let size = self.ask(&format!("SIZE {path}")).await?;
+        let size = self.command(&format!("SIZE {path}")).await?;
         if let (213, Ok(size)) = (size.code, size.text.trim().parse::<u64>()) {
             headers.push(("Content-Length".to_owned(), size.to_string()));
         }
-        let modified = self.ask(&format!("MDTM {path}")).await?;
+        let modified = self.command(&format!("MDTM {path}")).await?;
         if let (213, Some(date)) = (modified.code, http_date(&modified.text)) {
             headers.push(("Last-Modified".to_owned(), date));
         }
@@ -286,8 +286,8 @@ impl<'a> Session<'a> {
                 code: 250,
                 text: String::new(),
             }),
-            "" => self.ask("CWD /").await,
-            path => self.ask(&format!("CWD {path}")).await,
+            "" => self.command("CWD /").await,
+            path => self.command(&format!("CWD {path}")).await,
         }
     }
 
@@ -299,7 +299,7 @@ impl<'a> Session<'a> {
         let mut refusal = None;
         for command in ["MLSD", "LIST"] {
             let data = self.data_connection().await?;
-            let reply = self.ask(command).await?;
+            let reply = self.command(command).await?;
             if reply.is_opening() {
                 headers.push(("Content-Type".to_owned(), "text/plain".to_owned()));
                 headers.push((FTP_LISTING.to_owned(), command.to_owned()));
@@ -313,11 +313,11 @@ impl<'a> Session<'a> {
 
     /// Opens a data connection, not yet encrypted: servers begin TLS only after they have accepted the transfer.
     async fn data_connection(&mut self) -> Result<Stream, Stop> {
-        let extended = self.ask("EPSV").await?;
+        let extended = self.command("EPSV").await?;
         let port = match extended_port(&extended) {
             Some(port) => port,
             None => {
-                let reply = self.ask("PASV").await?;
+                let reply = self.command("PASV").await?;
                 match passive_port(&reply) {
                     Some(port) => port,
                     None => return Err(Stop::Refused(reply)),
@@ -382,7 +382,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    async fn ask(&mut self, command: &str) -> Result<Reply, Stop> {
+    async fn command(&mut self, command: &str) -> Result<Reply, Stop> {
         self.send_line(command).await?;
         self.reply().await
     }

@@ -31,7 +31,7 @@ use crate::wire::{Clock, LimitHit, Watch};
 const WINDOW: u32 = 256 * 1024;
 
 /// Minimum of [`Wire::overhead_max`]: several of the largest frames that servers may send.
-const OVERHEAD_LEAST: usize = 64 * 1024;
+const OVERHEAD_MIN: usize = 64 * 1024;
 
 /// A connection, and the time limits of its exchange.
 struct Wire {
@@ -167,7 +167,7 @@ async fn run<F>(
         watch,
         tape: tape.clone(),
         overhead: 0,
-        overhead_max: OVERHEAD_LEAST.max(config.header_bytes_max.saturating_mul(HEADS_MAX)),
+        overhead_max: OVERHEAD_MIN.max(config.header_bytes_max.saturating_mul(HEADS_MAX)),
     };
     let content = message.content;
     let response = match sender.send_request(message.request, content.is_empty()) {

@@ -336,7 +336,7 @@ impl Recording {
         found.head
     }
 
-    /// Returns the time since which the server has been silent of its own accord.
+    /// Returns the time since which the server has been silent. Time for which the crawl held it up does not count.
     pub(crate) fn silent_since(&self, now: Instant) -> Instant {
         match self.counter.is_held_up() {
             true => now,
@@ -427,7 +427,7 @@ impl AsyncRead for RecordingStream {
             Ok(()) => {
                 let new = &buffer.filled()[before..];
                 if !new.is_empty() {
-                    this.stream.guard.throttle().took(new.len());
+                    this.stream.guard.throttle().count_read(new.len());
                     tape.receive(new);
                 }
                 Poll::Ready(Ok(()))

@@ -199,7 +199,7 @@ mod tests {
         Arc::new(Scratch::new(PathBuf::new(), Some(4 * PORTION), 100))
     }
 
-    fn ask(claim: &Claim, bytes: u64) -> Poll<Result<(), NoRoom>> {
+    fn poll_claim(claim: &Claim, bytes: u64) -> Poll<Result<(), NoRoom>> {
         claim.poll_room(&mut Context::from_waker(Waker::noop()), bytes)
     }
 
@@ -207,7 +207,7 @@ mod tests {
     fn a_waiting_claim_continues_when_another_is_released() {
         let scratch = scratch();
         let (read, waiting) = (scratch.claim(), scratch.claim());
-        assert_eq!(ask(&read, 3 * PORTION), Poll::Ready(Ok(())));
+        assert_eq!(poll_claim(&read, 3 * PORTION), Poll::Ready(Ok(())));
         let calls = Arc::new(Calls::default());
         let waker = Waker::from(calls.clone());
         let mut cx = Context::from_waker(&waker);
@@ -215,36 +215,36 @@ mod tests {
         assert_eq!(calls.0.load(Ordering::SeqCst), 0);
         drop(read);
         assert_eq!(calls.0.load(Ordering::SeqCst), 1);
-        assert_eq!(ask(&waiting, 2 * PORTION), Poll::Ready(Ok(())));
+        assert_eq!(poll_claim(&waiting, 2 * PORTION), Poll::Ready(Ok(())));
     }
 
     #[test]
     fn the_last_claim_is_cut_if_all_wait() {
         let scratch = scratch();
         let (one, other, third) = (scratch.claim(), scratch.claim(), scratch.claim());
-        assert_eq!(ask(&one, 2 * PORTION), Poll::Ready(Ok(())));
-        assert_eq!(ask(&other, 2 * PORTION), Poll::Ready(Ok(())));
+        assert_eq!(poll_claim(&one, 2 * PORTION), Poll::Ready(Ok(())));
+        assert_eq!(poll_claim(&other, 2 * PORTION), Poll::Ready(Ok(())));
         one.written(2 * PORTION as usize);
         other.written(2 * PORTION as usize);
         // The waiting claim holds nothing, so it blocks no other.
-        assert_eq!(ask(&third, 1), Poll::Pending);
-        assert_eq!(ask(&one, 1), Poll::Pending);
-        assert_eq!(ask(&other, 1), Poll::Ready(Err(NoRoom)));
+        assert_eq!(poll_claim(&third, 1), Poll::Pending);
+        assert_eq!(poll_claim(&one, 1), Poll::Pending);
+        assert_eq!(poll_claim(&other, 1), Poll::Ready(Err(NoRoom)));
         drop(other);
-        assert_eq!(ask(&one, 1), Poll::Ready(Ok(())));
+        assert_eq!(poll_claim(&one, 1), Poll::Ready(Ok(())));
     }
 
     #[test]
     fn a_claim_that_stopped_waiting_counts_as_at_work() {
         let scratch = scratch();
         let (one, other) = (scratch.claim(), scratch.claim());
-        assert_eq!(ask(&one, 4 * PORTION), Poll::Ready(Ok(())));
+        assert_eq!(poll_claim(&one, 4 * PORTION), Poll::Ready(Ok(())));
         one.written(4 * PORTION as usize);
-        assert_eq!(ask(&other, 1), Poll::Pending);
-        assert_eq!(ask(&one, 1), Poll::Ready(Err(NoRoom)));
+        assert_eq!(poll_claim(&other, 1), Poll::Pending);
+        assert_eq!(poll_claim(&one, 1), Poll::Ready(Err(NoRoom)));
         other.stop_waiting();
         assert!(scratch.held().waiting.is_empty());
-        assert_eq!(ask(&other, 1), Poll::Pending);
+        assert_eq!(poll_claim(&other, 1), Poll::Pending);
     }
 
     #[test]

@@ -168,11 +168,11 @@ impl Throttle {
     }
 
     /// Counts this many bytes as read.
-    pub(crate) fn took(&self, bytes: usize) {
+    pub(crate) fn count_read(&self, bytes: usize) {
         let bytes = bytes as u64;
         self.0.bytes.fetch_add(bytes, Ordering::Relaxed);
         if let Some(pace) = &mut *self.pace() {
-            pace.took(bytes, Instant::now());
+            pace.count_read(bytes, Instant::now());
         }
     }
 
@@ -195,7 +195,7 @@ impl Pace {
         }
     }
 
-    fn took(&mut self, bytes: u64, now: Instant) {
+    fn count_read(&mut self, bytes: u64, now: Instant) {
         let saved_up = now.checked_sub(SAVED_UP_MAX);
         let from = saved_up.map_or(self.paid_at, |least| self.paid_at.max(least));
         self.paid_at = from + price(bytes, self.bytes_per_second);
@@ -242,7 +242,7 @@ mod tests {
             if now >= until || bytes > 1_000_000 {
                 return bytes;
             }
-            pace.took(100, now);
+            pace.count_read(100, now);
             bytes += 100;
         }
     }
@@ -260,7 +260,7 @@ mod tests {
     fn a_large_piece_is_paid_for_before_the_next() {
         let began = Instant::now();
         let mut pace = Pace::new(1_000, None, began);
-        pace.took(64_000, began);
+        pace.count_read(64_000, began);
         assert_eq!(pace.delay(began), Some(Duration::from_secs(64)));
         assert_eq!(pace.delay(at(began, 64_000)), None);
     }
@@ -278,13 +278,13 @@ mod tests {
     fn unpaid_bytes_stay_unpaid_at_another_pace() {
         let began = Instant::now();
         let mut slow = Pace::new(10, None, began);
-        slow.took(1_000, began);
+        slow.count_read(1_000, began);
         let owed = slow.delay(began).unwrap();
         let fast = Pace::new(1_000, Some(&slow), began);
         assert_eq!(fast.delay(began), Some(owed / 100));
         // At the slowest pace a sum of times still does not overflow.
         let mut slowest = Pace::new(1, None, began);
-        slowest.took(u64::MAX, began);
+        slowest.count_read(u64::MAX, began);
         assert_eq!(slowest.delay(began), Some(OWED_MAX));
     }
 
@@ -295,7 +295,7 @@ mod tests {
             bytes_per_second: Some(1),
             connections: None,
         });
-        throttle.took(1_000_000);
+        throttle.count_read(1_000_000);
         throttle
     }
 

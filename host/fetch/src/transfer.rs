@@ -40,7 +40,7 @@ pub(crate) struct Conversation {
     /// Bytes that were read but not yet parsed.
     ahead: Vec<u8>,
     /// The conversation of both sides, with secrets replaced by `****`.
-    pub(crate) spoken: Vec<u8>,
+    pub(crate) transcript: Vec<u8>,
 }
 
 /// A content while it is received.
@@ -133,7 +133,7 @@ impl Conversation {
             stream: Some(stream),
             received,
             ahead: Vec::new(),
-            spoken: Vec::new(),
+            transcript: Vec::new(),
         }
     }
 
@@ -212,8 +212,8 @@ impl Conversation {
     }
 
     fn record(&mut self, bytes: &[u8]) {
-        let room = CONVERSATION_BYTES_MAX.saturating_sub(self.spoken.len());
-        self.spoken
+        let room = CONVERSATION_BYTES_MAX.saturating_sub(self.transcript.len());
+        self.transcript
             .extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 }
@@ -277,9 +277,9 @@ impl Content {
             }
             let time = window.time.elapsed();
             if time >= parts.config.rate_window {
-                let came = (self.length - window.length) as f64;
+                let bytes = (self.length - window.length) as f64;
                 let least = parts.config.rate_min.unwrap_or(0) as f64;
-                if came < least * time.as_secs_f64() {
+                if bytes < least * time.as_secs_f64() {
                     self.truncated = Some(TruncationCause::Rate);
                     return Ok(());
                 }
@@ -289,7 +289,7 @@ impl Content {
             match within(parts, clock, Phase::Body, read).await {
                 Ok(0) => return Ok(()),
                 Ok(count) => {
-                    parts.throttle.took(count);
+                    parts.throttle.count_read(count);
                     self.received.add(count);
                     self.append(&buffer)?;
                 }

@@ -183,7 +183,7 @@ impl Watch {
                 return Poll::Ready(Err(LimitHit::Cut));
             }
             let (now, deadline) = (Instant::now(), self.clock.deadline);
-            match now >= deadline || self.is_ringing(cx, now, deadline) {
+            match now >= deadline || self.has_alarm_fired(cx, now, deadline) {
                 true => Poll::Ready(Err(LimitHit::Total(self.clock.total_max))),
                 false => Poll::Pending,
             }
@@ -207,7 +207,7 @@ impl Watch {
                 Ok(next) => next,
                 Err(limit) => return Poll::Ready(limit),
             };
-            if !self.is_ringing(cx, now, next) {
+            if !self.has_alarm_fired(cx, now, next) {
                 return Poll::Pending;
             }
         }
@@ -219,7 +219,7 @@ impl Watch {
     }
 
     /// Returns `true` if the alarm has gone off. If not, the task is woken at `next`, or earlier to check again.
-    fn is_ringing(&mut self, cx: &mut Context<'_>, now: Instant, next: Instant) -> bool {
+    fn has_alarm_fired(&mut self, cx: &mut Context<'_>, now: Instant, next: Instant) -> bool {
         let set = self.alarm.deadline();
         if set > next || set <= now {
             self.alarm.as_mut().reset(next);
@@ -276,9 +276,9 @@ impl Watch {
         if now < end {
             return Ok(Some(end));
         }
-        let came = (received - window.received) as f64;
+        let bytes = (received - window.received) as f64;
         let time = (now - window.since).saturating_sub(held_up_since);
-        if came < least as f64 * time.as_secs_f64() {
+        if bytes < least as f64 * time.as_secs_f64() {
             return Err(LimitHit::Rate);
         }
         self.window = Some(Window {

@@ -21,10 +21,10 @@ const DOWNLOADS: usize = 500;
 const FILES_PER_DOWNLOAD: usize = 3;
 const BODY: usize = 600 << 10;
 /// Less than one body may hold in memory. So without a common limit, all these bytes would be in memory at once.
-const BEFORE_ALL: usize = 400 << 10;
+const FIRST_PART: usize = 400 << 10;
 const MEMORY_TOTAL: usize = 32 << 20;
 /// Limit for buffers and state of 500 exchanges, and for freed memory that the allocator keeps.
-const ELSE_MAX: u64 = 96 << 20;
+const OTHER_MEMORY_MAX: u64 = 96 << 20;
 
 /// The number in a line of a kernel file.
 fn number(file: &str, line: &str) -> u64 {
@@ -58,7 +58,7 @@ async fn serve(downloads: usize) -> u16 {
                 client.write_all(head.as_bytes()).await.unwrap();
                 let piece = [b'x'; 4096];
                 for sent in 0..BODY / piece.len() {
-                    if sent == BEFORE_ALL / piece.len() {
+                    if sent == FIRST_PART / piece.len() {
                         all.wait().await;
                     }
                     client.write_all(&piece).await.unwrap();
@@ -127,6 +127,9 @@ async fn hundreds_of_large_downloads_at_once_take_bounded_memory() {
         ours >> 20,
         bare >> 20
     );
-    let grown = ours.saturating_sub(bare);
-    assert!(grown < MEMORY_TOTAL as u64 + ELSE_MAX, "{grown} B more");
+    let difference = ours.saturating_sub(bare);
+    assert!(
+        difference < MEMORY_TOTAL as u64 + OTHER_MEMORY_MAX,
+        "{difference} B more"
+    );
 }

@@ -430,7 +430,7 @@ impl<'f> Change<'f> {
     }
 
     /// Subtracts a URI from the queued ones.
-    pub(crate) fn leave_queue(&mut self) {
+    pub(crate) fn count_dequeued(&mut self) {
         let queued = &mut self.counters.statistics.queued;
         *queued = queued.saturating_sub(1);
     }
@@ -526,7 +526,7 @@ impl<'f> Change<'f> {
 
     /// Writes all changes in one batch and hands them to the operating system.
     pub(crate) fn write(mut self) -> Result<Written, FrontierError> {
-        self.leave_sites()?;
+        self.remove_empty_sites()?;
         let mut queue_order = Entries::new();
         // A queue that has just issued a URI gets its place behind the queues that it woke.
         let (again, others): (Vec<_>, Vec<_>) = (0..self.queues.len())
@@ -639,11 +639,11 @@ impl<'f> Change<'f> {
     }
 
     /// Removes the state kept for a site together with the last known URI of the site.
-    fn leave_sites(&mut self) -> Result<(), FrontierError> {
+    fn remove_empty_sites(&mut self) -> Result<(), FrontierError> {
         for (start, end) in std::mem::take(&mut self.left_sites) {
             let (values, _) = read(&self.store.site_values, &start, &end, usize::MAX)?;
             let (figures, _) = read(&self.store.site_figures, &start, &end, usize::MAX)?;
-            if values.is_empty() && figures.is_empty() || self.knows_any(&start, &end)? {
+            if values.is_empty() && figures.is_empty() || self.has_records(&start, &end)? {
                 continue;
             }
             let removed = |(key, _)| (key, None);
@@ -654,7 +654,7 @@ impl<'f> Change<'f> {
     }
 
     /// Whether a record exists from `start` up to but not including `end`, once this change is written.
-    fn knows_any(&self, start: &[u8], end: &[u8]) -> Result<bool, FrontierError> {
+    fn has_records(&self, start: &[u8], end: &[u8]) -> Result<bool, FrontierError> {
         let is_put = self
             .records
             .iter()
@@ -801,7 +801,7 @@ pub(crate) fn read_queue(store: &Store, name: &str) -> Result<Option<QueueRecord
 
 /// The directive of a new or raised URI, from the directive of its candidate and its hop path.
 pub(crate) fn directive(
-    asked: Directive,
+    given: Directive,
     hop_path: &opilio_uri::HopPath,
     strategy: Strategy,
     config: &FrontierConfig,
@@ -818,8 +818,8 @@ pub(crate) fn directive(
         Some(_) if (1..=embed_preference_hops).contains(&trailing.embeds) => Directive::Medium,
         _ => Directive::Normal,
     };
-    match asked {
+    match given {
         Directive::Highest if hop_path.last() != Some(Hop::Prerequisite) => Directive::High,
-        asked => asked.max(found),
+        given => given.max(found),
     }
 }

@@ -175,7 +175,7 @@ impl<'c> Check<'c> {
     }
 
     /// Records an inconsistency.
-    fn found(&mut self, fault: InconsistencyKind, key: &[u8]) {
+    fn report(&mut self, fault: InconsistencyKind, key: &[u8]) {
         self.summary.findings += 1;
         self.summary.repaired += u64::from(self.repairs);
         (self.report)(Inconsistency {
@@ -226,7 +226,7 @@ impl<'c> Check<'c> {
             match Counters::stored(&bytes) {
                 Ok(counters) => self.counters = counters,
                 Err(_) => {
-                    self.found(InconsistencyKind::Malformed("meta"), b"counters");
+                    self.report(InconsistencyKind::Malformed("meta"), b"counters");
                     // Their true number is unknown.
                     self.counters.withdrawn = 1;
                 }
@@ -262,7 +262,7 @@ impl<'c> Check<'c> {
             }
         }
         for name in wrong {
-            self.found(InconsistencyKind::WrongStatistics, name.as_bytes());
+            self.report(InconsistencyKind::WrongStatistics, name.as_bytes());
         }
         if self.repairs && self.summary.findings > 0 {
             let counters = encode(&self.counters)?;

@@ -34,7 +34,7 @@ const MOVED_MAX: usize = 10_000;
 const QUOTA_PAUSE: Duration = Duration::from_secs(1);
 
 /// Pause before a caller asks again to reserve a queue that has a URI in process.
-const TURN_PAUSE: Duration = Duration::from_millis(100);
+const RESERVATION_PAUSE: Duration = Duration::from_millis(100);
 
 /// The frontier: it decides which URI is fetched next, and when.
 ///
@@ -104,7 +104,7 @@ impl Frontier {
         now: Timestamp,
     ) -> Result<Vec<ScheduleResult>, FrontierError> {
         self.attempt(|frontier| {
-            frontier.applied(now, |change| admit(change, candidates, Origin::Caller))
+            frontier.write_change(now, |change| admit(change, candidates, Origin::Caller))
         })
     }
 
@@ -210,7 +210,7 @@ impl Frontier {
                 (change.write()?, finished)
             };
             frontier.memory.release(number);
-            frontier.follow(written);
+            frontier.update(written);
             let memory = &mut frontier.memory;
             if let Some((group, slot)) = &busy.group {
                 memory.groups.release(group, *slot, frontier.config.group);
@@ -276,7 +276,7 @@ impl Frontier {
             let is_busy =
                 memory.busy_queues.contains_key(queue) || memory.borrowed.contains_key(queue);
             if is_busy {
-                let soon = instant::after(now, TURN_PAUSE);
+                let soon = instant::after(now, RESERVATION_PAUSE);
                 return Ok(Some(instant::timestamp(ready.max(soon))));
             }
             if ready > instant::floor(now) {
@@ -315,7 +315,7 @@ impl Frontier {
                 return Ok(());
             };
             // A queue that has held no URI yet waits as well: its first URI may come at once.
-            frontier.applied(now, |change| {
+            frontier.write_change(now, |change| {
                 change.issued.insert(ticket.to_be_bytes().to_vec(), None);
                 let delay = change.politeness_delay(queue, took)?;
                 change.delay_queue(queue, delay)?;
@@ -385,7 +385,7 @@ impl Frontier {
     }
 
     /// Writes the change that `alter` makes.
-    pub(crate) fn applied<T>(
+    pub(crate) fn write_change<T>(
         &mut self,
         now: Timestamp,
         alter: impl FnOnce(&mut Change<'_>) -> Result<T, FrontierError>,
@@ -395,15 +395,15 @@ impl Frontier {
             let answer = alter(&mut change)?;
             (change.write()?, answer)
         };
-        self.follow(written);
+        self.update(written);
         Ok(answer)
     }
 
     /// Updates what is held in memory after a change has been written.
-    fn follow(&mut self, written: Written) {
+    fn update(&mut self, written: Written) {
         self.sites
-            .follow(&written.site_values, &written.site_figures);
-        self.memory.follow(written);
+            .update(&written.site_values, &written.site_figures);
+        self.memory.update(written);
     }
 
     fn set(
@@ -416,7 +416,7 @@ impl Frontier {
             return Err(FrontierError::Name { bytes: queue.len() });
         }
         self.attempt(|frontier| {
-            frontier.applied(now, |change| {
+            frontier.write_change(now, |change| {
                 set(change.queue(queue)?);
                 Ok(())
             })
@@ -435,7 +435,7 @@ impl Frontier {
             uris = recovered.len(),
             "put URIs back that were in process when the store was last closed"
         );
-        self.applied(now, |change| {
+        self.write_change(now, |change| {
             for (ticket, issued) in &recovered {
                 change.issued.insert(ticket.to_be_bytes().to_vec(), None);
                 if !is_free(uri_of(issued.record_key.as_bytes())?.as_str()) {
@@ -506,14 +506,14 @@ impl Frontier {
         let record = record.clone();
         let until = self.taken_over_until(&record);
         if until > now_millis {
-            return self.applied(now, |change| {
+            return self.write_change(now, |change| {
                 change.wait_until(queue, until)?;
                 Ok(None)
             });
         }
         if record.held(&self.config).is_some() {
             // A budget was lowered, or a new process has another settings hash.
-            return self.applied(now, |change| {
+            return self.write_change(now, |change| {
                 change.take_new_place(queue)?;
                 Ok(None)
             });
@@ -551,7 +551,7 @@ impl Frontier {
                 self.issue(queue, slot, group, ready_key, &record_key, now)
             }
             // Its first URI was taken away meanwhile.
-            _ => self.applied(now, |change| {
+            _ => self.write_change(now, |change| {
                 change.take_new_place(queue)?;
                 Ok(None)
             }),
@@ -572,7 +572,7 @@ impl Frontier {
             instant::floor(now),
             MOVED_MAX,
         )?;
-        self.applied(now, |change| change.move_due(queue, due, next_due))
+        self.write_change(now, |change| change.move_due(queue, due, next_due))
     }
 
     fn issue(
@@ -597,7 +597,7 @@ impl Frontier {
             Admittance::Counted(tallies) => (tallies, None),
             Admittance::Over(over) => (Vec::new(), Some(over)),
             Admittance::Unsettled => {
-                return self.applied(now, |change| {
+                return self.write_change(now, |change| {
                     change.delay_queue(queue, QUOTA_PAUSE)?;
                     change.take_new_place(queue)?;
                     Ok(None)
@@ -630,7 +630,7 @@ impl Frontier {
             tallies,
             overdue,
         };
-        self.take_out(ticket, &issued, &busy, now)?;
+        self.mark_in_process(ticket, &issued, &busy, now)?;
         self.memory.next_ticket += 1;
         let in_process = self.memory.busy_queue(queue);
         // The busy state was computed with the queue if its record changed. Otherwise it is computed here.
@@ -661,7 +661,7 @@ impl Frontier {
 
     /// Records that a URI is in process. Its place in its queue stays in the store, where a later process would find it. The
     /// queue's place in the queue order stays as well, unless the queue continues to issue.
-    fn take_out(
+    fn mark_in_process(
         &mut self,
         ticket: u64,
         issued: &Issued,
@@ -673,7 +673,7 @@ impl Frontier {
         let is_activated = self.config.session_budget.is_some() && record.balance <= 0;
         if goes_on || is_activated {
             let session_budget = self.config.session_budget;
-            return self.applied(now, |change| {
+            return self.write_change(now, |change| {
                 change.issues(busy);
                 change
                     .issued

@@ -214,7 +214,7 @@ impl Groups {
     }
 
     /// Updates the groups in memory after a batch has been written.
-    pub(crate) fn follow(&mut self, written: GroupSlots) {
+    pub(crate) fn update(&mut self, written: GroupSlots) {
         for (name, slots) in written {
             if let Some(group) = self.held.get_mut(&name) {
                 group.slots = slots;

@@ -242,7 +242,7 @@ pub(crate) fn embed(page: &[u8; 16], embed: &str) -> Vec<u8> {
 }
 
 /// The key of the same entry in `pages_by_embed`.
-pub(crate) fn shown(embed: &str, page: &[u8; 16]) -> Vec<u8> {
+pub(crate) fn page_of_embed(embed: &str, page: &[u8; 16]) -> Vec<u8> {
     let mut key = embed.as_bytes().to_vec();
     key.push(0);
     key.extend(page);
@@ -250,7 +250,7 @@ pub(crate) fn shown(embed: &str, page: &[u8; 16]) -> Vec<u8> {
 }
 
 /// The range of the pages that show an embed: its first key, and the first key after it.
-pub(crate) fn shown_by(embed: &str) -> (Vec<u8>, Vec<u8>) {
+pub(crate) fn pages_of_embed(embed: &str) -> (Vec<u8>, Vec<u8>) {
     (
         [embed.as_bytes(), &[0]].concat(),
         [embed.as_bytes(), &[1]].concat(),
@@ -258,7 +258,7 @@ pub(crate) fn shown_by(embed: &str) -> (Vec<u8>, Vec<u8>) {
 }
 
 /// Embed and page in a key of `pages_by_embed`; `None` if it is malformed.
-pub(crate) fn from_shown(key: &[u8]) -> Option<(&str, [u8; 16])> {
+pub(crate) fn from_page_of_embed(key: &[u8]) -> Option<(&str, [u8; 16])> {
     let (rest, page) = key.split_last_chunk::<16>()?;
     let (&0, embed) = rest.split_last()? else {
         return None;

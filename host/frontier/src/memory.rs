@@ -198,10 +198,10 @@ impl Memory {
     }
 
     /// Updates memory after a batch has been written.
-    pub(crate) fn follow(&mut self, written: Written) {
+    pub(crate) fn update(&mut self, written: Written) {
         self.changes += 1;
         self.counters = written.counters;
-        self.groups.follow(written.groups);
+        self.groups.update(written.groups);
         for key in written.busy_records {
             if let Some(record) = self.busy_records.get_mut(&key) {
                 *record = None;

@@ -153,7 +153,7 @@ impl Frontier {
         let longest_of_group = self.config.group.min_delay;
         let mut groups = BTreeSet::new();
         self.attempt(|frontier| {
-            frontier.applied(now, |change| {
+            frontier.write_change(now, |change| {
                 let config = change.config;
                 if change.counters.paid_until > instant::after(now, OWED_MAX) {
                     change.counters.paid_until = instant::floor(now);
@@ -261,7 +261,7 @@ impl Frontier {
                 return Ok(false);
             };
             if record.ranked_precedence != precedence {
-                frontier.applied(now, |change| {
+                frontier.write_change(now, |change| {
                     change.queue(queue)?.ranked_precedence = precedence;
                     // It has issued nothing: among those of its precedence it keeps its place.
                     change.revise(queue)
@@ -323,7 +323,7 @@ impl Frontier {
         }
         let last = names.last().filter(|_| names.len() == queues_max).cloned();
         self.attempt(|frontier| {
-            frontier.applied(now, |change| {
+            frontier.write_change(now, |change| {
                 for name in &names {
                     let config = change.config;
                     change.queue(name)?.resolve(name, config);
@@ -434,7 +434,7 @@ impl Frontier {
             let (swept, meant) =
                 frontier.examine_part(action, key_prefix, after, examined_max, is_meant)?;
             if action != SweepAction::Count {
-                frontier.applied(now, |change| {
+                frontier.write_change(now, |change| {
                     for (key, _) in meant {
                         // Read again: the removal of an earlier URI may have changed it.
                         let record = change.known_record(&key)?;
@@ -541,7 +541,7 @@ impl Frontier {
         let is_busy = |one: &ImportedUri| self.memory.is_record_busy(&one.candidate.uri.key());
         let busy: Vec<bool> = known.iter().map(is_busy).collect();
         self.attempt(|frontier| {
-            frontier.applied(now, |change| {
+            frontier.write_change(now, |change| {
                 let mut candidates = Vec::with_capacity(known.len());
                 for one in &known {
                     candidates.push(Candidate {
@@ -584,7 +584,7 @@ impl Frontier {
             if change::read_queue(&frontier.store, queue)?.is_none() {
                 return Ok(false);
             }
-            frontier.applied(now, |change| {
+            frontier.write_change(now, |change| {
                 alter(change.queue(queue)?);
                 change.take_new_place(queue)?;
                 Ok(true)
@@ -604,7 +604,7 @@ impl Frontier {
             return Ok(false);
         }
         self.attempt(|frontier| {
-            frontier.applied(now, |change| match change.record(&key)? {
+            frontier.write_change(now, |change| match change.record(&key)? {
                 Some(record) => alter(change, &key, record).map(|()| true),
                 None => Ok(false),
             })
@@ -621,7 +621,7 @@ fn remove(
 ) -> Result<(), FrontierError> {
     change.take_queued(&record)?;
     if matches!(record.place, UriState::Queued { .. }) {
-        change.leave_queue();
+        change.count_dequeued();
     }
     match action {
         SweepAction::Forget | SweepAction::ForgetSole => change.forget(key, record)?,
@@ -686,7 +686,7 @@ fn include_one(change: &mut Change<'_>, known: ImportedUri) -> Result<(), Fronti
         change.put_queued(&record.queue, rank, &key)?;
     } else {
         if matches!(record.place, UriState::Queued { .. }) {
-            change.leave_queue();
+            change.count_dequeued();
         }
         record.place = UriState::Done;
     }

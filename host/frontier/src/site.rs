@@ -99,7 +99,7 @@ impl SiteCache {
     }
 
     /// Updates what is held after entries of the two keyspaces have been written.
-    pub(crate) fn follow(&self, values: &Entries, figures: &Entries) {
+    pub(crate) fn update(&self, values: &Entries, figures: &Entries) {
         for (key, value) in values {
             self.change(key, |site| site.set_value(key, value.as_deref()));
         }

@@ -5,7 +5,7 @@
 //! <dir>/lock      held while the store is open
 //! <dir>/format    the format version, so that another version is refused before anything is written
 //! <dir>/store/    the database
-//! <dir>/making    there while the database is made: whatever is in it is made again
+//! <dir>/making    exists while the database is created; a database with this marker is created again
 //! ```
 
 mod manifest;
@@ -299,27 +299,27 @@ impl Store {
                 .max_journaling_size(JOURNAL_BYTES_MAX)
                 .open()?;
             Ok(Self {
-                uris: database.keyspace("uris", || looked_up(16 * 1024))?,
+                uris: database.keyspace("uris", || lookup_options(16 * 1024))?,
                 canonical_forms: database.keyspace("canonical_forms", || {
                     // Keys are hashes, and most values are numbers: compression would gain little.
-                    looked_up(4 * 1024).data_block_compression_policy(CompressionPolicy::all(
+                    lookup_options(4 * 1024).data_block_compression_policy(CompressionPolicy::all(
                         CompressionType::None,
                     ))
                 })?,
-                ready: database.keyspace("ready", scanned)?,
-                waiting: database.keyspace("waiting", scanned)?,
-                queues: database.keyspace("queues", || looked_up(4 * 1024))?,
-                queue_order: database.keyspace("queue_order", scanned)?,
-                in_process: database.keyspace("in_process", scanned)?,
-                server_groups: database.keyspace("server_groups", || looked_up(4 * 1024))?,
-                tallies: database.keyspace("tallies", || looked_up(4 * 1024))?,
-                embeds_by_page: database.keyspace("embeds_by_page", scanned)?,
-                pages_by_embed: database.keyspace("pages_by_embed", scanned)?,
-                refused_uris: database.keyspace("refused_uris", || looked_up(4 * 1024))?,
-                site_values: database.keyspace("site_values", scanned)?,
-                site_figures: database.keyspace("site_figures", scanned)?,
-                caller_values: database.keyspace("caller_values", || looked_up(4 * 1024))?,
-                meta: database.keyspace("meta", || looked_up(4 * 1024))?,
+                ready: database.keyspace("ready", scan_options)?,
+                waiting: database.keyspace("waiting", scan_options)?,
+                queues: database.keyspace("queues", || lookup_options(4 * 1024))?,
+                queue_order: database.keyspace("queue_order", scan_options)?,
+                in_process: database.keyspace("in_process", scan_options)?,
+                server_groups: database.keyspace("server_groups", || lookup_options(4 * 1024))?,
+                tallies: database.keyspace("tallies", || lookup_options(4 * 1024))?,
+                embeds_by_page: database.keyspace("embeds_by_page", scan_options)?,
+                pages_by_embed: database.keyspace("pages_by_embed", scan_options)?,
+                refused_uris: database.keyspace("refused_uris", || lookup_options(4 * 1024))?,
+                site_values: database.keyspace("site_values", scan_options)?,
+                site_figures: database.keyspace("site_figures", scan_options)?,
+                caller_values: database.keyspace("caller_values", || lookup_options(4 * 1024))?,
+                meta: database.keyspace("meta", || lookup_options(4 * 1024))?,
                 database,
                 _lock: lock,
             })
@@ -488,8 +488,8 @@ pub(crate) fn damaged(what: &'static str, key: &[u8]) -> FrontierError {
 }
 
 /// Options of keyspaces whose keys are looked up one by one, and are often absent.
-fn looked_up(block_bytes: u32) -> KeyspaceCreateOptions {
-    compressed()
+fn lookup_options(block_bytes: u32) -> KeyspaceCreateOptions {
+    base_options()
         .data_block_size_policy(BlockSizePolicy::all(block_bytes))
         .filter_policy(FilterPolicy::all(FilterPolicyEntry::Bloom(
             BloomConstructionPolicy::BitsPerKey(12.0),
@@ -497,11 +497,11 @@ fn looked_up(block_bytes: u32) -> KeyspaceCreateOptions {
 }
 
 /// Options of keyspaces that are read from a key on: a filter would never be used.
-fn scanned() -> KeyspaceCreateOptions {
-    compressed().filter_policy(FilterPolicy::all(FilterPolicyEntry::None))
+fn scan_options() -> KeyspaceCreateOptions {
+    base_options().filter_policy(FilterPolicy::all(FilterPolicyEntry::None))
 }
 
-fn compressed() -> KeyspaceCreateOptions {
+fn base_options() -> KeyspaceCreateOptions {
     KeyspaceCreateOptions::default()
         .max_memtable_size(MEMTABLE_BYTES_MAX)
         .compaction_strategy(Arc::new(

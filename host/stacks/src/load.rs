@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use crate::components::{JobPlugin, JobPlugins};
 use crate::instance_inputs::InstanceInputs;
-use crate::pool::{InForce, InstanceSettings, Pool, described, overridden};
+use crate::pool::{InForce, InstanceSettings, Pool, find_plugin, overridden};
 use crate::staged::misplaced;
 use crate::{Stacks, chain};
 
@@ -219,7 +219,7 @@ impl Progress<'_> {
                 other => other.plugin().map(str::to_owned),
             },
         };
-        let description = described(&component, named.as_deref()).map_err(at_component)?;
+        let description = find_plugin(&component, named.as_deref()).map_err(at_component)?;
         let schema: Value =
             serde_json::from_str(&description.settings_schema).map_err(|problem| {
                 at_component(format!("its settings schema is not JSON: {problem}"))
@@ -236,15 +236,18 @@ impl Progress<'_> {
         let (written, settings) = match replacement.and_then(|replacement| replacement.settings) {
             Some(settings) => {
                 let complete = opilio_profile::complete_settings(&inputs.schema, settings.clone())
-                    .map_err(|problems| inputs.signed(at_component(problems.join("; "))))?;
+                    .map_err(|problems| {
+                        inputs.with_plugin_name(at_component(problems.join("; ")))
+                    })?;
                 (settings, complete)
             }
             None => {
                 let settings = profile
                     .check_settings(&instance.name, &inputs.schema)
-                    .map_err(|faults| inputs.signed(faults))?;
+                    .map_err(|faults| inputs.with_plugin_name(faults))?;
                 let lesser = profile.lesser_faults(&instance.name, &inputs.schema);
-                let lesser = inputs.signed(lesser.map_err(|faults| inputs.signed(faults))?);
+                let lesser = inputs
+                    .with_plugin_name(lesser.map_err(|faults| inputs.with_plugin_name(faults))?);
                 if self.loading.job.is_some() && lesser.worst() == Some(Level::Warning) {
                     return Err(lesser);
                 }
@@ -253,9 +256,9 @@ impl Progress<'_> {
                 (instance.settings.clone(), settings)
             }
         };
-        let plugin = inputs
-            .configured(settings.clone())
-            .map_err(|problem| inputs.signed(configure_faults(profile, instance, &problem)))?;
+        let plugin = inputs.configured(settings.clone()).map_err(|problem| {
+            inputs.with_plugin_name(configure_faults(profile, instance, &problem))
+        })?;
         let variants = overridden(profile, &inputs, &written)?;
         let instance_settings = InstanceSettings {
             filters: instance.filters.clone(),

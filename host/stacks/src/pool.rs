@@ -332,12 +332,12 @@ impl Pool {
             .iter()
             .find(|found| found.name == one.inputs.plugin)
             .map(|found| found.name.as_str());
-        let described = described(&component, plugin.as_deref().or(same))?;
-        let schema: Value = serde_json::from_str(&described.settings_schema)
+        let plugin_description = find_plugin(&component, plugin.as_deref().or(same))?;
+        let schema: Value = serde_json::from_str(&plugin_description.settings_schema)
             .map_err(|problem| format!("its settings schema is not JSON: {problem}"))?;
         let inputs = InstanceInputs {
             name: one.name.clone(),
-            plugin: described.name.clone(),
+            plugin: plugin_description.name.clone(),
             component: component.clone(),
             schema,
             limits: one.inputs.limits.clone(),
@@ -423,7 +423,7 @@ impl InForce {
 }
 
 /// Returns the plugin with this name in the component or, without a name, the only one.
-pub(super) fn described<'a>(
+pub(super) fn find_plugin<'a>(
     component: &'a Component,
     name: Option<&str>,
 ) -> Result<&'a Description, String> {
@@ -485,7 +485,7 @@ pub(super) fn overridden(
     }
     match faults.is_empty() {
         true => Ok(variants),
-        false => Err(inputs.signed(faults)),
+        false => Err(inputs.with_plugin_name(faults)),
     }
 }
 

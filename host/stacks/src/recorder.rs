@@ -37,9 +37,9 @@ pub struct Question<'q, C, A> {
     pub name: &'q Arc<str>,
     /// The subject of the question.
     pub subject: Subject<'q>,
-    /// Converts the call into a case.
+    /// Returns the recorded form of the call.
     pub call: C,
-    /// Converts an answer into a case.
+    /// Returns the recorded form of an answer.
     pub answer: A,
 }
 

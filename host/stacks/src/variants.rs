@@ -18,7 +18,7 @@ use crate::thread::on_plugin_thread;
 const USES_WORTH_A_SNAPSHOT: u64 = 16;
 
 /// Selections of other variants after which an unused variant may lose its snapshot.
-const USES_WITHOUT: u64 = 1024;
+const OTHER_USES_MIN: u64 = 1024;
 
 /// Most variants of one plugin that are kept. Beyond it all start afresh. Each takes a few kilobytes.
 const VARIANTS_MAX: usize = 20_000;
@@ -193,7 +193,7 @@ impl Variants {
             .clock
             .load(Ordering::Relaxed)
             .saturating_sub(oldest.last_use.load(Ordering::Relaxed));
-        if since < USES_WITHOUT {
+        if since < OTHER_USES_MIN {
             return false;
         }
         oldest.set_snapshot(None);
@@ -336,7 +336,7 @@ mod tests {
         (0..2 * USES_WORTH_A_SNAPSHOT).for_each(|_| two.count());
         assert!(!get(&variants, 2).0.snapshotted() && get(&variants, 1).0.snapshotted());
         // The first variant loses its snapshot after it has been unused for long enough.
-        (0..USES_WITHOUT + USES_WORTH_A_SNAPSHOT).for_each(|_| two.count());
+        (0..OTHER_USES_MIN + USES_WORTH_A_SNAPSHOT).for_each(|_| two.count());
         until(|| get(&variants, 2).0.snapshotted());
         assert!(!get(&variants, 1).0.snapshotted());
         assert_eq!(variants.seen().len(), 2);

@@ -338,8 +338,8 @@ async fn a_server_that_only_sends_delays_is_abandoned() {
     let config = config(Trust::Record);
     let exchange = get_with(config, "ftp", server.address, "/").await;
     assert_eq!(exchange.status(), -3, "{exchange:?}");
-    let spoken = String::from_utf8(exchange.request_bytes.to_vec()).unwrap();
-    assert_eq!(spoken.lines().count(), 10);
+    let transcript = String::from_utf8(exchange.request_bytes.to_vec()).unwrap();
+    assert_eq!(transcript.lines().count(), 10);
 }
 
 #[tokio::test]

@@ -65,11 +65,11 @@ async fn the_first_byte_has_a_limit_of_its_own() {
     let exchange = fetch(&Fetcher::new(config).unwrap(), &server).await;
     assert_eq!(exchange.status(), -4, "{exchange:?}");
 
-    let patient = Server::plain(half).await;
+    let answering = Server::plain(half).await;
     let mut config = self::config();
     config.first_byte_timeout = Some(LONG);
     config.response_timeout = SHORT;
-    let exchange = fetch(&Fetcher::new(config).unwrap(), &patient).await;
+    let exchange = fetch(&Fetcher::new(config).unwrap(), &answering).await;
     assert_eq!(
         (exchange.status(), exchange.payload.length()),
         (-4, 5),
@@ -154,7 +154,7 @@ impl Drop for Busy {
 }
 
 /// Long enough for several reads of the busy fetch.
-const SOME: Duration = Duration::from_secs(1);
+const BUSY_TIME: Duration = Duration::from_secs(1);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_whois_content_is_cut_although_another_fetch_takes_the_bandwidth() {
@@ -166,10 +166,10 @@ async fn slow_whois_content_is_cut_although_another_fetch_takes_the_bandwidth() 
     })
     .await;
     let mut config = config();
-    config.rate_window = SOME;
+    config.rate_window = BUSY_TIME;
     let base = Fetcher::new(config.clone()).unwrap();
     let busy = Busy::with(&base).await;
-    config.total_timeout = 20 * SOME;
+    config.total_timeout = 20 * BUSY_TIME;
     config.rate_min = Some(100);
     let fetcher = base.with(config).unwrap();
     let uri = format!("whois://site.test:{}/x", server.address.port());
@@ -189,8 +189,8 @@ async fn a_silent_server_is_abandoned_although_another_fetch_takes_the_bandwidth
     let mut config = config();
     let base = Fetcher::new(config.clone()).unwrap();
     let busy = Busy::with(&base).await;
-    config.total_timeout = 20 * SOME;
-    config.response_timeout = SOME;
+    config.total_timeout = 20 * BUSY_TIME;
+    config.response_timeout = BUSY_TIME;
     let exchange = fetch(&base.with(config).unwrap(), &server).await;
     assert!(busy.is_busy());
     let failure = exchange.failure.as_ref().map(ToString::to_string);
@@ -202,10 +202,10 @@ async fn a_silent_server_is_abandoned_although_another_fetch_takes_the_bandwidth
 async fn a_slow_body_is_cut_although_another_fetch_takes_the_bandwidth() {
     let server = Server::plain(half).await;
     let mut config = config();
-    config.rate_window = SOME;
+    config.rate_window = BUSY_TIME;
     let base = Fetcher::new(config.clone()).unwrap();
     let busy = Busy::with(&base).await;
-    config.total_timeout = 20 * SOME;
+    config.total_timeout = 20 * BUSY_TIME;
     config.rate_min = Some(100);
     let exchange = fetch(&base.with(config).unwrap(), &server).await;
     assert!(busy.is_busy());

@@ -111,15 +111,15 @@ async fn socks(mut client: TcpStream, requests: &Mutex<Vec<String>>, refuses: bo
     client.read_exact(&mut offered).await.unwrap();
     if offered.contains(&2) {
         client.write_all(&[5, 2]).await.unwrap();
-        let mut said = Vec::new();
+        let mut credentials = Vec::new();
         client.read_u8().await.unwrap();
         for _ in 0..2 {
             let length = client.read_u8().await.unwrap();
             let mut text = vec![0; length.into()];
             client.read_exact(&mut text).await.unwrap();
-            said.push(String::from_utf8(text).unwrap());
+            credentials.push(String::from_utf8(text).unwrap());
         }
-        requests.lock().unwrap().push(said.join(":"));
+        requests.lock().unwrap().push(credentials.join(":"));
         client.write_all(&[1, u8::from(refuses)]).await.unwrap();
     } else {
         client.write_all(&[5, 0]).await.unwrap();

@@ -14,7 +14,7 @@ impl Check<'_> {
         for guard in self.store.canonical_forms.iter() {
             let key = guard.key()?;
             if !known.may_hold(&key) {
-                self.found(InconsistencyKind::StrayCanonical, &key);
+                self.report(InconsistencyKind::StrayCanonical, &key);
                 self.put_repair("canonical_forms", &key, None)?;
             }
         }
@@ -61,7 +61,7 @@ impl Check<'_> {
         for guard in keyspace.clone().iter() {
             let (key, value) = guard.into_inner()?;
             if !is_readable(&key, &value) {
-                self.found(InconsistencyKind::Malformed(name), &key);
+                self.report(InconsistencyKind::Malformed(name), &key);
                 self.put_repair(name, &key, None)?;
                 continue;
             }
@@ -76,7 +76,7 @@ impl Check<'_> {
             };
             last = Some((site.to_owned(), is_known));
             if !is_known {
-                self.found(InconsistencyKind::StraySite, &key);
+                self.report(InconsistencyKind::StraySite, &key);
                 self.put_repair(name, &key, None)?;
             }
         }
@@ -101,7 +101,7 @@ impl Check<'_> {
             if is_readable(&entry) {
                 readable += 1;
             } else {
-                self.found(InconsistencyKind::Malformed(name), &entry.0);
+                self.report(InconsistencyKind::Malformed(name), &entry.0);
                 self.put_repair(name, &entry.0, None)?;
             }
         }

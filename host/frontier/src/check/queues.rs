@@ -39,11 +39,11 @@ impl Check<'_> {
                     is_queue_name(&issued.queue) && uri_of(issued.record_key.as_bytes()).is_ok()
                 });
             let Some(issued) = issued else {
-                self.found(InconsistencyKind::Malformed("in_process"), &key);
+                self.report(InconsistencyKind::Malformed("in_process"), &key);
                 self.put_repair("in_process", &key, None)?;
                 continue;
             };
-            // A URI that has been deleted or forgotten meanwhile costs its queue a delay, no more.
+            // If the URI has been deleted or forgotten meanwhile, its queue only gets a delay.
             let record = self.queued(issued.record_key.as_bytes())?;
             if record.is_some_and(|record| record.queue == issued.queue) {
                 self.busy.insert(issued.queue);
@@ -96,7 +96,7 @@ impl Check<'_> {
         let holds_any = content.waiting > 0 || !content.ready.ready.is_empty();
         let Ok(name) = std::str::from_utf8(key) else {
             // Its entries belong to no URI, and have been reported before.
-            self.found(InconsistencyKind::Malformed("queues"), key);
+            self.report(InconsistencyKind::Malformed("queues"), key);
             return self.put_repair("queues", key, None);
         };
         self.summary.queues += 1;
@@ -107,11 +107,11 @@ impl Check<'_> {
         let mut record = match known {
             Some(record) => record,
             None if had_record => {
-                self.found(InconsistencyKind::Malformed("queues"), key);
+                self.report(InconsistencyKind::Malformed("queues"), key);
                 QueueRecord::new(name, self.config)
             }
             None => {
-                self.found(InconsistencyKind::NoQueue, key);
+                self.report(InconsistencyKind::NoQueue, key);
                 QueueRecord::new(name, self.config)
             }
         };
@@ -125,7 +125,7 @@ impl Check<'_> {
             && record.waiting == content.waiting
             && record.first_due <= first_due;
         if is_known && !is_counted {
-            self.found(InconsistencyKind::WrongQueueCounts, key);
+            self.report(InconsistencyKind::WrongQueueCounts, key);
         }
         record.ready = content.ready.ready;
         record.waiting = content.waiting;
@@ -148,10 +148,10 @@ impl Check<'_> {
         let needs_place = must_have_place && !has_place && !may_be_out;
         let is_needless = !holds_any && before.is_some();
         if is_known && is_counted && needs_place {
-            self.found(InconsistencyKind::NotInLine, key);
+            self.report(InconsistencyKind::NotInLine, key);
         }
         if is_known && is_needless {
-            self.found(InconsistencyKind::NeedlessTurn, key);
+            self.report(InconsistencyKind::NeedlessTurn, key);
         }
         if is_known && is_counted && !needs_place && !is_needless {
             return Ok(());
@@ -204,7 +204,7 @@ impl Check<'_> {
             });
             if !is_its_own {
                 let queue = queue.map_or_else(|| readable(&key), str::to_owned);
-                self.found(InconsistencyKind::StrayTurn, queue.as_bytes());
+                self.report(InconsistencyKind::StrayTurn, queue.as_bytes());
                 self.put_repair("queue_order", &key, None)?;
             }
         }

@@ -494,7 +494,7 @@ fn wrong_entries_and_counts_of_embeds() {
         |store| {
             store
                 .pages_by_embed
-                .remove(keys::shown(&key(EMBED), &page))
+                .remove(keys::page_of_embed(&key(EMBED), &page))
                 .unwrap();
             store.pages_by_embed.insert("short", []).unwrap();
         },

@@ -794,12 +794,12 @@ impl Naive {
                 };
                 let settings = queue.settings.clone();
                 let doubled = settings.retry_delay.as_secs() << (failures - 1).min(20);
-                let asked = after
+                let requested = after
                     .unwrap_or_default()
                     .min(settings.politeness.retry_after_max);
                 let delay = doubled
                     .min(settings.retry_delay_max.as_secs())
-                    .max(asked.as_secs());
+                    .max(requested.as_secs());
                 let until = now + delay.cast_signed();
                 if queue_waits {
                     self.delay_queue(&name, until);
