@@ -17,8 +17,8 @@ use crate::spool::SpoolWriter;
 use crate::stream::{Server, Stream};
 use crate::throttle::ReadPermit;
 
-/// Most bytes that are read of frames before their content is examined. It bounds the memory that a flood of tiny frames takes,
-/// and the time in which limits are not checked.
+/// Most bytes of frames that are read before their content is examined. It bounds the memory that a flood of tiny frames takes,
+/// and the time between two checks of the limits.
 const FRAMED_BYTES_MAX: usize = 64 * 1024;
 
 /// A connection while it serves one exchange.
@@ -26,7 +26,7 @@ pub(crate) struct RecordingStream {
     stream: Stream,
     tape: Tape,
     forward: Option<Forward>,
-    /// The wait for the right to read, while other exchanges read first.
+    /// The wait for a read permit, while other exchanges read first.
     read_permit: Option<Pin<Box<dyn Future<Output = ReadPermit> + Send>>>,
     /// The hold on the server meanwhile, if it has sent anything.
     hold: Option<Hold>,

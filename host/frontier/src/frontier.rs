@@ -108,9 +108,9 @@ impl Frontier {
         })
     }
 
-    /// Whether each of these links of a page would change nothing: its canonical form is known, from a candidate of the same
-    /// source, and nothing about the link moves a known URI. [`Frontier::finished`] would answer [`ScheduleResult::Known`].
-    /// Embeds are never among them, since the frontier keeps track of the embeds of a page.
+    /// Returns for each of these links of a page whether it would change nothing. That is the case if its canonical form is known
+    /// from a candidate of the same source, and the link has no reason to move a known URI. [`Frontier::finished`] would answer
+    /// [`ScheduleResult::Known`]. Embeds always count as changes, since the frontier keeps track of the embeds of a page.
     ///
     /// # Errors
     /// Fails if the store fails.
@@ -669,9 +669,9 @@ impl Frontier {
         now: Timestamp,
     ) -> Result<(), FrontierError> {
         let record = self.queue_record(&busy.queue)?.clone();
-        let goes_on = record.settings(&self.config).valence > 1;
+        let issues_more = record.settings(&self.config).valence > 1;
         let is_activated = self.config.session_budget.is_some() && record.balance <= 0;
-        if goes_on || is_activated {
+        if issues_more || is_activated {
             let session_budget = self.config.session_budget;
             return self.write_change(now, |change| {
                 change.issues(busy);

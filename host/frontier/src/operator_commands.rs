@@ -60,7 +60,7 @@ pub struct WakeResult {
     pub after: Option<String>,
 }
 
-/// A URI that another crawl knows.
+/// A URI known to another crawl.
 #[derive(Debug, Clone)]
 pub struct ImportedUri {
     /// The URI as a candidate.

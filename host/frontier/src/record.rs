@@ -106,8 +106,8 @@ pub struct UriRecord {
 }
 
 impl UriRecord {
-    /// Creates the record of a candidate that is found at `now`. It is in no queue and no frontier knows it: tools ask plugins
-    /// about such URIs, and the frontier adds its place.
+    /// Creates the record of a candidate that is found at `now`. The record is in no queue and in no store: tools use it to call
+    /// plugins about a URI, and the frontier adds its place.
     pub fn of(candidate: Candidate, now: Timestamp) -> UriRecord {
         let mut context = candidate.context;
         context.truncate(context.floor_char_boundary(CONTEXT_BYTES_MAX));

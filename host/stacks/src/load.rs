@@ -23,7 +23,7 @@ use crate::pool::{InForce, InstanceSettings, Pool, find_plugin, overridden};
 use crate::staged::misplaced;
 use crate::{Stacks, chain};
 
-/// Factor of the links that one extractor may return over those that are used of a document: many are repeats.
+/// Maximum links that one extractor may return for a document, as a multiple of the links that are used: many are repeats.
 const RAW_LINKS_FACTOR: usize = 4;
 
 /// Components that are loaded at the same time at most. Each is compiled in a process of its own.
@@ -77,7 +77,7 @@ struct Progress<'l> {
 pub fn load(loading: Loading<'_>) -> Result<Loaded, Diagnostics> {
     let profile = loading.profile;
     let mut faults = Diagnostics::default();
-    // It finds its components in the same job.
+    // The new list belongs to the same job, so that it finds the components there.
     let job = loading.job.map(JobPlugins::emptied).unwrap_or_default();
     let only = loading.only;
     let is_wanted = |instance: &&Instance| only.is_none_or(|only| only == instance.name);
