@@ -528,7 +528,7 @@ impl Frontier {
 
     /// Takes over URIs that another crawl has finished. They are known from now on. Under snapshot they are not queued. Under
     /// revisit they are due after the longest wait, or after the shortest if they failed there. URIs that are known here stay as
-    /// they are, with one exception: a URI that was taken over without its status, as from a journal, gets the status and the
+    /// they are, with one exception. A URI that was taken over without its status, as from a journal, gets the status and the
     /// rest of the data. It counts as new. The answers are in the same order.
     ///
     /// # Errors

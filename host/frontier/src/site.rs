@@ -66,8 +66,9 @@ impl SiteRecord {
     }
 }
 
-/// The state of sites that were read last, by the start of their range, as it is in the store. Reading it from the store takes
-/// the longer the more visits have changed it: a scan of keys passes all versions of each that have not been written out.
+/// The state of sites that were read last, by the start of their range, as it is in the store. Reading a site from the store takes
+/// the longer the more visits have changed it. The scan of its keys passes all versions of each value that have not been written
+/// out.
 pub(crate) struct SiteCache(Cache<Vec<u8>, SiteRecord>);
 
 impl SiteCache {
