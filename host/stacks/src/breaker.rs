@@ -212,7 +212,7 @@ impl UnansweredCall {
     /// Returns the reason for the missing answer.
     pub fn reason(&self) -> String {
         match &self.failure {
-            Some(failure) => format!("fault: {}", failure.fault.message),
+            Some(failure) => format!("plugin error: {}", failure.fault.message),
             None => "left out after too many errors".to_owned(),
         }
     }
