@@ -17,8 +17,8 @@ pub struct RequestInPassing {
 }
 
 impl Frontier {
-    /// Counts a request in these tallies and in that of the crawl. Its bytes use the bandwidth of the crawl, and of this queue if it
-    /// exists. Until the bandwidth is met again, no further URI is issued. The politeness delay of the queue stays as it is.
+    /// Counts a request in these tallies and in that of the crawl. Its bytes use the bandwidth of the crawl, and of this queue if
+    /// it exists. Until the bandwidth is met again, no further URI is issued. The politeness delay of the queue stays as it is.
     ///
     /// # Errors
     /// Fails if the store fails.
