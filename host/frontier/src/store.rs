@@ -5,7 +5,7 @@
 //! <dir>/lock      held while the store is open
 //! <dir>/format    the format version, so that another version is refused before anything is written
 //! <dir>/store/    the database
-//! <dir>/making    exists while the database is created; a database with this marker is created again
+//! <dir>/making    exists while the database is created; with it and without `format`, the database is created again
 //! ```
 
 mod manifest;

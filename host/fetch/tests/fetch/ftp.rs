@@ -25,7 +25,7 @@ const LIST: &[u8] = b"-rw-r--r--   1 ftp ftp   31 Nov 20  2026 file.txt\r\n";
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Quirk {
     None,
-    /// Does not support EPSV, MLSD, SIZE and MDTM, and gives another address for data connections.
+    /// Does not support EPSV, MLSD, SIZE or MDTM, and gives another address for data connections.
     Old,
     /// TLS from the first byte.
     Implicit,
