@@ -103,37 +103,37 @@ async fn misbehaving_servers_have_the_expected_results_and_delay_no_other_site()
             .seed(rogues.url(name, "/"))
             .seed(rogues.url(name, "/next"));
     }
-    let told = story.run().await.finished();
+    let result = story.run().await.finished();
 
     let mut faults = Vec::new();
     for case in &cases {
-        faults.extend(judge(case, &rogues, &told));
+        faults.extend(judge(case, &rogues, &result));
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 
     let good: Vec<_> = (1..=GOOD_PAGES)
-        .map(|n| told.sole(&web.url(GOOD, &format!("/{n}.html"))).status)
+        .map(|n| result.sole(&web.url(GOOD, &format!("/{n}.html"))).status)
         .collect();
     assert_eq!(good, [200; GOOD_PAGES]);
 
-    let log = told.log_file("crawl.log");
+    let log = result.log_file("crawl.log");
     let control = log.lines().find(|line| line.contains(char::is_control));
     assert_eq!(
         control, None,
         "the log contains control characters from a server"
     );
 
-    let scratch = told.job().join("scratch");
+    let scratch = result.job().join("scratch");
     let left: Vec<_> = std::fs::read_dir(&scratch)
         .map(|left| left.flatten().map(|entry| entry.path()).collect())
         .unwrap_or_default();
     assert!(left.is_empty(), "{left:?}");
-    drop((told, story, rogues, web));
+    drop((result, story, rogues, web));
     before.assert_released().await;
 }
 
 /// Returns the differences between the result and the expectations of a case.
-fn judge(case: &Case, rogues: &Rogues, told: &FinishedCrawl) -> Vec<String> {
+fn judge(case: &Case, rogues: &Rogues, result: &FinishedCrawl) -> Vec<String> {
     let name = case.rogue.name();
     let uri = |target: &str| match target.contains("://") {
         true => target.to_owned(),
@@ -144,7 +144,7 @@ fn judge(case: &Case, rogues: &Rogues, told: &FinishedCrawl) -> Vec<String> {
     others.push(("/", case.status));
     others.push(("/next", case.next));
     for (target, status) in others {
-        let lines = told.of(&uri(target));
+        let lines = result.of(&uri(target));
         let found: Vec<_> = lines.iter().map(|line| line.status).collect();
         if found != [status] {
             faults.push(format!(
@@ -153,7 +153,7 @@ fn judge(case: &Case, rogues: &Rogues, told: &FinishedCrawl) -> Vec<String> {
         }
     }
     if case.next == 200 {
-        let next = told.records("response", &uri("/next"));
+        let next = result.records("response", &uri("/next"));
         let whole = next.iter().all(|record| {
             record
                 .text()
@@ -164,7 +164,7 @@ fn judge(case: &Case, rogues: &Rogues, told: &FinishedCrawl) -> Vec<String> {
         }
     }
     let about = uri(case.about);
-    let records = told.records("response", &about);
+    let records = result.records("response", &about);
     let found: Vec<_> = records
         .iter()
         .map(|record| record.header("warc-truncated"))
@@ -179,11 +179,11 @@ fn judge(case: &Case, rogues: &Rogues, told: &FinishedCrawl) -> Vec<String> {
             "{name}: records of {about} have WARC-Truncated {found:?} and not {expected:?}"
         ));
     }
-    let requests = told.records("request", &about).len();
+    let requests = result.records("request", &about).len();
     if requests != expected.len() {
         faults.push(format!("{name}: {requests} request records"));
     }
-    let Some(line) = told.of(&about).pop() else {
+    let Some(line) = result.of(&about).pop() else {
         return faults;
     };
     for note in &case.notes {
@@ -208,7 +208,7 @@ fn judge(case: &Case, rogues: &Rogues, told: &FinishedCrawl) -> Vec<String> {
         }
     }
     if let Some(text) = case.metadata {
-        let metadata = told.records("metadata", &about);
+        let metadata = result.records("metadata", &about);
         if !metadata.iter().any(|record| record.text().contains(text)) {
             faults.push(format!("{name}: no {text:?} in its metadata: {metadata:?}"));
         }
