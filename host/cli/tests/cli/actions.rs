@@ -115,10 +115,10 @@ async fn files_in_the_action_directory_are_processed_and_moved() {
     assert_eq!(results.content("5.groovy"), b"appCtx.shutdown()");
     assert_eq!(fs::read_dir(&action).unwrap().count(), 0);
 
-    assert_eq!(gate.was_asked("/seeded"), 1);
-    assert_eq!(gate.was_asked("/forced"), 1);
-    assert_eq!(gate.was_asked("/private/x"), 0);
-    assert_eq!(gate.was_asked("/open"), 1);
+    assert_eq!(gate.requests_for("/seeded"), 1);
+    assert_eq!(gate.requests_for("/forced"), 1);
+    assert_eq!(gate.requests_for("/private/x"), 0);
+    assert_eq!(gate.requests_for("/open"), 1);
     let why = home.run(&["frontier", "why", "job", &url("/private/x")]);
     assert!(why.code(0).out.contains("excluded-surts"));
     let why = home.run(&["frontier", "why", "job", &url("/done"), "--json"]);
@@ -189,11 +189,11 @@ async fn recovery_journals_are_imported_and_known_uris_are_forced() {
     assert_eq!(results.content("notes.txt"), b"remember the milk");
     assert_eq!(fs::read_dir(&action).unwrap().count(), 0);
 
-    assert_eq!(gate.was_asked("/was-done"), 0);
-    assert_eq!(gate.was_asked("/waited"), 1);
-    assert_eq!(gate.was_asked("/packed"), 1);
-    assert_eq!(gate.was_asked("/done-too"), 1);
-    assert_eq!(gate.was_asked("/a"), 1);
+    assert_eq!(gate.requests_for("/was-done"), 0);
+    assert_eq!(gate.requests_for("/waited"), 1);
+    assert_eq!(gate.requests_for("/packed"), 1);
+    assert_eq!(gate.requests_for("/done-too"), 1);
+    assert_eq!(gate.requests_for("/a"), 1);
     let foreign = "http://foreign.invalid/";
     assert!(lines(&home.job()).iter().all(|line| line.uri != foreign));
     let log = home.run(&["job", "log", "job"]).code(0).out;
@@ -231,6 +231,6 @@ async fn a_crawl_does_not_end_while_action_files_are_processed() {
     assert_eq!(running.wait(), 0);
 
     results.check("6.seeds", "1 new seeds");
-    assert_eq!(gate.was_asked("/private/x"), 0);
-    assert_eq!(gate.was_asked("/seeded"), 1);
+    assert_eq!(gate.requests_for("/private/x"), 0);
+    assert_eq!(gate.requests_for("/seeded"), 1);
 }

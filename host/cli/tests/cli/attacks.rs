@@ -353,7 +353,7 @@ async fn a_job_with_links_to_other_files_can_be_stopped_and_deleted() {
     make(&home, "jobs/x", &gate.url("/"));
     let daemon = Daemon::start(&home, &["--no-auth"]);
     daemon.post("/jobs/x/start", None, 202);
-    until("the seed is asked for", || gate.was_asked("/") == 1).await;
+    until("the seed is requested", || gate.requests_for("/") == 1).await;
     let job = home.path().join("jobs/x");
     // A link that the daemon does not read has no effect.
     symlink(&secret, job.join("README")).unwrap();

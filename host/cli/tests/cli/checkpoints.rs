@@ -79,7 +79,7 @@ async fn a_job_is_restored_to_its_own_checkpoint_and_resumes_from_there() {
     home.run(&["job", "seeds", "job", "--add", &added]).code(0);
     home.run(&["job", "resume", "job"]).code(0);
     assert_eq!(running.wait(), 0);
-    assert_eq!(gate.was_asked("/a"), 1);
+    assert_eq!(gate.requests_for("/a"), 1);
     let archived = fs::read_dir(home.job().join("warcs")).unwrap().count();
 
     let listed = home.run(&["job", "checkpoints", "job"]).code(0);
@@ -123,7 +123,7 @@ async fn a_job_is_restored_to_its_own_checkpoint_and_resumes_from_there() {
 
     home.run(&["crawl", "p.toml", "--job", "job"]).code(0);
     assert!(duration(&home) > worked);
-    let requests = ["/", "/a", "/b", "/c"].map(|target| gate.was_asked(target));
+    let requests = ["/", "/a", "/b", "/c"].map(|target| gate.requests_for(target));
     assert_eq!(requests, [1, 2, 2, 1]);
     sound(&home.job());
     // Archive files are kept.
@@ -307,7 +307,7 @@ async fn the_api_lists_checkpoints_and_restores_jobs() {
     daemon.post("/jobs/y/restore", Some(json!({"checkpoint": "nope"})), 404);
     daemon.post("/jobs/x/start", None, 202);
     until("the crawl has ended", || daemon.state("x") == "finished").await;
-    assert_eq!(gate.asked(), ["/", "/a", "/b"]);
+    assert_eq!(gate.requests(), ["/", "/a", "/b"]);
     let job = daemon.get("/jobs/x");
     // DNS look-ups and robots.txt are URIs, too.
     assert_eq!(job["overview"]["uris"], 5, "{job}");
@@ -335,7 +335,7 @@ async fn the_api_lists_checkpoints_and_restores_jobs() {
         daemon.state("x") == "finished"
     })
     .await;
-    assert_eq!(gate.was_asked("/a"), 2);
+    assert_eq!(gate.requests_for("/a"), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -355,7 +355,7 @@ async fn a_running_or_waiting_job_is_not_restored() {
         assert!(detail.contains("stop it first"), "{detail}");
     };
     daemon.post("/jobs/x/start", None, 202);
-    until("the seed is asked for", || gate.was_asked("/") == 1).await;
+    until("the seed is requested", || gate.requests_for("/") == 1).await;
     refused("x");
     daemon.post("/jobs/y/start", None, 202);
     refused("y");

@@ -189,7 +189,7 @@ impl Running {
 
     /// Waits for a line of standard error that contains a text.
     #[track_caller]
-    pub(crate) fn until_said(&mut self, what: &str) {
+    pub(crate) fn wait_for_line(&mut self, what: &str) {
         while !self.seen.iter().any(|line| line.contains(what)) {
             match self.lines.recv_timeout(PATIENCE) {
                 Ok(line) => self.seen.push(line),

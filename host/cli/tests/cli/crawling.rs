@@ -145,7 +145,7 @@ async fn an_interrupt_stops_the_crawl_and_the_same_command_resumes_it() {
     let mut running = home.start(&command);
     until("twenty pages are requested", || asked(&web).len() >= 20).await;
     running.signal("INT");
-    running.until_said("stopping: current fetches finish");
+    running.wait_for_line("stopping: current fetches finish");
     gate.open();
     assert_eq!(running.wait(), 0);
     sound(&home.job());
@@ -179,7 +179,7 @@ async fn a_termination_stops_the_crawl_politely() {
     assert_eq!(running.wait(), 0);
     sound(&home.job());
     // The summary does not count seeds, because that could take too long.
-    running.until_said("opilio job report");
+    running.wait_for_line("opilio job report");
     let seen = running.seen();
     assert!(
         !seen.iter().any(|line| line.contains("fetched")),
@@ -210,7 +210,7 @@ async fn a_second_interrupt_cuts_fetches_short_and_the_next_run_resumes() {
     ]);
     until("all pages are requested", || asked(&web).len() >= 49).await;
     running.signal("INT");
-    running.until_said("stopping: current fetches finish");
+    running.wait_for_line("stopping: current fetches finish");
     running.signal("INT");
     assert_eq!(running.wait(), 0);
     sound(&home.job());

@@ -86,11 +86,11 @@ async fn deleted_uris_stay_known_and_forgotten_ones_may_be_found_again() {
     assert!(bad.err.contains("unclosed group"), "{bad:?}");
 
     resume(&home, &mut running);
-    let mut requests = gate.asked();
+    let mut requests = gate.requests();
     requests.sort();
     assert_eq!(requests, ["/", "/again", "/keep"]);
-    let said = why(&home, &gate.url("/drop/1"));
-    assert!(said.contains("deleted by an operator"), "{said}");
+    let output = why(&home, &gate.url("/drop/1"));
+    assert!(output.contains("deleted by an operator"), "{output}");
     let log = job_log(&home);
     assert!(
         log.contains(&format!(
@@ -185,7 +185,7 @@ async fn a_cancelled_fetch_fails_with_status_minus_7000() {
     let log = lines(&home.job());
     let line = log.iter().find(|line| line.uri == seed).unwrap();
     assert_eq!(line.status, -7000, "{log:#?}");
-    assert_eq!(gate.asked(), ["/"]);
+    assert_eq!(gate.requests(), ["/"]);
     sound(&home.job());
     let statistics = home.run(&["frontier", "statistics", "job"]).code(0);
     assert!(statistics.out.contains("1 failed"), "{statistics:?}");
@@ -205,27 +205,27 @@ async fn queues_are_retired_and_reactivated_and_why_shows_it() {
     );
     let mut running = paused(&home, &gate).await;
     let queue = queue(&gate);
-    let said = why(&home, &gate.url("/a"));
-    assert!(said.contains("ready since"), "{said}");
-    let said = why(&home, &gate.url("/"));
+    let output = why(&home, &gate.url("/a"));
+    assert!(output.contains("ready since"), "{output}");
+    let output = why(&home, &gate.url("/"));
     assert!(
-        said.contains("done since") && said.contains("200"),
-        "{said}"
+        output.contains("done since") && output.contains("200"),
+        "{output}"
     );
-    assert!(said.contains("  extracted by  http 0."), "{said}");
-    let said = why(&home, "http://elsewhere.org/x");
-    assert!(said.contains("no scope filter accepted it"), "{said}");
-    assert!(said.contains(&gate.url("/")), "{said}");
-    let said = why(&home, "http://never.org/");
-    assert!(said.contains("not known"), "{said}");
+    assert!(output.contains("  extracted by  http 0."), "{output}");
+    let output = why(&home, "http://elsewhere.org/x");
+    assert!(output.contains("no scope filter accepted it"), "{output}");
+    assert!(output.contains(&gate.url("/")), "{output}");
+    let output = why(&home, "http://never.org/");
+    assert!(output.contains("not known"), "{output}");
 
     let done = home.run(&["frontier", "freeze", "job", &queue]).code(0);
     assert!(done.out.contains("is frozen"), "{done:?}");
     home.run(&["frontier", "thaw", "job", &queue]).code(0);
     let done = home.run(&["frontier", "retire", "job", &queue]).code(0);
     assert!(done.out.contains("is retired by operator"), "{done:?}");
-    let said = why(&home, &gate.url("/a"));
-    assert!(said.contains("retired by operator"), "{said}");
+    let output = why(&home, &gate.url("/a"));
+    assert!(output.contains("retired by operator"), "{output}");
     let unknown = home
         .run(&["frontier", "retire", "job", "org,none,"])
         .code(1);
@@ -236,12 +236,12 @@ async fn queues_are_retired_and_reactivated_and_why_shows_it() {
     assert_eq!(objects(&retired.out)[0]["queue"], queue.as_str());
 
     resume(&home, &mut running);
-    assert_eq!(gate.asked(), ["/"]);
+    assert_eq!(gate.requests(), ["/"]);
     // The same commands work on a job without a process.
     let done = home.run(&["frontier", "unretire", "job", &queue]).code(0);
     assert!(done.out.contains("is ready"), "{done:?}");
     home.run(&["crawl", "p.toml", "--job", "job"]).code(0);
-    assert_eq!(gate.asked(), ["/", "/a"]);
+    assert_eq!(gate.requests(), ["/", "/a"]);
     let log = job_log(&home);
     for wanted in [" freeze ", " thaw ", " retire ", " unretire "] {
         assert!(log.contains(wanted), "{wanted} in {log}");
@@ -279,12 +279,12 @@ async fn forced_uris_are_fetched_even_if_known_or_out_of_scope() {
         .code(2);
     assert!(no.err.contains("mailto"), "{no:?}");
     resume(&home, &mut running);
-    assert_eq!(gate.was_asked("/"), 2);
-    assert_eq!(elsewhere.was_asked("/far"), 1);
+    assert_eq!(gate.requests_for("/"), 2);
+    assert_eq!(elsewhere.requests_for("/far"), 1);
     home.run(&["frontier", "force", "job", &gate.url("/")])
         .code(0);
     home.run(&["crawl", "p.toml", "--job", "job"]).code(0);
-    assert_eq!(gate.was_asked("/"), 3);
+    assert_eq!(gate.requests_for("/"), 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -342,7 +342,7 @@ async fn precedence_decides_the_order() {
     ])
     .code(2);
     resume(&home, &mut running);
-    assert_eq!(gate.asked(), ["/", "/c", "/a", "/b"]);
+    assert_eq!(gate.requests(), ["/", "/c", "/a", "/b"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -377,8 +377,11 @@ async fn a_floor_set_by_an_operator_keeps_the_crawl_waiting() {
     let queue = queue(&gate);
     home.run(&["frontier", "precedence", "job", "--queue", &queue, "9"])
         .code(0);
-    let said = home.run(&["frontier", "floor", "job", "9"]).code(0);
-    assert!(said.out.contains("the crawl waits for them"), "{said:?}");
+    let output = home.run(&["frontier", "floor", "job", "9"]).code(0);
+    assert!(
+        output.out.contains("the crawl waits for them"),
+        "{output:?}"
+    );
     home.run(&["job", "resume", "job"]).code(0);
     let is_done = || why(&home, &far).contains("done since");
     until("the URI above the floor is fetched", is_done).await;
@@ -386,7 +389,7 @@ async fn a_floor_set_by_an_operator_keeps_the_crawl_waiting() {
 
     home.run(&["frontier", "floor", "job", "none"]).code(0);
     assert_eq!(running.wait(), 0);
-    assert_eq!(gate.asked(), ["/", "/a"]);
+    assert_eq!(gate.requests(), ["/", "/a"]);
     let log = job_log(&home);
     assert_eq!(log.matches("crawl begin").count(), 1, "{log}");
 
@@ -396,7 +399,7 @@ async fn a_floor_set_by_an_operator_keeps_the_crawl_waiting() {
     let seed = gate.url("/b");
     let crawl = ["crawl", "p.toml", "--seed", &seed, "--job", "passed-over"];
     home.run(&crawl).code(0);
-    assert_eq!(gate.was_asked("/b"), 0);
+    assert_eq!(gate.requests_for("/b"), 0);
 }
 
 /// The seed is in the profile. After its removal, pages of another seed link to its site.
@@ -415,7 +418,7 @@ async fn a_seed_is_removed_with_the_queued_uris_found_only_through_it() {
     home.profile(&format!("name = 'gate'\nseeds = ['{seed}', '{stays}']"));
     let mut running = home.start(&["crawl", "p.toml", "--job", "job"]);
     until("both seeds are requested", || {
-        gate.was_asked("/") + other.was_asked("/") == 2
+        gate.requests_for("/") + other.requests_for("/") == 2
     })
     .await;
     home.run(&["job", "pause", "job"]).code(0);
@@ -442,15 +445,15 @@ async fn a_seed_is_removed_with_the_queued_uris_found_only_through_it() {
     home.run(&["frontier", "force", "job", &other.url("/p")])
         .code(0);
     home.run(&["crawl", "p.toml", "--job", "job"]).code(0);
-    assert_eq!(gate.asked(), ["/"]);
-    assert_eq!(other.asked(), ["/", "/o", "/p"]);
+    assert_eq!(gate.requests(), ["/"]);
+    assert_eq!(other.requests(), ["/", "/o", "/p"]);
 
     // The seed can be added again.
     home.run(&["frontier", "force", "job", &other.url("/q")])
         .code(0);
     home.run(&["crawl", "p.toml", "--job", "job", "--seed", &seed])
         .code(0);
-    assert_eq!(gate.asked(), ["/", "/z"]);
+    assert_eq!(gate.requests(), ["/", "/z"]);
     let removed = std::fs::read_to_string(home.job().join("removed-seeds.txt")).unwrap();
     assert_eq!(removed, "");
 }
@@ -489,7 +492,7 @@ async fn exported_uris_are_imported_into_another_job() {
         assert!(is_there, "{beginning}: {journal}");
     }
     resume(&home, &mut running);
-    assert_eq!(gate.asked().len(), 3);
+    assert_eq!(gate.requests().len(), 3);
     let sound = home.run(&["frontier", "check", "job"]).code(0);
     assert!(sound.out.contains("sound"), "{sound:?}");
 

@@ -62,13 +62,13 @@ impl Gate {
     }
 
     /// Returns the targets of the requests so far, without robots.txt.
-    pub(crate) fn asked(&self) -> Vec<String> {
+    pub(crate) fn requests(&self) -> Vec<String> {
         self.state.asked.lock().unwrap().clone()
     }
 
     /// Returns the number of requests for a target so far.
-    pub(crate) fn was_asked(&self, target: &str) -> usize {
-        let requests = self.asked();
+    pub(crate) fn requests_for(&self, target: &str) -> usize {
+        let requests = self.requests();
         requests.iter().filter(|one| *one == target).count()
     }
 }
@@ -114,7 +114,7 @@ pub(crate) async fn waiting(home: &Home, gate: &Gate, profile: &str) -> Running 
     home.profile(&format!("name = 'gate'\n{profile}"));
     let seed = gate.url("/");
     let running = home.start(&["crawl", "p.toml", "--seed", &seed, "--job", "job"]);
-    until("the seed is requested", || gate.was_asked("/") == 1).await;
+    until("the seed is requested", || gate.requests_for("/") == 1).await;
     running
 }
 
@@ -192,9 +192,9 @@ async fn a_paused_crawl_stops_at_an_interrupt_and_is_resumed_later() {
     let mut running = paused(&home, &gate).await;
     running.signal("INT");
     assert_eq!(running.wait(), 0);
-    assert_eq!(gate.asked(), ["/"]);
+    assert_eq!(gate.requests(), ["/"]);
     home.run(&["crawl", "p.toml", "--job", "job"]).code(0);
-    assert_eq!(gate.asked(), ["/", "/a"]);
+    assert_eq!(gate.requests(), ["/", "/a"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -245,7 +245,7 @@ async fn a_closed_terminal_stops_a_crawl_unless_it_was_started_with_nohup() {
     hang_up(outlives.id());
     home.run(&["job", "resume", "job"]).code(0);
     assert!(outlives.wait().unwrap().success());
-    assert_eq!(gate.asked(), ["/", "/a"]);
+    assert_eq!(gate.requests(), ["/", "/a"]);
     let log = job_log(&home);
     assert!(log.trim_end().ends_with("no URIs left"), "{log}");
 
@@ -303,7 +303,7 @@ async fn a_job_is_made_from_a_checkpoint_of_a_running_crawl() {
 
     home.run(&["job", "resume", "job"]).code(0);
     assert_eq!(running.wait(), 0);
-    assert_eq!(gate.asked().len(), 3);
+    assert_eq!(gate.requests().len(), 3);
 
     home.run(&["job", "restore", "kept", "job"]).code(2);
     home.run(&["job", "restore", "p.toml", "other"]).code(2);
@@ -478,6 +478,6 @@ async fn invalid_requests_on_the_socket_are_refused_without_harm() {
     home.run(&["job", "resume", "job"]).code(0);
     assert_eq!(running.wait(), 0);
     drop(silent);
-    assert_eq!(gate.asked(), ["/", "/a"]);
+    assert_eq!(gate.requests(), ["/", "/a"]);
     assert!(lines(&home.job()).iter().all(|line| line.status > 0));
 }

@@ -190,7 +190,7 @@ async fn orders_during_the_start_of_a_process_reach_it() {
         home.run(&["job", order, &path]).code(0);
         gate.open();
         until("the process obeys", || daemon.state(job) == state).await;
-        assert_eq!(gate.was_asked("/a"), 0);
+        assert_eq!(gate.requests_for("/a"), 0);
     }
     // Crawls outlive the daemon: a paused one would wait for ever.
     home.run(&["job", "stop", "jobs/p"]).code(0);
@@ -260,7 +260,7 @@ async fn a_stop_takes_effect_while_the_lock_of_the_job_is_held() {
         ["stopped", "new"].contains(&daemon.state("starts").as_str())
     })
     .await;
-    assert_eq!(gate.was_asked("/a"), 0);
+    assert_eq!(gate.requests_for("/a"), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -61,7 +61,7 @@ async fn changed_user_agent_and_dns_hosts_apply_to_the_next_fetch() {
     gate.open();
     assert_eq!(running.wait(), 0);
 
-    assert_eq!(gate.was_asked("/elsewhere"), 1);
+    assert_eq!(gate.requests_for("/elsewhere"), 1);
     let now = format!(
         "(compatible; opilio/{}; by night +https://archive.nowhere.net/bot)",
         env!("CARGO_PKG_VERSION")
@@ -85,7 +85,7 @@ async fn changed_user_agent_and_dns_hosts_apply_to_the_next_fetch() {
         .replace("gate.localhost", "elsewhere.test");
     home.run(&["job", "seeds", "job", "--add", &again]).code(0);
     home.run(&["crawl", "p.toml", "--job", "job"]).code(0);
-    assert_eq!(gate.was_asked("/again"), 1);
+    assert_eq!(gate.requests_for("/again"), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -105,11 +105,11 @@ async fn additional_workers_start_at_once() {
         "{}",
         report("threads")
     );
-    assert_eq!(gate.was_asked("/other"), 0);
+    assert_eq!(gate.requests_for("/other"), 0);
     home.run(&["job", "set", "job", "workers = 2"]).code(0);
     // The first worker is still busy.
     until("the other page is requested", || {
-        gate.was_asked("/other") == 1
+        gate.requests_for("/other") == 1
     })
     .await;
     gate.open();
@@ -128,7 +128,7 @@ async fn a_new_limit_that_is_already_reached_ends_the_crawl() {
         home.run(&["job", "set", "job", limit]).code(0);
         // The exit code of a limit.
         assert_eq!(running.wait(), 4, "{limit}");
-        assert_eq!(gate.was_asked("/a"), 0, "{limit}");
+        assert_eq!(gate.requests_for("/a"), 0, "{limit}");
         let log = job_log(&home);
         let last = log.lines().last().unwrap();
         assert!(

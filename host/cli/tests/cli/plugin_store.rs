@@ -224,7 +224,7 @@ async fn a_job_keeps_the_plugin_that_it_started_with() {
     let mut running = home.start(&command);
     until("twenty pages are requested", || asked(&web).len() >= 20).await;
     running.signal("INT");
-    running.until_said("stopping: current fetches finish");
+    running.wait_for_line("stopping: current fetches finish");
     gate.open();
     assert_eq!(running.wait(), 0);
     assert!(asked(&web).len() < PAGES, "stopped too late for this test");

@@ -205,29 +205,29 @@ fn a_watched_project_is_built_tested_and_compared_after_a_change() {
     project(&home);
     home.file("page.css", STYLES);
     let mut watch = home.start_following_both(&["plugin", "watch", "css", "--on", "page.css"]);
-    watch.until_said("1 case passed");
-    watch.until_said("http://example.com/other.css");
-    watch.until_said("watching css");
+    watch.wait_for_line("1 case passed");
+    watch.wait_for_line("http://example.com/other.css");
+    watch.wait_for_line("watching css");
 
     // With another component, the case fails and the link is lost.
     watch.forget();
     fs::copy(shipped("js.wasm"), home.path().join("css/built.component")).unwrap();
     home.file("css/plugin.py", "# changed");
-    watch.until_said("changed: plugin.py");
-    watch.until_said("1 case failed");
-    watch.until_said("lost links: 1");
-    watch.until_said("watching css");
+    watch.wait_for_line("changed: plugin.py");
+    watch.wait_for_line("1 case failed");
+    watch.wait_for_line("lost links: 1");
+    watch.wait_for_line("watching css");
 
     watch.forget();
     home.file("css/plugin.py", "# broken");
-    watch.until_said("does not build");
-    watch.until_said("watching css");
+    watch.wait_for_line("does not build");
+    watch.wait_for_line("watching css");
 
     // After a change of a case, the cases are run without a build.
     watch.forget();
     fs::remove_file(home.path().join("css/cases/css.json")).unwrap();
-    watch.until_said("changed: cases/css.json");
-    watch.until_said("no cases");
+    watch.wait_for_line("changed: cases/css.json");
+    watch.wait_for_line("no cases");
 }
 
 #[test]
@@ -237,14 +237,14 @@ fn a_watched_project_is_reported_as_json() {
     home.file("page.css", STYLES);
     let watch = ["plugin", "watch", "css", "--on", "page.css", "--json"];
     let mut watch = home.start_following_both(&watch);
-    watch.until_said("\"verdict\":\"holds\"");
-    watch.until_said("http://example.com/other.css");
-    watch.until_said("watching css");
+    watch.wait_for_line("\"verdict\":\"holds\"");
+    watch.wait_for_line("http://example.com/other.css");
+    watch.wait_for_line("watching css");
     watch.forget();
     home.file("css/plugin.py", "# broken");
-    watch.until_said("{\"changed\":[\"plugin.py\"]}");
-    watch.until_said("{\"problem\":\"the project does not build");
-    watch.until_said("watching css");
+    watch.wait_for_line("{\"changed\":[\"plugin.py\"]}");
+    watch.wait_for_line("{\"problem\":\"the project does not build");
+    watch.wait_for_line("watching css");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -256,20 +256,20 @@ async fn a_watched_project_replaces_its_plugin_in_a_running_job_if_cases_pass() 
         "name = 'gate'\nplugins.styles.component = 'builtin:css'\nstacks.extract = ['styles']",
     );
     let mut running = home.start(&["crawl", "p.toml", "--job", "job", "--seed", &gate.url("/")]);
-    until("the seed is requested", || gate.was_asked("/") == 1).await;
+    until("the seed is requested", || gate.requests_for("/") == 1).await;
 
     let watch = [
         "plugin", "watch", "css", "--job", "job", "--plugin", "styles",
     ];
     let mut watch = home.start_following_both(&watch);
-    watch.until_said("1 case passed");
-    watch.until_said("styles was css ");
-    watch.until_said("watching css");
+    watch.wait_for_line("1 case passed");
+    watch.wait_for_line("styles was css ");
+    watch.wait_for_line("watching css");
     watch.forget();
     fs::copy(shipped("js.wasm"), home.path().join("css/built.component")).unwrap();
     home.file("css/plugin.py", "# changed");
-    watch.until_said("1 case failed");
-    watch.until_said("the job keeps its plugin: cases fail");
+    watch.wait_for_line("1 case failed");
+    watch.wait_for_line("the job keeps its plugin: cases fail");
     gate.open();
     assert_eq!(running.wait(), 0);
     assert_eq!(job_log(&home).matches("styles was css ").count(), 1);

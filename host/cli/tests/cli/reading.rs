@@ -307,7 +307,7 @@ async fn replay_writes_a_collection_and_starts_pywb() {
     // This script keeps running, and the test listens on the port in its place. The port is free once the script has started.
     home.file("wayback", "#!/bin/sh\necho replaying >&2\nexec sleep 600\n");
     let mut replaying = home.start(&replay);
-    replaying.until_said("replaying");
+    replaying.wait_for_line("replaying");
     let listening = TcpListener::bind(format!("127.0.0.1:{port}")).unwrap();
     let pywb = daemon.get("/jobs/one/pywb");
     let url = format!("http://127.0.0.1:{port}/one/");

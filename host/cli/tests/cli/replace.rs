@@ -88,7 +88,7 @@ async fn an_operator_replaces_a_plugin_of_a_running_crawl() {
     let mut command = vec!["crawl", "p.toml", "--job", "job"];
     command.extend(seeds.iter().flat_map(|seed| ["--seed", seed]));
     let mut running = home.start(&command);
-    until("the seed is requested", || gate.was_asked("/") == 1).await;
+    until("the seed is requested", || gate.requests_for("/") == 1).await;
 
     let tables = home.run(&["job", "tables", "job"]).code(0).out;
     let lines: Vec<Vec<&str>> = tables
@@ -134,7 +134,7 @@ async fn an_operator_replaces_a_plugin_of_a_running_crawl() {
     assert!(replaced.out.contains(", is html "), "{replaced:?}");
     gate.open();
     assert_eq!(running.wait(), 0);
-    let requests = gate.asked();
+    let requests = gate.requests();
     assert_eq!(
         requests,
         ["/", "/next", "/a"],

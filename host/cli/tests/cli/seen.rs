@@ -97,7 +97,7 @@ async fn reports_and_metrics_are_available_during_and_after_the_crawl() {
     home.profile("name = 'tree'\nworkers = 2");
     let seed = web.url(WWW, "/");
     let mut running = home.start(&["crawl", "p.toml", "--seed", &seed, "--job", "job"]);
-    until("twenty pages are asked for", || asked(&web).len() >= 20).await;
+    until("twenty pages are requested", || asked(&web).len() >= 20).await;
     home.run(&["job", "pause", "job"]).code(0);
     gate.open();
     let report = home.run(&["job", "report", "job"]).code(0).out;
@@ -244,8 +244,8 @@ fn a_log_is_read_and_followed_over_its_rotations() {
     let arguments = ["--since", "2026-11-20T12:00:01Z", "--tail", "9"];
     assert_eq!(read(&arguments), lines(1..5));
 
-    let mut come = Followed::start(&home);
-    assert_eq!(come.next(), line(4));
+    let mut followed = Followed::start(&home);
+    assert_eq!(followed.next(), line(4));
     // Rotates the log twice between two checks, which a small logs.rotate-size can cause.
     write(5..7);
     rotate("20261120120006500");
@@ -253,6 +253,6 @@ fn a_log_is_read_and_followed_over_its_rotations() {
     rotate("20261120120007500");
     write(8..20);
     for second in 5..20 {
-        assert_eq!(come.next(), line(second));
+        assert_eq!(followed.next(), line(second));
     }
 }
