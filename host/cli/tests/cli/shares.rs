@@ -157,7 +157,7 @@ async fn running_jobs_together_keep_to_the_limits_of_the_daemon() {
 
     // The second job starts when the first job, whose share is now smaller, has released a connection.
     daemon.post("/jobs/b/start", None, 202);
-    until("the first may have fewer connections", || {
+    until("the share of the first job is smaller", || {
         shares(&daemon).is_some_and(|shares| shares[0].1 == 1)
     })
     .await;
@@ -182,8 +182,8 @@ async fn running_jobs_together_keep_to_the_limits_of_the_daemon() {
     })
     .await;
     let received = (2 * HOSTS * PAGE_BYTES) as f64;
-    assert!(received <= most(), "it came within {:?}", began.elapsed());
-    assert_eq!(waited, [true; 2], "somebody did not have to wait for bytes");
+    assert!(received <= most(), "received within {:?}", began.elapsed());
+    assert_eq!(waited, [true; 2], "a job did not have to wait for bytes");
     assert_eq!(server.most_held(), 3);
     for job in ["a", "b"] {
         let tally = &status(job)["statistics"]["tally"];

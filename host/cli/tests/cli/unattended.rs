@@ -192,7 +192,7 @@ async fn a_job_that_the_calendar_cannot_create_is_reported_and_created_later() {
     })
     .await;
     clock.set("2026-04-01T01:00:00Z");
-    until("it is reports", || {
+    until("the problem is reported", || {
         reports("cannot create job national-2026-04-01")
     })
     .await;
@@ -213,7 +213,7 @@ async fn a_job_with_the_name_of_the_calendar_that_was_crawled_before_is_not_star
         .code(0);
     let daemon = TestDaemon::start(&home, &clock).await;
     clock.set("2026-04-01T01:00:00Z");
-    until("it is reports", || {
+    until("the problem is reported", || {
         let about = daemon.api.get("/daemon");
         let problem = about["calendar"][0]["problem"].as_str();
         problem.is_some_and(|problem| problem.contains("was started before"))

@@ -354,7 +354,7 @@ fn later_duplicates_do_not_refer_to_redacted_payloads() {
     for (digest, stored) in digests.iter().zip([&removed, &of_another_day, &remaining]) {
         payloads.keep(digest, stored).unwrap();
     }
-    // The job is found from one of its files. Its index of payloads remaining open in this test, as in a running crawl.
+    // The job is found from one of its files. Its index of payloads stays open in this test, as in a running crawl.
     let done = home
         .run(&[
             "warc",

@@ -139,7 +139,7 @@ async fn a_daemon_sends_events_about_the_states_of_all_jobs() {
     fs::create_dir(home.path().join("profiles")).unwrap();
     home.file("profiles/here.toml", profile);
     let daemon = Daemon::start(&home, &["--no-auth", "--config", "opilio.toml"]);
-    until("the daemon has looked at its jobs", || {
+    until("the daemon is ready", || {
         daemon.call("GET", "/readyz", None, "").status == 200
     })
     .await;
