@@ -457,7 +457,7 @@ async fn the_part_of_a_machine_that_was_shut_down_and_does_not_come_back_is_take
     one.until_saved("job", "a").await;
     of_one.end();
     a.signal("TERM");
-    a.until_said("stopping: current fetches finish");
+    a.wait_for_line("stopping: current fetches finish");
     a.signal("TERM");
     assert_eq!(a.wait(), 0);
     std::fs::remove_dir_all(one.job("job")).unwrap();
