@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_crawler_is_named_once_beside_chromium() {
+    fn the_user_agent_suffix_names_the_crawler_once() {
         let default = "Mozilla/5.0 (compatible; opilio/1.0 +https://a.org/)";
         assert_eq!(suffix(default), "(compatible; opilio/1.0 +https://a.org/)");
         assert_eq!(suffix("archive-bot/2"), "archive-bot/2");

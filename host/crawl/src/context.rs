@@ -592,7 +592,7 @@ mod tests {
     }
 
     #[test]
-    fn few_panics_fail_their_uris_and_more_halt_the_crawl() {
+    fn a_few_panics_fail_their_uris_and_too_many_halt_the_crawl() {
         let counters = Counters::default();
         assert!((0..PANICS_MAX).all(|_| counters.survives_panic()));
         assert!(!counters.survives_panic());

@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_cause_has_its_own_remedy_and_no_other() {
+    fn each_error_code_has_its_own_remedy() {
         let expected = [
             (28, "free space"),
             (122, "disk quota"),

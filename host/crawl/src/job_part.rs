@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_has_one_part_whatever_its_hosts_ports_and_queues() {
+    fn all_hosts_ports_and_queues_of_a_site_are_in_one_part() {
         let part = part_of(7);
         let one = owner(&part, "org,example,", "http://example.org/");
         for (queue, uri) in [
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn even_shares_are_the_whole() {
+    fn even_shares_add_up_to_the_whole() {
         let share = |part: &str, whole| {
             let part = JobPart {
                 part: part.to_owned(),
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn the_part_is_kept_in_the_job() {
+    fn the_part_is_stored_in_the_job_directory() {
         let job = tempfile::tempdir().unwrap();
         assert_eq!(JobPart::read(job.path()).unwrap(), None);
         let part = JobPart {

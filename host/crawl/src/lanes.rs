@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_costs_the_work_and_not_the_lane() {
+    async fn a_lane_continues_after_a_panic() {
         let lanes = lanes();
         for _ in 0..8 {
             let lost = lanes
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_busy_document_lane_does_not_hold_up_headers() {
+    async fn a_busy_document_lane_does_not_delay_header_lanes() {
         let lanes = lanes();
         let (release, held) = mpsc::channel::<()>();
         let held = Arc::new(Mutex::new(held));

@@ -425,7 +425,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pause_of_all_nodes_and_one_of_this_node_end_one_by_one() {
+    fn a_pause_of_all_nodes_and_a_pause_of_this_node_are_independent() {
         let live = Live::default();
         live.pause_everywhere(true);
         assert!(live.pause(true) && live.holds() && live.is_paused_everywhere());
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crawl_is_not_over_while_or_after_somebody_may_have_queued_something() {
+    fn a_crawl_does_not_end_if_a_command_may_have_queued_uris() {
         let live = Arc::new(Live::default());
         // The command runs when the frontier is asked, and still after its answer.
         let hand = live.hand().unwrap();
@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_fetch_is_cancelled_before_its_answer_has_come_and_not_after() {
+    async fn a_fetch_can_be_cancelled_only_before_its_response_is_complete() {
         let live = Arc::new(Live::default());
         let uri = "http://a.org/";
         assert_eq!(live.cancel(uri), Cancelled::NotInProcess);
@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_fetch_that_brings_little_is_slow_until_it_ends() {
+    async fn a_fetch_that_receives_little_counts_as_slow_until_it_ends() {
         let live = Arc::new(Live::default());
         let flight = live.begin(ticket(), "http://a.org/", 1);
         let soon = Some(Duration::from_millis(1));
@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_fetch_that_the_crawl_itself_holds_up_is_not_slow() {
+    async fn a_fetch_that_is_throttled_by_the_crawl_does_not_count_as_slow() {
         let live = Arc::new(Live::default());
         let flight = live.begin(ticket(), "whois://a.org/", 1);
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -542,7 +542,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_fetch_whose_server_may_take_as_long_as_it_likes_is_not_slow() {
+    async fn without_a_time_limit_no_fetch_counts_as_slow() {
         let live = Arc::new(Live::default());
         let flight = live.begin(ticket(), "http://a.org/", 1);
         let work = tokio::time::sleep(Duration::from_millis(20));
@@ -554,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crawl_is_paused_when_the_dispatcher_holds_and_nothing_is_in_flight() {
+    fn a_crawl_is_paused_once_the_dispatcher_has_stopped_and_no_fetch_is_in_flight() {
         let live = Arc::new(Live::default());
         let flight = live.begin(ticket(), "http://a.org/", 1);
         assert!(!live.holds());

@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_names_of_parts_are_refused_before_nats_is_asked() {
+    fn invalid_part_names_are_refused_before_nats_is_contacted() {
         check_parts(&["a", "part-1"], "");
         check_parts(&["a", " b"], "invalid name of a node or part \" b\"");
         check_parts(&["b"], "node \"a\" (cluster.node) is not one of");

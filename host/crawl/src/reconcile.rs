@@ -538,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capture_without_a_line_gets_one_that_says_what_its_records_say() {
+    fn a_missing_log_line_is_written_from_the_records_of_the_capture() {
         let home = tempfile::tempdir().unwrap();
         let captures = [page(at(1_000)), in_passing(at(1_500)), page(at(2_007))];
         let files = [archive(home.path(), &captures)];
@@ -569,7 +569,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capture_cut_short_behind_its_first_record_gets_a_line_of_what_is_there() {
+    fn a_capture_with_only_its_first_record_gets_a_line_with_its_fields() {
         let home = tempfile::tempdir().unwrap();
         let first = page(at(1_000)).into_iter().take(1).collect();
         let files = [archive(home.path(), &[first])];
@@ -584,7 +584,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_which_the_log_knows_nothing_may_be_another_jobs() {
+    fn a_file_without_any_logged_capture_gets_no_lines() {
         let home = tempfile::tempdir().unwrap();
         let files = vec![archive(home.path(), &[page(at(1_000))])];
         let logs = logs(home.path());
@@ -598,7 +598,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_log_whose_older_files_were_taken_away_only_the_rest_is_completed() {
+    fn captures_older_than_the_remaining_log_files_get_no_lines() {
         let home = tempfile::tempdir().unwrap();
         let now = at(Timestamp::now().as_millisecond());
         let old = now - Duration::from_secs(3600);
@@ -635,7 +635,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_claims_a_record_where_one_was_written() {
+    fn a_line_claims_a_record_only_if_a_record_was_written() {
         let line = |status: i32, fetch: &str, annotations: &str| {
             let text = format!(
                 "2026-11-20T12:34:56.789Z {status} 4 http://a.org/ - - text/html #001 {fetch} sha1:X - {annotations}"

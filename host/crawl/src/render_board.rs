@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_is_on_the_board_until_it_is_done_and_counts_afterwards() {
+    fn a_page_is_on_the_board_while_it_is_rendered_and_is_counted_afterwards() {
         let board = RenderBoard::default();
         let status = || board.status(BrowserProcesses::default());
         assert_eq!(status(), None);

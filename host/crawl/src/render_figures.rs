@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_counted_by_their_rule() {
+    fn refused_requests_are_counted_by_rule() {
         let mut figures = RenderFigures::default();
         for status in [
             status::OUT_OF_SCOPE,

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_payload_is_known_for_its_uri_only() {
+    fn a_payload_is_found_under_its_own_uri_only() {
         let captures = RenderedCaptures::default();
         let capture = EarlierCapture {
             uri: "http://a.org/app.js".to_owned(),
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn captures_of_a_uri_in_one_millisecond_have_times_of_their_own() {
+    fn captures_of_a_uri_in_the_same_millisecond_get_different_times() {
         let captures = RenderedCaptures::default();
         let own = |uri: &str, at: i64| {
             let at = Timestamp::from_millisecond(at).unwrap();

@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn captures_of_one_uri_are_visits_one_after_the_other() {
+    fn captures_of_one_uri_are_successive_visits() {
         let mut visits = SampleVisits::new(&[], HopPath::new()).unwrap();
         let first = visit(&visits, 10, "one", "\"a\"");
         assert_eq!(first.document().text(), "one");
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn an_evaluator_that_finds_no_change_makes_no_version() {
+    fn a_document_that_an_evaluator_finds_unchanged_is_no_new_version() {
         let mut visits = SampleVisits::new(&[], HopPath::new()).unwrap();
         let comparison = |difference, fingerprint: u8| Comparison {
             difference,
@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn the_links_of_each_document_are_those_of_a_crawl_unchanged_or_not() {
+    fn links_are_extracted_as_in_a_crawl_even_from_unchanged_documents() {
         let page = "<base href='/dir/'><a href='two.html' rel=nofollow>two</a><img src='i.png'>";
         let asking = || {
             let path = HopPath::parse("L").unwrap();

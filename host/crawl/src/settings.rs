@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_name_says_when_a_change_takes_effect() {
+    fn the_longest_matching_name_decides_when_a_change_takes_effect() {
         for (pointer, effect) in [
             ("/politeness/min-delay", Effect::AtOnce),
             ("/frontier/ageing", Effect::AtOnce),

@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_difference_is_named() {
+    fn the_error_names_the_first_difference() {
         let ours = profile("workers = 2", "aa");
         let check =
             |theirs: SharedProfile| ours.check(&theirs, "news").map_err(|it| it.to_string());
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_have_names_that_lead_nowhere() {
+    fn part_names_that_are_paths_are_refused() {
         assert_eq!(part_list(b"a\npart-1").unwrap(), ["a", "part-1"]);
         for content in ["a\npart-/../../elsewhere", "a\n\nb", "a b", "\u{fc}"] {
             let problem = part_list(content.as_bytes()).unwrap_err().to_string();
@@ -433,7 +433,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_second_process_that_fetches_into_a_directory_is_refused_and_removes_nothing() {
+    fn a_second_process_that_fetches_into_a_directory_is_refused_and_removes_no_files() {
         let home = tempfile::tempdir().unwrap();
         let job = home.path().join("job");
         let first = FetchedFolder::hold(&job).unwrap();

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_issued_beyond_the_share_and_the_rest_is_given_back() {
+    fn no_uri_is_issued_beyond_the_share_and_the_unused_share_is_returned() {
         let limits = SharedLimits::default();
         assert!(!limits.has_room(&limit(0), 0));
         limits.lock().get_mut(FETCHED).unwrap().taken = 3;
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_waits_for_one_limit_leaves_its_shares_of_later_ones() {
+    fn an_idle_node_that_waits_for_one_limit_releases_its_shares_of_later_limits() {
         let limits = SharedLimits::default();
         let [fetched] = limit(1);
         let succeeded = CountedLimit {
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_of_pages_need_no_share_of_successes() {
+    fn requests_of_rendered_pages_need_no_share_of_the_limit_on_successes() {
         let limits = SharedLimits::default();
         let [fetched] = limit(0);
         let succeeded = CountedLimit {

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_the_log_is_one_line() {
+    fn an_alert_with_line_ends_is_one_line_of_the_log() {
         let alert = Alert {
             kind: AlertKind::Plugin,
             subject: "a b".to_owned(),

@@ -394,7 +394,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_is_as_fresh_as_its_past_says() {
+    fn freshness_is_estimated_from_past_changes() {
         for (intervals, changes, ages, expected) in [
             // Never changed, so not changed now.
             (10, 0, 5.0, 1.0),

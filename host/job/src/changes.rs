@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_come_back_in_their_order() {
+    fn changes_are_read_in_the_order_written() {
         let job = tempfile::tempdir().unwrap();
         assert!(changes(job.path(), Path::new("")).unwrap().is_empty());
         for number in [2, 10, 9] {

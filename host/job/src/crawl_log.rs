@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_stand_where_scripts_expect_them() {
+    fn columns_are_at_the_offsets_that_scripts_expect() {
         let text = line().to_string();
         assert_eq!(
             text,
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thirteenth_column_is_json_without_blanks() {
+    fn the_thirteenth_column_is_json_without_blanks() {
         let extra = ExtraInfo {
             received: Some(1300),
             file: Some("WEB 1.warc.gz".to_owned()),
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn no_value_turns_the_direction_of_its_line() {
+    fn bidirectional_control_characters_are_replaced() {
         let line = CrawlLogLine {
             media_type: Some("text/\u{202e}lmth".to_owned()),
             source: Some("a\u{2066}b".to_owned()),
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_reads_as_a_dash() {
+    fn missing_values_are_dashes() {
         let line = CrawlLogLine {
             status: -2,
             size: None,

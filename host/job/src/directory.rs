@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_goes_on_from_its_own_copies() {
+    fn a_resumed_job_uses_its_own_copies() {
         let home = tempfile::tempdir().unwrap();
         let directory = home.path().join("job");
         assert!(!open(&directory).unwrap().resumed());
@@ -522,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_somebody_looks_into_is_waited_for() {
+    fn opening_a_job_waits_for_a_short_lock_of_another_process() {
         let home = tempfile::tempdir().unwrap();
         let held = open(home.path()).unwrap();
         let looking = std::thread::spawn(move || {
@@ -535,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_without_all_that_belongs_to_it_is_no_job() {
+    fn an_incomplete_copy_is_not_a_job() {
         let home = tempfile::tempdir().unwrap();
         let (from, to) = (home.path().join("from"), home.path().join("to"));
         drop(open(&from).unwrap());
@@ -552,7 +552,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_copy_has_nothing_of_what_links_lead_to_elsewhere() {
+    fn a_job_with_links_that_lead_out_is_not_copied() {
         use std::os::unix::fs::symlink;
         let home = tempfile::tempdir().unwrap();
         let (from, secret) = (home.path().join("from"), home.path().join("secret"));
@@ -583,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn another_layout_is_refused_and_left_alone() {
+    fn a_job_with_another_layout_is_refused_and_not_changed() {
         let home = tempfile::tempdir().unwrap();
         drop(open(home.path()).unwrap());
         let file = home.path().join("job.json");
@@ -599,7 +599,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_whose_disk_is_missing_does_not_begin_from_nothing() {
+    fn a_job_without_its_frontier_store_does_not_start_anew() {
         let home = tempfile::tempdir().unwrap();
         let job = open(home.path()).unwrap();
         fs::write(job.state().join("format"), "3").unwrap();
@@ -622,7 +622,7 @@ mod tests {
     }
 
     #[test]
-    fn somebodys_files_are_not_touched() {
+    fn a_directory_with_foreign_files_is_refused_and_not_changed() {
         let home = tempfile::tempdir().unwrap();
         fs::write(home.path().join("thesis.doc"), "").unwrap();
         assert!(matches!(open(home.path()), Err(JobError::NotAJob { .. })));
@@ -654,7 +654,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_whose_making_was_cut_short_anywhere_is_made_again() {
+    fn a_job_whose_creation_was_interrupted_at_any_point_is_created_anew() {
         for state in states_while_made() {
             let home = tempfile::tempdir().unwrap();
             let directory = home.path().join("job");
@@ -681,7 +681,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_lost_its_description_keeps_what_it_has() {
+    fn a_job_without_its_job_json_keeps_its_files() {
         let home = tempfile::tempdir().unwrap();
         let job = open(home.path()).unwrap();
         fs::write(job.state().join("format"), "3").unwrap();

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_are_kept_by_layer_and_stay_in_their_folder() {
+    fn copies_are_listed_by_layer_and_their_names_stay_in_the_folder() {
         let job = tempfile::tempdir().unwrap();
         let names = |names: &[(&str, &str)]| {
             let names = names.iter();

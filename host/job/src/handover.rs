@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn checksums_are_those_everybody_knows() {
+    fn checksums_match_known_values() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "abc").unwrap();
         let sums = Checksums::of(file.path()).unwrap();

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_half_written_costs_no_later_line() {
+    fn a_half_written_line_does_not_affect_later_lines() {
         let job = tempfile::tempdir().unwrap();
         let change = |number| Change {
             number,

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_a_line_whatever_is_in_it() {
+    fn line_ends_in_commands_and_results_do_not_split_a_log_line() {
         let home = tempfile::tempdir().unwrap();
         let log = JobLog::open(&home.path().join("logs")).unwrap();
         log.crawl("begin", "12 URIs\nknown");

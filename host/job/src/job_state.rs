@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_has_the_name_of_each_state() {
+    fn json_uses_the_name_of_each_state() {
         for state in JobState::ALL {
             assert_eq!(serde_json::to_value(state).unwrap(), state.name());
         }
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_follows_the_state_and_repeats_no_word() {
+    fn the_reason_follows_the_state_without_repeating_its_name() {
         let check = |state: JobState, reason, expected: &str| {
             assert_eq!(state.with_reason(reason), expected);
         };

@@ -666,7 +666,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_crash_takes_from_memory_is_counted_again_from_the_log_and_nothing_twice() {
+    fn counts_lost_in_a_crash_are_counted_again_from_the_log_once() {
         let job = Job::new();
         let process = job.process();
         some(&process);
@@ -688,7 +688,7 @@ mod tests {
     }
 
     #[test]
-    fn rotation_loses_no_count_whenever_the_process_dies() {
+    fn rotation_loses_no_counts_in_a_crash() {
         let job = Job::new();
         let process = job.process();
         some(&process);

@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_that_is_no_uri_is_logged_with_its_reason() {
+    fn an_invalid_reference_is_logged_with_its_reason() {
         let long = format!("http://a.org/{}", "x".repeat(70_000));
         let labels = format!("http://{}org/", "a.".repeat(10_000));
         let references = [
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_line_is_cut_off_and_none_of_ours_goes_on_in_it() {
+    fn a_torn_last_line_is_removed_before_the_next_line() {
         for torn in ["1970 half", "half of the first", &"x".repeat(200_000)] {
             let home = tempfile::tempdir().unwrap();
             let file = home.path().join("alerts.log");
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_cannot_be_written_leaves_the_log_as_it_was() {
+    fn a_partly_written_line_is_removed() {
         let home = tempfile::tempdir().unwrap();
         let logs = logs(home.path(), None);
         logs.alert("one").unwrap();
@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_would_grow_too_large_goes_on_in_a_new_file() {
+    fn a_log_that_would_exceed_its_limit_continues_in_a_new_file() {
         let home = tempfile::tempdir().unwrap();
         let logs = logs(home.path(), Some("100B"));
         for number in 0..10 {

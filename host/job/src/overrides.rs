@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn overrides_keep_their_order_and_damage_is_named() {
+    fn overrides_keep_their_order_and_a_damaged_file_is_an_error() {
         let job = tempfile::tempdir().unwrap();
         assert_eq!(read(job.path()).unwrap(), []);
         let one = |id, reason: Option<&str>| LiveOverride {

@@ -431,7 +431,7 @@ once                1   12 µs  34.5 ms    2.0 s  1.5 MiB  -                    
     }
 
     #[test]
-    fn names_are_snake_case_and_those_with_hyphens_are_read_still() {
+    fn names_are_written_in_snake_case_and_read_with_hyphens_too() {
         let seen = PluginReport {
             left_out_s: Some(12.5),
             lost_events: 2,
@@ -463,7 +463,7 @@ once                1   12 µs  34.5 ms    2.0 s  1.5 MiB  -                    
     }
 
     #[test]
-    fn a_process_goes_on_with_what_the_one_before_has_seen() {
+    fn a_process_adds_to_the_figures_of_earlier_processes() {
         let job = tempfile::tempdir().unwrap();
         let first = EarlierPluginFigures::open(job.path());
         let mut html = seen(
@@ -513,7 +513,7 @@ once                1   12 µs  34.5 ms    2.0 s  1.5 MiB  -                    
     }
 
     #[test]
-    fn figures_that_cannot_be_read_begin_anew() {
+    fn unreadable_figures_start_from_zero() {
         let job = tempfile::tempdir().unwrap();
         std::fs::create_dir(job.path().join("reports")).unwrap();
         std::fs::write(job.path().join("reports/plugins.json"), "[{").unwrap();

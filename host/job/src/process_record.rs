@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_was_killed_leaves_no_end() {
+    fn the_record_of_a_killed_process_has_no_end() {
         let home = tempfile::tempdir().unwrap();
         assert_eq!(ProcessRecord::read(home.path()).unwrap(), None);
         let first = ProcessRecord::begin(home.path(), Statistics::default()).unwrap();

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_that_the_system_did_not_give_has_no_remedy() {
+    fn an_error_without_a_system_error_code_has_no_remedy() {
         let odd = io::Error::other("no such spool");
         assert_eq!(remedy(&odd), None);
     }

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_process_knows_the_error_of_the_same_failure() {
+    fn a_later_process_reads_the_kept_error_of_a_failed_seed() {
         let kept = KeptFailures::of(vec![failure(-2, "robots.txt: cannot connect")]);
         for (mut failed, error) in [
             (failure(-2, ""), "robots.txt: cannot connect"),
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_has_words_an_error_and_a_remedy() {
+    fn a_seed_failure_shows_status_error_and_remedy() {
         let text = failure(-2, "cannot connect to 127.0.0.1 port 9").to_string();
         assert_eq!(
             text,

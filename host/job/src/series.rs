@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_older_is_further_apart_and_bounded() {
+    fn older_samples_are_further_apart_and_bounded_in_number() {
         let series = Series::default();
         for second in 0..200_000 {
             series.push(sample(second));
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_has_so_many_points_evenly_with_both_ends() {
+    fn thinned_samples_are_evenly_spaced_and_include_both_ends() {
         let series = Series::default();
         for second in 0..1000 {
             series.push(sample(second));
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_process_goes_on_with_it() {
+    fn the_next_process_continues_the_series() {
         let home = tempfile::tempdir().unwrap();
         let series = Series::default();
         for second in 0..100 {

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_the_crawl_carry_the_name_of_a_plugin_that_uses_them() {
+    fn reserved_words_get_the_name_of_the_plugin_as_prefix() {
         for word in [
             "unchanged",
             "robotExcluded",
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn other_words_stay_as_they_are() {
+    fn other_annotations_are_not_changed() {
         for word in [
             "botblock:cloudflare",
             "soft404",
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_author_follows_annotations_that_do_not_name_it() {
+    fn annotations_without_the_plugin_name_are_followed_by_it() {
         let made = [
             ("bot-walls", "botblock:cloudflare"),
             ("headers", "headers:right:2"),

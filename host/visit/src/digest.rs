@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rendering_of_a_page_is_compared_with_a_rendering_only() {
+    fn a_rendering_is_compared_only_with_another_rendering() {
         let digest = |byte: u8, stripper: u64| StrippedDigest {
             digest: [byte; 20],
             stripper,

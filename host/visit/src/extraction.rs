@@ -358,13 +358,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_plugin_makes_a_prerequisite() {
+    fn plugins_cannot_create_prerequisites() {
         assert_eq!(hop_of(&PluginHop::Prerequisite), Hop::Speculative);
         assert_eq!(hop_of(&PluginHop::Embed), Hop::Embed);
     }
 
     #[test]
-    fn a_form_that_is_posted_is_not_asked_for_by_get() {
+    fn the_target_of_a_post_form_is_not_requested_by_get() {
         let form = |method: Option<&str>| Link {
             uri: "/search".to_owned(),
             hop: PluginHop::Submit,
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_of_change_goes_before_one_of_publication() {
+    fn a_date_of_change_takes_precedence_over_a_date_of_publication() {
         let changed = |published, modified| {
             changed(DateSignal {
                 published,

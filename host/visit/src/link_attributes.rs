@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_are_kept_in_order_and_twice_where_they_were() {
+    fn attributes_are_kept_in_order_with_duplicates() {
         let attributes = [("rel", "nofollow"), ("rel", "ugc \"x\""), ("title", "ä")];
         check(&attributes, &attributes);
         check(&[], &[]);

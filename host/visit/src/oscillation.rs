@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn far_up_and_down_and_up_without_a_reason_is_held_to_the_middle() {
+    fn answers_that_alternate_without_a_change_are_replaced_by_the_geometric_mean() {
         // √(1 × 36), √(6 × 1), √(2.45 × 36), √(9.39 × 1)
         check(
             &[1, 36, 1, 36, 1, 36, 1].map(|hours| (Unchanged, hours)),
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_learns_or_has_its_reasons_is_taken_as_it_is() {
+    fn answers_that_converge_or_follow_changes_are_not_damped() {
         let steady = |answers: &[(ContentState, u64)]| {
             let hours: Vec<u64> = answers.iter().map(|(_, hours)| *hours).collect();
             check(answers, &hours, 0);

@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_queue_is_ranked_when_it_is_found_and_then_every_so_many_turns() {
+    fn a_queue_is_ranked_when_found_and_after_a_fixed_number_of_visits() {
         let ranks = QueueRanks::default();
         assert!(ranks.is_due_when_found("a"));
         assert!(!ranks.is_due_when_found("a"));

@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_decoded_than_there_is_memory_for() {
+    fn decoding_stops_at_the_reserved_memory() {
         let task = task(20 * MIB);
         let expected = task.content_expected();
         assert_eq!(expected, MIB);
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_counts_for_the_plugins_that_are_asked_after_it_was_judged() {
+    fn plugins_called_after_the_comparison_see_the_new_version_counted() {
         let visit = Visit {
             versions: 3,
             ..task(1).visit
@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_coded_takes_what_it_is_and_no_more_than_plugins_see() {
+    fn an_uncoded_payload_reserves_its_length_up_to_the_limit_for_plugins() {
         let mut plain = task(3);
         plain.head.headers.truncate(1);
         let length = plain.exchange.payload.length();

@@ -168,8 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_is_in_its_host_its_first_folder_its_type_its_depth_and_with_those_that_say_when()
-    {
+    fn a_document_is_in_the_groups_of_its_host_folder_type_depth_and_last_modified() {
         let of = |uri: &str| groups(&html(&Uri::parse(uri).unwrap()));
         let folder = |uri: &str| of(uri)[1].clone();
         assert_eq!(
@@ -257,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_of_many_folders_keeps_some_and_always_depth_and_dates() {
+    fn a_site_keeps_a_limited_number_of_folders_and_always_depth_and_dates() {
         let uris: Vec<_> = (0..100).map(|n| format!("http://a.org/{n}/")).collect();
         let visits: Vec<_> = uris
             .iter()
@@ -305,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_visit_that_brings_validators_says_whether_a_document_is_dated() {
+    fn new_validators_decide_whether_a_document_is_dated() {
         let known = Validators {
             last_modified: Some("Thu, 01 Jan 2026 00:00:00 GMT".to_owned()),
             ..Validators::default()

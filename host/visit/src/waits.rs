@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn revisits_carry_the_notes_of_the_thesis() {
+    fn revisits_have_the_annotations_of_the_thesis() {
         let (wait, overdue) = (Duration::from_secs(45), Duration::from_millis(3));
         let notes = revisit_annotations(wait, None, 3, 1, overdue);
         assert_eq!(notes.join(","), "wt:45s0ms,3vis,1ver,ov:3ms");

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn uris_and_requests_of_pages_do_not_use_the_same_room() {
+    fn uris_and_requests_of_pages_do_not_use_the_same_place_under_a_limit() {
         let documents = Arc::<DocumentsInProcess>::default();
         // The page itself, and the next URI.
         assert!(documents.issue(1, left(5)));

@@ -514,7 +514,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nodes_that_the_crawl_waits_for_are_named() {
+    fn the_message_lists_the_nodes_that_the_crawl_waits_for() {
         let words = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
             words_of_waiting(&names, "a")
@@ -524,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_cannot_be_read_is_an_error_and_is_not_left_out() {
+    fn an_unreadable_link_is_an_error_and_is_not_skipped() {
         let uri = Uri::parse("http://www.example.org/").unwrap();
         let known = Candidate::new(uri, HopPath::new(), Strategy::Snapshot);
         let delivery = |links: &[&[u8]]| LinkDelivery {

@@ -296,7 +296,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processes_at_work_with_another_version_or_a_wrong_clock_are_named() {
+    fn running_processes_with_another_version_or_a_wrong_clock_are_listed() {
         let session = |name: &str, version: &str, state| NodeOverview {
             name: name.to_owned(),
             state,

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn workers_come_and_go_while_others_are_at_work() {
+    fn the_number_of_workers_changes_while_workers_are_busy() {
         let mut workers = Workers::new(3);
         let taken: Vec<_> = std::iter::from_fn(|| workers.take()).collect();
         assert_eq!(taken, [1, 2, 3]);

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_filled_in() {
+    fn placeholders_in_the_command_are_replaced() {
         check(&["take"], &["take", "/job/{size}.warc.gz"]);
         check(
             &["take", "--sum={sha256}", "{file}.x", "{size}/{sha1}"],

@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn sites_share_the_lanes_by_time_and_not_by_turns() {
+    fn sites_share_the_lanes_by_time_and_not_by_number_of_documents() {
         let documents = documents(1);
         (0..4).for_each(|_| push(&documents, "greedy", 0));
         assert_eq!(
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_sites_leave_one_lane_to_the_others() {
+    fn sites_with_slow_documents_leave_one_lane_to_other_sites() {
         let documents = documents(3);
         for site in ["a", "b", "c"] {
             push(&documents, site, 0);
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_begin_as_far_as_there_is_memory_and_one_always_may() {
+    fn documents_begin_while_memory_is_free_and_a_single_document_always_begins() {
         let documents = documents(4);
         push(&documents, "a", 300 * MIB);
         push(&documents, "b", 60 * MIB);
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_held_until_the_document_is_dropped() {
+    fn memory_is_reserved_until_the_document_is_dropped() {
         let documents = documents(1);
         let (tell, receiver) = std::sync::mpsc::channel();
         documents.push("a", 40 * MIB, move |reserved| tell.send(reserved).unwrap());
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_document_is_not_passed_over_for_ever() {
+    fn a_large_document_is_delayed_by_a_limited_number_of_others() {
         let documents = documents(4);
         let small = || push(&documents, "small", 30 * MIB);
         small();

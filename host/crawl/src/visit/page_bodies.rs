@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_that_breaks_off_is_not_taken_for_a_whole_one() {
+    async fn a_truncated_body_ends_with_an_error() {
         for is_complete in [true, false] {
             let (sender, payload) = mpsc::channel(1);
             let (ended, end) = oneshot::channel();

@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn headers_of_the_browser_win_and_those_of_the_crawl_are_added() {
+    async fn headers_of_the_browser_take_precedence_and_missing_ones_come_from_the_crawl() {
         let sent = [
             ("host", "a.org"),
             ("content-length", "2"),
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_of_one_domain_are_one_site() {
+    fn hosts_with_one_registrable_domain_are_the_same_site() {
         let are = |page: &str, target: &str| {
             let parse = |host: &str| Uri::parse(&format!("https://{host}/")).unwrap();
             is_same_site(&parse(page), &parse(target))
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_without_end_is_refused() {
+    async fn a_request_with_an_endless_body_is_refused() {
         let body = full_body(vec![0; REQUEST_BODY_BYTES_MAX + 1]);
         let request = http::Request::post("https://a.org/").body(body).unwrap();
         let read = read(request).await.map(drop);
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn requests_that_are_under_way_share_the_room_of_their_page() {
+    async fn requests_in_flight_share_the_memory_limit_of_their_page() {
         let room = RequestRoom::default();
         let read = async || {
             let body = full_body(vec![0; REQUEST_BODY_BYTES_MAX]);
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_document_of_a_page_is_asked_for_on_its_own_server() {
+    async fn only_a_get_on_the_same_server_is_a_request_for_the_page_itself() {
         let page = |uri: &str| Uri::parse(uri).unwrap();
         let get = http::Request::get("http://a.org/x%7Cy").body(full_body(""));
         let get = read(get.unwrap()).await.unwrap();

@@ -43,7 +43,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     #[tokio::test]
-    async fn memory_is_held_for_the_bytes_and_the_text_of_a_page_until_its_visit_is_written() {
+    async fn memory_for_bytes_and_text_of_a_page_is_reserved_until_its_visit_is_written() {
         let mut coder = GzEncoder::new(Vec::new(), Compression::best());
         coder.write_all(&vec![0; 20 << 20]).unwrap();
         let task = opilio_visit::synthetic::reading_task(coder.finish().unwrap().into());

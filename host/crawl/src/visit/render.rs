@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn each_error_of_a_browser_has_its_annotation_and_those_that_may_pass_are_tried_again() {
+    fn each_browser_error_has_an_annotation_and_temporary_errors_are_retried() {
         let text = String::new;
         let path = std::path::PathBuf::new;
         let cause = || std::io::Error::other("a cause");

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_the_folders_on_one_disk_the_same_is_named_while_others_write() {
+    fn a_disk_is_always_reported_with_its_first_folder() {
         let job = tempfile::tempdir().unwrap();
         let folders = ["warcs", "logs", "", "disk-2/warcs"].map(|name| job.path().join(name));
         std::fs::create_dir(job.path().join("disk-2")).unwrap();

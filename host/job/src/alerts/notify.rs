@@ -285,7 +285,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_filled_in_is_not_filled_in_itself() {
+    fn placeholders_in_inserted_values_are_not_replaced() {
         let notice = Notice {
             job: "jobs/a".into(),
             name: "a".to_owned(),

@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn each_part_that_nobody_works_on_is_an_alert_after_a_time() {
+    fn each_part_without_a_process_raises_an_alert_after_a_time() {
         let mut trial = Trial::new("part-gone-after = '2m'");
         assert_eq!(trial.after(0), [""; 0]);
         trial.other(0).state = PartState::Gone;
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_paused_crawl_may_rest() {
+    fn parts_of_a_paused_crawl_raise_no_alert() {
         let mut trial = Trial::new("part-gone-after = '2m'");
         trial.other(0).state = PartState::Stopped;
         trial.holds = true;
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_died_with_nothing_left_to_do_is_not_missed() {
+    fn a_dead_part_with_nothing_left_to_do_raises_no_alert() {
         let mut trial = Trial::new("part-gone-after = '2m'");
         trial.other(0).state = PartState::Gone;
         trial.other(0).is_done = true;
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn time_without_nats_says_nothing_about_other_parts() {
+    fn time_without_nats_does_not_count_against_other_parts() {
         let mut trial = Trial::new("part-gone-after = '2m'");
         trial.other(0).state = PartState::Gone;
         assert_eq!(trial.after(0), [""; 0]);
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn the_message_about_a_part_has_its_node_and_the_remedy() {
+    fn the_message_about_a_part_names_its_node_and_the_remedy() {
         let minutes = Duration::from_secs(180);
         let gone = OtherPart {
             state: PartState::Gone,
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_wait_are_an_alert_for_each_direction() {
+    fn links_that_wait_too_long_raise_an_alert_for_each_direction() {
         let mut trial = Trial::new("links-waiting-after = '10m'");
         for ((inbox, outbox), expected) in [
             ((599, 0), &[][..]),
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn storage_that_is_nearly_full_is_an_alert_of_the_part_that_watches() {
+    fn nearly_full_storage_raises_an_alert_in_the_part_that_watches() {
         let mut trial = Trial::new("jetstream-percent = 80");
         let used = |bytes| {
             Some(JetStreamUse {
@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_that_end_again_and_again_and_a_rival_are_an_alert() {
+    fn repeated_session_losses_and_a_rival_process_raise_an_alert() {
         let mut trial = Trial::new("sessions-lost = 3");
         for (seconds, lost, expected) in [
             (0, 1, &[][..]),
@@ -503,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_ends_alerts_of_the_one_before_once_it_knows_better() {
+    fn a_process_clears_alerts_of_the_previous_process_after_its_own_observation() {
         let held = Alert {
             kind: AlertKind::PartGone,
             subject: "b".to_owned(),

@@ -230,7 +230,7 @@ mod tests {
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
     #[test]
-    fn an_alert_is_news_when_it_begins_and_when_it_becomes_worse() {
+    fn an_alert_is_reported_when_it_begins_and_when_it_becomes_worse() {
         let job = tempfile::tempdir().unwrap();
         let board = AlertBoard::open(job.path());
         let low = |severity, now| board.raise(AlertKind::DiskLow, "/a", severity, "low", now);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_once_is_news_each_time_and_shown_for_a_while() {
+    fn single_events_are_reported_each_time_and_shown_for_a_while() {
         let job = tempfile::tempdir().unwrap();
         let board = AlertBoard::open(job.path());
         let fails = |now| board.raise(AlertKind::Plugin, "html", Severity::Warning, "fails", now);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crawl_that_goes_on_knows_what_was_said() {
+    fn a_resumed_crawl_keeps_alerts_and_acknowledgements() {
         let job = tempfile::tempdir().unwrap();
         let board = AlertBoard::open(job.path());
         let low = |board: &AlertBoard, severity, message| {

@@ -442,7 +442,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     #[test]
-    fn a_disk_warns_pauses_and_is_well_again_further_up() {
+    fn disk_alerts_are_cleared_at_a_higher_figure_than_they_are_raised() {
         let mut trial =
             Trial::new("disk-warn = '100MiB'\ndisk-pause = '50MiB'\ndisk-resume = true");
         for (room, expected) in [
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn each_disk_has_its_alert_and_the_crawl_goes_on_when_none_is_low() {
+    fn each_disk_has_its_alert_and_the_crawl_resumes_when_no_disk_is_low() {
         let mut trial =
             Trial::new("disk-warn = '100MiB'\ndisk-pause = '50MiB'\ndisk-resume = true");
         for ((room, other), expected) in [
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_resumes_a_crawl_by_hand_is_not_paused_again() {
+    fn a_crawl_that_an_operator_resumes_is_not_paused_again() {
         let mut trial = Trial::new("disk-warn = '100MiB'\ndisk-pause = '50MiB'");
         trial.room = Some(10 * MIB);
         assert_eq!(trial.after(1), ["pause", "disk-low critical"]);
@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_of_enough_uris_and_cleared_further_down() {
+    fn shares_need_enough_uris_and_are_cleared_at_a_lower_figure() {
         let mut trial = Trial::new("window-uris = 100\nstalled-after = 'none'");
         for (uris, failures, expected) in [
             (99, 99, &[][..]),
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn many_rendered_pages_that_are_cut_are_an_alert() {
+    fn many_rendered_pages_that_are_cut_raise_an_alert() {
         let mut trial = Trial::new("window = '60s'\nstalled-after = 'none'");
         assert_eq!(trial.after(1), [""; 0]);
         for (seconds, (all, cut), expected) in [
@@ -530,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crawl_that_goes_on_ends_what_held_before_once_it_knows_better() {
+    fn a_resumed_crawl_clears_earlier_alerts_after_its_own_observation() {
         let held = |kind: AlertKind, subject: &str| Alert {
             kind,
             subject: subject.to_owned(),
@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn many_hosts_that_fail_are_an_alert_or_all_of_a_few() {
+    fn many_failing_hosts_or_all_of_a_few_raise_an_alert() {
         let mut trial = Trial::new("");
         let census = |failing, snoozed| QueueCensus {
             at: Timestamp::UNIX_EPOCH,
@@ -612,7 +612,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crawl_stalls_when_its_queues_rest_for_too_long_or_wait_again_and_again() {
+    fn a_crawl_with_overlong_or_repeatedly_prolonged_waits_is_stalled() {
         let mut trial = Trial::new("stalled-after = '10m'");
         trial.waits_s = Some(400 * 86_400);
         assert_eq!(trial.after(1), [""; 0]);
@@ -633,7 +633,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_of_this_node_alone_hides_no_part_that_is_gone() {
+    fn a_pause_of_this_node_alone_does_not_hide_the_alert_about_a_lost_part() {
         let mut trial = Trial::new("part-gone-after = '2m'");
         trial.part = Some(PartStatus {
             nats_answers: true,
@@ -653,7 +653,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_put_is_an_alert_and_a_slow_look_is_none() {
+    fn a_clock_change_raises_an_alert_and_a_late_observation_does_not() {
         let mut trial = Trial::new("clock-jump = '30s'\nstalled-after = 'none'");
         assert_eq!(trial.after(1), [""; 0]);
         assert_eq!(trial.after(300), [""; 0]);

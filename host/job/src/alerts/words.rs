@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_and_durations_are_told_as_people_say_them() {
+    fn sizes_and_durations_have_one_short_unit() {
         for (bytes, said) in [
             (24_746_394, "23.6 MiB"),
             (4 << 30, "4.0 GiB"),

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_whole_counts_for_nothing() {
+    fn an_incomplete_state_has_no_effect() {
         let job = tempfile::tempdir().unwrap();
         whole(job.path());
         complete_restore_unheld(job.path()).unwrap();
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_whole_takes_its_place_wherever_that_was_cut_short() {
+    fn an_interrupted_replacement_is_completed_from_any_point() {
         // Each step is a crash after this many parts were put in place and the next part was removed.
         for crash in 0..=FOLDERS.len() {
             let home = tempfile::tempdir().unwrap();
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_job_of_a_checkpoint_is_made_again_wherever_that_was_cut_short() {
+    fn creation_from_a_checkpoint_starts_again_after_an_interruption_at_any_point() {
         let parts = [
             "state",
             "changes",
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_job_is_not_made_among_files_of_others() {
+    fn a_new_job_is_not_created_in_a_directory_with_foreign_files() {
         let home = tempfile::tempdir().unwrap();
         fs::write(home.path().join("thesis.doc"), "").unwrap();
         begin_restoring(home.path()).unwrap();
@@ -335,7 +335,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_leads_elsewhere_takes_no_place() {
+    fn a_link_in_the_restored_state_is_refused() {
         let home = tempfile::tempdir().unwrap();
         let job = home.path().join("job");
         fs::create_dir(&job).unwrap();

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_missing_stream_is_named_and_plain_subscribers_need_none() {
+    async fn a_missing_stream_is_an_error_only_if_acknowledgements_are_required() {
         let Some(server) = NatsServer::start() else {
             return;
         };

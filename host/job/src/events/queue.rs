@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn alerts_come_before_captures() {
+    fn alerts_are_sent_before_captures() {
         let event = |what| CrawlEvent {
             at: Timestamp::UNIX_EPOCH,
             job: "a".to_owned(),

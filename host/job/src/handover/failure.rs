@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_its_last_cause_in_words() {
+    fn a_failure_message_is_the_last_cause() {
         let refused = || io::Error::other("Connection refused (os error 111)");
         check(
             generic(HttpError::new(HttpErrorKind::Connect, refused())),

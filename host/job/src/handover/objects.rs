@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_object_is_what_was_put_there_or_an_error() {
+    async fn an_object_is_read_back_unchanged_or_fails() {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("store");
         fs::create_dir(&folder).unwrap();

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_known_until_it_changes_or_belongs_elsewhere() {
+    fn a_file_counts_as_stored_until_it_changes_or_its_url_changes() {
         let job = tempfile::tempdir().unwrap();
         let file = job.path().join("a b.warc.gz");
         fs::write(&file, "12345").unwrap();

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_read_by_its_columns_and_half_a_line_is_none() {
+    fn lines_are_parsed_by_columns_and_half_a_line_is_invalid() {
         let line = "2026-11-20T12:34:56.789Z   200       1234 http://a.org/x LE http://a.org/ text/html #007 \
                     20261120123455001+42 sha1:X http://a.org/ unchanged,duplicate:digest,5vis";
         let expected = CountedLine {

@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_other_logs_are_found_by_the_plugin_that_they_are_about() {
+    fn lines_of_other_logs_can_be_filtered_by_plugin() {
         for (line, plugin, expected) in [
             (
                 "2026-11-20T12:34:56.789Z html trap http://a.org/: no css",
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_that_are_none_say_so() {
+    fn invalid_conditions_are_errors() {
         let conditions = |text: &str, status: &str, host: &str| {
             let given = |text: &str| Some(text.to_owned());
             let conditions = LogConditions {
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_have_their_names() {
+    fn the_columns_of_a_visit_are_named_in_json() {
         let visit = LoggedVisit::parse(LINE).unwrap();
         let read = serde_json::to_value(&visit).unwrap();
         let expected = serde_json::json!({

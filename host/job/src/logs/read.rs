@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_is_read_from_the_end_and_goes_on_to_the_beginning() {
+    fn a_tail_is_read_backwards_page_by_page() {
         let file = log(5000);
         let mut wanted = LogQuery {
             tail: true,
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_follow_each_other_and_what_is_written_later() {
+    fn pages_continue_with_lines_that_are_written_later() {
         let mut file = log(3000);
         let mut wanted = LogQuery {
             lines: Some(400),
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_found_wherever_it_is() {
+    fn a_time_is_found_at_any_position_of_the_log() {
         let file = log(2000);
         for since in [0, 1, 2, 997, 1000, 1998, 1999] {
             let wanted = LogQuery {

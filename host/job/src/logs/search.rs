@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_go_on_after_the_log_was_rotated_and_old_files_were_removed() {
+    fn pages_continue_after_a_rotation_and_the_removal_of_old_files() {
         let newest = LogSearch {
             limit: 60,
             ..LogSearch::default()
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_that_is_not_one_is_refused() {
+    fn an_invalid_cursor_is_refused() {
         for text in [
             "",
             "1",

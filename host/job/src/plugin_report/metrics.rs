@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_metrics_with_a_heading_each_and_labels_that_cannot_break_out() {
+    fn each_metric_has_one_heading_and_label_values_are_escaped() {
         let plugin = PluginReport {
             name: "a\"b\\c\nd".to_owned(),
             variant: Some("1a2b3c4d".to_owned()),

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_what_other_indexers_write() {
+    fn a_line_has_the_form_of_other_indexers() {
         let mut trial = Trial::new();
         trial.fetch(
             "https://www.example.org/Path/?b=1&a=2",
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_stand_in_the_order_of_the_index() {
+    fn lines_are_sorted_in_index_order() {
         let mut trial = Trial::new();
         // The URIs are in the order of their record keys.
         for uri in [
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_failure_leaves_the_status_of_what_is_archived() {
+    fn a_later_failure_keeps_the_status_of_the_archived_version() {
         let mut trial = Trial::new();
         trial.fetch("http://example.org/", archived(200, "text/html"));
         trial.fail("http://example.org/", -2);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selection_is_by_prefix_and_expression() {
+    fn a_selection_matches_by_prefix_and_expression() {
         let mut trial = Trial::new();
         for uri in [
             "http://a.org/1.png",

@@ -419,7 +419,7 @@ Fd http://a.org/y
     }
 
     #[test]
-    fn what_was_not_finished_is_fetched_in_its_order() {
+    fn unfinished_uris_are_fetched_in_their_order() {
         let pending = ["http://b.org/", "http://a.org/z", "http://a.org/x"];
         let counts = ImportReport {
             scheduled: 3,
@@ -438,7 +438,7 @@ Fd http://a.org/y
     }
 
     #[test]
-    fn what_was_finished_can_be_fetched_again() {
+    fn finished_uris_can_be_fetched_again() {
         let counts = ImportReport {
             scheduled: 6,
             prerequisites: 2,
@@ -456,7 +456,7 @@ Fd http://a.org/y
     }
 
     #[test]
-    fn seeds_and_origins_are_kept() {
+    fn seeds_and_discovery_data_are_kept() {
         let mut trial = Trial::new();
         imported(&mut trial, &[JOURNAL.into()], DoneUris::Included);
         let record = |uri: &str| {
@@ -471,7 +471,7 @@ Fd http://a.org/y
     }
 
     #[test]
-    fn damage_and_nonsense_are_reported_and_end_nothing() {
+    fn damage_and_invalid_lines_are_reported_and_do_not_end_the_import() {
         let mut text = JOURNAL.to_owned();
         for number in 0..30 {
             text.push_str(&format!("nonsense {number}\n"));
@@ -498,7 +498,7 @@ Fd http://a.org/y
     }
 
     #[test]
-    fn what_one_frontier_exports_another_takes_in() {
+    fn an_export_can_be_imported_into_another_frontier() {
         let mut trial = Trial::new();
         trial.fetch("http://a.org/done", archived(200, "text/html"));
         trial.fail("http://a.org/failed", -2);
@@ -592,7 +592,7 @@ Fd http://a.org/y
     }
 
     #[test]
-    fn a_journal_has_a_line_for_each_uri_and_comes_back() {
+    fn a_journal_has_a_line_for_each_uri_and_can_be_imported() {
         let mut trial = Trial::new();
         trial.fetch("http://a.org/done", archived(200, "text/html"));
         trial.fail("http://a.org/failed", -2);
@@ -639,7 +639,7 @@ Fd http://a.org/y
     }
 
     #[test]
-    fn a_file_that_is_none_of_these_is_named() {
+    fn a_file_of_an_unknown_format_is_an_error_with_its_name() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("seeds.txt");
         fs::write(&path, "http://a.org/\n").unwrap();

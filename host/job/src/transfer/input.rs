@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_in_many_ways() {
+    fn all_line_ends_are_recognised() {
         check(b"", &[]);
         check(b"a\nb\r\n\n c \n", &["a", "b", "", "c"]);
         check(b"a\nb", &["a", "b…"]);
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_measure_is_skipped_and_the_next_one_read() {
+    fn an_overlong_line_is_skipped_and_the_next_line_is_read() {
         let mut text = vec![b'x'; LINE_BYTES_MAX + 1];
         text.extend_from_slice(b"\nb\n");
         check(&text, &["too long", "b"]);
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_tail_gives_all_whole_lines_before_it() {
+    fn all_complete_lines_before_a_truncation_are_read() {
         let text = numbered(0..20_000);
         let whole = gzip(&text);
         let (lines, damages) = read(whole[..whole.len() / 2].to_vec());
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn members_behind_a_cut_one_are_read() {
+    fn members_after_a_truncated_member_are_read() {
         let first = gzip(&numbered(0..20_000));
         for kept in [first.len() - 3, first.len() / 2, first.len() / 2 + 1, 15] {
             let second = numbered(50_000..60_000);
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn wherever_a_file_is_cut_or_altered_whole_lines_come() {
+    fn a_file_cut_at_any_offset_yields_complete_lines_only() {
         let text = numbered(0..40);
         let whole = gzip(&text);
         for at in 0..whole.len() {
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_nothing_but_heads_is_given_up() {
+    fn a_file_with_too_many_damaged_members_is_given_up() {
         let mut input = Input::new(Cursor::new([0x1f, 0x8b, 8, 0].repeat(50_000))).unwrap();
         assert!(matches!(input.next_line().unwrap(), Next::End));
         let (damages, count) = input.damages();
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_last_member_is_noted() {
+    fn bytes_after_the_last_member_are_reported() {
         let (lines, damages) = read([gzip("a\n"), vec![0; 512]].concat());
         assert_eq!((lines, damages.len()), (vec!["a".to_owned()], 1));
     }

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn each_tag_says_what_became_of_the_uri() {
+    fn each_tag_sets_the_outcome_of_the_uri() {
         check("F+ http://a.org/  ", r#"http://a.org/ "" - pending seed"#);
         check(
             "F+ http://a.org/b LE http://a.org/",
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_by_hand_may_leave_things_out() {
+    fn hand_written_lines_may_omit_columns() {
         check("F+ http://a.org/", r#"http://a.org/ "" - pending seed"#);
         check("F+ http://a.org/ - -", r#"http://a.org/ "" - pending seed"#);
         check(
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_line_of_a_journal_says_why() {
+    fn invalid_journal_lines_have_a_reason() {
         check("F+", "no URI");
         check(
             "Q+ http://a.org/",
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_stamp_holds_for_the_lines_behind_it() {
+    fn a_time_stamp_applies_to_the_lines_after_it() {
         let mut clock = Clock::default();
         let mut at = |line: &str| {
             parse(line.as_bytes(), &mut clock)

@@ -442,7 +442,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_failure_of_a_queue_has_words() {
+    fn a_queue_line_describes_its_failure() {
         let mut trial = Trial::new();
         trial.schedule("http://example.org/");
         let queue = trial.frontier.queue("org,example,", trial.now).unwrap();
@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_may_say_little() {
+    fn all_fields_but_the_uri_may_be_missing() {
         check(r#"{"uri":"http://a.org/"}"#, None, None, false);
         check(r#"{"uri":"http://a.org/","hop_path":""}"#, None, None, true);
         check(
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_line_says_why() {
+    fn invalid_lines_have_a_reason() {
         for (line, expected) in [
             ("{}", "not a line of an export"),
             ("[1]", "not a line of an export"),

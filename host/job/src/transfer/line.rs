@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_of_all_ages_are_read() {
+    fn times_of_all_log_versions_are_read() {
         for (text, expected) in [
             ("2026-11-20T12:34:56.789Z", Some("2026-11-20T12:34:56.789Z")),
             ("20261120123456", Some("2026-11-20T12:34:56Z")),

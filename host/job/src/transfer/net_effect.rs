@@ -190,7 +190,7 @@ mod tests {
     const LOST: &str = "2026-11-21T12:00:00.000Z -2 - http://a.org/z L http://a.org/ - #1 - - - -";
 
     #[test]
-    fn a_uri_comes_once_where_it_was_first_named() {
+    fn each_uri_is_returned_once_at_its_first_mention() {
         check(
             &[
                 "F+ http://a.org/z L http://a.org/",
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn finished_is_finished_whatever_the_order() {
+    fn a_finished_uri_stays_finished_in_any_order_of_lines() {
         let expected = ["http://a.org/z L http://a.org/ Disregarded 0 "];
         check(
             &["F+ http://a.org/z L http://a.org/", "Fd http://a.org/z"],

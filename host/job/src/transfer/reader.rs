@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_lines_are_named_and_passed_over() {
+    fn invalid_lines_are_reported_and_skipped() {
         check(
             b"F+ http://a.org/  \r\n\nFx http://a.org/\nF+ mailto:a@b\nF+ http://a.org/\xff L\nFs http://b.org/\n",
             &[
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_format_is_recognised_by_its_first_letters() {
+    fn a_format_is_recognised_by_its_first_bytes() {
         for (beginning, format) in [
             ("F+ http://a.org/", Some(ImportFormat::Journal)),
             ("\n T 2026-11-20T12:34:56Z", Some(ImportFormat::Journal)),
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_last_line_is_left_out_unless_it_closes() {
+    fn a_truncated_last_line_is_skipped_unless_its_json_is_complete() {
         let (lines, extent) = read(b"F+ http://a.org/ L http://b\nF+ http://a.org/ab", None);
         assert_eq!(lines, ["http://a.org/"]);
         assert_eq!(extent.damages, [InputDamage::LastLine { line: 2 }]);

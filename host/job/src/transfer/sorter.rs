@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn records_come_back_in_order_however_small_the_runs() {
+    fn records_are_sorted_with_runs_of_any_size() {
         // Records of 0 to 6 kB and one larger than the read-ahead.
         let mut records: Vec<Vec<u8>> = (0..3_000_u32)
             .map(|number| {

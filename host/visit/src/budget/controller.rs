@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_comes_to_the_budget_wherever_the_price_begins() {
+    fn requested_visits_approach_the_budget_from_any_first_price() {
         for first_price in [0.001, 1.0, 1000.0] {
             let [asked, came, _] = crawl(100, 100_000.0, Some(20.0), first_price);
             assert!((19.0..21.0).contains(&asked), "{first_price}: {asked}");
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_budget_all_that_can_be_is_used_and_nothing_falls_behind() {
+    fn without_a_budget_all_capacity_is_used_without_a_backlog() {
         for capacity in [10.0, 200.0] {
             let [_, came, latest] = crawl(100, capacity, None, 0.1);
             assert!(came > 0.95 * capacity, "{capacity}: {came}");
@@ -377,7 +377,7 @@ mod tests {
     /// A hundred documents that wait for most of a year and are reconsidered. After a hundred days many more visits are available
     /// than they ask for.
     #[test]
-    fn a_price_that_is_too_high_comes_down_in_weeks_however_long_waits_are() {
+    fn a_price_that_is_too_high_falls_within_weeks_even_with_long_waits() {
         let mut controller = Controller::new(1.0, 0.0);
         let mut think = |days: std::ops::Range<usize>, before, delay, available| {
             for day in days {
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_price_is_read_as_it_was_written() {
+    fn a_stored_price_is_read_back_unchanged() {
         let mut controller = Controller::new(0.25, 20_000.5);
         let requested = RequestedVisit {
             now: 20_001.0,
