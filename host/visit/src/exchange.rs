@@ -1,4 +1,4 @@
-//! Exchanges that end a visit: nothing usable came, or the profile wants the URI tried again.
+//! Exchanges that end a visit: no usable response was received, or the profile retries the URI.
 
 use std::io;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use crate::document_filters::FilterRejection;
 use crate::head::HeaderVerdict;
 use crate::pipeline::{Conclusion, LogEntry, Pipeline, disregarded};
 
-/// The result of looking at an exchange.
+/// The classification of an exchange.
 pub(crate) enum Usable {
-    /// There is a response to read.
+    /// The exchange has a response to read.
     Yes,
     /// The visit ends here.
     Ends(Box<Conclusion>),
@@ -22,7 +22,7 @@ pub(crate) enum Usable {
     Scratch(Arc<io::Error>),
 }
 
-/// Decides whether an exchange brought a response to read.
+/// Decides whether an exchange has a response to read.
 pub(crate) fn usable(
     pipeline: &Pipeline,
     exchange: &Exchange,
@@ -49,18 +49,18 @@ pub(crate) fn usable(
     let retry = &pipeline.settings.retry;
     if let Some(failure) = &exchange.failure {
         let status = failure.status();
-        let words = opilio_stacks::chain(failure);
-        entry.annotations.push(format!("err={words}"));
+        let message = opilio_stacks::chain(failure);
+        entry.annotations.push(format!("err={message}"));
         let outcome = match failure {
             FetchFailure::Scratch(source) => return Usable::Scratch(source.clone()),
-            // The name may be given another address at any time.
+            // The host name may get another address at any time.
             FetchFailure::AddressRefused { .. } => Outcome::Disregarded {
                 status,
-                reason: words,
+                reason: message,
                 wait: None,
                 transfer: None,
             },
-            FetchFailure::PortRefused { .. } => disregarded(status, words, None),
+            FetchFailure::PortRefused { .. } => disregarded(status, message, None),
             FetchFailure::Unfetchable { .. } => Outcome::Failed {
                 status,
                 transfer: None,
@@ -84,7 +84,7 @@ pub(crate) fn usable(
         return ends(outcome, entry);
     }
     let is_wanted_again = head.is_some_and(|head| {
-        // FTP's own "not now" (RFC 959 §4.2.1): a later attempt may succeed.
+        // FTP's transient negative replies (RFC 959 §4.2.1): a later attempt may succeed.
         let not_now = head.version == "FTP" && (400..500).contains(&head.status);
         not_now || retry.statuses.contains(&head.status)
     });
@@ -104,8 +104,8 @@ pub(crate) fn usable(
     Usable::Yes
 }
 
-/// Returns `true` if a response asks for a pause of the whole server: 429 (RFC 6585 §4), and FTP's 421, after which it closes the
-/// connection (RFC 959 §5.4).
+/// Returns `true` if a response asks the client to pause all requests to the server: 429 (RFC 6585 §4), and FTP's 421, after which
+/// the server closes the connection (RFC 959 §5.4).
 fn asks_all_to_wait(exchange: &Exchange) -> bool {
     let head = exchange.head.as_ref();
     head.is_some_and(|head| head.status == 429 || head.version == "FTP" && head.status == 421)

@@ -37,7 +37,7 @@ pub enum WaitRule {
 }
 
 impl Pipeline {
-    /// Returns the rule that `settings` have for the URI.
+    /// Returns the rule that `settings` set for the URI.
     pub fn wait_rule(&self, settings: &EffectiveSettings) -> WaitRule {
         match settings.strategy {
             // A prerequisite is requested again when it has expired.
@@ -49,8 +49,8 @@ impl Pipeline {
     }
 }
 
-/// Decides the wait until the next visit. Under the revisit strategy it is the first answer of an evaluator, within the limits of
-/// the profile. `None` if the URI is not visited again.
+/// Decides the wait until the next visit. Under the strategy `revisit`, it is the first answer of an evaluator, within the limits
+/// of the profile. Returns `None` if the URI is not visited again.
 pub(crate) async fn wait<D: Driver>(
     pipeline: &Arc<Pipeline>,
     driver: &D,
@@ -105,8 +105,9 @@ impl Waits {
     }
 }
 
-/// The annotations of a revisit, as in the thesis on adaptive revisiting (§6.2; see the glossary): the present wait, visits, versions, and how overdue the visit was:
-/// `wt:45s0ms`, `3vis`, `1ver`, `ov:3ms`. The evaluator that answered follows the wait: `wt-by:adaptive`.
+/// The annotations of a revisit, as in the thesis on adaptive revisiting (§6.2; see the glossary): present wait, visits, versions,
+/// and time by which the visit was overdue: `wt:45s0ms`, `3vis`, `1ver`, `ov:3ms`. The evaluator that answered follows the wait:
+/// `wt-by:adaptive`.
 fn revisit_annotations(
     wait: Duration,
     by: Option<&str>,
@@ -155,7 +156,7 @@ pub async fn consider<D: Driver>(
     Ok(considered.outcome())
 }
 
-/// The values that plugins keep with the URI and its site, and the figures on the site.
+/// Returns the values that plugins keep with the URI and its site, and the figures on the site.
 ///
 /// # Errors
 /// Those of the driver.
@@ -164,8 +165,7 @@ pub fn memory<D: Driver>(pipeline: &Pipeline, driver: &D) -> Result<PluginMemory
     Ok(PluginMemory::new(&pipeline.issue.record.kept, &site))
 }
 
-/// A duration as Heritrix spells it: the units from the largest that is not zero down to milliseconds, such as
-/// `1d12h0m0s0ms`.
+/// Formats a duration as Heritrix does: the units from the largest that is not zero down to milliseconds, such as `1d12h0m0s0ms`.
 pub fn spelled(duration: Duration) -> String {
     let milliseconds = duration.as_millis();
     let parts = [
