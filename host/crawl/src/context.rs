@@ -177,7 +177,7 @@ pub(crate) struct SeedPrefixes {
 }
 
 impl CrawlFigures {
-    /// Returns a queue that backs off after failures, with its tally; none if the last count found no such queue.
+    /// Returns a queue that backs off after failures, with its tally; `None` if the last count found no such queue.
     pub(crate) fn failing_queue(&self) -> Option<(String, QueueTally)> {
         let named = self.census.lock().queues.as_ref()?.failing_named.clone();
         let tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);

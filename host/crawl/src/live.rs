@@ -187,7 +187,7 @@ impl Live {
         self.state().are_queues_resolved
     }
 
-    /// Returns a guard for a command that may change the queues; none if the crawl is over.
+    /// Returns a guard for a command that may change the queues; `None` if the crawl is over.
     pub fn hand(self: &Arc<Self>) -> Option<QueueCommandGuard> {
         let mut state = self.state();
         if state.is_over {

@@ -278,7 +278,7 @@ impl SampleVisit {
         last.map(|last| last.bytes.as_slice())
     }
 
-    /// Takes the answer of the change evaluator into account; none if it could not be asked.
+    /// Takes the answer of the change evaluator into account; `None` if it could not be asked.
     pub fn compared(&mut self, comparison: Option<&Comparison>) {
         let difference = comparison.map(|comparison| comparison.difference);
         if self.reading.state == ContentState::Changed {

@@ -1,9 +1,9 @@
 //! `crawl.log`: one line per finished URI, in the columns that operators and their scripts know.
 //!
 //! Columns, separated by one blank: time logged, status (right-aligned, 5), size (right-aligned, 10), URI, hop path, via, media
-//! type, lane, start of fetch + duration in milliseconds, payload digest, source tag, annotations; and JSON if the profile
-//! enables it. `-` marks a missing value. The URI starts at offset 42 while status and size fit their widths, which some scripts
-//! rely on.
+//! type, lane, start of fetch + duration in milliseconds, payload digest, source tag, annotations; and JSON if the profile enables
+//! it. `-` marks a missing value. The URI starts at offset 42 as long as status and size fit their widths. Some scripts rely on
+//! this.
 
 use std::fmt::{self, Display, Write};
 use std::time::Duration;
@@ -43,7 +43,7 @@ pub struct CrawlLogLine {
     pub extra: Option<ExtraInfo>,
 }
 
-/// Facts of a visit that have no other column.
+/// Values of a visit for the thirteenth column.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExtraInfo {
     /// Bytes of the response as received over the wire, headers included.
@@ -169,7 +169,7 @@ pub fn timestamp17(at: Timestamp) -> String {
         .to_string()
 }
 
-/// Makes a value safe for its column: blanks and unprintable characters would shift every later one.
+/// Makes a value safe for its column: blanks and unprintable characters would shift every later column.
 pub fn column(text: &str) -> String {
     text.chars()
         .map(|c| {

@@ -104,7 +104,7 @@ impl Events {
         self.queues.iter().any(|queue| queue.wants(kind))
     }
 
-    /// Queues an event for all that want it.
+    /// Queues an event for all receivers of its kind.
     pub fn send(&self, event: &CrawlEvent) {
         let kind = event.what.kind();
         for queue in self.queues.iter().filter(|queue| queue.wants(kind)) {

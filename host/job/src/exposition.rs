@@ -25,7 +25,7 @@ pub struct Metric<S: 'static> {
     pub kind: MetricKind,
     /// Explanation for readers of the text.
     pub help: &'static str,
-    /// Returns the present samples. A metric without samples is left out.
+    /// Function that returns the present samples. A metric without samples is left out.
     pub samples: fn(&S) -> Vec<MetricSample>,
 }
 

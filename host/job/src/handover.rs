@@ -1,5 +1,5 @@
-//! Files of a job that were handed over: the record of these, and the store that takes them. The queue of files that wait is not
-//! here: a running crawl and `opilio job handover` share it in `host/crawl`.
+//! Files of a job that were handed over: the record of these files, and the store that takes them. The queue of waiting files is in
+//! `host/crawl`; a running crawl and `opilio job handover` share it.
 
 mod failure;
 mod folder_store;
@@ -62,8 +62,8 @@ fn hex(hasher: Hasher) -> String {
     HEXLOWER.encode(hasher.finish().bytes())
 }
 
-/// Returns the archive files of a job that are in a store and no longer in the job, by name. For programs that read archive
-/// files, to explain what is missing.
+/// Returns the archive files of a job that are in a store and no longer in the job, by name. Programs that read archive files use
+/// it to explain missing files.
 ///
 /// # Errors
 /// The record cannot be read.

@@ -36,8 +36,8 @@ impl JobLog {
         JobLogGuard(self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Writes a line about a change of the crawl's state. An error does not stop the crawl: its own logs will find the same
-    /// problem.
+    /// Writes a line about a change of the crawl's state. An error does not stop the crawl: a write to the other logs will fail
+    /// with the same error and stop it.
     pub fn crawl(&self, what: &str, result: &str) {
         if let Err(problem) = self.hold().action(&CRAWL, &what, result) {
             tracing::error!("cannot write job.log: {problem}");

@@ -38,7 +38,7 @@ pub struct JobLogs {
     fault_kinds: Mutex<HashMap<u64, u64>>,
 }
 
-/// Most kinds of plugin errors that are counted at the same time. Beyond it, counting begins anew.
+/// Maximum of kinds of plugin errors that are counted at the same time. Beyond it, all counts start from zero.
 const FAULT_KINDS_MAX: usize = 1_000;
 
 impl JobLogs {
@@ -74,7 +74,7 @@ impl JobLogs {
             self.ledger.rotated(&file);
         }
         let end = log.append(&text)?;
-        // Counted in the order of the log. Otherwise the offset up to which it is counted would be wrong.
+        // Lines are counted in the order of the log. Otherwise the offset of the counts would be wrong.
         self.ledger.count(&text, end);
         drop(log);
         match &self.crawl_json {
@@ -135,7 +135,7 @@ impl JobLogs {
         log.write(&lines.collect::<String>())
     }
 
-    /// Logs an alert that is raised or over.
+    /// Logs an alert that is raised or cleared.
     pub fn alert(&self, line: &str) -> io::Result<()> {
         self.alerts.write(&format!("{line}\n"))
     }
@@ -212,7 +212,7 @@ impl JobLogs {
             text.push_str(&format!("    at {}\n", one_line(frame)));
         }
         for line in &fault.log {
-            text.push_str(&format!("    said {}\n", one_line(&line.to_string())));
+            text.push_str(&format!("    logged {}\n", one_line(&line.to_string())));
         }
         self.runtime_errors.write(&text)
     }
@@ -236,7 +236,7 @@ impl JobLogs {
     }
 }
 
-/// Puts a text of a guest or a page on one line. Its line ends could imitate lines of the log.
+/// Puts a text of a guest or a page on one line, because its line ends could imitate lines of the log.
 fn one_line(text: &str) -> String {
     printable(text)
 }
@@ -280,7 +280,7 @@ impl Log {
 }
 
 impl Open {
-    /// Rotates the log if the text would make the file too large. Returns the old file's new name then.
+    /// Rotates the log if the text would make the file too large. In that case it returns the old file's new name.
     fn make_room(&mut self, length: usize) -> io::Result<Option<String>> {
         let is_full = |max: u64| self.size + length as u64 > max;
         match self.size_max.is_some_and(is_full) {
@@ -289,7 +289,7 @@ impl Open {
         }
     }
 
-    /// Rotates the log. Returns the old file's new name; none if the file is empty.
+    /// Rotates the log. Returns the old file's new name; `None` if the file is empty.
     fn rotate(&mut self) -> io::Result<Option<String>> {
         if self.size == 0 {
             return Ok(None);
@@ -310,8 +310,8 @@ impl Open {
         Ok(Some(old))
     }
 
-    /// Appends a text and returns the offset of its end. If it cannot be written completely, the part is removed: the next text
-    /// would continue its line.
+    /// Appends a text and returns the offset of its end. If it cannot be written completely, the written part is removed, because
+    /// the next text would continue its line.
     fn append(&mut self, text: &str) -> io::Result<u64> {
         if self.is_torn {
             self.file.set_len(self.size)?;
@@ -326,7 +326,7 @@ impl Open {
     }
 }
 
-/// Opens a file for appending. A line that a crash has torn is cut off, so that the next text does not continue it.
+/// Opens a file for appending. An incomplete line from a crash is removed, so that the next text does not continue it.
 fn open_file(path: &Path) -> io::Result<(File, u64)> {
     let mut file = OpenOptions::new()
         .create(true)

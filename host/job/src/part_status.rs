@@ -5,29 +5,29 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Part of a shared crawl as its process sees it. While NATS does not answer, figures that it has stay as they were.
+/// Part of a shared crawl as its process sees it. While NATS does not answer, the figures from NATS keep their last values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PartStatus {
     /// Name of the crawl in the cluster.
     pub crawl: String,
     /// Name of the part.
     pub name: String,
-    /// Number of times that the part was taken over; not set if parts of the crawl cannot be taken over.
+    /// Number of takeovers of the part; not set if parts of the crawl cannot be taken over.
     pub takeovers: Option<u64>,
-    /// Messages with links that the part has not taken, or that no snapshot covers.
+    /// Messages with links that the part has not received, or that no snapshot covers.
     pub inbox: u64,
-    /// Time for which the oldest message with links that the part has not taken has waited in NATS, in seconds; 0 if none waits.
+    /// Age of the oldest message in NATS with links that the part has not received, in seconds; 0 without such a message.
     pub inbox_wait_s: u64,
-    /// Time for which the oldest link to another part that NATS has not stored has waited in the frontier, in seconds; 0 if none waits, or
-    /// for some seconds.
+    /// Age of the oldest link to another part that is in the frontier and not yet stored by NATS, in seconds; 0 without such a
+    /// link, or if it is only a few seconds old.
     pub outbox_wait_s: u64,
     /// Commands of operators that the part has not carried out.
     pub commands: u64,
-    /// Sessions of this process that others have ended, because NATS got no renewal.
+    /// Sessions of this process that other processes have ended, because NATS received no renewal.
     pub sessions_lost: u64,
-    /// `true` if another process works under the name of the part. This one fetches nothing.
+    /// `true` if another process works under the name of the part. This process fetches nothing then.
     pub has_rival: bool,
-    /// `true` if NATS has answered the last questions. Otherwise the figures that it has are older.
+    /// `true` if NATS has answered the last requests. Otherwise the figures from NATS are older.
     pub nats_answers: bool,
     /// Storage of the account in NATS.
     pub jetstream: Option<JetStreamUse>,
@@ -47,18 +47,19 @@ pub struct JetStreamUse {
 /// Another part of the crawl.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OtherPart {
-    /// Its name.
+    /// Name of the part.
     pub name: String,
-    /// Its state.
+    /// State of the part.
     pub state: PartState,
-    /// The node that has it, if its process is gone or has stopped.
+    /// The node of the part, if its process is gone or has stopped.
     pub node: Option<String>,
-    /// `true` if it has nothing left to do.
+    /// `true` if the part has nothing left to do.
     pub is_done: bool,
-    /// The attempt of a daemon to take it over; not set if none is under way.
+    /// The present attempt of a daemon to take the part over; not set if there is no attempt.
     #[serde(default)]
     pub takeover: Option<PartTakeover>,
-    /// The last attempt to take it over that has failed; not set if none has, or if another directory has got the part since.
+    /// The last failed attempt to take the part over; not set if no attempt has failed, or if another directory has got the part
+    /// since.
     #[serde(default)]
     pub failed_takeover: Option<FailedTakeover>,
 }
@@ -87,13 +88,13 @@ pub struct FailedTakeover {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartState {
-    /// No process has begun it.
+    /// No process has begun the part.
     New,
-    /// A process works on it, or no other process has noticed its silence yet.
+    /// A process works on the part, or its silence has not been noticed yet.
     Running,
-    /// Its process was silent for longer than the time to live, or has not joined the crawl after a takeover.
+    /// The process did not renew its session within the time to live, or has not joined the crawl after a takeover.
     Gone,
-    /// Its process has ended in good order.
+    /// The process has ended normally.
     Stopped,
 }
 

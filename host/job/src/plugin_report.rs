@@ -1,7 +1,7 @@
 //! Figures of each plugin: calls, errors, times, memory, answers.
 //!
-//! The same figures are in `JOB/reports/plugins.txt`, `plugins.json` and `plugins.prom`, in the answer of `opilio job plugins`,
-//! and at the end of the command's output. The crawl writes the files while it runs and when it ends. The figures cover the whole
+//! The same figures are in `JOB/reports/plugins.txt`, `plugins.json` and `plugins.prom`, in the output of `opilio job plugins`, and
+//! in the summary at the end of a crawl. The crawl writes the files while it runs and when it ends. The figures cover the whole
 //! job: a process continues from those that the last process wrote. A crash loses only the figures since the last write.
 
 use std::collections::BTreeMap;
@@ -188,8 +188,8 @@ impl EarlierPluginFigures {
         EarlierPluginFigures(seen.unwrap_or_default())
     }
 
-    /// Adds the figures of this process. Returns all rows in the order of names, each plugin before its variants. Plugins that
-    /// are no longer in a stack keep their old figures.
+    /// Adds the figures of this process. Returns all rows in the order of names, each plugin before its variants. Plugins that are
+    /// no longer in a stack keep their last figures.
     pub fn with(&self, now: impl IntoIterator<Item = PluginFigures>) -> Vec<PluginFigures> {
         let key = |row: &PluginFigures| (row.report.name.clone(), row.report.variant.clone());
         let mut all: BTreeMap<_, _> = now.into_iter().map(|row| (key(&row), row)).collect();
@@ -326,7 +326,7 @@ fn counted(count: u64, thing: &str) -> String {
     format!("{count} {thing}{plural}")
 }
 
-/// Formats the duration of a call in the unit that suits it.
+/// Formats the duration of a call in a suitable unit.
 fn call_time(seconds: f64) -> String {
     match seconds {
         s if s < 1e-3 => format!("{:.0} µs", s * 1e6),
@@ -504,7 +504,7 @@ once                1   12 µs  34.5 ms    2.0 s  1.5 MiB  -                    
             html.times
         );
         assert!(html.times.median_s < html.times.p99_s, "{:?}", html.times);
-        // Breakers start anew with each process.
+        // The state of a breaker is not kept for the next process.
         assert_eq!((html.left_out_s, all[0].left_out_s), (None, None));
         // A third process counts nothing twice.
         write(job.path(), &second.with([])).unwrap();

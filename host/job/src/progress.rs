@@ -33,9 +33,9 @@ pub struct Progress {
     pub bytes: u64,
     /// Plugin errors in this process.
     pub faults: u64,
-    /// Outlinks that the scope left out, in this process. A link that is found often counts often.
+    /// Outlinks that the scope rejected in this process. A link that is found several times counts each time.
     pub out_of_scope: u64,
-    /// Alerts that the operator should know of and that are still active, the worst first.
+    /// Active alerts that the operator should see, the most severe first.
     pub alerts: Vec<Alert>,
     /// The busiest queues of this process, the busiest first.
     pub busiest: Vec<(String, QueueTally)>,

@@ -28,7 +28,7 @@ const TIERS: [(Duration, usize); 4] = [
     (Duration::from_secs(600), 4320),
 ];
 
-/// Tolerance for early timers: a sample that is early by this much is in time.
+/// Tolerance for early timers: a sample that is early by no more than this is accepted.
 const SLACK: Duration = Duration::from_millis(200);
 
 /// Samples in an answer if the request gives no number.
@@ -69,7 +69,7 @@ pub struct Sample {
     pub retries: u64,
     /// Visits that failed without a response.
     pub failures: u64,
-    /// Responses that a filter took for a bot wall.
+    /// Responses that a filter identified as bot walls.
     pub walls: u64,
     /// Plugin errors.
     pub faults: u64,
@@ -147,7 +147,7 @@ impl Series {
         }
     }
 
-    /// Returns up to `points` samples since then, the oldest first.
+    /// Returns up to `points` samples from the time `since` on, the oldest first.
     pub fn since(&self, since: Option<Timestamp>, points: Option<usize>) -> Vec<Sample> {
         thinned(self.all(0), since, points)
     }
@@ -174,7 +174,8 @@ impl Series {
         write_text(&folder.join("series.jsonl"), text)
     }
 
-    /// Returns all samples from tier `finest` up, each moment from the finest tier that still has it.
+    /// Returns all samples of tier `finest` and coarser tiers. For each period, the samples come from the finest tier that still
+    /// has it.
     fn all(&self, finest: usize) -> Vec<Sample> {
         let tiers = self.lock();
         let mut all: Vec<Sample> = Vec::new();
@@ -221,7 +222,8 @@ pub fn thinned(
     let (Some(first), Some(last)) = (samples.first(), samples.last()) else {
         return samples;
     };
-    // Even in time: a month of ten-minute samples and a minute of one-second samples make one line.
+    // The points are evenly spaced in time, because a month of ten-minute samples and a minute of one-second samples are in one
+    // series.
     let (from, span) = (
         first.at.as_millisecond(),
         last.at.as_millisecond() - first.at.as_millisecond(),

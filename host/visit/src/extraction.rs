@@ -346,7 +346,7 @@ fn hop_of(hop: &PluginHop) -> Hop {
     }
 }
 
-/// Time of a resource's last change, as the linking document states it; none if the date is out of range.
+/// Time of a resource's last change, as the linking document states it; `None` if the date is out of range.
 fn changed(dates: DateSignal) -> Option<Timestamp> {
     let millis = i64::try_from(dates.modified.or(dates.published)?).ok()?;
     Timestamp::from_millisecond(millis).ok()

@@ -189,7 +189,7 @@ impl Pipeline {
         self.settings.retry.has_error(status) && self.attempts_left()
     }
 
-    /// Returns the conclusion for a URI whose host, domain or source has used up a quota; none if all quotas are within limits.
+    /// Returns the conclusion for a URI whose host, domain or source has used up a quota; `None` if all quotas are within limits.
     pub fn over_quota(&self) -> Option<Conclusion> {
         let over = self.issue.over_quota.as_ref()?;
         let annotation = format!("quota:{}:{}", over.kind.name(), over.limit);

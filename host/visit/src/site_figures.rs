@@ -108,7 +108,7 @@ impl EarlierVisits {
 }
 
 impl<'a> DocumentTraits<'a> {
-    /// Returns the traits of a visited document. `update` is the finished visit; none if the visit is not over.
+    /// Returns the traits of a visited document. `update` is the finished visit; `None` if the visit is not over.
     pub fn of(
         uri: &'a Uri,
         record: &UriRecord,

@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use super::{Alert, Event};
 use crate::directory::name_of;
 
-/// Maximum number of waiting notices. Further notices are left out, but are in `alerts.log`.
+/// Maximum number of waiting notices. Further notices are not sent; `alerts.log` has them.
 const WAITING_MAX: usize = 100;
 
 /// Pauses between the attempts to reach a webhook.
@@ -122,7 +122,7 @@ impl Notifier {
 }
 
 impl Destinations {
-    /// Returns the destinations; none if the settings have no destination.
+    /// Returns the destinations; `None` if the settings have no destination.
     pub(super) fn of(settings: &Alerts, job: &Path) -> Option<Destinations> {
         if settings.webhook.is_none() && settings.command.is_empty() {
             return None;
@@ -250,11 +250,11 @@ async fn post(client: &reqwest::Client, address: &str, notice: &Notice) -> Resul
 }
 
 /// Creates a client for an address that an operator has configured, such as that of a webhook or a trace collector. It uses the
-/// machine's root certificates, and bypasses the proxy for addresses of this machine. It follows no redirects: data goes only
-/// where the operator says.
+/// machine's root certificates, and bypasses the proxy for addresses of this machine. It follows no redirects: data is sent only to
+/// the configured address.
 ///
 /// # Errors
-/// Message, if the system lacks something that the client needs.
+/// A message, if the system does not provide what the client needs.
 pub fn http_client(address: &str, timeout: Duration) -> Result<reqwest::Client, String> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

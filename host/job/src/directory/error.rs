@@ -29,7 +29,7 @@ pub enum JobError {
         /// The version found.
         found: u32,
     },
-    /// The directory contains something that no job left there.
+    /// The directory contains files that are not files of a job.
     #[error(
         "{directory} is not empty and not a job (no job.json); name another directory with --job"
     )]

@@ -41,7 +41,7 @@ pub enum Receiver {
     Store,
 }
 
-/// Files that were handed over, and the file with this list.
+/// Files that were handed over, and the open file with their list.
 pub struct HandoverRecord {
     job: PathBuf,
     kept: Mutex<Kept>,
@@ -74,8 +74,8 @@ impl HandedOver {
         job.join(&self.file)
     }
 
-    /// Returns `true` if a file with this size and time of the last write is the one that was handed over. A file that was changed
-    /// afterwards, as by a redaction, is another one.
+    /// Returns `true` if a file with this size and time of the last write is the file that was handed over. A file that was changed
+    /// afterwards, for example by a redaction, counts as another file.
     pub fn is_of(&self, size: u64, modified: SystemTime) -> bool {
         let modified = Timestamp::try_from(modified);
         self.size == size && modified.is_ok_and(|modified| modified <= self.at)
@@ -108,7 +108,7 @@ impl HandoverRecord {
         #[cfg(unix)]
         File::open(job)?.sync_all()?;
         if !text.is_empty() && !text.ends_with('\n') {
-            // The process died within a line. The file of that line is handed over once more.
+            // The last process died while it wrote a line. The file of that line is handed over once more.
             log.write_all(b"\n")?;
         }
         let mut kept = Kept {
@@ -138,8 +138,8 @@ impl HandoverRecord {
         Ok(())
     }
 
-    /// Returns `true` if the receiver has the file as it is now. `url` is the place in the store; the file may have been stored
-    /// elsewhere.
+    /// Returns `true` if the receiver has the file in its present state. `url` is the URL of the copy in the store: a copy under
+    /// another URL does not count.
     pub fn has(&self, receiver: Receiver, file: &Path, url: Option<&str>) -> bool {
         let kept = self.lock();
         let Some(known) = kept.latest.get(&(receiver, name_in(&self.job, file))) else {

@@ -14,10 +14,11 @@ use crate::transfer::{Outcomes, logged_time};
 /// Largest compiled expression, in bytes.
 const REGEX_BYTES_MAX: usize = 1 << 20;
 
-/// Words at the beginning of a line, in logs other than `crawl.log`, that may name a plugin. A message follows them.
+/// Number of words at the beginning of a line, in logs other than `crawl.log`, among which the name of a plugin may be. The message
+/// follows them.
 const NAMING_WORDS: usize = 5;
 
-/// Conditions on lines as people write them. Empty texts are no conditions.
+/// Conditions on lines, as users write them. An empty text is not a condition.
 #[derive(Clone, Debug, Default)]
 pub struct LogConditions {
     /// A regular expression that the line must contain.
@@ -43,7 +44,7 @@ pub enum LogConditionError {
         "invalid status {0:?}; write a status, a class or a range, such as 404, 5xx, 500-599 or -2"
     )]
     Status(String),
-    /// The host has parts that a host does not have.
+    /// The text is not a host name: it has other parts of a URI.
     #[error(
         "invalid host {0:?}; write a host name without scheme, port and path, such as www.example.org"
     )]
@@ -71,7 +72,7 @@ impl LogConditions {
             .transpose()
             .map_err(LogConditionError::Status)?;
         let host = given(self.host);
-        // The host of look-ups ends with a colon, an IPv6 address has colons within brackets.
+        // The host of look-ups, such as `dns:`, ends with a colon. An IPv6 address has colons within brackets.
         let is_host = |host: &String| {
             let name = host.strip_suffix(':').unwrap_or(host);
             !name.contains(['/', '@', '?', '#', ' '])

@@ -1,7 +1,8 @@
 //! Reading of a job's logs by tail, by time and by content, page by page.
 //!
-//! It needs no process and no lock: lines are complete once they are visible. A log of gigabytes is read only from the start of
-//! the page. For a tail that is near the end. For a time it is found by bisection, since lines are in the order of their times.
+//! No running process and no lock are needed: a line is complete once it is visible. Even a log of gigabytes is read from the start
+//! of the page only. The start of a tail is near the end of the file. The start for a time is found by bisection, since lines are
+//! in the order of their times.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
@@ -18,9 +19,10 @@ use crate::log_files;
 const BLOCK: u64 = 64 * 1024;
 /// Longest line that is returned completely; the rest of a longer one is left out.
 const LINE_BYTES_MAX: usize = 128 * 1024;
-/// Lines of a page, unless a number is given.
+/// Maximum of lines of a page if no number is given.
 const LINES: usize = 1000;
-/// Most bytes of a page, and most that are read for one with few matching lines. The next page continues after them.
+/// Maximum bytes of a page, and of the part that is examined for a page with few matching lines. The next page continues after that
+/// part.
 pub(super) const PAGE_BYTES_MAX: usize = 4 << 20;
 const LOOKED_AT_MAX: u64 = 256 << 20;
 
@@ -48,11 +50,11 @@ pub struct LogQuery {
     pub since: Option<Timestamp>,
     /// The time before which lines were written.
     pub until: Option<Timestamp>,
-    /// The position at which lines of interest begin, for a tail.
+    /// Start of the first line to examine, if neither `after` nor `since` is given.
     pub not_before: Option<u64>,
     /// Conditions on the lines.
     pub filter: LogFilter,
-    /// The most lines to return; none: 1000.
+    /// Maximum of lines to return; `None`: 1000.
     pub lines: Option<usize>,
 }
 
@@ -202,7 +204,7 @@ fn backwards(
         ..LogPage::default()
     };
     let mut bytes = 0;
-    // The beginning of the bytes that were read. Its line begins further up.
+    // Offset of the first byte that was read. The line at this offset may begin earlier in the file.
     let mut rest: Vec<u8> = Vec::new();
     let mut at = to;
     let mut is_last = true;
@@ -223,7 +225,7 @@ fn backwards(
             page.end = at + whole as u64;
             page.start = page.end;
         }
-        // Offsets at which the lines of the block begin. The first line may begin further up.
+        // Offsets at which the lines of the block begin. The first line may begin in an earlier block.
         let mut starts: Vec<usize> = Vec::new();
         if at == from {
             starts.push(0);

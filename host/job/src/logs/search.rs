@@ -1,7 +1,7 @@
 //! Search of a log over all its files: the rotated ones and the one being written, as one list of lines in the order of time.
 //!
-//! A page of results reads a bounded number of bytes, however large the log is. Its cursor names the place where the next page
-//! goes on. The cursor stays valid while the log grows and is rotated.
+//! For a page of results a limited number of bytes is read, even of a large log. The page's cursor is the position at which the
+//! next page begins. The cursor stays valid while the log grows and is rotated.
 
 use std::fmt;
 use std::fs::File;
@@ -14,10 +14,10 @@ use jiff::Timestamp;
 use super::filter::LogFilter;
 use super::read::{LogQuery, PAGE_BYTES_MAX, page, place_of, rotated};
 
-/// Bytes that are examined for a page. A page with few matching lines ends after them.
+/// Maximum of bytes that are examined for a page. A page with few matching lines ends there.
 const EXAMINED_MAX: u64 = 256 << 20;
 
-/// The lines that a reader wants of a whole log.
+/// The lines that a reader requests from all files of a log.
 #[derive(Clone, Debug, Default)]
 pub struct LogSearch {
     /// Conditions on the lines.
@@ -30,7 +30,7 @@ pub struct LogSearch {
     pub oldest_first: bool,
     /// Start of the page: the cursor of the previous one.
     pub after: Option<LogCursor>,
-    /// The most lines to return.
+    /// Maximum of lines to return.
     pub limit: usize,
 }
 
@@ -180,7 +180,7 @@ fn parts(file: &Path, wanted: &LogSearch) -> io::Result<Vec<Part>> {
         }
         let mut log = match File::open(&path) {
             Ok(log) => log,
-            // It was removed or rotated since the folder was read, or was never written.
+            // The file was removed or rotated since the folder was read, or was never written.
             Err(problem) if problem.kind() == io::ErrorKind::NotFound => continue,
             Err(problem) => return Err(problem),
         };

@@ -1,4 +1,4 @@
-//! Plugin figures as metrics: among those of a job, and alone as `plugins.prom` for a textfile collector.
+//! Plugin figures as metrics: as part of the metrics of a job, and as the file `plugins.prom` for a textfile collector.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
-//! An index of archived URIs for replay tools: one line per URI with an archived version, for its last one.
+//! A CDXJ index for replay tools: one line for the last archived version of each URI.
 //!
-//! `org,example)/path 20261120123456 {"url":"http://www.example.org/path","mime":"text/html","status":"200",…}`. Such tools look
-//! keys up by bisection, so lines are in the order of their bytes. That differs from the order of the frontier's keys: an index
-//! has no scheme and no `www`, uses lower case throughout and sorts parameters. This module therefore sorts the lines.
+//! `org,example)/path 20261120123456 {"url":"http://www.example.org/path","mime":"text/html","status":"200",…}`. Replay tools look
+//! keys up by bisection, so lines are in the order of their bytes. That differs from the order of the frontier's keys: a CDX key
+//! has no scheme and no `www`, is in lower case and has sorted parameters. This module therefore sorts the lines.
 
 use std::io::Write;
 use std::path::Path;
@@ -32,8 +32,8 @@ struct Capture<'a> {
     filename: &'a str,
 }
 
-/// Writes a line per URI with an archived version, sorted. If the index exceeds 64 MiB, sorting needs room for the whole index in
-/// `folder`. Returns the number of lines.
+/// Writes a sorted index with a line per URI with an archived version. If the index exceeds 64 MiB, sorting needs room for the
+/// whole index in `folder`. Returns the number of lines.
 ///
 /// # Errors
 /// Returns [`TransferError`]. For [`TransferError::Write`], the lines written before are in order.

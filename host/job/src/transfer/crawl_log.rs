@@ -10,7 +10,7 @@ use opilio_uri::HopPath;
 use super::line::{LineProblem, sha1, time, uri};
 use super::{Finish, ImportedRecord};
 
-/// Least number of columns of a crawl log. Heritrix 1 wrote no source tag.
+/// Minimum number of columns of a crawl log. Heritrix 1 wrote no source tag.
 const COLUMNS_MIN: usize = 11;
 
 pub(super) fn parse(line: &[u8]) -> Result<ImportedRecord, LineProblem> {
@@ -67,7 +67,7 @@ pub(super) fn parse(line: &[u8]) -> Result<ImportedRecord, LineProblem> {
 /// Returns the last outcome for a code of the glossary; `None` if the URI was not finished.
 fn last_outcome(status: i32) -> Option<LastOutcome> {
     match status {
-        // Unattempted; or deferred, which is logged by mistake only.
+        // The URI was not attempted, or was deferred. Deferred URIs are logged by mistake only.
         0 | -50 => None,
         // Prerequisites are not imported.
         _ => Some(LastOutcome::of(status, false)),

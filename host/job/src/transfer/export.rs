@@ -40,11 +40,11 @@ pub struct Outcomes {
 pub enum StateSelector {
     /// The URI is in a queue.
     Queued,
-    /// The URI is in no queue: it will not be fetched unless forced.
+    /// The URI is in no queue. It is not fetched unless an operator forces it.
     Done,
     /// An operator deleted the URI.
     Deleted,
-    /// The URI has faded: no page has named it for long.
+    /// The URI has faded: no page has named it for a long time.
     Faded,
     /// The URI has not had a visit.
     Open,
@@ -52,7 +52,7 @@ pub enum StateSelector {
     Succeeded,
     /// The last visit failed, or got an error response (4xx, 5xx).
     Failed,
-    /// The URI was not to be fetched: robots.txt, a filter, a quota or an operator forbids it.
+    /// The URI was disregarded: robots.txt, a filter, a quota or an operator excludes it.
     Disregarded,
     /// A prerequisite was answered: a DNS look-up, a robots.txt or a login.
     Prerequisite,

@@ -10,7 +10,7 @@ use super::net_effect::{Lines, Net};
 use super::reader::{BadLine, ImportFormat, InputSummary, UriReader};
 use super::{Finish, ImportedRecord, TransferError};
 
-/// Most invalid lines, and most refused URIs, that a report shows. All are counted.
+/// Maximum of invalid lines, and of refused URIs, that a report shows. All are counted.
 pub const BAD_LINES_SHOWN: usize = 20;
 
 /// URIs that go to the frontier in one batch.
@@ -22,12 +22,12 @@ const PROGRESS_EVERY: u64 = 10_000;
 /// The treatment of URIs that were finished elsewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DoneUris {
-    /// They are known here with their data, and a snapshot crawl does not fetch them again.
+    /// They are imported as known with their data, and a snapshot crawl does not fetch them again.
     #[default]
     Included,
     /// They are fetched here, too.
     Scheduled,
-    /// They are left out, so that they may be found and fetched again.
+    /// They are not imported, so that they can be found and fetched again.
     LeftOut,
 }
 
@@ -46,7 +46,7 @@ pub struct Import {
 pub enum ImportProgress<'a> {
     /// The number of lines that were read from this file.
     Read(&'a Path, u64),
-    /// The number of URIs that were brought to the frontier.
+    /// The number of URIs that were passed to the frontier.
     Brought(u64),
 }
 
@@ -89,9 +89,9 @@ pub struct ImportReport {
     pub scheduled: u64,
     /// URIs that are now known as done.
     pub included: u64,
-    /// URIs that were known before, by themselves or by their canonical form.
+    /// URIs that were known before, under the same normalised URI or canonical form.
     pub known: u64,
-    /// Prerequisites: the crawl requests names and robots.txt itself when it needs them, and their age matters.
+    /// Prerequisites, which are not imported: the crawl needs recent DNS look-ups and robots.txt files, and requests them itself.
     pub prerequisites: u64,
     /// URIs finished elsewhere and left out by [`DoneUris::LeftOut`], or without a candidate from the caller.
     pub left_out: u64,
@@ -172,9 +172,9 @@ impl Iterator for MergedUris {
     }
 }
 
-/// Brings URIs into a frontier. `candidate` returns the profile's answer for a URI with this hop path: its canonical form, queue,
-/// strategy and precedence, and otherwise the values of [`Candidate::new`]. None leaves the URI out, for example if it is out of
-/// scope here. Repeating an import changes nothing.
+/// Imports URIs into a frontier. `candidate` returns the candidate for a URI with this hop path: canonical form, queue, strategy
+/// and precedence by the profile, and otherwise the values of [`Candidate::new`]. If it returns `None`, the URI is left out, for
+/// example because it is out of scope. Repeating an import changes nothing.
 ///
 /// # Errors
 /// Returns [`TransferError::Frontier`], and the errors of the stream of URIs. URIs imported before stay.
@@ -224,8 +224,8 @@ pub fn import(
     Ok(report)
 }
 
-/// Returns `true` if the URI is a host name or robots.txt that this crawl requests itself. A robots.txt linked from a page is an
-/// ordinary page.
+/// Returns `true` if the URI is a DNS look-up or a robots.txt, which this crawl requests itself. A robots.txt linked from a page is
+/// an ordinary page.
 fn is_prerequisite(imported: &ImportedRecord) -> bool {
     imported.uri.scheme() == "dns"
         || imported
@@ -283,8 +283,8 @@ fn include(
     Ok(())
 }
 
-/// Returns the frontier's data for a finish elsewhere. Without a time in the lines, the finish counts as just now: a revisit is
-/// then too late rather than too early.
+/// Returns the frontier's data for a URI that another crawl has finished. If the lines have no time, the present time is used, so
+/// that a revisit is late rather than early.
 fn known(candidate: Candidate, finish: Finish, now: Timestamp) -> ImportedUri {
     ImportedUri {
         candidate,

@@ -1,30 +1,30 @@
 //! A file of lines, plain or compressed, complete or not.
 //!
-//! A killed crawler leaves a gzip member without its end. Its next run, or a checkpoint, may append further members. The reader
+//! A killed crawler leaves a gzip member without its end. Its next process, or a checkpoint, may append further members. The reader
 //! returns every readable line: up to the damage, and again from the next member on. It reports the lost parts.
 
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
 use flate2::bufread::GzDecoder;
 
-/// Longest line that is read, in bytes: three URIs of the largest size, and more. Longer ones are invalid.
+/// Maximum length of a line in bytes, enough for three URIs of the largest size. Longer lines are invalid.
 pub const LINE_BYTES_MAX: usize = 1024 * 1024;
 
-/// Most damages that are kept; further ones are only counted.
+/// Maximum of damaged parts that are listed; further ones are only counted.
 const DAMAGES_MAX: usize = 20;
 
-/// Distance before an error from which the next member is searched. A decoder that runs past the end of a cut member reads the
-/// head of the next one as data, and takes a while to fail.
+/// Distance in bytes before an error at which the search for the next member begins. A decoder that runs past the end of a
+/// truncated member reads the header of the next member as data, and fails only later.
 const BACK_BYTES: u64 = 64 * 1024;
 
-/// Most damages before a compressed file is given up, so that none is decoded over and over. A crawl that died this often has not
-/// been crawling.
+/// Maximum of damaged parts after which a compressed file is given up, so that it is not decoded again and again. No real crawl was
+/// interrupted so often.
 const RESUMED_MAX: u64 = 1_000;
 
 /// A part of a file that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InputDamage {
-    /// The last line has no end: it was cut when the crawler died, and was left out.
+    /// The last line has no end. It was truncated when the crawler died, and was skipped.
     #[error("skipped the last line, {line}, because it has no line end")]
     LastLine {
         /// Counted from 1.
@@ -72,7 +72,7 @@ enum Stream<S> {
 
 /// The next item of the input.
 pub(super) enum Next<'a> {
-    /// A line, without its end and without blanks around it.
+    /// A line, without its line end and surrounding blanks.
     Line(&'a [u8]),
     /// The last line, which has no end.
     Unended(&'a [u8]),
@@ -126,7 +126,7 @@ impl<S: Read + Seek> Input<S> {
         self.lines
     }
 
-    /// Returns the first damages so far, and their total number.
+    /// Returns the first damaged parts so far, and their total number.
     pub(super) fn damages(self) -> (Vec<InputDamage>, u64) {
         (self.damages, self.damage_count)
     }

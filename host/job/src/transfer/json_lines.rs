@@ -343,8 +343,8 @@ impl From<QueueReport> for QueueLine {
     }
 }
 
-/// The fields that are imported from a line. A line may have more, and all but the URI may be missing: authors of such lines need
-/// not know the others.
+/// The fields that are imported from a line. A line may have further fields. All fields but the URI may be missing, so that lines
+/// are easy to write by hand.
 #[derive(Deserialize)]
 struct ImportLine {
     uri: String,
@@ -396,7 +396,7 @@ struct ImportVisit {
 pub(super) fn parse(line: &[u8]) -> Result<ImportedRecord, LineProblem> {
     let line: ImportLine = serde_json::from_slice(line).map_err(LineProblem::Json)?;
     let last_outcome = match line.last_outcome {
-        // Deleted before it was ever fetched: it stays known and is not fetched here either.
+        // The URI was deleted before its first fetch. It becomes known here and is not fetched.
         ImportOutcome::Open if line.state == State::Deleted => Some(LastOutcome::Disregarded),
         ImportOutcome::Open => None,
         // The status decides: other crawlers count error responses as successes.

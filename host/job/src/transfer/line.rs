@@ -1,4 +1,4 @@
-//! Parts that lines of several formats have, and the problems of a line.
+//! Parsers for columns of several formats, and the errors of a line.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -8,7 +8,7 @@ use opilio_uri::{HopPathError, Uri, UriError};
 
 use super::input::LINE_BYTES_MAX;
 
-/// A problem of a line.
+/// An error in a line.
 #[derive(Debug, thiserror::Error)]
 pub enum LineProblem {
     /// The line is longer than any line of a crawler.
@@ -32,7 +32,7 @@ pub enum LineProblem {
     /// The URI cannot be crawled.
     #[error("{text:?} cannot be crawled")]
     Uri {
-        /// Its beginning.
+        /// The beginning of the URI.
         text: String,
         /// The reason.
         #[source]

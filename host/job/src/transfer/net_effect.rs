@@ -1,9 +1,9 @@
 //! The net effect of all lines about one URI.
 //!
-//! A journal names a URI when it was found, issued, put back and finished. A crawl log names it again, with more details of its
-//! finish. Whatever the order of lines and files, a URI that any line calls finished is finished. Its data is gathered from all
-//! lines, with the last finish first. Each URI is returned once, in the order of first mentions, so that queues fill in the order
-//! of the other crawl.
+//! A journal has a line for a URI when it was found, issued, put back and finished. A crawl log has a further line, with more
+//! details of the finish. If any line reports a URI as finished, the URI is finished, in any order of lines and files. Its data is
+//! gathered from all lines; data of the last finish takes precedence. Each URI is returned once, in the order of first mentions, so
+//! that queues are filled in the order of the other crawl.
 
 use std::io;
 use std::path::Path;
@@ -13,7 +13,7 @@ use opilio_frontier::{LastOutcome, is_error_response};
 use super::sorter::{Sorted, Sorter};
 use super::{Finish, ImportedRecord};
 
-/// A collector of lines, which it takes in their order.
+/// A collector of lines, which must be added in their order.
 pub(super) struct Lines {
     folder: std::path::PathBuf,
     by_uri: Sorter,
@@ -78,7 +78,7 @@ impl Iterator for Net {
 
 /// Encodes a record so that the sorter orders it by the number of its line.
 fn sort_record(place: Place, line: &ImportedRecord) -> io::Result<Vec<u8>> {
-    // The empty URI before the NUL: records are sorted by the place only.
+    // The URI before the NUL is empty, so that records are sorted by their place only.
     let mut record = vec![0];
     record.extend_from_slice(&place);
     postcard::to_extend(line, record).map_err(io::Error::other)
@@ -116,9 +116,9 @@ fn gather(known: &mut ImportedRecord, later: ImportedRecord) {
     };
 }
 
-/// Returns the last finish, completed by the one before it: a journal has no statuses, a failure no digest.
+/// Returns the last finish, with missing data from the finish before it: a journal has no statuses, and a failure has no digest.
 fn filled(mut last: Finish, before: Finish) -> Finish {
-    // To a journal of Heritrix, every response is a success.
+    // In a journal of Heritrix, every response is a success.
     let is_response =
         last.last_outcome == LastOutcome::Succeeded && before.status.is_some_and(is_error_response);
     if last.status.is_none() && (last.last_outcome == before.last_outcome || is_response) {

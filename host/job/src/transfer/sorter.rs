@@ -10,7 +10,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Memory that a run takes before it goes to disk, its index included. 100 million lines of a journal make about 250 runs.
+/// Memory of a run in bytes, its index included, before the run is written to disk. 100 million lines of a journal make about 250
+/// runs.
 const RUN_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Bytes read ahead of each run during the merge: 250 runs take 8 MiB.
@@ -126,7 +127,7 @@ impl Run {
 
 /// Records in order.
 pub enum Sorted {
-    /// All of them fitted into memory.
+    /// All records fitted into memory.
     Memory {
         /// The records.
         run: Run,
