@@ -1,5 +1,5 @@
 //! Cookies of the job: a jar for each registrable domain. The jars are in the frontier's store, so that a killed crawl keeps its
-//! sessions when it is resumed. Memory holds a bounded number of them.
+//! sessions when it is resumed. Memory holds a limited number of jars.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,7 +13,8 @@ use opilio_uri::Uri;
 
 use crate::servers::{keep, stored};
 
-/// Maximum of cookie text held in memory, in bytes. Beyond it the memory is emptied, and needed jars are read from the store.
+/// Maximum of cookie text held in memory, in bytes. Beyond it, all jars are dropped from memory, and needed jars are read from the
+/// store.
 const BYTES_HELD_MAX: usize = 32 << 20;
 
 /// Size of a jar beside the text of its cookies, in bytes.
@@ -135,7 +136,7 @@ impl Cookies {
     }
 }
 
-/// Error when cookies are saved.
+/// Error of saving cookies.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SaveProblem {
     #[error("cannot read the cookies")]

@@ -1,7 +1,7 @@
-//! Forms that are sent before a site is crawled: the state of each login, and its next step.
+//! Logins: forms that are sent before a site is crawled. This module has the state of each login, and its next step.
 //!
-//! The crawl fetches page and form as prerequisites, through the frontier like any other URI. The frontier's store records that a
-//! login was sent, beside the cookies that it brought. A login in progress is in memory only. It starts again in a crawl that was
+//! The crawl fetches login page and form as prerequisites, through the frontier like any other URI. The frontier's store records
+//! that a login was sent, beside the resulting cookies. A login in progress is in memory only. It starts again if the crawl was
 //! stopped meanwhile.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -20,13 +20,13 @@ use serde::{Deserialize, Serialize};
 use crate::credentials::Missing;
 use crate::servers::{keep, stored};
 
-/// Time for which a refused login is not tried again: somebody has to fix it.
+/// Time for which a refused login is not tried again, because an operator has to fix it.
 const REFUSED: Duration = Duration::from_secs(3600);
 
-/// Maximum of URIs remembered that were answered as if not logged in.
+/// Maximum of stored URIs whose responses were those of a client without login.
 const TURNED_AWAY_MAX: usize = 10_000;
 
-/// Maximum of times in a row that a login is sent again for a URI that is turned away all the same.
+/// Maximum of repetitions of a login in a row, if responses remain those of a client without login.
 const IN_VAIN_MAX: u32 = 3;
 
 /// The logins of a profile.
@@ -41,7 +41,7 @@ pub(crate) struct Logins {
 #[derive(Clone, Debug, Default)]
 struct LoginState {
     step: Step,
-    /// Number of times in a row that it was sent again in vain.
+    /// Number of repetitions in a row without success.
     in_vain: u32,
 }
 
@@ -50,7 +50,7 @@ enum Step {
     /// Not tried yet.
     #[default]
     Out,
-    /// The page is to be fetched.
+    /// The login page is to be fetched.
     Page,
     /// The form is to be sent.
     Form { action: Uri, body: Secret },
@@ -69,17 +69,17 @@ enum Kept {
     Out,
 }
 
-/// Requirement of a URI before it may be fetched.
+/// Requirement that must be met before a URI is fetched.
 pub(crate) enum Needs {
     /// Nothing.
     Nothing,
-    /// This URI first.
+    /// This URI must be fetched first.
     First(Uri),
-    /// The login of this name, which was refused.
+    /// The login of this name is required, and it was refused.
     Refused(String),
 }
 
-/// Part of a URI in a login.
+/// Function of a URI in a login.
 #[derive(Clone, Debug)]
 pub(crate) enum Part {
     /// The URI is the page with the form.
@@ -130,7 +130,7 @@ impl Logins {
         })
     }
 
-    /// Returns the part of a URI in a login that is in progress.
+    /// Returns the function of a URI in a login that is in progress.
     pub(crate) fn part_of(&self, uri: &Uri) -> Option<Part> {
         if self.known.is_empty() {
             return None;
@@ -149,7 +149,7 @@ impl Logins {
         })
     }
 
-    /// Returns the requirement of a URI before it may be fetched.
+    /// Returns the requirement that must be met before the URI is fetched.
     pub(crate) fn needs(&self, frontier: &SharedFrontier, uri: &Uri, now: Timestamp) -> Needs {
         let Some(host) = uri.host() else {
             return Needs::Nothing;
@@ -181,7 +181,7 @@ impl Logins {
         Needs::Nothing
     }
 
-    /// Processes the page of a login, or the answer to its form.
+    /// Processes the page of a login, or the response to its form.
     pub(crate) fn receive(
         &self,
         frontier: &SharedFrontier,
@@ -226,7 +226,7 @@ impl Logins {
         let (action, mut form) = match (form, &login.action) {
             (Some(form), Some(action)) => (action.clone(), form),
             (Some(form), None) => (form.action.clone(), form),
-            // A script makes the form of this page: only the profile's fields are known.
+            // A script creates the form of this page, so only the profile's fields are known.
             (None, Some(action)) => (action.clone(), opilio_fetch::forms::Form::empty(action)),
             (None, None) => {
                 return self.fail(frontier, name, "the page has no form with a password", now);
@@ -244,7 +244,7 @@ impl Logins {
         Ok(LoginResult::PageFetched)
     }
 
-    /// Records that a login failed: its page or form could not be fetched, or the answer refuses it.
+    /// Records that a login failed: its page or form could not be fetched, or the response refuses the login.
     pub(crate) fn fail(
         &self,
         frontier: &SharedFrontier,
@@ -258,8 +258,9 @@ impl Logins {
         Ok(LoginResult::Refused(name.to_owned(), why))
     }
 
-    /// Checks whether a page that needs a login was answered as if not logged in. Returns the login's page if the login is sent
-    /// again and the page is fetched once more. That happens once for each page, and not after too many attempts in vain.
+    /// Checks whether the response to a page that needs a login is that of a client without login. Returns the login page if the
+    /// login is sent again and the page is fetched once more. That happens once for each page, and not after too many attempts
+    /// without success.
     pub(crate) fn turned_away(
         &self,
         frontier: &SharedFrontier,
@@ -283,7 +284,7 @@ impl Logins {
                 .unwrap_or_else(PoisonError::into_inner);
             if !is_away {
                 if known.remove(uri.as_str()) {
-                    self.alter(&login.name, |state| state.in_vain = 0);
+                    self.change_state(&login.name, |state| state.in_vain = 0);
                 }
                 return Ok(None);
             }
@@ -293,13 +294,13 @@ impl Logins {
             !known.insert(uri.as_str().to_owned())
         };
         let mut sent_anew = false;
-        self.alter(&login.name, |state| match (&state.step, is_second) {
+        self.change_state(&login.name, |state| match (&state.step, is_second) {
             (_, true) => state.in_vain += 1,
             (Step::In { .. }, false) if state.in_vain < IN_VAIN_MAX => {
                 state.step = Step::Page;
                 sent_anew = true;
             }
-            // Another URI has been turned away meanwhile.
+            // Another URI has already started the repetition of the login.
             (Step::Page | Step::Form { .. }, false) => sent_anew = true,
             _ => {}
         });
@@ -311,10 +312,10 @@ impl Logins {
     }
 
     fn set(&self, name: &str, step: Step) {
-        self.alter(name, |state| state.step = step);
+        self.change_state(name, |state| state.step = step);
     }
 
-    fn alter(&self, name: &str, how: impl FnOnce(&mut LoginState)) {
+    fn change_state(&self, name: &str, how: impl FnOnce(&mut LoginState)) {
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
         how(states.entry(name.to_owned()).or_default());
     }

@@ -1,20 +1,20 @@
-//! Visits outside of a crawl: documents from an archive, a file or a single fetch, as plugins see them in one. Tools for plugin
-//! authors ask plugins about them.
+//! Visits outside of a crawl: documents from an archive, a file or a single fetch, in the form in which plugins see them in a
+//! crawl. Tools for plugin authors call plugins on them.
 //!
 //! The stages of `opilio_visit` make every document, visit and candidate, by the default profile under the strategy `revisit`.
 //! Captures of one URI are successive visits: history, validators, digests, fingerprints, kept values and figures of the site are
-//! those that a crawl would have. These differences from a crawl are wanted:
+//! those that a crawl would have. These differences from a crawl are intended:
 //!
-//! - One plugin is asked, without guards and breaker, and each of its answers is shown. So no answer ends a visit, an error is
-//!   not followed by calls for single links, and the limits of waits do not apply.
-//! - Every response is a visit, whatever its status, and every document is extracted, unchanged or not. Records without content,
-//!   such as revisit records, are no visits.
-//! - All links of a page are judged, also those that `nofollow` or the redirect limit would remove, and by the one plugin: there
-//!   are no overrides for their targets. Precedence plugins rank links that no scope has judged.
-//! - A document counts as a seed, or has the hop path that the author names. An archive does not say how it was found.
-//! - The wait before a visit is the time since the capture before it, and no visit is overdue. No host is looked up, and there
-//!   are neither prices nor signals. Links are counted only if a plugin is asked about them.
-//! - Payload digests decide the state of the content, then the change evaluator that is asked. Strippers decide nothing.
+//! - One plugin is called, without guards and breaker, and each of its answers is shown. So no answer ends a visit, an error is not
+//!   followed by calls for single links, and the limits of waits do not apply.
+//! - Every response of any status is a visit, and every document is extracted, even if it is unchanged. Records without content,
+//!   such as revisit records, do not count as visits.
+//! - The plugin judges all links of a page, also those that `nofollow` or the redirect limit would remove. There are no overrides
+//!   for the targets of links. Precedence plugins rank all links, because no scope has judged them.
+//! - A document counts as a seed, or has the hop path that the user gives. An archive has no discovery data for it.
+//! - The wait before a visit is the time since the previous capture, and no visit is overdue. No host is looked up, and there are
+//!   neither prices nor signals. Links are counted only if a plugin is called on them.
+//! - Payload digests decide the content state, then the change evaluator, if one is called. Strippers have no influence.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub use opilio_visit::extraction::{ExtractionResult, FoundLink, RefusedLink};
 /// The profile of these visits: the default one, for documents that are visited again and again.
 const PROFILE: &str = "seeds = [\"http://example.com/\"]\nstrategy = \"revisit\"\n";
 
-/// Stands for the evaluator that made a fingerprint: there is one only.
+/// Identity of the evaluator that made a fingerprint. There is only one evaluator.
 const EVALUATOR: u64 = 0;
 
 /// A response.
@@ -147,7 +147,7 @@ impl SampleVisits {
         })
     }
 
-    /// Reads a response that came at this time. Blocks; call it on a thread with room for plugins.
+    /// Reads a response that was received at this time. Blocks; call it on a thread with a stack large enough for plugins.
     pub fn visit(&self, sample: SampleResponse, at: Timestamp) -> SampleVisit {
         let SampleResponse {
             uri,
@@ -156,7 +156,7 @@ impl SampleVisits {
         } = sample;
         let known = self.records.get(&uri).cloned();
         let mut record = known.unwrap_or_else(|| self.found(&uri, at));
-        // The document is extracted whatever its state.
+        // The document is extracted in any content state.
         record.extractor = None;
         let last = record.history.first();
         record.wait = last.map(|last| Duration::try_from(at - last.at).unwrap_or_default());
@@ -183,7 +183,7 @@ impl SampleVisits {
         }
     }
 
-    /// Keeps the outcome of a visit for the next ones.
+    /// Stores the outcome of a visit for later visits.
     pub fn finish(&mut self, visit: &SampleVisit) {
         let (issue, settings) = (&visit.pipeline.issue, &visit.pipeline.settings);
         let mut outcome = visit.outcome();
@@ -233,12 +233,12 @@ impl SampleVisit {
         self.reading.state
     }
 
-    /// Forgets the notes and kept values of plugins that have been asked since the visit began.
+    /// Discards the notes and kept values of plugins that have been called since the visit began.
     pub fn renew(&mut self) {
         self.memory = PluginMemory::new(&self.pipeline.issue.record.kept, &self.site);
     }
 
-    /// Returns the document. Every call returns another one, without the base that extractors declared. All share their notes.
+    /// Returns the document. Each call returns a new copy, without a base that extractors declared. All copies share the notes.
     pub fn document(&self) -> Document {
         let read = &self.reading.document;
         let (content, charset) = (read.content().clone(), read.charset());
@@ -272,13 +272,13 @@ impl SampleVisit {
         plugin_view::after(known, self.at, &self.outcome(), &self.memory)
     }
 
-    /// The fingerprint of the last version, if the change evaluator made one.
+    /// Returns the fingerprint of the last version, if the change evaluator made one.
     pub fn last_fingerprint(&self) -> Option<&[u8]> {
         let last = self.pipeline.issue.record.fingerprint.as_ref();
         last.map(|last| last.bytes.as_slice())
     }
 
-    /// Takes the answer of the change evaluator into account; `None` if it could not be asked.
+    /// Applies the answer of the change evaluator; `None` if the call failed.
     pub fn compared(&mut self, comparison: Option<&Comparison>) {
         let difference = comparison.map(|comparison| comparison.difference);
         if self.reading.state == ContentState::Changed {
@@ -305,8 +305,8 @@ impl SampleVisit {
             .collect()
     }
 
-    /// Runs extractors on a document as a crawl does: in order, on the document and on the fragments that they return, if they
-    /// handle them. Blocks; call it on a thread with room for plugins.
+    /// Runs extractors on a document as a crawl does: in order, on the document and on the fragments that they return and handle.
+    /// Blocks; call it on a thread with a stack large enough for plugins.
     pub fn extract(&self, extractors: &[Plugin], document: &Document) -> ExtractionResult {
         let stack: Vec<Staged> = extractors.iter().map(alone).collect();
         let asked = ExtractionInput {
@@ -343,7 +343,7 @@ impl SampleVisit {
         }
     }
 
-    /// The visit at the headers, with the notes and kept values of now.
+    /// Returns the visit at the headers, with the present notes and kept values.
     fn begun(&self) -> Visit {
         Visit {
             notes: self.memory.notes.clone(),
@@ -352,7 +352,7 @@ impl SampleVisit {
         }
     }
 
-    /// The visit as a frontier would remember it.
+    /// Returns the visit in the form in which a frontier would store it.
     fn outcome(&self) -> opilio_frontier::VisitUpdate {
         let record = &self.pipeline.issue.record;
         let previous = record.archived.clone().map(|at| EarlierCapture {
@@ -440,7 +440,7 @@ mod tests {
         assert_eq!(asked.last_wait, Some(Duration::from_secs(3600)));
         visits.finish(&second);
 
-        // Post-fetch filters are asked before the content is judged, and see the validators of the last archived version.
+        // Post-fetch filters are called before the comparison of the content, and see the validators of the last archived version.
         let third = visit(&visits, 12, "two!", "\"c\"");
         assert_eq!(third.state(), ContentState::Changed);
         let (_, asked) = third.before_filter(&Stage::PostFetch);

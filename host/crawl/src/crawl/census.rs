@@ -43,14 +43,14 @@ pub(crate) async fn keep_pages(context: Arc<CrawlContext>, ended: watch::Receive
     .await;
 }
 
-/// Returns `true` if pages are visited again: the profile says so, or revisits have taken place.
+/// Returns `true` if pages are visited again: the profile has revisits, or revisits have taken place.
 fn is_continuous(context: &CrawlContext) -> bool {
     let revisits = context.frontier().statistics().revisits;
     context.current().settings().strategy != Strategy::Snapshot
         || revisits.changed + revisits.unchanged + revisits.not_modified + revisits.unknown > 0
 }
 
-/// A count through the store. It passes the time of its last part to the function, which says whether to continue.
+/// A count through the store. It passes the time of its last part to the function, which returns whether to continue.
 type Count = fn(
     &CrawlContext,
     &mut dyn FnMut(Duration) -> bool,

@@ -1,4 +1,4 @@
-//! Captures that the frontier knows and the archive has lost.
+//! Captures that are recorded in the frontier but lost in the archive.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -58,8 +58,8 @@ impl CrawlContext {
     }
 }
 
-/// Schedules URIs whose captures are lost. A new response is not compared with the lost capture: a revisit record would refer to
-/// nothing.
+/// Schedules URIs whose captures are lost. A new response is not compared with the lost capture, because a revisit record would
+/// refer to a missing record.
 pub fn fetch_again(
     frontier: &mut Frontier,
     lost: Vec<Candidate>,

@@ -1,14 +1,14 @@
-//! Observers: plugins that receive finished URIs, in batches, on a lane of their own.
+//! Observers: plugins that receive finished URIs, in batches, on a separate lane.
 //!
 //! ```text
 //! JOB/observers/NAME.memory   the observer's memory, written after each batch, whole or not at all
 //! JOB/observers/NAME/FILE     the lines that it has written so far
 //! JOB/reports/NAME/FILE       its reports, of the last request or of the crawl's end
 //! ```
-//! Events of one observer come in the order in which URIs finish. A call gets at most [`BATCH_MAX`] events, at the latest after
-//! [`BATCH_AFTER`]. Observers run on a lane of their own, so that no fetch waits for them. If one falls behind by
-//! [`EVENTS_WAITING_MAX`] events, a worker that has finished a URI waits for it. Statistics with gaps are worth little, and the
-//! profile can limit how slow an observer may be. Events on which an observer fails are lost to it and counted.
+//! An observer receives events in the order in which URIs finish. A call gets at most [`BATCH_MAX`] events, at the latest after
+//! [`BATCH_AFTER`]. Observers run on a separate lane, so that no fetch waits for them. If an observer has [`EVENTS_WAITING_MAX`]
+//! waiting events, a worker that has finished a URI waits for it: statistics with gaps would have little value, and the profile can
+//! limit the time of an observer's calls. Events on which an observer fails are lost and counted.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -40,13 +40,14 @@ const BATCH_MAX: usize = 256;
 /// Time for which the first event of a batch waits for others.
 const BATCH_AFTER: Duration = Duration::from_secs(5);
 
-/// Maximum of events of one batch that an observer may fail on singly before it loses the rest. Each may cost its time limit.
+/// Maximum of events of one batch on which an observer may fail in single calls. After these, the rest of the batch is lost. Each
+/// error may take the observer's time limit.
 const FAULTS_ALONE_MAX: usize = 8;
 
-/// Maximum of files of one observer, and of reports. Lines for more files are lost.
+/// Maximum of files of one observer, and of reports. Lines for further files are lost.
 const FILES_MAX: usize = 64;
 
-/// Observers at work, to be waited for.
+/// The tasks of running observers.
 pub(crate) struct Watching(JoinSet<()>);
 
 /// Paths of an observer's files.
@@ -67,7 +68,7 @@ struct Watcher {
     stop: Stop,
 }
 
-/// Result of telling an observer of events.
+/// Result of calling an observer with events.
 struct ObserverAnswer {
     memory: Vec<u8>,
     failures: Vec<Failure>,
@@ -103,7 +104,7 @@ pub(crate) fn start(context: &Arc<CrawlContext>, job: &Path, stop: &Stop) -> io:
 }
 
 impl Watching {
-    /// Tells the observers of the remaining events, has them report, and ends them.
+    /// Passes the remaining events to the observers, requests their reports, and ends their tasks.
     pub(crate) async fn finish(mut self, observers: &Observers) {
         observers.end();
         while let Some(ended) = self.0.join_next().await {
@@ -131,9 +132,9 @@ impl Watcher {
                 }
                 next = timeout_at(until, messages.recv()).await.ok().flatten();
             }
-            self.tell(batch).await;
+            self.deliver(batch).await;
             if let Some(answer) = asked {
-                // The client may have gone.
+                // The client may have disconnected.
                 let _ = answer.send(self.report().await);
             }
         }
@@ -149,7 +150,7 @@ impl Watcher {
         observers.find(|staged| staged.name == self.name).cloned()
     }
 
-    async fn tell(&mut self, batch: Vec<Arc<Finished>>) {
+    async fn deliver(&mut self, batch: Vec<Arc<Finished>>) {
         let Some(staged) = self.staged() else { return };
         let handled = batch
             .into_iter()
@@ -164,7 +165,7 @@ impl Watcher {
             .context
             .lanes
             .run(Lane::Observer, move || {
-                tell(&staged, &files, memory, &events)
+                call_observer(&staged, &files, memory, &events)
             })
             .await;
         let answer = match answer {
@@ -172,7 +173,7 @@ impl Watcher {
             Err(panic) => {
                 tracing::error!("observer {}: {panic}", self.name);
                 self.lost.fetch_add(count, Ordering::Relaxed);
-                // The memory before this batch.
+                // The memory stays as it was before this batch.
                 self.memory = fs::read(&self.files.memory).unwrap_or_default();
                 return;
             }
@@ -187,14 +188,14 @@ impl Watcher {
         self.handle_failures(answer.failures);
     }
 
-    /// Handles failures. A halt has no visit to stop here, so the crawl is asked to end instead.
+    /// Handles plugin errors. There is no visit here that a halt could end, so the crawl is stopped instead.
     fn handle_failures(&self, failures: Vec<Failure>) {
         if let Err(halt) = self.context.failures(&failures) {
             self.stop.end(End::Halted(halt.message()));
         }
     }
 
-    /// Has the observer report, and writes its reports.
+    /// Requests the observer's reports, and writes them.
     async fn report(&self) -> Result<Vec<Report>, String> {
         let Some(staged) = self.staged() else {
             return Ok(Vec::new());
@@ -224,8 +225,13 @@ impl Watcher {
     }
 }
 
-/// Tells an observer of events. If it fails on all of them together, it gets each alone. Blocks.
-fn tell(staged: &Staged, files: &Files, memory: Vec<u8>, events: &[Finished]) -> ObserverAnswer {
+/// Calls an observer with events. If the call with all events fails, the observer is called with each event alone. Blocks.
+fn call_observer(
+    staged: &Staged,
+    files: &Files,
+    memory: Vec<u8>,
+    events: &[Finished],
+) -> ObserverAnswer {
     let mut answer = ObserverAnswer {
         memory,
         failures: Vec::new(),
@@ -254,7 +260,7 @@ fn tell(staged: &Staged, files: &Files, memory: Vec<u8>, events: &[Finished]) ->
 }
 
 impl ObserverAnswer {
-    /// Makes one call. If it gives nothing, the error is whether the observer was left out.
+    /// Makes one call. On failure, the error is `true` if the observer was left out.
     fn ask(&mut self, staged: &Staged, files: &Files, events: &[Finished]) -> Result<(), bool> {
         match staged.observe(&self.memory, events) {
             Ok(observation) => {
@@ -282,7 +288,7 @@ impl Files {
         }
     }
 
-    /// Writes the lines before the memory: after a crash in between, lines come again instead of never.
+    /// Writes the lines before the memory: after a crash in between, lines are repeated, but none are lost.
     fn write(&self, observation: &Observation) -> io::Result<()> {
         let mut texts: BTreeMap<&str, String> = BTreeMap::new();
         for Line { file, text } in &observation.lines {

@@ -1,4 +1,4 @@
-//! The visit of a `dns:` URI, and look-ups of other hosts in passing.
+//! The visit of a `dns:` URI, and look-ups of hosts for requests in passing.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -44,7 +44,7 @@ impl CrawlVisit<'_> {
         let resolution = match self.waiting(resolving).await {
             Ok(resolution) => resolution,
             Err(FetchFailure::Stopped) => return Err(Halt::Stopped),
-            // A name that had an address before has lost it by a mistake, more often than not.
+            // If a name had an address before, its absence is usually a temporary mistake.
             Err(ref failure @ FetchFailure::NoAddress { ttl, .. })
                 if !servers.had_addresses(frontier, host) =>
             {
@@ -99,7 +99,7 @@ impl CrawlVisit<'_> {
         Ok(Conclusion::new(outcome, entry))
     }
 
-    /// Looks another host up at once, if its addresses are not known, and archives the answer.
+    /// Looks up another host at once, if its addresses are not known, and archives the response.
     pub(super) async fn addresses_now(&self, uri: &Uri) -> Result<LookUpResult, Halt> {
         let context = self.context;
         let Some(host) = uri.host() else {
@@ -139,7 +139,7 @@ impl CrawlVisit<'_> {
     }
 }
 
-/// The conclusion for a look-up that is not repeated.
+/// Returns the conclusion for a failed look-up that is not repeated.
 fn lost(failure: &FetchFailure) -> Conclusion {
     let error = format!("err={}", opilio_stacks::chain(failure));
     Conclusion::failed(failure.status(), error)

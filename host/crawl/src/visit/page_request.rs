@@ -1,4 +1,4 @@
-//! One request of a rendered page: its parts as the browser sent them, the exchange with the server, and the way of its
+//! One request of a rendered page: its parts as the browser sent them, the exchange with the server, and the channel of its
 //! response to the browser.
 
 use std::collections::{BTreeMap, HashSet};
@@ -19,14 +19,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use super::{CrawlVisit, page_bodies};
 use crate::error::Halt;
 
-/// Longest body of a request. Pages upload more only for their users.
+/// Maximum body of a request in bytes. Only uploads of users are larger.
 const REQUEST_BODY_BYTES_MAX: usize = 16 << 20;
 
-/// Bytes of all requests of a page that are under way. A page could fill the memory of the crawl with requests that it makes and
-/// gives up while their servers keep the crawl waiting.
+/// Maximum bytes of all requests in flight of a page. Without a limit, a page could fill the crawl's memory: it can abandon
+/// requests while the crawl still waits for slow servers.
 const REQUESTS_BYTES_MAX: usize = 64 << 20;
 
-/// Headers of the browser that are made anew for the server.
+/// Headers of the browser that are replaced in the request to the server.
 const OWN_HEADERS: [HeaderName; 4] = [
     header::HOST,
     header::CONTENT_LENGTH,
@@ -40,18 +40,18 @@ pub(crate) struct PageRequest {
     pub(crate) uri: Uri,
     headers: HeaderMap,
     body: Bytes,
-    /// Its part of the room of its page.
+    /// Reserved part of the memory for requests of the page.
     _taken: TakenRoom,
 }
 
-/// Room in memory for the requests of one page.
+/// Memory for the requests of one page.
 pub(crate) struct RequestRoom(Arc<Semaphore>);
 
-/// A part of a room, in use until it is dropped.
+/// A reserved part of this memory, until it is dropped.
 #[derive(Default)]
 struct TakenRoom(Option<OwnedSemaphorePermit>);
 
-/// The way of a response to the browser. Dropping it ends the body.
+/// The channel of a response to the browser. Dropping it ends the body.
 pub(super) struct ResponseSender {
     head: Mutex<Option<HeadSender>>,
     payload: mpsc::Sender<Bytes>,
@@ -59,14 +59,14 @@ pub(super) struct ResponseSender {
 
 type HeadSender = oneshot::Sender<Result<ResponseHead, FetchRejection>>;
 
-/// Returns `true` if exchanges with this method are archived. The others have no content, and replay would take them for the
-/// content.
+/// Returns `true` if exchanges with this method are archived. Responses to other methods have no content, and replay would show
+/// them as the content of the URI.
 pub(super) fn is_archived(method: &Method) -> bool {
     !matches!(*method, Method::HEAD | Method::OPTIONS)
 }
 
 impl PageRequest {
-    /// Reads a request of the browser. It occupies room of its page until it is dropped.
+    /// Reads a request of the browser. It reserves memory of its page until it is dropped.
     pub(crate) async fn read(
         request: http::Request<PageBody>,
         room: &RequestRoom,
@@ -87,8 +87,8 @@ impl PageRequest {
         })
     }
 
-    /// Returns `true` if it asks for the document of this page. Browsers may write a URI in another way than the crawl does, and go
-    /// to `https` by themselves.
+    /// Returns `true` if this is the request for the document of the page. Browsers may write a URI in another way than the crawl
+    /// does, and may change to `https` by themselves.
     pub(super) fn is_for(&self, page: &Uri) -> bool {
         self.method == Method::GET
             && self.uri.scheme() == page.scheme()
@@ -96,14 +96,14 @@ impl PageRequest {
             && self.uri.port_or_default() == page.port_or_default()
     }
 
-    /// The request for the server. `decided` has its URI and its addresses, and headers that the browser does not have.
+    /// Returns the request for the server. `decided` has its URI and addresses, and headers that the browser does not set.
     pub(crate) fn for_server(&self, decided: Request) -> Request {
         Request {
             method: Some(self.method.clone()),
             headers: self.headers(decided.headers),
             body: self.body(),
             tap: None,
-            // The browser decides about it, and its cache is empty.
+            // The browser decides about this header, and its cache is empty.
             referer: None,
             if_none_match: None,
             if_modified_since: None,
@@ -114,7 +114,7 @@ impl PageRequest {
         }
     }
 
-    /// The headers for the server: those of the browser, and those of `decided` that it does not have.
+    /// Returns the headers for the server: those of the browser, and those of `decided` that the browser does not set.
     fn headers(&self, decided: Vec<(String, String)>) -> Vec<(String, String)> {
         let sent: HashSet<&str> = self.headers.keys().map(HeaderName::as_str).collect();
         let is_cookie = |name: &str| name.eq_ignore_ascii_case("cookie");
@@ -133,7 +133,7 @@ impl PageRequest {
         missing.chain(own).chain(cookies).collect()
     }
 
-    /// The cookies of the browser, and those of the crawl that it does not have under the same name.
+    /// Returns the cookies of the browser, and cookies of the crawl whose names the browser does not have.
     fn cookies(&self, of_crawl: Option<&str>) -> Option<String> {
         let own = self.headers.get_all(header::COOKIE).iter().map(text);
         let own: Vec<String> = own.collect();
@@ -163,7 +163,7 @@ impl Default for RequestRoom {
 }
 
 impl RequestRoom {
-    /// Takes room for more bytes.
+    /// Reserves memory for more bytes.
     fn take(&self, bytes: usize, taken: &mut TakenRoom) -> Result<(), FetchRejection> {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let more = self.0.clone().try_acquire_many_owned(bytes).map_err(|_| {
@@ -179,7 +179,7 @@ impl RequestRoom {
 }
 
 impl ResponseSender {
-    /// Makes the way of a response whose payload is sent to `payload`. Returns its end for the head.
+    /// Creates the channel of a response whose payload is sent to `payload`. Returns the receiver of the head.
     pub(super) fn new(
         payload: mpsc::Sender<Bytes>,
     ) -> (
@@ -199,12 +199,12 @@ impl ResponseSender {
         self.send(Err(rejection));
     }
 
-    /// Resolves once the browser does not want the response any more.
+    /// Resolves once the browser has dropped the request.
     pub(super) async fn gone(&self) {
         self.payload.closed().await;
     }
 
-    /// Resolves once the browser does not want the response any more, unless its head has been sent.
+    /// Resolves once the browser has dropped the request, unless the head of the response has been sent.
     async fn gone_before_head(&self) {
         self.gone().await;
         let is_sent = self.lock().is_none();
@@ -216,7 +216,7 @@ impl ResponseSender {
     fn send(&self, head: Result<ResponseHead, FetchRejection>) {
         let sender = self.lock().take();
         if let Some(sender) = sender {
-            // The browser may have gone.
+            // The browser may have closed the connection.
             let _ = sender.send(head);
         }
     }
@@ -227,10 +227,11 @@ impl ResponseSender {
 }
 
 impl CrawlVisit<'_> {
-    /// The exchange for a request of this page, mid-fetch filters included. `None`: the browser had gone before anything came.
+    /// Makes the exchange for a request of this page, with mid-fetch filters. Returns `None` if the browser dropped the request
+    /// before anything was received.
     ///
-    /// Cookies and passwords of the crawl go to the page's own site only, as browsers do it with cookies that servers do not declare
-    /// for other sites. Any page could act under the name of the crawl's user elsewhere otherwise.
+    /// Cookies and passwords of the crawl are sent to the page's own site only, like cookies in browsers that servers do not
+    /// declare for other sites. Otherwise, any page could act on other sites with the crawl's logins.
     pub(super) async fn exchange_for_page(
         &self,
         page: &Uri,
@@ -290,7 +291,7 @@ impl CrawlVisit<'_> {
     }
 }
 
-/// Returns `true` if both hosts belong to one registrable domain, or are the same.
+/// Returns `true` if both hosts have the same registrable domain, or are equal.
 fn is_same_site(page: &Uri, target: &Uri) -> bool {
     fn site(uri: &Uri) -> Option<&str> {
         uri.registrable_domain().or_else(|| uri.host())
@@ -298,7 +299,7 @@ fn is_same_site(page: &Uri, target: &Uri) -> bool {
     site(page).is_some() && site(page) == site(target)
 }
 
-/// The whole body of a request.
+/// Reads the whole body of a request.
 async fn collect(
     mut body: PageBody,
     room: &RequestRoom,
@@ -318,7 +319,7 @@ async fn collect(
     Ok(bytes.into())
 }
 
-/// The response of an exchange that is over.
+/// Returns the response of a finished exchange.
 pub(crate) fn plain_response(
     exchange: &Exchange,
 ) -> Result<http::Response<PageBody>, FetchRejection> {
@@ -326,12 +327,12 @@ pub(crate) fn plain_response(
         return Err(FetchRejection::failed("no response"));
     };
     let mut response = response(head, page_bodies::recorded(exchange.payload.clone()))?;
-    // It may have been cut.
+    // The response may have been truncated.
     response.headers_mut().remove(header::CONTENT_LENGTH);
     Ok(response)
 }
 
-/// A response for the browser.
+/// Returns a response for the browser.
 pub(super) fn response(
     head: &ResponseHead,
     body: PageBody,
@@ -353,7 +354,7 @@ pub(super) fn response(
     Ok(response)
 }
 
-/// A header's value, with bytes outside ASCII as ISO-8859-1.
+/// Returns a header's value, with bytes outside ASCII as ISO-8859-1.
 fn text(value: &HeaderValue) -> String {
     value
         .as_bytes()

@@ -1,5 +1,5 @@
 //! Rendering of a page that has been fetched: a browser loads it, its requests are archived, and its document, links, text and
-//! pictures are taken. Whatever fails, the plain capture of the page stays.
+//! pictures are taken. If rendering fails, the plain capture of the page remains.
 
 use std::sync::Arc;
 
@@ -26,7 +26,8 @@ use crate::render_board::{PageActivity, PageOnBoard};
 use crate::render_figures::RenderFigures;
 use opilio_job::alerts::{AlertKind, Severity};
 
-/// Browsers that try to render a page, one after the other: the second one only if the first fails, or the page crashes in it.
+/// Number of browsers that try to render a page, one after the other. A second browser is used only if the first fails, or the page
+/// crashes in it.
 const TRIES_MAX: u32 = 2;
 
 /// A page as a browser showed it.
@@ -42,7 +43,7 @@ struct Shown {
 
 /// The reason why no browser showed a page.
 enum NotShown {
-    /// No browser could be had, or it failed.
+    /// No browser was available, or the browser failed.
     Browser(BrowserError),
     /// The page reached a limit at once.
     Cut(PageCut),
@@ -51,7 +52,7 @@ enum NotShown {
 }
 
 impl CrawlVisit<'_> {
-    /// Renders the page of this visit, and archives its requests and what it shows.
+    /// Renders the page of this visit, and archives its requests, text and pictures.
     pub(super) async fn render_page(&self, page: PageToRender<'_>) -> Result<Rendering, Halt> {
         let network = &self.context.network;
         let settings = &page.settings.browser;
@@ -100,9 +101,9 @@ impl CrawlVisit<'_> {
                 rendering.result = RenderResult::NotShown;
                 board.count(|figures| figures.count_not_rendered(|by| &mut by.browser));
                 let problem = opilio_stacks::chain(&error);
-                let words = format!("pages are archived without rendering: {problem}");
+                let message = format!("pages are archived without rendering: {problem}");
                 self.context
-                    .raise(AlertKind::Browser, "", Severity::Warning, &words);
+                    .raise(AlertKind::Browser, "", Severity::Warning, &message);
                 let kind = error_name(&error);
                 rendering.annotations.push(format!("notRendered:{kind}"));
             }
@@ -110,7 +111,7 @@ impl CrawlVisit<'_> {
         Ok(rendering)
     }
 
-    /// Has a browser show the page. If it fails, or the page crashes, another one tries once more.
+    /// Shows the page in a browser. If the browser fails, or the page crashes, another browser tries once more.
     async fn show(
         &self,
         page: PageToRender<'_>,
@@ -133,7 +134,7 @@ impl CrawlVisit<'_> {
                 Err(NotShown::Browser(error)) if tries < TRIES_MAX && may_pass(&error) => {
                     tracing::debug!(uri = self.uri(), %error, "another browser tries the page");
                 }
-                // The machine may have lacked memory for a moment.
+                // The machine may have lacked memory temporarily.
                 Err(NotShown::Cut(cut @ PageCut::Crashed)) if tries < TRIES_MAX => {
                     board.count(|figures| figures.crashes += 1);
                     tracing::debug!(uri = self.uri(), %cut, "another browser tries the page");
@@ -164,7 +165,7 @@ impl CrawlVisit<'_> {
         match seen {
             Ok(seen) => Ok(Shown { report, ..seen }),
             Err(BehaveError::Page(PageError::Cut(cut))) => {
-                // Without actions left, it was the time for its links and text that ended.
+                // No actions are left to carry out, so the time for the page's links and text has ended.
                 let reached = report.cut.filter(|it| *it != PageCut::Steps);
                 Err(NotShown::Cut(reached.unwrap_or(cut)))
             }
@@ -174,8 +175,8 @@ impl CrawlVisit<'_> {
         }
     }
 
-    /// Loads the page, has behaviours operate it, and takes what it shows. The report is that of a page that has just been
-    /// opened.
+    /// Loads the page, runs the behaviours on it, and takes its document, links, text and pictures. The report is that of a page
+    /// that has just been opened.
     async fn look(
         &self,
         session: &mut PageSession,
@@ -183,7 +184,7 @@ impl CrawlVisit<'_> {
         on_board: &PageOnBoard,
     ) -> Result<Shown, BehaveError> {
         let load = match session.load(self.uri()).await {
-            // It shows what it has.
+            // The page is taken in its present state.
             Err(PageError::Cut(PageCut::Time)) => LoadResult::NotIdle,
             load => load?,
         };
@@ -204,7 +205,7 @@ impl CrawlVisit<'_> {
         shown.content = session.extract().await?;
         shown.document = unless_refused(session.document().await)?.flatten();
         if page.settings.browser.screenshots {
-            // A page that cannot be drawn has links and text even so.
+            // A page without a picture can still have links and text.
             shown.view = match shown.behaviors.picture.take() {
                 Some(picture) => Some(picture),
                 None => unless_refused(session.screenshot(ScreenshotArea::View).await)?,
@@ -224,7 +225,7 @@ impl CrawlVisit<'_> {
         self.pipeline.issue.uri.as_str()
     }
 
-    /// Returns records of what the page showed, as Browsertrix writes them: `urn:pageinfo:` and, by the settings, pictures and
+    /// Returns the records about the rendered page, as Browsertrix writes them: `urn:pageinfo:` and, by the settings, pictures and
     /// text.
     fn records_about(&self, page: PageToRender<'_>, shown: &Shown) -> Vec<Record> {
         let (uri, date) = (self.uri(), records::date_of(page.exchange));
@@ -257,7 +258,7 @@ impl CrawlVisit<'_> {
     }
 }
 
-/// A part of a page that can be missing.
+/// Returns a part of a page, or `None` if the page does not provide it.
 fn unless_refused<T>(part: Result<T, PageError>) -> Result<Option<T>, PageError> {
     match part {
         Ok(part) => Ok(Some(part)),
@@ -271,12 +272,12 @@ fn unless_refused<T>(part: Result<T, PageError>) -> Result<Option<T>, PageError>
 }
 
 impl Shown {
-    /// Returns `true` if there is a page to look at.
+    /// Returns `true` if the browser showed a document.
     fn has_document(&self) -> bool {
         matches!(self.load, LoadResult::Idle | LoadResult::NotIdle)
     }
 
-    /// The document, if the page came to its end. A page that was cut shows a part of itself, another one at each visit.
+    /// Returns the document, if the page was loaded completely. A page that was cut shows only a part, which differs at each visit.
     fn document_to_compare(&mut self) -> Option<Bytes> {
         let is_whole = matches!(self.report.cut, None | Some(PageCut::Steps));
         self.document.take().filter(|_| is_whole).map(Bytes::from)
@@ -292,7 +293,8 @@ impl Shown {
         }
     }
 
-    /// The annotation of a page that wanted to open WebSockets, which are refused: it may show less than to its visitors.
+    /// Returns the annotation of a page that tried to open WebSockets, which are refused. It may show less than in a visitor's
+    /// browser.
     fn web_sockets(&self) -> Option<String> {
         let resources = self.report.resources.iter();
         let refused = resources
@@ -301,7 +303,7 @@ impl Shown {
         (refused > 0).then(|| format!("webSocketsRefused:{refused}"))
     }
 
-    /// The annotation of a page with requests past its limits: it may lack parts that its visitors see.
+    /// Returns the annotation of a page with requests beyond its limits. It may lack parts that visitors see.
     fn requests_past_limit(&self) -> Option<String> {
         let refused = self.report.requests_refused;
         (refused > 0).then(|| format!("pageRequestsRefused:{refused}"))
@@ -328,7 +330,7 @@ impl Shown {
         *cut += 1;
     }
 
-    /// Links of the page, and the URIs that it wanted to open, to download and to be replaced by.
+    /// Returns the links of the page, and the URIs that it tried to open in another window, to download, or to navigate to.
     fn links(&self) -> Vec<FoundLink> {
         let of_document = self.content.links.iter().map(|link| {
             let RenderedLink {
@@ -372,7 +374,7 @@ impl Shown {
 }
 
 /// Returns `true` if another browser may succeed. A browser that does not start, or has no port, may lack processes or descriptors
-/// for a moment only.
+/// only temporarily.
 fn may_pass(error: &BrowserError) -> bool {
     matches!(
         error,
@@ -409,7 +411,7 @@ fn count_cut(cut: PageCut, figures: &mut RenderFigures) {
     figures.crashes += u64::from(is_crash(cut));
 }
 
-/// Returns `true` if the page is gone, and not only its time or its actions.
+/// Returns `true` if the page itself has crashed. Otherwise it has only reached a limit on time or actions.
 fn is_crash(cut: PageCut) -> bool {
     matches!(
         cut,
@@ -431,7 +433,7 @@ fn cut_name(cut: PageCut) -> &'static str {
 mod tests {
     use super::*;
 
-    /// A page that was loaded so, with a behaviour that ended so.
+    /// Returns a page with this result of loading, and with a behaviour that ended in this way.
     fn shown(load: LoadResult, end: Option<BehaviorEnd>, report: PageReport) -> Shown {
         let runs = end.into_iter().map(|end| BehaviorRun {
             name: "autoscroll".to_owned(),

@@ -1,4 +1,4 @@
-//! Writing a capture: duplicates of other URIs, WARC records, the place in the archive.
+//! Writing of a capture: deduplication, WARC records, location in the archive.
 
 use opilio_fetch::Exchange;
 use opilio_visit::{CaptureForm, PendingCapture, StoredCapture};
@@ -9,8 +9,8 @@ use crate::error::Halt;
 use crate::records::{self, About};
 
 impl CrawlVisit<'_> {
-    /// Writes the records of a capture and notes where its payload is stored. `keep` is what the capture itself calls for; a
-    /// payload that another URI has brought is not stored again.
+    /// Writes the records of a capture and adds its payload to the index. `keep` is the form that the capture's own history
+    /// requires. If another URI's capture has the payload, it is not stored again.
     pub(super) async fn write_capture(
         &self,
         mut capture: PendingCapture<'_>,
@@ -51,8 +51,8 @@ impl CrawlVisit<'_> {
         })
     }
 
-    /// Holds a payload that is to be stored whole, so that nobody else stores the same meanwhile. If it is stored already, the
-    /// answer says where. None if it is not looked up.
+    /// Locks a payload that is to be stored, so that no other visit stores the same payload meanwhile. The returned value has the
+    /// location if the payload is stored already. Returns `None` if the payload is not looked up.
     pub(super) async fn hold(
         &self,
         exchange: &Exchange,
