@@ -70,7 +70,10 @@ impl Browsers {
         pool.close().await;
         let refused = pool.figures().refused;
         if !refused.is_empty() {
-            tracing::debug!(?refused, "requests of browsers of their own, all refused");
+            tracing::debug!(
+                ?refused,
+                "refused requests that browsers made by themselves"
+            );
         }
         // The folder is empty, unless another program put files there.
         let _ = std::fs::remove_dir(&self.folder);

@@ -168,7 +168,7 @@ pub struct AlertState {
     pub(crate) events: OnceLock<Events>,
 }
 
-/// SURT prefixes that the seeds imply, and the file that keeps those of redirected seeds.
+/// SURT prefixes that the seeds imply, and the file with the prefixes of redirected seeds.
 pub(crate) struct SeedPrefixes {
     pub set: SurtPrefixSet,
     pub file: PathBuf,

@@ -17,7 +17,7 @@ use crate::servers::{keep, stored};
 /// store.
 const BYTES_HELD_MAX: usize = 32 << 20;
 
-/// Size of a jar beside the text of its cookies, in bytes.
+/// Size of a jar without the text of its cookies, in bytes.
 const JAR_BYTES: usize = 256;
 
 /// Key in the store for the digest of the cookie file that was read last.

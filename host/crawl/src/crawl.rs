@@ -79,7 +79,7 @@ pub struct Plan {
     /// The named profile, for a job that is made.
     origin: Option<ProfileOrigin>,
     prefixes: SurtPrefixSet,
-    /// Contact URL given beside the profile, if it differs from the job's.
+    /// Contact URL given in addition to the profile, if it differs from the job's.
     contact_url: Option<String>,
     notes: Vec<String>,
     /// Copies of files that the profile names, for a job whose profile was fetched from the cluster.
@@ -123,7 +123,7 @@ impl Crawl {
         });
         self.log_begin();
         self.start_notifier();
-        // Tasks beside the dispatcher end when `running` is dropped.
+        // Background tasks end when `running` is dropped.
         let (running, ended) = watch::channel(());
         let beside = background_tasks::start(&self, &ended);
         let handing_over = background_tasks::start_handovers(&self, &ended);

@@ -29,7 +29,8 @@ pub struct JobPart {
     /// Name of this part.
     #[serde(alias = "node")]
     pub part: String,
-    /// Number of partitions of the cluster. A site belongs to a partition, and the partitions are dealt out to the parts in turn.
+    /// Number of partitions of the cluster. A site belongs to a partition, and the partitions are assigned to the parts in
+    /// rotation.
     pub partitions: PartitionCount,
     /// The daemon's configuration, whose `[cluster]` names the servers. An absolute path.
     pub config: PathBuf,
@@ -71,7 +72,8 @@ impl PartFigures {
     }
 }
 
-/// Names of the parts of a job that these nodes begin. Parts beyond the nodes, up to `count`, get names of their own.
+/// Returns the names of the parts of a job that these nodes begin. If `count` is greater than the number of nodes, further parts
+/// get generated names.
 #[must_use]
 pub fn part_names(nodes: impl IntoIterator<Item = String>, count: usize) -> Vec<String> {
     let nodes: BTreeSet<String> = nodes.into_iter().collect();
@@ -189,7 +191,7 @@ impl JobPart {
     }
 }
 
-/// Returns the state of a part by that of its session; `None` if it has never had one.
+/// Returns the state of a part from the state of its session; `None` if the part has never had a session.
 #[must_use]
 pub fn part_state(session: Option<SessionState>) -> PartState {
     match session {

@@ -53,7 +53,7 @@ struct State {
     in_flight: HashMap<Ticket, InFlight>,
     /// Number of fetches in flight that wait for slow servers.
     slow: usize,
-    /// Time before which nothing is due, as the frontier last reported.
+    /// Time before which no URI is due, as the frontier last reported.
     waits_until: Option<Timestamp>,
     /// Number of times that a URI could not be issued because all permitted connections were in use.
     waited_for_connections: u64,
@@ -221,7 +221,7 @@ impl Live {
         self.state().waits_until = at;
     }
 
-    /// Returns the time before which nothing is due.
+    /// Returns the time before which no URI is due.
     pub(crate) fn waits_until(&self) -> Option<Timestamp> {
         self.state().waits_until
     }

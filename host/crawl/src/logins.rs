@@ -71,7 +71,7 @@ enum Kept {
 
 /// Requirement that must be met before a URI is fetched.
 pub(crate) enum Needs {
-    /// Nothing.
+    /// The URI has no requirement.
     Nothing,
     /// This URI must be fetched first.
     First(Uri),

@@ -155,7 +155,7 @@ impl JobMembership {
         Ok((membership, record))
     }
 
-    /// Gives the part to a new directory. `known` is its record.
+    /// Assigns the part to a new directory. `known` is the record of the part.
     ///
     /// # Errors
     /// Another directory has got the part meanwhile, or NATS fails.
@@ -255,7 +255,7 @@ impl JobMembership {
         }
     }
 
-    /// Asks the cluster whether this directory still has the part, if a session was lost since it was last asked.
+    /// Checks in the cluster whether this directory still has the part, if a session was lost since the last check.
     ///
     /// # Errors
     /// [`ClusterError::PartTaken`] if another directory has it, or NATS fails.

@@ -1,4 +1,5 @@
-//! `progress-statistics.log`: the crawl at regular intervals, in the columns that operators and their scripts know.
+//! `progress-statistics.log`: the state of the crawl at regular intervals, in the columns of Heritrix, which operators' scripts
+//! read.
 //!
 //! Each rate is the rate since the previous line, followed in brackets by the rate since the process began.
 //!

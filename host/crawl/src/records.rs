@@ -39,7 +39,7 @@ pub(crate) struct About<'a> {
     pub is_body_secret: bool,
 }
 
-/// Returns the records of an exchange, the response or revisit record first; empty if nothing is kept or no response came.
+/// Returns the records of an exchange, the response or revisit record first; empty if nothing is archived or there was no response.
 pub(crate) fn of_exchange(
     uri: &Uri,
     exchange: &Exchange,

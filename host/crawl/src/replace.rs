@@ -3,9 +3,9 @@
 //! ```text
 //! component ─► obtained, checked, configured ─► kept in the job ─► in effect for work that begins from then on
 //! ```
-//! A failed check changes nothing. A resumed job uses its copy of the component. Visits in process finish with the plugins that
-//! they began with. The new plugin has another hash, so pages are extracted again, versions are compared anew, and the scope
-//! decides again.
+//! If a check fails, the plugins are not changed. A resumed job uses its copy of the component. Visits in process finish with the
+//! plugins that they began with. The new plugin has another hash, so pages are extracted again, versions are compared anew, and the
+//! scope decides again.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -41,7 +41,7 @@ use opilio_visit::{Body, EarlierCapture, Pipeline, Response, notes_of, policy, s
 pub use opilio_frontier::ContentState;
 pub use opilio_visit::extraction::{ExtractionResult, FoundLink, RefusedLink};
 
-/// The profile of these visits: the default one, for documents that are visited again and again.
+/// The profile of these visits: the default profile with the strategy `revisit`.
 const PROFILE: &str = "seeds = [\"http://example.com/\"]\nstrategy = \"revisit\"\n";
 
 /// Identity of the evaluator that made a fingerprint. There is only one evaluator.
@@ -70,7 +70,7 @@ impl SampleResponse {
         Some(Self::of_payload(uri, head, payload.into()))
     }
 
-    /// Takes the response of an exchange; `None` if no response came.
+    /// Converts the response of an exchange; `None` if there was no response.
     pub fn of_exchange(uri: Uri, exchange: Exchange) -> Option<Self> {
         Some(Self {
             uri,
@@ -531,7 +531,7 @@ mod tests {
                     ("http://a.example/dir/i.png", "LE", Some(PAGE)),
                 ];
                 assert_eq!(links, expected, "at {hour}");
-                // The base that an extractor declares is that of its own call.
+                // A base that an extractor declares applies only to the same call.
                 assert_eq!(asked.document().base(), PAGE);
                 assert_eq!(asked.before_wait().outlinks, 3);
                 visits.finish(&asked);

@@ -91,7 +91,7 @@ impl SharedLimits {
         has_room
     }
 
-    /// Releases the rest of this node's shares to other nodes. Nothing may be in process.
+    /// Releases the rest of this node's shares to other nodes. No URI may be in process.
     pub(crate) fn release(&self, limits: &[CountedLimit]) {
         let mut shares = self.lock();
         for limit in limits {

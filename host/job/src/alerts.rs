@@ -94,7 +94,7 @@ pub enum AlertKind {
     Browser,
     /// Many rendered pages reach a limit of time or memory, or crash.
     Rendering,
-    /// A command that was given to all nodes of a shared crawl fails on this one, and later commands wait for it. It is tried again.
+    /// A command for all nodes of a shared crawl fails on this node, and later commands wait for it. It is tried again.
     Commands,
     /// A problem with NATS in a shared crawl: this node fetches nothing, because NATS does not answer or the node's session has
     /// ended; or JetStream has no room; or NATS has lost messages that it had acknowledged.
@@ -135,9 +135,9 @@ pub enum Event {
 /// Action that follows from the figures of the crawl.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AlertAction {
-    /// Raise the alert: its condition holds.
+    /// Raise the alert, because its condition is met.
     Raise(AlertKind, String, Severity, String),
-    /// Clear the alert: its condition does not hold.
+    /// Clear the alert, because its condition is not met any more.
     Clear(AlertKind, String),
     /// Pause the crawl: the disk is full.
     Pause(String),
@@ -146,7 +146,7 @@ pub enum AlertAction {
 }
 
 impl Alert {
-    /// Returns `true` if the alert holds and is not acknowledged.
+    /// Returns `true` if the alert is active and not acknowledged.
     pub fn is_open(&self) -> bool {
         self.until.is_none() && self.acknowledged.is_none()
     }
@@ -201,7 +201,7 @@ impl AlertKind {
         }
     }
 
-    /// Returns `true` if the alert reports a single event, which has no end of its own.
+    /// Returns `true` if the alert reports a single event, which has no end.
     fn is_event(self) -> bool {
         matches!(self, AlertKind::ClockJump | AlertKind::Plugin)
     }

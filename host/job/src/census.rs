@@ -268,8 +268,8 @@ fn fresh(record: &UriRecord, last: Timestamp, age: Duration) -> Option<f64> {
 
 /// Returns the same probability for a page that was found changed after `changes` of `intervals` equal intervals. Its last visit
 /// was `ages` intervals ago. Changes are modelled as a Poisson process: e to the power of minus rate times age. The rate is the
-/// estimate of Cho and Garcia-Molina (2003) for visits at regular intervals. It is −ln((n − X + ½) / (n + ½)) for each of n
-/// intervals, X of which ended with a change.
+/// estimate of Cho and Garcia-Molina (2003) for visits at regular intervals: −ln((n − X + ½) / (n + ½)) for each interval, with n
+/// intervals of which X ended with a change.
 fn unchanged(intervals: u64, changes: u64, ages: f64) -> f64 {
     let (n, x) = (intervals as f64, changes as f64);
     let rate = -((n - x + 0.5) / (n + 0.5)).ln();
@@ -362,7 +362,8 @@ pub fn host_pages(
     let Some(selection) = Selection::default().with_host(host) else {
         return Ok(HostPages::default());
     };
-    // The name of the host is followed by a port or the end of the authority, whose characters sort before those of subdomains.
+    // In a key, the name of the host is followed by a port or the end of the authority. Their characters sort before those of
+    // subdomains.
     let prefix = selection.key_prefix();
     let (ports, own) = (format!("{prefix}#"), format!("{prefix})"));
     let mut after = format!("{prefix}\"");

@@ -28,7 +28,7 @@ pub const ADDED_SEEDS: &str = "added-seeds.txt";
 /// Seeds that the operator has removed, one a line. They count as removed even if the profile names them.
 pub const REMOVED_SEEDS: &str = "removed-seeds.txt";
 
-/// SURT prefixes of seeds that redirected elsewhere, one a line, followed by ` # ` and the seed.
+/// SURT prefixes of the targets of redirected seeds, one a line, each followed by ` # ` and the seed.
 pub const REDIRECTED_SEEDS: &str = "redirected-seeds.txt";
 
 /// File with the position in the command log of a shared crawl up to which this directory has carried out the commands.

@@ -1,4 +1,4 @@
-//! `crawl.log`: one line per finished URI, in the columns that operators and their scripts know.
+//! `crawl.log`: one line per finished URI, in the columns of Heritrix, which operators' scripts read.
 //!
 //! Columns, separated by one blank: time logged, status (right-aligned, 5), size (right-aligned, 10), URI, hop path, via, media
 //! type, lane, start of fetch + duration in milliseconds, payload digest, source tag, annotations; and JSON if the profile enables
@@ -48,7 +48,7 @@ pub struct CrawlLogLine {
 pub struct ExtraInfo {
     /// Bytes of the response as received over the wire, headers included.
     pub received: Option<u64>,
-    /// The archive file that holds the capture.
+    /// The archive file with the capture.
     pub file: Option<String>,
     /// Offset of the record in that file.
     pub offset: Option<u64>,

@@ -294,7 +294,7 @@ fn describe(directory: &Path) -> Result<JobFile, JobError> {
         source,
     };
     let text = read(&file)?;
-    // The version comes first: a later one may have other fields.
+    // The version is read first, because a later version may have other fields.
     let version: Versioned = serde_json::from_str(&text).map_err(damaged)?;
     if version.version != JOB_VERSION {
         return Err(JobError::Version {
@@ -339,7 +339,7 @@ pub fn made(directory: &Path) -> Result<JobOrigin, JobError> {
     })
 }
 
-/// Returns `true` if `directory` holds a job, whatever its version.
+/// Returns `true` if `directory` contains a job of any version.
 pub fn is_job(directory: &Path) -> bool {
     directory.join("job.json").is_file()
 }

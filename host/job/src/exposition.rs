@@ -33,7 +33,7 @@ pub struct Metric<S: 'static> {
 pub struct MetricSample {
     /// Suffix of the metric's name: `_sum`, `_count`.
     pub suffix: &'static str,
-    /// Labels besides those of the source, and their values.
+    /// Further labels and their values, in addition to those of the source.
     pub labels: Vec<(&'static str, String)>,
     /// Value.
     pub value: f64,
@@ -108,7 +108,7 @@ struct Written {
 }
 
 impl Exposition {
-    /// Adds the samples that a source has of each metric. The given labels come before those of a sample.
+    /// Adds the samples of each metric for a source. The given labels are written before those of a sample.
     pub fn add<S>(&mut self, metrics: &[Metric<S>], labels: &[(&str, &str)], source: &S) {
         for metric in metrics {
             for sample in (metric.samples)(source) {

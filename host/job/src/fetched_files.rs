@@ -70,7 +70,7 @@ impl FetchedFiles {
     /// # Errors
     /// The current folder is unknown, and the job's path is relative.
     pub fn apply(&self, job: &Path, own: &mut Layer, below: &mut [Layer]) -> io::Result<()> {
-        // The profile's relative paths start elsewhere.
+        // The profile's relative paths are resolved against another folder, so absolute paths are used.
         let folder = std::path::absolute(job.join(FETCHED_FOLDER))?;
         let layers = std::iter::once(own).chain(below);
         for (layer, names) in layers.zip(&self.0) {

@@ -77,7 +77,7 @@ pub fn only_in_store(job: &Path) -> io::Result<Vec<HandedOver>> {
     Ok(files)
 }
 
-/// Returns the name under which the record and the store know a file: its path in the job, or its absolute path.
+/// Returns the name of a file in the record and the store: its path in the job, or its absolute path.
 fn name_in(job: &Path, file: &Path) -> String {
     let inside = file.strip_prefix(job).unwrap_or(file);
     inside.to_string_lossy().into_owned()

@@ -5,7 +5,7 @@
 //! ```
 //! `crawl.log` is the journal of these counts. The store keeps the counts together with the offset in the log up to which lines are
 //! counted. Counts that a crash removes from memory are therefore counted again from the log when the job resumes. Memory holds
-//! only the changes since the last batch, whatever the number of hosts.
+//! only the changes since the last batch, for any number of hosts.
 
 mod host_counts;
 mod line;
@@ -29,7 +29,7 @@ pub use self::host_counts::HostCounts;
 pub(crate) use self::line::host as host_of;
 
 /// Name of the stored value with everything that is not a row. The ledger's names in the frontier's store begin with `counts-3:`.
-/// Values have no version: a change of their types requires a change of these names, and then the whole log is counted anew.
+/// Values have no version: a change of their types requires a change of these names, and then the whole log is counted again.
 const WHOLE: &str = "counts-3:whole";
 /// Prefix of the name of a host.
 const HOST: &str = "counts-3:host:";
@@ -147,7 +147,7 @@ pub struct LedgerSummary {
 /// The position in the log up to which lines are counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Place {
-    /// The newest rotated file when this was written. The offset belongs to the file that came after it.
+    /// The newest rotated file when this was written. The offset is in the file that follows it.
     after: String,
     offset: u64,
 }
@@ -230,8 +230,8 @@ impl Ledger {
         }
     }
 
-    /// Counts a line that ends at offset `end` of the log. Returns `true` if so many changed rows are in memory that they should be
-    /// stored.
+    /// Counts a line that ends at offset `end` of the log. Returns `true` if the changed rows in memory should be stored now,
+    /// because there are too many.
     pub fn count(&self, line: &str, end: u64) -> bool {
         let mut state = self.state();
         let (whole, pending) = &mut *state;
@@ -259,7 +259,7 @@ impl Ledger {
         !self.state().0.place.after.is_empty()
     }
 
-    /// Returns `true` if so many changed rows are in memory that they should be stored at once.
+    /// Returns `true` if the changed rows in memory should be stored now, because there are too many.
     pub fn is_full(&self) -> bool {
         self.state().1.len() >= PENDING_MAX
     }

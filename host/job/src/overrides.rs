@@ -99,7 +99,7 @@ mod tests {
         let all = [one(7, None), one(3, Some("they complained"))];
         write(job.path(), &all).unwrap();
         assert_eq!(read(job.path()).unwrap(), all);
-        // The changes of settings beside it are not disturbed.
+        // The other files of changes are not affected.
         assert_eq!(
             crate::changes::changes(job.path(), Path::new("")).unwrap(),
             []

@@ -25,7 +25,7 @@ pub struct PartStatus {
     pub commands: u64,
     /// Sessions of this process that other processes have ended, because NATS received no renewal.
     pub sessions_lost: u64,
-    /// `true` if another process works under the name of the part. This process fetches nothing then.
+    /// `true` if another process works under the name of the part. Then this process does not fetch.
     pub has_rival: bool,
     /// `true` if NATS has answered the last requests. Otherwise the figures from NATS are older.
     pub nats_answers: bool,
@@ -40,7 +40,7 @@ pub struct PartStatus {
 pub struct JetStreamUse {
     /// Bytes in use.
     pub bytes: u64,
-    /// Bytes that the account may use; not set if it has no limit of its own.
+    /// Maximum of bytes for the account; not set if the account has no limit.
     pub limit: Option<u64>,
 }
 

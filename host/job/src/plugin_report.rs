@@ -90,7 +90,7 @@ pub struct CallTimes {
     pub max_s: f64,
 }
 
-/// Figures of a plugin as `plugins.json` holds them, so that later figures can be added.
+/// Figures of a plugin in the form of `plugins.json`, to which later figures can be added.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PluginFigures {
     #[serde(flatten)]
@@ -140,7 +140,7 @@ impl PluginFigures {
         }
     }
 
-    /// Adds the figures of earlier processes. Version, component and breaker state stay those of this process.
+    /// Adds the figures of earlier processes. Version, component and breaker state are those of this process.
     fn add(&mut self, before: &PluginFigures) {
         self.durations.add_all(&before.durations);
         let (own, before) = (&mut self.report, &before.report);

@@ -43,7 +43,7 @@ pub struct Progress {
     pub failing: u64,
     /// One of these queues, with its tally.
     pub failing_queue: Option<(String, QueueTally)>,
-    /// Time before which nothing is due.
+    /// Time before which no URI is due.
     pub waits_until: Option<Timestamp>,
 }
 
@@ -52,7 +52,7 @@ pub struct Progress {
 pub struct Summary {
     /// Reason for the end.
     pub end: End,
-    /// Outcomes of the seeds; `None` if the system asked the process to end, since counting them takes time.
+    /// Outcomes of the seeds; `None` if the system terminated the process, since counting them takes time.
     pub seeds: Option<SeedOutcomes>,
     /// Progress at the end.
     pub progress: Progress,
@@ -71,7 +71,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Describes the end, and the files that were left when it came.
+    /// Returns a description of the end, with the files that were not handed over.
     pub fn outcome(&self) -> String {
         let left = self.handovers.iter().filter_map(HandoverTotals::leftover);
         let parts: Vec<String> = [self.end.to_string()].into_iter().chain(left).collect();
@@ -94,7 +94,7 @@ pub struct HandoverTotals {
 }
 
 impl HandoverTotals {
-    /// Describes the files that are left when no process runs the job, and the command for them; `None` if all were handed over.
+    /// Returns a message about the files that were not handed over, with the command for them; `None` if all were handed over.
     pub fn leftover(&self) -> Option<String> {
         let files = match self.left {
             0 => return None,

@@ -31,7 +31,7 @@ const TIERS: [(Duration, usize); 4] = [
 /// Tolerance for early timers: a sample that is early by no more than this is accepted.
 const SLACK: Duration = Duration::from_millis(200);
 
-/// Samples in an answer if the request gives no number.
+/// Number of samples in an answer if the request has no number.
 const POINTS: usize = 300;
 
 /// Sample of a time series. Counters count over all processes of the job.
@@ -193,7 +193,7 @@ impl Series {
     }
 }
 
-/// Reads the samples that a job's last process wrote, the oldest first; empty if it wrote none.
+/// Reads the samples that a job's last process wrote, the oldest first; empty if there is no such file.
 pub fn written(job: &Path) -> io::Result<Vec<Sample>> {
     let file = match File::open(job.join("reports/series.jsonl")) {
         Ok(file) => file,

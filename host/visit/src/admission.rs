@@ -50,7 +50,7 @@ impl Admission {
 /// Decides whether the URI may be fetched now.
 ///
 /// # Errors
-/// Those of the driver.
+/// Returns the errors of the driver.
 pub async fn admit<D: Driver>(pipeline: &Arc<Pipeline>, driver: &D) -> Result<Admission, D::Error> {
     if let Some(conclusion) = still_in_scope(pipeline, driver).await? {
         return Ok(Admission::ends(conclusion));

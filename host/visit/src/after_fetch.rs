@@ -266,7 +266,7 @@ async fn succeed<D: Driver>(
 }
 
 /// Concludes a response that a post-fetch filter wants retried, after the last attempt. The response is archived for inspection,
-/// and the URI fails. The response does not count as a version of the document: digests and validators stay those of the last
+/// and the URI fails. The response does not count as a version of the document: digests and validators remain those of the last
 /// version.
 async fn give_up<D: Driver>(
     pipeline: &Arc<Pipeline>,

@@ -36,7 +36,7 @@ const FIRST_PRICE: f64 = 0.1;
 /// Share of the crawl's price below which a queue's price does not fall, so that it rises again soon when it is needed.
 const QUEUE_PRICE_MIN: f64 = 0.01;
 
-/// Share of the fetches allowed by a queue's politeness that documents may ask for. Retries and new URIs need the rest.
+/// Share of the fetches allowed by a queue's politeness delay that revisits may request. Retries and new URIs need the rest.
 const USE_OF_QUEUE: f64 = 0.95;
 
 /// Maximum of queues whose prices are held in memory. Beyond it, all prices are written to the store and read again when they are

@@ -48,13 +48,13 @@ pub enum CaptureForm {
     Identical(EarlierCapture),
     /// The payload is stored already as the capture of another URI.
     Duplicate(EarlierCapture),
-    /// The server said that nothing has changed (304).
+    /// The server answered 304: nothing has changed.
     NotModified(EarlierCapture),
     /// A mid-fetch filter took the headers as proof that nothing has changed; the body was not fetched.
     HeadersUnchanged(EarlierCapture),
     /// The visit and its headers: the content is the same, although the bytes differ.
     Note(EarlierCapture),
-    /// Nothing.
+    /// Nothing is archived.
     Nothing,
 }
 
@@ -72,7 +72,7 @@ pub struct EarlierCapture {
 pub enum Body {
     /// The body was fetched, as far as it arrived.
     Fetched,
-    /// The server answered 304: it sent none.
+    /// The server answered 304, so there is no body.
     NotModified,
     /// A mid-fetch filter took the headers as proof that nothing has changed.
     LeftAlone,

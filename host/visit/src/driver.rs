@@ -120,7 +120,7 @@ pub struct Rendering {
 pub enum Addresses {
     /// Unknown or expired: the host must be looked up first.
     Unknown,
-    /// Known; empty if the last look-up found that the host has none.
+    /// Known; empty if the last look-up found no addresses for the host.
     Known(Vec<IpAddr>),
     /// Not needed: a proxy looks hosts up, or the driver has no network.
     NotNeeded,

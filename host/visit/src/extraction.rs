@@ -78,7 +78,7 @@ pub enum LinkProblem {
     #[error(transparent)]
     Uri(#[from] UriError),
     /// The reference is the target of a form that is not submitted by GET. A GET of the target would be another request.
-    #[error("not submitted: a form sent by {0}, and the crawl sends no forms but by GET")]
+    #[error("form not submitted: its method is {0}, and the crawl submits forms only by GET")]
     Method(String),
 }
 
@@ -388,7 +388,7 @@ mod tests {
             );
         }
         let problem = is_sent_by_get(&form(Some("POST"))).unwrap_err().to_string();
-        assert!(problem.contains("a form sent by POST"), "{problem}");
+        assert!(problem.contains("its method is POST"), "{problem}");
     }
 
     #[test]

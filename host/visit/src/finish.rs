@@ -14,7 +14,7 @@ const REST_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Passes a conclusion to the frontier.
 ///
 /// # Errors
-/// Those of the driver.
+/// Returns the errors of the driver.
 pub async fn finish<D: Driver>(
     pipeline: &Pipeline,
     driver: &D,

@@ -43,7 +43,7 @@ impl HeaderVerdict {
 /// Calls the mid-fetch filters on the headers that were received from `address`.
 ///
 /// # Errors
-/// Those of the driver.
+/// Returns the errors of the driver.
 pub async fn judge_head<D: Driver>(
     pipeline: &Arc<Pipeline>,
     driver: &D,

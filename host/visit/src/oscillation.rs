@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use opilio_frontier::{ContentState, Oscillation, WaitDirection};
 
-/// An answer this many times as long, or as short, as the one before is a swing.
+/// An answer that is this many times as long, or as short, as the previous answer is a swing.
 const FACTOR: f64 = 4.0;
 
 /// Number of swings in a row, each in the opposite direction to the one before, from which on an evaluator counts as oscillating.

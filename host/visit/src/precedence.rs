@@ -95,7 +95,7 @@ pub fn rank_queue(
 /// Lowers the precedence value of a waiting URI to `rank`, if `rank` is lower.
 ///
 /// # Errors
-/// Those of the store.
+/// Returns the errors of the store.
 pub fn raise(
     frontier: &mut Frontier,
     uri: &Uri,

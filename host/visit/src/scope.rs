@@ -47,7 +47,7 @@ pub struct ScopeJudgement {
     pub unjudged: BTreeMap<Arc<str>, u64>,
 }
 
-/// The answer of one filter in a decision on a candidate. Filters that do not handle its URI have none.
+/// The answer of one filter in a decision on a candidate. Filters that do not handle the candidate's URI have no such answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilterPart<'a> {
     /// The filter's guards reject the candidate.

@@ -362,12 +362,12 @@ async fn find_end(context: &CrawlContext, membership: &JobMembership) {
                 Some(waiting_message(nodes, &membership.part().part))
             }
             Ok(Some(JobProgress::LinksWait(messages))) => Some(format!(
-                "waits for nodes that have ended: {messages} messages with links have not been taken; start the job on all nodes"
+                "waits for nodes that have ended: {messages} messages with links have not been received; start the job on all nodes"
             )),
             Ok(None | Some(JobProgress::Finished)) | Err(_) => None,
         };
-        if let Some(words) = waits_for.filter(|_| noted.elapsed() > NOTE_INTERVAL) {
-            context.job_log.crawl("cluster", &words);
+        if let Some(message) = waits_for.filter(|_| noted.elapsed() > NOTE_INTERVAL) {
+            context.job_log.crawl("cluster", &message);
             noted = Instant::now();
         }
         let progress = progress.map(drop);
@@ -382,10 +382,10 @@ fn waiting_message(nodes: &[String], own: &str) -> String {
     let others: Vec<&str> = others.filter(|node| *node != own).collect();
     match others.is_empty() {
         true => {
-            "waits until other nodes have taken the links of this one; start the job on all nodes"
+            "waits until other nodes have received the links of this node; start the job on all nodes"
                 .to_owned()
         }
-        false => format!("waits for nodes at work: {}", others.join(", ")),
+        false => format!("waits for nodes that still crawl: {}", others.join(", ")),
     }
 }
 
@@ -438,7 +438,7 @@ async fn watch_session(context: &CrawlContext, membership: &JobMembership) {
 
 /// Raises or clears the alert about NATS.
 fn change_alert(context: &CrawlContext, state: Availability) {
-    let (severity, words) = match state {
+    let (severity, message) = match state {
         Availability::Outside => (
             Severity::Critical,
             "the session of this process has ended, and nothing is fetched; it joins again by itself unless another process has its part",
@@ -458,7 +458,7 @@ fn change_alert(context: &CrawlContext, state: Availability) {
             return;
         }
     };
-    context.raise(AlertKind::Nats, "", severity, words);
+    context.raise(AlertKind::Nats, "", severity, message);
 }
 
 fn state_message(state: Availability) -> &'static str {
@@ -517,12 +517,15 @@ mod tests {
 
     #[test]
     fn the_message_lists_the_nodes_that_the_crawl_waits_for() {
-        let words = |names: &[&str]| {
+        let message = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
             waiting_message(&names, "a")
         };
-        assert_eq!(words(&["a", "b", "c"]), "waits for nodes at work: b, c");
-        assert!(words(&["a"]).starts_with("waits until other nodes have taken"));
+        assert_eq!(
+            message(&["a", "b", "c"]),
+            "waits for nodes that still crawl: b, c"
+        );
+        assert!(message(&["a"]).starts_with("waits until other nodes have received"));
     }
 
     #[test]

@@ -116,7 +116,7 @@ async fn look_at_nats(
     status.inbox = job.inbox_messages(own).await?;
     let (taken, end) = (membership.taken().sequence, job.last_link(own).await?);
     if end < taken {
-        // NATS has lost messages, and gives their numbers again.
+        // NATS has lost messages, and uses their numbers again.
         membership.reread.notify_one();
     }
     let first = match status.inbox {
@@ -269,7 +269,7 @@ impl QueueAge {
             return Duration::ZERO;
         };
         if self.marks.back().is_some_and(|(mark, _)| *mark > end) {
-            // NATS has lost messages, and gives their numbers again.
+            // NATS has lost messages, and uses their numbers again.
             *self = Self::default();
         }
         while self.marks.front().is_some_and(|(mark, _)| *mark < first) {

@@ -27,7 +27,7 @@ pub(super) struct BehaviorResults {
 
 /// The reason why the page cannot be used after its behaviours.
 pub(super) enum BehaveError {
-    /// The page or its browser is gone.
+    /// The page or its browser has crashed or was closed.
     Page(PageError),
     /// A lane panicked.
     Lane(LanePanic),

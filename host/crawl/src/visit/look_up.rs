@@ -14,18 +14,18 @@ use super::{CrawlVisit, warc_location};
 use crate::error::Halt;
 use crate::records;
 
-/// The answer of a look-up in passing.
+/// The result of a look-up in passing.
 pub(super) enum LookUpResult {
     /// The addresses; empty if a proxy looks the host up.
     Found(Vec<IpAddr>),
     /// The name does not exist, and never had an address.
     NoSuchHost,
-    /// The look-up failed, with this fetch status. The name may exist.
+    /// The look-up failed, with this status code. The name may exist.
     Failed(i32),
 }
 
 impl CrawlVisit<'_> {
-    /// Looks the host of a `dns:` URI up.
+    /// Looks up the host of a `dns:` URI.
     pub(super) async fn look_up(&self) -> Result<Conclusion, Halt> {
         let (context, pipeline) = (self.context, &self.pipeline);
         let uri = &pipeline.issue.uri;

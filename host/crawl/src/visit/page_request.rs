@@ -261,7 +261,7 @@ impl CrawlVisit<'_> {
         };
         let fetcher = network.fetchers.of(&self.pipeline.settings.fetch);
         let fetcher = fetcher.map_err(|problem| Halt::Fetcher(opilio_stacks::chain(&problem)))?;
-        // The first is the one that is tried first.
+        // The first address is the one that the fetcher tries first.
         let address = asked.addresses.first().map(ToString::to_string);
         let mid_fetch = Mutex::new(MidFetch::default());
         let on_head = async |head: &ResponseHead| {

@@ -1,5 +1,5 @@
 //! Delivery of alerts to a webhook and to a command. The crawl never waits for either. A failed delivery is repeated a few times.
-//! Alerts that come too fast are left out, with a warning in the log.
+//! If there are too many alerts, some are not sent, with a warning in the log.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -61,7 +61,7 @@ impl Notice {
     }
 }
 
-/// Sender of notices, one after another, on a task of its own.
+/// Sender of notices, one after another, in a separate task.
 pub struct Notifier {
     notices: mpsc::Sender<(Notice, Alerts)>,
     sending: JoinHandle<()>,

@@ -119,11 +119,11 @@ impl SharedCrawlWatch {
             let waited = duration_text(waited);
             let message = match subject {
                 INBOX => format!(
-                    "links from other parts have waited in NATS for {waited}, and {} messages are in the inbox: this part does not take them; see job.log and diagnostics for the cause, and check the load of the machine and its disk",
+                    "links from other parts have waited in NATS for {waited}, and {} messages are in the inbox: this part does not receive them; see job.log and diagnostics for the cause, and check the load of the machine and its disk",
                     part.inbox
                 ),
                 _ => format!(
-                    "links to other parts have waited in the frontier for {waited}: NATS does not store them; check nats-server, the network, and the room of JetStream"
+                    "links to other parts have waited in the frontier for {waited}: NATS does not store them; check nats-server, the network, and the free storage of JetStream"
                 ),
             };
             self.update_alert(

@@ -45,13 +45,13 @@ pub struct Measurements<'s> {
     pub rendered: RenderedPages,
     /// The part of a shared crawl that the process has; `None` on one machine, or before the first request to NATS.
     pub part: Option<&'s PartStatus>,
-    /// `true` if the crawl issues nothing, because it is paused or ending.
+    /// `true` if the crawl issues no URIs, because it is paused or ending.
     pub holds: bool,
     /// `true` if an operator has paused a shared crawl on all nodes, or the crawl is ending.
     pub holds_everywhere: bool,
-    /// Time before which nothing is due.
+    /// Time before which no URI is due.
     pub waits_until: Option<Timestamp>,
-    /// `true` if that time comes from delays that are longer than any cause can explain.
+    /// `true` if that time results from overlong delays, which no request can cause.
     pub is_overlong: bool,
 }
 
@@ -59,7 +59,7 @@ pub struct Measurements<'s> {
 pub struct Watch {
     settings: Alerts,
     clocks: Option<(Timestamp, Instant)>,
-    /// Number of finished URIs, and the time since which more are due. The time is ahead while nothing is due.
+    /// Number of finished URIs, and the time since which more URIs are due. The time is in the future while no URI is due.
     finished: Option<(u64, Timestamp)>,
     holding: Vec<AlertKind>,
     low_folders: BTreeSet<String>,
@@ -257,7 +257,7 @@ impl Watch {
         };
         let hosts = queues.states.nonempty();
         let percent = queues.failing as f64 * 100.0 / hosts.max(1) as f64;
-        // If all queues fail, the crawl does nothing, however few they are.
+        // If all queues fail, the crawl makes no progress, even if there are only a few queues.
         let are_all = hosts > 0 && queues.failing == hosts;
         let is_enough = hosts >= HOSTS_MIN || are_all;
         let is_over = limit > 0 && percent >= f64::from(limit) && is_enough;
@@ -298,7 +298,7 @@ impl Watch {
         };
         let message = match seen.waits_until.filter(|_| seen.is_overlong) {
             Some(until) => format!(
-                "no URI has been finished for {span}, and politeness delays last until {until:.0}, too long for any request, as after a clock was ahead; `opilio frontier wake JOB --all` shortens them"
+                "no URI has been finished for {span}, and politeness delays last until {until:.0}, longer than any request can cause, perhaps because the clock was ahead before; `opilio frontier wake JOB --all` shortens them"
             ),
             None => format!(
                 "no URI has been finished for {span} although URIs are due; `opilio job status JOB` shows current fetches"
@@ -618,14 +618,18 @@ mod tests {
         let mut trial = Trial::new("stalled-after = '10m'");
         trial.waits_s = Some(400 * 86_400);
         assert_eq!(trial.after(1), [""; 0]);
-        assert_eq!(trial.after(86_400), [""; 0], "what is due then is due then");
+        assert_eq!(
+            trial.after(86_400),
+            [""; 0],
+            "a long wait alone does not count as a stall"
+        );
         // The clock was ahead before, and the queues wait until that time.
         trial.is_overlong = true;
         assert_eq!(trial.after(1), [""; 0]);
         assert_eq!(trial.after(600), ["stalled warning"]);
         trial.is_overlong = false;
         assert_eq!(trial.after(1), ["stalled over"]);
-        // The wait is prolonged by a second again and again.
+        // The wait is prolonged by a second repeatedly.
         for _ in 0..600 {
             trial.waits_s = Some(trial.second + 2);
             assert_eq!(trial.after(1), [""; 0]);

@@ -6,7 +6,7 @@ use std::path::Path;
 /// Version of the directory's layout that this build reads and writes.
 pub const JOB_VERSION: u32 = 1;
 
-/// The reason that a job directory cannot be used. Nothing has been changed in it.
+/// The reason why a job directory cannot be used. The directory has not been changed.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
     /// Another process runs the job.

@@ -1,4 +1,4 @@
-//! The lock of a job, which only one process holds at a time.
+//! The lock of a job. Only one process holds it at a time.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};

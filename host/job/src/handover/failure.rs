@@ -41,7 +41,7 @@ pub enum FileStoreError {
     )]
     Conflict(String, String),
     /// The copy differs from the file.
-    #[error("{url} is not what was sent: {found}")]
+    #[error("{url} differs from the file that was sent: {found}")]
     Unverified {
         /// URL of the copy.
         url: String,

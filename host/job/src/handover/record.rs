@@ -235,7 +235,7 @@ mod tests {
         assert!(record.knows(&file, "sha256:5") && !record.knows(&file, "sha256:6"));
         fs::write(&file, "123456").unwrap();
         assert!(!record.has(Receiver::Store, &file, Some("s3://b/a")));
-        // A file that is gone needs no further hand-over.
+        // A deleted file needs no further hand-over.
         fs::remove_file(&file).unwrap();
         assert!(record.has(Receiver::Store, &file, Some("s3://b/a")));
         assert_eq!(handed_over(job.path()).unwrap()[1], stored);

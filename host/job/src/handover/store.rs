@@ -2,7 +2,7 @@
 //! verified:
 //!
 //! - In a bucket, the server compares the SHA-256 of every request's body, and the finished object has the size and, in its
-//!   metadata, the SHA-256 of the file. Where the profile asks for it, the object is read back.
+//!   metadata, the SHA-256 of the file. If the profile sets this, the object is read back.
 //! - In a folder, the copy is forced to disk and read back.
 
 use std::future::poll_fn;
@@ -315,7 +315,7 @@ enum SendError {
     Store(object_store::Error),
 }
 
-/// Sends all parts, the first of which was read already.
+/// Sends all parts of a file. The first part was read already.
 async fn send(
     upload: &mut WriteMultipart,
     first: Bytes,

@@ -102,7 +102,7 @@ pub struct LogFilter {
     pub media_type: Option<String>,
     /// Host of the URI, without its subdomains; `dns:` for look-ups.
     pub host: Option<String>,
-    /// Name of a plugin: that an annotation of a visit contains; in lines of other logs, that comes before the message.
+    /// Name of a plugin. It matches a part of an annotation in `crawl.log`; in other logs, a word before the message.
     pub plugin: Option<String>,
 }
 

@@ -37,7 +37,7 @@ pub struct LogFile {
     pub modified: Timestamp,
 }
 
-/// The lines that a reader wants.
+/// The lines that a reader requests.
 #[derive(Clone, Debug, Default)]
 pub struct LogQuery {
     /// `true` to return the last of the matching lines instead of the first.
@@ -261,7 +261,7 @@ fn backwards(
 /// Returns the start of the first line of this time or later. Lines without a time belong to the line before them.
 pub(super) fn place_of(log: &mut File, size: u64, since: Timestamp) -> io::Result<u64> {
     let (mut low, mut high) = (0, size);
-    // The line that begins at or after `low` may be too early; the one after `high` is not.
+    // The first line at or after `low` may be too early. The first line after `high` is not too early.
     while low < high {
         let middle = low + (high - low) / 2;
         let start = match middle {

@@ -1,4 +1,5 @@
-//! Search of a log over all its files: the rotated ones and the one being written, as one list of lines in the order of time.
+//! Search of a log over all its files: the rotated files and the file that is being written. They are searched as one list of lines
+//! in the order of time.
 //!
 //! For a page of results a limited number of bytes is read, even of a large log. The page's cursor is the position at which the
 //! next page begins. The cursor stays valid while the log grows and is rotated.
@@ -26,7 +27,7 @@ pub struct LogSearch {
     pub since: Option<Timestamp>,
     /// The time before which lines were written.
     pub until: Option<Timestamp>,
-    /// `true` to begin with the oldest line. Otherwise the newest comes first.
+    /// `true` to begin with the oldest line, `false` to begin with the newest.
     pub oldest_first: bool,
     /// Start of the page: the cursor of the previous one.
     pub after: Option<LogCursor>,

@@ -19,7 +19,7 @@ const BATCH_URIS: usize = 2_000;
 /// Lines, or URIs, between two progress reports.
 const PROGRESS_EVERY: u64 = 10_000;
 
-/// The treatment of URIs that were finished elsewhere.
+/// The treatment of URIs that another crawl has finished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DoneUris {
     /// They are imported as known with their data, and a snapshot crawl does not fetch them again.
@@ -93,7 +93,8 @@ pub struct ImportReport {
     pub known: u64,
     /// Prerequisites, which are not imported: the crawl needs recent DNS look-ups and robots.txt files, and requests them itself.
     pub prerequisites: u64,
-    /// URIs finished elsewhere and left out by [`DoneUris::LeftOut`], or without a candidate from the caller.
+    /// URIs that another crawl has finished and that are left out by [`DoneUris::LeftOut`], and URIs without a candidate from the
+    /// caller.
     pub left_out: u64,
     /// URIs that the frontier cannot hold.
     pub refused: u64,

@@ -270,7 +270,7 @@ impl<S: Read + Seek> Input<S> {
     }
 }
 
-/// Returns `true` if an error is the decoder's, about damaged data. Other errors come from the disk.
+/// Returns `true` for an error of the decoder about damaged data. Other errors are from the disk.
 fn is_damage(error: &io::Error) -> bool {
     matches!(
         error.kind(),

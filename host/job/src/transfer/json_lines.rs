@@ -22,7 +22,7 @@ use super::{Finish, ImportedRecord};
 /// Heritrix's status code for URIs that an operator deletes.
 const DELETED_BY_OPERATOR: i32 = -6000;
 
-/// One line of a JSON export: a [`UriRecord`] in the form that people and other programs read. Names and units are those of
+/// One line of a JSON export: a [`UriRecord`] in a form for people and other programs. Names and units are those of
 /// `docs/TRANSFER.md`. The frontier stores the record itself, in its own format.
 #[derive(Debug, Serialize)]
 pub(super) struct UriLine {

@@ -1,4 +1,4 @@
-//! Sorting of more records than memory holds: sorted runs in one unnamed temporary file, merged while they are read.
+//! Sorting of more records than fit into memory: sorted runs in one unnamed temporary file, which are merged while they are read.
 //!
 //! Records are byte strings in the order of their bytes, so the caller puts the sort key first.
 

@@ -145,7 +145,7 @@ impl Controller {
     }
 
     /// Counts a requested visit and moves the price. `known` is the number of documents, `available` the visits a day. If
-    /// `available` is `None`, as many visits are available as can be made, which shows once documents are late.
+    /// `available` is `None`, as many visits are available as can be made. This number becomes known once documents are late.
     pub(crate) fn step(&mut self, requested: RequestedVisit, known: f64, available: Option<f64>) {
         let RequestedVisit {
             now,
