@@ -29,11 +29,11 @@ const JAR_KEY: &str = "cookies:";
 /// All cookies of the job.
 #[derive(Default)]
 pub(crate) struct Cookies {
-    held: Mutex<Held>,
+    held: Mutex<CachedJars>,
 }
 
 #[derive(Default)]
-struct Held {
+struct CachedJars {
     jars: HashMap<String, Jar>,
     bytes: usize,
 }
@@ -145,7 +145,7 @@ pub(crate) enum SaveProblem {
     Io(#[from] std::io::Error),
 }
 
-impl Held {
+impl CachedJars {
     fn jar(&mut self, frontier: &SharedFrontier, name: &str) -> &Jar {
         if !self.jars.contains_key(name) {
             let jar: Jar = stored(frontier, &key(name)).unwrap_or_default();

@@ -31,16 +31,16 @@ pub(crate) struct Answer {
 /// Error for a secret of the profile that is not available.
 #[derive(Debug, thiserror::Error)]
 #[error("{table}.{name}: {problem}")]
-pub(crate) struct Missing {
+pub(crate) struct MissingSecret {
     table: &'static str,
     name: String,
     #[source]
     problem: SecretProblem,
 }
 
-impl Missing {
-    pub(crate) fn new(table: &'static str, name: &str, problem: SecretProblem) -> Missing {
-        Missing {
+impl MissingSecret {
+    pub(crate) fn new(table: &'static str, name: &str, problem: SecretProblem) -> MissingSecret {
+        MissingSecret {
             table,
             name: name.to_owned(),
             problem,
@@ -55,11 +55,12 @@ impl Missing {
 
 impl Credentials {
     /// Reads the secrets that the profile names.
-    pub(crate) fn read(profile: &Profile) -> Result<Credentials, Missing> {
+    pub(crate) fn read(profile: &Profile) -> Result<Credentials, MissingSecret> {
         let mut known = Vec::new();
         for credential in &profile.credentials {
             let secret = credential.password.read();
-            let secret = secret.map_err(|it| Missing::new("credentials", &credential.name, it))?;
+            let secret =
+                secret.map_err(|it| MissingSecret::new("credentials", &credential.name, it))?;
             known.push((credential.clone(), Secret::new(secret)));
         }
         Ok(Credentials {

@@ -32,7 +32,7 @@ pub(crate) struct PayloadDigests {
 }
 
 /// A payload whose lock is held, so that no other capture writes it meanwhile.
-pub(crate) struct Held<'d> {
+pub(crate) struct LockedPayload<'d> {
     duplicates: &'d Duplicates,
     digests: PayloadDigests,
     _stripe: MutexGuard<'d, ()>,
@@ -102,7 +102,10 @@ impl Duplicates {
     }
 
     /// Looks a payload up and locks it: no other capture writes the same payload until the returned value is dropped.
-    pub(crate) async fn hold(&self, digests: PayloadDigests) -> Result<Held<'_>, PayloadsError> {
+    pub(crate) async fn hold(
+        &self,
+        digests: PayloadDigests,
+    ) -> Result<LockedPayload<'_>, PayloadsError> {
         let first = digests.sha1.bytes().first().copied().unwrap_or(0);
         let stripe = self.stripes[usize::from(first) % STRIPES].lock().await;
         let mut found = None;
@@ -112,7 +115,7 @@ impl Duplicates {
                 found => found,
             };
         }
-        Ok(Held {
+        Ok(LockedPayload {
             duplicates: self,
             digests,
             _stripe: stripe,
@@ -141,7 +144,7 @@ impl Duplicates {
     }
 }
 
-impl Held<'_> {
+impl LockedPayload<'_> {
     /// Adds the place of a stored payload to the index.
     pub(crate) fn keep(&self, stored: &StoredPayload) -> Result<(), PayloadsError> {
         let payloads = &self.duplicates.payloads;

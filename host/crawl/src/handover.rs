@@ -50,7 +50,7 @@ pub(crate) struct Handover {
     /// The membership in a job whose parts can be taken over. Only the process that has the part writes to the store.
     right: Option<Arc<JobMembership>>,
     record: Arc<HandoverRecord>,
-    waiting: Mutex<VecDeque<Waiting>>,
+    waiting: Mutex<VecDeque<WaitingFile>>,
     /// Wakes the tasks that hand files over when files are added.
     added: Notify,
     /// Number of files that this process has handed over.
@@ -76,7 +76,7 @@ struct StoreQueue {
 }
 
 /// A file to be handed over.
-struct Waiting {
+struct WaitingFile {
     file: PathBuf,
     /// Number of failed attempts.
     failures: u32,
@@ -209,12 +209,13 @@ impl Handover {
 
     fn queue(&self, files: impl IntoIterator<Item = PathBuf>) {
         let due = Instant::now();
-        self.lock().extend(files.into_iter().map(|file| Waiting {
-            file,
-            failures: 0,
-            due,
-            is_taken: false,
-        }));
+        self.lock()
+            .extend(files.into_iter().map(|file| WaitingFile {
+                file,
+                failures: 0,
+                due,
+                is_taken: false,
+            }));
         self.added.notify_waiters();
     }
 
@@ -289,7 +290,7 @@ impl Handover {
             }
             Err(why) => {
                 let failures = one.map_or(0, |one| one.failures);
-                waiting.push_back(Waiting {
+                waiting.push_back(WaitingFile {
                     file: file.to_owned(),
                     failures: failures + 1,
                     due: Instant::now() + self.pause(failures),
@@ -448,7 +449,7 @@ impl Handover {
         self.lock().iter().all(|one| one.failures == 0)
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Waiting>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<WaitingFile>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

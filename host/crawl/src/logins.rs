@@ -17,7 +17,7 @@ use opilio_profile::{Login, Profile};
 use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
 
-use crate::credentials::Missing;
+use crate::credentials::MissingSecret;
 use crate::servers::{keep, stored};
 
 /// Time for which a refused login is not tried again, because an operator has to fix it.
@@ -62,7 +62,7 @@ enum Step {
 
 /// State of a login that outlives the process.
 #[derive(Serialize, Deserialize)]
-enum Kept {
+enum StoredLogin {
     /// Milliseconds since 1970.
     In(i64),
     Refused(i64),
@@ -70,7 +70,7 @@ enum Kept {
 }
 
 /// Requirement that must be met before a URI is fetched.
-pub(crate) enum Needs {
+pub(crate) enum LoginRequirement {
     /// The URI has no requirement.
     Nothing,
     /// This URI must be fetched first.
@@ -81,19 +81,19 @@ pub(crate) enum Needs {
 
 /// Function of a URI in a login.
 #[derive(Clone, Debug)]
-pub(crate) enum Part {
+pub(crate) enum LoginPart {
     /// The URI is the page with the form.
     Page(String),
     /// The URI is the target of the form.
     Form { name: String, body: Secret },
 }
 
-impl Part {
+impl LoginPart {
     /// Returns the request body.
     pub(crate) fn body(&self) -> Option<RequestBody> {
         match self {
-            Part::Page(_) => None,
-            Part::Form { body, .. } => Some(RequestBody {
+            LoginPart::Page(_) => None,
+            LoginPart::Form { body, .. } => Some(RequestBody {
                 content_type: FORM_TYPE.to_owned(),
                 content: body.reveal().to_owned().into(),
             }),
@@ -113,13 +113,13 @@ pub(crate) enum LoginResult {
 
 impl Logins {
     /// Reads the secrets that the profile names.
-    pub(crate) fn read(profile: &Profile) -> Result<Logins, Missing> {
+    pub(crate) fn read(profile: &Profile) -> Result<Logins, MissingSecret> {
         let mut known = Vec::new();
         for login in &profile.logins {
             let mut secrets = BTreeMap::new();
             for (field, source) in &login.secrets {
                 let secret = source.read();
-                let secret = secret.map_err(|it| Missing::new("logins", &login.name, it))?;
+                let secret = secret.map_err(|it| MissingSecret::new("logins", &login.name, it))?;
                 secrets.insert(field.clone(), Secret::new(secret));
             }
             known.push((login.clone(), secrets));
@@ -131,7 +131,7 @@ impl Logins {
     }
 
     /// Returns the function of a URI in a login that is in progress.
-    pub(crate) fn part_of(&self, uri: &Uri) -> Option<Part> {
+    pub(crate) fn part_of(&self, uri: &Uri) -> Option<LoginPart> {
         if self.known.is_empty() {
             return None;
         }
@@ -139,8 +139,8 @@ impl Logins {
         self.known.iter().find_map(|(login, _)| {
             let name = login.name.clone();
             match &states.get(&login.name)?.step {
-                Step::Page if login.page == *uri => Some(Part::Page(name)),
-                Step::Form { action, body } if action == uri => Some(Part::Form {
+                Step::Page if login.page == *uri => Some(LoginPart::Page(name)),
+                Step::Form { action, body } if action == uri => Some(LoginPart::Form {
                     name,
                     body: body.clone(),
                 }),
@@ -150,9 +150,14 @@ impl Logins {
     }
 
     /// Returns the requirement that must be met before the URI is fetched.
-    pub(crate) fn needs(&self, frontier: &SharedFrontier, uri: &Uri, now: Timestamp) -> Needs {
+    pub(crate) fn needs(
+        &self,
+        frontier: &SharedFrontier,
+        uri: &Uri,
+        now: Timestamp,
+    ) -> LoginRequirement {
         let Some(host) = uri.host() else {
-            return Needs::Nothing;
+            return LoginRequirement::Nothing;
         };
         for (login, _) in self.known.iter().filter(|(login, _)| login.is_for(host)) {
             let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
@@ -164,35 +169,35 @@ impl Logins {
                     let over = login.again.is_some_and(|again| *since + again <= now);
                     if over {
                         state.step = Step::Page;
-                        return Needs::First(login.page.clone());
+                        return LoginRequirement::First(login.page.clone());
                     }
                 }
                 Step::Refused { until } if *until > now => {
-                    return Needs::Refused(login.name.clone());
+                    return LoginRequirement::Refused(login.name.clone());
                 }
                 Step::Out | Step::Refused { .. } => {
                     state.step = Step::Page;
-                    return Needs::First(login.page.clone());
+                    return LoginRequirement::First(login.page.clone());
                 }
-                Step::Page => return Needs::First(login.page.clone()),
-                Step::Form { action, .. } => return Needs::First(action.clone()),
+                Step::Page => return LoginRequirement::First(login.page.clone()),
+                Step::Form { action, .. } => return LoginRequirement::First(action.clone()),
             }
         }
-        Needs::Nothing
+        LoginRequirement::Nothing
     }
 
     /// Processes the page of a login, or the response to its form.
     pub(crate) fn receive(
         &self,
         frontier: &SharedFrontier,
-        part: &Part,
+        part: &LoginPart,
         status: i32,
         text: &str,
         now: Timestamp,
     ) -> Result<LoginResult, opilio_frontier::FrontierError> {
         let (name, is_form) = match part {
-            Part::Page(name) => (name, false),
-            Part::Form { name, .. } => (name, true),
+            LoginPart::Page(name) => (name, false),
+            LoginPart::Form { name, .. } => (name, true),
         };
         let found = self.known.iter().find(|(login, _)| login.name == *name);
         let Some((login, secrets)) = found else {
@@ -216,7 +221,7 @@ impl Logins {
                 );
             }
             self.set(name, Step::In { since: now });
-            keep(frontier, &key(name), &Kept::In(now.as_millisecond()))?;
+            keep(frontier, &key(name), &StoredLogin::In(now.as_millisecond()))?;
             return Ok(LoginResult::LoggedIn(name.clone()));
         }
         if !is_answer {
@@ -254,7 +259,11 @@ impl Logins {
     ) -> Result<LoginResult, opilio_frontier::FrontierError> {
         let until = now + REFUSED;
         self.set(name, Step::Refused { until });
-        keep(frontier, &key(name), &Kept::Refused(until.as_millisecond()))?;
+        keep(
+            frontier,
+            &key(name),
+            &StoredLogin::Refused(until.as_millisecond()),
+        )?;
         Ok(LoginResult::Refused(name.to_owned(), why))
     }
 
@@ -307,7 +316,7 @@ impl Logins {
         if !sent_anew {
             return Ok(None);
         }
-        keep(frontier, &key(&login.name), &Kept::Out)?;
+        keep(frontier, &key(&login.name), &StoredLogin::Out)?;
         Ok(Some(login.page.clone()))
     }
 
@@ -324,10 +333,10 @@ impl Logins {
 impl LoginState {
     fn stored(frontier: &SharedFrontier, name: &str) -> LoginState {
         let at = |milliseconds| Timestamp::from_millisecond(milliseconds).unwrap_or_default();
-        let step = match stored::<Kept>(frontier, &key(name)) {
-            Some(Kept::In(since)) => Step::In { since: at(since) },
-            Some(Kept::Refused(until)) => Step::Refused { until: at(until) },
-            Some(Kept::Out) | None => Step::Out,
+        let step = match stored::<StoredLogin>(frontier, &key(name)) {
+            Some(StoredLogin::In(since)) => Step::In { since: at(since) },
+            Some(StoredLogin::Refused(until)) => Step::Refused { until: at(until) },
+            Some(StoredLogin::Out) | None => Step::Out,
         };
         LoginState { step, in_vain: 0 }
     }

@@ -21,7 +21,7 @@ use opilio_uri::Uri;
 use tokio::sync::{Mutex, OnceCell};
 
 use crate::behavior_steps::BehaviorSteps;
-use crate::visit::{PageRequest, RequestRoom, plain_response};
+use crate::visit::{PageRequest, RequestMemory, plain_response};
 
 /// Maximum bytes of one response. The rest of a larger response is dropped.
 const BODY_BYTES_MAX: u64 = 64 << 20;
@@ -128,7 +128,7 @@ impl PageTrial {
             user_agent: settings.user_agent.clone(),
             robots: Mutex::default(),
             refused: std::sync::Mutex::default(),
-            room: RequestRoom::default(),
+            room: RequestMemory::default(),
         });
         let browser = BrowserSettings {
             executable: settings.chromium.clone(),
@@ -228,7 +228,7 @@ struct TrialNetwork {
     user_agent: String,
     robots: Mutex<HashMap<String, Arc<OnceCell<Arc<Robots>>>>>,
     refused: std::sync::Mutex<Vec<String>>,
-    room: RequestRoom,
+    room: RequestMemory,
 }
 
 impl PageFetcher for TrialNetwork {

@@ -23,7 +23,7 @@ const FTP_CONVERSATION: &str = "text/x-ftp-control-conversation";
 
 /// Data for the metadata record, and the digests of the payload.
 #[derive(Debug, Default)]
-pub(crate) struct About<'a> {
+pub(crate) struct RecordContext<'a> {
     /// Digests of the payload that the profile selects; `None` for SHA-1 alone.
     pub payload: Option<PayloadDigests>,
     pub via: Option<&'a str>,
@@ -44,7 +44,7 @@ pub(crate) fn of_exchange(
     uri: &Uri,
     exchange: &Exchange,
     keep: &CaptureForm,
-    about: &About<'_>,
+    about: &RecordContext<'_>,
 ) -> Vec<Record> {
     let Some(head) = &exchange.head else {
         return Vec::new();
@@ -167,7 +167,7 @@ fn note(
     exchange: &Exchange,
     head: &ResponseHead,
     previous: &EarlierCapture,
-    about: &About<'_>,
+    about: &RecordContext<'_>,
 ) -> Record {
     let id = RecordId::random();
     let mut fields = fields(exchange, about);
@@ -363,7 +363,7 @@ fn revisit(
     )
 }
 
-fn fields(exchange: &Exchange, about: &About<'_>) -> Fields {
+fn fields(exchange: &Exchange, about: &RecordContext<'_>) -> Fields {
     let mut fields = Fields::new();
     match about.via {
         Some(via) => fields.push("via", via),

@@ -74,11 +74,11 @@ impl CrawlContext {
 
 /// Checks the files of watched plugins, and replaces plugins whose file has changed.
 pub(crate) async fn watch(context: Arc<CrawlContext>, mut ended: watch::Receiver<()>) {
-    let mut watched: Vec<Watched> = context
+    let mut watched: Vec<WatchedPlugin> = context
         .profile
         .plugins
         .values()
-        .filter_map(Watched::of)
+        .filter_map(WatchedPlugin::of)
         .collect();
     if watched.is_empty() {
         return;
@@ -111,7 +111,7 @@ pub(crate) async fn watch(context: Arc<CrawlContext>, mut ended: watch::Receiver
 }
 
 /// A plugin whose file is watched.
-struct Watched {
+struct WatchedPlugin {
     request: ReplacementRequest,
     path: PathBuf,
     seen: Option<(SystemTime, u64)>,
@@ -119,15 +119,15 @@ struct Watched {
     unsettled: Option<(SystemTime, u64)>,
 }
 
-impl Watched {
-    fn of(instance: &Instance) -> Option<Watched> {
+impl WatchedPlugin {
+    fn of(instance: &Instance) -> Option<WatchedPlugin> {
         let ComponentReference::File { path, .. } = &instance.component else {
             return None;
         };
         if !instance.watch {
             return None;
         }
-        let mut watched = Watched {
+        let mut watched = WatchedPlugin {
             request: ReplacementRequest {
                 instance: instance.name.clone(),
                 component: instance.component.clone(),

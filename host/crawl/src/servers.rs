@@ -43,12 +43,12 @@ struct RobotsFile {
 
 /// robots.txt files in memory, limited in number and in bytes of text. The parsed form takes several times the size of the text.
 #[derive(Default)]
-struct RobotsHeld {
+struct CachedRobots {
     parsed: HashMap<String, (Arc<Robots>, i64)>,
     bytes: usize,
 }
 
-impl RobotsHeld {
+impl CachedRobots {
     fn keep(&mut self, key: String, text: usize, robots: Arc<Robots>, expires: i64) {
         if self.parsed.len() >= SERVERS_MAX || self.bytes + text > ROBOTS_BYTES_HELD_MAX {
             self.parsed.clear();
@@ -63,7 +63,7 @@ impl RobotsHeld {
 #[derive(Default)]
 pub(crate) struct Servers {
     addresses: Mutex<HashMap<String, Addresses>>,
-    robots: Mutex<RobotsHeld>,
+    robots: Mutex<CachedRobots>,
     /// Parsed robots.txt texts of profiles, which replace a site's own.
     custom: Mutex<HashMap<String, Arc<Robots>>>,
 }

@@ -24,11 +24,11 @@ const LINE_BYTES_MAX: u64 = 1 << 20;
 /// The tables of a crawl.
 pub struct TableKeeper {
     tables: Tables,
-    kept: Mutex<BTreeMap<String, Kept>>,
+    kept: Mutex<BTreeMap<String, HeldTable>>,
 }
 
 /// A table, and the state of its file.
-struct Kept {
+struct HeldTable {
     written: TableSettings,
     report: TableReport,
     /// State of the file at the last check; `None` if it could not be checked.
@@ -80,7 +80,7 @@ impl TableKeeper {
                     tables.set(name.as_str(), table);
                     kept.insert(
                         name.clone(),
-                        Kept {
+                        HeldTable {
                             written: written.clone(),
                             report,
                             stamp,
@@ -259,8 +259,8 @@ fn read_file(kind: TableKind, path: &Path) -> Result<Table, String> {
     let made = make(kind, std::iter::from_fn(|| lines.next_row()));
     if let Some(trouble) = lines.trouble {
         return Err(match trouble {
-            Trouble::Read(problem) => refused(problem),
-            Trouble::Line(what) => format!("{} line {}: {what}", path.display(), lines.number),
+            RowError::Read(problem) => refused(problem),
+            RowError::Line(what) => format!("{} line {}: {what}", path.display(), lines.number),
         });
     }
     made.map_err(|problem| {
@@ -277,10 +277,10 @@ struct Lines<R> {
     reader: R,
     line: Vec<u8>,
     number: u64,
-    trouble: Option<Trouble>,
+    trouble: Option<RowError>,
 }
 
-enum Trouble {
+enum RowError {
     Read(io::Error),
     Line(&'static str),
 }
@@ -306,15 +306,17 @@ impl<R: BufRead> Lines<R> {
             self.number += 1;
             let trouble = match read {
                 Ok(0) => return None,
-                Ok(length) if length as u64 == LINE_BYTES_MAX => Trouble::Line("longer than 1 MiB"),
+                Ok(length) if length as u64 == LINE_BYTES_MAX => {
+                    RowError::Line("longer than 1 MiB")
+                }
                 Ok(_) => match std::str::from_utf8(&self.line) {
                     Ok(line) => match row(line) {
                         Some(row) => return Some(row),
                         None => continue,
                     },
-                    Err(_) => Trouble::Line("not UTF-8"),
+                    Err(_) => RowError::Line("not UTF-8"),
                 },
-                Err(problem) => Trouble::Read(problem),
+                Err(problem) => RowError::Read(problem),
             };
             self.trouble = Some(trouble);
             return None;

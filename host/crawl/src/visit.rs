@@ -45,13 +45,13 @@ use opilio_visit::{
 };
 use tracing::Instrument as _;
 
-pub(crate) use page_request::{PageRequest, RequestRoom, plain_response};
+pub(crate) use page_request::{PageRequest, RequestMemory, plain_response};
 
 use crate::context::CrawlContext;
 use crate::error::Halt;
 use crate::lanes::{Lane, Reserved};
 use crate::live::Flight;
-use crate::logins::Needs;
+use crate::logins::LoginRequirement;
 use crate::records;
 use opilio_job::crawl_log::{CrawlLogLine, ExtraInfo};
 
@@ -307,9 +307,9 @@ impl Driver for CrawlVisit<'_> {
             .logins
             .needs(&context.frontier, uri, self.pipeline.started);
         match needs {
-            Needs::Nothing => LoginNeed::Nothing,
-            Needs::First(first) => LoginNeed::First(first),
-            Needs::Refused(name) => LoginNeed::Refused(name),
+            LoginRequirement::Nothing => LoginNeed::Nothing,
+            LoginRequirement::First(first) => LoginNeed::First(first),
+            LoginRequirement::Refused(name) => LoginNeed::Refused(name),
         }
     }
 

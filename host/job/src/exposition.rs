@@ -99,10 +99,10 @@ impl MetricSample {
 
 /// Metrics to be written as text, in the order of their first samples.
 #[derive(Default)]
-pub struct Exposition(Vec<Written>);
+pub struct Exposition(Vec<MetricText>);
 
 /// Heading of a metric, and its samples.
-struct Written {
+struct MetricText {
     name: &'static str,
     text: String,
 }
@@ -131,7 +131,7 @@ impl Exposition {
                 MetricKind::Summary => "summary",
             };
             let text = format!("# HELP {name} {}\n# TYPE {name} {kind}\n", metric.help);
-            self.0.push(Written { name, text });
+            self.0.push(MetricText { name, text });
             self.0.len() - 1
         });
         let text = &mut self.0[place].text;

@@ -141,12 +141,12 @@ pub struct LedgerSummary {
     pub media_types: BTreeMap<String, Amount>,
     /// The busiest hosts, the busiest first.
     pub busiest: Vec<(String, HostCounts)>,
-    place: Place,
+    place: LogPosition,
 }
 
 /// The position in the log up to which lines are counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Place {
+struct LogPosition {
     /// The newest rotated file when this was written. The offset is in the file that follows it.
     after: String,
     offset: u64,
@@ -247,7 +247,7 @@ impl Ledger {
     /// Records that the log continues in a new file. `file` is the new name of the old file.
     pub fn rotated(&self, file: &str) {
         let mut state = self.state();
-        state.0.place = Place {
+        state.0.place = LogPosition {
             after: file.to_owned(),
             offset: 0,
         };

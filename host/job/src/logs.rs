@@ -242,10 +242,10 @@ fn one_line(text: &str) -> String {
 }
 
 /// One log file.
-struct Log(Mutex<Open>);
+struct Log(Mutex<OpenLog>);
 
 /// An open log file, locked for writing.
-struct Open {
+struct OpenLog {
     directory: PathBuf,
     name: &'static str,
     file: File,
@@ -258,7 +258,7 @@ struct Open {
 impl Log {
     fn open(directory: &Path, name: &'static str, size_max: Option<u64>) -> io::Result<Log> {
         let (file, size) = open_file(&directory.join(name))?;
-        Ok(Log(Mutex::new(Open {
+        Ok(Log(Mutex::new(OpenLog {
             directory: directory.to_owned(),
             name,
             file,
@@ -268,7 +268,7 @@ impl Log {
         })))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Open> {
+    fn lock(&self) -> MutexGuard<'_, OpenLog> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -279,7 +279,7 @@ impl Log {
     }
 }
 
-impl Open {
+impl OpenLog {
     /// Rotates the log if the text would make the file too large. In that case it returns the old file's new name.
     fn make_room(&mut self, length: usize) -> io::Result<Option<String>> {
         let is_full = |max: u64| self.size + length as u64 > max;

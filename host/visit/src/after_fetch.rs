@@ -15,7 +15,7 @@ use crate::capture::{Body, CaptureForm, PendingCapture, StoredCapture};
 use crate::decisions::decisions;
 use crate::document_filters::{FilterRejection, RetryWanted};
 use crate::driver::{Driver, Rendering, Step};
-use crate::exchange::{Usable, usable};
+use crate::exchange::{ExchangeClass, usable};
 use crate::extraction::FoundLink;
 use crate::head::HeaderVerdict;
 use crate::links::{Outlinks, outlinks};
@@ -63,9 +63,9 @@ where
     }
     let transfer = driver.transfer(&exchange);
     match usable(pipeline, &exchange, transfer, verdict.as_ref()) {
-        Usable::Yes => {}
-        Usable::Ends(conclusion) => return Ok(*conclusion),
-        Usable::Scratch(source) => return Err(ScratchFailed(source).into()),
+        ExchangeClass::Response => {}
+        ExchangeClass::Ends(conclusion) => return Ok(*conclusion),
+        ExchangeClass::Scratch(source) => return Err(ScratchFailed(source).into()),
     }
     let conclusion = process_response(pipeline, driver, &exchange, verdict, memory).await?;
     if permit.is_login {

@@ -14,7 +14,7 @@ use opilio_stacks::{Staged, hash_of};
 
 /// The evaluators' answer about a version.
 #[derive(Default)]
-pub(crate) struct Compared {
+pub(crate) struct ChangeAnswer {
     /// The content state; `None` if no evaluator answered or handles such documents. Then the state by the digests applies.
     pub(crate) state: Option<ContentState>,
     /// The fingerprint to keep with this version, if the version is archived in full.
@@ -37,8 +37,8 @@ pub(crate) fn compare(
     state: ContentState,
     last: Option<&Fingerprint>,
     guards: &Guards,
-) -> Compared {
-    let mut compared = Compared::default();
+) -> ChangeAnswer {
+    let mut compared = ChangeAnswer::default();
     for staged in stack {
         if !staged.plugin.handles(document.media_type(), document.uri())
             || !guards.admit(staged, document, visit)

@@ -13,9 +13,9 @@ use crate::head::HeaderVerdict;
 use crate::pipeline::{Conclusion, LogEntry, Pipeline, disregarded};
 
 /// The classification of an exchange.
-pub(crate) enum Usable {
+pub(crate) enum ExchangeClass {
     /// The exchange has a response to read.
-    Yes,
+    Response,
     /// The visit ends here.
     Ends(Box<Conclusion>),
     /// The response could not be spooled to disk.
@@ -28,8 +28,8 @@ pub(crate) fn usable(
     exchange: &Exchange,
     transfer: Transfer,
     verdict: Option<&HeaderVerdict>,
-) -> Usable {
-    let ends = |outcome, entry| Usable::Ends(Box::new(Conclusion::new(outcome, entry)));
+) -> ExchangeClass {
+    let ends = |outcome, entry| ExchangeClass::Ends(Box::new(Conclusion::new(outcome, entry)));
     let head = exchange.head.as_ref();
     let mut entry = LogEntry {
         status: exchange.status(),
@@ -52,7 +52,7 @@ pub(crate) fn usable(
         let message = opilio_stacks::chain(failure);
         entry.annotations.push(format!("err={message}"));
         let outcome = match failure {
-            FetchFailure::Scratch(source) => return Usable::Scratch(source.clone()),
+            FetchFailure::Scratch(source) => return ExchangeClass::Scratch(source.clone()),
             // The host name may get another address at any time.
             FetchFailure::AddressRefused { .. } => Outcome::Disregarded {
                 status,
@@ -66,7 +66,7 @@ pub(crate) fn usable(
                 transfer: None,
             },
             // A partial response after the last attempt is archived as truncated.
-            _ if head.is_some() && !pipeline.may_pass(status) => return Usable::Yes,
+            _ if head.is_some() && !pipeline.may_pass(status) => return ExchangeClass::Response,
             _ if !retry.has_error(status) || pipeline.is_idle_robots() => Outcome::Failed {
                 status,
                 transfer: Some(transfer),
@@ -101,7 +101,7 @@ pub(crate) fn usable(
         };
         return ends(outcome, entry);
     }
-    Usable::Yes
+    ExchangeClass::Response
 }
 
 /// Returns `true` if a response asks the client to pause all requests to the server: 429 (RFC 6585 §4), and FTP's 421, after which

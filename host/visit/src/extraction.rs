@@ -98,7 +98,7 @@ pub fn extract(
     asked: &ExtractionInput<'_>,
     links_max: usize,
 ) -> ExtractionResult {
-    let mut gathered = Gathered {
+    let mut gathered = ExtractionState {
         extracted: ExtractionResult::default(),
         seen: std::collections::HashSet::new(),
         links_max,
@@ -114,7 +114,7 @@ pub fn extract(
     gathered.extracted
 }
 
-struct Gathered {
+struct ExtractionState {
     extracted: ExtractionResult,
     seen: std::collections::HashSet<(Uri, char)>,
     links_max: usize,
@@ -129,7 +129,7 @@ struct PendingDocument {
     understood: bool,
 }
 
-impl Gathered {
+impl ExtractionState {
     /// Runs every extractor on the documents of one nesting level, with a call for each media type. Returns the next level.
     fn run_level(
         &mut self,

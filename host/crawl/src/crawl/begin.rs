@@ -22,7 +22,7 @@ use crate::context::{
     SeedPrefixes,
 };
 use crate::cookies::Cookies;
-use crate::credentials::{Credentials, Missing};
+use crate::credentials::{Credentials, MissingSecret};
 use crate::duplicates::Duplicates;
 use crate::error::{CrawlError, io_error};
 use crate::fetchers::Fetchers;
@@ -368,7 +368,7 @@ fn files_of_machine(profile: &Profile) -> Result<(), Diagnostics> {
 
 /// Reads the secrets that the profile names, or returns the errors of those that are not available.
 fn secrets(profile: &Profile) -> Result<(Credentials, Logins), Diagnostics> {
-    let fault = |missing: Missing| {
+    let fault = |missing: MissingSecret| {
         let problem = opilio_stacks::chain(&missing);
         Diagnostics::from(profile.fault_at(&missing.pointer(), problem))
     };

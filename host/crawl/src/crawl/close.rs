@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use super::Crawl;
 use super::background_tasks::keep_run_time;
 use super::handing_over;
-use super::observe::Watching;
+use super::observe::RunningObservers;
 use crate::archive;
 use crate::cookies::Cookies;
 use crate::duplicates::Duplicates;
@@ -29,7 +29,7 @@ use opilio_job::seed_outcome::SeedOutcomes;
 pub struct EndedCrawl {
     pub(super) crawl: Crawl,
     pub(super) end: End,
-    pub(super) watching: Option<Watching>,
+    pub(super) watching: Option<RunningObservers>,
     /// The background tasks end when this sender is dropped.
     pub(super) running: watch::Sender<()>,
     pub(super) beside: Vec<JoinHandle<()>>,

@@ -48,7 +48,7 @@ const FAULTS_ALONE_MAX: usize = 8;
 const FILES_MAX: usize = 64;
 
 /// The tasks of running observers.
-pub(crate) struct Watching(JoinSet<()>);
+pub(crate) struct RunningObservers(JoinSet<()>);
 
 /// Paths of an observer's files.
 #[derive(Clone)]
@@ -59,7 +59,7 @@ struct Files {
 }
 
 /// An observer between two calls.
-struct Watcher {
+struct ObserverTask {
     context: Arc<CrawlContext>,
     name: Arc<str>,
     files: Files,
@@ -80,7 +80,11 @@ struct ObserverAnswer {
 ///
 /// # Errors
 /// The memory of an observer cannot be read.
-pub(crate) fn start(context: &Arc<CrawlContext>, job: &Path, stop: &Stop) -> io::Result<Watching> {
+pub(crate) fn start(
+    context: &Arc<CrawlContext>,
+    job: &Path,
+    stop: &Stop,
+) -> io::Result<RunningObservers> {
     let mut tasks = JoinSet::new();
     for staged in &context.stacks().observe {
         let files = Files::of(job, &staged.name);
@@ -90,7 +94,7 @@ pub(crate) fn start(context: &Arc<CrawlContext>, job: &Path, stop: &Stop) -> io:
             Err(problem) => return Err(problem),
         };
         let (messages, lost) = context.plugins.observers.add(staged.name.clone());
-        let watcher = Watcher {
+        let watcher = ObserverTask {
             context: context.clone(),
             name: staged.name.clone(),
             files,
@@ -100,10 +104,10 @@ pub(crate) fn start(context: &Arc<CrawlContext>, job: &Path, stop: &Stop) -> io:
         };
         tasks.spawn(watcher.watch(messages));
     }
-    Ok(Watching(tasks))
+    Ok(RunningObservers(tasks))
 }
 
-impl Watching {
+impl RunningObservers {
     /// Passes the remaining events to the observers, requests their reports, and ends their tasks.
     pub(crate) async fn finish(mut self, observers: &Observers) {
         observers.end();
@@ -115,7 +119,7 @@ impl Watching {
     }
 }
 
-impl Watcher {
+impl ObserverTask {
     async fn watch(mut self, mut messages: mpsc::Receiver<Message>) {
         while let Some(first) = messages.recv().await {
             let until = Instant::now() + BATCH_AFTER;

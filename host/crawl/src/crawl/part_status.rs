@@ -34,7 +34,7 @@ pub(super) async fn keep(context: Arc<CrawlContext>, mut ended: watch::Receiver<
         return;
     };
     let mut outbox = QueueAge::default();
-    let mut watched = Watched::default();
+    let mut watched = EarlierObservations::default();
     loop {
         let mut status = membership.status().unwrap_or_default();
         look_here(&context, &membership, &mut outbox, &mut status);
@@ -97,7 +97,7 @@ fn look_here(
 
 /// State from earlier observations of NATS.
 #[derive(Default)]
-struct Watched {
+struct EarlierObservations {
     /// Age of the messages in the inbox that have not been received. It does not depend on clocks of other machines.
     inbox: QueueAge,
     /// The processes of other versions in the last warning of the log.
@@ -110,7 +110,7 @@ struct Watched {
 async fn look_at_nats(
     membership: &JobMembership,
     status: &mut PartStatus,
-    watched: &mut Watched,
+    watched: &mut EarlierObservations,
 ) -> Result<(), ClusterError> {
     let (job, own) = (membership.job(), membership.inbox());
     status.inbox = job.inbox_messages(own).await?;

@@ -44,7 +44,7 @@ pub(crate) struct Reserved {
 }
 
 /// Work that a lane has taken.
-pub(super) struct Taken {
+pub(super) struct NextWork {
     pub(super) work: Work,
     site: Arc<str>,
     began: Instant,
@@ -67,7 +67,7 @@ struct State {
 
 #[derive(Default)]
 struct Site {
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<WaitingWork>,
     /// Lane time of the site, starting from the clock at the time of its first waiting work.
     had: Duration,
     /// Mean time of the site's documents.
@@ -78,7 +78,7 @@ struct Site {
     counts_as_slow: usize,
 }
 
-struct Waiting {
+struct WaitingWork {
     number: u64,
     /// Memory in bytes that is reserved when the work begins; 0 for work without a document.
     bytes: u64,
@@ -135,7 +135,7 @@ impl Documents {
     }
 
     /// Waits for the next work and returns it; `None` once the lanes are closed.
-    pub(super) fn take(&self) -> Option<Taken> {
+    pub(super) fn take(&self) -> Option<NextWork> {
         let mut state = self.state();
         loop {
             let taken = state.take(self.memory.max, (self.memory.plugins)());
@@ -171,7 +171,7 @@ impl Documents {
     }
 }
 
-impl Taken {
+impl NextWork {
     /// Runs the work; the lane is free again when this returns.
     pub(super) fn run(self, documents: &Documents) {
         (self.work)();
@@ -208,7 +208,7 @@ impl Drop for Reserved {
 impl State {
     fn push(&mut self, site: &str, bytes: u64, work: Work) {
         self.number += 1;
-        let waiting = Waiting {
+        let waiting = WaitingWork {
             number: self.number,
             bytes,
             passed_over: 0,
@@ -224,17 +224,17 @@ impl State {
     }
 
     /// Takes the next work that may begin.
-    fn take(&mut self, memory_max: u64, plugins: u64) -> Option<Taken> {
+    fn take(&mut self, memory_max: u64, plugins: u64) -> Option<NextWork> {
         let free = match self.reserved {
             0 => u64::MAX,
             reserved => memory_max.saturating_sub(reserved.saturating_add(plugins)),
         };
-        let passed_over = |waiting: &&Waiting| waiting.passed_over >= PASSED_OVER_MAX;
+        let passed_over = |waiting: &&WaitingWork| waiting.passed_over >= PASSED_OVER_MAX;
         let sites = self.waiting.iter();
         let all = sites.filter_map(|name| Some(&self.sites.get(name)?.waiting));
         let all = all.flatten();
         let urgent = all.filter(passed_over).map(|waiting| waiting.number).min();
-        let may_begin = |waiting: &Waiting| {
+        let may_begin = |waiting: &WaitingWork| {
             waiting.bytes == 0
                 || waiting.bytes <= free && urgent.is_none_or(|urgent| waiting.number <= urgent)
         };
@@ -278,7 +278,7 @@ impl State {
         site.had = time;
         self.clock = time;
         self.reserved = self.reserved.saturating_add(waiting.bytes);
-        Some(Taken {
+        Some(NextWork {
             work: waiting.work,
             site: name,
             began: Instant::now(),
@@ -347,7 +347,7 @@ mod tests {
         Some(taken.site.to_string())
     }
 
-    fn take(documents: &Documents, plugins: u64) -> Option<Taken> {
+    fn take(documents: &Documents, plugins: u64) -> Option<NextWork> {
         documents.state().take(documents.memory.max, plugins)
     }
 

@@ -11,8 +11,8 @@ use tracing::Instrument as _;
 
 use super::CrawlVisit;
 use crate::error::Halt;
-use crate::logins::Part;
-use crate::records::{self, About};
+use crate::logins::LoginPart;
+use crate::records::{self, RecordContext};
 
 impl CrawlVisit<'_> {
     /// Makes one exchange, with mid-fetch filters. If the profile has credentials for an authentication challenge, the request is
@@ -52,12 +52,12 @@ impl CrawlVisit<'_> {
             None => return Ok((exchange, mid_fetch)),
         };
         let issue = &self.pipeline.issue;
-        let about = About {
+        let about = RecordContext {
             via: issue.record.via.as_deref(),
             hop_path: issue.record.hop_path.as_str(),
             source: issue.record.source.as_deref(),
             annotations: &exchange.annotations,
-            ..About::default()
+            ..RecordContext::default()
         };
         let records = records::of_exchange(uri, &exchange, &CaptureForm::Response, &about);
         context
@@ -122,7 +122,7 @@ impl CrawlVisit<'_> {
             if_none_match: decided.if_none_match,
             if_modified_since: decided.if_modified_since,
             headers,
-            body: part.as_ref().and_then(Part::body),
+            body: part.as_ref().and_then(LoginPart::body),
             login: context.network.credentials.login(uri),
             received: self.flight.received(),
             ..Request::new(uri.clone(), Vec::new())

@@ -10,7 +10,7 @@ use opilio_visit::{reading, redirect_of};
 use super::CrawlVisit;
 use crate::error::Halt;
 use crate::lanes::Lane;
-use crate::logins::{LoginResult, Part};
+use crate::logins::{LoginPart, LoginResult};
 
 /// Maximum bytes of a login page, or of the response to its form, that are read.
 const LOGIN_PAGE_BYTES_MAX: u64 = 1 << 20;
@@ -56,7 +56,7 @@ impl CrawlVisit<'_> {
         let Some(part) = logins.part_of(&self.pipeline.issue.uri) else {
             return Ok(());
         };
-        let (Part::Page(name) | Part::Form { name, .. }) = &part;
+        let (LoginPart::Page(name) | LoginPart::Form { name, .. }) = &part;
         let why = "cannot fetch its page or form";
         let result = logins.fail(frontier, name, why, Timestamp::now())?;
         self.report_login(&result);

@@ -41,15 +41,15 @@ pub(crate) struct PageRequest {
     headers: HeaderMap,
     body: Bytes,
     /// Reserved part of the memory for requests of the page.
-    _taken: TakenRoom,
+    _taken: ReservedMemory,
 }
 
 /// Memory for the requests of one page.
-pub(crate) struct RequestRoom(Arc<Semaphore>);
+pub(crate) struct RequestMemory(Arc<Semaphore>);
 
 /// A reserved part of this memory, until it is dropped.
 #[derive(Default)]
-struct TakenRoom(Option<OwnedSemaphorePermit>);
+struct ReservedMemory(Option<OwnedSemaphorePermit>);
 
 /// The channel of a response to the browser. Dropping it ends the body.
 pub(super) struct ResponseSender {
@@ -69,10 +69,10 @@ impl PageRequest {
     /// Reads a request of the browser. It reserves memory of its page until it is dropped.
     pub(crate) async fn read(
         request: http::Request<PageBody>,
-        room: &RequestRoom,
+        room: &RequestMemory,
     ) -> Result<PageRequest, FetchRejection> {
         let (parts, body) = request.into_parts();
-        let mut taken = TakenRoom::default();
+        let mut taken = ReservedMemory::default();
         let fields = parts.headers.iter();
         let fields = fields.map(|(name, value)| name.as_str().len() + value.len());
         room.take(fields.sum(), &mut taken)?;
@@ -156,15 +156,15 @@ impl PageRequest {
     }
 }
 
-impl Default for RequestRoom {
-    fn default() -> RequestRoom {
-        RequestRoom(Arc::new(Semaphore::new(REQUESTS_BYTES_MAX)))
+impl Default for RequestMemory {
+    fn default() -> RequestMemory {
+        RequestMemory(Arc::new(Semaphore::new(REQUESTS_BYTES_MAX)))
     }
 }
 
-impl RequestRoom {
+impl RequestMemory {
     /// Reserves memory for more bytes.
-    fn take(&self, bytes: usize, taken: &mut TakenRoom) -> Result<(), FetchRejection> {
+    fn take(&self, bytes: usize, taken: &mut ReservedMemory) -> Result<(), FetchRejection> {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let more = self.0.clone().try_acquire_many_owned(bytes).map_err(|_| {
             let reason = format!("requests with more than {REQUESTS_BYTES_MAX} bytes in all");
@@ -302,8 +302,8 @@ fn is_same_site(page: &Uri, target: &Uri) -> bool {
 /// Reads the whole body of a request.
 async fn collect(
     mut body: PageBody,
-    room: &RequestRoom,
-    taken: &mut TakenRoom,
+    room: &RequestMemory,
+    taken: &mut ReservedMemory,
 ) -> Result<Bytes, FetchRejection> {
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
@@ -379,7 +379,7 @@ mod tests {
     }
 
     async fn read(request: http::Request<PageBody>) -> Result<PageRequest, FetchRejection> {
-        PageRequest::read(request, &RequestRoom::default()).await
+        PageRequest::read(request, &RequestMemory::default()).await
     }
 
     #[tokio::test]
@@ -439,7 +439,7 @@ mod tests {
 
     #[tokio::test]
     async fn requests_in_flight_share_the_memory_limit_of_their_page() {
-        let room = RequestRoom::default();
+        let room = RequestMemory::default();
         let read = async || {
             let body = full_body(vec![0; REQUEST_BODY_BYTES_MAX]);
             let request = http::Request::post("https://a.org/").body(body).unwrap();

@@ -21,12 +21,14 @@ use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
 use super::look_up::LookUpResult;
-use super::page_request::{PageRequest, RequestRoom, ResponseSender, is_archived, plain_response};
+use super::page_request::{
+    PageRequest, RequestMemory, ResponseSender, is_archived, plain_response,
+};
 use super::{CrawlVisit, stored_payload, warc_location};
 use crate::context::CrawlContext;
 use crate::error::Halt;
 use crate::live::Flight;
-use crate::records::{self, About};
+use crate::records::{self, RecordContext};
 use crate::render_board::PageOnBoard;
 
 /// Annotation of a line in `crawl.log` whose request a browser made.
@@ -53,7 +55,7 @@ pub(super) struct PageRequests {
     /// `true` if the browser has not received this response yet.
     is_plain_wanted: AtomicBool,
     requests_per_server: usize,
-    room: RequestRoom,
+    room: RequestMemory,
     servers: Mutex<HashMap<String, Arc<PageServer>>>,
     /// Tasks of the requests; `None` once the visit waits for the last of them.
     tasks: Mutex<Option<JoinSet<Result<(), Halt>>>>,
@@ -109,7 +111,7 @@ impl PageRequests {
             plain: plain.clone(),
             is_plain_wanted: AtomicBool::new(true),
             requests_per_server: requests_per_server.max(1),
-            room: RequestRoom::default(),
+            room: RequestMemory::default(),
             servers: Mutex::default(),
             tasks: Mutex::new(Some(JoinSet::new())),
             archived: Mutex::default(),
@@ -421,13 +423,13 @@ impl CrawlVisit<'_> {
             entry.annotations.push("duplicate:digest".to_owned());
             entry.annotations.push(format!("warcRevisit:{how}"));
         }
-        let about = About {
+        let about = RecordContext {
             payload: Some(payload),
             via: issue.record.via.as_deref(),
             hop_path: issue.record.hop_path.as_str(),
             source: issue.record.source.as_deref(),
             annotations: &entry.annotations,
-            ..About::default()
+            ..RecordContext::default()
         };
         let records = records::of_exchange(&issue.uri, exchange, &keep, &about);
         let location = self.context.archive(records).await?.into_iter().next();
@@ -501,10 +503,10 @@ impl CrawlVisit<'_> {
                 let memory = PluginMemory::default();
                 let (exchange, _) = self.fetch(robots, &permit, &memory).await?;
                 let exchange = Arc::new(exchange);
-                let about = About {
+                let about = RecordContext {
                     via: Some(page.as_str()),
                     hop_path: pipeline.issue.record.hop_path.as_str(),
-                    ..About::default()
+                    ..RecordContext::default()
                 };
                 let form = CaptureForm::Response;
                 let records = records::of_exchange(robots, &exchange, &form, &about);

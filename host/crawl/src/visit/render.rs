@@ -31,7 +31,7 @@ use opilio_job::alerts::{AlertKind, Severity};
 const TRIES_MAX: u32 = 2;
 
 /// A page as a browser showed it.
-struct Shown {
+struct ShownPage {
     load: LoadResult,
     behaviors: BehaviorResults,
     content: PageContent,
@@ -42,7 +42,7 @@ struct Shown {
 }
 
 /// The reason why no browser showed a page.
-enum NotShown {
+enum RenderFailure {
     /// No browser was available, or the browser failed.
     Browser(BrowserError),
     /// The page reached a limit at once.
@@ -90,14 +90,14 @@ impl CrawlVisit<'_> {
                     rendering.result = RenderResult::NotShown;
                 }
             }
-            Err(NotShown::Cut(cut)) => {
+            Err(RenderFailure::Cut(cut)) => {
                 rendering.result = RenderResult::NotShown;
                 board.count(|figures| count_cut(cut, figures));
                 let cut = cut_name(cut);
                 rendering.annotations.push(format!("notRendered:{cut}"));
             }
-            Err(NotShown::Lane(panic)) => return Err(panic.into()),
-            Err(NotShown::Browser(error)) => {
+            Err(RenderFailure::Lane(panic)) => return Err(panic.into()),
+            Err(RenderFailure::Browser(error)) => {
                 rendering.result = RenderResult::NotShown;
                 board.count(|figures| figures.count_not_rendered(|by| &mut by.browser));
                 let problem = opilio_stacks::chain(&error);
@@ -116,26 +116,26 @@ impl CrawlVisit<'_> {
         &self,
         page: PageToRender<'_>,
         requests: &Arc<PageRequests>,
-    ) -> Result<Shown, NotShown> {
+    ) -> Result<ShownPage, RenderFailure> {
         let pool = self.context.network.browsers.pool().await;
-        let pool = pool.map_err(NotShown::Browser)?;
+        let pool = pool.map_err(RenderFailure::Browser)?;
         let board = &self.context.network.browsers.board;
         let mut tries = 1;
         loop {
             requests.begin();
             let shown = self.show_in(&pool, page, requests).await;
-            if let Err(NotShown::Browser(
+            if let Err(RenderFailure::Browser(
                 BrowserError::Crashed { .. } | BrowserError::Hung { .. },
             )) = shown
             {
                 board.count(|figures| figures.crashes += 1);
             }
             match shown {
-                Err(NotShown::Browser(error)) if tries < TRIES_MAX && may_pass(&error) => {
+                Err(RenderFailure::Browser(error)) if tries < TRIES_MAX && may_pass(&error) => {
                     tracing::debug!(uri = self.uri(), %error, "another browser tries the page");
                 }
                 // The machine may have lacked memory temporarily.
-                Err(NotShown::Cut(cut @ PageCut::Crashed)) if tries < TRIES_MAX => {
+                Err(RenderFailure::Cut(cut @ PageCut::Crashed)) if tries < TRIES_MAX => {
                     board.count(|figures| figures.crashes += 1);
                     tracing::debug!(uri = self.uri(), %cut, "another browser tries the page");
                 }
@@ -150,28 +150,28 @@ impl CrawlVisit<'_> {
         pool: &BrowserPool,
         page: PageToRender<'_>,
         requests: &Arc<PageRequests>,
-    ) -> Result<Shown, NotShown> {
+    ) -> Result<ShownPage, RenderFailure> {
         let on_board = &requests.on_board;
         on_board.begins(PageActivity::Waiting);
         let network = Arc::new(PageNetwork(Arc::downgrade(requests)));
         let settings = page_settings(&page.settings.browser);
         let session = PageSession::open_for(pool, network, settings).await;
-        let mut session = session.map_err(NotShown::Browser)?;
+        let mut session = session.map_err(RenderFailure::Browser)?;
         on_board.begins(PageActivity::Loading);
         let seen = self.look(&mut session, page, on_board).await;
         let report = session.close().await;
         let board = &self.context.network.browsers.board;
         board.count(|figures| figures.count_closed(&report));
         match seen {
-            Ok(seen) => Ok(Shown { report, ..seen }),
+            Ok(seen) => Ok(ShownPage { report, ..seen }),
             Err(BehaveError::Page(PageError::Cut(cut))) => {
                 // No actions are left to carry out, so the time for the page's links and text has ended.
                 let reached = report.cut.filter(|it| *it != PageCut::Steps);
-                Err(NotShown::Cut(reached.unwrap_or(cut)))
+                Err(RenderFailure::Cut(reached.unwrap_or(cut)))
             }
-            Err(BehaveError::Page(PageError::Browser(error))) => Err(NotShown::Browser(error)),
-            Err(BehaveError::Page(_)) => Err(NotShown::Browser(BrowserError::Closed)),
-            Err(BehaveError::Lane(panic)) => Err(NotShown::Lane(panic)),
+            Err(BehaveError::Page(PageError::Browser(error))) => Err(RenderFailure::Browser(error)),
+            Err(BehaveError::Page(_)) => Err(RenderFailure::Browser(BrowserError::Closed)),
+            Err(BehaveError::Lane(panic)) => Err(RenderFailure::Lane(panic)),
         }
     }
 
@@ -182,13 +182,13 @@ impl CrawlVisit<'_> {
         session: &mut PageSession,
         page: PageToRender<'_>,
         on_board: &PageOnBoard,
-    ) -> Result<Shown, BehaveError> {
+    ) -> Result<ShownPage, BehaveError> {
         let load = match session.load(self.uri()).await {
             // The page is taken in its present state.
             Err(PageError::Cut(PageCut::Time)) => LoadResult::NotIdle,
             load => load?,
         };
-        let mut shown = Shown {
+        let mut shown = ShownPage {
             load,
             behaviors: BehaviorResults::default(),
             content: PageContent::default(),
@@ -227,7 +227,7 @@ impl CrawlVisit<'_> {
 
     /// Returns the records about the rendered page, as Browsertrix writes them: `urn:pageinfo:` and, by the settings, pictures and
     /// text.
-    fn records_about(&self, page: PageToRender<'_>, shown: &Shown) -> Vec<Record> {
+    fn records_about(&self, page: PageToRender<'_>, shown: &ShownPage) -> Vec<Record> {
         let (uri, date) = (self.uri(), records::date_of(page.exchange));
         let id = RecordId::random().0.to_string();
         let facts = records::page_info(uri, date, &id, &shown.report, &shown.behaviors.runs);
@@ -271,7 +271,7 @@ fn unless_refused<T>(part: Result<T, PageError>) -> Result<Option<T>, PageError>
     }
 }
 
-impl Shown {
+impl ShownPage {
     /// Returns `true` if the browser showed a document.
     fn has_document(&self) -> bool {
         matches!(self.load, LoadResult::Idle | LoadResult::NotIdle)
@@ -434,14 +434,14 @@ mod tests {
     use super::*;
 
     /// Returns a page with this result of loading, and with a behaviour that ended in this way.
-    fn shown(load: LoadResult, end: Option<BehaviorEnd>, report: PageReport) -> Shown {
+    fn shown(load: LoadResult, end: Option<BehaviorEnd>, report: PageReport) -> ShownPage {
         let runs = end.into_iter().map(|end| BehaviorRun {
             name: "autoscroll".to_owned(),
             version: "1.0.0".to_owned(),
             steps: 1,
             end,
         });
-        Shown {
+        ShownPage {
             load,
             behaviors: BehaviorResults {
                 runs: runs.collect(),
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(shown: &Shown, outcome: &str) {
+    fn check(shown: &ShownPage, outcome: &str) {
         let mut figures = RenderFigures::default();
         shown.count_in(&mut figures);
         let outcomes = figures.outcomes();

@@ -14,7 +14,7 @@ use opilio_visit::{CaptureForm, Permit, RobotsAnswer, redirect_of};
 use super::CrawlVisit;
 use super::look_up::LookUpResult;
 use crate::error::Halt;
-use crate::records::{self, About};
+use crate::records::{self, RecordContext};
 
 /// Longest time for which a robots.txt waits for the queue of the host that it redirects to; then the visit is deferred.
 const RESERVATION_PATIENCE: Duration = Duration::from_secs(60);
@@ -62,10 +62,10 @@ impl CrawlVisit<'_> {
                 .fetch(&target, &permit, &PluginMemory::default())
                 .await?;
             self.release_queue(&target, next.duration)?;
-            let about = About {
+            let about = RecordContext {
                 via: Some(at.as_str()),
                 hop_path: issue.record.hop_path.as_str(),
-                ..About::default()
+                ..RecordContext::default()
             };
             let records = records::of_exchange(&target, &next, &CaptureForm::Response, &about);
             let records = records::in_passing(records, &issue.uri);

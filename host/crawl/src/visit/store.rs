@@ -4,9 +4,9 @@ use opilio_fetch::Exchange;
 use opilio_visit::{CaptureForm, PendingCapture, StoredCapture};
 
 use super::{CrawlVisit, stored_payload, warc_location};
-use crate::duplicates::{Held, PayloadDigests};
+use crate::duplicates::{LockedPayload, PayloadDigests};
 use crate::error::Halt;
-use crate::records::{self, About};
+use crate::records::{self, RecordContext};
 
 impl CrawlVisit<'_> {
     /// Writes the records of a capture and adds its payload to the index. `keep` is the form that the capture's own history
@@ -26,7 +26,7 @@ impl CrawlVisit<'_> {
         capture.annotate(&self.pipeline, &keep);
         let record = &issue.record;
         let login = self.context.network.logins.part_of(&issue.uri);
-        let about = About {
+        let about = RecordContext {
             payload: Some(payload),
             via: record.via.as_deref(),
             hop_path: record.hop_path.as_str(),
@@ -58,7 +58,7 @@ impl CrawlVisit<'_> {
         exchange: &Exchange,
         keep: &CaptureForm,
         payload: PayloadDigests,
-    ) -> Result<Option<Held<'_>>, Halt> {
+    ) -> Result<Option<LockedPayload<'_>>, Halt> {
         let is_complete = exchange.truncated.is_none() && exchange.failure.is_none();
         match &self.context.outputs.duplicates {
             Some(duplicates)

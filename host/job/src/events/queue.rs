@@ -39,7 +39,7 @@ pub(super) struct WaitingEvents {
     /// Name of the receiver in messages, such as `webhook desk`.
     receiver: String,
     kinds: BTreeSet<EventKind>,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingByKind>,
     /// Signals an event, or the end.
     news: Notify,
     is_ending: AtomicBool,
@@ -49,7 +49,7 @@ pub(super) struct WaitingEvents {
 }
 
 #[derive(Default)]
-struct Waiting {
+struct WaitingByKind {
     captures: VecDeque<CrawlEvent>,
     /// Other events. They are sent before captures, so that many captures do not delay them.
     others: VecDeque<CrawlEvent>,
@@ -201,12 +201,12 @@ impl WaitingEvents {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, WaitingByKind> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Waiting {
+impl WaitingByKind {
     fn len(&self) -> usize {
         self.others.len() + self.captures.len()
     }
@@ -235,7 +235,7 @@ mod tests {
             profile: None,
             what,
         };
-        let mut waiting = Waiting::default();
+        let mut waiting = WaitingByKind::default();
         let line = serde_json::Value::Null;
         waiting
             .captures

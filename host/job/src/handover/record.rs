@@ -44,10 +44,10 @@ pub enum Receiver {
 /// Files that were handed over, and the open file with their list.
 pub struct HandoverRecord {
     job: PathBuf,
-    kept: Mutex<Kept>,
+    kept: Mutex<RecordedFiles>,
 }
 
-struct Kept {
+struct RecordedFiles {
     latest: BTreeMap<(Receiver, String), HandedOver>,
     /// All digests of a file that the store has or had, in the order of their lines.
     digests: BTreeMap<String, Vec<String>>,
@@ -111,7 +111,7 @@ impl HandoverRecord {
             // The last process died while it wrote a line. The file of that line is handed over once more.
             log.write_all(b"\n")?;
         }
-        let mut kept = Kept {
+        let mut kept = RecordedFiles {
             latest: BTreeMap::new(),
             digests: BTreeMap::new(),
             log,
@@ -166,12 +166,12 @@ impl HandoverRecord {
         self.lock().latest.values().cloned().collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, RecordedFiles> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
+impl RecordedFiles {
     fn enter(&mut self, line: HandedOver) {
         if line.receiver() == Receiver::Store {
             let digests = self.digests.entry(line.file.clone()).or_default();

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use opilio_frontier::{Candidate, Frontier, ImportedUri, Refusal, ScheduleResult};
 use opilio_uri::{Hop, HopPath, Uri};
 
-use super::net_effect::{Lines, Net};
+use super::net_effect::{Lines, NetEffect};
 use super::reader::{BadLine, ImportFormat, InputSummary, UriReader};
 use super::{Finish, ImportedRecord, TransferError};
 
@@ -69,7 +69,7 @@ pub struct SourceReport {
 pub struct MergedUris {
     /// The reports on the reading of the files.
     pub sources: Vec<SourceReport>,
-    net: Net,
+    net: NetEffect,
     folder: PathBuf,
 }
 

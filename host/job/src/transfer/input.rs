@@ -71,7 +71,7 @@ enum Stream<S> {
 }
 
 /// The next item of the input.
-pub(super) enum Next<'a> {
+pub(super) enum NextLine<'a> {
     /// A line, without its line end and surrounding blanks.
     Line(&'a [u8]),
     /// The last line, which has no end.
@@ -82,7 +82,7 @@ pub(super) enum Next<'a> {
     End,
 }
 
-enum More {
+enum ReadResult {
     Bytes,
     Damaged,
     End,
@@ -138,7 +138,7 @@ impl<S: Read + Seek> Input<S> {
     }
 
     /// Returns the next line.
-    pub(super) fn next_line(&mut self) -> io::Result<Next<'_>> {
+    pub(super) fn next_line(&mut self) -> io::Result<NextLine<'_>> {
         self.line.clear();
         let mut is_too_long = false;
         loop {
@@ -157,59 +157,63 @@ impl<S: Read + Seek> Input<S> {
                 self.at += 1;
                 self.lines += 1;
                 return Ok(if is_too_long {
-                    Next::TooLong
+                    NextLine::TooLong
                 } else {
-                    Next::Line(self.line.trim_ascii())
+                    NextLine::Line(self.line.trim_ascii())
                 });
             }
             match self.read_more()? {
-                More::Bytes => {}
-                More::Damaged => {
+                ReadResult::Bytes => {}
+                ReadResult::Damaged => {
                     // This line was not read to its end.
                     self.line.clear();
                     is_too_long = false;
                 }
-                More::End if is_too_long => {
+                ReadResult::End if is_too_long => {
                     self.lines += 1;
-                    return Ok(Next::TooLong);
+                    return Ok(NextLine::TooLong);
                 }
-                More::End if self.line.trim_ascii().is_empty() => return Ok(Next::End),
-                More::End => {
+                ReadResult::End if self.line.trim_ascii().is_empty() => return Ok(NextLine::End),
+                ReadResult::End => {
                     self.lines += 1;
-                    return Ok(Next::Unended(self.line.trim_ascii()));
+                    return Ok(NextLine::Unended(self.line.trim_ascii()));
                 }
             }
         }
     }
 
-    fn read_more(&mut self) -> io::Result<More> {
+    fn read_more(&mut self) -> io::Result<ReadResult> {
         self.buffer.resize(64 * 1024, 0);
         self.at = 0;
         let more = self.fill();
-        if !matches!(more, Ok(More::Bytes)) {
+        if !matches!(more, Ok(ReadResult::Bytes)) {
             self.buffer.clear();
         }
         more
     }
 
-    fn fill(&mut self) -> io::Result<More> {
+    fn fill(&mut self) -> io::Result<ReadResult> {
         loop {
             match &mut self.stream {
-                Stream::Ended => return Ok(More::End),
+                Stream::Ended => return Ok(ReadResult::End),
                 Stream::Plain(reader) => {
                     let count = reader.read(&mut self.buffer)?;
                     self.buffer.truncate(count);
-                    return Ok(if count > 0 { More::Bytes } else { More::End });
+                    return Ok(if count > 0 {
+                        ReadResult::Bytes
+                    } else {
+                        ReadResult::End
+                    });
                 }
                 Stream::Gzip { decoder, .. } => match decoder.read(&mut self.buffer) {
                     Ok(0) => self.next_member()?,
                     Ok(count) => {
                         self.buffer.truncate(count);
-                        return Ok(More::Bytes);
+                        return Ok(ReadResult::Bytes);
                     }
                     Err(error) if is_damage(&error) => {
                         self.skip_damage(&error)?;
-                        return Ok(More::Damaged);
+                        return Ok(ReadResult::Damaged);
                     }
                     Err(error) => return Err(error),
                 },
@@ -333,10 +337,12 @@ mod tests {
         let mut lines = Vec::new();
         loop {
             match input.next_line().unwrap() {
-                Next::Line(line) => lines.push(String::from_utf8_lossy(line).into_owned()),
-                Next::Unended(line) => lines.push(format!("{}…", String::from_utf8_lossy(line))),
-                Next::TooLong => lines.push("too long".to_owned()),
-                Next::End => break,
+                NextLine::Line(line) => lines.push(String::from_utf8_lossy(line).into_owned()),
+                NextLine::Unended(line) => {
+                    lines.push(format!("{}…", String::from_utf8_lossy(line)))
+                }
+                NextLine::TooLong => lines.push("too long".to_owned()),
+                NextLine::End => break,
             }
         }
         (lines, input.damages().0)
@@ -440,7 +446,7 @@ mod tests {
     #[test]
     fn a_file_with_too_many_damaged_members_is_given_up() {
         let mut input = Input::new(Cursor::new([0x1f, 0x8b, 8, 0].repeat(50_000))).unwrap();
-        assert!(matches!(input.next_line().unwrap(), Next::End));
+        assert!(matches!(input.next_line().unwrap(), NextLine::End));
         let (damages, count) = input.damages();
         assert_eq!((damages.len(), count), (DAMAGES_MAX, RESUMED_MAX + 1));
     }

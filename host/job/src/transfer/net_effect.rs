@@ -41,9 +41,9 @@ impl Lines {
     }
 
     /// Returns each URI once.
-    pub(super) fn net(self) -> io::Result<Net> {
+    pub(super) fn net(self) -> io::Result<NetEffect> {
         let mut by_place = Sorter::new(&self.folder)?;
-        let mut gathered: Option<(Place, ImportedRecord)> = None;
+        let mut gathered: Option<(LineNumber, ImportedRecord)> = None;
         for record in self.by_uri.sorted()? {
             let (place, line) = read(&record?)?;
             match &mut gathered {
@@ -58,17 +58,17 @@ impl Lines {
         if let Some((place, known)) = gathered {
             by_place.push(&sort_record(place, &known)?)?;
         }
-        Ok(Net(by_place.sorted()?))
+        Ok(NetEffect(by_place.sorted()?))
     }
 }
 
 /// A line's number, most significant byte first.
-type Place = [u8; 8];
+type LineNumber = [u8; 8];
 
 /// Each URI once, in the order in which they were first named.
-pub(super) struct Net(Sorted);
+pub(super) struct NetEffect(Sorted);
 
-impl Iterator for Net {
+impl Iterator for NetEffect {
     type Item = io::Result<ImportedRecord>;
 
     fn next(&mut self) -> Option<io::Result<ImportedRecord>> {
@@ -77,14 +77,14 @@ impl Iterator for Net {
 }
 
 /// Encodes a record so that the sorter orders it by the number of its line.
-fn sort_record(place: Place, line: &ImportedRecord) -> io::Result<Vec<u8>> {
+fn sort_record(place: LineNumber, line: &ImportedRecord) -> io::Result<Vec<u8>> {
     // The URI before the NUL is empty, so that records are sorted by their place only.
     let mut record = vec![0];
     record.extend_from_slice(&place);
     postcard::to_extend(line, record).map_err(io::Error::other)
 }
 
-fn read(record: &[u8]) -> io::Result<(Place, ImportedRecord)> {
+fn read(record: &[u8]) -> io::Result<(LineNumber, ImportedRecord)> {
     record
         .iter()
         .position(|byte| *byte == 0)

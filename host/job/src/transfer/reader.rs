@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::path::Path;
 
-use super::input::{Input, InputDamage, Next};
+use super::input::{Input, InputDamage, NextLine};
 use super::line::LineProblem;
 use super::{ImportedRecord, TransferError, crawl_log, journal, json_lines};
 
@@ -177,11 +177,11 @@ impl<S: Read + Seek> Iterator for UriReader<S> {
         }
         loop {
             let understood = match self.input.next_line() {
-                Ok(Next::End) => return None,
-                Ok(Next::TooLong) => Err(LineProblem::TooLong),
-                Ok(Next::Line([])) => continue,
-                Ok(Next::Line(line)) => Self::understood(self.format, &mut self.clock, line),
-                Ok(Next::Unended(line)) => {
+                Ok(NextLine::End) => return None,
+                Ok(NextLine::TooLong) => Err(LineProblem::TooLong),
+                Ok(NextLine::Line([])) => continue,
+                Ok(NextLine::Line(line)) => Self::understood(self.format, &mut self.clock, line),
+                Ok(NextLine::Unended(line)) => {
                     // A truncated URI would be read as another URI, so the line is skipped. A JSON object with its closing brace is
                     // complete.
                     match (self.format, json_lines::parse(line)) {
