@@ -100,7 +100,7 @@ impl BehaviorSteps {
     ///
     /// # Errors
     /// The page reached a limit, or the browser failed.
-    pub(crate) async fn look(
+    pub(crate) async fn view_page(
         &mut self,
         session: &mut PageSession,
     ) -> Result<LoadedPage, PageError> {

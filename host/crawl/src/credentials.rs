@@ -113,7 +113,7 @@ impl Credentials {
             let Some(header) = space.authorization("GET", uri) else {
                 continue;
             };
-            self.enter(space);
+            self.add_space(space);
             return Some(Answer {
                 header,
                 name: credential.name.clone(),
@@ -122,7 +122,7 @@ impl Credentials {
         None
     }
 
-    fn enter(&self, space: Space) {
+    fn add_space(&self, space: Space) {
         let mut spaces = self.spaces.lock().unwrap_or_else(PoisonError::into_inner);
         // One realm in two directories has two spaces, because neither covers the other.
         spaces.retain(|known| !(known.is_again(&space) && known.depth() >= space.depth()));

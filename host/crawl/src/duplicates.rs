@@ -102,7 +102,7 @@ impl Duplicates {
     }
 
     /// Looks a payload up and locks it: no other capture writes the same payload until the returned value is dropped.
-    pub(crate) async fn hold(
+    pub(crate) async fn lock(
         &self,
         digests: PayloadDigests,
     ) -> Result<LockedPayload<'_>, PayloadsError> {
@@ -146,7 +146,7 @@ impl Duplicates {
 
 impl LockedPayload<'_> {
     /// Adds the place of a stored payload to the index.
-    pub(crate) fn keep(&self, stored: &StoredPayload) -> Result<(), PayloadsError> {
+    pub(crate) fn add_to_index(&self, stored: &StoredPayload) -> Result<(), PayloadsError> {
         let payloads = &self.duplicates.payloads;
         payloads.keep(&self.digests.sha1, stored)?;
         for digest in self

@@ -50,7 +50,7 @@ struct Housekeeping {
 }
 
 /// Does the work every second until the crawl ends.
-pub(crate) async fn keep(
+pub(crate) async fn run(
     context: Arc<CrawlContext>,
     stop: Stop,
     job: PathBuf,

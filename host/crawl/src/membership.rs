@@ -102,7 +102,7 @@ impl JobMembership {
                 node: record.node,
             });
         }
-        let mut membership = Self::enter(job, part, node, profile).await?;
+        let mut membership = Self::join_as_member(job, part, node, profile).await?;
         if can_move {
             membership.claim(None).await?;
         }
@@ -125,7 +125,7 @@ impl JobMembership {
             // This is checked before the process joins, because another directory may have got the part and its name.
             job.check_part(part.own()).await?;
         }
-        let membership = Self::enter(job, part, node, profile).await?;
+        let membership = Self::join_as_member(job, part, node, profile).await?;
         membership.confirm().await?;
         Ok(membership)
     }
@@ -149,7 +149,7 @@ impl JobMembership {
         let before = sessions.iter().find(|session| session.name == part.part);
         // While the session seems to be live, the process cannot join. The session may still end because it is not renewed.
         let has_died = before.is_some_and(|session| session.state != SessionState::Left);
-        let mut membership = Self::enter(job, part, node, profile).await?;
+        let mut membership = Self::join_as_member(job, part, node, profile).await?;
         membership.replaces_dead = has_died;
         let record = membership.job.part(&membership.part.part).await?;
         Ok((membership, record))
@@ -169,7 +169,7 @@ impl JobMembership {
         Ok(())
     }
 
-    async fn enter(
+    async fn join_as_member(
         job: ClusterJob,
         part: JobPart,
         node: String,
@@ -313,12 +313,12 @@ impl JobMembership {
     }
 
     /// Records that the frontier had nothing left to do after this many deliveries.
-    pub(crate) fn rest(&self, delivered: u64) {
+    pub(crate) fn record_rest(&self, delivered: u64) {
         self.rested.store(delivered + 1, Ordering::Release);
     }
 
     /// Records that the frontier has something to do.
-    pub(crate) fn work(&self) {
+    pub(crate) fn record_work(&self) {
         self.rested.store(0, Ordering::Release);
     }
 

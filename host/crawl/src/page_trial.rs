@@ -171,7 +171,7 @@ impl PageTrial {
         if !self.steps.may_continue() {
             return Ok(None);
         }
-        let seen = self.steps.look(&mut self.session).await?;
+        let seen = self.steps.view_page(&mut self.session).await?;
         let (asked, visit) = (plugin.clone(), self.visit.clone());
         let memory = self.steps.memory().to_vec();
         let page = seen.clone();

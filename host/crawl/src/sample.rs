@@ -136,7 +136,7 @@ impl SampleVisits {
             ..ProfileContext::default()
         };
         let mut stacks = Stacks::default();
-        stacks.extract = extractors.iter().map(alone).collect();
+        stacks.extract = extractors.iter().map(without_guards).collect();
         stacks.extract_hash = hash_of(&stacks.extract);
         Ok(Self {
             profile: Arc::new(Profile::parse("default", PROFILE, &given)?),
@@ -155,7 +155,7 @@ impl SampleVisits {
             exchange,
         } = sample;
         let known = self.records.get(&uri).cloned();
-        let mut record = known.unwrap_or_else(|| self.found(&uri, at));
+        let mut record = known.unwrap_or_else(|| self.new_record(&uri, at));
         // The document is extracted in any content state.
         record.extractor = None;
         let last = record.history.first();
@@ -199,7 +199,7 @@ impl SampleVisits {
         site.figures.extend(kept.figures);
     }
 
-    fn found(&self, uri: &Uri, at: Timestamp) -> UriRecord {
+    fn new_record(&self, uri: &Uri, at: Timestamp) -> UriRecord {
         let hop_path = self.hop_path.clone();
         let seed = hop_path.is_empty();
         let found = policy::candidate(&self.profile, uri.clone(), hop_path, None, None);
@@ -308,7 +308,7 @@ impl SampleVisit {
     /// Runs extractors on a document as a crawl does: in order, on the document and on the fragments that they return and handle.
     /// Blocks; call it on a thread with a stack large enough for plugins.
     pub fn extract(&self, extractors: &[Plugin], document: &Document) -> ExtractionResult {
-        let stack: Vec<Staged> = extractors.iter().map(alone).collect();
+        let stack: Vec<Staged> = extractors.iter().map(without_guards).collect();
         let asked = ExtractionInput {
             document,
             visit: &self.begun(),
@@ -374,7 +374,7 @@ impl SampleVisit {
 }
 
 /// Wraps a plugin without settings of a profile: no guards, and no number of errors after which it is left out.
-fn alone(plugin: &Plugin) -> Staged {
+fn without_guards(plugin: &Plugin) -> Staged {
     let never = BreakerSettings {
         faults: None,
         calls: 0,

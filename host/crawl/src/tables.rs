@@ -184,7 +184,7 @@ impl TableKeeper {
 }
 
 /// Checks the files until the crawl ends.
-pub(crate) async fn keep(
+pub(crate) async fn run(
     keeper: Arc<TableKeeper>,
     log: Arc<JobLog>,
     mut ended: watch::Receiver<()>,

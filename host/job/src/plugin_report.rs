@@ -455,7 +455,7 @@ once                1   12 µs  34.5 ms    2.0 s  1.5 MiB  -                    
     }
 
     /// Figures of a plugin from one process.
-    fn seen(name: &str, calls: u64, times: &str) -> PluginFigures {
+    fn figures_of(name: &str, calls: u64, times: &str) -> PluginFigures {
         PluginFigures {
             report: report(name, calls),
             durations: serde_json::from_str(times).unwrap(),
@@ -466,7 +466,7 @@ once                1   12 µs  34.5 ms    2.0 s  1.5 MiB  -                    
     fn a_process_adds_to_the_figures_of_earlier_processes() {
         let job = tempfile::tempdir().unwrap();
         let first = EarlierPluginFigures::open(job.path());
-        let mut html = seen(
+        let mut html = figures_of(
             "html",
             3,
             r#"{"buckets": [[80, 3]], "total_ns": 3000000, "max_ns": 1000000}"#,
@@ -475,7 +475,7 @@ once                1   12 µs  34.5 ms    2.0 s  1.5 MiB  -                    
         html.report.outputs = BTreeMap::from([("links".to_owned(), 7)]);
         html.report.left_out_s = Some(600.0);
         html.report.trips = 1;
-        let mut gone = seen("gone", 5, "{}");
+        let mut gone = figures_of("gone", 5, "{}");
         gone.report.variant = Some("1a2b3c4d".to_owned());
         gone.report.left_out_s = Some(600.0);
         let kept = first.with([html, gone]);
@@ -483,14 +483,14 @@ once                1   12 µs  34.5 ms    2.0 s  1.5 MiB  -                    
         assert_eq!(read(job.path()).unwrap().unwrap(), reports(&kept));
 
         let second = EarlierPluginFigures::open(job.path());
-        let mut html = seen(
+        let mut html = figures_of(
             "html",
             1,
             r#"{"buckets": [[160, 1]], "total_ns": 1000000000, "max_ns": 1000000000}"#,
         );
         html.report.version = "2.0.0".to_owned();
         html.report.outputs = BTreeMap::from([("links".to_owned(), 1), ("pass".to_owned(), 1)]);
-        let all = reports(&second.with([html, seen("new", 4, "{}")]));
+        let all = reports(&second.with([html, figures_of("new", 4, "{}")]));
         let rows: Vec<_> = all.iter().map(|row| (row.title(), row.calls)).collect();
         let expected = [("gone (1a2b3c4d)", 5), ("html", 4), ("new", 4)];
         assert_eq!(rows, expected.map(|(name, calls)| (name.to_owned(), calls)));
@@ -521,7 +521,7 @@ once                1   12 µs  34.5 ms    2.0 s  1.5 MiB  -                    
         // The format before durations were stored.
         let old = serde_json::to_string(&[report("html", 2)]).unwrap();
         std::fs::write(job.path().join("reports/plugins.json"), old).unwrap();
-        let rows = EarlierPluginFigures::open(job.path()).with([seen("html", 1, "{}")]);
+        let rows = EarlierPluginFigures::open(job.path()).with([figures_of("html", 1, "{}")]);
         assert_eq!(reports(&rows)[0].calls, 3);
     }
 

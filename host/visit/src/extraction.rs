@@ -157,7 +157,7 @@ impl ExtractionState {
                     .filter(|input| staged.plugin.handles(&media_type, input.document.uri()))
                     .collect();
                 if !asked.is_empty() && about.guards.admit(staged, about.document, about.visit) {
-                    fragments.extend(self.ask(staged, &mut asked));
+                    fragments.extend(self.run_extractor(staged, &mut asked));
                 }
             }
         }
@@ -166,7 +166,11 @@ impl ExtractionState {
 
     /// Runs one extractor on documents of one type. If the call on the batch fails, the extractor is called on each document alone,
     /// so that one bad script does not remove the links of the others.
-    fn ask(&mut self, staged: &Staged, pending: &mut [&mut PendingDocument]) -> Vec<Document> {
+    fn run_extractor(
+        &mut self,
+        staged: &Staged,
+        pending: &mut [&mut PendingDocument],
+    ) -> Vec<Document> {
         let batch = pending.iter().map(|input| input.document.clone()).collect();
         let mut fragments = Vec::new();
         let unanswered = match staged.extract(batch) {

@@ -98,7 +98,7 @@ pub fn judge_and_tell(
                 GuardVerdict::No => report(index, FilterPart::Guarded),
                 GuardVerdict::Unknown(reason) => {
                     report(index, FilterPart::Failed(reason));
-                    judged.miss(place, staged, staged.policy.stands_for, reason);
+                    judged.record_failure(place, staged, staged.policy.stands_for, reason);
                 }
             }
         }
@@ -118,7 +118,7 @@ pub fn judge_and_tell(
                 }
                 BatchAnswer::Failed(missing) => {
                     report(index, FilterPart::Failed(&missing.reason));
-                    judged.miss(place, staged, missing.stands_for, &missing.reason);
+                    judged.record_failure(place, staged, missing.stands_for, &missing.reason);
                 }
             }
         }
@@ -138,7 +138,13 @@ impl ScopeJudgement {
     }
 
     /// Records that the call of a filter failed. A later filter may still decide otherwise.
-    fn miss(&mut self, place: usize, staged: &Staged, stands_for: Option<bool>, reason: &str) {
+    fn record_failure(
+        &mut self,
+        place: usize,
+        staged: &Staged,
+        stands_for: Option<bool>,
+        reason: &str,
+    ) {
         *self.unjudged.entry(staged.name.clone()).or_default() += 1;
         if let Some(accepted) = stands_for {
             self.decide(place, staged, accepted, reason.to_owned());

@@ -44,7 +44,7 @@ pub(super) fn start(crawl: &Crawl, ended: &watch::Receiver<()>) -> Vec<JoinHandl
             crawl.began,
             ended(),
         )),
-        spawn(housekeeping::keep(
+        spawn(housekeeping::run(
             context(),
             crawl.stop.clone(),
             crawl.context.job.clone(),
@@ -59,7 +59,7 @@ pub(super) fn start(crawl: &Crawl, ended: &watch::Receiver<()>) -> Vec<JoinHandl
             job(),
             ended(),
         )),
-        spawn(tables::keep(tables, crawl.log.clone(), ended())),
+        spawn(tables::run(tables, crawl.log.clone(), ended())),
         spawn(replace::watch(context(), ended())),
         spawn(handing_over::finish_old_files(
             crawl.context.outputs.writers.clone(),
@@ -70,10 +70,10 @@ pub(super) fn start(crawl: &Crawl, ended: &watch::Receiver<()>) -> Vec<JoinHandl
     ];
     if crawl.context.membership.is_some() {
         let stop = crawl.stop.clone();
-        tasks.push(spawn(links_between_nodes::keep(context(), stop, ended())));
+        tasks.push(spawn(links_between_nodes::run(context(), stop, ended())));
         tasks.push(spawn(limit_shares::keep_updated(context(), ended())));
-        tasks.push(spawn(part_figures::keep(context(), ended())));
-        tasks.push(spawn(part_status::keep(context(), ended())));
+        tasks.push(spawn(part_figures::run(context(), ended())));
+        tasks.push(spawn(part_status::run(context(), ended())));
     }
     if let Some(interval) = crawl.context.profile.archive.fsync {
         let interval = interval.max(SYNC_INTERVAL_MIN);

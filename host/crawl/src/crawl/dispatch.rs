@@ -85,7 +85,7 @@ impl Crawl {
             let pause = match next {
                 Next::Issue(issue) => {
                     if let Some(membership) = membership {
-                        membership.work();
+                        membership.record_work();
                     }
                     if let Some(worker) = workers.take() {
                         let flight = self.live.begin(issue.ticket, issue.uri.as_str(), worker);
@@ -187,7 +187,7 @@ fn is_far(next: &Next) -> bool {
 /// either.
 fn is_finished_elsewhere(membership: Option<&JobMembership>, delivered: u64) -> bool {
     membership.is_none_or(|membership| {
-        membership.rest(delivered);
+        membership.record_rest(delivered);
         membership.is_finished()
     })
 }

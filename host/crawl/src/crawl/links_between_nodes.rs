@@ -65,7 +65,7 @@ impl CrawlContext {
 
 /// Sends and receives links, and detects the end of the whole crawl, until the crawl ends on this node. Then the process leaves the
 /// job. If its part can be taken over, it leaves later: no other process may get the part before the last snapshot is published.
-pub(super) async fn keep(context: Arc<CrawlContext>, stop: Stop, mut ended: watch::Receiver<()>) {
+pub(super) async fn run(context: Arc<CrawlContext>, stop: Stop, mut ended: watch::Receiver<()>) {
     let Some(membership) = context.membership.clone() else {
         return;
     };

@@ -242,7 +242,7 @@ fn call_observer(
         lost: 0,
         problem: None,
     };
-    let Err(is_open) = answer.ask(staged, files, events) else {
+    let Err(is_open) = answer.call(staged, files, events) else {
         return answer;
     };
     let mut left_alone = match events.len() > 1 && !is_open {
@@ -253,7 +253,7 @@ fn call_observer(
         if left_alone == 0 {
             answer.lost += 1;
         } else if answer
-            .ask(staged, files, std::slice::from_ref(event))
+            .call(staged, files, std::slice::from_ref(event))
             .is_err()
         {
             answer.lost += 1;
@@ -265,7 +265,7 @@ fn call_observer(
 
 impl ObserverAnswer {
     /// Makes one call. On failure, the error is `true` if the observer was left out.
-    fn ask(&mut self, staged: &Staged, files: &Files, events: &[Finished]) -> Result<(), bool> {
+    fn call(&mut self, staged: &Staged, files: &Files, events: &[Finished]) -> Result<(), bool> {
         match staged.observe(&self.memory, events) {
             Ok(observation) => {
                 let written = files.write(&observation);

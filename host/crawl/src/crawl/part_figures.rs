@@ -17,7 +17,7 @@ const INTERVAL: Duration = Duration::from_secs(3);
 const NATS_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// Publishes the figures until the crawl ends on this node.
-pub(super) async fn keep(context: Arc<CrawlContext>, mut ended: watch::Receiver<()>) {
+pub(super) async fn run(context: Arc<CrawlContext>, mut ended: watch::Receiver<()>) {
     let Some(membership) = context.membership.clone() else {
         return;
     };

@@ -29,7 +29,7 @@ const CLOCK_SKEW_MAX_MS: i64 = 2_000;
 const MARKS_MAX: usize = 512;
 
 /// Observes the state until the crawl ends on this node.
-pub(super) async fn keep(context: Arc<CrawlContext>, mut ended: watch::Receiver<()>) {
+pub(super) async fn run(context: Arc<CrawlContext>, mut ended: watch::Receiver<()>) {
     let Some(membership) = context.membership.clone() else {
         return;
     };

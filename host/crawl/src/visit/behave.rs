@@ -91,7 +91,7 @@ impl CrawlVisit<'_> {
     ) -> Result<Option<Failure>, BehaveError> {
         while steps.may_continue() {
             on_board.step(&staged.name, steps.steps() + 1);
-            let seen = steps.look(session).await?;
+            let seen = steps.view_page(session).await?;
             let (staged, visit) = (staged.clone(), page.visit.clone());
             let memory = steps.memory().to_vec();
             let step = move |_| staged.step(&seen, &visit, &memory);

@@ -49,11 +49,11 @@ impl CrawlVisit<'_> {
                 if !servers.had_addresses(frontier, host) =>
             {
                 denied(ttl.map_or(denied_for, |ttl| ttl.min(denied_for)))?;
-                return Ok(lost(failure));
+                return Ok(final_failure(failure));
             }
             Err(failure) if !pipeline.settings.retry.has_error(failure.status()) => {
                 denied(denied_for)?;
-                return Ok(lost(&failure));
+                return Ok(final_failure(&failure));
             }
             Err(failure) => {
                 let error = opilio_stacks::chain(&failure);
@@ -140,7 +140,7 @@ impl CrawlVisit<'_> {
 }
 
 /// Returns the conclusion for a failed look-up that is not repeated.
-fn lost(failure: &FetchFailure) -> Conclusion {
+fn final_failure(failure: &FetchFailure) -> Conclusion {
     let error = format!("err={}", opilio_stacks::chain(failure));
     Conclusion::failed(failure.status(), error)
 }

@@ -247,7 +247,7 @@ impl PageRequests {
         drop(sender);
         // The browser may not wait for the response any more.
         let _ = ended.send(is_complete);
-        self.keep(&visit, &request, exchange).await
+        self.archive_and_log(&visit, &request, exchange).await
     }
 
     /// Admits a request. The inner error is a refusal.
@@ -357,7 +357,7 @@ impl PageRequests {
     }
 
     /// Archives and logs an exchange.
-    async fn keep(
+    async fn archive_and_log(
         &self,
         visit: &CrawlVisit<'_>,
         request: &PageRequest,
@@ -402,7 +402,9 @@ impl CrawlVisit<'_> {
     ) -> Result<bool, Halt> {
         let issue = &self.pipeline.issue;
         let payload = self.context.payload_digests(exchange).await?;
-        let held = self.hold(exchange, &CaptureForm::Response, payload).await?;
+        let held = self
+            .lock_payload(exchange, &CaptureForm::Response, payload)
+            .await?;
         let (uri, digest) = (issue.uri.as_str(), exchange.payload_digest.0);
         let captures = &self.context.network.browsers.captures;
         let is_complete = exchange.failure.is_none() && exchange.truncated.is_none();
@@ -435,7 +437,7 @@ impl CrawlVisit<'_> {
         let location = self.context.archive(records).await?.into_iter().next();
         let date = records::date_of(exchange);
         if let (Some(held), Some(location), true) = (&held, &location, is_novel) {
-            held.keep(&stored_payload(&issue.uri, date, location))?;
+            held.add_to_index(&stored_payload(&issue.uri, date, location))?;
         }
         entry.archived = location.map(|location| warc_location(location, date));
         if let (Some(at), true) = (&entry.archived, is_novel && is_complete) {

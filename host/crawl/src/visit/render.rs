@@ -158,7 +158,7 @@ impl CrawlVisit<'_> {
         let session = PageSession::open_for(pool, network, settings).await;
         let mut session = session.map_err(RenderFailure::Browser)?;
         on_board.begins(PageActivity::Loading);
-        let seen = self.look(&mut session, page, on_board).await;
+        let seen = self.load_and_take(&mut session, page, on_board).await;
         let report = session.close().await;
         let board = &self.context.network.browsers.board;
         board.count(|figures| figures.count_closed(&report));
@@ -177,7 +177,7 @@ impl CrawlVisit<'_> {
 
     /// Loads the page, runs the behaviours on it, and takes its document, links, text and pictures. The report is that of a page
     /// that has just been opened.
-    async fn look(
+    async fn load_and_take(
         &self,
         session: &mut PageSession,
         page: PageToRender<'_>,

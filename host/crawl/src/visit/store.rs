@@ -18,7 +18,7 @@ impl CrawlVisit<'_> {
     ) -> Result<StoredCapture, Halt> {
         let (exchange, issue) = (capture.exchange, &self.pipeline.issue);
         let payload = self.context.payload_digests(exchange).await?;
-        let held = self.hold(exchange, &keep, payload).await?;
+        let held = self.lock_payload(exchange, &keep, payload).await?;
         let keep = match held.as_ref().and_then(|held| held.found.clone()) {
             Some(stored) => CaptureForm::Duplicate(records::previous_of(stored)),
             None => keep,
@@ -42,7 +42,7 @@ impl CrawlVisit<'_> {
         let location = self.context.archive(records).await?.into_iter().next();
         let date = records::date_of(exchange);
         if let (Some(held), Some(location), CaptureForm::Response) = (&held, &location, &keep) {
-            held.keep(&stored_payload(&issue.uri, date, location))?;
+            held.add_to_index(&stored_payload(&issue.uri, date, location))?;
         }
         Ok(StoredCapture {
             keep,
@@ -53,7 +53,7 @@ impl CrawlVisit<'_> {
 
     /// Locks a payload that is to be stored, so that no other visit stores the same payload meanwhile. The returned value has the
     /// location if the payload is stored already. Returns `None` if the payload is not looked up.
-    pub(super) async fn hold(
+    pub(super) async fn lock_payload(
         &self,
         exchange: &Exchange,
         keep: &CaptureForm,
@@ -66,7 +66,7 @@ impl CrawlVisit<'_> {
                     && is_complete
                     && duplicates.wants(exchange.payload.length()) =>
             {
-                Ok(Some(duplicates.hold(payload).await?))
+                Ok(Some(duplicates.lock(payload).await?))
             }
             _ => Ok(None),
         }

@@ -94,7 +94,7 @@ impl AlertBoard {
                 known.alert.since = now;
             }
             let news = known.alert.clone();
-            self.keep(&board);
+            self.write_file(&board);
             return Some(news);
         }
         if board.active.len() >= ACTIVE_MAX {
@@ -113,7 +113,7 @@ impl AlertBoard {
             alert: alert.clone(),
             expires,
         });
-        self.keep(&board);
+        self.write_file(&board);
         Some(alert)
     }
 
@@ -122,8 +122,8 @@ impl AlertBoard {
         let mut board = self.lock();
         let is_it = |active: &Active| active.alert.kind == kind && active.alert.subject == subject;
         let place = board.active.iter().position(is_it)?;
-        let over = board.end(place, now);
-        self.keep(&board);
+        let over = board.clear(place, now);
+        self.write_file(&board);
         Some(over)
     }
 
@@ -142,7 +142,7 @@ impl AlertBoard {
                 known.push(alert.clone());
             }
         }
-        self.keep(&board);
+        self.write_file(&board);
         known
     }
 
@@ -152,10 +152,10 @@ impl AlertBoard {
         let mut over = Vec::new();
         let is_due = |active: &Active| active.expires.is_some_and(|expires| expires <= now);
         while let Some(place) = board.active.iter().position(is_due) {
-            over.push(board.end(place, now));
+            over.push(board.clear(place, now));
         }
         if !over.is_empty() {
-            self.keep(&board);
+            self.write_file(&board);
         }
         over
     }
@@ -174,10 +174,10 @@ impl AlertBoard {
 
     /// Writes the alerts in their present state, including messages that have changed since the alert was reported.
     pub fn write(&self) {
-        self.keep(&self.lock());
+        self.write_file(&self.lock());
     }
 
-    fn keep(&self, alerts: &Alerts) {
+    fn write_file(&self, alerts: &Alerts) {
         let text = serde_json::to_string_pretty(alerts).map_err(io::Error::other);
         let kept = text.and_then(|text| write_text(&self.file, text + "\n"));
         if let Err(problem) = kept {
@@ -212,7 +212,7 @@ impl Alerts {
         active.find(|it| it.alert.kind == kind && it.alert.subject == subject)
     }
 
-    fn end(&mut self, place: usize, now: Timestamp) -> Alert {
+    fn clear(&mut self, place: usize, now: Timestamp) -> Alert {
         let mut alert = self.active.remove(place).alert;
         alert.until = Some(now);
         if self.over.len() == OVER_MAX {

@@ -117,7 +117,7 @@ impl HandoverRecord {
             log,
         };
         for line in lines(&text) {
-            kept.enter(line);
+            kept.add(line);
         }
         Ok(HandoverRecord {
             job: job.to_owned(),
@@ -134,7 +134,7 @@ impl HandoverRecord {
         let mut kept = self.lock();
         kept.log.write_all(line.as_bytes())?;
         kept.log.sync_data()?;
-        kept.enter(file);
+        kept.add(file);
         Ok(())
     }
 
@@ -172,7 +172,7 @@ impl HandoverRecord {
 }
 
 impl RecordedFiles {
-    fn enter(&mut self, line: HandedOver) {
+    fn add(&mut self, line: HandedOver) {
         if line.receiver() == Receiver::Store {
             let digests = self.digests.entry(line.file.clone()).or_default();
             digests.push(line.digest.clone());

@@ -111,14 +111,17 @@ impl Import {
         &self,
         mut progress: impl FnMut(ImportProgress<'_>),
     ) -> Result<MergedUris, TransferError> {
-        let mut lines = Lines::new(&self.folder).map_err(|error| sort(&self.folder, error))?;
+        let mut lines =
+            Lines::new(&self.folder).map_err(|error| sort_error(&self.folder, error))?;
         let mut sources = Vec::with_capacity(self.sources.len());
         for (path, format) in &self.sources {
             sources.push(self.read(path, *format, &mut lines, &mut progress)?);
         }
         Ok(MergedUris {
             sources,
-            net: lines.net().map_err(|error| sort(&self.folder, error))?,
+            net: lines
+                .merged()
+                .map_err(|error| sort_error(&self.folder, error))?,
             folder: self.folder.clone(),
         })
     }
@@ -138,7 +141,7 @@ impl Import {
             match line {
                 Ok(imported) => lines
                     .push(&imported)
-                    .map_err(|error| sort(&self.folder, error))?,
+                    .map_err(|error| sort_error(&self.folder, error))?,
                 Err(bad) => {
                     bad_lines += 1;
                     if shown.len() < BAD_LINES_SHOWN {
@@ -169,7 +172,7 @@ impl Iterator for MergedUris {
 
     fn next(&mut self) -> Option<Result<ImportedRecord, TransferError>> {
         let next = self.net.next()?;
-        Some(next.map_err(|error| sort(&self.folder, error)))
+        Some(next.map_err(|error| sort_error(&self.folder, error)))
     }
 }
 
@@ -259,7 +262,7 @@ fn schedule(
     let uris: Vec<Uri> = candidates.iter().map(|made| made.uri.clone()).collect();
     let answers = frontier.schedule(candidates, now)?;
     for (uri, answer) in uris.into_iter().zip(answers) {
-        report.note(uri, answer, |report| &mut report.scheduled);
+        report.count(uri, answer, |report| &mut report.scheduled);
     }
     Ok(())
 }
@@ -279,7 +282,7 @@ fn include(
         .collect();
     let answers = frontier.include(finished, now)?;
     for (uri, answer) in uris.into_iter().zip(answers) {
-        report.note(uri, answer, |report| &mut report.included);
+        report.count(uri, answer, |report| &mut report.included);
     }
     Ok(())
 }
@@ -299,7 +302,7 @@ fn known(candidate: Candidate, finish: Finish, now: Timestamp) -> ImportedUri {
 }
 
 impl ImportReport {
-    fn note(
+    fn count(
         &mut self,
         uri: Uri,
         answer: ScheduleResult,
@@ -320,7 +323,7 @@ impl ImportReport {
     }
 }
 
-fn sort(folder: &Path, source: std::io::Error) -> TransferError {
+fn sort_error(folder: &Path, source: std::io::Error) -> TransferError {
     TransferError::Sort {
         folder: folder.to_owned(),
         source,

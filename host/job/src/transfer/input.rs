@@ -134,7 +134,7 @@ impl<S: Read + Seek> Input<S> {
     /// Records that the last line was cut.
     pub(super) fn note_cut(&mut self) {
         let line = self.lines;
-        self.note(InputDamage::LastLine { line });
+        self.add_damage(InputDamage::LastLine { line });
     }
 
     /// Returns the next line.
@@ -185,14 +185,14 @@ impl<S: Read + Seek> Input<S> {
     fn read_more(&mut self) -> io::Result<ReadResult> {
         self.buffer.resize(64 * 1024, 0);
         self.at = 0;
-        let more = self.fill();
+        let more = self.decode();
         if !matches!(more, Ok(ReadResult::Bytes)) {
             self.buffer.clear();
         }
         more
     }
 
-    fn fill(&mut self) -> io::Result<ReadResult> {
+    fn decode(&mut self) -> io::Result<ReadResult> {
         loop {
             match &mut self.stream {
                 Stream::Ended => return Ok(ReadResult::End),
@@ -257,7 +257,7 @@ impl<S: Read + Seek> Input<S> {
                 member_at: at,
             };
         }
-        self.note(InputDamage::Compressed {
+        self.add_damage(InputDamage::Compressed {
             offset,
             line: self.lines,
             problem: error.to_string(),
@@ -266,7 +266,7 @@ impl<S: Read + Seek> Input<S> {
         Ok(())
     }
 
-    fn note(&mut self, damage: InputDamage) {
+    fn add_damage(&mut self, damage: InputDamage) {
         self.damage_count += 1;
         if self.damages.len() < DAMAGES_MAX {
             self.damages.push(damage);

@@ -41,13 +41,13 @@ impl Lines {
     }
 
     /// Returns each URI once.
-    pub(super) fn net(self) -> io::Result<NetEffect> {
+    pub(super) fn merged(self) -> io::Result<NetEffect> {
         let mut by_place = Sorter::new(&self.folder)?;
         let mut gathered: Option<(LineNumber, ImportedRecord)> = None;
         for record in self.by_uri.sorted()? {
             let (place, line) = read(&record?)?;
             match &mut gathered {
-                Some((_, known)) if known.uri == line.uri => gather(known, line),
+                Some((_, known)) if known.uri == line.uri => merge_line(known, line),
                 _ => {
                     if let Some((place, known)) = gathered.replace((place, line)) {
                         by_place.push(&sort_record(place, &known)?)?;
@@ -97,7 +97,7 @@ fn read(record: &[u8]) -> io::Result<(LineNumber, ImportedRecord)> {
 }
 
 /// Adds the data of a later line.
-fn gather(known: &mut ImportedRecord, later: ImportedRecord) {
+fn merge_line(known: &mut ImportedRecord, later: ImportedRecord) {
     known.seed |= later.seed;
     if known.hop_path.is_none() && later.hop_path.is_some() {
         known.hop_path = later.hop_path;
@@ -109,15 +109,15 @@ fn gather(known: &mut ImportedRecord, later: ImportedRecord) {
     known.source = known.source.take().or(later.source);
     known.finished = match (known.finished.take(), later.finished) {
         (Some(first), Some(second)) if first.at > second.at && second.at.is_some() => {
-            Some(filled(first, second))
+            Some(with_earlier(first, second))
         }
-        (Some(first), Some(second)) => Some(filled(second, first)),
+        (Some(first), Some(second)) => Some(with_earlier(second, first)),
         (first, second) => first.or(second),
     };
 }
 
 /// Returns the last finish, with missing data from the finish before it: a journal has no statuses, and a failure has no digest.
-fn filled(mut last: Finish, before: Finish) -> Finish {
+fn with_earlier(mut last: Finish, before: Finish) -> Finish {
     // In a journal of Heritrix, every response is a success.
     let is_response =
         last.last_outcome == LastOutcome::Succeeded && before.status.is_some_and(is_error_response);
@@ -155,7 +155,7 @@ mod tests {
             gathered.push(&imported).unwrap();
         }
         let net: Vec<String> = gathered
-            .net()
+            .merged()
             .unwrap()
             .map(|imported| {
                 let imported = imported.unwrap();
