@@ -150,8 +150,8 @@ impl Lanes {
             // The caller waits for the result.
             let _ = answer.send(outcome);
         });
-        let gone = || LanePanic("the lane is gone".to_owned());
-        answered.recv().unwrap_or_else(|_| Err(gone()))
+        let lane_panic = || LanePanic("the lane is gone".to_owned());
+        answered.recv().unwrap_or_else(|_| Err(lane_panic()))
     }
 }
 

@@ -273,8 +273,8 @@ impl Live {
     /// Returns the state of the crawl, except for a stop that was requested: running, pausing or paused.
     pub fn crawl_state(&self) -> JobState {
         let state = self.state();
-        let asked = state.is_pause_asked || state.is_paused_everywhere;
-        match (asked, state.holds) {
+        let is_pause_requested = state.is_pause_asked || state.is_paused_everywhere;
+        match (is_pause_requested, state.holds) {
             (false, _) => JobState::Running,
             (true, true) if state.in_flight.is_empty() => JobState::Paused,
             (true, _) => JobState::Pausing,

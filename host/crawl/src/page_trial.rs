@@ -172,10 +172,10 @@ impl PageTrial {
             return Ok(None);
         }
         let seen = self.steps.view_page(&mut self.session).await?;
-        let (asked, visit) = (plugin.clone(), self.visit.clone());
+        let (behavior, visit) = (plugin.clone(), self.visit.clone());
         let memory = self.steps.memory().to_vec();
         let page = seen.clone();
-        let step = move || asked.step(&page, &visit, &memory);
+        let step = move || behavior.step(&page, &visit, &memory);
         let planned = on_plugin_thread("behaviour", step);
         let plan = match planned.map_err(PageTrialError::Thread)? {
             Ok(plan) => plan,
@@ -262,8 +262,8 @@ impl TrialNetwork {
                 )));
             }
         }
-        let asked = Request::new(request.uri.clone(), Vec::new());
-        let exchange = self.exchange(request.for_server(asked)).await?;
+        let server_request = Request::new(request.uri.clone(), Vec::new());
+        let exchange = self.exchange(request.for_server(server_request)).await?;
         plain_response(&exchange)
     }
 

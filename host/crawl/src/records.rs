@@ -105,7 +105,7 @@ pub(crate) fn of_exchange(
         extra: cipher_suite(exchange),
         ..main
     };
-    let asked = match uri.scheme() {
+    let request = match uri.scheme() {
         "http" | "https" => Some(Record::request(
             RecordId::random(),
             date,
@@ -120,24 +120,24 @@ pub(crate) fn of_exchange(
             ..Record::metadata(RecordId::random(), date, target, id, &Fields::new())
         }),
     };
-    let asked = asked.map(|asked| Record {
+    let request = request.map(|request| Record {
         ip: exchange.peer,
         protocols: protocols(exchange),
         extra: cipher_suite(exchange),
         concurrent_to: vec![id],
-        ..asked
+        ..request
     });
-    let asked = asked.map(|mut asked| {
+    let request = request.map(|mut request| {
         let secret = (BODY_UNINDEXED.to_owned(), "login".to_owned());
-        asked.extra.extend(about.is_body_secret.then_some(secret));
-        asked
+        request.extra.extend(about.is_body_secret.then_some(secret));
+        request
     });
     let mut block_fields = fields(exchange, about);
     if !uri.is_http() {
         push_head(&mut block_fields, uri, head);
     }
     let metadata = Record::metadata(RecordId::random(), date, target, id, &block_fields);
-    let records = std::iter::once(main).chain(asked);
+    let records = std::iter::once(main).chain(request);
     records.chain(std::iter::once(metadata)).collect()
 }
 
@@ -188,11 +188,11 @@ fn note(
 /// Makes the record of a look-up: a `dns:` resource, as other tools write it.
 pub(crate) fn of_resolution(uri: &Uri, resolution: &Resolution, at: Timestamp) -> Record {
     let block = Bytes::copy_from_slice(resolution.text.as_bytes());
-    let asked = resolution.source == ResolutionSource::Dns;
+    let is_from_dns = resolution.source == ResolutionSource::Dns;
     Record {
         // If the profile, /etc/hosts or the URI itself resolves the name, there is no DNS server.
-        ip: resolution.server.filter(|_| asked),
-        protocols: if asked {
+        ip: resolution.server.filter(|_| is_from_dns),
+        protocols: if is_from_dns {
             vec!["dns".to_owned()]
         } else {
             Vec::new()

@@ -309,12 +309,12 @@ impl SampleVisit {
     /// Blocks; call it on a thread with a stack large enough for plugins.
     pub fn extract(&self, extractors: &[Plugin], document: &Document) -> ExtractionResult {
         let stack: Vec<Staged> = extractors.iter().map(without_guards).collect();
-        let asked = ExtractionInput {
+        let input = ExtractionInput {
             document,
             visit: &self.begun(),
             guards: &Guards::default(),
         };
-        extraction::extract(&stack, &asked, self.pipeline.profile.limits.outlinks)
+        extraction::extract(&stack, &input, self.pipeline.profile.limits.outlinks)
     }
 
     /// Returns the event that observers receive.
@@ -424,36 +424,36 @@ mod tests {
         let mut visits = SampleVisits::new(&[], HopPath::new()).unwrap();
         let first = visit(&visits, 10, "one", "\"a\"");
         assert_eq!(first.document().text(), "one");
-        let asked = first.before_wait();
-        assert_eq!((asked.visits, asked.versions), (1, 1));
+        let view = first.before_wait();
+        assert_eq!((view.visits, view.versions), (1, 1));
         assert_eq!(
-            (first.state(), asked.last_wait),
+            (first.state(), view.last_wait),
             (ContentState::New, None),
-            "{asked:?}"
+            "{view:?}"
         );
         visits.finish(&first);
 
         let second = visit(&visits, 11, "one", "\"b\"");
-        let asked = second.before_wait();
+        let view = second.before_wait();
         assert_eq!(second.state(), ContentState::Unchanged);
-        assert_eq!((asked.visits, asked.versions), (2, 1));
-        assert_eq!(asked.last_wait, Some(Duration::from_secs(3600)));
+        assert_eq!((view.visits, view.versions), (2, 1));
+        assert_eq!(view.last_wait, Some(Duration::from_secs(3600)));
         visits.finish(&second);
 
         // Post-fetch filters are called before the comparison of the content, and see the validators of the last archived version.
         let third = visit(&visits, 12, "two!", "\"c\"");
         assert_eq!(third.state(), ContentState::Changed);
-        let (_, asked) = third.before_filter(&Stage::PostFetch);
-        assert_eq!(asked.state, ContentState::Unknown);
-        assert_eq!((asked.visits, asked.versions), (3, 1));
+        let (_, view) = third.before_filter(&Stage::PostFetch);
+        assert_eq!(view.state, ContentState::Unknown);
+        assert_eq!((view.visits, view.versions), (3, 1));
         assert_eq!(
-            asked.validators.get("etag").map(String::as_str),
+            view.validators.get("etag").map(String::as_str),
             Some("\"a\"")
         );
-        let history: Vec<_> = asked.history.iter().map(|past| past.size).collect();
+        let history: Vec<_> = view.history.iter().map(|past| past.size).collect();
         assert_eq!(history, [Some(3), Some(3)]);
-        let (_, asked) = third.before_comparison();
-        assert_eq!((asked.size, asked.state), (Some(4), ContentState::Unknown));
+        let (_, view) = third.before_comparison();
+        assert_eq!((view.size, view.state), (Some(4), ContentState::Unknown));
     }
 
     #[test]
@@ -488,8 +488,8 @@ mod tests {
             let next = visit(&visits, hour, &hour.to_string(), "\"a\"");
             visits.finish(&next);
         }
-        let asked = visit(&visits, 13, "13", "\"a\"").before_wait();
-        let host = asked.neighbourhood.iter().find(|one| one.shares == "host");
+        let view = visit(&visits, 13, "13", "\"a\"").before_wait();
+        let host = view.neighbourhood.iter().find(|one| one.shares == "host");
         let host = host.unwrap();
         assert_eq!((host.documents, host.visits, host.changes), (1, 2, 2));
     }
@@ -519,8 +519,8 @@ mod tests {
             let path = HopPath::parse("L").unwrap();
             let mut visits = SampleVisits::new(&[html()], path).unwrap();
             for hour in 10..12 {
-                let asked = visit(&visits, hour, page, "\"a\"");
-                let candidates = asked.candidates();
+                let view = visit(&visits, hour, page, "\"a\"");
+                let candidates = view.candidates();
                 let links: Vec<_> = candidates
                     .iter()
                     .map(|link| (&*link.uri, &*link.hop_path, link.via.as_deref()))
@@ -532,9 +532,9 @@ mod tests {
                 ];
                 assert_eq!(links, expected, "at {hour}");
                 // A base that an extractor declares applies only to the same call.
-                assert_eq!(asked.document().base(), PAGE);
-                assert_eq!(asked.before_wait().outlinks, 3);
-                visits.finish(&asked);
+                assert_eq!(view.document().base(), PAGE);
+                assert_eq!(view.before_wait().outlinks, 3);
+                visits.finish(&view);
             }
         };
         opilio_stacks::on_plugin_thread("sample", asking).unwrap();
@@ -544,9 +544,9 @@ mod tests {
     fn a_hop_path_makes_the_document_a_link() {
         let path = HopPath::parse("LE").unwrap();
         let visits = SampleVisits::new(&[], path).unwrap();
-        let asked = visit(&visits, 10, "one", "\"a\"").before_wait();
+        let view = visit(&visits, 10, "one", "\"a\"").before_wait();
         assert_eq!(
-            (&*asked.candidate.hop_path, asked.candidate.seed),
+            (&*view.candidate.hop_path, view.candidate.seed),
             ("LE", false)
         );
     }

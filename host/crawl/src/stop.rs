@@ -42,7 +42,7 @@ impl Stop {
     }
 
     /// Returns a receiver that gets the reason of the end as soon as there is one.
-    pub(crate) fn asked(&self) -> watch::Receiver<Option<End>> {
+    pub(crate) fn reason_receiver(&self) -> watch::Receiver<Option<End>> {
         self.reason.subscribe()
     }
 

@@ -101,8 +101,8 @@ pub(crate) async fn judged_by_scope<D: Driver>(
     if let Some(known) = memory.and_then(|memory| memory.get(pipeline.scope_question())) {
         return Ok((Some(known), true));
     }
-    let asked = pipeline.clone();
-    let judge = move || asked.judge_scope(|_, _| {});
+    let shared_pipeline = pipeline.clone();
+    let judge = move || shared_pipeline.judge_scope(|_, _| {});
     let judged = driver.run(Lane::Header, judge).await?;
     driver.failed(&judged.failures)?;
     if let Some(memory) = memory {
@@ -312,8 +312,8 @@ async fn pre_fetch<D: Driver>(
         return Ok(None);
     }
     let address = permit.addresses.first().map(ToString::to_string);
-    let asked = pipeline.clone();
-    let judge = move || asked.judge_pre_fetch(address, |_, _| {});
+    let shared_pipeline = pipeline.clone();
+    let judge = move || shared_pipeline.judge_pre_fetch(address, |_, _| {});
     let judged = driver.run(Lane::Header, judge).await?;
     driver.failed(&judged.failures)?;
     let decision = judged.decisions.into_iter().next();

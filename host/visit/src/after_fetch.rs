@@ -34,7 +34,7 @@ pub struct ScratchFailed(pub Arc<io::Error>);
 /// plugin values with which they were called.
 ///
 /// # Errors
-/// Those of the driver.
+/// Returns the errors of the driver.
 pub async fn receive<D: Driver>(
     pipeline: &Arc<Pipeline>,
     driver: &D,
@@ -202,8 +202,16 @@ async fn succeed<D: Driver>(
     let is_stored = keep == CaptureForm::Response;
     // This is done before archiving, because the metadata record states when the next visit is due.
     driver.step(Step::Wait);
-    let asked = (&**settings, response.stacks.clone());
-    let waits = wait(pipeline, driver, &visit, asked, &mut reading, &memory).await?;
+    let wait_settings = (&**settings, response.stacks.clone());
+    let waits = wait(
+        pipeline,
+        driver,
+        &visit,
+        wait_settings,
+        &mut reading,
+        &memory,
+    )
+    .await?;
     let decisions = match keep {
         CaptureForm::Nothing => Vec::new(),
         _ if !driver.wants_decisions() => Vec::new(),

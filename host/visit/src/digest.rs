@@ -44,7 +44,7 @@ pub(crate) fn stripped(
     guards: &Guards,
 ) -> Stripped {
     let mut spans: Vec<Span> = Vec::new();
-    let mut asked = false;
+    let mut was_called = false;
     let mut kept_out = 0;
     for (place, staged) in stack.iter().enumerate() {
         if !staged.plugin.handles(document.media_type(), document.uri()) {
@@ -54,7 +54,7 @@ pub(crate) fn stripped(
             kept_out |= 1 << (place % 64);
             continue;
         }
-        asked = true;
+        was_called = true;
         match staged.strip(document) {
             Ok(Ok(more)) => spans.extend(more),
             Ok(Err(problem)) => {
@@ -70,7 +70,7 @@ pub(crate) fn stripped(
             }
         }
     }
-    if !asked {
+    if !was_called {
         return Stripped::NotAsked;
     }
     Stripped::Digest(StrippedDigest {

@@ -95,7 +95,7 @@ pub struct ExtractionInput<'a> {
 /// Runs the stack on a document. Blocks; call it on a document lane.
 pub fn extract(
     stack: &[Staged],
-    asked: &ExtractionInput<'_>,
+    input: &ExtractionInput<'_>,
     links_max: usize,
 ) -> ExtractionResult {
     let mut gathered = ExtractionState {
@@ -103,9 +103,9 @@ pub fn extract(
         seen: std::collections::HashSet::new(),
         links_max,
     };
-    let mut level = vec![asked.document.clone()];
+    let mut level = vec![input.document.clone()];
     for _ in 0..=FRAGMENT_DEPTH_MAX {
-        level = gathered.run_level(stack, asked, &level);
+        level = gathered.run_level(stack, input, &level);
         if level.is_empty() {
             break;
         }
@@ -151,13 +151,14 @@ impl ExtractionState {
         let mut fragments = Vec::new();
         for (media_type, mut pending) in by_type {
             for staged in stack {
-                let mut asked: Vec<&mut PendingDocument> = pending
+                let mut documents: Vec<&mut PendingDocument> = pending
                     .iter_mut()
                     .filter(|input| !(input.understood && staged.last_resort))
                     .filter(|input| staged.plugin.handles(&media_type, input.document.uri()))
                     .collect();
-                if !asked.is_empty() && about.guards.admit(staged, about.document, about.visit) {
-                    fragments.extend(self.run_extractor(staged, &mut asked));
+                if !documents.is_empty() && about.guards.admit(staged, about.document, about.visit)
+                {
+                    fragments.extend(self.run_extractor(staged, &mut documents));
                 }
             }
         }

@@ -143,19 +143,19 @@ async fn decisions<D: Driver>(
     let known = |target: &Target| memory.and_then(|memory| memory.get(target.scope_question()));
     let mut decisions: Vec<Option<Arc<ScopeDecision>>> = group.iter().map(known).collect();
     let targets = group.iter().zip(&decisions);
-    let asked: Vec<&Target> = targets
+    let undecided: Vec<&Target> = targets
         .filter(|(_, known)| known.is_none())
         .map(|(target, _)| target)
         .collect();
-    if let Some(first) = asked.first() {
+    if let Some(first) = undecided.first() {
         let stack = first.stacks.clone();
         let judge = |stacks: &Stacks, candidates: &Candidates| {
             scope::judge(&stacks.scope, &Stage::Scope, candidates, false)
         };
-        let judged = ask_about(pipeline, driver, &asked, judge).await?;
+        let judged = ask_about(pipeline, driver, &undecided, judge).await?;
         driver.failed(&judged.failures)?;
         if let Some(memory) = memory {
-            let questions = asked.iter().map(|target| target.scope_question());
+            let questions = undecided.iter().map(|target| target.scope_question());
             memory.keep(&stack.scope, questions, &judged);
         }
         for (plugin, links) in judged.unjudged {

@@ -321,12 +321,12 @@ impl ReadingTask {
         {
             return;
         }
-        let asked = extraction::ExtractionInput {
+        let input = extraction::ExtractionInput {
             document,
             visit,
             guards: &reading.guards,
         };
-        reading.extracted = extraction::extract(stack, &asked, self.links_max);
+        reading.extracted = extraction::extract(stack, &input, self.links_max);
         // If an extractor failed, links are missing: the next visit extracts again, changed or not.
         let complete = !reading.extracted.incomplete;
         reading.failures.append(&mut reading.extracted.failures);

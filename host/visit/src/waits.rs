@@ -73,14 +73,14 @@ pub(crate) async fn wait<D: Driver>(
         WaitRule::Evaluators => {}
     }
     let known = KnownUri::of(&pipeline.issue);
-    let mut asked = plugin_view::after(known, pipeline.started, visit, memory);
-    asked.measures = driver.measures()?;
+    let mut view = plugin_view::after(known, pipeline.started, visit, memory);
+    view.measures = driver.measures()?;
     let media_type = visit.media_type.clone();
     let document = reading.document.clone();
     // The guards' answers are not needed later.
     let guards = std::mem::take(&mut reading.guards);
-    let ask = move || evaluate(&stacks.wait, &media_type, &asked, &document, &guards);
-    let answer = driver.run(Lane::Header, ask).await?;
+    let evaluation = move || evaluate(&stacks.wait, &media_type, &view, &document, &guards);
+    let answer = driver.run(Lane::Header, evaluation).await?;
     driver.failed(&answer.failures)?;
     let decision = answer.decide_wait(record, visit.state, &settings.revisit);
     driver.wait_answered(answer.wait.is_some(), &decision.corrections);
@@ -127,7 +127,7 @@ fn revisit_annotations(
 /// prices and the site's figures change. The crawl sends and logs nothing, and kept values stay the same.
 ///
 /// # Errors
-/// Those of the driver.
+/// Returns the errors of the driver.
 pub async fn consider<D: Driver>(
     pipeline: &Arc<Pipeline>,
     driver: &D,
@@ -143,9 +143,9 @@ pub async fn consider<D: Driver>(
     }
     driver.step(Step::Wait);
     let memory = memory(pipeline, driver)?;
-    let asked = Reconsideration::of(issue, pipeline.started, driver.measures()?, &memory);
+    let reconsideration = Reconsideration::of(issue, pipeline.started, driver.measures()?, &memory);
     let answer = driver
-        .run(Lane::Header, move || asked.evaluate(&stacks.wait))
+        .run(Lane::Header, move || reconsideration.evaluate(&stacks.wait))
         .await?;
     driver.failed(&answer.failures)?;
     let considered = Reconsideration::judge(issue, pipeline.started, &answer, &settings.revisit);
@@ -159,7 +159,7 @@ pub async fn consider<D: Driver>(
 /// Returns the values that plugins keep with the URI and its site, and the figures on the site.
 ///
 /// # Errors
-/// Those of the driver.
+/// Returns the errors of the driver.
 pub fn memory<D: Driver>(pipeline: &Pipeline, driver: &D) -> Result<PluginMemory, D::Error> {
     let site = driver.site_record(&pipeline.issue.uri)?;
     Ok(PluginMemory::new(&pipeline.issue.record.kept, &site))

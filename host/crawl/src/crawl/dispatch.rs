@@ -31,7 +31,7 @@ const SHARE_KEPT_MAX: Duration = Duration::from_secs(5);
 impl Crawl {
     /// Passes issued URIs to workers until the end, then waits for the busy workers.
     pub(super) async fn dispatch(&self) -> Result<End, Halt> {
-        let mut stop = self.stop.asked();
+        let mut stop = self.stop.reason_receiver();
         let mut at_work: JoinSet<(usize, Result<(), Halt>)> = JoinSet::new();
         let mut workers = Workers::new(self.context.current().workers);
         let throttle = self.context.network.fetchers.base().throttle();
@@ -46,8 +46,8 @@ impl Crawl {
             if halted.is_some() {
                 break End::Stopped;
             }
-            let asked = self.stop.reason();
-            if let Some(end) = asked.or_else(|| self.limit_reached()) {
+            let stop_reason = self.stop.reason();
+            if let Some(end) = stop_reason.or_else(|| self.limit_reached()) {
                 // The crawl shows that it is ending while the last fetches finish.
                 self.stop.end(end.clone());
                 break end;

@@ -40,8 +40,9 @@ impl CrawlContext {
         let mut lost = Vec::new();
         for record in records {
             let record = record?;
-            let gone = |at: &WarcLocation| cut.get(&at.file).is_some_and(|kept| at.offset >= *kept);
-            if record.archived.as_ref().is_some_and(gone) {
+            let is_lost =
+                |at: &WarcLocation| cut.get(&at.file).is_some_and(|kept| at.offset >= *kept);
+            if record.archived.as_ref().is_some_and(is_lost) {
                 lost.extend(fetched_again(&self.profile, &record));
             }
         }

@@ -123,21 +123,21 @@ impl ObserverTask {
     async fn watch(mut self, mut messages: mpsc::Receiver<Message>) {
         while let Some(first) = messages.recv().await {
             let until = Instant::now() + BATCH_AFTER;
-            let (mut batch, mut asked) = (Vec::new(), None);
+            let (mut batch, mut report_request) = (Vec::new(), None);
             let mut next = Some(first);
             loop {
                 match next {
                     Some(Message::Finished(event)) => batch.push(event),
-                    Some(Message::Report(answer)) => asked = Some(answer),
+                    Some(Message::Report(answer)) => report_request = Some(answer),
                     None => break,
                 }
-                if asked.is_some() || batch.len() >= BATCH_MAX {
+                if report_request.is_some() || batch.len() >= BATCH_MAX {
                     break;
                 }
                 next = timeout_at(until, messages.recv()).await.ok().flatten();
             }
             self.deliver(batch).await;
-            if let Some(answer) = asked {
+            if let Some(answer) = report_request {
                 // The client may have disconnected.
                 let _ = answer.send(self.report().await);
             }

@@ -43,11 +43,11 @@ pub(super) async fn run(context: Arc<CrawlContext>, mut ended: watch::Receiver<(
             membership.set_status(status.clone());
         }
         let looked = look_at_nats(&membership, &mut status, &mut watched);
-        let asked = timeout(NATS_TIME_MAX, looked);
+        let observation = timeout(NATS_TIME_MAX, looked);
         let nats_answers = tokio::select! {
             // Resolves when the sender is dropped.
             _ = ended.changed() => return,
-            asked = asked => match asked {
+            observed = observation => match observed {
                 Ok(Ok(())) => true,
                 // The alert `nats` and the tasks for links report an outage.
                 Ok(Err(problem)) => {
@@ -210,7 +210,7 @@ async fn others(
         }
         let session = sessions.iter().find(|session| session.name == *name);
         let state = part_state(session.map(|session| session.state));
-        // Only for parts that may need an alert, further requests are made.
+        // Further requests are made only for parts that may need an alert.
         let is_asked = own.can_move() && state != PartState::Running;
         let record = match is_asked {
             true => job.part(name).await?,

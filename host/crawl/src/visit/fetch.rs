@@ -150,8 +150,8 @@ impl CrawlVisit<'_> {
         address: Option<String>,
         memory: &PluginMemory,
     ) -> MidFetch {
-        let asked = judge_head(&self.pipeline, self, head, address, memory).await;
-        asked.unwrap_or_else(|problem| {
+        let mid_fetch_answer = judge_head(&self.pipeline, self, head, address, memory).await;
+        mid_fetch_answer.unwrap_or_else(|problem| {
             let uri = &self.pipeline.issue.uri;
             tracing::error!(%uri, "{problem}");
             MidFetch::default()
@@ -173,14 +173,14 @@ impl CrawlVisit<'_> {
             if !is_own {
                 return HeadVerdict::Continue;
             }
-            let asked = self.ask_mid_fetch(head, address.clone(), memory).await;
-            let answer = match &asked.verdict {
+            let mid_fetch_answer = self.ask_mid_fetch(head, address.clone(), memory).await;
+            let answer = match &mid_fetch_answer.verdict {
                 None => HeadVerdict::Continue,
                 Some(verdict) => HeadVerdict::Abort {
                     reason: verdict.reason().to_owned(),
                 },
             };
-            *mid_fetch.lock().unwrap_or_else(PoisonError::into_inner) = asked;
+            *mid_fetch.lock().unwrap_or_else(PoisonError::into_inner) = mid_fetch_answer;
             answer
         };
         let fetcher = self

@@ -255,14 +255,14 @@ impl CrawlVisit<'_> {
                 .headers
                 .retain(|(name, _)| !name.eq_ignore_ascii_case("cookie"));
         }
-        let asked = Request {
+        let server_request = Request {
             tap: Some(PayloadTap::new(sender.payload.clone())),
             ..request.for_server(decided)
         };
         let fetcher = network.fetchers.of(&self.pipeline.settings.fetch);
         let fetcher = fetcher.map_err(|problem| Halt::Fetcher(opilio_stacks::chain(&problem)))?;
         // The first address is the one that the fetcher tries first.
-        let address = asked.addresses.first().map(ToString::to_string);
+        let address = server_request.addresses.first().map(ToString::to_string);
         let mid_fetch = Mutex::new(MidFetch::default());
         let on_head = async |head: &ResponseHead| {
             let filters = self.ask_mid_fetch(head, address.clone(), &memory).await;
@@ -282,7 +282,7 @@ impl CrawlVisit<'_> {
             answer
         };
         let exchange = tokio::select! {
-            exchange = Box::pin(fetcher.http(asked, on_head)) => Some(exchange),
+            exchange = Box::pin(fetcher.http(server_request, on_head)) => Some(exchange),
             () = sender.gone_before_head() => None,
         };
         let mid_fetch = mid_fetch.into_inner();

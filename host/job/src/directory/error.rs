@@ -60,7 +60,7 @@ pub enum JobError {
         /// The expected path of the frontier's store.
         state: String,
     },
-    /// One of the job's own files leads out of it by a link.
+    /// A file of the job is a link that leads out of the job directory.
     #[error(transparent)]
     Link(io::Error),
     /// The file system returned an error.

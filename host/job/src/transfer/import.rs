@@ -193,10 +193,10 @@ pub fn import(
     let mut report = ImportReport::default();
     let mut pending = Vec::new();
     let mut finished = Vec::new();
-    let mut brought = 0;
+    let mut uri_count = 0;
     for imported in uris {
         let imported = imported?;
-        brought += 1;
+        uri_count += 1;
         if is_prerequisite(&imported) {
             report.prerequisites += 1;
         } else if imported.finished.is_some() && done == DoneUris::LeftOut {
@@ -219,8 +219,8 @@ pub fn import(
         if finished.len() >= BATCH_URIS {
             include(frontier, std::mem::take(&mut finished), now, &mut report)?;
         }
-        if brought % PROGRESS_EVERY == 0 {
-            progress(ImportProgress::Brought(brought));
+        if uri_count % PROGRESS_EVERY == 0 {
+            progress(ImportProgress::Brought(uri_count));
         }
     }
     include(frontier, finished, now, &mut report)?;

@@ -175,22 +175,22 @@ impl Controller {
         // Without visits, past delays lose weight.
         let fade = (-(now - self.last_visit.unwrap_or(now)).max(0.0) / window).exp();
         let backlog = fade * self.delays / self.waits.max(1e-9);
-        let asked = self.asked_for(known);
+        let request_rate = self.asked_for(known);
         let available = available.unwrap_or_else(|| {
             let possible = if self.gap > 0.0 { 1.0 / self.gap } else { 0.0 };
             if backlog > BACKLOG_WANTED && possible > 0.0 {
                 possible
             } else {
-                possible.max(GROWTH * asked)
+                possible.max(GROWTH * request_rate)
             }
         });
         let late = (backlog - BACKLOG_AIM).clamp(-BACKLOG_SEEN * backlog, BACKLOG_EXCESS_MAX);
-        let excess = (asked.max(1e-9) / available.max(1e-9)).ln();
+        let excess = (request_rate.max(1e-9) / available.max(1e-9)).ln();
         let excess = excess + BACKLOG_WEIGHT * late;
         self.excess = excess.clamp(-EXCESS_MAX, EXCESS_MAX);
         // The demand of new documents is estimated from the last few answers only. If it dominates, a few answers must not change
         // the price much.
-        let step_max = if asked > 2.0 * self.requested_rate.max(0.0) {
+        let step_max = if request_rate > 2.0 * self.requested_rate.max(0.0) {
             1.0 / FIRST_WAITS
         } else {
             1.0
@@ -360,17 +360,17 @@ mod tests {
     #[test]
     fn requested_visits_approach_the_budget_from_any_first_price() {
         for first_price in [0.001, 1.0, 1000.0] {
-            let [asked, came, _] = crawl(100, 100_000.0, Some(20.0), first_price);
-            assert!((19.0..21.0).contains(&asked), "{first_price}: {asked}");
-            assert!((19.0..21.0).contains(&came), "{first_price}: {came}");
+            let [rate, visits, _] = crawl(100, 100_000.0, Some(20.0), first_price);
+            assert!((19.0..21.0).contains(&rate), "{first_price}: {rate}");
+            assert!((19.0..21.0).contains(&visits), "{first_price}: {visits}");
         }
     }
 
     #[test]
     fn without_a_budget_all_capacity_is_used_without_a_backlog() {
         for capacity in [10.0, 200.0] {
-            let [_, came, latest] = crawl(100, capacity, None, 0.1);
-            assert!(came > 0.95 * capacity, "{capacity}: {came}");
+            let [_, visits, latest] = crawl(100, capacity, None, 0.1);
+            assert!(visits > 0.95 * capacity, "{capacity}: {visits}");
             let cycle = 100.0 / capacity;
             assert!(latest < 3.0 * cycle, "{capacity}: {latest}");
         }
