@@ -151,14 +151,13 @@ impl ExtractionState {
         let mut fragments = Vec::new();
         for (media_type, mut pending) in by_type {
             for staged in stack {
-                let mut documents: Vec<&mut PendingDocument> = pending
+                let mut handled: Vec<&mut PendingDocument> = pending
                     .iter_mut()
                     .filter(|input| !(input.understood && staged.last_resort))
                     .filter(|input| staged.plugin.handles(&media_type, input.document.uri()))
                     .collect();
-                if !documents.is_empty() && about.guards.admit(staged, about.document, about.visit)
-                {
-                    fragments.extend(self.run_extractor(staged, &mut documents));
+                if !handled.is_empty() && about.guards.admit(staged, about.document, about.visit) {
+                    fragments.extend(self.run_extractor(staged, &mut handled));
                 }
             }
         }
