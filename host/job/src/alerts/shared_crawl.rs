@@ -308,14 +308,14 @@ mod tests {
             let (settings, part) = (&self.settings, &self.part);
             self.watch
                 .look(settings, part, self.holds, now, &mut actions);
-            let message = actions.into_iter().map(|act| match act {
+            let texts = actions.into_iter().map(|act| match act {
                 AlertAction::Raise(kind, subject, severity, _) => {
                     format!("{} {subject} {}", kind.name(), severity.name())
                 }
                 AlertAction::Clear(kind, subject) => format!("{} {subject} over", kind.name()),
                 other => panic!("{other:?}"),
             });
-            message.collect()
+            texts.collect()
         }
 
         fn other(&mut self, place: usize) -> &mut OtherPart {

@@ -429,7 +429,7 @@ mod tests {
                 is_overlong: self.is_overlong,
             };
             let actions = self.watch.look(&seen).into_iter();
-            let words = actions.map(|act| match act {
+            let texts = actions.map(|act| match act {
                 AlertAction::Raise(kind, _, severity, _) => {
                     format!("{} {}", kind.name(), severity.name())
                 }
@@ -437,7 +437,7 @@ mod tests {
                 AlertAction::Pause(_) => "pause".to_owned(),
                 AlertAction::Resume => "resume".to_owned(),
             });
-            words.collect()
+            texts.collect()
         }
     }
 
