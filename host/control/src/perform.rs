@@ -137,7 +137,7 @@ impl JobAdmin<'_> {
             Command::Queue { queue } => {
                 let report = self.report(queue)?;
                 respond(CommandResponse::Queue {
-                    queue: queue_as_json(report),
+                    queue: queue_as_json(&report),
                 });
                 Ok(String::new())
             }

@@ -9,12 +9,12 @@
 //! | `phrases` | "is none", "are none" and "is no X" do not become more |
 //! | `file_lengths` | a Rust file over 600 lines gives a reason |
 //! | `type_names` | no two crates have a public type of one name |
-//! | `circles` | files of a crate that import each other do not become more |
+//! | `circles` | no file of a crate reaches itself through its imports |
 //! | `clocks` | code that gets the time from its caller reads no clock |
 //!
 //! A check takes [`Source`](repository::Source) files, so its own tests give it files that must fail. Three checks hold a
 //! count that may only fall (see `ratchet`). The counts are for the whole repository: moving code between crates changes
-//! none of them. `circles` has an exact number for each crate; `imports` and `tokens` read the code for it.
+//! none of them. `imports` and `tokens` read the code for `circles`.
 //!
 //! Run them alone with `cargo test -p opilio-tidy`; they depend on nothing and take a second.
 

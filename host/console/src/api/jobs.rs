@@ -19,7 +19,7 @@ use super::{BASE, Done, Shared, checked_limit, page, seed_lines};
 use crate::access::{Caller, Role};
 use crate::daemon::Daemon;
 use crate::folder::NewJob;
-use crate::input::{Body, Params, Place};
+use crate::input::{Body, Params, PathParams};
 use crate::orders::Orders;
 use crate::overview::JobOverview;
 use crate::problem::Problem;
@@ -279,7 +279,7 @@ fn created(name: String, notices: Vec<FaultFound>) -> impl IntoResponse {
 #[utoipa::path(get, path = "/jobs/{job}", operation_id = "show_job", tag = "jobs", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = JobStatus)))]
 pub(crate) async fn show(
     State(daemon): Shared,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
 ) -> Result<Json<JobStatus>, Problem> {
     Ok(Json(status_of(&daemon.known(&job).await?)))
 }
@@ -289,7 +289,7 @@ pub(crate) async fn show(
 pub(crate) async fn delete(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
     Params(Deleting { archive }): Params<Deleting>,
 ) -> Result<StatusCode, Problem> {
     caller.needs(Role::Admin)?;
@@ -311,7 +311,7 @@ pub(crate) async fn delete(
 #[utoipa::path(post, path = "/jobs/{job}/clone", operation_id = "clone_job", tag = "jobs", params(("job" = String, Path, description = "Name of the job")), request_body = NewName, responses((status = 201, body = MadeJob, headers(("location" = String, description = "The job")))))]
 pub(crate) async fn copy(
     State(daemon): Shared,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
     Body(NewName { name }): Body<NewName>,
 ) -> Result<impl IntoResponse, Problem> {
     let (folder, wanted) = (daemon.folder.clone(), name.clone());
@@ -326,7 +326,7 @@ pub(crate) async fn copy(
 pub(crate) async fn start(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
 ) -> Result<(StatusCode, Json<Done>), Problem> {
     let JobOverview {
         state, ended_why, ..
@@ -377,7 +377,7 @@ pub(crate) async fn start(
 pub(crate) async fn stop(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
 ) -> Result<Json<Done>, Problem> {
     // A client that disconnects must not leave the job without its order and unstopped.
     let stopped = tokio::spawn(async move { daemon.stop(&job, &caller).await });
@@ -392,7 +392,7 @@ pub(crate) async fn stop(
 pub(crate) async fn pause(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
 ) -> Result<Json<Done>, Problem> {
     if is_shared(&daemon.directory(&job)?) {
         // The directories of all nodes keep the pause.
@@ -419,7 +419,7 @@ pub(crate) async fn pause(
 pub(crate) async fn resume(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
 ) -> Result<Json<Done>, Problem> {
     let has_orders = daemon.has_orders(&job)?;
     let waits = has_orders && daemon.order_awaited(&job, false)?;
@@ -460,7 +460,7 @@ fn is_shared(directory: &Path) -> bool {
 pub(crate) async fn checkpoint(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
 ) -> Result<Json<Checkpoint>, Problem> {
     let command = Command::Checkpoint { to: None };
     let made = daemon.one(&job, &caller, command, |answer| match answer {

@@ -74,6 +74,8 @@ impl JobAdmin<'_> {
         let crawled = seeds.iter().filter(|seed| seed.crawled).count();
         let seconds = ran.as_secs_f64().max(0.001);
         let rate = |count: u64| json!((count as f64 / seconds * 100.0).round() / 100.0);
+        // Labels and order are those of Heritrix' report, such as `duplicate-by-hash`; the groups of `figures` have other words.
+        // The counts have one definition all the same: in `Totals` and `Totals::visits`.
         page.facts(&[
             ("crawl name", "name", name_of(self.job).into()),
             ("crawl status", "status", status.into()),
