@@ -264,6 +264,7 @@ impl Cluster {
             Err(BucketError::Conflict) => return Err(alive()),
             Err(BucketError::Failed(error)) => return Err(error),
         }
+        self.forget_takeover_scope(node).await?;
         self.change(&ClusterKey::Drain(node.to_owned()), false)
             .await
     }

@@ -92,10 +92,58 @@ pub enum PartState {
     New,
     /// A process works on the part, or its silence has not been noticed yet.
     Running,
-    /// The process did not renew its session within the time to live, or has not joined the crawl after a takeover.
+    /// The process did not renew its session within the time to live, was terminated by the system, or has not joined the crawl after
+    /// a takeover. The daemon of its node begins the part again.
     Gone,
-    /// The process has ended normally.
+    /// The process was stopped, or has finished.
     Stopped,
+}
+
+/// A part without a process that has something left to do.
+#[derive(Clone, Copy, Debug)]
+pub struct IdlePart<'a> {
+    /// Name of the part.
+    pub name: &'a str,
+    /// State of the part.
+    pub state: PartState,
+    /// The node of the part, if it is known.
+    pub node: Option<&'a str>,
+    /// `true` if other nodes can take the part over.
+    pub can_move: bool,
+}
+
+impl IdlePart<'_> {
+    /// Returns the cause, such as `it was stopped on node "b" and has something left to do`.
+    pub fn cause(&self) -> String {
+        let node = self.node.unwrap_or(self.name);
+        match self.state {
+            PartState::New => "no node has begun it".to_owned(),
+            PartState::Stopped => {
+                format!("it was stopped on node {node:?} and has something left to do")
+            }
+            PartState::Gone | PartState::Running => format!(
+                "its process on node {node:?} has died or was terminated, or does not reach NATS"
+            ),
+        }
+    }
+
+    /// Returns the remedy, such as `start its job again`.
+    pub fn remedy(&self) -> String {
+        let (name, node) = (self.name, self.node.unwrap_or(self.name));
+        let here = match self.state {
+            PartState::New => "start the crawl on its node",
+            PartState::Stopped => "start its job again, or stop the crawl on all nodes",
+            PartState::Gone | PartState::Running => "start its job again",
+        };
+        match (self.can_move, self.state) {
+            (false, _) => here.to_owned(),
+            // An operator has stopped the part, so daemons take it over only after this command.
+            (true, PartState::Stopped) => format!(
+                "{here}, or take the part over with --take-over {name}; if its machine is lost, `opilio node drain {node}` lets daemons with take-over-after take over its parts"
+            ),
+            (true, _) => format!("{here}, or take the part over with --take-over {name}"),
+        }
+    }
 }
 
 impl PartState {
@@ -134,5 +182,43 @@ impl JetStreamUse {
     pub fn percent(&self) -> Option<f64> {
         let limit = self.limit.filter(|limit| *limit > 0)?;
         Some(self.bytes as f64 * 100.0 / limit as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_without_a_process_has_a_cause_and_a_remedy() {
+        let check = |state, can_move, expected: &str| {
+            let idle = IdlePart {
+                name: "b",
+                state,
+                node: Some("node-2").filter(|_| state != PartState::New),
+                can_move,
+            };
+            assert_eq!(format!("{}; {}", idle.cause(), idle.remedy()), expected);
+        };
+        check(
+            PartState::New,
+            true,
+            "no node has begun it; start the crawl on its node, or take the part over with --take-over b",
+        );
+        check(
+            PartState::Gone,
+            true,
+            "its process on node \"node-2\" has died or was terminated, or does not reach NATS; start its job again, or take the part over with --take-over b",
+        );
+        check(
+            PartState::Stopped,
+            true,
+            "it was stopped on node \"node-2\" and has something left to do; start its job again, or stop the crawl on all nodes, or take the part over with --take-over b; if its machine is lost, `opilio node drain node-2` lets daemons with take-over-after take over its parts",
+        );
+        check(
+            PartState::Stopped,
+            false,
+            "it was stopped on node \"node-2\" and has something left to do; start its job again, or stop the crawl on all nodes",
+        );
     }
 }

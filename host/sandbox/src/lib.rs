@@ -1,5 +1,5 @@
 //! The sandbox: loads, checks, pre-initialises, limits and calls plugins, which are WebAssembly components of the contract in
-//! `wit/`. The crawl and the tools use it. It does not know frontiers, sockets or profiles.
+//! `wit/`. The crawl and the tools use it. It does not depend on frontier, network or profile.
 //!
 //! ```text
 //! Engine ── load(bytes) ──► Component ── configure(settings, limits) ──► Plugin ── extract, judge, strip, step …

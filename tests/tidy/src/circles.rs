@@ -1,7 +1,7 @@
-//! Files of a crate import downwards: no file reaches itself through its imports.
+//! Checks that no file of a crate reaches itself through its imports.
 //!
-//! Two files are in a circle if each can reach the other through imports (see `imports`). A reader of one of them has to read
-//! all.
+//! Two files are in a circle if each can reach the other through imports (see `imports`). To understand one of them, a reader has
+//! to read all of them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -40,9 +40,9 @@ fn check(sources: &[Source]) -> Result<(), String> {
     }
 }
 
-/// Returns the shortest way from a file back to itself. The file is the first and the last on it.
+/// Returns the shortest import path from a file back to itself. The file is its first and last element.
 fn circle<'s>(imports: &Imports<'s>, start: &'s str) -> Option<Vec<&'s str>> {
-    // The importing file that each file was reached from.
+    // For each reached file, the file that imports it.
     let mut reached_from = BTreeMap::new();
     let mut next = VecDeque::from([start]);
     while !reached_from.contains_key(start) {
@@ -62,7 +62,7 @@ fn circle<'s>(imports: &Imports<'s>, start: &'s str) -> Option<Vec<&'s str>> {
     Some(circle)
 }
 
-/// Lists circles, one on a line, until each file in a circle is named.
+/// Lists circles, one on each line, until each file in a circle is listed.
 fn in_order(circles: &[Vec<&str>]) -> String {
     let (mut named, mut list) = (BTreeSet::<&str>::new(), String::new());
     for circle in circles {
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_import_each_other_are_named_in_order() {
+    fn files_that_import_each_other_are_listed_in_order() {
         let sources = [
             of("a", "use crate::f;"),
             of("b", "use crate::{c, f::g};"),
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn imports_downwards_pass() {
+    fn acyclic_imports_pass() {
         let sources = [
             of("a", "mod inner;\nuse crate::b;"),
             of("a/inner", "use super::A;\nuse crate::b;"),

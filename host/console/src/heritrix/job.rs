@@ -19,6 +19,7 @@ use crate::access::Caller;
 use crate::api::job_folders::places;
 use crate::api::jobs::{self, blocking};
 use crate::api::statistics::{self, AsReport};
+use crate::api::stop;
 use crate::daemon::Daemon;
 use crate::folder::NewJob;
 use crate::input::{Form, Params, PathParams};
@@ -387,7 +388,7 @@ impl Daemon {
             Stage::Finished(_) | Stage::Active("STOPPING") => Ok(()),
             Stage::Unbuilt | Stage::Ready => Err(Problem::conflict("the job is not running")),
             Stage::Active(_) => {
-                jobs::stop(State(self), caller, PathParams(case.name.clone()))
+                stop::stop(State(self), caller, PathParams(case.name.clone()))
                     .await
                     .map(drop)?;
                 Ok(())

@@ -53,7 +53,7 @@ impl Default for PageFacts {
 }
 
 impl PageFacts {
-    /// Writes a page down.
+    /// Records a page.
     pub fn of(page: &LoadedPage) -> Self {
         Self {
             uri: page.uri.clone(),
