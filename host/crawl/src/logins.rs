@@ -79,7 +79,7 @@ pub(crate) enum LoginRequirement {
     Refused(String),
 }
 
-/// Function of a URI in a login.
+/// Role of a URI in a login.
 #[derive(Clone, Debug)]
 pub(crate) enum LoginPart {
     /// The URI is the page with the form.
@@ -130,7 +130,7 @@ impl Logins {
         })
     }
 
-    /// Returns the function of a URI in a login that is in progress.
+    /// Returns the role of a URI in a login that is in progress.
     pub(crate) fn part_of(&self, uri: &Uri) -> Option<LoginPart> {
         if self.known.is_empty() {
             return None;

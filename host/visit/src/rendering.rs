@@ -100,7 +100,7 @@ fn is_page(pipeline: &Pipeline, response: &Response) -> bool {
         && PAGE_TYPES.contains(&media_type.as_str())
 }
 
-/// Returns `true` if the page itself requests targets of such links when it is shown.
+/// Returns `true` if the page itself requests the target of such a link when it is shown, if it uses the target at all.
 fn is_requisite(hop: Hop) -> bool {
     matches!(hop, Hop::Embed | Hop::Speculative | Hop::Inferred)
 }

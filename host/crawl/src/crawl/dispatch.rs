@@ -64,8 +64,8 @@ impl Crawl {
             let is_full = are_busy || is_at_share || !has_room;
             // A node of a shared crawl waits for its share of a limit.
             let lacks_share = membership.is_some() && !has_room;
-            // Both are read before the frontier is queried: queues that are resolved or URIs that are queued meanwhile may be
-            // missing in its answer.
+            // These are read before the frontier is queried. Otherwise its answer could lack queues that are resolved, or URIs that
+            // are queued or delivered, between the query and the reading.
             let are_queues_resolved = self.live.are_queues_resolved();
             let queue_commands = self.live.queue_commands_if_idle();
             let delivered = membership.map_or(0, JobMembership::delivered);

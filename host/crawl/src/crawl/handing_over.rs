@@ -107,7 +107,7 @@ pub(crate) async fn finish(
             context.raise(AlertKind::Handover, &left.to, Severity::Warning, &message);
         }
     }
-    // `raise` does not write an alert that is already active with a changed message.
+    // `raise` does not write the file if only the message of an active alert has changed.
     context.alerts.board.write();
     totals
 }

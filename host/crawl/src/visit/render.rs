@@ -165,7 +165,7 @@ impl CrawlVisit<'_> {
         match seen {
             Ok(seen) => Ok(ShownPage { report, ..seen }),
             Err(BehaveError::Page(PageError::Cut(cut))) => {
-                // No actions are left to carry out, so the time for the page's links and text has ended.
+                // A page without actions left still has time for its links and text. Then `cut` is the limit that ended it.
                 let reached = report.cut.filter(|it| *it != PageCut::Steps);
                 Err(RenderFailure::Cut(reached.unwrap_or(cut)))
             }

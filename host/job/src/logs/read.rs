@@ -21,9 +21,9 @@ const BLOCK: u64 = 64 * 1024;
 const LINE_BYTES_MAX: usize = 128 * 1024;
 /// Maximum of lines of a page if no number is given.
 const LINES: usize = 1000;
-/// Maximum bytes of a page, and of the part that is examined for a page with few matching lines. The next page continues after that
-/// part.
+/// Maximum bytes of the lines of a page.
 pub(super) const PAGE_BYTES_MAX: usize = 4 << 20;
+/// Maximum bytes of the log that are examined for a page. A page with few matching lines ends there, and the next page continues.
 const LOOKED_AT_MAX: u64 = 256 << 20;
 
 /// Log file of a job.
@@ -204,7 +204,7 @@ fn backwards(
         ..LogPage::default()
     };
     let mut bytes = 0;
-    // Offset of the first byte that was read. The line at this offset may begin earlier in the file.
+    // The first bytes of what was read so far. They end a line that begins in an earlier block.
     let mut rest: Vec<u8> = Vec::new();
     let mut at = to;
     let mut is_last = true;
