@@ -279,9 +279,9 @@ impl JobMembership {
         self.leave_as(SessionEnd::Left).await;
     }
 
-    /// Leaves the job as [`Self::leave`] does, because the system terminates the process, for instance with its machine. No operator
-    /// has stopped the part, so it is in the state of a part whose process has died: if the machine does not come back, another node
-    /// takes the part over.
+    /// Leaves the job as [`Self::leave`] does, because the system terminates the process, for instance at a shutdown. No operator
+    /// has stopped the part, so it is in the state of a part whose process has died: if this machine stays off, another node takes
+    /// the part over.
     pub async fn leave_terminated(&self) {
         self.leave_as(SessionEnd::Expired).await;
     }

@@ -92,8 +92,8 @@ pub enum PartState {
     New,
     /// A process works on the part, or its silence has not been noticed yet.
     Running,
-    /// The process did not renew its session within the time to live, was terminated by the system, or has not joined the crawl after
-    /// a takeover. The daemon of its node begins the part again.
+    /// The process did not renew its session within the time to live, was terminated by the system, or has not joined the crawl
+    /// after a takeover. The daemon of its node begins the part again.
     Gone,
     /// The process was stopped, or has finished.
     Stopped,
