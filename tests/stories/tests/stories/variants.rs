@@ -111,7 +111,7 @@ async fn settings_that_do_not_fit_are_refused_at_the_override() {
     );
     assert!(
         fixed.contains(
-            "surt-scope 0.1.0: plugin \"surt-scope\" does not let from-seeds be overridden"
+            "surt-scope 0.1.0: plugin \"surt-scope\" does not allow overrides of from-seeds"
         ),
         "{fixed}"
     );
