@@ -263,10 +263,7 @@ async fn the_part_of_a_lost_machine_is_taken_over_and_no_page_is_missing() {
     let (one, two) = (world.machine("a"), world.machine("b"));
     let mut a = one.crawl("job", &[]);
     let mut b = two.crawl("job", &[]);
-    until("the gate holds a page of each site", || {
-        world.held() == SITES
-    })
-    .await;
+    until("a page of each site is held", || world.held() == SITES).await;
     one.wait_for_snapshot("job", "a").await;
     // At the start the alert is also raised if one process begins long before the other.
     let is_alert = || {
@@ -337,10 +334,7 @@ async fn a_stop_that_a_lost_machine_did_not_receive_ends_the_process_that_takes_
     let (one, two) = (world.machine("a"), world.machine("b"));
     let mut a = one.crawl("job", &[]);
     let mut b = two.crawl("job", &[]);
-    until("the gate holds a page of each site", || {
-        world.held() == SITES
-    })
-    .await;
+    until("a page of each site is held", || world.held() == SITES).await;
     one.wait_for_snapshot("job", "a").await;
     a.signal("KILL");
     a.wait();
@@ -374,10 +368,7 @@ async fn a_process_whose_part_was_taken_over_fetches_and_writes_nothing() {
     .await;
     // A part that no node has begun.
     let mut third = two.crawl("third", &[&parts[..], &["--take-over", "part-1"]].concat());
-    until("the gate holds a page of each site", || {
-        world.held() == SITES
-    })
-    .await;
+    until("a page of each site is held", || world.held() == SITES).await;
     one.wait_for_snapshot("job", "a").await;
     opilio_test_nats::signal_process(a.child.id(), "-STOP");
     let mut taken = two.crawl("taken", &[&parts[..], &["--take-over", "a"]].concat());
@@ -414,10 +405,7 @@ async fn a_daemon_without_a_job_of_the_crawl_starts_its_part_and_takes_over_anot
     let _daemon = Daemon::start(&one.home, &["--no-auth"]);
     let daemon = Daemon::start(&two.home, &["--no-auth"]);
     let mut a = one.crawl("job", &[]);
-    until("the gate holds a page of each site", || {
-        world.held() == SITES
-    })
-    .await;
+    until("a page of each site is held", || world.held() == SITES).await;
     one.wait_for_snapshot("job", "a").await;
     a.signal("KILL");
     a.wait();
@@ -489,10 +477,7 @@ async fn the_part_of_a_drained_node_is_taken_over_automatically_without_a_second
     let mut b = two.crawl("jobs/news", &[]);
     let daemons = [&one, &two].map(|machine| Daemon::start(&machine.home, &["--no-auth"]));
     one.home.run(&["job", "start", "jobs/news"]).code(0);
-    until("the gate holds a page of each site", || {
-        world.held() == SITES
-    })
-    .await;
+    until("a page of each site is held", || world.held() == SITES).await;
 
     one.home.run(&["node", "drain", "a"]).code(0);
     until("the job of the drained node stops", || {
