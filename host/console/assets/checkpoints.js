@@ -1,4 +1,4 @@
-// The checkpoints that a job keeps, and the way back to one.
+// The checkpoints of a job, and the button that restores one.
 
 import { job as path, send } from "./api.js";
 import { h, put } from "./dom.js";
@@ -9,7 +9,7 @@ import { Pages, Table } from "./table.js";
 
 const SIZE = 20;
 
-/** A section of the page of a job. `after` runs when the job went back to one. */
+/** A section of the page of a job. `after` runs when a checkpoint was restored. */
 export class Checkpoints {
   constructor(page, after) {
     this.page = page;
@@ -47,17 +47,17 @@ export class Checkpoints {
     this.element = h("section.card", {}, h("h2", {}, "Checkpoints"), this.hint, this.problem, this.table.element, this.pages.element);
   }
 
-  /** Reads them again. */
-  async again() {
+  /** Loads the checkpoints again. */
+  async reload() {
     try {
-      await this.pages.again();
+      await this.pages.reload();
       put(this.problem);
     } catch (problem) {
       if (problem.name !== "AbortError") put(this.problem, problem.message);
     }
   }
 
-  /** A job goes back while nobody runs it. */
+  /** Checkpoints can be restored only while no process runs the job. */
   state(state) {
     this.mayGoBack = isAtRest(state);
     this.show();

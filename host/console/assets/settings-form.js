@@ -5,9 +5,9 @@ import { changesOf, Field, fieldsOf } from "./fields.js";
 import { PluginForm } from "./plugin-form.js";
 import { properties, resolve } from "./schema.js";
 
-/** The order of the sections; others follow. */
+/** The order of the sections; sections that are not listed follow. */
 const ORDER = ["operator", "limits", "politeness", "quotas", "robots", "fetch", "revisit", "archive", "frontier", "queue", "uri", "group", "retry", "dns", "cookies", "browser", "logs", "alerts", "checkpoint"];
-/** Not fields: plugins have a form of their own; lists of tables, and tables under names of one's own, are written in the TOML. */
+/** Settings without fields here: plugins have their own form; lists of tables, and tables named by users, are written in TOML. */
 const APART = ["plugins", "stacks"];
 const IN_TEXT = ["override", "tables", "credentials", "logins", "webhooks", "streams"];
 const GENERAL = ["name", "description", "extends", "strategy", "seeds", "seeds-file", "workers", "user-agent"];
@@ -22,7 +22,7 @@ export function pointer(path) {
   return path.map((name) => `/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
 }
 
-/** The form; `onchange(changes)` gets what is to be written into the text. */
+/** The form; `onchange(changes)` gets the changes to be written into the text. */
 export class SettingsForm {
   constructor({ schema, plugins, isReadOnly, onchange }) {
     this.fields = new Map();
@@ -117,7 +117,7 @@ export class SettingsForm {
         }
         put(written, count > 0 && `${count} set here`);
       },
-      tell: () => {
+      markFaults: () => {
         const count = made.filter((one) => !one.fault.hidden).length;
         put(wrong, count > 0 && `${count} ${count === 1 ? "error" : "errors"}`);
         return count > 0;
@@ -137,22 +137,22 @@ export class SettingsForm {
     };
   }
 
-  /** Shows a profile as the daemon has read it. */
+  /** Shows a profile as the daemon has parsed it. */
   show(form) {
     for (const section of this.sections) section.show(form);
     this.plugins.show(form);
     this.sift();
   }
 
-  /** Shows faults at their fields. */
-  tell(faults) {
+  /** Shows errors at their fields. */
+  showFaults(faults) {
     const errors = faults.filter((fault) => fault.level !== "info");
-    for (const [place, field] of this.fields) field.tell(faults.filter((fault) => fault.setting === place || fault.setting?.startsWith(`${place}/`)));
+    for (const [place, field] of this.fields) field.showFaults(faults.filter((fault) => fault.setting === place || fault.setting?.startsWith(`${place}/`)));
     const isShown = (fault) => [...this.fields.keys()].some((place) => fault.setting === place || fault.setting?.startsWith(`${place}/`));
     const rest = errors.filter((fault) => !isShown(fault));
     put(this.unknown, `${rest.length === 1 ? "An error is" : `${rest.length} errors are`} shown beside the TOML only.`);
     this.unknown.hidden = rest.length === 0;
-    const faulty = this.sections.filter((section) => section.tell()).map((section) => section.element);
+    const faulty = this.sections.filter((section) => section.markFaults()).map((section) => section.element);
     const isInUse = this.folds.some((fold) => fold.open && fold.contains(document.activeElement));
     if (faulty.length > 0 && !isInUse && !faulty.some((fold) => fold.open)) faulty[0].open = true;
   }

@@ -1,4 +1,4 @@
-// Two profiles side by side, or two versions of one: what differs, as a unified diff.
+// Compares two profiles, or two versions of one, as a unified diff.
 
 import { Answers } from "../answers.js";
 import { get, profile as path } from "../api.js";

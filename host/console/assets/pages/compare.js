@@ -1,4 +1,4 @@
-// Two crawls side by side: this job or a checkpoint of it, and another job or checkpoint.
+// Compares two crawls: this job or one of its checkpoints with another job or checkpoint.
 
 import { Answers } from "../answers.js";
 import { get, job as path } from "../api.js";
