@@ -1,5 +1,5 @@
-// A story told with the types that openapi-typescript generates: it lists the jobs, starts one, and reads figures and files.
-// The compiler judges the types, and running it the answers.
+// Tests the types that openapi-typescript generates: lists the jobs, starts one, and reads statistics and files. The compiler
+// checks the types, and a run checks the answers.
 
 import createClient from "openapi-fetch";
 import type { components, paths } from "./opilio.js";
