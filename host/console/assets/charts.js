@@ -29,7 +29,7 @@ export class TimeChart {
       const last = this.points.length - 1;
       this.mark(Math.max(0, Math.min(last, (this.at ?? last) + step)));
     });
-    this.frame.watch(() => this.draw());
+    this.frame.redrawOnResize(() => this.draw());
     this.frame.table(() => [
       ["Time (UTC)", ...series],
       this.points.map((point) => [utc(point.time), ...point.values.map((value) => format(value))]),
@@ -57,7 +57,7 @@ export class TimeChart {
       const whole = this.kind === "share" ? point.values.reduce((all, value) => all + (value || 0), 0) || 1 : 1;
       return point.values.map((value) => (sum += (value || 0) / whole));
     });
-    const top = nice(Math.max(...levels.flat().filter(Number.isFinite), 0), this.step);
+    const top = axisTicks(Math.max(...levels.flat().filter(Number.isFinite), 0), this.step);
     const from = points[0].time;
     const until = points.at(-1).time;
     this.x = (time) => EDGE.left + ((time - from) / Math.max(1, until - from)) * (width - EDGE.left - EDGE.right);
@@ -120,7 +120,7 @@ export class Histogram {
     Object.assign(this, { format, axis, describe, bars: [] });
     this.frame = new Frame(title, []);
     this.element = this.frame.element;
-    this.frame.watch(() => this.draw());
+    this.frame.redrawOnResize(() => this.draw());
     this.frame.table(() => [["Class", "Number"], this.bars.map((bar) => [bar.name, format(bar.value)])]);
   }
 
@@ -138,7 +138,7 @@ export class Histogram {
       this.frame.nothing("No data yet.");
       return;
     }
-    const top = nice(Math.max(...this.bars.map((bar) => bar.value)));
+    const top = axisTicks(Math.max(...this.bars.map((bar) => bar.value)));
     const y = (value) => HEIGHT - EDGE.bottom - (value / top.max) * (HEIGHT - EDGE.top - EDGE.bottom);
     const step = (width - EDGE.left - EDGE.right) / this.bars.length;
     const parts = grid(top, y, width, this.axis);
@@ -217,7 +217,7 @@ class Frame {
     this.element = figure(title, legend, this.note, this.plot, this.more);
   }
 
-  watch(draw) {
+  redrawOnResize(draw) {
     new ResizeObserver(([entry]) => {
       const width = Math.round(entry.contentRect.width);
       if (width === this.width) return;
@@ -292,7 +292,7 @@ function hours(from, until, x) {
 }
 
 /** Round numbers for an axis, up to the first one that is not less than `most`. */
-function nice(most, thousand = 1000) {
+function axisTicks(most, thousand = 1000) {
   const unit = thousand ** Math.max(0, Math.floor(Math.log(Math.max(most, 1)) / Math.log(thousand)));
   const greatest = (most > 0 ? most : 1) / unit;
   const rough = greatest / 3;

@@ -68,11 +68,11 @@ export class Editor {
     this.onchange?.(this.area.value, isTyped);
     if (isTyped) this.propose(!this.list.hidden);
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.judge(), 500);
+    this.timer = setTimeout(() => this.validate(), 500);
   }
 
   /** Has the text checked and shows its errors. Resolves to true if there are none. */
-  async judge() {
+  async validate() {
     if (!this.check) return true;
     const text = this.area.value;
     let faults;
@@ -153,7 +153,7 @@ export class Editor {
       this.choose((this.chosen + (event.key === "ArrowDown" ? 1 : -1) + count) % count);
     } else if (event.key === "Enter" || event.key === "Tab") {
       event.preventDefault();
-      this.take(this.chosen);
+      this.insert(this.chosen);
     }
   }
 
@@ -170,7 +170,7 @@ export class Editor {
       this.proposals.map((key, n) =>
         h(
           "li",
-          { role: "option", id: `${this.list.id}-${n}`, onmousedown: (event) => (event.preventDefault(), this.take(n)) },
+          { role: "option", id: `${this.list.id}-${n}`, onmousedown: (event) => (event.preventDefault(), this.insert(n)) },
           h("code", {}, key.name),
           key.description && h("small", {}, key.description.split("\n")[0]),
         ),
@@ -190,7 +190,7 @@ export class Editor {
     this.area.setAttribute("aria-activedescendant", `${this.list.id}-${n}`);
   }
 
-  take(n) {
+  insert(n) {
     const { name, isTable } = this.proposals[n];
     const at = this.area.selectionStart;
     const end = isTable ? "" : " = ";

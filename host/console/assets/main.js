@@ -72,12 +72,12 @@ const topNav = h("nav", { "aria-label": "Console" });
 const tabs = h("nav.tabs", { "aria-label": "Pages of the job", hidden: true });
 const linkState = h("span.link-state", { role: "status" });
 const away = h("div.away", { role: "status", hidden: true });
-const signOut = h("button.bare", { type: "button", "aria-label": "Sign out", title: "Sign out", hidden: true, onclick: leave }, icon("out"));
+const signOut = h("button.bare", { type: "button", "aria-label": "Sign out", title: "Sign out", hidden: true, onclick: endSession }, icon("out"));
 let current = null;
 let redrawn = "";
 
 function begin() {
-  const theme = h("button.bare", { type: "button", "aria-label": "Change colours", title: "Change colours (t)", onclick: turnTheme }, icon("sun"));
+  const theme = h("button.bare", { type: "button", "aria-label": "Change colours", title: "Change colours (t)", onclick: nextTheme }, icon("sun"));
   const keys = h("button.bare", { type: "button", "aria-label": "Keys", title: "Keys (?)", onclick: help }, icon("help"));
   put(
     document.getElementById("shell"),
@@ -101,8 +101,8 @@ function begin() {
   window.addEventListener("stream", (event) => showStreamState(event.detail));
   window.addEventListener("signed-out", () => askToSignIn(() => current?.isOpen || show(true)));
   window.addEventListener("stream-lost", () => session.read());
-  window.addEventListener("signed-in", () => (signOut.hidden = !session.canLeave));
-  listen({ theme: turnTheme });
+  window.addEventListener("signed-in", () => (signOut.hidden = !session.canSignOut));
+  listen({ theme: nextTheme });
   setInterval(() => document.hidden || refreshTimes(), 5000);
   session.read().then((isIn) => isIn && show());
 }
@@ -222,7 +222,7 @@ function showStreamState(state) {
   } else if (wasAway && state.state === "live") announce("The daemon is reachable again.");
 }
 
-function turnTheme() {
+function nextTheme() {
   const order = ["system", "light", "dark"];
   const root = document.documentElement;
   const next = order[(order.indexOf(root.dataset.theme ?? "system") + 1) % order.length];
@@ -236,8 +236,8 @@ function turnTheme() {
   announce(`Colours: ${next}`);
 }
 
-async function leave() {
-  await session.leave();
+async function endSession() {
+  await session.signOut();
   signOut.hidden = true;
   askToSignIn(() => show(true));
 }

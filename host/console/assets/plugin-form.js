@@ -17,8 +17,8 @@ export class PluginForm {
     this.catalogue = new Map();
     // The last schemas that were read, by plugin and component: a profile with errors comes without schemas of components in files.
     this.schemas = new Map();
-    this.state = h("p.muted", { role: "status" }, "The daemon loads the shipped plugins …");
-    plugins.then((found) => this.learn(found)).catch((problem) => put(this.state, problem.message));
+    this.state = h("p.muted", { role: "status" }, "Loading the shipped plugins …");
+    plugins.then((found) => this.setCatalogue(found)).catch((problem) => put(this.state, problem.message));
     this.isReadOnly = isReadOnly;
     this.onchange = onchange;
     this.fields = fields;
@@ -41,7 +41,7 @@ export class PluginForm {
   }
 
   /** Sets the shipped plugins when they have been loaded. */
-  learn(plugins) {
+  setCatalogue(plugins) {
     this.catalogue = new Map(plugins.map((plugin) => [plugin.name, plugin]));
     this.state.remove();
     if (this.component) put(this.component, plugins.map((plugin) => h("option", { value: `${SHIPPED}${plugin.name}` }, plugin.name)));
@@ -285,7 +285,7 @@ export class PluginForm {
   }
 
   /** Shows the plugins that match a search; returns whether there are any. */
-  sift({ text }) {
+  applySearch({ text }) {
     let count = 0;
     for (const one of this.stages) {
       one.element.hidden = text !== "" && !`${one.text} ${one.items.textContent}`.toLowerCase().includes(text);

@@ -8,7 +8,7 @@ import { field } from "./notice.js";
 export const session = {
   who: null,
   role: null,
-  canLeave: false,
+  canSignOut: false,
 
   /** Reads the session from the daemon. Resolves to false if the user must sign in first. */
   async read() {
@@ -21,7 +21,7 @@ export const session = {
     }
     this.who = answer.user;
     this.role = answer.role;
-    this.canLeave = answer.required && answer.authenticated;
+    this.canSignOut = answer.required && answer.authenticated;
     // Actions that the role does not allow are hidden. The daemon refuses them in any case.
     if (answer.role) document.documentElement.dataset.role = answer.role;
     const isIn = answer.authenticated || !answer.required;
@@ -30,7 +30,7 @@ export const session = {
   },
 
   /** Ends the session. */
-  async leave() {
+  async signOut() {
     await send("DELETE", "session").catch(() => undefined);
     this.who = null;
   },

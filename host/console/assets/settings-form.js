@@ -34,15 +34,15 @@ export class SettingsForm {
     this.unknown = h("p.bad-text", { hidden: true });
     const nothing = h("p.nothing", { hidden: true }, "No matching settings.");
     this.group = id("sections");
-    const sift = () => {
+    const applySearch = () => {
       this.fold();
-      let count = this.plugins.sift(this.wanted()) ? 1 : 0;
-      for (const section of this.sections) count += section.sift(this.wanted());
+      let count = this.plugins.applySearch(this.wanted()) ? 1 : 0;
+      for (const section of this.sections) count += section.applySearch(this.wanted());
       nothing.hidden = count > 0;
     };
-    this.sift = sift;
-    search.addEventListener("input", sift);
-    isExpert.addEventListener("change", sift);
+    this.applySearch = applySearch;
+    search.addEventListener("input", applySearch);
+    isExpert.addEventListener("change", applySearch);
     this.element = h(
       "div",
       {},
@@ -55,7 +55,7 @@ export class SettingsForm {
       h("p.hint", {}, `Lists of tables are written in the TOML: ${IN_TEXT.join(", ")}.`),
       nothing,
     );
-    sift();
+    applySearch();
   }
 
   get folds() {
@@ -122,7 +122,7 @@ export class SettingsForm {
         put(wrong, count > 0 && `${count} ${count === 1 ? "error" : "errors"}`);
         return count > 0;
       },
-      sift: ({ text, isExpert }) => {
+      applySearch: ({ text, isExpert }) => {
         let count = 0;
         for (const one of made) {
           const { path, description: said, isExpert: isForExperts } = one.field;
@@ -141,7 +141,7 @@ export class SettingsForm {
   show(form) {
     for (const section of this.sections) section.show(form);
     this.plugins.show(form);
-    this.sift();
+    this.applySearch();
   }
 
   /** Shows errors at their fields. */

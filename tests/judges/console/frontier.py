@@ -120,7 +120,7 @@ def uris(page, served, seed, screenshots):
     expect(visits.last.locator("td").nth(4)).to_have_text(re.compile("[0-9]"))
     expect(page.get_by_text("It is in scope.")).to_be_visible()
     # The page shows the plugins that were called, and the current answers of the plugins.
-    expect(fact(page, "Read by")).to_contain_text(re.compile(r"html \d+\.\d+\.\d+"))
+    expect(fact(page, "Links extracted by")).to_contain_text(re.compile(r"html \d+\.\d+\.\d+"))
     expect(rows(page, "Visits in the log").first).to_contain_text("adaptive")
     why = page.get_by_role("region", name="Scope, filters, waits and settings", exact=True)
     expect(why.get_by_text("If its next visit finds it unchanged")).to_be_visible()

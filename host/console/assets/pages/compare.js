@@ -24,7 +24,7 @@ export async function open(page) {
   const names = jobs.map((one) => one.name).sort();
   const checkpointsOf = async (job) => {
     const { checkpoints } = await get(path(job, "checkpoints"), { limit: 200 }, page.signal);
-    return [["", "as of now"], ...checkpoints.filter((kept) => kept.is_whole).map((kept) => [kept.name, `${kept.name} (${utc(kept.made)})`])];
+    return [["", "as of now"], ...checkpoints.filter((checkpoint) => checkpoint.is_whole).map((checkpoint) => [checkpoint.name, `${checkpoint.name} (${utc(checkpoint.made)})`])];
   };
   const own = await checkpointsOf(page.job);
   const first = choice({}, own, query.checkpoint ?? "");

@@ -95,7 +95,7 @@ class FileTasks {
       facts([
         ["To", state.receivers.map((receiver) => h("div.mono", {}, receiver === "on-close" ? "command archive.on-close" : receiver))],
         ["Handed over", count(state.done + state.moved)],
-        ["Of these no longer here", state.moved > 0 && count(state.moved)],
+        ["Of these, no longer in the job", state.moved > 0 && count(state.moved)],
         ["Waiting", count(state.waiting)],
       ]),
       !rests && h("p.hint", {}, "The running crawl hands finished files over by itself."),

@@ -144,7 +144,7 @@ function askFloor(page) {
 }
 
 /** Sends a command and shows its result. */
-export async function act(page, parts, body, after) {
+export async function runCommand(page, parts, body, after) {
   try {
     const answer = await send("POST", path(page.job, ...parts), body);
     done(answer?.result ?? "done");

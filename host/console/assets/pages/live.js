@@ -138,8 +138,8 @@ class Parts {
         { title: "Fetched", isNumber: true, cell: (part) => figure(part, "fetched", count) },
         { title: "Content", isNumber: true, cell: (part) => figure(part, "bytes", bytes) },
         { title: "Messages with links", isNumber: true, cell: (part) => count(part.inbox) },
-        { title: "Commands behind", isNumber: true, cell: (part) => count(part.commands) },
-        { title: "Here since", cell: (part) => (part.since ? [when(part.since, { isShort: true }), part.epoch > 1 && h("div.hint", {}, `moved ${count(part.epoch - 1)} times`)] : "–") },
+        { title: "Pending commands", isNumber: true, cell: (part) => count(part.commands) },
+        { title: "On this node since", cell: (part) => (part.since ? [when(part.since, { isShort: true }), part.epoch > 1 && h("div.hint", {}, `moved ${count(part.epoch - 1)} times`)] : "–") },
         { title: "Snapshot", cell: (part) => (part.snapshot ? when(part.snapshot.made, { isShort: true }) : "–") },
       ],
     });
@@ -196,7 +196,7 @@ class Browsers {
         { title: "In browsers", isHead: true, isWide: true, cell: (one) => uriLink(job, one.uri) },
         { title: "Activity", cell: (one) => (one.behavior ? `${one.behavior}, step ${count(one.step)}` : ACTIVITIES[one.activity]) },
         { title: "Since", cell: (one) => when(one.activity_since, { isShort: true }) },
-        { title: "Begun", cell: (one) => when(one.since, { isShort: true }) },
+        { title: "Started", cell: (one) => when(one.since, { isShort: true }) },
         { title: "Requests", isNumber: true, cell: (one) => count(one.requests) },
         { title: "Refused", isNumber: true, cell: (one) => count(one.refused) },
       ],
@@ -374,7 +374,7 @@ class Charts {
     this.throughput.update(over(["uris"], 1));
     this.content.update(over(["bytes"], 1));
     this.news.update(over(CONTENT, 1));
-    this.trouble.update(coarser(over(["failures", "retries", "faults"], 60)));
+    this.trouble.update(mergePoints(over(["failures", "retries", "faults"], 60)));
     const levels = (names, of) =>
       samples.flatMap((sample, n) => {
         const time = Date.parse(sample.at);
@@ -438,7 +438,7 @@ export function gapsOf(samples) {
 }
 
 // Adds up points: rare events would be a row of spikes if points are only seconds apart.
-function coarser(points) {
+function mergePoints(points) {
   const size = Math.ceil(points.length / 40);
   const found = [];
   for (let n = 0; n < points.length; n += size) {

@@ -55,7 +55,7 @@ export async function open(page) {
     setText(note, lines.length === 0 ? (pattern ? "No matching lines." : "The log is empty.") : `${count(lines.length)} lines${pattern ? " that match" : ""}${before === undefined ? ", the last ones" : ""}`);
   };
   // An invalid pattern is reported at its field until it is changed. Earlier lines are removed: they do not match it.
-  const unusable = (problem) => {
+  const showInvalidPattern = (problem) => {
     if (problem.status !== 422) throw problem;
     last = "";
     put(shown);
@@ -65,7 +65,7 @@ export async function open(page) {
   };
   const turn = (to) => {
     before = to;
-    load().catch(unusable).catch(failed);
+    load().catch(showInvalidPattern).catch(failed);
   };
   const earlier = h("button.button", { type: "button", onclick: () => turn(start) }, "Earlier");
   const latest = h("button.button", { type: "button", hidden: true, onclick: () => turn(undefined) }, "Latest");
@@ -78,7 +78,7 @@ export async function open(page) {
       follow: isFollowed.checked ? "" : "no",
       regex: isExpression.checked ? "yes" : "",
     });
-    load().catch(unusable).catch(failed);
+    load().catch(showInvalidPattern).catch(failed);
   };
   let timer;
   grep.addEventListener("input", () => {
@@ -87,7 +87,7 @@ export async function open(page) {
   });
   for (const control of [tail, isFollowed, isExpression]) control.addEventListener("change", change);
 
-  await load().catch(unusable);
+  await load().catch(showInvalidPattern);
   const searched = field("Lines with", grep);
   searched.classList.add("grow");
   put(

@@ -79,7 +79,7 @@ export async function open(page) {
     // A changed text is kept.
     editor.value = profile === "" && isChanged ? own : saved;
     all.open = profile === "";
-    editor.editor.judge();
+    editor.editor.validate();
     keep();
   });
   let chosen = Promise.resolve();

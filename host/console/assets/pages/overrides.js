@@ -65,7 +65,7 @@ export async function open(page) {
           return h(
             "div.actions",
             {},
-            button(one, null, "Edit", () => form.take(one)),
+            button(one, null, "Edit", () => form.edit(one)),
             button(one, "up", "Move up", () => move(one, -1), order[0].id === one.id),
             button(one, "down", "Move down", () => move(one, 1), order.at(-1).id === one.id),
             button(one, null, "Remove", () => propose(page, `Remove override ${one.id}?`, "Remove", change("DELETE", [one.id]), load).catch(failed)),
@@ -159,7 +159,7 @@ function overrideForm(page, change, after) {
   );
   return {
     element,
-    take(one) {
+    edit(one) {
       clear();
       edited = one;
       title.textContent = `Edit override ${one.id}`;

@@ -83,7 +83,7 @@ export async function open(page) {
     !stored.ships && h("section", {}, h("h2", {}, "Versions"), versionTable(name, versions, stored, { editor, isReadOnly, difference }).element, difference),
   );
   showState();
-  if (!isReadOnly) editor.editor.judge();
+  if (!isReadOnly) editor.editor.validate();
 }
 
 function versionTable(name, versions, stored, { editor, isReadOnly, difference }) {
@@ -170,7 +170,7 @@ export const create = {
       h("div.actions", {}, submit),
     );
     put(page.main, h("p.crumbs", {}, h("a", { href: "#/profiles" }, "Profiles")), h("div.head", {}, h("h1", {}, "New profile")), editor.element, form);
-    editor.editor.judge();
+    editor.editor.validate();
   },
 };
 

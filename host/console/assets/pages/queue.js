@@ -7,7 +7,7 @@ import { bytes, count, duration, when, words } from "../format.js";
 import { badge, fetchStatus, heading, link, uriLink } from "../job.js";
 import { ask, failed, field } from "../notice.js";
 import { Pages, Table, facts } from "../table.js";
-import { act, nextDue } from "./frontier.js";
+import { nextDue, runCommand } from "./frontier.js";
 
 const SIZE = 50;
 const EVERY = 3000;
@@ -126,7 +126,7 @@ function actions(page, queue, reload) {
     queue.state === "retired"
       ? button("Unretire", "unretire", "The queue issues URIs again.")
       : button("Retire", "retire", "The queue issues no URIs until it is unretired, but accepts new ones."),
-    h("button.button", { type: "button", "data-needs": "operator", onclick: () => act(page, ["queues", queue.queue, "wake"], undefined, reload) }, "Wake"),
+    h("button.button", { type: "button", "data-needs": "operator", onclick: () => runCommand(page, ["queues", queue.queue, "wake"], undefined, reload) }, "Wake"),
     h("button.button", { type: "button", "data-needs": "operator", onclick: () => askPrecedence(page, queue, reload) }, "Precedence"),
   ];
 }

@@ -17,7 +17,7 @@ export async function open(page) {
   let pattern = page.query.search ?? "";
   const isExpert = h("input", { type: "checkbox", id: id("expert"), checked: page.query.expert === "yes" });
   const note = h("p.muted", { role: "status" });
-  const list = new Sections((setting) => form.take(setting));
+  const list = new Sections((setting) => form.edit(setting));
   const show = () => {
     const needle = pattern.toLowerCase();
     const shown = settings.filter(
@@ -59,8 +59,8 @@ export async function open(page) {
 // Settings in sections that fold, by the first part of their names. The first section, which is open, has those that the profile or
 // a change sets. A search opens each section with a match; afterwards the sections are folded as before.
 class Sections {
-  constructor(take) {
-    this.take = take;
+  constructor(edit) {
+    this.edit = edit;
     this.set = this.section("Set for this job", "All settings have their defaults.");
     this.set.element.open = true;
     this.named = new Map();
@@ -114,7 +114,7 @@ class Sections {
         {
           title: "Actions",
           cell: (setting) =>
-            setting.effect !== "never" && h("button.button.small", { type: "button", "data-needs": "operator", "aria-label": `Change ${setting.key}`, onclick: () => this.take(setting) }, "Change"),
+            setting.effect !== "never" && h("button.button.small", { type: "button", "data-needs": "operator", "aria-label": `Change ${setting.key}`, onclick: () => this.edit(setting) }, "Change"),
         },
       ],
     });
@@ -181,7 +181,7 @@ function changeForm(page, after) {
   );
   return {
     element,
-    take(setting) {
+    edit(setting) {
       // A second line of a setting would be an error, and the first may have been edited.
       const isThere = typed.hasLine(setting.key);
       if (!isThere) lines.value = `${lines.value ? `${lines.value.trimEnd()}\n` : ""}${setting.key} = ${setting.toml}`;

@@ -22,7 +22,7 @@ export async function open(page) {
   const pictured = h("div");
   let shown = "";
   // The form of the URI in the logs.
-  const standsFor = () => (shown && JSON.parse(shown).uri?.uri) || uri;
+  const uriInLogs = () => (shown && JSON.parse(shown).uri?.uri) || uri;
   let standing = "";
   let archived = "";
   // Parts that have not changed are not replaced: a capture that the user views, a button that is being pressed.
@@ -37,7 +37,7 @@ export async function open(page) {
     const version = JSON.stringify(why.uri?.archived);
     if (version !== archived) {
       put(captured, why.uri && capture(page, why.uri));
-      versionsShown(page, standsFor()).then((section) => put(pictured, section), failed);
+      renderedVersions(page, uriInLogs()).then((section) => put(pictured, section), failed);
     }
     archived = version;
     // The logs may have another visit.
@@ -49,7 +49,7 @@ export async function open(page) {
   const [crumbs, head] = heading(page, uri, buttons);
   crumbs.append(" / ", link(page.job, "uris", {}, "URIs"));
   const explained = region("Scope, filters, waits and settings", () => explain(page, uri));
-  logged = region("Log entries", () => mentions(page, standsFor()));
+  logged = region("Log entries", () => logEntries(page, uriInLogs()));
   put(page.main, crumbs, head, body, logged.element, pictured, captured, explained.element);
   const timer = setInterval(() => document.hidden || load().catch(() => undefined), EVERY);
   page.signal.addEventListener("abort", () => clearInterval(timer));
@@ -116,7 +116,7 @@ function record(page, why) {
       ["Canonical form", why.canonical !== uri.uri && why.canonical],
       ["Links found in it", uri.outlinks !== undefined && count(uri.outlinks)],
       ["Embedded by", uri.referrers && String(uri.referrers)],
-      ["Read by", uri.extractor && stackOf(why.read_by, uri.extractor), true],
+      ["Links extracted by", uri.extractor && stackOf(why.read_by, uri.extractor), true],
     ])),
     h("section", {}, h("h2", {}, "Visits"), history.element),
     h("section.card", {}, h("h2", {}, "Digests and the archived version"), facts([
@@ -129,7 +129,7 @@ function record(page, why) {
       ["File", uri.archived && `${uri.archived.file}, offset ${count(uri.archived.offset)}`],
       ["Record", uri.archived?.record_id],
     ])),
-    kept(uri.attributes),
+    keptValues(uri.attributes),
   ];
 }
 
@@ -159,7 +159,7 @@ function refusal({ reason, filter, stages }) {
   return [h("strong", {}, filter), ` (${where})`, why && `: ${why}`];
 }
 
-function kept(attributes) {
+function keptValues(attributes) {
   const plugins = Object.entries(attributes ?? {});
   if (plugins.length === 0) return null;
   return h(
@@ -233,7 +233,7 @@ function capture(page, uri) {
 }
 
 // Pictures of the rendered page, version by version.
-async function versionsShown(page, uri) {
+async function renderedVersions(page, uri) {
   const { captures } = await get(path(page.job, "captures"), { uri: `urn:thumbnail:${uri}`, limit: PICTURES }, page.signal);
   if (captures.length === 0) return null;
   return h(
@@ -274,7 +274,7 @@ function endOf(second) {
 }
 
 // The visits of the URI with their annotations, including those of plugins, and lines of other logs that contain the URI.
-async function mentions(page, uri) {
+async function logEntries(page, uri) {
   const { visits, lines, is_whole } = await get(path(page.job, "mentions"), { uri }, page.signal);
   const log = (one) => link(page.job, "logs", { file: one.log, grep: uri }, one.log);
   const noted = new Table({
@@ -336,7 +336,7 @@ async function explain(page, uri) {
       ),
     );
   const wait = (one) => [
-    h("p", {}, `${FOUND[one.found] ?? one.found}: back after `, h("strong", {}, duration(one.wait_s)), decidedBy(one)),
+    h("p", {}, `${FOUND[one.found] ?? one.found}: wait `, h("strong", {}, duration(one.wait_s)), decidedBy(one)),
     h(
       "ul.timeline",
       {},

@@ -121,7 +121,7 @@ export async function open(page) {
       h("button.button.danger", { type: "button", "data-needs": "operator", onclick: () => sweep("delete", "Delete", "The URIs leave their queues and stay known, so that they are not found again.") }, "Delete …"),
       h("button.button.danger", { type: "button", "data-needs": "operator", onclick: () => sweep("forget", "Forget", "The records of the URIs are removed, so that they may be found again.") }, "Forget …"),
     ),
-    meant,
+    countText,
     table.element,
     pages.element,
   );
