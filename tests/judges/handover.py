@@ -37,8 +37,8 @@ opilio, folder, seed, pages = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3
 half, last = sys.argv[5:]
 
 
-def expect(is_so, what):
-    if not is_so:
+def expect(condition, what):
+    if not condition:
         sys.exit(f"handover: {what}")
 
 

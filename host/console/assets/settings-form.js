@@ -28,7 +28,7 @@ export class SettingsForm {
     this.fields = new Map();
     const isExpert = h("input", { type: "checkbox", id: id("expert") });
     const search = h("input", { type: "search", "data-search": true, id: id("find"), autocomplete: "off", spellcheck: "false", autocapitalize: "off" });
-    this.wanted = () => ({ text: search.value.trim().toLowerCase(), isExpert: isExpert.checked });
+    this.searchInput = () => ({ text: search.value.trim().toLowerCase(), isExpert: isExpert.checked });
     this.sections = this.sectionsOf(schema).map((section) => this.section(section, isReadOnly, onchange));
     this.plugins = new PluginForm({ schema, plugins, isReadOnly, onchange, fields: this.fields });
     this.unknown = h("p.bad-text", { hidden: true });
@@ -36,8 +36,8 @@ export class SettingsForm {
     this.group = id("sections");
     const applySearch = () => {
       this.fold();
-      let count = this.plugins.applySearch(this.wanted()) ? 1 : 0;
-      for (const section of this.sections) count += section.applySearch(this.wanted());
+      let count = this.plugins.applySearch(this.searchInput()) ? 1 : 0;
+      for (const section of this.sections) count += section.applySearch(this.searchInput());
       nothing.hidden = count > 0;
     };
     this.applySearch = applySearch;
@@ -64,7 +64,7 @@ export class SettingsForm {
 
   /** One section is open at a time, since all together are forty screens high; a search opens each that has a match. */
   fold() {
-    const isSearch = this.wanted().text !== "";
+    const isSearch = this.searchInput().text !== "";
     if (isSearch === this.isSearch) return;
     if (isSearch) this.before = this.folds.find((fold) => fold.open);
     for (const fold of this.folds) {
@@ -125,8 +125,8 @@ export class SettingsForm {
       applySearch: ({ text, isExpert }) => {
         let count = 0;
         for (const one of made) {
-          const { path, description: said, isExpert: isForExperts } = one.field;
-          const fits = text === "" ? isExpert || !isForExperts || one.isWritten : `${path.join(".")} ${said}`.toLowerCase().includes(text);
+          const { path, description, isExpert: isForExperts } = one.field;
+          const fits = text === "" ? isExpert || !isForExperts || one.isWritten : `${path.join(".")} ${description}`.toLowerCase().includes(text);
           one.element.hidden = !fits;
           if (fits) count += 1;
         }

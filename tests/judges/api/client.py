@@ -17,8 +17,8 @@ url, token, crawled, resting = sys.argv[1:]
 client = AuthenticatedClient(url, token, raise_on_unexpected_status=True)
 
 
-def expect(is_so, what):
-    if not is_so:
+def expect(condition, what):
+    if not condition:
         sys.exit(f"client.py: {what}")
 
 

@@ -7,8 +7,8 @@ import type { components, paths } from "./opilio.js";
 const [url, token, crawled, resting] = process.argv.slice(2);
 const client = createClient<paths>({ baseUrl: url, headers: { authorization: `Bearer ${token}` } });
 
-function expect(isSo: boolean, what: string, found: unknown): asserts isSo {
-  if (!isSo) throw new Error(`client.ts: ${what}: ${JSON.stringify(found)}`);
+function expect(condition: boolean, what: string, found: unknown): asserts condition {
+  if (!condition) throw new Error(`client.ts: ${what}: ${JSON.stringify(found)}`);
 }
 
 const job = (name: string) => ({ params: { path: { job: name } } });

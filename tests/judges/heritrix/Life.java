@@ -60,7 +60,7 @@ public class Life {
     File log = new File(job.job.crawlLogFilePath);
     byte[] whole = Files.readAllBytes(log.toPath());
     try (StreamResult part = engine.anypath(log.getAbsolutePath(), 0L, 20L)) {
-      expect(part.responseCode == 206, "a part of crawl.log is answered by " + part.responseCode);
+      expect(part.responseCode == 206, "a request for a part of crawl.log has status " + part.responseCode);
       byte[] got = part.in.readAllBytes();
       expect(
           new String(whole, StandardCharsets.UTF_8).startsWith(new String(got, StandardCharsets.UTF_8))
@@ -68,13 +68,13 @@ public class Life {
           "a part of crawl.log is " + new String(got, StandardCharsets.UTF_8));
     }
     try (StreamResult other = engine.anypath("/etc/passwd", null, null)) {
-      expect(other.responseCode == 403, "a file of the machine is answered by " + other.responseCode);
+      expect(other.responseCode == 403, "a request for a file outside of the job has status " + other.responseCode);
     }
     ScriptResult script = engine.ExecuteShellScriptInJob(name, "groovy", "rawOut.println(1)");
-    expect(script.responseCode == 403, "a script is answered by " + script.responseCode);
+    expect(script.responseCode == 403, "a request to run a script has status " + script.responseCode);
 
     job = engine.terminateJob(name);
-    expect(job.status == ResultStatus.OK, "one that has ended cannot be ended: " + job.responseCode);
+    expect(job.status == ResultStatus.OK, "an ended job cannot be ended again: " + job.responseCode);
     job = engine.teardownJob(name);
     expect("Unbuilt".equals(job.job.statusDescription), "torn down, it is " + job.job.statusDescription);
 
@@ -99,12 +99,12 @@ public class Life {
     JobResult job = engine.waitForJobState(name, state, TRIES, PAUSE);
     expect(
         job.job != null && state.name().equals(job.job.crawlControllerState),
-        name + " does not get " + state + " but " + (job.job == null ? "nothing" : job.job.statusDescription));
+        name + " does not reach " + state + ": " + (job.job == null ? "nothing" : job.job.statusDescription));
     return job;
   }
 
-  private static void expect(boolean isSo, String what) {
-    if (!isSo) {
+  private static void expect(boolean condition, String what) {
+    if (!condition) {
       System.err.println("heritrix3-wrapper: " + what);
       System.exit(1);
     }

@@ -27,8 +27,8 @@ PATIENCE_S = 300
 hapy = Hapy(url, username=user, password=password)
 
 
-def expect(is_so, what):
-    if not is_so:
+def expect(condition, what):
+    if not condition:
         sys.exit(f"hapy-heritrix: {what}")
 
 

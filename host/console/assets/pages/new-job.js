@@ -18,7 +18,7 @@ strategy = "snapshot"
 [operator]
 contact-url = "https://example.org/crawler"
 `;
-/** Filters that decide which sites belong to the crawl. The one that is in the stack is offered as the job's scope. */
+/** Filters that decide which sites belong to the crawl. The form shows the filter of these that is in the stack as the scope. */
 const SCOPES = [
   ["surt-scope", "under the seeds: the host or folder that each seed names"],
   ["domain", "domains of the seeds, with their subdomains"],

@@ -56,8 +56,8 @@ export async function open(page) {
   );
 }
 
-// Settings in sections that fold, by the first part of their names. The first section, which is open, has those that the profile or
-// a change sets. A search opens each section with a match; afterwards the sections are folded as before.
+// Settings in folding sections, by the first part of their names. The first section is open and has the settings that the profile or
+// a change sets. A search opens each section with a match; after the search the sections are folded as before.
 class Sections {
   constructor(edit) {
     this.edit = edit;

@@ -23,7 +23,7 @@ export async function open(page) {
   let shown = "";
   // The form of the URI in the logs.
   const uriInLogs = () => (shown && JSON.parse(shown).uri?.uri) || uri;
-  let standing = "";
+  let lastState = "";
   let archived = "";
   // Parts that have not changed are not replaced: a capture that the user views, a button that is being pressed.
   const answers = new Answers((why) => {
@@ -31,9 +31,9 @@ export async function open(page) {
     if (now === shown) return;
     shown = now;
     put(body, record(page, why));
-    const stands = `${Boolean(why.uri)} ${why.in_process}`;
-    if (stands !== standing) put(buttons, actions(page, uri, why, () => load().catch(failed)));
-    standing = stands;
+    const state = `${Boolean(why.uri)} ${why.in_process}`;
+    if (state !== lastState) put(buttons, actions(page, uri, why, () => load().catch(failed)));
+    lastState = state;
     const version = JSON.stringify(why.uri?.archived);
     if (version !== archived) {
       put(captured, why.uri && capture(page, why.uri));
