@@ -140,16 +140,16 @@ function askToStop(name, after) {
 
 /** Asks for a name and makes a job with the same profile and seeds. */
 export function askToClone(name) {
-  const wanted = h("input", { name: "name", required: true, value: `${name}-2`, autocomplete: "off", pattern: "[A-Za-z0-9][A-Za-z0-9._\\-]*" });
+  const newName = h("input", { name: "name", required: true, value: `${name}-2`, autocomplete: "off", pattern: "[A-Za-z0-9][A-Za-z0-9._\\-]*" });
   ask({
     title: `Clone ${name}`,
     text: "The new job has the same profile and seeds, but none of the crawl data.",
-    fields: [field("Name of the new job", wanted)],
+    fields: [field("Name of the new job", newName)],
     yes: "Clone",
     act: async () => {
-      const made = await send("POST", path(name, "clone"), { name: wanted.value.trim() });
-      location.hash = place(made?.name ?? wanted.value.trim());
-      return `${made?.name ?? wanted.value.trim()} was created`;
+      const made = await send("POST", path(name, "clone"), { name: newName.value.trim() });
+      location.hash = place(made?.name ?? newName.value.trim());
+      return `${made?.name ?? newName.value.trim()} was created`;
     },
   });
 }

@@ -60,7 +60,7 @@ public class Life {
     File log = new File(job.job.crawlLogFilePath);
     byte[] whole = Files.readAllBytes(log.toPath());
     try (StreamResult part = engine.anypath(log.getAbsolutePath(), 0L, 20L)) {
-      expect(part.responseCode == 206, "a request for a part of crawl.log has status " + part.responseCode);
+      expect(part.responseCode == 206, "a part of crawl.log has status " + part.responseCode);
       byte[] got = part.in.readAllBytes();
       expect(
           new String(whole, StandardCharsets.UTF_8).startsWith(new String(got, StandardCharsets.UTF_8))
@@ -68,10 +68,10 @@ public class Life {
           "a part of crawl.log is " + new String(got, StandardCharsets.UTF_8));
     }
     try (StreamResult other = engine.anypath("/etc/passwd", null, null)) {
-      expect(other.responseCode == 403, "a request for a file outside of the job has status " + other.responseCode);
+      expect(other.responseCode == 403, "a file outside of the job has status " + other.responseCode);
     }
     ScriptResult script = engine.ExecuteShellScriptInJob(name, "groovy", "rawOut.println(1)");
-    expect(script.responseCode == 403, "a request to run a script has status " + script.responseCode);
+    expect(script.responseCode == 403, "a script has status " + script.responseCode);
 
     job = engine.terminateJob(name);
     expect(job.status == ResultStatus.OK, "an ended job cannot be ended again: " + job.responseCode);

@@ -53,7 +53,7 @@ export async function open(page) {
       { title: "Second: digest", isWide: true, cell: (row) => digest(row.b) },
     ],
   });
-  const wanted = () => ({ with: query.with, checkpoint: query.checkpoint, with_checkpoint: query.with_checkpoint, list: query.list || "changed" });
+  const selection = () => ({ with: query.with, checkpoint: query.checkpoint, with_checkpoint: query.with_checkpoint, list: query.list || "changed" });
   const pages = new Pages({
     size: SIZE,
     list: table.element,
@@ -62,7 +62,7 @@ export async function open(page) {
       table.show(rows);
     },
     load: async (after) => {
-      const answer = await read(page, "compare", { ...wanted(), after, limit: SIZE });
+      const answer = await read(page, "compare", { ...selection(), after, limit: SIZE });
       return { rows: answer.uris, next: answer.after, summary: summary(answer) };
     },
   });

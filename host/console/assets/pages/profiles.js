@@ -73,14 +73,14 @@ function faulty(faults) {
 
 /** Asks for a name and copies a profile, or a version of it. */
 export function askToCopy(name, version) {
-  const wanted = h("input", { required: true, value: `${name}-2`, autocomplete: "off", pattern: NAME });
+  const newName = h("input", { required: true, value: `${name}-2`, autocomplete: "off", pattern: NAME });
   const reason = h("input", { maxlength: 1000, autocomplete: "off" });
   ask({
     title: `Copy ${name}${version ? ` of version ${version}` : ""}`,
-    fields: [field("Name of the new profile", wanted, "Letters, digits, dots, hyphens and underscores."), field("Reason, for the history", reason)],
+    fields: [field("Name of the new profile", newName, "Letters, digits, dots, hyphens and underscores."), field("Reason, for the history", reason)],
     yes: "Copy",
     act: async () => {
-      const made = await send("POST", path(name, "copy"), { name: wanted.value.trim(), version, reason: reason.value.trim() || undefined });
+      const made = await send("POST", path(name, "copy"), { name: newName.value.trim(), version, reason: reason.value.trim() || undefined });
       location.hash = profilePlace(made.name);
       return `${made.name} was created`;
     },
