@@ -1,5 +1,5 @@
-//! `opilio node`: the nodes of a cluster. The commands speak to NATS themselves, with `[cluster]` of the daemon's configuration, so
-//! they work without a daemon too.
+//! `opilio node`: the nodes of a cluster. The commands connect to NATS themselves, with `[cluster]` of the daemon's configuration.
+//! They work without a daemon too.
 
 use std::collections::BTreeSet;
 
@@ -203,6 +203,10 @@ fn list(nodes: &[ListedNode], as_json: bool) -> Result<()> {
     Ok(())
 }
 
+#[expect(
+    clippy::print_stderr,
+    reason = "notes for the person at the terminal, beside the list"
+)]
 fn list_parts(parts: &[ListedPart], as_json: bool) -> Result<()> {
     if as_json {
         for part in parts {
@@ -234,10 +238,17 @@ fn list_parts(parts: &[ListedPart], as_json: bool) -> Result<()> {
         );
     }
     terminal::outln!("all parts: {}", figures_words(&total_figures(parts)));
+    for part in parts {
+        if let Some(remedy) = &part.remedy {
+            let note = format!("no process works on part {:?}: {remedy}", part.name);
+            eprintln!("opilio: {}", terminal::line(&note));
+        }
+    }
     Ok(())
 }
 
-/// Describes the state of a part. A process that takes it over is not at work yet, whatever its session says.
+/// Describes the state of a part. A part that is being taken over is not being crawled yet, even if the session of the new process
+/// is live.
 fn state_words(part: &ListedPart) -> String {
     let is_paused = part.figures.is_some_and(|figures| figures.is_paused);
     match (&part.takeover, part.state) {
@@ -297,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_that_is_taken_over_has_its_next_node_and_the_last_failure() {
+    fn a_takeover_is_shown_with_its_node_and_the_last_failure() {
         let at = jiff::Timestamp::UNIX_EPOCH;
         let mut part = ListedPart {
             name: "b".to_owned(),
@@ -311,6 +322,7 @@ mod tests {
             since: None,
             figures: None,
             takeover: None,
+            remedy: None,
             failed_takeover: Some(FailedTakeover {
                 node: "c".to_owned(),
                 at,

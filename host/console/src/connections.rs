@@ -1,8 +1,8 @@
 //! The daemon's open connections: their maximum, and the choice of one to close for a new one.
 //!
-//! If all places are taken, a new connection replaces one that waits for a request. It is the one that has waited longest, of
+//! At the maximum, a new connection replaces one that waits for a request. It is the one that has waited longest, of
 //! the address with the most connections. So a client that opens connections without requests locks out no
-//! others, not even at its own address. A connection with an authenticated request in progress keeps its place.
+//! others, not even at its own address. A connection with an authenticated request in progress stays open.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -33,10 +33,10 @@ struct OpenConnection {
     close: oneshot::Sender<()>,
 }
 
-/// A connection's place among the open ones; released when this is dropped.
-pub(crate) struct Place {
+/// The permit of an open connection. The connection counts as closed when this is dropped.
+pub(crate) struct ConnectionPermit {
     number: u64,
-    among: Arc<Connections>,
+    connections: Arc<Connections>,
     pub(crate) requests: Requests,
 }
 
@@ -49,12 +49,12 @@ impl Connections {
         })
     }
 
-    /// Gives a connection from this address a place, and a channel that signals when to close it. It waits only if every
+    /// Gives a connection from this address a permit, and a channel that signals when to close it. It waits only if every
     /// connection has an authenticated request in progress.
     pub(crate) async fn admit(
         self: &Arc<Connections>,
         address: IpAddr,
-    ) -> (Place, oneshot::Receiver<()>) {
+    ) -> (ConnectionPermit, oneshot::Receiver<()>) {
         loop {
             if let Some(admitted) = self.try_admit(client(address)) {
                 return admitted;
@@ -66,7 +66,7 @@ impl Connections {
     fn try_admit(
         self: &Arc<Connections>,
         address: IpAddr,
-    ) -> Option<(Place, oneshot::Receiver<()>)> {
+    ) -> Option<(ConnectionPermit, oneshot::Receiver<()>)> {
         let mut open = self.open();
         if open.by_number.len() >= self.most {
             let closed = open.closable()?;
@@ -84,12 +84,12 @@ impl Connections {
             close,
         };
         open.by_number.insert(number, connection);
-        let place = Place {
+        let permit = ConnectionPermit {
             number,
-            among: self.clone(),
+            connections: self.clone(),
             requests,
         };
-        Some((place, closed))
+        Some((permit, closed))
     }
 
     fn open(&self) -> MutexGuard<'_, OpenConnections> {
@@ -112,10 +112,10 @@ impl OpenConnections {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        self.among.open().by_number.remove(&self.number);
-        self.among.freed.notify_one();
+        self.connections.open().by_number.remove(&self.number);
+        self.connections.freed.notify_one();
     }
 }
 

@@ -281,7 +281,7 @@ impl Folder {
 
     /// The directory for a new job of this name.
     fn free(&self, name: &str) -> Result<PathBuf, JobsFolderError> {
-        let directory = self.place(name)?;
+        let directory = self.directory(name)?;
         match directory.symlink_metadata() {
             // A leftover of a process that was killed while it made a job of this name.
             Ok(found) if found.is_dir() && is_made_halfway(&directory) => Ok(directory),
@@ -290,7 +290,7 @@ impl Folder {
         }
     }
 
-    fn place(&self, name: &str) -> Result<PathBuf, JobsFolderError> {
+    fn directory(&self, name: &str) -> Result<PathBuf, JobsFolderError> {
         match is_name(name) {
             true => Ok(self.path.join(name)),
             false => Err(JobsFolderError::Name(name.to_owned())),

@@ -1,4 +1,4 @@
-//! Time limits of connections. Without them, a client that sends nothing, or a request byte by byte, would keep its place
+//! Time limits of connections. Without them, a client that sends nothing, or a request byte by byte, would keep its connection
 //! forever.
 //!
 //! A request must arrive completely within a span after the previous answer, or after the connection began. There is no limit
