@@ -405,7 +405,7 @@ pub struct Status {
     /// Pages that browsers have now, and counts; not set if no page was to be rendered so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub browsers: Option<BrowsersStatus>,
-    /// Part of a shared crawl that the job has; not set on one machine, and while no process runs the job.
+    /// Part of a shared crawl that the job has; not set if the crawl is on one machine, or no process runs the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<PartStatus>,
     /// Active alerts, most severe first.

@@ -1,4 +1,5 @@
-//! Overrides of a job: list them, and add, change, move and remove live ones. `touched.rs` finds the URIs that a change would touch.
+//! Overrides of a job: list them, and add, change, move and remove live ones. `touched.rs` finds the URIs that a change would
+//! touch.
 //!
 //! Overrides of the profile are fixed. They come first. Live overrides are those that operators have made since
 //! ([`opilio_job::overrides`]); the last one that matches wins.
@@ -107,7 +108,7 @@ impl JobAdmin<'_> {
                 "nothing was changed: a change is either one override or settings of the whole job; make one change for each",
             ));
         }
-        // A preview changes nothing and may take long: other changes need not wait for it.
+        // A preview changes nothing and may take long, so it does not lock out other changes.
         let running = self.running.filter(|_| !request.only_check);
         let _changing = running.map(|running| running.live.changing());
         let before = self.live_overrides()?;
@@ -140,8 +141,8 @@ impl JobAdmin<'_> {
         self.revise(revision, (by, request.reason), request.only_check, respond)
     }
 
-    /// Completes a command of a shared job that has made an override before, and was not noted as carried out: the process died, or a
-    /// later step failed.
+    /// Completes a command of a shared job that was not recorded as carried out although it has made its override, because the
+    /// process died or a later step failed.
     fn complete_override(
         &self,
         made: &LiveOverride,
@@ -184,7 +185,7 @@ impl JobAdmin<'_> {
         only_check: bool,
         respond: Respond<'_>,
     ) -> Result<String, ControlError> {
-        // A preview changes nothing and may take long: other changes need not wait for it.
+        // A preview changes nothing and may take long, so it does not lock out other changes.
         let running = self.running.filter(|_| !only_check);
         let _changing = running.map(|running| running.live.changing());
         let before = self.live_overrides()?;
@@ -283,7 +284,8 @@ impl JobAdmin<'_> {
         edit(one, &text, unset, matching)
     }
 
-    /// Checks a change of live overrides and finds the URIs that it touches. Then keeps and applies it, if it is not only a preview.
+    /// Checks a change of live overrides and finds the URIs that it touches. Then keeps and applies it, if it is not only a
+    /// preview.
     fn revise(
         &self,
         revision: Revision,
@@ -317,7 +319,7 @@ impl JobAdmin<'_> {
             .filter(|_| is_new_text)
             .map(|at| after[at].toml.clone());
         let text = text.unwrap_or_default();
-        // A change of the order may change the settings of every plugin that a live override has settings of.
+        // A change of the order may affect every plugin for which a live override has settings.
         let affected = match action {
             OverrideAction::Add => Plugins::of(&settings_in_text),
             _ => Plugins::of(&settings_of(before.iter().chain(&after))),
@@ -369,7 +371,7 @@ impl JobAdmin<'_> {
             if is_new_text {
                 one.toml = first(&one.toml).toml();
             }
-            // The order of overrides is not part of one: its author and reason stay those of its settings and conditions.
+            // A move does not change author and reason of an override, which belong to its settings and conditions.
             if !matches!(action, OverrideAction::Move) {
                 one.by = by.name();
                 one.at = at;
@@ -400,17 +402,17 @@ impl JobAdmin<'_> {
     }
 }
 
-/// Text of a live override before an edit and after it, for callers that refuse settings before the command is carried out.
+/// Text of a live override before and after an edit, for callers that check settings before they send the command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EditedOverrideText {
-    /// The override as it is.
+    /// The present override.
     pub before: String,
-    /// The override as the edit would make it. Lines that are not TOML stand at its end.
+    /// The override after the edit. Lines that are not TOML are at its end.
     pub after: String,
 }
 
 impl EditedOverrideText {
-    /// Applies an edit to the live override `id` of a job, and keeps nothing.
+    /// Applies an edit to the live override `id` of a job without storing the result.
     ///
     /// # Errors
     /// The job has no such live override, the edit removes settings that the override does not have, or leaves none.

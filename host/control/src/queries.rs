@@ -381,7 +381,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cursors_come_back_as_they_went() {
+    fn cursors_round_trip() {
         for (queue, cursor) in [
             ("org,a,", &b"\x00org,a,\0\x03\x01\xff"[..]),
             ("q", b"\x01q\0\x00"),

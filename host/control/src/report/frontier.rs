@@ -78,7 +78,7 @@ impl JobAdmin<'_> {
         let mut longest: Vec<QueueReport> = Vec::new();
         self.each_queue(|queue| {
             longest.push(queue);
-            // Sorts from time to time, so that memory holds at most one part.
+            // Sorts and truncates the list repeatedly, which limits memory use.
             if longest.len() >= PART {
                 QueueSort::Size.apply(&mut longest);
                 longest.truncate(LONGEST);
