@@ -1,6 +1,6 @@
-//! Parts of shared crawls that move by themselves: this daemon takes over parts of nodes that are gone or drained, and gives its own
-//! parts up when it is drained. [`PartTakeovers`] decides which parts, and when. `opilio_control::take_over_fetched` makes the job, with
-//! files of the cluster; the supervisor begins its process.
+//! Automatic takeover of parts of shared crawls: this daemon takes over parts of nodes that are gone or drained, and gives up its
+//! own parts when it is drained. [`PartTakeovers`] decides which parts are taken over, and when.
+//! `opilio_control::take_over_fetched` creates the job with files from the cluster, and the supervisor starts its process.
 
 mod attempt;
 
@@ -25,7 +25,7 @@ use crate::process::Alive;
 use crate::window::fits_any;
 use attempt::Attempt;
 
-/// Shortest and longest pause between two looks at the parts.
+/// Shortest and longest interval at which the parts are examined.
 const LOOK_MIN: Duration = Duration::from_millis(500);
 const LOOK_MAX: Duration = Duration::from_secs(30);
 
@@ -39,7 +39,7 @@ struct OwnPart {
     part: JobPart,
 }
 
-/// Moves parts until the daemon ends. It does nothing without `take-over-after` in `[cluster]`.
+/// Takes over and gives up parts until the daemon ends. Does nothing without `take-over-after` in `[cluster]`.
 pub(crate) async fn keep(daemon: Arc<Daemon>) {
     let cluster = daemon.config.cluster.as_ref();
     let Some(after) = cluster.and_then(|cluster| cluster.take_over_after) else {
@@ -70,8 +70,8 @@ pub(crate) async fn keep(daemon: Arc<Daemon>) {
         if !can_work || !has_place(&daemon) {
             continue;
         }
-        let looked = look(&daemon, node, &own, &mut takeovers, began).await;
-        let problem = looked.err();
+        let examined = examine_crawls(&daemon, node, &own, &mut takeovers, began).await;
+        let problem = examined.err();
         if let Some(problem) = problem.as_ref().filter(|it| failing.as_ref() != Some(*it)) {
             tracing::warn!(node = node.name(), "parts are not taken over: {problem}");
         }
@@ -79,10 +79,10 @@ pub(crate) async fn keep(daemon: Arc<Daemon>) {
     }
 }
 
-/// The directories of this daemon with parts that can be taken over.
+/// Returns the directories of this daemon with parts that can be taken over.
 fn own_parts(daemon: &Daemon) -> Vec<OwnPart> {
     let jobs = daemon.jobs.borrow().clone();
-    // A job that has finished was the last word of its whole crawl.
+    // A part finishes only together with its whole crawl.
     let unfinished = jobs
         .iter()
         .filter(|(_, known)| known.overview.state != JobState::Finished);
@@ -97,7 +97,7 @@ fn own_parts(daemon: &Daemon) -> Vec<OwnPart> {
     own.collect()
 }
 
-/// Returns `true` if another crawl could begin.
+/// Returns `true` if fewer than the maximum number of jobs crawl.
 fn has_place(daemon: &Daemon) -> bool {
     let is_busy = |known: &&KnownJob| {
         known.alive != Alive::No || known.orders.as_ref().is_some_and(|orders| orders.crawl)
@@ -119,7 +119,7 @@ async fn give_up_parts(daemon: &Daemon, own: &[OwnPart]) {
         if !is_wanted || known.alive != Alive::Yes {
             continue;
         }
-        // First, so that the job is not restarted if it dies while it stops.
+        // The order is changed first, so that the job is not restarted if it dies while it stops.
         let withdrawn = daemon.order(name, Orders::withdraw);
         let asked = daemon
             .commands
@@ -137,8 +137,8 @@ async fn give_up_parts(daemon: &Daemon, own: &[OwnPart]) {
     }
 }
 
-/// Looks for a part to take over, and takes over at most one. `began` is the start of the clock of `takeovers`.
-async fn look(
+/// Examines the parts of all crawls, and takes over at most one. Times in `takeovers` are counted from `began`.
+async fn examine_crawls(
     daemon: &Daemon,
     node: &ClusterNode,
     own: &[OwnPart],
@@ -165,7 +165,7 @@ async fn look(
         }
     }
     let clock_ms = Timestamp::now().as_millisecond();
-    // This machine may lack something that one of the crawls needs.
+    // Errors of one crawl do not affect others: this machine may lack something that the crawl needs.
     for chosen in takeovers.choose(&crawls, &nodes, began.elapsed(), clock_ms) {
         match take_over(daemon, node, own, &chosen).await {
             Ok(()) => {
@@ -184,12 +184,12 @@ async fn look(
     }
 }
 
-/// Returns `true` if this daemon takes over parts of a crawl. `wanted` is the setting `take-over-crawls`.
+/// Returns `true` if this daemon takes over parts of this crawl. `wanted` is the setting `take-over-crawls`.
 fn is_wanted(crawl: &str, wanted: Option<&[String]>) -> bool {
     wanted.is_none_or(|patterns| fits_any(patterns, crawl))
 }
 
-/// The parts of a crawl; none if no node works on it.
+/// Returns the parts of a crawl; an empty list if no node works on it.
 async fn parts_of(
     connection: &ClusterConnection,
     crawl: &str,
@@ -201,7 +201,7 @@ async fn parts_of(
     listed_parts(connection, crawl).await
 }
 
-/// A part as the decision needs it.
+/// Returns the facts about a part that decide about its takeover.
 fn overview(part: ListedPart) -> PartOverview {
     PartOverview {
         session: match part.state {
@@ -218,7 +218,7 @@ fn overview(part: ListedPart) -> PartOverview {
     }
 }
 
-/// Returns `true` unless a part is at rest and no link to it waits.
+/// Returns `true` unless a part has nothing left to do and no link waits in its inbox.
 fn has_work(part: &ListedPart) -> bool {
     !part.is_at_rest || part.inbox > 0
 }
@@ -262,10 +262,10 @@ async fn take_over(
     Ok(())
 }
 
-/// Notes the end of the attempts of this node that are under way according to the cluster, although this daemon takes nothing over: the
-/// daemon before ended meanwhile.
+/// Records the end of takeovers of this node that the cluster lists as unfinished, although this daemon has begun none: the
+/// previous daemon ended before they finished.
 async fn end_interrupted(node: &ClusterNode, own: &[OwnPart], crawl: &str, parts: &[ListedPart]) {
-    // A crawl with nothing left is ending. A part of this node may have finished, and is not in `own` then.
+    // A crawl with nothing left to do is ending. Parts of this node that have finished are not in `own`.
     if !parts.iter().any(has_work) {
         return;
     }
@@ -289,7 +289,7 @@ async fn end_interrupted(node: &ClusterNode, own: &[OwnPart], crawl: &str, parts
     }
 }
 
-/// A name for the job of a part, and its directory, which does not exist, or has leftovers of a takeover that was cut short.
+/// Returns a name for the job of a part, and its directory, which does not exist or was left by an interrupted takeover.
 fn free_name(daemon: &Daemon, crawl: &str, part: &str) -> (String, PathBuf) {
     let names = (1..).map(|number| match number {
         1 => format!("{crawl}-{part}"),
@@ -298,7 +298,7 @@ fn free_name(daemon: &Daemon, crawl: &str, part: &str) -> (String, PathBuf) {
     let mut places = names.map(|name| (name.clone(), daemon.folder.path().join(name)));
     let free = places
         .find(|(_, directory)| directory.symlink_metadata().is_err() || is_made_halfway(directory));
-    // The numbers do not end.
+    // A name is always found, because there is no last number.
     free.unwrap_or_default()
 }
 
@@ -307,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_of_the_named_crawls_alone_are_taken_over() {
+    fn only_parts_of_the_named_crawls_are_taken_over() {
         let named = ["news-*", "museum"].map(str::to_owned);
         for (crawl, expected) in [("news-2026", true), ("museum", true), ("museum-2", false)] {
             assert_eq!(is_wanted(crawl, Some(&named)), expected, "{crawl}");

@@ -81,7 +81,7 @@ impl Daemon {
         checkpoint: &str,
     ) -> Result<opilio_control::Checkpoint, Problem> {
         let directory = self.directory(job)?;
-        let turn = self.commands.turn(&directory).await?;
+        let turn = self.commands.lock_job(&directory).await?;
         let by = Author {
             user: caller.user.clone(),
             pid: std::process::id(),

@@ -135,7 +135,7 @@ impl Daemon {
         let mut turns = Vec::new();
         for directory in directories {
             if !is_reachable(directory) {
-                turns.push(self.commands.turn(directory).await?);
+                turns.push(self.commands.lock_job(directory).await?);
             }
         }
         Ok(turns)

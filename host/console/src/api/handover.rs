@@ -76,7 +76,7 @@ pub(crate) async fn begin(
         return Err(task.conflict());
     }
     // Without it, a request that reads the job would count as a process.
-    let _turn = daemon.commands.turn(&directory).await?;
+    let _turn = daemon.commands.lock_job(&directory).await?;
     let by = Author {
         user: caller.user.clone(),
         pid: std::process::id(),

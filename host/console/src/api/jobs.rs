@@ -294,7 +294,7 @@ pub(crate) async fn delete(
 ) -> Result<StatusCode, Problem> {
     caller.needs(Role::Admin)?;
     let directory = daemon.directory(&job)?;
-    let turn = daemon.commands.turn(&directory).await?;
+    let turn = daemon.commands.lock_job(&directory).await?;
     let (folder, deleted) = (daemon.folder.clone(), job.clone());
     blocking(move || {
         let _held = turn;
@@ -479,8 +479,8 @@ pub(crate) async fn blocking<T: Send + 'static>(
 }
 
 impl Daemon {
-    /// Stops a job, whatever its state. The order to crawl comes back only if the job's process, or the other nodes of a shared job,
-    /// refuse the stop.
+    /// Stops a job, whatever its state. The order to crawl comes back only if the job's process, or the other nodes of a shared
+    /// job, refuse the stop.
     async fn stop(&self, job: &str, caller: &Caller) -> Result<Json<Done>, Problem> {
         let directory = self.directory(job)?;
         let is_shared = is_shared(&directory);

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-use super::{Done, PrecedenceNumber, Shared, checked_limit, more, page};
+use super::{Done, PrecedenceNumber, Shared, checked_limit, page, take_next_page};
 use crate::access::Caller;
 use crate::input::{Body, Params, Place};
 use crate::problem::Problem;
@@ -168,7 +168,7 @@ pub(crate) async fn list(
         limit: checked_limit(wanted.limit)?,
     };
     let mut answers = daemon.ask(&job, &caller, command).await?;
-    let after = more(&mut answers);
+    let after = take_next_page(&mut answers);
     let uris = answers.into_iter().filter_map(|answer| match answer {
         CommandResponse::Uri(found) => Some(found.uri),
         _ => None,
