@@ -175,7 +175,7 @@ impl ProfileStore {
     /// # Errors
     /// Its file cannot be read, is not a text, or is a link out of the folder.
     pub fn find(&self, name: &str) -> Result<Option<StoredProfile>> {
-        // Looked up in the list: no name can lead elsewhere.
+        // The name is looked up in the list, so it cannot lead to another folder.
         if !self.names().iter().any(|known| known == name) {
             return Ok(None);
         }

@@ -1,5 +1,5 @@
-//! Files of a job, to list and to download: archive files and their indexes, packages, logs, reports and recordings. Also one index and one
-//! list of pages for the whole archive.
+//! Files of a job, to list and to download: archive files and their indexes, packages, logs, reports and recordings. Also one index
+//! and one list of pages for the whole archive.
 //!
 //! No other file is shown. Names are looked up in these folders only, and links are not followed.
 
@@ -219,7 +219,7 @@ pub(crate) async fn list(
         let after = last.map(|((kind, name), _)| format!("{}/{name}", word(*kind)));
         let is_running = is_reachable(&directory);
         let taken = handed_over(&directory).map_err(unreadable_record)?;
-        // Of two entries about a file, the later one is about the store.
+        // If a file has two entries, the later one is about the store.
         let taken = taken
             .into_iter()
             .map(|taken| (taken.path(&directory), taken));
@@ -227,7 +227,7 @@ pub(crate) async fn list(
         let files = shown.into_iter().filter_map(|((kind, name), path)| {
             let taken = taken.get(&path);
             let Ok(metadata) = path.symlink_metadata() else {
-                // Any other file that is gone was finished, rotated or moved since its folder was read.
+                // Other missing files were finished, rotated or moved after their folder was read.
                 return JobFile::only_stored(kind, name, taken?);
             };
             let written = metadata.modified().ok()?;
@@ -254,7 +254,8 @@ pub(crate) async fn list(
     Ok(Json(files.await?))
 }
 
-/// All files of a job. Of two with the same name, the first folder's is listed, as it is the one that is sent.
+/// Returns all files of a job. Of two files with the same name, the one of the first folder is listed, because it is the one that a
+/// download sends.
 fn all(job: &Path) -> Result<BTreeMap<(FileKind, String), PathBuf>, Problem> {
     let mut files = BTreeMap::new();
     for folder in folders(job)? {
@@ -266,7 +267,7 @@ fn all(job: &Path) -> Result<BTreeMap<(FileKind, String), PathBuf>, Problem> {
     Ok(files)
 }
 
-/// The place in the list that an `after` stands for.
+/// Parses the position in the list from the `after` of a request.
 fn position(after: &str) -> Result<(FileKind, String), Problem> {
     let position = after.split_once('/').and_then(|(kind, name)| {
         let kind = serde_json::from_value(kind.into()).ok()?;
@@ -315,8 +316,9 @@ fn unreadable_record(problem: io::Error) -> Problem {
     Problem::failure(format!("cannot read handed-over.jsonl: {problem}"))
 }
 
-/// Returns a file of a job, or a part of it. Of a file that is being written, it returns the bytes that were written so far;
-/// `If-Range` with the `ETag` of an earlier answer tells whether they are a beginning of the same version.
+/// Returns a file of a job, or a part of it. For a file that is being written, returns the bytes that were written so far. To
+/// continue a download, send the `ETag` of the earlier answer in `If-Range`: the part is sent only if the earlier bytes are still
+/// the same.
 #[utoipa::path(get, path = "/jobs/{job}/files/{kind}/{name}", operation_id = "download_file", tag = "files", params(("job" = String, Path, description = "Name of the job"), ("kind" = FileKind, Path, description = "Kind of the file"), ("name" = String, Path, description = "Name of the file, as in the list; `/` is written as `%2F`"), ("range" = Option<String>, Header, description = "Part of the file", pattern = "^bytes=([0-9]{1,15}-[0-9]{0,15}|-[0-9]{1,15})$"), ("if-range" = Option<String>, Header, description = "Send the part only if the file has this `ETag`, else the whole file", pattern = "^\"[!#-~]*\"$")), responses((status = 200, description = "The file", content_type = "application/octet-stream", body = inline(Binary)), (status = 206, description = "The part of the file", content_type = "application/octet-stream", body = inline(Binary)), (status = 304, description = "The file has the `ETag` of `If-None-Match`")))]
 pub(crate) async fn download(
     State(daemon): Shared,
@@ -342,7 +344,7 @@ pub(crate) async fn download(
     Ok(response)
 }
 
-/// The reason for which a file cannot be downloaded.
+/// Returns the reason for which a file cannot be downloaded.
 fn not_here(job: &str, directory: &Path, kind: FileKind, name: &str) -> Result<Problem, Problem> {
     let is_it = |file: &&HandedOver| Path::new(&file.file).file_name() == Some(name.as_ref());
     if let Some(HandedOver { url: Some(url), .. }) = moved(directory)?.iter().find(is_it) {
@@ -376,7 +378,7 @@ pub(crate) async fn send(path: &Path, headers: &HeaderMap) -> Result<Response, P
     let mut response = serve(path, &headers).await?;
     if let Some(version) = version
         && headers.remove(header::RANGE).is_some()
-        // A time is not exact enough to tell versions apart.
+        // A modification time is not exact enough to distinguish versions.
         && response.headers().get(header::ETAG) != Some(&version)
     {
         response = serve(path, &headers).await?;
@@ -408,7 +410,7 @@ async fn serve(path: &Path, headers: &HeaderMap) -> Result<Response, Problem> {
     });
     let mut response = served?.map(Body::new);
     if let header::Entry::Occupied(mut kind) = response.headers_mut().entry(header::CONTENT_TYPE) {
-        // A browser must not read it as a page of this daemon.
+        // Browsers must not interpret the file as a page of this daemon.
         kind.insert(HeaderValue::from_static("application/octet-stream"));
     }
     Ok(response)
@@ -447,7 +449,7 @@ pub(crate) async fn pages(
     Ok(saved(body.await?, &format!("{job}-pages.jsonl")))
 }
 
-/// The indexes of all archive files of a job. Refused if a file has none: the answer would lack captures.
+/// Returns the indexes of all archive files of a job. Fails if a file has no index, because captures would be missing.
 async fn merged(job: PathBuf) -> Result<MergedIndex, Problem> {
     blocking(move || {
         let mut files = all(&job)?;
@@ -477,8 +479,8 @@ fn saved(body: Body, name: &str) -> Response {
     (headers, body).into_response()
 }
 
-/// A body that a thread of its own writes while it is sent. An error before its first bytes is a problem; a later one aborts
-/// the answer.
+/// Returns a body that a separate thread writes while it is sent. An error before its first bytes is answered with a problem
+/// document; a later one aborts the answer.
 async fn streamed_body(
     write: impl FnOnce(&mut dyn Write) -> io::Result<()> + Send + 'static,
 ) -> Result<Body, Problem> {
@@ -486,7 +488,7 @@ async fn streamed_body(
     tokio::task::spawn_blocking(move || {
         let mut out = BufWriter::with_capacity(CHUNK_BYTES, ChunkSender(send));
         let done = write(&mut out).and_then(|()| out.flush());
-        // An error of the client's connection reaches nobody.
+        // An error after the client has disconnected is ignored.
         if let (Err(problem), Ok(ChunkSender(send))) = (done, out.into_inner()) {
             let _ = send.blocking_send(Err(problem));
         }

@@ -101,15 +101,15 @@ pub(crate) struct Making {
     /// Name of a profile; give this, `profile_toml`, or both.
     #[schema(value_type = String, required = false)]
     profile: Option<String>,
-    /// Text of a profile. With `profile`, it is a changed text of that profile for this job: settings that name programs or files
-    /// of this machine may stay, and relative paths start at the folder of profiles.
+    /// Text of a profile. Together with `profile`, it is a changed text of that profile for this job. Its settings that name
+    /// programs or files of this machine may stay, and relative paths start at the folder of profiles.
     #[schema(value_type = String, required = false, format = "profile")]
     profile_toml: Option<String>,
     /// Seeds in addition to those of the profile.
     #[serde(default)]
     #[schema(schema_with = seed_lines)]
     seeds: Vec<String>,
-    /// Page that says who crawls and why; replaces the contact URL of the profile.
+    /// Page that explains who crawls and why; replaces the contact URL of the profile.
     #[schema(format = "contact-url", pattern = "^https?://")]
     contact_url: Option<String>,
     /// `true` to start the job at once.
@@ -294,10 +294,10 @@ pub(crate) async fn delete(
 ) -> Result<StatusCode, Problem> {
     caller.needs(Role::Admin)?;
     let directory = daemon.directory(&job)?;
-    let turn = daemon.commands.lock_job(&directory).await?;
+    let job_lock = daemon.commands.lock_job(&directory).await?;
     let (folder, deleted) = (daemon.folder.clone(), job.clone());
     blocking(move || {
-        let _held = turn;
+        let _held = job_lock;
         folder.delete(&job, archive).map_err(Problem::from)
     })
     .await?;
@@ -332,7 +332,7 @@ pub(crate) async fn start(
         state, ended_why, ..
     } = daemon.known(&job).await?.overview;
     if state == JobState::Waiting {
-        // A job that waits for its time need not wait.
+        // A job that waits for its start time starts at once.
         let waited = daemon.order_for(&job, |orders| orders.start_at.take().is_some())?;
         if waited {
             let result = STARTS.to_owned();
@@ -356,7 +356,7 @@ pub(crate) async fn start(
             )));
         }
     }
-    // The daemon's view of the job may be a second old.
+    // The daemon's information on the job may be a second old.
     let is_wanted = daemon.order_for(&job, |orders| {
         let was = orders.crawl;
         if !was {
@@ -379,13 +379,13 @@ pub(crate) async fn stop(
     caller: Caller,
     Place(job): Place<String>,
 ) -> Result<Json<Done>, Problem> {
-    // A client that disconnects must not leave the job without its order and unstopped.
+    // A task of its own: if the client disconnects, the job must not be left with its order withdrawn but not stopped.
     let stopped = tokio::spawn(async move { daemon.stop(&job, &caller).await });
     let stopped = stopped.await;
     stopped.unwrap_or_else(|panic| Err(Problem::failure(format!("the request panicked: {panic}"))))
 }
 
-/// Pauses a job: it starts no new fetches, and current fetches finish. The pause lasts until somebody resumes the job, also
+/// Pauses a job: it starts no new fetches, and current fetches finish. The pause lasts until an operator resumes the job, also
 /// across restarts of the job, the daemon and the machine. A job that waits to be started will start paused. A job that several
 /// nodes share is paused on all of them.
 #[utoipa::path(post, path = "/jobs/{job}/pause", operation_id = "pause_job", tag = "jobs", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = Done)))]
@@ -395,7 +395,7 @@ pub(crate) async fn pause(
     Place(job): Place<String>,
 ) -> Result<Json<Done>, Problem> {
     if is_shared(&daemon.directory(&job)?) {
-        // The directories of all nodes keep the pause.
+        // The directories of all nodes store the pause.
         return daemon.have_done(&job, &caller, Command::Pause).await;
     }
     let has_orders = daemon.has_orders(&job)?;
@@ -407,7 +407,7 @@ pub(crate) async fn pause(
     if has_orders {
         daemon.order_for(&job, |orders| {
             orders.paused = true;
-            // An operator has paused it, so the window must not resume it.
+            // An operator has paused the job, so the window must not resume it.
             orders.window_closed = false;
         })?;
     }
@@ -429,7 +429,7 @@ pub(crate) async fn resume(
     }
     let now = daemon.clock.now();
     if !crate::window::is_open(&daemon.config.window, &job, now) {
-        // The operator's pause ends. From now on the window keeps the job paused.
+        // The operator's pause ends, but the job stays paused because of its window.
         let was_paused = has_orders
             && daemon.order_for(&job, |orders| {
                 orders.window_closed |= orders.paused;
@@ -479,7 +479,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
 }
 
 impl Daemon {
-    /// Stops a job, whatever its state. The order to crawl comes back only if the job's process, or the other nodes of a shared
+    /// Stops a job in any state. The withdrawn order to crawl is restored only if the job's process, or the other nodes of a shared
     /// job, refuse the stop.
     async fn stop(&self, job: &str, caller: &Caller) -> Result<Json<Done>, Problem> {
         let directory = self.directory(job)?;
@@ -488,7 +488,7 @@ impl Daemon {
         let mut was_pending = false;
         let mut target = StopTarget::Running;
         if self.has_orders(job)? {
-            // This comes first, so that the job is neither begun nor restarted if it dies while it stops.
+            // The order is withdrawn first, so that the job is neither started nor restarted if it dies while it stops.
             self.order_for(job, |orders| {
                 if orders.crawl {
                     target = process::stop_target(&directory, orders);
@@ -496,7 +496,7 @@ impl Daemon {
                     withdrawn = orders.withdraw();
                     return;
                 }
-                // It may have been stopped while its process was starting.
+                // The job may have been stopped while its process was starting.
                 was_pending = orders.stop_pending;
                 if was_pending && !is_reachable(&directory) {
                     target = StopTarget::Starting;
@@ -504,7 +504,7 @@ impl Daemon {
             })?;
         }
         let result = match target {
-            // The other nodes have to be told.
+            // The command must be sent to the other nodes.
             _ if is_shared => None,
             StopTarget::Waiting => Some("the job will not start"),
             StopTarget::Starting => Some("the job stops as soon as its process accepts commands"),
@@ -512,7 +512,7 @@ impl Daemon {
             StopTarget::Running => None,
         };
         if let Some(result) = result {
-            // The job's log names the operator, since nobody asks the job's process for them.
+            // The stop is written to the job's log here, because no process does it.
             if let Err(problem) = opilio_control::note(&directory, &caller.user, "stop", result) {
                 tracing::warn!(job, "cannot log the stop of the job: {problem}");
             }
@@ -534,13 +534,13 @@ impl Daemon {
         stopped
     }
 
-    /// Whether a job has ever had orders.
+    /// Returns `true` if a job has ever had orders.
     fn has_orders(&self, job: &str) -> Result<bool, Problem> {
         let orders = Orders::read(&self.directory(job)?);
         Ok(orders.is_ok_and(|orders| orders.is_some()))
     }
 
-    /// Whether a job waits for a process. If so, it sets whether that process begins paused.
+    /// Returns `true` if a job waits for a process. If so, sets whether that process begins paused.
     fn order_awaited(&self, job: &str, is_paused: bool) -> Result<bool, Problem> {
         let directory = self.directory(job)?;
         self.order_for(job, |orders| {
@@ -552,7 +552,7 @@ impl Daemon {
         })
     }
 
-    /// The daemon's view of a job. For a new job it waits until there is one.
+    /// Returns the daemon's information on a job. For a new job, waits until the job was examined.
     pub(crate) async fn known(&self, job: &str) -> Result<crate::overview::KnownJob, Problem> {
         self.directory(job)?;
         let mut jobs = self.jobs.subscribe();

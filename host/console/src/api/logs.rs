@@ -85,7 +85,7 @@ pub(crate) async fn page(
     let wanted = lines.wanted()?;
     let page = blocking(move || {
         let files = read::files(&folder).map_err(|problem| unreadable(&problem))?;
-        // Looked up in the list: no name can lead elsewhere.
+        // The name is looked up in the list, so it cannot lead to another folder.
         if !files.iter().any(|known| known.name == file) {
             return Err(Problem::not_found(format!("log {file:?} not found")));
         }

@@ -240,7 +240,7 @@ pub(crate) async fn save(
     let saved = blocking(move || {
         let stored = stored(&daemon, &name)?;
         let expected = expected(&headers)?;
-        // The settings that may stay are those of the version that is replaced.
+        // Settings of the replaced version may stay.
         daemon.profiles.must_be(Some(&stored), &name, expected)?;
         reach::check(&new.toml, Some(&stored.text), &caller)?;
         let notices = must_be_valid(&daemon, &name, &new.toml)?;
@@ -262,7 +262,7 @@ pub(crate) async fn copy(
     let saved = blocking(move || {
         let (of, text) = version(&daemon, &name, new.version)?;
         let newest = find(&daemon, &name)?;
-        // An earlier version may have settings that an administrator has removed since.
+        // An earlier version may have settings that an administrator has removed since, so it is checked.
         reach::check(&text, Some(newest.text()), &caller)?;
         let note = note(&caller, new.reason.as_deref());
         let saved = daemon.profiles.copy(&new.name, &text, of, note)?;
@@ -454,8 +454,8 @@ fn note<'n>(caller: &'n Caller, reason: Option<&'n str>) -> ChangeNote<'n> {
     }
 }
 
-/// The version that a client expects to change: the one with the tag in `If-Match`, or with `*` the newest, whichever it is
-/// (RFC 9110, 13.1.1). Proxies that compress weaken tags.
+/// Returns the version that a client expects to change: the one with the tag in `If-Match`, or with `*` the newest (RFC 9110,
+/// 13.1.1). Weak tags are accepted, because proxies that compress weaken tags.
 fn expected(headers: &HeaderMap) -> Result<ExpectedProfile<'_>, Problem> {
     let Some(value) = headers.get(header::IF_MATCH) else {
         return Err(Problem::new(

@@ -28,7 +28,7 @@ pub(crate) struct Settings {
     settings: Vec<SettingInForce>,
 }
 
-/// The schema of `set`: settings in a notation that JSON schemas cannot describe.
+/// The schema of `set`: settings as texts, because JSON Schema cannot describe their notation.
 pub(super) fn setting_lines() -> Array {
     texts(
         "setting",

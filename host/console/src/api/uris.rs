@@ -306,7 +306,7 @@ pub(super) fn seed(text: &str) -> Result<Uri, Problem> {
     Uri::parse_seed(text).map_err(|problem| Problem::unusable(no_uri(text, &problem)))
 }
 
-/// A pattern that matches exactly one URI.
+/// Returns a selection that matches exactly one URI.
 fn exactly(uri: &str) -> Result<UriSelection, Problem> {
     let uri = seed(uri)?;
     Ok(UriSelection {
@@ -334,7 +334,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_uri_is_said_to_be_none_once() {
+    fn errors_of_invalid_uris_have_the_uri_once() {
         for (text, expected) in [
             ("http://[", "invalid URI \"http://[\": invalid IPv6 address"),
             (
