@@ -1,6 +1,6 @@
 //! The overview of all jobs, refreshed once a second for all its readers.
 //!
-//! The state of jobs without a process is read from their files, read_changed_files after each change. Only running jobs are asked.
+//! The state of jobs without a process is read from their files, again after each change. Only running jobs are asked.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -198,7 +198,7 @@ async fn a_server_that_does_not_answer_is_an_outage_too() {
     assert_eq!(a.member.sessions_lost(), 0);
 }
 
-/// Opens the members of the test job for a node open_behind_proxy a proxy.
+/// Opens the members of the test job for a node behind a proxy.
 async fn open_behind_proxy(server: &NatsServer, proxy: &NatsProxy, node: &str) -> Cluster {
     let config = opilio_cluster::ClusterConfig {
         servers: vec![format!("127.0.0.1:{}", proxy.port)],

@@ -189,7 +189,7 @@ async fn pauses_and_stops_do_not_wait_for_a_command_that_fails() {
     let resumed = part.perform(&commands, Command::Resume);
     assert!(resumed.contains("resumed on all nodes"), "{resumed}");
 
-    // After the cause is removed, all other commands are carried out, and the pause does not take effect carry_out_again.
+    // After the cause is removed, all other commands are carried out, and the pause does not take effect again.
     fs::remove_dir(&file).unwrap();
     let stopped = part.perform(&commands, Command::Stop);
     assert!(!stopped.contains("waits here"), "{stopped}");
