@@ -167,7 +167,7 @@ impl HttpPayload {
         }
     }
 
-    /// Moves bytes up to the end of the line to `self.line` and returns the rest.
+    /// Moves bytes up to the end of the line to `self.line` and returns the remaining bytes.
     fn take_line<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let room = CHUNK_LINE_BYTES_MAX
             .saturating_sub(self.line.len())

@@ -28,7 +28,7 @@ const BATCH: usize = 1024;
 /// Maximum wait for another process that writes. Each writes for milliseconds, so a longer wait means that the disk hangs.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Digests of different kinds have different lengths, so one column holds them all.
+/// Definition of the tables. Digests of different algorithms have different lengths, so one column is enough for all.
 const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS payloads (
         digest BLOB PRIMARY KEY, uri TEXT NOT NULL, date TEXT NOT NULL, record_id TEXT, file TEXT NOT NULL,

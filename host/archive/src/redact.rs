@@ -76,7 +76,7 @@ pub struct Target {
     pub extent: Extent,
     /// The reason for its redaction.
     pub why: RedactionReason,
-    /// Its header.
+    /// Header of the record.
     pub headers: Headers,
 }
 

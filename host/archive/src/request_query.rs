@@ -16,7 +16,7 @@ pub const BODY_UNINDEXED: &str = "Opilio-Body-Unindexed";
 /// Longest request that is read for its body, in bytes: the largest request that a crawl records.
 pub(crate) const REQUEST_BYTES_MAX: usize = 17 * 1024 * 1024;
 
-/// Largest number of characters of a body in a key; the rest is cut.
+/// Maximum characters of a body in a key. Longer bodies are cut.
 const QUERY_LENGTH_MAX: usize = 4096;
 
 /// Maximum bytes that are read of a body without `Content-Length`.

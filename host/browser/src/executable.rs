@@ -22,7 +22,7 @@ const ANSWER_CHARS_MAX: usize = 300;
 /// A Chromium that can be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrowserExecutable {
-    /// Its path.
+    /// Path of the executable.
     pub path: PathBuf,
     /// Version as reported by Chromium, such as `156.0.8078.108`.
     pub version: String,

@@ -99,7 +99,7 @@ impl PageProxy {
         })
     }
 
-    /// Its address on loopback.
+    /// Returns the address of the port on loopback.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }

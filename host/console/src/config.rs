@@ -56,9 +56,9 @@ pub struct DaemonConfig {
     /// Restart of crawls that died.
     pub restart: Restart,
     /// `true` if crawls end with the daemon. Containers need this, because all their processes end together. The next daemon
-    /// resumes jobs that are to crawl. Default `false`: crawls continue without the daemon.
+    /// resumes them. Default `false`: crawls continue without the daemon.
     pub end_crawls: bool,
-    /// Jobs that are made and begun at certain times.
+    /// Jobs that are created and started at certain times.
     pub calendar: Vec<CalendarEntry>,
     /// Times at which jobs may crawl.
     pub window: Vec<Window>,
@@ -126,7 +126,7 @@ pub struct CommonLimits {
     pub connections: Option<usize>,
 }
 
-/// Restart of crawls that died: killed, or crashed.
+/// Restart of crawls whose process was killed or has crashed.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Restart {

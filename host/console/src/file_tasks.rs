@@ -29,11 +29,11 @@ pub(crate) enum FileTaskKind {
 pub(crate) struct FileTask {
     /// Kind of the task.
     pub kind: FileTaskKind,
-    /// Time at which it began.
+    /// Time at which the task began.
     pub began: Timestamp,
     /// User who requested it.
     pub by: String,
-    /// Time at which it ended; not set while it goes on.
+    /// Time at which it ended; not set while it is in progress.
     pub ended: Option<Timestamp>,
     /// Name of the package that the task writes; not set for a hand-over.
     pub package: Option<String>,

@@ -250,7 +250,8 @@ impl Folder {
     /// large.
     ///
     /// # Errors
-    /// The job does not exist, it crawls or is to crawl, or the checkpoint is invalid or another job's. Then nothing was changed.
+    /// The job does not exist, it is running or ordered to crawl, or the checkpoint is invalid or of another job. Nothing was
+    /// changed.
     pub fn go_back(
         &self,
         name: &str,

@@ -49,16 +49,16 @@ pub(crate) enum StopTarget {
     Ended,
 }
 
-/// Begins a crawl in a process of its own, which outlives this one.
+/// Starts a crawl in a process of its own, which outlives this one.
 ///
 /// # Errors
-/// The process cannot be begun.
+/// The process cannot be started.
 pub fn begin(program: &Path, job: &Path) -> io::Result<Child> {
     begin_with(program, job, &[])
 }
 
-/// Begins a crawl with at most this share of the common limits. If it is paused, nothing is fetched until an operator resumes
-/// it.
+/// Starts a crawl with at most this share of the common limits. If `is_paused` is set, nothing is fetched until an operator resumes
+/// the job.
 pub(crate) fn begin_with_share(
     program: &Path,
     job: &Path,

@@ -106,7 +106,7 @@ pub struct StoredProfile {
 pub struct ChangeNote<'n> {
     /// User.
     pub by: &'n str,
-    /// Reason; a blank one counts as none.
+    /// Reason; an empty or blank text counts as a missing one.
     pub reason: Option<&'n str>,
 }
 

@@ -46,7 +46,7 @@ const OUTSIDE: [&[&str]; 27] = [
 /// Keys of a plugin's table that decide which component is loaded.
 const COMPONENT_KEYS: [&str; 4] = ["component", "sha256", "insecure", "watch"];
 
-/// Remedy for settings that nobody may write over the API.
+/// Remedy for settings that cannot be changed over the API.
 const BY_FILE: &str = "ask an administrator of the machine to save the profile with `opilio profile save`, and use it by name";
 
 /// Remedy for plugins of registries.

@@ -42,7 +42,7 @@ pub(crate) struct Requests {
 
 #[derive(Debug)]
 struct RequestState {
-    under_way: usize,
+    in_progress: usize,
     /// Time at which the last request began or ended, or the connection began.
     since: Instant,
     is_known: bool,
@@ -54,7 +54,7 @@ pub(crate) struct Answering(Requests);
 impl Requests {
     pub(crate) fn new(settled: Arc<Notify>) -> Requests {
         let state = RequestState {
-            under_way: 0,
+            in_progress: 0,
             since: Instant::now(),
             is_known: false,
         };
@@ -67,7 +67,7 @@ impl Requests {
     /// Counts a request as in progress.
     pub(crate) fn begin(&self) -> Answering {
         let mut state = self.state();
-        state.under_way += 1;
+        state.in_progress += 1;
         state.since = Instant::now();
         drop(state);
         Answering(self.clone())
@@ -79,14 +79,14 @@ impl Requests {
     }
 
     fn has_request(&self) -> bool {
-        self.state().under_way > 0
+        self.state().in_progress > 0
     }
 
     /// Returns the time since which the connection may be closed in favour of another one. `None` while an authenticated request is
     /// in progress.
     pub(crate) fn closable_since(&self) -> Option<Instant> {
         let state = self.state();
-        (state.under_way == 0 || !state.is_known).then_some(state.since)
+        (state.in_progress == 0 || !state.is_known).then_some(state.since)
     }
 
     fn state(&self) -> MutexGuard<'_, RequestState> {
@@ -97,9 +97,9 @@ impl Requests {
 impl Drop for Answering {
     fn drop(&mut self) {
         let mut state = self.0.state();
-        state.under_way -= 1;
+        state.in_progress -= 1;
         state.since = Instant::now();
-        if state.under_way == 0 {
+        if state.in_progress == 0 {
             self.0.settled.notify_one();
         }
     }

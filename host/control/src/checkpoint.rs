@@ -174,7 +174,7 @@ pub(super) fn parent(job: &Path) -> PathBuf {
     job.join("checkpoints")
 }
 
-/// Removes unfinished checkpoints from the job's folder, and returns their names. The caller holds the job, and has not made a
+/// Removes unfinished checkpoints from the job's folder, and returns their names. The caller has locked the job, and has not made a
 /// checkpoint yet.
 pub(crate) fn remove_unfinished(job: &Path) -> io::Result<Vec<String>> {
     let mut removed = Vec::new();

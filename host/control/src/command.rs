@@ -80,9 +80,9 @@ pub enum Command {
         #[serde(default)]
         text: bool,
     },
-    /// Returns the alerts that hold, and recent alerts that are over.
+    /// Returns the active alerts, and recent alerts that were cleared.
     Alerts,
-    /// Acknowledges an alert that holds.
+    /// Acknowledges an active alert.
     Acknowledge {
         /// Kind of the alert.
         kind: AlertKind,
@@ -100,7 +100,7 @@ pub enum Command {
     Stop,
     /// Stops politely on behalf of the system: the supervisor restarts the job.
     Terminate,
-    /// Limits the crawl's part of the bandwidth and connections that the machine's crawls share. Applies while this process runs.
+    /// Sets the crawl's share of the bandwidth and connections of the machine's crawls. Applies while this process runs.
     Share {
         /// Share from now on.
         share: Share,
@@ -218,7 +218,7 @@ pub enum Command {
         /// The URI.
         uri: String,
     },
-    /// Fetches a URI now, whatever its record says.
+    /// Fetches a URI now, even if it is known, done or out of scope.
     Force {
         /// The URI.
         uri: String,
@@ -276,8 +276,8 @@ pub enum Command {
     Set {
         /// Settings, each as `key = value` like in a profile: `politeness.min-delay = "10s"`.
         set: Vec<String>,
-        /// Conditions under which the settings apply, as in `match` of an override. None: the settings apply where no override
-        /// says otherwise.
+        /// Conditions under which the settings apply, as in `match` of an override. None: the settings apply everywhere except
+        /// where an override sets them.
         #[serde(default)]
         matching: Option<MatchFile>,
         /// `true` if the command only reports the effects and changes nothing.

@@ -234,8 +234,8 @@ fn pre_fetch(pipeline: &Pipeline) -> (Vec<FilterAnswer>, bool) {
     })
 }
 
-/// Returns the stacks of all stages: those before the media type is known, and those after it. Filters of rendering are among them
-/// only if they are asked.
+/// Returns the stacks of all stages: those before the media type is known, and those after it. Render filters are included only if
+/// they are called.
 fn staged(
     before: &Stacks,
     (settings, after): (&EffectiveSettings, &Stacks),

@@ -419,7 +419,7 @@ impl JobAdmin<'_> {
                         record.source.as_deref(),
                     )
                 },
-                // The hop path is empty: an operator asked for the URI, whatever the scope says.
+                // The hop path is empty, because an operator has requested the URI, which may be out of scope.
                 None => policy::candidate(self.profile, uri.clone(), HopPath::new(), None, None),
             };
             let queue = candidate.queue.clone();

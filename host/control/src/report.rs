@@ -96,7 +96,7 @@ impl JobAdmin<'_> {
         Ok(String::new())
     }
 
-    /// Returns the alerts that hold.
+    /// Returns the active alerts.
     pub(super) fn active_alerts(&self) -> Vec<Alert> {
         self.on_board(AlertBoard::active)
     }

@@ -233,7 +233,7 @@ fn prepare(
     history::add(growing, &change).map_err(at(&history))
 }
 
-/// Copies a checkpoint's files into a job. `job.json` comes last, so that a half-made job does not count as a job.
+/// Copies a checkpoint's files into a job. `job.json` is written last, so that an incomplete job does not count as a job.
 pub(super) fn put_together(checkpoint: &Path, job: &Path) -> Result<(), ControlError> {
     let failed = |(path, problem): (PathBuf, io::Error)| ControlError::file(&path, &problem);
     copy_folder(&checkpoint.join("state"), &job.join("state")).map_err(failed)?;

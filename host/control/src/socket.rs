@@ -115,7 +115,7 @@ fn bind(folder: &Path) -> io::Result<StdListener> {
     StdListener::bind(&reach.path)
 }
 
-/// Path of a socket that is short enough: socket addresses hold about a hundred bytes.
+/// Path of a socket that is short enough: socket addresses have at most about a hundred bytes.
 struct Reach {
     path: PathBuf,
     // Stays open while the path refers to the folder by its file descriptor.

@@ -111,7 +111,7 @@ struct Verifying<'v> {
 /// meanwhile. `respond` receives each discrepancy.
 ///
 /// # Errors
-/// The directory is not a job, a process holds the job, or the job's data cannot be read or written.
+/// The directory is not a job, a process has locked the job, or the job's data cannot be read or written.
 pub fn verify(
     job: &Path,
     by: &Author,

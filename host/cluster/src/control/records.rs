@@ -75,7 +75,7 @@ pub enum SessionEnd {
 pub struct LeaderRecord {
     /// Name of the node.
     pub node: String,
-    /// Its session.
+    /// Session of the leader.
     pub session: String,
     /// Number of the term: each new leader has a greater one.
     pub term: u64,

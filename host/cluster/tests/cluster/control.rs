@@ -146,10 +146,10 @@ fn the_second_process_of_one_name_is_reported_and_never_works() {
         check_exclusive(network);
         assert!(!network.may_work(second));
     });
-    let told = first_event(&network, Duration::ZERO, |member, event| {
+    let reported = first_event(&network, Duration::ZERO, |member, event| {
         member == second && *event == MemberEvent::NameInUse
     });
-    assert!(told.is_some());
+    assert!(reported.is_some());
 }
 
 #[test]

@@ -373,7 +373,7 @@ fn attachment(name: &str) -> HeaderValue {
 /// Sends a file, or the part that the headers ask for (RFC 9110 §13 and §14).
 pub(crate) async fn send(path: &Path, headers: &HeaderMap) -> Result<Response, Problem> {
     let mut headers = headers.clone();
-    // ServeFile does not know this header.
+    // ServeFile does not support this header.
     let version = headers.remove(header::IF_RANGE);
     let mut response = serve(path, &headers).await?;
     if let Some(version) = version

@@ -25,7 +25,8 @@ use crate::reach;
 pub(crate) struct Checking {
     /// TOML text of the profile.
     toml: String,
-    /// Name of the profile of which this is a new text. Its settings that name programs or files of this machine may stay.
+    /// Name of the profile, if this is a new text of an existing one. Its settings that name programs or files of this machine may
+    /// stay.
     profile: Option<String>,
 }
 

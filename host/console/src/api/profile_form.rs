@@ -35,7 +35,7 @@ pub(crate) struct Filling {
     #[serde(default)]
     #[schema(max_items = 1000)]
     changes: Vec<ValueChange>,
-    /// Name of the profile of which this is a new text.
+    /// Name of the profile, if this is a new text of an existing one.
     profile: Option<String>,
 }
 

@@ -299,7 +299,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Begins a job, paused unless its configuration says otherwise, as Heritrix's clients expect.
+    /// Starts a job, paused unless its configuration sets otherwise, as Heritrix's clients expect.
     async fn launch(
         self: Arc<Self>,
         case: HeritrixJob,
@@ -436,7 +436,7 @@ impl Daemon {
         }
     }
 
-    /// Waits until the daemon sees the job in a matching state.
+    /// Waits until the job is in a matching state, according to the daemon's information.
     async fn wait_for_state(
         &self,
         name: &str,

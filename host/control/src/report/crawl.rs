@@ -182,7 +182,7 @@ impl JobAdmin<'_> {
     }
 
     pub(super) fn freshness_report(&self, page: &mut Page<'_>) -> Result<(), ControlError> {
-        // Counts anew, because pages of a running crawl age between two counts.
+        // Counts again, because pages of a running crawl become older between two counts.
         let pages = census::pages(self.store(), |took| {
             std::thread::sleep(took);
             true

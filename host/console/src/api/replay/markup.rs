@@ -8,7 +8,7 @@ use opilio_uri::Uri;
 
 use super::{Parts, style_sheet};
 
-/// Style of disabled links: they look like links unless the page says otherwise.
+/// Style of disabled links: they look like links unless the page has another style.
 const LINKS: &str =
     "<style>:where(a[data-href]){color:-webkit-link;text-decoration:underline}</style>";
 
