@@ -379,7 +379,7 @@ impl Supervisor {
                     }
                     (_, None) => format!("the process died {deaths} times in a row"),
                 };
-                let why = self.given_up(name, known, why);
+                let why = self.report_given_up(name, known, why);
                 self.daemon.order(name, |orders| {
                     orders.crawl = false;
                     orders.deaths = deaths;
@@ -388,7 +388,7 @@ impl Supervisor {
             }
             Step::CannotStart => {
                 let why = "its profile or a plugin has errors".to_owned();
-                let why = self.given_up(name, known, why);
+                let why = self.report_given_up(name, known, why);
                 self.daemon.order(name, |orders| {
                     orders.crawl = false;
                     orders.gave_up = Some(why);
