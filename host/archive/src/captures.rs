@@ -50,8 +50,8 @@ pub fn captures(directories: &[PathBuf], moved: &[PathBuf], uri: &str) -> io::Re
             }
             let target = directory.join(name);
             let listed = match is_finished {
-                true => listed(&target, begins.as_bytes()),
-                false => listed_so_far(&target, begins.as_bytes()),
+                true => entries_of_index(&target, begins.as_bytes()),
+                false => entries_of_open_file(&target, begins.as_bytes()),
             };
             match listed? {
                 Some(entries) => found.add(&target, entries),
@@ -71,7 +71,7 @@ pub fn captures(directories: &[PathBuf], moved: &[PathBuf], uri: &str) -> io::Re
                 continue;
             }
         }
-        let entries = listed(target, begins.as_bytes())?;
+        let entries = entries_of_index(target, begins.as_bytes())?;
         found.add(target, entries.unwrap_or_default());
     }
     found.entries.retain(|entry| entry.capture.url == uri);
@@ -100,7 +100,7 @@ impl Captures {
 }
 
 /// Entries under a key in the index of a file, if it has one.
-fn listed(target: &Path, key: &[u8]) -> io::Result<Option<Vec<CdxjEntry>>> {
+fn entries_of_index(target: &Path, key: &[u8]) -> io::Result<Option<Vec<CdxjEntry>>> {
     let finished = index_path(target);
     let Some(index) = open(&finished)? else {
         return Ok(None);
@@ -110,11 +110,11 @@ fn listed(target: &Path, key: &[u8]) -> io::Result<Option<Vec<CdxjEntry>>> {
 }
 
 /// Entries for a file that was being written. A finished index beside it may belong to another file of the same name.
-fn listed_so_far(target: &Path, key: &[u8]) -> io::Result<Option<Vec<CdxjEntry>>> {
+fn entries_of_open_file(target: &Path, key: &[u8]) -> io::Result<Option<Vec<CdxjEntry>>> {
     let written = open_index_path(target);
     let Some(index) = open(&written)? else {
         // The file was finished after the directory was read.
-        return listed(target, key);
+        return entries_of_index(target, key);
     };
     let found = entries(BufReader::new(index), key, false);
     found.map_err(|problem| of(&written, problem)).map(Some)

@@ -120,8 +120,8 @@ pub fn catalogue(directory: &Path, moved: &[PathBuf], files_max: usize) -> io::R
     let moved = moved.iter().filter(|file| file.parent() == Some(directory));
     let moved = moved.filter_map(|file| file.file_name()?.to_str());
     let files = names.iter().map(String::as_str).chain(moved);
-    let current = current(directory, files, &mut unread);
-    let known = known(directory, &names)?;
+    let current = current_indexes(directory, files, &mut unread);
+    let known = covered_indexes(directory, &names)?;
     let mut new: Vec<&IndexState> = current.difference(&known).collect();
     new.sort();
     let mut new = new.iter();
@@ -158,7 +158,7 @@ pub fn forget_catalogues(directory: &Path) -> io::Result<()> {
 }
 
 /// Returns the present indexes of the archive files among these names. Errors are added to `unread`.
-fn current<'n>(
+fn current_indexes<'n>(
     directory: &Path,
     names: impl Iterator<Item = &'n str>,
     unread: &mut Vec<io::Error>,
@@ -180,7 +180,7 @@ fn current<'n>(
 
 /// Returns the indexes that catalogues among these names cover. Removes damaged catalogues, and catalogues whose indexes are all
 /// missing or changed.
-fn known(directory: &Path, names: &[String]) -> io::Result<HashSet<IndexState>> {
+fn covered_indexes(directory: &Path, names: &[String]) -> io::Result<HashSet<IndexState>> {
     // All files are considered, not only those of this job, because jobs may share a directory.
     let is_as_it_was =
         |index: &IndexState| IndexState::now(directory, &index.file).is_ok_and(|now| now == *index);

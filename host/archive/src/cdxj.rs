@@ -107,7 +107,7 @@ pub(crate) fn index_as(file: &Path, name: &str) -> Result<Vec<CdxjEntry>, ReadEr
             true => RequestQuery::of(&record.block(REQUEST_BYTES_MAX)?),
             false => None,
         };
-        let listed = stored(&mut record)?;
+        let listed = entry_of_stored_record(&mut record)?;
         let extent = record.finish()?;
         let is_listed = listed.is_some();
         entries.extend(listed.map(|entry| entry.at(extent, name)));
@@ -235,7 +235,7 @@ pub fn read(
 }
 
 /// Returns the entry of a record that is about to be written, without its place. `capture` has all records of its capture.
-pub(crate) fn written(record: &Record, capture: &[Record]) -> Option<CdxjEntry> {
+pub(crate) fn entry_of_written_record(record: &Record, capture: &[Record]) -> Option<CdxjEntry> {
     let kind = record.kind.name();
     if !is_listed(kind, &record.content_type) {
         return None;
@@ -270,7 +270,7 @@ fn request_query(record: &Record, capture: &[Record]) -> Option<RequestQuery> {
     }
 }
 
-fn stored(record: &mut StoredRecord<'_>) -> Result<Option<CdxjEntry>, ReadError> {
+fn entry_of_stored_record(record: &mut StoredRecord<'_>) -> Result<Option<CdxjEntry>, ReadError> {
     let headers = record.headers().clone();
     let content_type = headers.first("Content-Type").unwrap_or_default().to_owned();
     let (Some(uri), Some(date)) = (headers.target_uri(), headers.date()) else {

@@ -159,7 +159,9 @@ impl Payloads {
             let sql =
                 "SELECT uri, date, record_id, file, record_offset FROM payloads WHERE digest = ?1";
             let mut statement = connection.prepare_cached(sql)?;
-            statement.query_row([digest.bytes()], stored).optional()
+            statement
+                .query_row([digest.bytes()], payload_of_row)
+                .optional()
         };
         Ok(found().map_err(|source| self.fault(source))?.flatten())
     }
@@ -196,7 +198,7 @@ impl Payloads {
                 let mut statement = change.prepare(sql)?;
                 let mut rows = statement.query([])?;
                 while let Some(row) = rows.next()? {
-                    if stored(row)?.is_some_and(|stored| is_gone(&stored)) {
+                    if payload_of_row(row)?.is_some_and(|stored| is_gone(&stored)) {
                         gone.push(row.get(5)?);
                     }
                 }
@@ -335,7 +337,7 @@ fn insert(
 }
 
 /// Reads a payload from the first five columns of a row; `None` if its date is malformed.
-fn stored(row: &Row<'_>) -> rusqlite::Result<Option<StoredPayload>> {
+fn payload_of_row(row: &Row<'_>) -> rusqlite::Result<Option<StoredPayload>> {
     let date: String = row.get(1)?;
     let Ok(date) = date.parse() else {
         return Ok(None);
@@ -403,7 +405,7 @@ mod tests {
 
     use super::*;
 
-    fn stored(file: &str, offset: u64) -> StoredPayload {
+    fn stored_payload(file: &str, offset: u64) -> StoredPayload {
         StoredPayload {
             uri: "http://a.example/".to_owned(),
             date: "2026-01-02T03:04:05.678Z".parse().unwrap(),
@@ -419,10 +421,15 @@ mod tests {
         let path = folder.path().join("job/digests");
         let (one, other) = (Digest::sha1(b"1"), Digest::sha1(b"2"));
         let payloads = Payloads::open(&path).unwrap();
-        payloads.keep(&one, &stored("a.warc.gz", 7)).unwrap();
+        payloads
+            .keep(&one, &stored_payload("a.warc.gz", 7))
+            .unwrap();
         drop(payloads);
         let payloads = Payloads::open(&path).unwrap();
-        assert_eq!(payloads.find(&one).unwrap(), Some(stored("a.warc.gz", 7)));
+        assert_eq!(
+            payloads.find(&one).unwrap(),
+            Some(stored_payload("a.warc.gz", 7))
+        );
         assert_eq!(payloads.find(&other).unwrap(), None);
     }
 
@@ -437,7 +444,9 @@ mod tests {
                     let payloads = Payloads::open(path).unwrap();
                     for count in 0_u8..50 {
                         let digest = Digest::sha1(&[number, count]);
-                        payloads.keep(&digest, &stored("a", count.into())).unwrap();
+                        payloads
+                            .keep(&digest, &stored_payload("a", count.into()))
+                            .unwrap();
                     }
                     payloads.persist().unwrap();
                 });
@@ -449,12 +458,15 @@ mod tests {
         );
         for (number, count) in (0..4).flat_map(|number| (0..50).map(move |count| (number, count))) {
             let digest = Digest::sha1(&[number, count]);
-            assert_eq!(one.find(&digest).unwrap(), Some(stored("a", count.into())));
+            assert_eq!(
+                one.find(&digest).unwrap(),
+                Some(stored_payload("a", count.into()))
+            );
         }
         // Each sees the changes of the other at once.
         let late = Digest::sha1(b"late");
-        one.keep(&late, &stored("b", 1)).unwrap();
-        assert_eq!(other.find(&late).unwrap(), Some(stored("b", 1)));
+        one.keep(&late, &stored_payload("b", 1)).unwrap();
+        assert_eq!(other.find(&late).unwrap(), Some(stored_payload("b", 1)));
         assert_eq!(other.forget_where(|stored| stored.file == "b").unwrap(), 1);
         assert_eq!(one.find(&late).unwrap(), None);
     }
@@ -480,9 +492,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let payloads = Payloads::open(folder.path().join("digests")).unwrap();
         let digests = [b"1", b"2", b"3"].map(|text| Digest::sha1(text));
-        payloads.keep(&digests[0], &stored("cut", 99)).unwrap();
-        payloads.keep(&digests[1], &stored("cut", 100)).unwrap();
-        payloads.keep(&digests[2], &stored("whole", 100)).unwrap();
+        payloads
+            .keep(&digests[0], &stored_payload("cut", 99))
+            .unwrap();
+        payloads
+            .keep(&digests[1], &stored_payload("cut", 100))
+            .unwrap();
+        payloads
+            .keep(&digests[2], &stored_payload("whole", 100))
+            .unwrap();
         let kept = HashMap::from([("cut".to_owned(), 100)]);
         assert_eq!(payloads.forget(&kept).unwrap(), 1);
         let found = digests.map(|digest| payloads.find(&digest).unwrap().is_some());

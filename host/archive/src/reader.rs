@@ -276,7 +276,7 @@ impl Reader {
         if self.format == Some(ArchiveFormat::Arc) && !self.skip_line_ends()? {
             // Some writers compressed the blank lines after the last record of an ARC file separately.
             self.shared = false;
-            self.offset = self.taken().unwrap_or(self.offset);
+            self.offset = self.consumed_bytes().unwrap_or(self.offset);
             return match self.stream {
                 Some(Stream::Plain(_)) | None => Ok(false),
                 _ => self.begin(),
@@ -291,7 +291,7 @@ impl Reader {
         let length = length.ok_or_else(|| {
             let lengths = lengths
                 .iter()
-                .map(|length| shown(length.as_bytes()))
+                .map(|length| excerpt(length.as_bytes()))
                 .collect();
             self.damaged(Damage::ContentLength(lengths))
         })?;
@@ -387,7 +387,7 @@ impl Reader {
     }
 
     /// Returns the number of bytes of the file consumed so far, if no decoder has buffered bytes.
-    fn taken(&self) -> Option<u64> {
+    fn consumed_bytes(&self) -> Option<u64> {
         match &self.stream {
             Some(Stream::Plain(source)) => Some(source.position),
             Some(Stream::Gzip(member)) => Some(member.get_ref().get_ref().position),
@@ -410,7 +410,7 @@ impl Reader {
             return Ok(());
         }
         if self.format == Some(ArchiveFormat::Arc) || !line.starts_with(b"WARC/") {
-            return Err(self.damaged(Damage::NotARecord(shown(&line))));
+            return Err(self.damaged(Damage::NotARecord(excerpt(&line))));
         }
         self.format = Some(ArchiveFormat::Warc);
         self.headers = Headers::new(&String::from_utf8_lossy(&line));
@@ -426,12 +426,12 @@ impl Reader {
                         value.push(' ');
                         value.push_str(trim(&text));
                     }
-                    None => return Err(self.damaged(Damage::HeaderLine(shown(&line)))),
+                    None => return Err(self.damaged(Damage::HeaderLine(excerpt(&line)))),
                 }
             } else if let Some((name, value)) = text.split_once(':') {
                 self.headers.push(trim(name), trim(value));
             } else {
-                return Err(self.damaged(Damage::HeaderLine(shown(&line))));
+                return Err(self.damaged(Damage::HeaderLine(excerpt(&line))));
             }
         }
     }
@@ -452,10 +452,10 @@ impl Reader {
         }
         let begun = self.headers.version().is_empty() && !line.is_empty();
         Err(self.damaged(match *left {
-            0 if begun && !line.starts_with(b"WARC/") => Damage::NotARecord(shown(line)),
+            0 if begun && !line.starts_with(b"WARC/") => Damage::NotARecord(excerpt(line)),
             0 => Damage::HeaderTooLong,
             _ if begun && !b"WARC/".starts_with(&line[..line.len().min(5)]) => {
-                Damage::NotARecord(shown(line))
+                Damage::NotARecord(excerpt(line))
             }
             _ => Damage::Short,
         }))
@@ -516,7 +516,7 @@ impl Reader {
             None => Ok(false),
         };
         match at_end.map_err(|e| self.stream_fault(e))? {
-            true => end = self.taken(),
+            true => end = self.consumed_bytes(),
             false => shared = true,
         }
         self.state = State::Between;
@@ -542,7 +542,7 @@ impl Reader {
             }
         }
         if trailer != *crate::serialize::TRAILER {
-            return Err(self.damaged(Damage::Trailer(shown(&trailer))));
+            return Err(self.damaged(Damage::Trailer(excerpt(&trailer))));
         }
         Ok(())
     }
@@ -556,7 +556,7 @@ impl Reader {
                 // Blank lines belong to the record. Otherwise a member that has only blank lines would count as a record.
                 self.skip_packed_line_ends()
             }
-            _ => Err(self.damaged(Damage::Trailer(shown(&end)))),
+            _ => Err(self.damaged(Damage::Trailer(excerpt(&end)))),
         }
     }
 
@@ -733,7 +733,7 @@ impl BufRead for Source {
 }
 
 /// The beginning of unexpected bytes, for a message.
-fn shown(bytes: &[u8]) -> String {
+fn excerpt(bytes: &[u8]) -> String {
     const SHOWN_BYTES_MAX: usize = 60;
     String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_BYTES_MAX)]).into_owned()
 }

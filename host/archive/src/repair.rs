@@ -269,7 +269,7 @@ fn rescue(
         file: path.to_owned(),
         source,
     };
-    let rescued = beside(target, "-rescued");
+    let rescued = path_with_mark(target, "-rescued");
     let mut open = rescued.clone().into_os_string();
     open.push(OPEN_SUFFIX);
     let open = PathBuf::from(open);
@@ -297,7 +297,7 @@ fn rescue(
 }
 
 /// Inserts a mark between the name and its ending.
-fn beside(path: &Path, mark: &str) -> PathBuf {
+fn path_with_mark(path: &Path, mark: &str) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let at = name.rfind(".warc").or_else(|| name.rfind(".arc"));
     let (stem, ending) = name.split_at(at.unwrap_or(name.len()));
@@ -309,7 +309,7 @@ pub(crate) fn free_name(path: PathBuf) -> io::Result<PathBuf> {
     let mut free = path.clone();
     let mut number = 1_u64;
     while free.try_exists()? {
-        free = beside(&path, &format!("-{number}"));
+        free = path_with_mark(&path, &format!("-{number}"));
         number += 1;
     }
     Ok(free)

@@ -321,7 +321,7 @@ fn write_package(
     let mut file = package
         .zip
         .finish()
-        .map_err(broken)
+        .map_err(zip_error)
         .and_then(|buffer| buffer.into_inner().map_err(io::IntoInnerError::into_error))
         .map_err(write)?;
     file.sync_all().map_err(write)?;
@@ -344,7 +344,7 @@ impl Package {
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Stored)
             .large_file(bytes > SMALL_BYTES_MAX);
-        self.zip.start_file(path, options).map_err(broken)?;
+        self.zip.start_file(path, options).map_err(zip_error)?;
         let mut hashing = Hashing {
             inner: &mut self.zip,
             hash: Sha256::new(),
@@ -506,7 +506,7 @@ fn labelled(hash: &[u8]) -> String {
     format!("sha256:{}", HEXLOWER.encode(hash))
 }
 
-fn broken(problem: ZipError) -> io::Error {
+fn zip_error(problem: ZipError) -> io::Error {
     match problem {
         ZipError::Io(problem) => problem,
         other => io::Error::other(other),

@@ -291,13 +291,13 @@ impl PageSession {
         let closed = self.devtools.clone();
         let waited = tokio::select! {
             biased;
-            cut = observer.until(|facts| facts.cut) => return Err(self.end_by(cut)),
+            cut = observer.until(|facts| facts.cut) => return Err(self.cut_page(cut)),
             () = closed.closed() => None,
             waited = timeout_at(end, event) => Some(waited),
         };
         match waited {
             Some(Ok(value)) => Ok(value),
-            Some(Err(_)) => Err(self.late()),
+            Some(Err(_)) => Err(self.timeout_error()),
             None => Err(self.crash("a wait").await),
         }
     }
@@ -322,14 +322,14 @@ impl PageSession {
         end: Instant,
     ) -> Result<Value, PageError> {
         if self.deadline <= Instant::now() {
-            return Err(self.late());
+            return Err(self.timeout_error());
         }
         let end = end.min(self.deadline);
         let (devtools, observer) = (self.devtools.clone(), self.observer.clone());
         let mut answer = std::pin::pin!(devtools.call(Some(session), method, params));
         let answered = tokio::select! {
             biased;
-            cut = observer.until(|facts| facts.cut) => return Err(self.end_by(cut)),
+            cut = observer.until(|facts| facts.cut) => return Err(self.cut_page(cut)),
             answered = timeout_at(end, &mut answer) => answered,
         };
         let answered = match answered {
@@ -339,7 +339,7 @@ impl PageSession {
                 devtools.send(Some(session), "Runtime.terminateExecution", json!({}));
                 match timeout(SECOND_CHANCE, &mut answer).await {
                     Ok(answered) if Instant::now() < self.deadline => answered,
-                    Ok(_) => return Err(self.late()),
+                    Ok(_) => return Err(self.timeout_error()),
                     Err(_) => return Err(self.unanswered(method).await),
                 }
             }
@@ -357,14 +357,14 @@ impl PageSession {
     /// Returns the error of a command without an answer.
     async fn unanswered(&mut self, method: &str) -> PageError {
         if self.deadline <= Instant::now() {
-            return self.late();
+            return self.timeout_error();
         }
         let answers = match &self.lease {
             Some(lease) => lease.browser.answers().await,
             None => false,
         };
         if answers {
-            return self.end_by(PageCut::Unresponsive);
+            return self.cut_page(PageCut::Unresponsive);
         }
         self.is_usable = false;
         PageError::Browser(BrowserError::Hung {
@@ -387,21 +387,21 @@ impl PageSession {
     }
 
     /// Returns the error of a wait that has timed out. It is recorded as a limit of the page only if the page's own time is over.
-    fn late(&mut self) -> PageError {
+    fn timeout_error(&mut self) -> PageError {
         match self.opened.elapsed() >= self.settings.page_time_max {
-            true => self.reach(PageCut::Time),
+            true => self.record_limit(PageCut::Time),
             false => PageError::Cut(PageCut::Time),
         }
     }
 
     /// Records a limit that ends the page's own time.
-    fn reach(&mut self, cut: PageCut) -> PageError {
+    fn record_limit(&mut self, cut: PageCut) -> PageError {
         self.reached.get_or_insert(cut);
         PageError::Cut(cut)
     }
 
     /// Ends the page for this reason. Its browser is not used for other pages afterwards.
-    fn end_by(&mut self, cut: PageCut) -> PageError {
+    fn cut_page(&mut self, cut: PageCut) -> PageError {
         self.is_usable = false;
         self.observer.cut(cut);
         PageError::Cut(cut)

@@ -76,7 +76,7 @@ impl LastStates {
             }
             if let Some(status) = &job.status {
                 let before = self.alerts.insert(name.clone(), status.alerts.clone());
-                let changed = changed(&before.unwrap_or_default(), &status.alerts, at);
+                let changed = alert_changes(&before.unwrap_or_default(), &status.alerts, at);
                 events.extend(
                     changed
                         .into_iter()
@@ -101,7 +101,7 @@ impl LastStates {
 }
 
 /// Returns the alerts that were raised or have become worse, and those that were cleared.
-fn changed(before: &[Alert], now: &[Alert], at: Timestamp) -> Vec<(AlertChange, Alert)> {
+fn alert_changes(before: &[Alert], now: &[Alert], at: Timestamp) -> Vec<(AlertChange, Alert)> {
     let same = |one: &Alert, other: &Alert| one.kind == other.kind && one.subject == other.subject;
     let raised = now.iter().filter(|alert| {
         let mut known = before.iter();
@@ -147,7 +147,7 @@ mod tests {
         let events_of = |before: &[&Alert], now: &[&Alert]| {
             let owned =
                 |alerts: &[&Alert]| alerts.iter().map(|it| (*it).clone()).collect::<Vec<_>>();
-            let changed = changed(&owned(before), &owned(now), Timestamp::UNIX_EPOCH);
+            let changed = alert_changes(&owned(before), &owned(now), Timestamp::UNIX_EPOCH);
             let words = changed.iter().map(|(change, alert)| (*change, alert.kind));
             words.collect::<Vec<_>>()
         };

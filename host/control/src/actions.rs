@@ -154,11 +154,11 @@ fn process_file(running: &Running, path: &Path) -> io::Result<()> {
         pid: 0,
     };
     let mut outcome = Outcome::default();
-    match named(&name) {
+    match parse_file_name(&name) {
         Ok(named) => {
             let profile = running.context.current();
             let admin = running.admin(&profile);
-            take(&admin, named, path, &by, &mut outcome)?;
+            process_lines(&admin, named, path, &by, &mut outcome)?;
         }
         Err(why) => outcome.sentences.push(why.to_owned()),
     }
@@ -180,7 +180,7 @@ fn process_file(running: &Running, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn take(
+fn process_lines(
     admin: &JobAdmin<'_>,
     named: FileNameParts,
     path: &Path,
@@ -270,7 +270,7 @@ fn is_damage(problem: &io::Error) -> bool {
 }
 
 /// Parses the name of a file, or returns the reason why the file is not processed.
-fn named(name: &str) -> Result<FileNameParts, &'static str> {
+fn parse_file_name(name: &str) -> Result<FileNameParts, &'static str> {
     let (name, is_compressed) = match name.strip_suffix(".gz") {
         Some(name) => (name, true),
         None => (name, false),
@@ -311,7 +311,7 @@ mod tests {
                 is_scoped,
                 is_compressed,
             };
-            assert_eq!(named(name), Ok(expected), "{name}");
+            assert_eq!(parse_file_name(name), Ok(expected), "{name}");
         };
         check("monday.seeds", Kind::Seeds, false, false);
         check("a.s.schedule", Kind::Schedule, true, false);
@@ -320,7 +320,7 @@ mod tests {
         check("ads.exclude", Kind::Exclude, false, false);
         check("s.include", Kind::Include, true, false);
         for name in ["fix.groovy", "fix.bsh", "notes.txt", "seeds"] {
-            assert!(named(name).is_err(), "{name}");
+            assert!(parse_file_name(name).is_err(), "{name}");
         }
     }
 

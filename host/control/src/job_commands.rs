@@ -48,7 +48,7 @@ impl JobAdmin<'_> {
             return self.perform_here(request, respond);
         };
         if request.command.is_for_all_nodes() {
-            return commands.give(self, request, respond);
+            return commands.send_and_carry_out(self, request, respond);
         }
         match other_part(self, &commands.part, &request.command) {
             Some(place) => commands.ask(&place, request, respond),
@@ -110,7 +110,12 @@ impl JobCommands {
 
     /// Sends a command to all nodes, and carries it out here. The last answer is [`CommandResponse::End`] or
     /// [`CommandResponse::Refused`].
-    fn give(&self, admin: &JobAdmin<'_>, request: &CommandRequest, respond: Respond<'_>) {
+    fn send_and_carry_out(
+        &self,
+        admin: &JobAdmin<'_>,
+        request: &CommandRequest,
+        respond: Respond<'_>,
+    ) {
         // The task that follows the log discards the answers.
         let _lock = self.command_lock();
         let live = overrides::read(&self.directory).unwrap_or_default();

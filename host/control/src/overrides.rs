@@ -133,7 +133,7 @@ impl JobAdmin<'_> {
             action: OverrideAction::Add,
             changed: settings_in_text
                 .iter()
-                .map(|one| changed(one, None))
+                .map(|one| setting_change(one, None))
                 .collect(),
             settings_in_text: settings_in_text.to_vec(),
             arguments: request.set.to_vec(),
@@ -167,7 +167,7 @@ impl JobAdmin<'_> {
         }
         let changed: Vec<SettingChanged> = settings_in_text
             .iter()
-            .map(|one| changed(one, None))
+            .map(|one| setting_change(one, None))
             .collect();
         Ok(format!(
             "override {}, which was made before: {}",
@@ -196,7 +196,7 @@ impl JobAdmin<'_> {
         let revision = match change {
             OverrideChange::Remove => Revision {
                 action: OverrideAction::Remove,
-                changed: was.iter().map(removed).collect(),
+                changed: was.iter().map(setting_removal).collect(),
                 settings_in_text: Vec::new(),
                 arguments: Vec::new(),
                 before,
@@ -231,7 +231,7 @@ impl JobAdmin<'_> {
                 unset,
                 matching,
             } => {
-                let edited = self.edited(written, set, unset, matching.as_deref(), respond)?;
+                let edited = self.apply_edit(written, set, unset, matching.as_deref(), respond)?;
                 one.toml = edited.toml();
                 let settings_in_text = opilio_profile::settings_in_text(&one.toml);
                 let changed = difference(&was, &settings_in_text);
@@ -259,7 +259,7 @@ impl JobAdmin<'_> {
     }
 
     /// Applies an edit to an override. The result is checked later, with the whole profile.
-    fn edited(
+    fn apply_edit(
         &self,
         one: WrittenOverride,
         set: &[String],
@@ -523,7 +523,7 @@ fn settings_of<'o>(overrides: impl Iterator<Item = &'o LiveOverride>) -> Vec<Set
         .collect()
 }
 
-fn changed(one: &SettingInText, before: Option<String>) -> SettingChanged {
+fn setting_change(one: &SettingInText, before: Option<String>) -> SettingChanged {
     SettingChanged {
         key: one.key.clone(),
         before,
@@ -532,10 +532,10 @@ fn changed(one: &SettingInText, before: Option<String>) -> SettingChanged {
     }
 }
 
-fn removed(one: &SettingInText) -> SettingChanged {
+fn setting_removal(one: &SettingInText) -> SettingChanged {
     SettingChanged {
         after: None,
-        ..changed(one, Some(one.toml.clone()))
+        ..setting_change(one, Some(one.toml.clone()))
     }
 }
 
@@ -547,10 +547,10 @@ fn difference(was: &[SettingInText], now: &[SettingInText]) -> Vec<SettingChange
     };
     let set = now.iter().filter_map(|one| {
         let before = value_in(was, &one.pointer);
-        (before.as_ref() != Some(&one.toml)).then(|| changed(one, before))
+        (before.as_ref() != Some(&one.toml)).then(|| setting_change(one, before))
     });
     let unset = was
         .iter()
         .filter(|one| value_in(now, &one.pointer).is_none());
-    set.chain(unset.map(removed)).collect()
+    set.chain(unset.map(setting_removal)).collect()
 }

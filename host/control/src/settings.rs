@@ -87,7 +87,7 @@ impl JobAdmin<'_> {
             ));
         }
         let mut answer = ChangedSettings {
-            changed: self.changed(settings_in_text),
+            changed: self.changed_settings(settings_in_text),
             notices: accepted.notices(),
             ..ChangedSettings::default()
         };
@@ -272,7 +272,7 @@ impl JobAdmin<'_> {
         Ok(number)
     }
 
-    fn changed(&self, settings_in_text: &[SettingInText]) -> Vec<SettingChanged> {
+    fn changed_settings(&self, settings_in_text: &[SettingInText]) -> Vec<SettingChanged> {
         let before: HashMap<String, String> = self
             .profile
             .catalogue()

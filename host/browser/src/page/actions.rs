@@ -177,7 +177,7 @@ impl PageSession {
     /// The page reached a limit, such as the limit of actions, or the browser failed.
     pub async fn act(&mut self, action: &PageAction) -> Result<ActionResult, PageError> {
         if self.steps >= self.settings.steps_max {
-            return Err(self.reach(PageCut::Steps));
+            return Err(self.record_limit(PageCut::Steps));
         }
         self.steps += 1;
         match action {

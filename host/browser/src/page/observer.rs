@@ -310,7 +310,7 @@ mod tests {
     }
 
     /// Returns `true` if a document may load.
-    fn loads(page: &mut Observation, frame: &str, uri: &str, is_redirect: bool) -> bool {
+    fn may_load(page: &mut Observation, frame: &str, uri: &str, is_redirect: bool) -> bool {
         let redirected = is_redirect.then_some("N");
         let params = json!({"requestId": "R", "frameId": frame, "request": {"url": uri},
             "redirectedRequestId": redirected});
@@ -321,14 +321,14 @@ mod tests {
     #[test]
     fn a_page_loads_and_reloads_and_cannot_navigate_away() {
         let mut page = observation();
-        assert!(loads(&mut page, "F", "http://a.test/", false));
-        assert!(loads(&mut page, "F", "http://a.test/en", true));
-        assert!(loads(&mut page, "G", "http://frame.test/", false));
-        assert!(!loads(&mut page, "F", "http://b.test/", false));
+        assert!(may_load(&mut page, "F", "http://a.test/", false));
+        assert!(may_load(&mut page, "F", "http://a.test/en", true));
+        assert!(may_load(&mut page, "G", "http://frame.test/", false));
+        assert!(!may_load(&mut page, "F", "http://b.test/", false));
         for _ in 0..RELOADS_MAX {
-            assert!(loads(&mut page, "F", "http://a.test/en", false));
+            assert!(may_load(&mut page, "F", "http://a.test/en", false));
         }
-        assert!(!loads(&mut page, "F", "http://a.test/en", false));
+        assert!(!may_load(&mut page, "F", "http://a.test/en", false));
         assert_eq!(page.departures, ["http://b.test/", "http://a.test/en"]);
     }
 

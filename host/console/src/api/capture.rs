@@ -163,7 +163,10 @@ pub(crate) async fn list(
     let more = youngest_first.next().is_some();
     let names = unlisted.iter().filter_map(|file| file.file_name());
     Ok(Json(ListedCaptures {
-        captures: page.iter().filter_map(|entry| listed(entry)).collect(),
+        captures: page
+            .iter()
+            .filter_map(|entry| listed_capture(entry))
+            .collect(),
         after: page.last().map(|last| cursor(last)).filter(|_| more),
         unlisted: names
             .map(|name| name.to_string_lossy().into_owned())
@@ -182,7 +185,7 @@ fn cursor(entry: &CdxjEntry) -> String {
     )
 }
 
-fn listed(entry: &CdxjEntry) -> Option<ListedCapture> {
+fn listed_capture(entry: &CdxjEntry) -> Option<ListedCapture> {
     let Location { file, offset, date } = location(entry)?;
     let capture = &entry.capture;
     let is_revisit = capture.is_revisit();

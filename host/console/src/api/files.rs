@@ -195,7 +195,7 @@ pub(crate) async fn list(
     let after = after.map(|after| position(&after)).transpose()?;
     let files = blocking(move || {
         let mut files = all(&directory)?;
-        for moved in moved(&directory)? {
+        for moved in moved_files(&directory)? {
             let path = moved.path(&directory);
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let key = (FileKind::Archive, name.into_owned());
@@ -308,7 +308,7 @@ impl JobFile {
 }
 
 /// The archive files of a job that are only in the store.
-fn moved(job: &Path) -> Result<Vec<HandedOver>, Problem> {
+fn moved_files(job: &Path) -> Result<Vec<HandedOver>, Problem> {
     only_in_store(job).map_err(unreadable_record)
 }
 
@@ -347,7 +347,7 @@ pub(crate) async fn download(
 /// Returns the reason for which a file cannot be downloaded.
 fn not_here(job: &str, directory: &Path, kind: FileKind, name: &str) -> Result<Problem, Problem> {
     let is_it = |file: &&HandedOver| Path::new(&file.file).file_name() == Some(name.as_ref());
-    if let Some(HandedOver { url: Some(url), .. }) = moved(directory)?.iter().find(is_it) {
+    if let Some(HandedOver { url: Some(url), .. }) = moved_files(directory)?.iter().find(is_it) {
         return Ok(Problem::not_found(format!(
             "{name} was deleted from the job after it was stored; download it from {url}"
         )));
@@ -425,7 +425,7 @@ pub(crate) async fn cdxj(
 ) -> Result<Response, Problem> {
     let index = merged(daemon.directory(&job)?).await?;
     let body = streamed_body(|out| index.each_line(|line| writeln!(out, "{line}")));
-    Ok(saved(body.await?, &format!("{job}.cdxj")))
+    Ok(as_download(body.await?, &format!("{job}.cdxj")))
 }
 
 /// Returns the list of pages of a job (`pages.jsonl` in json-pages-1.0, as in WACZ files): captures of HTML documents with
@@ -446,7 +446,7 @@ pub(crate) async fn pages(
             }
         })
     });
-    Ok(saved(body.await?, &format!("{job}-pages.jsonl")))
+    Ok(as_download(body.await?, &format!("{job}-pages.jsonl")))
 }
 
 /// Returns the indexes of all archive files of a job. Fails if a file has no index, because captures would be missing.
@@ -455,7 +455,7 @@ async fn merged(job: PathBuf) -> Result<MergedIndex, Problem> {
         let mut files = all(&job)?;
         files.retain(|(kind, _), _| *kind == FileKind::Archive);
         let (mut index, total) = (MergedIndex::new(&job), files.len());
-        for moved in moved(&job)? {
+        for moved in moved_files(&job)? {
             index.add_index_of(&moved.path(&job));
         }
         files.retain(|_, archive| !index.add_index_of(archive));
@@ -470,7 +470,7 @@ async fn merged(job: PathBuf) -> Result<MergedIndex, Problem> {
     .await
 }
 
-fn saved(body: Body, name: &str) -> Response {
+fn as_download(body: Body, name: &str) -> Response {
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
     let headers = [
         (header::CONTENT_TYPE, kind),

@@ -238,7 +238,7 @@ pub(crate) async fn save(
     Body(new): Body<NewText>,
 ) -> Result<impl IntoResponse, Problem> {
     let saved = blocking(move || {
-        let stored = stored(&daemon, &name)?;
+        let stored = changeable_profile(&daemon, &name)?;
         let expected = expected(&headers)?;
         // Settings of the replaced version may stay.
         daemon.profiles.must_be(Some(&stored), &name, expected)?;
@@ -283,7 +283,7 @@ pub(crate) async fn delete(
 ) -> Result<StatusCode, Problem> {
     caller.needs(Role::Admin)?;
     blocking(move || {
-        stored(&daemon, &name)?;
+        changeable_profile(&daemon, &name)?;
         let expected = expected(&headers)?;
         let note = note(&caller, reason.as_deref());
         Ok(daemon.profiles.delete(&name, expected, note)?)
@@ -410,7 +410,7 @@ fn find(daemon: &Daemon, name: &str) -> Result<Found, Problem> {
 }
 
 /// A profile that can be changed. Blocks.
-fn stored(daemon: &Daemon, name: &str) -> Result<StoredProfile, Problem> {
+fn changeable_profile(daemon: &Daemon, name: &str) -> Result<StoredProfile, Problem> {
     match find(daemon, name)? {
         Found::Stored(stored) => Ok(stored),
         Found::Shipped(_) => Err(Problem::conflict(format!(

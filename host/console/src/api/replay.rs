@@ -53,12 +53,12 @@ pub(crate) async fn replay(
         let archive = Archive::of(&directory)?;
         let payload = archive.version(&known, at)?;
         let moment = at.unwrap_or_else(Timestamp::now);
-        Ok(whole(&archive, &known.uri, moment, payload))
+        Ok(render_page(&archive, &known.uri, moment, payload))
     });
     Ok(page.await?.into_response())
 }
 
-fn whole(archive: &Archive, uri: &str, moment: Timestamp, mut payload: Payload) -> Payload {
+fn render_page(archive: &Archive, uri: &str, moment: Timestamp, mut payload: Payload) -> Payload {
     let kind = media_type(&payload);
     let is_page = kind == "text/html" || kind == "application/xhtml+xml";
     let Some(base) = Uri::parse(uri).ok().filter(|_| is_page) else {
@@ -109,7 +109,7 @@ impl Parts<'_> {
             None => {
                 // A sheet that imports itself gets nothing.
                 self.found.insert(uri.as_str().to_owned(), None);
-                let found = self.look(&uri);
+                let found = self.find_part(&uri);
                 self.found.insert(uri.as_str().to_owned(), found.clone());
                 found
             }
@@ -118,7 +118,7 @@ impl Parts<'_> {
         Some(found)
     }
 
-    fn look(&mut self, uri: &Uri) -> Option<String> {
+    fn find_part(&mut self, uri: &Uri) -> Option<String> {
         let payload = self.archive.nearest(uri.as_str(), self.moment)?;
         let kind = media_type(&payload);
         if kind == "text/css" {

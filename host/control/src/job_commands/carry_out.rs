@@ -135,13 +135,13 @@ impl JobCommands {
             // Changes by the command are on disk before its place.
             let persisted = admin.frontier().persist();
             persisted.map_err(ControlError::from)?;
-            self.note(admin, next, state)?;
+            self.store_place(admin, next, state)?;
             respond(last);
         } else {
             tracing::warn!(
                 "command {sequence} of the job is not one for all nodes; it is passed over"
             );
-            self.note(admin, next, state)?;
+            self.store_place(admin, next, state)?;
         }
         self.unfinished.store(0, Ordering::Release);
         Ok(())
@@ -251,7 +251,7 @@ impl JobCommands {
     }
 
     /// Stores the place of a command that was carried out, and clears the alert about it.
-    fn note(
+    fn store_place(
         &self,
         admin: &JobAdmin<'_>,
         next: &JobCommand,

@@ -85,7 +85,7 @@ impl JobAdmin<'_> {
         page.head(&HOSTS);
         for record in sorter.sorted().map_err(failed)? {
             let record = record.map_err(failed)?;
-            let (in_forced, host) = opened(&record);
+            let (in_forced, host) = split_record(&record);
             let host = String::from_utf8_lossy(host).into_owned();
             let row = ledger::host(&self.frontier(), &host)?;
             let remaining = in_forced + self.remaining(&host)?;
@@ -232,7 +232,7 @@ impl JobAdmin<'_> {
 }
 
 /// Splits a sorted record of a host behind its sort key: number of its URIs in queues that overrides name, and its name.
-fn opened(record: &[u8]) -> (u64, &[u8]) {
+fn split_record(record: &[u8]) -> (u64, &[u8]) {
     let rest = record.get(8..).unwrap_or_default();
     match rest.split_first_chunk() {
         Some((in_forced, host)) => (u64::from_be_bytes(*in_forced), host),
