@@ -342,7 +342,7 @@ impl LinkBatcher {
     }
 }
 
-/// Returns the number of the entry in the outbox of `source` before the first of these entries, or `last` if there are none.
+/// Returns the number of the entry in the outbox of `source` before the first of these entries, or `last` without entries.
 fn through<'f>(
     entries: impl Iterator<Item = &'f FirstEntries>,
     source: Partition,

@@ -225,7 +225,7 @@ impl ClusterJob {
         })
     }
 
-    /// Returns the takeovers of a part with this record; `None` if there are none, or if another directory has got the part since.
+    /// Returns the takeovers of a part with this record; `None` without takeovers, or if another directory has got the part since.
     ///
     /// # Errors
     /// NATS fails.

@@ -37,7 +37,7 @@ pub struct WriterConfig {
     pub further_digest: Option<Algorithm>,
     /// `true` if an index is written beside each file when it is finished ([`crate::index_path`]).
     pub index: bool,
-    /// When data is synced to disk.
+    /// Times at which data is synced to disk.
     pub durability: Durability,
     /// `${host}` of the names.
     pub host: String,
@@ -47,7 +47,7 @@ pub struct WriterConfig {
     pub port: u16,
 }
 
-/// When written data is synced to disk. In all cases, a crash of the process loses no capture after
+/// Times at which written data is synced to disk. In all cases, a crash of the process loses no capture after
 /// [`Writer::write`](super::Writer::write) has returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
