@@ -55,7 +55,7 @@ pub enum BrowserError {
     /// The sandbox cannot be set up. Remedy: run the crawl as another user, allow user namespaces, or switch the sandbox off.
     #[error(
         "{path} refuses to run with its sandbox: run the crawl as a user other than root and allow user namespaces, \
-         or set sandbox = false where a container isolates the crawl; it says: {stderr}"
+         or set sandbox = false where a container isolates the crawl; its output: {stderr}"
     )]
     SandboxRefused {
         /// The executable.

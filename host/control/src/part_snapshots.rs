@@ -110,7 +110,7 @@ pub enum SnapshotError {
     #[error("the crawl has ended")]
     Ended,
     /// The manifest is invalid or of another version.
-    #[error("{url} is not the manifest of a snapshot that this version reads: {problem}")]
+    #[error("invalid manifest of a snapshot {url}: {problem}")]
     Manifest {
         /// URL of the manifest.
         url: String,
@@ -446,7 +446,7 @@ impl SnapshotManifest {
             serde_json::from_str(text).map_err(|problem| problem.to_string())?;
         if manifest.version != VERSION {
             let found = manifest.version;
-            return Err(format!("it has version {found}, this one reads {VERSION}"));
+            return Err(format!("version {found} is not supported, only {VERSION}"));
         }
         let is_inside = |file: &&SnapshotFile| {
             let mut steps = Path::new(&file.path).components();
@@ -454,7 +454,7 @@ impl SnapshotManifest {
         };
         match manifest.files.iter().find(|file| !is_inside(file)) {
             None => Ok(manifest),
-            Some(outside) => Err(format!("it names {:?}", outside.path)),
+            Some(outside) => Err(format!("invalid path {:?}", outside.path)),
         }
     }
 
@@ -556,7 +556,7 @@ mod tests {
         assert_eq!(parsed(&whole), Ok(whole));
         for outside in ["../x", "/etc/passwd", "state/../../x", "."] {
             let problem = parsed(&manifest(outside)).unwrap_err();
-            assert_eq!(problem, format!("it names {outside:?}"));
+            assert_eq!(problem, format!("invalid path {outside:?}"));
         }
         assert!(parsed(&manifest("")).is_err());
         let later = SnapshotManifest {
@@ -565,7 +565,7 @@ mod tests {
         };
         assert_eq!(
             parsed(&later).unwrap_err(),
-            "it has version 2, this one reads 1"
+            "version 2 is not supported, only 1"
         );
         assert!(SnapshotManifest::parse("{}").is_err());
     }

@@ -139,7 +139,7 @@ pub async fn take_over_fetched(
 fn is_as_chosen(part: &str, epoch: u64, record: Option<&PartRecord>) -> Result<(), ClusterError> {
     match record {
         Some(record) if record.epoch != epoch => Err(ClusterError::Config(format!(
-            "node {:?} has got part {part:?} meanwhile",
+            "node {:?} has taken over part {part:?} in the meantime",
             record.node
         ))),
         _ => Ok(()),
@@ -272,7 +272,7 @@ mod tests {
         };
         assert_eq!(check(0, None), Ok(()));
         assert_eq!(check(2, Some(&record)), Ok(()));
-        let taken = Err("node \"b\" has got part \"a\" meanwhile".to_owned());
+        let taken = Err("node \"b\" has taken over part \"a\" in the meantime".to_owned());
         assert_eq!(check(1, Some(&record)), taken);
         assert_eq!(check(0, Some(&record)), taken);
     }
