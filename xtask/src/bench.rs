@@ -1,4 +1,4 @@
-//! Benchmarks of whole crawls. Each prints ratios between programs that ran in the same minutes.
+//! Benchmarks of whole crawls. Each prints ratios between programs that ran alternately in the same minutes.
 
 use anyhow::Result;
 
@@ -19,15 +19,16 @@ mod web;
 pub(crate) enum Bench {
     /// Crawl two documentation packages with opilio, wget and Heritrix in alternation; fetch them with a bare HTTP client.
     Peers(peers::Options),
-    /// Fetch pages again that have not changed: the cost of such a visit beside the cost of a new page.
+    /// Fetch unchanged pages again, to compare the cost of such a visit with that of a new page.
     Revisits(revisits::Options),
-    /// Crawl many hosts politely, and as many pages of two hosts without delays.
+    /// Compare a polite crawl of many hosts with a crawl of as many pages on two hosts without delays.
     Hosts(hosts::Options),
-    /// Crawl a site with a browser for no page, for those that need one, and for all, beside a bare loop in Playwright; look for leaks.
+    /// Crawl a site with a browser for no page, for pages that need one, and for all pages. Compare with a bare loop in Playwright,
+    /// and look for leaks.
     Browser(browser::Options),
     /// Crawl with the embedded store, as one node over NATS, and as two nodes that share the crawl.
     Cluster(cluster::Options),
-    /// The web of the benchmarks: prints its port, serves until its standard input ends.
+    /// Serve the web of the benchmarks: print its port, and serve until standard input ends.
     #[command(hide = true)]
     Web(web::Options),
     /// The bare HTTP client of the benchmarks.

@@ -1,6 +1,6 @@
-//! `cargo xtask bindings`: writes what the SDKs of C and Go are generated from the contract: bindings, the description of
-//! the component's type that the module carries, and the stand-in for WASI's preview 1. All of it is committed, so that
-//! authors need no generator; CI asks with `--check` whether it is still what the contract says.
+//! `cargo xtask bindings`: generates the parts of the SDKs of C and Go that follow from the contract: bindings, the component type
+//! section of the module, and the adapter for WASI preview 1. The files are committed, so that plugin authors need no generator. CI
+//! runs `--check` to find outdated ones.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use wit_component::{StringEncoding, embed_component_metadata};
 
 use crate::repository;
 
-/// The world of a component that exports all kinds, and that of the stand-in for WASI; both in `sdk/plugin.wit`.
+/// The world of a component that exports all kinds, and the world of the WASI adapter. Both are in `sdk/plugin.wit`.
 const PLUGIN: &str = "plugin";
 const QUIET_WASI: &str = "quiet-wasi";
 
@@ -23,7 +23,7 @@ const GO_TYPE: &str = "sdk/go/component-type.wasm";
 const ADAPTER_SOURCE: &str = "host/build/wasi/quiet.wat";
 const ADAPTER: &str = "host/build/wasi/quiet.wasm";
 
-/// Go's bindings stand on packages that would have to be downloaded and linked past Go's checks; the SDK has its own.
+/// Generated Go bindings depend on packages that would have to be downloaded and linked past Go's checks. The SDK has its own.
 const OURS: [(&str, &str); 2] = [
     (
         "go.bytecodealliance.org/pkg/wit/runtime",
@@ -38,7 +38,7 @@ const OURS: [(&str, &str); 2] = [
 /// Options of `cargo xtask bindings`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Fail where a file is not what would be written, and write nothing.
+    /// Fail if a file is outdated, and write nothing.
     #[arg(long)]
     check: bool,
 }
@@ -56,10 +56,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         .map(|(file, _)| file.as_str())
         .collect();
     if options.check && !stale.is_empty() {
-        bail!(
-            "older than the contract: {}; run `cargo xtask bindings`",
-            stale.join(", ")
-        );
+        bail!("outdated: {}; run `cargo xtask bindings`", stale.join(", "));
     }
     for file in stale {
         let path = root.join(file);
@@ -89,7 +86,7 @@ fn go(root: &Path, wanted: &mut BTreeMap<String, Vec<u8>>) -> Result<()> {
     }
     .build();
     generate(root, &mut *generator, GO, wanted)?;
-    // Go puts no sections of its own into a module, so `plugin build` adds this module's.
+    // Go adds no custom sections to a module, so `plugin build` adds this module's section.
     let (resolve, package) = worlds(root)?;
     let world = resolve.select_world(&[package], Some(PLUGIN))?;
     let mut module = b"\0asm\x01\0\0\0".to_vec();
@@ -107,7 +104,7 @@ fn adapter(root: &Path, wanted: &mut BTreeMap<String, Vec<u8>>) -> Result<()> {
     Ok(())
 }
 
-/// The generators stand on a parser of their own.
+/// The generators use a parser of their own.
 fn generate(
     root: &Path,
     generator: &mut dyn WorldGenerator,

@@ -1,5 +1,5 @@
 //! `cargo xtask check` and `cargo xtask test`: the checks of CI that need no other tools, and the tests, always for the whole
-//! workspace. A command for one package would choose other features of shared dependencies, and build wasmtime once more.
+//! workspace. A command for one package would select other features of shared dependencies, and build wasmtime again.
 
 use std::process::Command;
 use std::time::Instant;
@@ -23,7 +23,7 @@ const CARGO: [(&str, &[&str]); 3] = [
             "warnings",
         ],
     ),
-    // It depends on nothing, so that it can be named alone.
+    // It has no dependencies, so it can be checked as a single package.
     (
         "house rules",
         &["test", "--quiet", "--package", "opilio-tidy"],
@@ -47,10 +47,10 @@ pub(crate) struct TestOptions {
     filter: Option<String>,
 }
 
-/// Runs every check, also after one has failed.
+/// Runs every check, even if an earlier one failed.
 #[expect(clippy::print_stderr, reason = "a command's report")]
 pub(crate) fn check() -> Result<()> {
-    let this = std::env::current_exe()?;
+    let program = std::env::current_exe()?;
     let mut failed = Vec::new();
     let mut run = |name: &'static str, command: &mut Command| {
         let began = Instant::now();
@@ -68,7 +68,7 @@ pub(crate) fn check() -> Result<()> {
         run(name, cargo().args(arguments));
     }
     for (name, arguments) in GENERATED {
-        run(name, Command::new(&this).args(arguments));
+        run(name, Command::new(&program).args(arguments));
     }
     ensure!(failed.is_empty(), "failed: {}", failed.join(", "));
     Ok(())

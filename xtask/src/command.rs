@@ -1,4 +1,4 @@
-//! Other programs, run to their end.
+//! Runs other programs to their end.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -19,7 +19,7 @@ pub(crate) fn status(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command that must succeed, for what it writes to its standard output.
+/// Runs a command that must succeed, and returns its standard output.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let output = command
         .output()
@@ -34,14 +34,14 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// Returns `true` if root runs this program. Chromium's sandbox refuses that.
+/// Returns `true` if this program runs as root. Chromium's sandbox refuses that.
 pub(crate) fn is_root() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let user = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     user.and_then(|ids| ids.split_whitespace().nth(1)) == Some("0")
 }
 
-/// The Chromium in `PATH` that `opilio` finds, too.
+/// The Chromium in `PATH` that `opilio` also finds.
 pub(crate) fn chromium() -> Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
@@ -61,7 +61,7 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
-/// Builds a package's binary as it is released.
+/// Builds a package's binary in the release profile.
 pub(crate) fn release(package: &str) -> Result<PathBuf> {
     let root = repository::root();
     let mut build = cargo();

@@ -1,15 +1,14 @@
-//! `cargo xtask contract`: the gate that the plugin contract passes. Components of other people are compiled against
-//! `wit/`, so what was published must neither change nor be followed by something that breaks them under a version that
-//! promises otherwise.
+//! `cargo xtask contract`: checks the plugin contract. Components of other authors are compiled against `wit/`. So a published
+//! version must not change, and a new version must not break them if its version number promises compatibility.
 //!
-//! `wit/published/VERSION/` holds each published version, `wit/published/SHA256SUMS` the digests of its files (as
-//! `sha256sum` writes them). The gate says that
-//! - no published file was changed, added or removed;
-//! - `wit/` is a contract, and later than every published one or the very same as the one it names;
-//! - a component made for the last published version of the same track (`0.2`, `1`) runs with `wit/`: world by world,
-//!   by the check of the ecosystem's own tools.
+//! `wit/published/VERSION/` holds each published version, `wit/published/SHA256SUMS` the digests of its files (as `sha256sum`
+//! writes them). The command checks that
+//! - no published file was changed, added or removed,
+//! - `wit/` is a valid contract, and is later than every published version or identical to the published one of its version,
+//! - a component made for the last published version of the same track (`0.2`, `1`) runs with `wit/`. The check compares world by
+//!   world, with the standard tools for WIT.
 //!
-//! `--publish` copies `wit/` to its place among the published ones once all this holds.
+//! `--publish` copies `wit/` to the published versions if all this is true.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -31,7 +30,7 @@ const DIGESTS: &str = "SHA256SUMS";
 /// Options of `cargo xtask contract`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Copy wit/ to wit/published under its version, for ever.
+    /// Copy wit/ to wit/published under its version. This cannot be undone.
     #[arg(long)]
     publish: bool,
 }
@@ -53,24 +52,24 @@ fn report(text: &str) {
     println!("{text}");
 }
 
-/// A contract that passes the gate.
+/// A contract that passed the check.
 #[derive(Debug, PartialEq)]
-struct Passed {
+struct CheckedContract {
     version: Version,
     state: VersionState,
 }
 
 #[derive(Debug, PartialEq)]
 enum VersionState {
-    /// It is the published one of its version.
+    /// The contract is identical to the published one of its version.
     Published,
-    /// It may follow this one, whose components run with it.
+    /// The contract may follow this version, because its components run with it.
     Follows(Version),
-    /// Nothing of its track has been published: it may still change in any way.
+    /// No version of this track has been published, so the contract may still change in any way.
     FirstOfItsTrack,
 }
 
-impl std::fmt::Display for Passed {
+impl std::fmt::Display for CheckedContract {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "contract {}: ", self.version)?;
         match &self.state {
@@ -87,8 +86,8 @@ impl std::fmt::Display for Passed {
     }
 }
 
-/// Holds the contract in this folder against what was published of it.
-fn check(wit: &Path) -> Result<Passed> {
+/// Compares the contract in this folder with its published versions.
+fn check(wit: &Path) -> Result<CheckedContract> {
     let published = check_published(wit)?;
     let (mut resolve, current) = parse(wit)?;
     let version = version(&resolve, current, wit)?;
@@ -102,7 +101,7 @@ fn check(wit: &Path) -> Result<Passed> {
             next_compatible(&version),
             next_track(&version)
         );
-        return Ok(Passed {
+        return Ok(CheckedContract {
             version,
             state: VersionState::Published,
         });
@@ -118,7 +117,7 @@ fn check(wit: &Path) -> Result<Passed> {
         .rev()
         .find(|(published, _)| track(published) == track(&version));
     let Some((last, folder)) = before else {
-        return Ok(Passed {
+        return Ok(CheckedContract {
             version,
             state: VersionState::FirstOfItsTrack,
         });
@@ -134,19 +133,19 @@ fn check(wit: &Path) -> Result<Passed> {
             )
         };
         let Some(new) = resolve.packages[current].worlds.get(&name) else {
-            bail!("{}: the world is gone", what_to_do());
+            bail!("{}: the world is missing", what_to_do());
         };
         semver_check(resolve.clone(), world, *new).with_context(what_to_do)?;
     }
-    Ok(Passed {
+    Ok(CheckedContract {
         version,
         state: VersionState::Follows(last.clone()),
     })
 }
 
-/// Copies the contract to its place among the published ones.
+/// Copies the contract to the published versions.
 fn publish(wit: &Path) -> Result<String> {
-    let Passed { version, state } = check(wit)?;
+    let CheckedContract { version, state } = check(wit)?;
     ensure!(
         state != VersionState::Published,
         "contract {version} is published already"
@@ -170,7 +169,7 @@ fn publish(wit: &Path) -> Result<String> {
     ))
 }
 
-/// The published versions and their folders, every file of them as the list of digests has it.
+/// The published versions and their folders. Fails if a file differs from the list of digests.
 fn check_published(wit: &Path) -> Result<BTreeMap<Version, PathBuf>> {
     let list = wit.join(PUBLISHED).join(DIGESTS);
     let text =
@@ -200,7 +199,7 @@ fn check_published(wit: &Path) -> Result<BTreeMap<Version, PathBuf>> {
     }
     if let Some(gone) = listed.keys().find(|path| !found.contains_key(*path)) {
         bail!(
-            "wit/published/{gone} is gone: bring it back, since components made for it are still about"
+            "wit/published/{gone} is missing: restore it, because components built for it are in use"
         );
     }
     let mut published = BTreeMap::new();
@@ -224,7 +223,7 @@ fn check_published(wit: &Path) -> Result<BTreeMap<Version, PathBuf>> {
     Ok(published)
 }
 
-/// Paths below `wit/published`, with forward slashes, and digests of their files.
+/// Paths below `wit/published`, with forward slashes, and the digests of their files.
 fn digests_of_published(wit: &Path) -> Result<BTreeMap<String, String>> {
     let published = wit.join(PUBLISHED);
     let mut digests = BTreeMap::new();
@@ -247,7 +246,7 @@ fn digests_of_published(wit: &Path) -> Result<BTreeMap<String, String>> {
     Ok(digests)
 }
 
-/// The files of a folder by name, folders left out.
+/// The files of a folder by name, without subfolders.
 fn files(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
     let mut files = BTreeMap::new();
     for entry in
@@ -276,7 +275,7 @@ fn version(resolve: &Resolve, package: PackageId, folder: &Path) -> Result<Versi
         .with_context(|| format!("{}: package {name} has no version", folder.display()))
 }
 
-/// The compatible part of a semantic version: `0.2` of 0.2.7, `1` of 1.2.3. A version that is not final stands for itself.
+/// The compatible part of a semantic version: `0.2` of 0.2.7, `1` of 1.2.3. For a pre-release it is the whole version.
 fn track(version: &Version) -> String {
     match version {
         _ if !version.pre.is_empty() => version.to_string(),
@@ -321,7 +320,7 @@ mod tests {
         world filter-plugin { import documents; export filter; }
         ";
 
-    /// A folder whose contract has been published as 0.2.0, and is 0.2.1 now with one thing replaced by another.
+    /// A folder with contract 0.2.0 published, whose current contract is 0.2.1 with one text replaced.
     fn changed(from: &str, to: &str) -> tempfile::TempDir {
         let folder = published();
         assert!(CONTRACT.contains(from), "{from}");
@@ -367,16 +366,16 @@ mod tests {
     }
 
     #[test]
-    fn a_first_contract_passes_and_is_frozen_by_publishing() {
+    fn publishing_freezes_a_first_contract() {
         let folder = published();
         let passed = check(folder.path()).unwrap();
         assert_eq!(passed.to_string(), "contract 0.2.0: as published");
-        let again = publish(folder.path()).unwrap_err().to_string();
-        assert_eq!(again, "contract 0.2.0 is published already");
+        let error = publish(folder.path()).unwrap_err().to_string();
+        assert_eq!(error, "contract 0.2.0 is published already");
     }
 
     #[test]
-    fn what_plugins_import_may_grow() {
+    fn functions_may_be_added_to_imports() {
         check_follows(
             "uri: func() -> string;",
             "uri: func() -> string; base: func() -> string;",
@@ -400,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_compiled_plugins_is_caught() {
+    fn changes_that_break_compiled_plugins_are_refused() {
         check_breaks("new, changed", "new, changed, unknown");
         check_breaks("new, changed", "new");
         check_breaks("link, embed,", "link, embed, redirect,");
@@ -421,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_track_may_break_what_it_likes() {
+    fn a_new_track_may_break_compiled_plugins() {
         let folder = published();
         write(
             &folder,
@@ -436,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_only_rise() {
+    fn versions_must_increase() {
         let folder = published();
         write(&folder, &CONTRACT.replace("0.2.0", "0.1.9"));
         check_refused(&folder, "0.2.0 is published already: raise it");
@@ -448,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn published_files_are_frozen() {
+    fn published_files_must_not_change() {
         let file = |folder: &tempfile::TempDir| folder.path().join("published/0.2.0/plugin.wit");
         let folder = published();
         fs::write(file(&folder), format!("{CONTRACT}\n")).unwrap();
@@ -457,7 +456,7 @@ mod tests {
             "wit/published/0.2.0/plugin.wit was changed after its publication",
         );
         fs::remove_file(file(&folder)).unwrap();
-        check_refused(&folder, "wit/published/0.2.0/plugin.wit is gone");
+        check_refused(&folder, "wit/published/0.2.0/plugin.wit is missing");
         let folder = published();
         fs::write(
             file(&folder).with_file_name("more.wit"),
@@ -475,7 +474,7 @@ mod tests {
         let wit = repository::root().join("wit");
         let passed = check(&wit).map(drop).map_err(|error| format!("{error:#}"));
         assert!(passed.is_ok(), "{passed:?}");
-        // Whatever is published of it next, a function more for plugins to import may follow, a case more may not.
+        // After any publication, an additional import function is compatible, but an additional case is not.
         let folder = tempfile::tempdir().unwrap();
         let copy = |name: &str, edit: &dyn Fn(&str) -> String| {
             let content = fs::read_to_string(wit.join(name)).unwrap();
@@ -512,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn tracks_are_those_of_semantic_versions() {
+    fn tracks_follow_semantic_versions() {
         #[track_caller]
         fn check(version: &str, expected: &str) {
             assert_eq!(track(&version.parse().unwrap()), expected);

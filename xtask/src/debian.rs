@@ -8,12 +8,12 @@ use anyhow::{Context, Result};
 
 use crate::{command, repository};
 
-/// A package's files, downloaded into `target/judges/documentation` where they are not there yet.
+/// A package's files, downloaded into `target/judges/documentation` if they are missing.
 pub(crate) fn unpacked(package: &str) -> Result<PathBuf> {
     let unpacked = repository::root()
         .join("target/judges/documentation")
         .join(package);
-    // Written last: a download that was broken off is begun again.
+    // Written last, so that an interrupted download is repeated.
     let done = unpacked.join(".unpacked");
     if done.exists() {
         return Ok(unpacked);
@@ -23,11 +23,11 @@ pub(crate) fn unpacked(package: &str) -> Result<PathBuf> {
     }
     fs::create_dir_all(&unpacked)?;
     let mut download = Command::new("apt-get");
-    // As root apt drops its privileges for the download, which this folder may not allow; it need not.
+    // As root, apt drops its privileges for the download. This folder may not allow that, and it is not needed.
     download.args(["download", "-qq", "-o", "APT::Sandbox::User=root"]);
     download.arg(package).current_dir(&unpacked);
     if command::status(&mut download).is_err() {
-        // A machine that never asked for a package list has none.
+        // A machine that has never downloaded a package list has none.
         command::status(Command::new("apt-get").args(["update", "-qq"]))?;
         command::status(&mut download)?;
     }

@@ -1,6 +1,5 @@
-//! `cargo xtask docs`: writes what can be written from the code, so that it stays true: the tables of keys in
-//! `docs/PROFILE.md` and of request bodies in `docs/API.md`, between two marks each, and the contract's page,
-//! `docs/CONTRACT.md`.
+//! `cargo xtask docs`: generates documentation from the code: the tables of keys in `docs/PROFILE.md` and of request bodies in
+//! `docs/API.md`, each between two marks, and the page of the contract, `docs/CONTRACT.md`.
 
 mod contract;
 mod requests;
@@ -13,22 +12,22 @@ use anyhow::{Context, Result, bail};
 use opilio_profile::Profile;
 use serde_json::Value;
 
-/// The file, from the workspace's root.
+/// The file, relative to the root of the workspace.
 const FILE: &str = "docs/PROFILE.md";
-/// The page of the API, and the description that its tables are written from.
+/// The page of the API, and the description from which its tables are generated.
 const API: &str = "docs/API.md";
 const DESCRIPTION: &str = "docs/openapi.json";
 /// The page of the plugin contract.
 const CONTRACT: &str = "docs/CONTRACT.md";
-/// Begin of the generated part.
+/// Mark at the start of the generated part.
 const BEGIN: &str = "<!-- written by `cargo xtask docs` from here on -->\n";
-/// Its end.
+/// Mark at its end.
 const END: &str = "<!-- written by `cargo xtask docs` up to here -->\n";
 
 /// Options of `cargo xtask docs`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Fail where the file is not what would be written, and write nothing.
+    /// Fail if a file is outdated, and write nothing.
     #[arg(long)]
     check: bool,
 }
@@ -55,14 +54,14 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             continue;
         }
         if options.check {
-            bail!("{file} is older than what it is written from; run `cargo xtask docs`");
+            bail!("{file} is outdated; run `cargo xtask docs`");
         }
         fs::write(&path, wanted).with_context(|| format!("writing {file}"))?;
     }
     Ok(())
 }
 
-/// The text with what stands between the marks replaced.
+/// Replaces the text between the marks.
 fn with_reference(file: &str, text: &str, reference: &str) -> Result<String> {
     let (before, rest) = text
         .split_once(BEGIN)
@@ -73,7 +72,7 @@ fn with_reference(file: &str, text: &str, reference: &str) -> Result<String> {
     Ok(format!("{before}{BEGIN}{reference}{END}{after}"))
 }
 
-/// Every table of the profile and its keys, by name.
+/// All tables of the profile with their keys, by name.
 fn reference(schema: &Value) -> String {
     let mut text = String::new();
     table(schema, schema, "", &mut text);
@@ -91,7 +90,7 @@ fn table(schema: &Value, node: &Value, name: &str, text: &mut String) {
     } else {
         node["description"].as_str().unwrap_or_default()
     };
-    // Writing into a string does not fail.
+    // Writing to a string cannot fail.
     let _ = writeln!(text, "\n### {heading}\n");
     if !about.is_empty() {
         let _ = writeln!(text, "{}\n", one_line(about));
@@ -122,7 +121,7 @@ fn table(schema: &Value, node: &Value, name: &str, text: &mut String) {
     }
 }
 
-/// The cells behind the key. Descriptions name the default and its reason: ``Default `25`: why``.
+/// The cells after the key. Descriptions name the default and its reason: ``Default `25`: why``.
 fn row(target: &Value, description: &str) -> String {
     let description = one_line(description);
     let (about, rest) = match description
@@ -133,7 +132,7 @@ fn row(target: &Value, description: &str) -> String {
         _ => (description.as_str(), None),
     };
     let default = rest.map_or_else(|| "none".to_owned(), |(default, _)| format!("`{default}`"));
-    // Said by the column.
+    // The column already shows this.
     let about = about.split("No default:").next().unwrap_or_default();
     let reason = rest
         .or(description.split_once("No default"))
@@ -153,7 +152,7 @@ fn row(target: &Value, description: &str) -> String {
     )
 }
 
-/// The values that a key takes where they are few, each with what it means.
+/// The allowed values of a key with few of them, each with its meaning.
 fn options(target: &Value) -> Vec<String> {
     let values = target
         .get("oneOf")
@@ -198,7 +197,7 @@ fn sentence(text: &str) -> String {
         .unwrap_or_default()
 }
 
-/// The text with a small first letter, unless it begins with an abbreviation.
+/// The text with a lower-case first letter, unless it begins with an abbreviation.
 fn lower(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next();
@@ -214,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_reference_is_what_the_types_say() {
+    fn the_generated_reference_is_current() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let found = fs::read_to_string(root.join(FILE)).unwrap();
         let wanted = with_reference(FILE, &found, &reference(&Profile::schema())).unwrap();
@@ -225,14 +224,14 @@ mod tests {
     }
 
     #[test]
-    fn a_default_stands_in_its_own_column() {
+    fn a_default_has_its_own_column() {
         assert_eq!(
             row(&Value::Null, "How many. Default `25`: enough for one."),
             "| `25` | How many. *Enough for one.* |"
         );
         assert_eq!(
-            row(&Value::Null, "A page. No default: it has to be said."),
-            "| none | A page. *It has to be said.* |"
+            row(&Value::Null, "A page. No default: it must be set."),
+            "| none | A page. *It must be set.* |"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Documentation packages of Debian as webs: what judges and benchmarks crawl.
+//! Documentation packages of Debian as web sites for judges and benchmarks.
 
 use std::path::PathBuf;
 
@@ -10,13 +10,13 @@ use crate::debian;
 pub(crate) struct Documentation {
     /// The folder to serve.
     pub(crate) root: PathBuf,
-    /// The host name to serve it under.
+    /// The host name of the site.
     pub(crate) host: &'static str,
     /// First page of a crawl, below the folder.
     pub(crate) start: &'static str,
 }
 
-/// Packages, the folder of each that is served, its host and its start page.
+/// Packages: the name, the served folder, the host and the start page.
 const PACKAGES: [(&str, &str, &str, &str); 2] = [
     (
         "python3.11-doc",
@@ -32,7 +32,7 @@ const PACKAGES: [(&str, &str, &str, &str); 2] = [
     ),
 ];
 
-/// The packages, downloaded where they are not there yet.
+/// The packages, downloaded if they are missing.
 pub(crate) fn packages() -> Result<Vec<Documentation>> {
     let mut packages = Vec::new();
     for (package, folder, host, start) in PACKAGES {

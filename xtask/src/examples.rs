@@ -1,11 +1,11 @@
-//! `cargo xtask examples`: everything that is said of plugins in other languages, built and tried.
+//! `cargo xtask examples`: builds and tests everything about plugins in other languages.
 //!
-//! Fetches toolchains from package registries into `target/toolchains` (Go's comes with the machine), runs the SDKs' own
-//! tests, builds every example and new plugins of every kind in every language, puts their golden cases to them natively
-//! and to the components, and has them crawl: every language reads one page, each what the one before handed on; new
-//! plugins do what their templates say; the examples archive a small site; and plugins go wrong in every way there is.
-//! What the book and READMEs tell people to type is run as it stands there. `--measure` prints the table in
-//! `docs/PLUGINS.md` instead: the same extractor in all of them on the same pages.
+//! Installs toolchains from package registries into `target/toolchains` (Go's must be installed already) and runs the SDKs' own
+//! tests. Builds every example, and new plugins of every kind in every language, and runs their golden cases natively and with the
+//! components. Then crawls with them: plugins of all languages read one page as a chain, where each passes fragments to the next;
+//! new plugins do what their templates describe; the examples archive a small site; and plugins cause every kind of plugin error.
+//! Commands in the book and READMEs are run as printed. `--measure` instead prints the table in `docs/PLUGINS.md`: the same
+//! extractor in all languages on the same pages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,21 +27,21 @@ mod steps;
 mod toolchains;
 mod written;
 
-use steps::{Steps, quietly};
+use steps::{Steps, run_quietly};
 
-/// Projects in `tests/languages` that reach for clocks, files and sockets: their cases say that a component finds none.
+/// Projects in `tests/languages` that use clocks, files and sockets. Their cases check that a component gets none.
 const INERT: [&str; 3] = ["inert-c", "inert-cpp", "inert-go"];
 
 /// Options of `cargo xtask examples`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Print the table that compares the languages, and nothing else.
+    /// Only print the table that compares the languages.
     #[arg(long)]
     measure: bool,
-    /// A program to build and measure with, such as a release build, instead of one made for it.
+    /// Use this program, such as a release build, instead of building one.
     #[arg(long, value_name = "FILE")]
     opilio: Option<PathBuf>,
-    /// Run those steps alone whose line, such as "C: link-scan", holds this text. What a step needs of others must be there.
+    /// Run only steps whose line, such as "C: link-scan", contains this text. The results of other steps that they need must exist.
     #[arg(long, value_name = "TEXT", conflicts_with = "measure")]
     only: Option<String>,
 }
@@ -66,7 +66,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let examples = examples()?;
     let (opilio, only) = (opilio.as_path(), options.only.as_deref());
 
-    // What needs nothing that has to be fetched runs beside the fetching.
+    // Steps without downloads run while toolchains are installed.
     let mut first = Steps::default();
     toolchains::fetch(&mut first);
     native::sdk_of_c(&mut first);
@@ -87,8 +87,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     projects::formatted(&mut first, opilio, &home);
     let first = first.only(only).run()?;
 
-    // The longest first, so that none of them is left for the end: dependencies are compiled for Rust's, and components of
-    // 18 MB for Python's.
+    // The longest steps first, so that none of them remains for the end: Rust's compile dependencies, and Python's compile
+    // components of 18 MB.
     let mut second = Steps::default();
     let (of_rust, others): (Vec<_>, Vec<_>) = others
         .into_iter()
@@ -133,15 +133,15 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         return Ok(());
     }
     println!(
-        "examples: {} built and their cases hold, natively and as components; new plugins of every kind in {} languages build and \
-         hold theirs; they crawled, and what goes wrong is said",
+        "examples: {} built and their cases passed, natively and as components; new plugins of every kind in {} languages build and \
+         passed theirs; the crawls succeeded, and plugin errors were reported",
         examples.len(),
         projects::TEMPLATES.len(),
     );
     Ok(())
 }
 
-/// Folders in `plugins/examples/LANGUAGE` that hold a project.
+/// Folders in `plugins/examples/LANGUAGE` that contain a project.
 fn examples() -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for language in sorted(&root().join("plugins/examples"))? {
@@ -163,8 +163,8 @@ fn sorted(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Makes a command compile projects in Rust into one folder, so that they share their dependencies, and without what only
-/// debuggers and later builds need.
+/// Makes a command compile Rust projects into one folder, so that they share their dependencies, and without debug information and
+/// incremental builds.
 fn sharing_crates(command: &mut Command) -> &mut Command {
     command
         .env("CARGO_TARGET_DIR", root().join("target/toolchains/crates"))
@@ -172,12 +172,12 @@ fn sharing_crates(command: &mut Command) -> &mut Command {
         .env("CARGO_PROFILE_DEV_DEBUG", "0")
 }
 
-/// Name of a project's language in steps.
+/// Name of a project's language in the list of steps.
 fn language(folder: &Path) -> &'static str {
     Language::of(folder).map_or("other", Language::name)
 }
 
-/// A project's cases, natively; its component, and the same cases again.
+/// Runs a project's cases natively, builds its component, and runs the cases again with the component.
 fn project(steps: &mut Steps, opilio: &Path, folder: &Path) {
     let (opilio, project) = (opilio.to_owned(), folder.to_owned());
     steps.add(language(folder), named(folder), move || {
@@ -186,7 +186,7 @@ fn project(steps: &mut Steps, opilio: &Path, folder: &Path) {
     });
 }
 
-/// A project's component and its cases.
+/// Builds a project's component and runs its cases.
 fn component(steps: &mut Steps, opilio: &Path, folder: &Path) {
     let (opilio, project) = (opilio.to_owned(), folder.to_owned());
     steps.add(language(folder), named(folder), move || {
@@ -206,6 +206,6 @@ fn named(folder: &Path) -> String {
 fn build_and_test(opilio: &Path, folder: &Path) -> Result<()> {
     let mut build = Command::new(opilio);
     build.args(["plugin", "build"]).arg(folder);
-    quietly(sharing_crates(&mut build))?;
-    quietly(Command::new(opilio).args(["plugin", "test"]).arg(folder))
+    run_quietly(sharing_crates(&mut build))?;
+    run_quietly(Command::new(opilio).args(["plugin", "test"]).arg(folder))
 }

@@ -1,8 +1,8 @@
-//! `cargo xtask fuzz`: extractors called natively with what a coverage-guided fuzzer makes of their golden cases.
+//! `cargo xtask fuzz`: fuzzes extractors natively. A coverage-guided fuzzer mutates the documents of their golden cases.
 //!
-//! The targets stand in `tests/fuzz`, a workspace of its own; libFuzzer drives them. No nightly compiler is needed: the
-//! coverage counters are a pass of LLVM that a stable one knows, and there is no sanitizer, since extractors have no
-//! unsafe code. Corpora and crashes stay in `target/fuzz`; a crash becomes a golden case of its plugin.
+//! The targets are in `tests/fuzz`, a workspace of its own, and use libFuzzer. No nightly compiler is needed: a stable one has
+//! LLVM's pass for coverage counters, and no sanitizer is used, because extractors have no unsafe code. Corpora and crashes are
+//! written to `target/fuzz`. A crash should become a golden case of its plugin.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,17 +42,17 @@ const TARGETS: [&str; 22] = [
     "forms",
 ];
 
-/// Longest document tried: the structures that parsers stumble over are short, and short ones are tried often.
+/// Longest tested document. The structures that break parsers are short, and short documents are tested more often.
 const DOCUMENT_BYTES_MAX: usize = 16 * 1024;
 
-/// Seconds after which one document counts as a fault. They take microseconds; this is room for a busy machine.
+/// Seconds after which one document counts as an error. Usually it takes microseconds; the rest is a margin for busy machines.
 const DOCUMENT_SECONDS_MAX: u32 = 20;
 
-/// Memory of a fuzzer with its corpus, and of one allocation: a component has 64 MiB.
+/// Memory limit of a fuzzer with its corpus, and of one allocation. A component has 64 MiB.
 const MEMORY_MIB_MAX: u32 = 2_048;
 const ALLOCATION_MIB_MAX: u32 = 64;
 
-/// Flags with which LLVM counts the taken branches, and shows the fuzzer the operands of comparisons.
+/// LLVM flags that count taken branches, and show the operands of comparisons to the fuzzer.
 const COVERAGE: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares --cfg fuzzing";
@@ -60,10 +60,10 @@ const COVERAGE: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-l
 /// Options of `cargo xtask fuzz`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Extractors; all of them, unless named.
+    /// Extractors [default: all].
     #[arg(value_name = "TARGET")]
     targets: Vec<String>,
-    /// Seconds for each.
+    /// Seconds of fuzzing for each extractor.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     minutes: u64,
     /// Fuzzers at the same time.
@@ -111,7 +111,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Builds the targets, for a named triple, so that build scripts and macros go without counters.
+/// Builds the targets. The target triple is explicit, so that build scripts and macros are built without coverage counters.
 fn build(home: &Path) -> Result<PathBuf> {
     let version = output(Command::new("rustc").arg("-vV"))?;
     let triple = version
@@ -132,8 +132,8 @@ fn build(home: &Path) -> Result<PathBuf> {
     Ok(build.join(triple).join("release/opilio-fuzz"))
 }
 
-/// Writes the documents of all golden cases of a target's component to its folder of seeds: what one plugin understands
-/// is a good start for its neighbours.
+/// Writes the documents of all golden cases of a target's component to its seed folder. Documents of one plugin are also good
+/// starting points for others.
 fn seeds(home: &Path, target: &str) -> Result<()> {
     let folder = home.join("seeds").join(target);
     fs::create_dir_all(&folder)?;
@@ -217,7 +217,7 @@ fn text(value: &Value) -> Vec<u8> {
     value.as_str().unwrap_or_default().as_bytes().to_vec()
 }
 
-/// Fuzzes one target, and says what became of it.
+/// Fuzzes one target, and returns the result.
 #[expect(clippy::print_stdout, reason = "the result of the command")]
 fn fuzz(fuzzer: &Path, home: &Path, target: &str, minutes: u64) -> Result<()> {
     let crashes = home.join("crashes").join(target);

@@ -1,13 +1,12 @@
-//! `cargo xtask judges`: other people's tools judge what Opilio writes.
+//! `cargo xtask judges`: third-party programs check Opilio's output.
 //!
-//! Installs what it needs from package registries into `target/judges` (Python environments, two documentation
-//! packages), crawls over a thousand pages that nobody here wrote, and has them counted and verified by an independent
-//! link walk (lxml) and an independent WARC reader (warcio). Has archives of a small web read, indexed, packed and replayed
-//! in a browser by everybody who reads archives. Pushes plugins to a registry (docker-registry) and pulls them
-//! from it, in turns with an independent client (wkg). Uses the web console in a browser (Playwright, axe-core). Asks the API all that
-//! its description allows (schemathesis), and has clients of Heritrix steer the daemon (hapy-heritrix, heritrix3-wrapper). Hands
-//! files over to an S3 server (moto). Has three nodes share a crawl while nodes and NATS servers die. Has the files of `deploy/` read
-//! by the tools that they are for.
+//! Installs the required tools from package registries into `target/judges` (Python environments, two documentation packages). The
+//! judges crawl over a thousand pages by other authors, and compare the result with an independent link walk (lxml) and an
+//! independent WARC reader (warcio). Archives of a small web are read, indexed, packed, and replayed in a browser. Plugins are
+//! pushed to a registry (docker-registry) and pulled from it, alternating with an independent client (wkg). The web console is used
+//! in a browser (Playwright, axe-core). The API gets requests generated from its description (schemathesis), and clients of
+//! Heritrix control the daemon (hapy-heritrix, heritrix3-wrapper). Files are handed over to an S3 server (moto). Three nodes share
+//! a crawl while nodes and NATS servers are killed. The files of `deploy/` are read by the tools that they are for.
 
 mod api;
 mod cluster;
@@ -35,40 +34,40 @@ use crate::documentation::{self, Documentation};
 use crate::registries;
 use crate::repository::root;
 
-/// Fewest pages that make the test mean something.
+/// Minimum number of pages for a meaningful test.
 const PAGES_MIN: usize = 1000;
 
 /// The exit code of a crawl that a limit of its profile has ended.
 const LIMIT_REACHED: i32 = 4;
 
-/// Python packages of the judges; `warcio[all]` would bring what is not used here.
+/// Python packages of the judges. `warcio[all]` would install unused ones.
 const PYTHON_PACKAGES: [&str; 2] = ["warcio==1.8.1", "lxml==6.1.3"];
 
-/// Judges that work at the same time. They wait for servers, browsers and registries more than they compute.
+/// Most judges that run concurrently. They wait for servers, browsers and registries more than they compute.
 const AT_ONCE: usize = 2;
 
 /// Selection of judges.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// These alone [default: all, `cluster` in its short form].
+    /// Run only these [default: all, `cluster` in its short form].
     #[arg(value_name = "JUDGE")]
     only: Vec<Judge>,
-    /// Run `cluster` in its short form, which takes a minute instead of some.
+    /// Run `cluster` in its short form, which takes a minute instead of several.
     #[arg(long)]
     short: bool,
     /// Judge this binary instead of building one.
     #[arg(long, value_name = "FILE")]
     opilio: Option<PathBuf>,
-    /// Begin no further judge after so many minutes, and name those that are left out [default: no limit].
+    /// Start no further judge after so many minutes, and list the omitted ones [default: no limit].
     #[arg(long, value_name = "MINUTES")]
     begin_within: Option<u64>,
 }
 
-/// The judges in the order in which they begin, the longest first. Those at the end are left out first where time is short, so the
-/// short form of `cluster` comes before longer ones.
+/// The judges in the order in which they start, the longest first. If time is short, the last ones are omitted. Therefore the short
+/// form of `cluster` comes before longer judges.
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Judge {
-    /// The web console: Chromium by way of Playwright, and axe-core.
+    /// The web console: Chromium with Playwright, and axe-core.
     Console,
     /// Archives of a small web: warcio, jwarc, cdxj-indexer, py-wacz, and pywb with Chromium.
     Replay,
@@ -76,7 +75,7 @@ enum Judge {
     Api,
     /// A crawl of three nodes while nodes and NATS servers die: the web's own log, and warcio.
     Cluster,
-    /// A crawl of pages that nobody here wrote: lxml and warcio.
+    /// A crawl of pages by other authors: lxml and warcio.
     RealInput,
     /// Files of a job in S3: moto, boto3 and warcio.
     Handover,
@@ -97,7 +96,7 @@ enum Form {
     Long,
 }
 
-/// Runs the judges: one in this process, several in processes of their own, whose output is printed when they end.
+/// Runs the judges: a single one in this process, several in processes of their own, whose output is printed when they end.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let opilio = match &options.opilio {
         Some(binary) => binary.clone(),
@@ -117,7 +116,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
 }
 
-/// Runs judges, and begins none after `limit`.
+/// Runs judges, and starts none after `limit`.
 #[expect(clippy::print_stdout, reason = "the result of the command")]
 fn run_all(judges: &[Judge], opilio: &Path, form: Form, limit: Option<Duration>) -> Result<()> {
     let first = Instant::now();
@@ -139,11 +138,15 @@ fn run_all(judges: &[Judge], opilio: &Path, form: Form, limit: Option<Duration>)
                 command.arg("--short");
             }
             let output = command.arg("--opilio").arg(opilio).output()?;
-            let (said, faults) = (
+            let (printed, errors) = (
                 String::from_utf8_lossy(&output.stdout),
                 String::from_utf8_lossy(&output.stderr),
             );
-            println!("{said}{faults}{}: {:.0?}", name.get_name(), began.elapsed());
+            println!(
+                "{printed}{errors}{}: {:.0?}",
+                name.get_name(),
+                began.elapsed()
+            );
             ensure!(
                 output.status.success(),
                 "judge {} ended with {}",
@@ -242,7 +245,7 @@ async fn real_input(
     fs::write(&profile, real_input_profile(&seeds))?;
     let directory = job.join("job");
     crawl(opilio, &profile, &directory).await?;
-    let asked = web.requests().len();
+    let before = web.requests().len();
     let warcs = directory.join("warcs");
     let readers = Readers {
         python,
@@ -251,10 +254,10 @@ async fn real_input(
     readers.judge(&warcs, &["--expected", &list.display().to_string()])?;
 
     crawl(opilio, &profile, &directory).await?;
-    let again = web.requests().len() - asked;
+    let fetched = web.requests().len() - before;
     ensure!(
-        again == 0,
-        "a second run of a finished job fetched {again} times"
+        fetched == 0,
+        "a second run of a finished job fetched {fetched} times"
     );
     println!(
         "real input: {pages} pages reached by an independent walk are archived once; a second run fetched nothing"
@@ -262,7 +265,7 @@ async fn real_input(
     Ok(())
 }
 
-/// A profile without politeness to speak of, for hosts on loopback.
+/// A profile without noticeable politeness delays, for hosts on loopback.
 fn real_input_profile(seeds: &[String]) -> String {
     format!(
         r#"name = "real-input"
@@ -284,14 +287,14 @@ scope = ["surt-scope", "prerequisite", "scheme"]
     )
 }
 
-/// Crawls the demo web and has warcio read the archive.
+/// Crawls the demo web and reads the archive with warcio.
 fn demo_web(home: &Path, python: &Path, opilio: &Path) -> Result<()> {
     let job = home.join("demo");
     if job.exists() {
         fs::remove_dir_all(&job)?;
     }
     status(Command::new(opilio).arg("selftest").arg("--job").arg(&job))?;
-    // Nothing need be there once: the demo changes. Structure and payload digests are what is judged.
+    // The content of the demo changes, so this checks only structure and payload digests.
     let readers = Readers {
         python,
         jwarc: None,
@@ -300,7 +303,7 @@ fn demo_web(home: &Path, python: &Path, opilio: &Path) -> Result<()> {
     demo_renders(home, opilio)
 }
 
-/// Runs the demo, which renders the page that needs a browser.
+/// Runs the demo. It renders the page that needs a browser.
 fn demo_renders(home: &Path, opilio: &Path) -> Result<()> {
     let job = home.join("demo-browser");
     if job.exists() {
@@ -317,9 +320,9 @@ fn demo_renders(home: &Path, opilio: &Path) -> Result<()> {
     let has = |target: &str, annotation: &str| {
         log.lines().any(|line| {
             let columns: Vec<&str> = line.split_whitespace().collect();
-            let is_it = columns.get(3).is_some_and(|uri| uri.ends_with(target));
+            let has_target = columns.get(3).is_some_and(|uri| uri.ends_with(target));
             let mut annotations = columns.get(11).into_iter().flat_map(|it| it.split(','));
-            is_it && annotations.any(|it| it.starts_with(annotation))
+            has_target && annotations.any(|it| it.starts_with(annotation))
         })
     };
     for (target, annotation) in [
@@ -335,17 +338,16 @@ fn demo_renders(home: &Path, opilio: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Other people's readers of archives: `tests/judges/judge_warcs.py` says what they judge, and which faults of theirs are
-/// known.
+/// Third-party readers of archives. `tests/judges/judge_warcs.py` documents what they check and which of their errors are known.
 struct Readers<'a> {
     /// A Python with warcio.
     python: &'a Path,
-    /// The archive of jwarc, where it shall judge too.
+    /// The jar of jwarc, if it should read the archives too.
     jwarc: Option<&'a Path>,
 }
 
 impl Readers<'_> {
-    /// Every archive of a directory.
+    /// Checks every archive of a directory.
     fn judge(&self, directory: &Path, more: &[&str]) -> Result<()> {
         let mut judge = Command::new(self.python);
         judge

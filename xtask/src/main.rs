@@ -1,4 +1,4 @@
-//! `cargo xtask …`: what cargo alone cannot do, one file per command.
+//! `cargo xtask …`: development tasks that cargo alone cannot do, with one file for each command.
 
 use std::process::ExitCode;
 
@@ -35,27 +35,27 @@ enum Task {
     Test(check::TestOptions),
     /// Build and check the shipped plugins.
     Plugins(plugins::Options),
-    /// Hold the plugin contract against its published versions.
+    /// Check the plugin contract against its published versions.
     Contract(contract::Options),
     /// Write the generated parts of the SDKs of C and Go from the contract.
     Bindings(bindings::Options),
-    /// Make the packages of a release: .deb, .rpm and a tarball.
+    /// Build the packages of a release: .deb, .rpm and a tarball.
     Package(package::Options),
-    /// Make the packages of the SDKs for the registries of Rust, Node and Python, in target/sdks.
+    /// Build the packages of the SDKs for the registries of Rust, Node and Python, in target/sdks.
     Sdks,
     /// Write the tables in docs/PROFILE.md from the code.
     Docs(docs::Options),
-    /// Have other people's tools judge what Opilio writes; installs them from package registries into target/judges.
+    /// Check Opilio's output with third-party tools, which are installed from package registries into target/judges.
     Judges(judges::Options),
-    /// Build and try plugins in other languages: SDKs, templates, examples, and crawls with all of them.
+    /// Build and test plugins in other languages: SDKs, templates, examples, and crawls with all of them.
     #[cfg(unix)]
     Examples(examples::Options),
-    /// Call extractors with what a fuzzer makes up.
+    /// Fuzz extractors.
     Fuzz(fuzz::Options),
-    /// Measure what is found.
+    /// Measure the quality of extraction and of revisit schedules.
     #[command(subcommand)]
     Measure(measure::Measure),
-    /// Measure what it costs.
+    /// Measure resource usage.
     #[cfg(unix)]
     #[command(subcommand)]
     Bench(bench::Bench),

@@ -1,10 +1,10 @@
-//! `cargo xtask measure …`. `revisiting` is about wait evaluators (`revisiting.rs`).
+//! `cargo xtask measure …`. `revisiting` measures wait evaluators (`revisiting.rs`).
 //!
 //! `cargo xtask measure extraction`: recall and precision of the extractors on real documents (`corpus`).
 //!
 //! The extractors run natively here, from the crates that the components are built from (`ours`). Scripts in
-//! `tests/judges/extraction` read the same files with parsers by other authors, and print the links that these find. Both lists
-//! are compared as multisets of lines (`comparison`).
+//! `tests/judges/extraction` read the same files with third-party parsers, and print the links that these find. Both lists are
+//! compared as multisets of lines (`comparison`).
 
 use std::fs;
 use std::io::Write;
@@ -23,10 +23,10 @@ mod corpus;
 mod ours;
 mod revisiting;
 
-/// Parsers of the judges that Python brings.
+/// Third-party parsers for Python.
 const PYTHON_PACKAGES: [&str; 2] = ["lxml==6.1.3", "pypdf==7.1.0"];
 
-/// Parsers of the judges that Node brings.
+/// Third-party parsers for Node.
 const NODE_PACKAGES: [&str; 4] = [
     "parse5@8.0.1",
     "parse-srcset@1.0.2",
@@ -37,25 +37,25 @@ const NODE_PACKAGES: [&str; 4] = [
 /// Measurements.
 #[derive(clap::Subcommand)]
 pub(crate) enum Measure {
-    /// Recall and precision of the extractors on real documents, against parsers that are not ours.
+    /// Recall and precision of the extractors on real documents, compared with third-party parsers.
     Extraction(Options),
-    /// Results of wait evaluators on synthetic webs, as shares of the best plan's.
+    /// Results of wait evaluators on synthetic webs, as shares of the best plan's results.
     Revisiting(revisiting::Options),
 }
 
 /// Options of `cargo xtask measure extraction`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// These kinds alone [default: all].
+    /// Measure only these kinds [default: all].
     #[arg(value_name = "KIND")]
     only: Vec<Kind>,
-    /// Documents of each kind, where the packages have as many.
+    /// Documents of each kind, if the packages have that many.
     #[arg(long, default_value_t = 2_000)]
     documents: usize,
-    /// Disagreements shown of each class.
+    /// Number of disagreements that are shown of each class.
     #[arg(long, default_value_t = 3)]
     samples: usize,
-    /// Write every line that either side has to this folder, a file for each kind.
+    /// Write all lines of both sides to this folder, one file for each kind.
     #[arg(long, value_name = "FOLDER")]
     keep: Option<std::path::PathBuf>,
 }
@@ -121,13 +121,13 @@ fn compare(kind: Kind, options: &Options) -> Result<Comparison> {
     Ok(comparison)
 }
 
-/// The judge's facts about each document.
+/// The facts about each document from the third-party parser.
 fn judged(kind: Kind, documents: &[corpus::Document]) -> Result<Vec<Facts>> {
     let scripts = root().join("tests/judges/extraction");
     let script = kind.judge();
     let mut judge = if Path::new(script).extension().is_some_and(|it| it == "mjs") {
         let folder = registries::node(&NODE_PACKAGES)?;
-        // Modules look for packages beside themselves.
+        // Modules look for packages in their own folder.
         for file in fs::read_dir(&scripts)? {
             let file = file?;
             fs::copy(file.path(), folder.join(file.file_name()))?;
@@ -165,7 +165,7 @@ fn judged(kind: Kind, documents: &[corpus::Document]) -> Result<Vec<Facts>> {
         .lines()
         .map(serde_json::from_str)
         .collect::<Result<_, _>>()
-        .with_context(|| format!("what {script} says"))?;
+        .with_context(|| format!("reading the output of {script}"))?;
     ensure!(
         answers.len() == documents.len(),
         "{script} judged {} of {} documents",

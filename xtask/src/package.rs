@@ -1,7 +1,7 @@
 //! `cargo xtask package`: packages for Debian and Fedora and a tarball, of one release binary, in `target/package`.
 //!
-//! Manual pages and completions are those that the binary itself prints. `deploy/package/nfpm.yaml` lists the packages' files, and
-//! nfpm writes both packages. The time of the last commit is the time of all files, so that one commit gives the same packages.
+//! Manual pages and completions are printed by the binary. `deploy/package/nfpm.yaml` lists the packages' files, and nfpm
+//! writes both packages. All files have the time of the last commit, so that one commit always gives the same packages.
 
 mod notices;
 mod trial;
@@ -43,21 +43,21 @@ pub(crate) struct Options {
     with_trial: bool,
 }
 
-/// Data that the package descriptions need.
+/// Data for the package descriptions.
 struct Release {
     version: String,
     maintainer: String,
     libraries: Libraries,
     /// Seconds since 1970 of the last commit.
     time: String,
-    /// Folder of the files that are made for the packages.
+    /// Folder of the files that are generated for the packages.
     stage: PathBuf,
 }
 
-/// Libraries of the system that a binary needs, as dependencies of packages.
+/// System libraries that a binary needs, as package dependencies.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Libraries {
-    /// Newest version of glibc's symbols, such as 2.34. `None` for a static binary.
+    /// Newest version of glibc symbols, such as 2.34. `None` for a static binary.
     glibc: Option<(u32, u32)>,
     libgcc: bool,
 }
@@ -97,7 +97,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         println!("{}  {:.1} MB", file.display(), size as f64 / 1e6);
     }
     if options.with_trial {
-        // A second release of the same files, to upgrade to.
+        // A second release with the same files, to test upgrades.
         let next = home.join("next");
         fs::create_dir_all(&next)?;
         for kind in ["deb", "rpm"] {
@@ -109,11 +109,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 impl Release {
-    /// Makes the files of the packages: the stripped binary, manual pages, completions, change logs and notices.
+    /// Generates the files of the packages: the stripped binary, manual pages, completions, change logs and notices.
     fn fill_stage(&self, binary: &Path, home: &Path) -> Result<()> {
         let stage = &self.stage;
         let program = stage.join("opilio");
-        // The symbols, for backtraces of crashes, are a file of their own.
+        // Debug symbols, for backtraces of crashes, are in a file of their own.
         let symbols = home.join(format!("opilio-{}-{ARCH}.debug", self.version));
         status(
             Command::new("objcopy")
@@ -148,7 +148,7 @@ impl Release {
         Ok(fs::write(stage.join("changelog.yaml"), self.changelog()?)?)
     }
 
-    /// The change log of the packages, as nfpm reads it: YAML, of which JSON is a part.
+    /// The change log of the packages, in the format of nfpm: YAML, of which JSON is a subset.
     fn changelog(&self) -> Result<String> {
         let mut date = Command::new("date");
         date.args(["--utc", "--date", &format!("@{}", self.time)]);
@@ -199,7 +199,7 @@ impl Release {
         Ok(file)
     }
 
-    /// Writes a tarball for systems without one of the packages, with the same files.
+    /// Writes a tarball with the same files, for systems that support neither package format.
     fn tarball(&self, home: &Path) -> Result<PathBuf> {
         let name = format!("opilio-{}-{ARCH}-linux", self.version);
         let folder = home.join(&name);
@@ -290,7 +290,7 @@ fn commit(fact: &str) -> Result<String> {
     Ok(output(log.current_dir(root()))?.trim().to_owned())
 }
 
-/// The version of a binary, by its own account.
+/// The version that a binary reports.
 fn version(binary: &Path) -> Result<String> {
     let version_text = output(Command::new(binary).arg("--version"))?;
     let version = version_text.trim().strip_prefix("opilio ");
@@ -326,7 +326,7 @@ fn libraries(headers: &str) -> Result<Libraries> {
     Ok(libraries)
 }
 
-/// The content of `SHA256SUMS`, which `sha256sum --check` reads.
+/// The content of `SHA256SUMS`, in the format of `sha256sum`.
 fn sums(home: &Path, files: &[PathBuf]) -> Result<String> {
     let mut names = BTreeSet::new();
     for file in files {
@@ -340,7 +340,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dependencies_come_from_the_headers_of_the_binary() {
+    fn dependencies_are_read_from_the_binary() {
         let headers = "
 Dynamic Section:
   NEEDED               libgcc_s.so.1

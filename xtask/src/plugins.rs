@@ -1,10 +1,10 @@
-//! `cargo xtask plugins`: builds the plugins in `plugins/` into components, keeps the committed ones in
-//! `plugins/builtin` and their manifest current, and says which are stale.
+//! `cargo xtask plugins`: builds the plugins in `plugins/` into components, updates the committed components in `plugins/builtin`
+//! and their manifest, and lists stale ones.
 //!
-//! A component is stale when the hash of its sources differs from the manifest's (what counts as sources: `sources`).
-//! Only stale components are rewritten, so that git does not keep a copy per toolchain. `--check` compares hashes and
-//! needs no Wasm toolchain. `--rebuild-check` builds everything into `target/plugins/rebuilt`, in the layout of
-//! `plugins/builtin`; `OPILIO_COMPONENTS=target/plugins/rebuilt cargo test` then runs all tests on the result.
+//! A component is stale if the hash of its sources differs from the manifest's (see `sources`). Only stale components are
+//! rewritten, so that git does not store a copy for each toolchain. `--check` compares hashes and needs no Wasm toolchain.
+//! `--rebuild-check` builds everything into `target/plugins/rebuilt`, in the layout of `plugins/builtin`.
+//! `OPILIO_COMPONENTS=target/plugins/rebuilt cargo test` then runs all tests with the result.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,13 +25,13 @@ pub(crate) struct Options {
     /// Compare the committed components with their sources, and build nothing.
     #[arg(long, conflicts_with_all = ["rebuild_check", "force"])]
     check: bool,
-    /// Build into target/plugins/rebuilt and leave the committed components alone.
+    /// Build into target/plugins/rebuilt and do not change the committed components.
     #[arg(long)]
     rebuild_check: bool,
-    /// Rewrite components although their sources have not changed.
+    /// Rewrite components even if their sources have not changed.
     #[arg(long, conflicts_with = "rebuild_check")]
     force: bool,
-    /// Folders in plugins/; all of them, unless named.
+    /// Folders in plugins/ [default: all].
     names: Vec<String>,
 }
 
@@ -59,13 +59,13 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
 }
 
-/// A plugin crate: a workspace member in `plugins/` that makes a cdylib.
+/// A plugin crate: a workspace member in `plugins/` that builds a cdylib.
 struct Plugin {
     /// Name of the folder, and of the component.
     name: String,
     package: String,
     folder: PathBuf,
-    /// `package.metadata.opilio.opt-level`: `"s"`, or 3 where speed is worth the size.
+    /// `package.metadata.opilio.opt-level`: `"s"`, or 3 if speed is worth the size.
     opt_level: Option<String>,
 }
 
@@ -77,7 +77,7 @@ fn root() -> Result<PathBuf> {
         .to_owned())
 }
 
-/// The plugin crates called `names`, or all.
+/// The plugin crates with these names, or all.
 fn plugins(root: &Path, names: &[String]) -> Result<Vec<Plugin>> {
     #[derive(Deserialize)]
     struct Metadata {
@@ -151,7 +151,7 @@ fn plugins(root: &Path, names: &[String]) -> Result<Vec<Plugin>> {
     Ok(plugins)
 }
 
-/// Says what is stale, and what mends it.
+/// Lists stale components, and the command that updates them.
 fn check(root: &Path, component_folder: &Path, plugins: &[Plugin], all: bool) -> Result<()> {
     let manifest = Manifest::read(component_folder)?;
     let mut stale: BTreeMap<&str, String> = BTreeMap::new();
@@ -186,7 +186,7 @@ fn check(root: &Path, component_folder: &Path, plugins: &[Plugin], all: bool) ->
     bail!("build them with: cargo xtask plugins{names}")
 }
 
-/// Builds what is stale, or everything if `force`, into `component_folder`.
+/// Builds stale components, or all if `force`, into `component_folder`.
 fn build(root: &Path, component_folder: &Path, plugins: &[Plugin], force: bool) -> Result<()> {
     let mut manifest = Manifest::read(component_folder)?;
     let mut toolchain = None;
@@ -221,7 +221,7 @@ fn build(root: &Path, component_folder: &Path, plugins: &[Plugin], force: bool) 
             entry.plugins.join(", ")
         ));
         manifest.put(entry);
-        // After each, so that a later failure does not make this one stale.
+        // Written after each component, so that a later failure does not make this one stale.
         manifest.write(component_folder)?;
     }
     Ok(())
@@ -265,7 +265,7 @@ fn build_module(root: &Path, toolchain: &Toolchain, plugin: &Plugin) -> Result<V
     fs::read(&file).with_context(|| format!("reading {}", file.display()))
 }
 
-/// Removes components whose crate is gone.
+/// Removes components whose crate does not exist any more.
 fn drop_orphans(component_folder: &Path, plugins: &[Plugin]) -> Result<()> {
     let mut manifest = Manifest::read(component_folder)?;
     let (kept, orphans): (Vec<_>, Vec<_>) = manifest
@@ -274,7 +274,10 @@ fn drop_orphans(component_folder: &Path, plugins: &[Plugin]) -> Result<()> {
         .partition(|entry| plugins.iter().any(|plugin| plugin.name == entry.name));
     manifest.components = kept;
     for orphan in &orphans {
-        report(&format!("{}: removed, its crate is gone", orphan.file));
+        report(&format!(
+            "{}: removed, its crate does not exist any more",
+            orphan.file
+        ));
         fs::remove_file(component_folder.join(&orphan.file))?;
     }
     if orphans.is_empty() {

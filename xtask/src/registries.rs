@@ -1,5 +1,4 @@
-//! Other people's programs and libraries, from the package registries of Python, Node and Go, in
-//! `target/judges`.
+//! Third-party programs and libraries from the package registries of Python, Node and Go, in `target/judges`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,8 +9,8 @@ use anyhow::Result;
 use crate::command::status;
 use crate::repository::root;
 
-/// The folder below `target/judges` of these packages. Judges that work at the same time with different packages do not
-/// change each other's.
+/// The folder of these packages below `target/judges`. Concurrent judges with different packages do not change each other's
+/// folders.
 fn folder_of(kind: &str, packages: &[&str]) -> PathBuf {
     root()
         .join("target/judges")
@@ -37,11 +36,11 @@ pub(crate) fn python(packages: &[&str]) -> Result<PathBuf> {
     Ok(python)
 }
 
-/// A folder in which modules of Node find these packages.
+/// A folder in which Node modules find these packages.
 pub(crate) fn node(packages: &[&str]) -> Result<PathBuf> {
     let folder = folder_of("node", packages);
     fs::create_dir_all(&folder)?;
-    // Without it npm looks for one further up.
+    // Without it npm uses one in a parent folder.
     fs::write(folder.join("package.json"), "{\"private\": true}")?;
     let mut install = Command::new("npm");
     install.args([

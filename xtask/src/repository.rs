@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// Its root.
+/// The root of the repository.
 pub(crate) fn root() -> PathBuf {
     // xtask/ is in the root of the repository.
     Path::new(env!("CARGO_MANIFEST_DIR"))

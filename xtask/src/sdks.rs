@@ -1,5 +1,5 @@
-//! `cargo xtask sdks`: the SDKs as packages of their registries, made and checked with the registries' own tools. It publishes
-//! nothing; CONTRIBUTING.md says how a release does.
+//! `cargo xtask sdks`: builds the SDKs as packages and checks them with the registries' own tools. It publishes nothing;
+//! CONTRIBUTING.md describes the steps of a release.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use opilio_build::Language;
 use crate::command;
 use crate::repository::root;
 
-/// Languages whose registries take packages. Go takes a tag of the repository; C has no registry.
+/// Languages that have package registries. Go uses a tag of the repository; C has no registry.
 const PACKED: [Language; 3] = [Language::Rust, Language::JavaScript, Language::Python];
 
-/// Tools for packages of Python, in versions that were tried.
+/// Tools for Python packages, in tested versions.
 const TOOLS_OF_PYTHON: [&str; 2] = ["build==1.3.0", "twine==6.2.0"];
 
 /// Runs the command.
@@ -28,7 +28,7 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// Makes the package of an SDK in a folder, and returns its path.
+/// Builds the package of an SDK in a folder, and returns its path.
 pub(crate) fn pack(language: Language, out: &Path) -> Result<PathBuf> {
     let sdk = out.join(language.sdk());
     if sdk.exists() {
@@ -43,7 +43,7 @@ pub(crate) fn pack(language: Language, out: &Path) -> Result<PathBuf> {
         Language::Rust => {
             let mut package = opilio_build::cargo();
             package.args(["package", "--quiet", "--allow-dirty", "--no-verify"]);
-            // A crate of its own, although it lies within this workspace's folder.
+            // A workspace of its own, although it is in the folder of this workspace.
             let manifest = sdk.join("Cargo.toml");
             let text = fs::read_to_string(&manifest)?;
             fs::write(&manifest, format!("{text}\n[workspace]\n"))?;

@@ -203,6 +203,10 @@ fn list(nodes: &[ListedNode], as_json: bool) -> Result<()> {
     Ok(())
 }
 
+#[expect(
+    clippy::print_stderr,
+    reason = "notes for the person at the terminal, beside the list"
+)]
 fn list_parts(parts: &[ListedPart], as_json: bool) -> Result<()> {
     if as_json {
         for part in parts {
@@ -234,6 +238,12 @@ fn list_parts(parts: &[ListedPart], as_json: bool) -> Result<()> {
         );
     }
     terminal::outln!("all parts: {}", figures_words(&total_figures(parts)));
+    for part in parts {
+        if let Some(remedy) = &part.remedy {
+            let note = format!("no process works on part {:?}: {remedy}", part.name);
+            eprintln!("opilio: {}", terminal::line(&note));
+        }
+    }
     Ok(())
 }
 
@@ -311,6 +321,7 @@ mod tests {
             since: None,
             figures: None,
             takeover: None,
+            remedy: None,
             failed_takeover: Some(FailedTakeover {
                 node: "c".to_owned(),
                 at,

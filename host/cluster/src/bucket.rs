@@ -1,6 +1,7 @@
 //! A key-value bucket with compare-and-swap, read from the leader of its stream. `async-nats` reads keys from any replica, which
 //! may be behind.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 
 use async_nats::jetstream::Context;
@@ -142,28 +143,35 @@ impl Bucket {
         Ok(BucketWatch { watch })
     }
 
-    /// The present entries of all keys.
-    pub(crate) async fn list_all(&self) -> Result<Vec<BucketEntry>, ClusterError> {
-        let status = self.store.status().await;
-        let status = status.map_err(|error| ClusterError::of_request("a bucket", error))?;
-        match status.values() {
-            0 => Ok(Vec::new()),
-            _ => self.list(&[">"]).await,
+    /// The present entries of the keys that match a pattern, by key.
+    pub(crate) async fn list(&self, pattern: &str) -> Result<Vec<BucketEntry>, ClusterError> {
+        // A watch may call an entry the last one although a key was written again at that moment: the server takes the old message
+        // from the count at once, and adds the new one later. So the leader of the stream names the keys before.
+        let mut missing = self.subjects(pattern).await?;
+        let mut entries = BTreeMap::new();
+        if missing.is_empty() {
+            return Ok(Vec::new());
         }
+        let mut watch = self.watch(&[pattern]).await?;
+        while !missing.is_empty() {
+            let entry = watch.next().await?;
+            missing.remove(&format!("{}{}", self.store.prefix, entry.key));
+            entries.insert(entry.key.clone(), entry);
+        }
+        Ok(entries.into_values().collect())
     }
 
-    /// The present entries of these keys, at least one of which must exist.
-    pub(crate) async fn list(&self, keys: &[&str]) -> Result<Vec<BucketEntry>, ClusterError> {
-        let mut watch = self.watch(keys).await?;
-        let mut entries = Vec::new();
-        while let Some(entry) = watch.next().await? {
-            let is_last = entry.is_current;
-            entries.push(entry);
-            if is_last {
-                break;
-            }
+    async fn subjects(&self, pattern: &str) -> Result<BTreeSet<String>, ClusterError> {
+        let failed = |error| ClusterError::of_request("a list of keys", error);
+        let filter = format!("{}{pattern}", self.store.prefix);
+        let info = self.store.stream.info_with_subjects(filter).await;
+        let mut info = info.map_err(failed)?;
+        let mut subjects = BTreeSet::new();
+        while let Some(subject) = next(&mut info).await {
+            let (subject, _messages) = subject.map_err(failed)?;
+            subjects.insert(subject);
         }
-        Ok(entries)
+        Ok(subjects)
     }
 }
 
@@ -173,19 +181,21 @@ pub(crate) struct BucketWatch {
 }
 
 impl BucketWatch {
-    /// The next change; `None` if the watch has ended.
-    pub(crate) async fn next(&mut self) -> Result<Option<BucketEntry>, ClusterError> {
-        match next(&mut self.watch).await {
-            None => Ok(None),
-            Some(Err(error)) => Err(ClusterError::of_request("a watch", error)),
-            Some(Ok(entry)) => Ok(Some(BucketEntry {
-                value: (entry.operation == Operation::Put).then_some(entry.value),
-                key: entry.key,
-                revision: entry.revision,
-                stored_ms: milliseconds(entry.created.unix_timestamp_nanos()),
-                is_current: entry.seen_current,
-            })),
-        }
+    /// The next change.
+    pub(crate) async fn next(&mut self) -> Result<BucketEntry, ClusterError> {
+        let kind = "a watch";
+        let entry = next(&mut self.watch).await.ok_or_else(|| {
+            let source = "the watch ended".into();
+            ClusterError::Unavailable { kind, source }
+        })?;
+        let entry = entry.map_err(|error| ClusterError::of_request(kind, error))?;
+        Ok(BucketEntry {
+            value: (entry.operation == Operation::Put).then_some(entry.value),
+            key: entry.key,
+            revision: entry.revision,
+            stored_ms: milliseconds(entry.created.unix_timestamp_nanos()),
+            is_current: entry.seen_current,
+        })
     }
 }
 

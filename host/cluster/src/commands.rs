@@ -107,9 +107,7 @@ impl ClusterJob {
     /// # Errors
     /// NATS fails.
     pub async fn applied_commands(&self) -> Result<Vec<(String, u64)>, ClusterError> {
-        // The list needs a key that exists.
-        self.note(ANCHOR, 0).await?;
-        let entries = self.state.list(&["applied.*", ANCHOR]).await?;
+        let entries = self.state.list("applied.*").await?;
         let applied = entries.into_iter().filter_map(|entry| {
             let node = entry.key.strip_prefix("applied.")?;
             Some((node.to_owned(), number_in(&entry)?))
@@ -181,8 +179,6 @@ impl ClusterJob {
         })
     }
 }
-
-const ANCHOR: &str = "applied-anchor";
 
 /// The number in an entry.
 fn number_in(entry: &BucketEntry) -> Option<u64> {

@@ -14,7 +14,7 @@ mod view;
 
 pub use machine::{ControlAction, NodeMachine, WriteResult};
 pub use member_event::MemberEvent;
-pub use overviews::{NodeOverview, PartOverview};
+pub use overviews::{JobParts, NodeOverview, PartOverview};
 pub use records::{
     ClusterKey, ClusterRecord, KeyWrite, LeaderRecord, NodeRecord, SessionEnd, SessionState,
     SessionTimings,

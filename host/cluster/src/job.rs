@@ -190,7 +190,7 @@ impl ClusterJob {
         let Some(jobs) = Bucket::find(&connection.data, JOBS_BUCKET).await? else {
             return Ok(Vec::new());
         };
-        let entries = jobs.list_all().await?.into_iter();
+        let entries = jobs.list(">").await?.into_iter();
         let mut names: Vec<String> = entries
             .filter(|entry| entry.value.is_some())
             .map(|entry| entry.key)

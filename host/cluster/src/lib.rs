@@ -38,6 +38,7 @@ mod parts;
 mod questions;
 mod rest;
 mod storage;
+mod takeover_scope;
 
 pub use budget::{BudgetAccount, BudgetError};
 pub use budgets::BudgetChangeError;
@@ -60,3 +61,4 @@ pub use parts::{
 pub use questions::{PartQuestion, PartQuestions};
 pub use rest::JobProgress;
 pub use storage::JetStreamStorage;
+pub use takeover_scope::TakeoverScope;

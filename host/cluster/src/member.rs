@@ -446,7 +446,7 @@ impl Driver {
             let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
             loop {
                 if let Ok(mut watch) = bucket.watch(&keys).await {
-                    while let Ok(Some(entry)) = watch.next().await {
+                    while let Ok(entry) = watch.next().await {
                         if inputs.send(Input::Entry(source, entry)).await.is_err() {
                             return;
                         }

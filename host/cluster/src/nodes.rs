@@ -180,11 +180,10 @@ impl Cluster {
     /// # Errors
     /// NATS fails.
     pub async fn nodes(&self) -> Result<Vec<NodeOverview>, ClusterError> {
-        let keys = [FORMAT_KEY, "leader", "nodes.*", "drain.*"];
         let mut nodes: Vec<(String, NodeRecord, i64)> = Vec::new();
         let mut drained = Vec::new();
         let mut leader: Option<LeaderRecord> = None;
-        for entry in self.bucket.list(&keys).await? {
+        for entry in self.bucket.list(">").await? {
             let (Some(key), Some(value)) = (ClusterKey::parse(&entry.key), entry.value) else {
                 continue;
             };
@@ -265,6 +264,7 @@ impl Cluster {
             Err(BucketError::Conflict) => return Err(alive()),
             Err(BucketError::Failed(error)) => return Err(error),
         }
+        self.forget_takeover_scope(node).await?;
         self.change(&ClusterKey::Drain(node.to_owned()), false)
             .await
     }
@@ -272,16 +272,8 @@ impl Cluster {
     /// Waits until a key has another revision.
     async fn next_revision(&self, key: &str, known: u64) -> Result<(), ClusterError> {
         let mut watch = self.bucket.watch(&[key]).await?;
-        loop {
-            match watch.next().await? {
-                Some(entry) if entry.revision > known => return Ok(()),
-                Some(_) => {}
-                None => {
-                    let (kind, source) = ("a watch", "the watch ended".into());
-                    return Err(ClusterError::Unavailable { kind, source });
-                }
-            }
-        }
+        while watch.next().await?.revision <= known {}
+        Ok(())
     }
 
     async fn node_record(&self, node: &str) -> Result<(NodeRecord, u64), ClusterError> {

@@ -85,7 +85,7 @@ impl ClusterJob {
         Ok(work.is_some_and(|work| work.is_at_rest))
     }
 
-    /// Whether these nodes have finished the job. Call [`Self::set_rest`] before.
+    /// Whether these nodes have finished the job.
     ///
     /// # Errors
     /// NATS fails.
@@ -107,9 +107,9 @@ impl ClusterJob {
         })
     }
 
-    /// The state of all nodes' work. The list needs a key that exists; this node has written one.
+    /// The state of all nodes' work.
     async fn work(&self) -> Result<BTreeMap<String, NodeWork>, ClusterError> {
-        let entries = self.state.list(&["rest.*"]).await?;
+        let entries = self.state.list("rest.*").await?;
         let work = entries.into_iter().filter_map(|entry| {
             let node = entry.key.strip_prefix("rest.")?.to_owned();
             let work = serde_json::from_slice(entry.value.as_deref()?).ok()?;

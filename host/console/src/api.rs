@@ -36,6 +36,7 @@ pub(crate) mod replay;
 pub(crate) mod session;
 pub(crate) mod settings;
 pub(crate) mod statistics;
+pub(crate) mod stop;
 pub(crate) mod uris;
 
 use std::path::{Path, PathBuf};
@@ -106,7 +107,7 @@ pub(crate) fn router() -> (axum::Router<Arc<Daemon>>, OpenApi) {
         .routes(routes!(jobs::show, jobs::delete))
         .routes(routes!(jobs::copy))
         .routes(routes!(jobs::start))
-        .routes(routes!(jobs::stop))
+        .routes(routes!(stop::stop))
         .routes(routes!(jobs::pause))
         .routes(routes!(jobs::resume))
         .routes(routes!(jobs::checkpoint))

@@ -33,10 +33,10 @@ struct OpenConnection {
     close: oneshot::Sender<()>,
 }
 
-/// Counts a connection among the open ones until this is dropped.
-pub(crate) struct Place {
+/// Permit of an open connection. The connection counts as open until this is dropped.
+pub(crate) struct ConnectionPermit {
     number: u64,
-    among: Arc<Connections>,
+    connections: Arc<Connections>,
     pub(crate) requests: Requests,
 }
 
@@ -49,12 +49,12 @@ impl Connections {
         })
     }
 
-    /// Admits a connection from this address. Returns its place, and a channel that signals when to close it. Waits only if the
+    /// Admits a connection from this address. Returns its permit, and a channel that signals when to close it. Waits only if the
     /// maximum is reached and every connection has an authenticated request in progress.
     pub(crate) async fn admit(
         self: &Arc<Connections>,
         address: IpAddr,
-    ) -> (Place, oneshot::Receiver<()>) {
+    ) -> (ConnectionPermit, oneshot::Receiver<()>) {
         loop {
             if let Some(admitted) = self.try_admit(client(address)) {
                 return admitted;
@@ -66,7 +66,7 @@ impl Connections {
     fn try_admit(
         self: &Arc<Connections>,
         address: IpAddr,
-    ) -> Option<(Place, oneshot::Receiver<()>)> {
+    ) -> Option<(ConnectionPermit, oneshot::Receiver<()>)> {
         let mut open = self.open();
         if open.by_number.len() >= self.most {
             let closed = open.closable()?;
@@ -84,12 +84,12 @@ impl Connections {
             close,
         };
         open.by_number.insert(number, connection);
-        let place = Place {
+        let permit = ConnectionPermit {
             number,
-            among: self.clone(),
+            connections: self.clone(),
             requests,
         };
-        Some((place, closed))
+        Some((permit, closed))
     }
 
     fn open(&self) -> MutexGuard<'_, OpenConnections> {
@@ -112,10 +112,10 @@ impl OpenConnections {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        self.among.open().by_number.remove(&self.number);
-        self.among.freed.notify_one();
+        self.connections.open().by_number.remove(&self.number);
+        self.connections.freed.notify_one();
     }
 }
 

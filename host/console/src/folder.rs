@@ -282,7 +282,7 @@ impl Folder {
 
     /// The directory for a new job of this name.
     fn free(&self, name: &str) -> Result<PathBuf, JobsFolderError> {
-        let directory = self.place(name)?;
+        let directory = self.directory(name)?;
         match directory.symlink_metadata() {
             // A process that was killed while it created a job of this name has left an incomplete directory.
             Ok(found) if found.is_dir() && is_made_halfway(&directory) => Ok(directory),
@@ -291,7 +291,7 @@ impl Folder {
         }
     }
 
-    fn place(&self, name: &str) -> Result<PathBuf, JobsFolderError> {
+    fn directory(&self, name: &str) -> Result<PathBuf, JobsFolderError> {
         match is_name(name) {
             true => Ok(self.path.join(name)),
             false => Err(JobsFolderError::Name(name.to_owned())),

@@ -31,8 +31,8 @@ pub(crate) struct Form<T>(pub(crate) T);
 /// A query.
 pub(crate) struct Params<T>(pub(crate) T);
 
-/// Parts of the path.
-pub(crate) struct Place<T>(pub(crate) T);
+/// The parameters of the path.
+pub(crate) struct PathParams<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = Problem;
@@ -126,12 +126,12 @@ fn refused_query(refused: &QueryRejection) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, causes(&refused.body_text()))
 }
 
-impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Place<T> {
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for PathParams<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         match Path::<T>::from_request_parts(parts, state).await {
-            Ok(Path(place)) => Ok(Place(place)),
+            Ok(Path(params)) => Ok(PathParams(params)),
             Err(refused) => Err(refused_path(&refused)),
         }
     }

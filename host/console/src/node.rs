@@ -1,13 +1,14 @@
 //! This daemon as a node of its cluster: it joins at its start, renews its session, and leaves at its end. It logs events of the
 //! cluster.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use opilio_cluster::control::{SessionEnd, SessionState};
 use opilio_cluster::{
     Availability, Cluster, ClusterConfig, ClusterConnection, ClusterError, Member, MemberEvent,
-    MemberEvents, MemberScope, MemberStatus, NodeOverview,
+    MemberEvents, MemberScope, MemberStatus, NodeOverview, TakeoverScope,
 };
 use serde::Serialize;
 use tokio::sync::watch;
@@ -150,7 +151,24 @@ impl ListedNode {
 /// # Errors
 /// NATS fails, or does not answer.
 pub(crate) async fn overviews(cluster: &Cluster) -> Result<Vec<NodeOverview>, ClusterError> {
-    let listed = tokio::time::timeout(LIST_TIME_MAX, cluster.nodes()).await;
+    answer_of(cluster.nodes()).await
+}
+
+/// The crawls of which nodes take parts over, by node.
+///
+/// # Errors
+/// NATS fails, or does not answer.
+pub(crate) async fn takeover_scopes(
+    cluster: &Cluster,
+) -> Result<BTreeMap<String, TakeoverScope>, ClusterError> {
+    answer_of(cluster.takeover_scopes()).await
+}
+
+/// Waits for a list of NATS.
+async fn answer_of<T>(
+    list: impl Future<Output = Result<T, ClusterError>>,
+) -> Result<T, ClusterError> {
+    let listed = tokio::time::timeout(LIST_TIME_MAX, list).await;
     listed.map_err(|elapsed| ClusterError::Unavailable {
         kind: "a question for the nodes",
         source: elapsed.into(),

@@ -4,21 +4,22 @@
 
 mod attempt;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use opilio_cluster::control::{ChosenPart, PartOverview, PartTakeovers, SessionState};
-use opilio_cluster::{Availability, ClusterConnection, ClusterError, ClusterJob};
+use opilio_cluster::control::{ChosenPart, JobParts, PartOverview, PartTakeovers, SessionState};
+use opilio_cluster::{Availability, ClusterConnection, ClusterError, ClusterJob, TakeoverScope};
 use opilio_control::{
-    Command, ListedPart, PartState, PartToTake, chain, is_worked_on, listed_parts,
+    ClusterFile, Command, ListedPart, PartState, PartToTake, chain, is_worked_on, listed_parts,
     take_over_fetched,
 };
 use opilio_crawl::{JobPart, JobState, is_made_halfway};
 
 use crate::daemon::Daemon;
-use crate::node::{ClusterNode, overviews};
+use crate::node::{ClusterNode, overviews, takeover_scopes};
 use crate::orders::Orders;
 use crate::overview::KnownJob;
 use crate::process::Alive;
@@ -39,16 +40,27 @@ struct OwnPart {
     part: JobPart,
 }
 
-/// Takes over and gives up parts until the daemon ends. Does nothing without `take-over-after` in `[cluster]`.
+/// Takes over and gives up parts until the daemon ends. Without `take-over-after` in `[cluster]`, it only publishes that this daemon
+/// takes over no parts.
 pub(crate) async fn keep(daemon: Arc<Daemon>) {
-    let cluster = daemon.config.cluster.as_ref();
-    let Some(after) = cluster.and_then(|cluster| cluster.take_over_after) else {
-        return;
-    };
-    let Some(node) = daemon.node.as_ref() else {
+    let (Some(cluster), Some(node)) = (daemon.config.cluster.as_ref(), daemon.node.as_ref()) else {
         return;
     };
     let mut closing = daemon.closing.subscribe();
+    let scope = scope_of(cluster);
+    while let Err(problem) = node.cluster().publish_takeover_scope(&scope).await {
+        tracing::debug!(
+            "the crawls to take over are not published: {}",
+            chain(&problem)
+        );
+        tokio::select! {
+            () = tokio::time::sleep(LOOK_MAX) => {}
+            _ = closing.wait_for(|closing| *closing) => return,
+        }
+    }
+    let Some(after) = cluster.take_over_after else {
+        return;
+    };
     let mut takeovers = PartTakeovers::new(node.name(), after);
     let began = Instant::now();
     let mut failing: Option<String> = None;
@@ -70,7 +82,7 @@ pub(crate) async fn keep(daemon: Arc<Daemon>) {
         if !can_work || !has_place(&daemon) {
             continue;
         }
-        let examined = examine_crawls(&daemon, node, &own, &mut takeovers, began).await;
+        let examined = examine_crawls(&daemon, node, &own, &scope, &mut takeovers, began).await;
         let problem = examined.err();
         if let Some(problem) = problem.as_ref().filter(|it| failing.as_ref() != Some(*it)) {
             tracing::warn!(node = node.name(), "parts are not taken over: {problem}");
@@ -142,24 +154,32 @@ async fn examine_crawls(
     daemon: &Daemon,
     node: &ClusterNode,
     own: &[OwnPart],
+    scope: &TakeoverScope,
     takeovers: &mut PartTakeovers,
     began: Instant,
 ) -> Result<(), String> {
     let describe = |problem: ClusterError| chain(&problem);
-    let connection = node.cluster().connection();
-    let nodes = overviews(node.cluster()).await.map_err(describe)?;
+    let (cluster, connection) = (node.cluster(), node.cluster().connection());
+    let nodes = overviews(cluster).await.map_err(describe)?;
+    let scopes = takeover_scopes(cluster).await.map_err(describe)?;
+    if scopes.get(node.name()) != Some(scope) {
+        // NATS has lost the scope of this node.
+        let published = cluster.publish_takeover_scope(scope).await;
+        published.map_err(describe)?;
+    }
     let mut names = ClusterJob::names(connection).await.map_err(describe)?;
-    let cluster = daemon.config.cluster.as_ref();
-    let wanted = cluster.and_then(|cluster| cluster.take_over_crawls.as_deref());
-    names.retain(|name| is_wanted(name, wanted));
+    names.retain(|name| has_crawl(scope, name));
     let mut crawls = Vec::new();
     let mut problems = Vec::new();
     for name in names {
         match parts_of(connection, &name).await {
             Ok(parts) => {
                 end_interrupted(node, own, &name, &parts).await;
-                let parts: Vec<_> = parts.into_iter().map(overview).collect();
-                crawls.push((name, parts));
+                crawls.push(JobParts {
+                    declined_by: declined_by(&scopes, &name),
+                    parts: parts.into_iter().map(overview).collect(),
+                    job: name,
+                });
             }
             Err(problem) => problems.push(describe(problem)),
         }
@@ -184,9 +204,26 @@ async fn examine_crawls(
     }
 }
 
-/// Returns `true` if this daemon takes over parts of this crawl. `wanted` is the setting `take-over-crawls`.
-fn is_wanted(crawl: &str, wanted: Option<&[String]>) -> bool {
-    wanted.is_none_or(|patterns| fits_any(patterns, crawl))
+/// Returns the crawls whose parts a daemon with these settings takes over.
+fn scope_of(cluster: &ClusterFile) -> TakeoverScope {
+    let crawls = match (cluster.take_over_after, &cluster.take_over_crawls) {
+        (None, _) => Vec::new(),
+        (Some(_), None) => vec!["*".to_owned()],
+        (Some(_), Some(crawls)) => crawls.clone(),
+    };
+    TakeoverScope { crawls }
+}
+
+/// Returns `true` if a daemon with this scope takes over parts of the crawl.
+fn has_crawl(scope: &TakeoverScope, crawl: &str) -> bool {
+    fits_any(&scope.crawls, crawl)
+}
+
+/// Returns the names of the nodes that take over no parts of a crawl. A node that has published no scope, because it has an earlier
+/// version or has just joined, is not among them.
+fn declined_by(scopes: &BTreeMap<String, TakeoverScope>, crawl: &str) -> BTreeSet<String> {
+    let declined = scopes.iter().filter(|(_, scope)| !has_crawl(scope, crawl));
+    declined.map(|(node, _)| node.clone()).collect()
 }
 
 /// Returns the parts of a crawl; an empty list if no node works on it.
@@ -308,10 +345,23 @@ mod tests {
 
     #[test]
     fn only_parts_of_the_named_crawls_are_taken_over() {
-        let named = ["news-*", "museum"].map(str::to_owned);
-        for (crawl, expected) in [("news-2026", true), ("museum", true), ("museum-2", false)] {
-            assert_eq!(is_wanted(crawl, Some(&named)), expected, "{crawl}");
-            assert!(is_wanted(crawl, None), "{crawl}");
+        let settings = |text: &str| {
+            let text = format!("servers = [\"127.0.0.1\"]\nnode = \"a\"\n{text}");
+            toml::from_str::<ClusterFile>(&text).unwrap()
+        };
+        let after = "take-over-after = \"5m\"\n";
+        let named = format!("{after}take-over-crawls = [\"news-*\", \"museum\"]\n");
+        let scopes = [("all", after), ("named", named.as_str()), ("none", "")];
+        let scopes = scopes.map(|(node, text)| (node.to_owned(), scope_of(&settings(text))));
+        let scopes = BTreeMap::from(scopes);
+        for (crawl, expected) in [
+            ("news-2026", &["none"][..]),
+            ("museum", &["none"][..]),
+            ("museum-2", &["named", "none"][..]),
+        ] {
+            let declined = declined_by(&scopes, crawl);
+            let declined: Vec<&str> = declined.iter().map(String::as_str).collect();
+            assert_eq!(declined, expected, "{crawl}");
         }
     }
 }

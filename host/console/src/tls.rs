@@ -20,7 +20,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use crate::config::TlsFiles;
-use crate::connections::{Connections, Place};
+use crate::connections::{ConnectionPermit, Connections};
 use crate::timeouts::{Peer, TimedStream};
 
 /// Maximum open connections.
@@ -42,15 +42,15 @@ impl Connected<IncomingStream<'_, TlsListener>> for Peer {
     fn connect_info(stream: IncomingStream<'_, TlsListener>) -> Peer {
         Peer {
             address: *stream.remote_addr(),
-            requests: stream.io().place.requests.clone(),
+            requests: stream.io().permit.requests.clone(),
         }
     }
 }
 
-/// A connection. Its place is released when it is dropped.
+/// A connection. Its permit ends when it is dropped.
 pub(crate) struct Connection {
     stream: Stream,
-    place: Place,
+    permit: ConnectionPermit,
 }
 
 enum Stream {
@@ -117,11 +117,11 @@ async fn accept(
                 continue;
             }
         };
-        let (place, close) = tokio::select! {
+        let (permit, close) = tokio::select! {
             admitted = open.admit(peer.ip()) => admitted,
             () = sender.closed() => return,
         };
-        let stream = TimedStream::new(stream, place.requests.clone(), close);
+        let stream = TimedStream::new(stream, permit.requests.clone(), close);
         let acceptor = keys.as_mut().map(Keys::acceptor);
         let sender = sender.clone();
         // A handshake waits for the client, so it must not delay other connections.
@@ -136,7 +136,7 @@ async fn accept(
                     }
                 }
             };
-            let connection = Connection { stream, place };
+            let connection = Connection { stream, permit };
             let _ = sender.send((connection, peer)).await;
         });
     }

@@ -35,8 +35,8 @@ pub struct ClusterFile {
     /// Time after which a node that does not renew its session counts as gone. Default `"15s"`. The same on all nodes.
     #[serde(default = "time_to_live", deserialize_with = "duration")]
     pub time_to_live: Duration,
-    /// Time after which this daemon takes over parts of shared crawls of a node that is gone, and parts that no node has started.
-    /// Default: the daemon takes over no parts.
+    /// Time after which this daemon takes over parts of shared crawls of a node that is gone or was shut down, and parts that no node
+    /// has started. Default: the daemon takes over no parts.
     #[serde(default, deserialize_with = "some_duration")]
     pub take_over_after: Option<Duration>,
     /// Names of the crawls whose parts this daemon takes over; `*` stands for any characters. Default: all crawls of the cluster.

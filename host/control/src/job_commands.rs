@@ -16,9 +16,12 @@ mod command_log;
 mod lost;
 mod process;
 mod questions;
+mod starting;
 mod state;
 #[cfg(test)]
 mod tests;
+
+use std::path::Path;
 
 use opilio_cluster::{
     Cluster, ClusterConfig, ClusterConnection, ClusterError, ClusterJob, MemberScope,
@@ -28,6 +31,7 @@ use opilio_job::overrides::{self, LiveOverride};
 
 pub(crate) use command_log::JobCommands;
 pub(crate) use process::{begin, end, keep, stop_others_at_time_limit};
+pub use starting::stop_other_nodes;
 pub(crate) use state::CommandState;
 
 use self::command_log::{NotNow, not_given, wait};
@@ -76,6 +80,11 @@ impl JobCommands {
         let Some(part) = part.filter(|part| !request.only_here && concerns_others(part)) else {
             return Ok(None);
         };
+        JobCommands::open(directory, part).map(Some)
+    }
+
+    /// The commands of a job for a program that does not run it, over a connection of its own.
+    fn open(directory: &Path, part: JobPart) -> Result<JobCommands, ControlError> {
         let config = ClusterFile::read(&part.config).and_then(|file| file.settings());
         let config = ClusterConfig {
             node: part.part.clone(),
@@ -99,7 +108,7 @@ impl JobCommands {
             Ok(job) => {
                 let mut commands = JobCommands::new(job, part, directory, handle);
                 commands.runtime = Some(runtime);
-                Ok(Some(commands))
+                Ok(commands)
             }
             Err(problem) => {
                 runtime.shutdown_background();

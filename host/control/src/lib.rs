@@ -40,6 +40,7 @@ mod secret_file;
 mod seed;
 mod seeds;
 mod settings;
+mod settings_in_force;
 #[cfg(unix)]
 mod socket;
 #[cfg(not(unix))]
@@ -75,6 +76,7 @@ pub use explain_uri::{
     WaitAnswer, explain,
 };
 pub use handover::{HandoverAtRest, HandoverList, handover_list};
+pub use job_commands::stop_other_nodes;
 pub use metrics::{Figures, metrics};
 pub use opilio_crawl::JobState;
 pub use opilio_crawl::live::FetchInFlight;

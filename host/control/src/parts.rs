@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use opilio_cluster::control::SessionState;
 use opilio_cluster::{Cluster, ClusterConnection, ClusterError, ClusterJob, MemberScope};
 use opilio_crawl::{PartFigures, inbox_of_part, part_state, parts_of_job, takeover_attempts};
+use opilio_job::part_status::IdlePart;
 pub use opilio_job::part_status::{FailedTakeover, PartState, PartTakeover};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -36,6 +37,9 @@ pub struct ListedPart {
     /// Last takeover that failed. Not set if none has failed, if another directory has got the part since, or if the part runs and
     /// no other takeover has begun.
     pub failed_takeover: Option<FailedTakeover>,
+    /// The reason why no process works on it, and the remedy, as a sentence. Not set unless it has something left to do, other parts
+    /// are at work, and no daemon takes it over.
+    pub remedy: Option<String>,
 }
 
 /// A snapshot of a part.
@@ -135,9 +139,33 @@ pub async fn listed_parts(
             figures: figures.and_then(|json| serde_json::from_slice(&json).ok()),
             takeover,
             failed_takeover: failed_takeover.filter(|_| needs_takeover),
+            remedy: None,
         });
     }
+    name_remedies(&mut parts);
     Ok(parts)
+}
+
+/// Adds remedies to parts that no process works on. A crawl that was stopped on all nodes, or has finished, needs none.
+fn name_remedies(parts: &mut [ListedPart]) {
+    let is_running = |part: &ListedPart| part.state == PartState::Running;
+    if !parts.iter().any(is_running) {
+        return;
+    }
+    let can_move = parts.iter().any(|part| part.epoch > 0);
+    for part in parts {
+        let has_work = !part.is_at_rest || part.inbox > 0;
+        if is_running(part) || part.takeover.is_some() || !has_work {
+            continue;
+        }
+        let idle = IdlePart {
+            name: &part.name,
+            state: part.state,
+            node: part.node.as_deref(),
+            can_move,
+        };
+        part.remedy = Some(format!("{}; {}", idle.cause(), idle.remedy()));
+    }
 }
 
 /// Returns `true` if no process works on the part, or if a takeover has begun. A process may resume its part after a failed
@@ -160,5 +188,47 @@ mod tests {
         assert!(!needs_takeover(PartState::Running, None));
         // The daemon that takes the part over has a session under the name of the part.
         assert!(needs_takeover(PartState::Running, Some(&takeover)));
+    }
+
+    fn part(name: &str, state: PartState) -> ListedPart {
+        ListedPart {
+            name: name.to_owned(),
+            node: Some(format!("node-{name}")),
+            state,
+            is_at_rest: false,
+            snapshot: None,
+            inbox: 0,
+            commands: 0,
+            epoch: 1,
+            since: None,
+            figures: None,
+            takeover: None,
+            failed_takeover: None,
+            remedy: None,
+        }
+    }
+
+    #[test]
+    fn a_part_that_was_stopped_has_a_remedy_while_others_are_at_work() {
+        let mut parts = [
+            part("a", PartState::Running),
+            part("b", PartState::Stopped),
+            part("c", PartState::Stopped),
+            part("d", PartState::Gone),
+        ];
+        parts[2].is_at_rest = true;
+        parts[3].takeover = Some(PartTakeover {
+            node: "node-a".to_owned(),
+            since: Timestamp::UNIX_EPOCH,
+        });
+        name_remedies(&mut parts);
+        let remedies = parts.each_ref().map(|part| part.remedy.as_deref());
+        let remedy = remedies[1].unwrap();
+        assert!(remedy.contains("`opilio node drain node-b`"), "{remedy}");
+        assert_eq!([remedies[0], remedies[2], remedies[3]], [None; 3]);
+        // The crawl was stopped on all nodes.
+        let mut parts = [part("a", PartState::Stopped), part("b", PartState::Gone)];
+        name_remedies(&mut parts);
+        assert!(parts.iter().all(|part| part.remedy.is_none()), "{parts:?}");
     }
 }

@@ -137,7 +137,7 @@ impl JobAdmin<'_> {
             Command::Queue { queue } => {
                 let report = self.report(queue)?;
                 respond(CommandResponse::Queue {
-                    queue: queue_as_json(report),
+                    queue: queue_as_json(&report),
                 });
                 Ok(String::new())
             }
@@ -179,7 +179,7 @@ impl JobAdmin<'_> {
             Command::Why { uri } => self.why(&read_uri(uri)?, respond),
             Command::Export { format, which } => self.export(*format, which, respond),
             Command::Import { files, done } => self.import(files, *done, respond),
-            Command::Settings => Ok(self.settings(respond)),
+            Command::Settings => self.settings(respond),
             Command::Set {
                 set,
                 matching,

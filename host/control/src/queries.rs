@@ -58,7 +58,7 @@ impl JobAdmin<'_> {
                 }
                 left -= 1;
                 listened(respond(CommandResponse::Queue {
-                    queue: queue_as_json(report),
+                    queue: queue_as_json(&report),
                 }))?;
                 if left == 0 {
                     break;
@@ -112,7 +112,7 @@ impl JobAdmin<'_> {
         }
         for report in first {
             listened(respond(CommandResponse::Queue {
-                queue: queue_as_json(report),
+                queue: queue_as_json(&report),
             }))?;
         }
         if meant > limit {
@@ -143,7 +143,7 @@ impl JobAdmin<'_> {
             for queued in part {
                 after = Some(queued.cursor);
                 listened(respond(CommandResponse::Uri(ListedUri {
-                    uri: uri_as_json(queued.record),
+                    uri: uri_as_json(&queued.record),
                     is_ready: Some(queued.is_ready),
                     in_process: Some(queued.in_process),
                 })))?;
@@ -201,7 +201,7 @@ impl JobAdmin<'_> {
             listed += 1;
             last = key;
             listened(respond(CommandResponse::Uri(ListedUri {
-                uri: uri_as_json(record),
+                uri: uri_as_json(&record),
                 is_ready: None,
                 in_process: None,
             })))?;
@@ -258,9 +258,9 @@ impl JobAdmin<'_> {
             if is_paused && !reason.in_process {
                 answer.sentence += "; the job is paused, so nothing is fetched until it is resumed";
             }
-            answer.queue = reason.queue.map(queue_as_json);
+            answer.queue = reason.queue.as_ref().map(queue_as_json);
             self.name_plugins(&reason.record, &mut answer)?;
-            answer.uri = Some(uri_as_json(reason.record));
+            answer.uri = Some(uri_as_json(&reason.record));
         }
         respond(CommandResponse::Why(Box::new(answer)));
         Ok(String::new())

@@ -62,7 +62,10 @@ pub async fn run(crawl: Crawl) -> Summary {
         .as_ref()
         .filter(|it| it.part().can_move())
     {
-        membership.leave().await;
+        match summary.end {
+            End::Terminated => membership.leave_terminated().await,
+            _ => membership.leave().await,
+        }
     }
     if summary.end != End::Terminated {
         job_commands::end(&running);

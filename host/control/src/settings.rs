@@ -1,4 +1,4 @@
-//! Settings of a job: their values, and changes while the job runs.
+//! Changes of a job's settings while it runs. `settings_in_force.rs` lists the settings.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use opilio_job::changes;
-use opilio_profile::{Diagnostics, Level, MatchFile, Origin, Profile, SettingInText};
+use opilio_profile::{Diagnostics, Level, MatchFile, Profile, SettingInText};
 use opilio_sandbox::{Engine, EngineConfig, Tables};
 
 use super::answer::{Respond, listened};
 use super::submitted_change::{NAME, SubmittedChange};
 use super::{
     Author, ChangedSettings, CommandResponse, ControlError, ErrorKind, FaultFound, JobAdmin,
-    SettingChanged, SettingInForce,
+    SettingChanged,
 };
 use opilio_crawl::CrawlError;
 use opilio_crawl::load::sources;
@@ -30,32 +30,6 @@ use opilio_stacks::{Loaded, Loading};
 const REASON_CHARS_MAX: usize = 1000;
 
 impl JobAdmin<'_> {
-    pub(super) fn settings(&self, respond: Respond<'_>) -> String {
-        let entries = self.profile.catalogue().into_iter();
-        let settings = entries.map(|entry| {
-            let (file, line) = match &entry.place {
-                Origin::Default => (None, None),
-                Origin::Written { file, line } => (Some(file.clone()), Some(*line)),
-            };
-            SettingInForce {
-                toml: entry.toml(),
-                effect: Effect::of(&entry.pointer),
-                key: entry.key,
-                value: entry.value,
-                file,
-                line,
-                stage: entry.stage.to_owned(),
-                level: entry.level.as_str().to_owned(),
-                expert: entry.expert,
-                description: entry.description,
-            }
-        });
-        respond(CommandResponse::Settings {
-            settings: settings.collect(),
-        });
-        String::new()
-    }
-
     /// Checks a change of settings of the whole job like a profile, stores it, and applies the settings that can take effect at
     /// once.
     pub(super) fn set_in_job(

@@ -274,11 +274,22 @@ impl JobMembership {
     /// Leaves the job, so that the part is free at once. It is stopped then. If another directory may have got the part, it is in the state
     /// as before this process joined: nobody has stopped the process of that directory.
     pub async fn leave(&self) {
+        self.leave_as(SessionEnd::Left).await;
+    }
+
+    /// Leaves the job as [`Self::leave`] does, because the system terminates the process, for instance with its machine. Nobody has
+    /// stopped the part, so it is in the state of one whose process has died: if the machine does not come back, another node takes it
+    /// over.
+    pub async fn leave_terminated(&self) {
+        self.leave_as(SessionEnd::Expired).await;
+    }
+
+    async fn leave_as(&self, end: SessionEnd) {
         // A session may have been lost since the part was last confirmed. After an error the part stays unconfirmed.
         let confirming = tokio::time::timeout(LEAVE_TIME_MAX, self.confirm());
         confirming.await.ok();
         let end = match self.is_confirmed() {
-            true => SessionEnd::Left,
+            true => end,
             false => SessionEnd::AsBefore,
         };
         self.end_session(end).await;

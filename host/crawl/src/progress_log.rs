@@ -17,6 +17,8 @@ use opilio_job::crawl_log::iso_milliseconds;
 use opilio_job::series::Sample;
 
 /// Name and end of each column. Numbers are aligned to the right.
+// Names, widths and order are those of Heritrix, whose scripts read them; `figures` has other names and no widths.
+// The counts are those of `Sample`, which the charts show too.
 const COLUMNS: [(&str, usize); 13] = [
     ("timestamp", 24),
     ("discovered", 36),

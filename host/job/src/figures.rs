@@ -26,9 +26,14 @@ pub fn revisits(statistics: &Statistics) -> [(&'static str, u64); 4] {
     ]
 }
 
+/// Successful visits to URIs that had been visited before.
+pub fn revisit_count(statistics: &Statistics) -> u64 {
+    revisits(statistics).iter().map(|(_, count)| count).sum()
+}
+
 /// Successful first visits.
 pub fn first_visits(statistics: &Statistics) -> u64 {
-    let again: u64 = revisits(statistics).iter().map(|(_, count)| count).sum();
+    let again = revisit_count(statistics);
     statistics.visits.saturating_sub(again)
 }
 

@@ -141,12 +141,12 @@ pub struct LedgerSummary {
     pub media_types: BTreeMap<String, Amount>,
     /// The busiest hosts, the busiest first.
     pub busiest: Vec<(String, HostCounts)>,
-    place: Place,
+    position: LogPosition,
 }
 
 /// The position up to which the log is counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Place {
+struct LogPosition {
     /// The newest rotated file when this was written. The offset belongs to the file that came after it.
     after: String,
     offset: u64,
@@ -186,7 +186,7 @@ impl Ledger {
 
     /// Counts the log after the position in the store: the rest of the file that it names, and every later file.
     fn catch_up(&self, directory: &Path, frontier: &SharedFrontier) -> io::Result<()> {
-        let after = self.state().0.place.after.clone();
+        let after = self.state().0.position.after.clone();
         let rotated = log_files::rotated(directory, log_files::CRAWL)?;
         for file in rotated.into_iter().filter(|file| *file > after) {
             self.count_rest(&directory.join(&file), frontier)?;
@@ -202,12 +202,12 @@ impl Ledger {
         let mut log = match File::open(file) {
             Ok(log) => log,
             Err(problem) if problem.kind() == io::ErrorKind::NotFound => {
-                self.state().0.place.offset = 0;
+                self.state().0.position.offset = 0;
                 return Ok(());
             }
             Err(problem) => return Err(problem),
         };
-        let mut offset = self.state().0.place.offset;
+        let mut offset = self.state().0.position.offset;
         // A shorter file is another one: that of a job made from a checkpoint, or the operator has removed the old one.
         let length = log.metadata()?.len();
         offset = offset.min(length);
@@ -220,7 +220,7 @@ impl Ledger {
             offset += length as u64;
             // A line that a crash has torn does not count. It is cut off before the next write.
             if line.last() != Some(&b'\n') {
-                self.state().0.place.offset = offset - length as u64;
+                self.state().0.position.offset = offset - length as u64;
                 return Ok(());
             }
             if self.count(&String::from_utf8_lossy(&line), offset) {
@@ -233,7 +233,7 @@ impl Ledger {
     pub fn count(&self, line: &str, end: u64) -> bool {
         let mut state = self.state();
         let (whole, pending) = &mut *state;
-        whole.place.offset = end;
+        whole.position.offset = end;
         pending.is_dirty = true;
         if let Some(line) = CountedLine::read(line) {
             whole.count(&line);
@@ -245,7 +245,7 @@ impl Ledger {
     /// Records that the log continues in a new file. The old one has this name now.
     pub fn rotated(&self, file: &str) {
         let mut state = self.state();
-        state.0.place = Place {
+        state.0.position = LogPosition {
             after: file.to_owned(),
             offset: 0,
         };
@@ -254,7 +254,7 @@ impl Ledger {
 
     /// Returns `true` if older lines are in other files, which may have been removed.
     pub fn was_rotated(&self) -> bool {
-        !self.state().0.place.after.is_empty()
+        !self.state().0.position.after.is_empty()
     }
 
     /// Returns `true` if so many rows wait that they should be stored at once.
@@ -422,7 +422,7 @@ pub fn was_rotated(
     directory: &Path,
     frontier: &SharedFrontier,
 ) -> Result<bool, opilio_frontier::FrontierError> {
-    let is_rotated = !stored_whole(frontier)?.place.after.is_empty();
+    let is_rotated = !stored_whole(frontier)?.position.after.is_empty();
     let rotated = log_files::rotated(directory, log_files::CRAWL);
     Ok(is_rotated || rotated.is_ok_and(|files| !files.is_empty()))
 }

@@ -91,10 +91,58 @@ pub enum PartState {
     New,
     /// A process works on it, or no other process has noticed its silence yet.
     Running,
-    /// Its process was silent for longer than the time to live, or has not joined the crawl after a takeover.
+    /// Its process was silent for longer than the time to live, the system has terminated it, or it has not joined the crawl after a
+    /// takeover. Its daemon begins it again.
     Gone,
-    /// Its process has ended in good order.
+    /// Its process was stopped, or has finished.
     Stopped,
+}
+
+/// Part with something left to do that no process works on.
+#[derive(Clone, Copy, Debug)]
+pub struct IdlePart<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its state.
+    pub state: PartState,
+    /// The node that has it, if it is known.
+    pub node: Option<&'a str>,
+    /// `true` if other nodes can take it over.
+    pub can_move: bool,
+}
+
+impl IdlePart<'_> {
+    /// Returns the cause, such as `it was stopped on node "b" and has something left to do`.
+    pub fn cause(&self) -> String {
+        let node = self.node.unwrap_or(self.name);
+        match self.state {
+            PartState::New => "no node has begun it".to_owned(),
+            PartState::Stopped => {
+                format!("it was stopped on node {node:?} and has something left to do")
+            }
+            PartState::Gone | PartState::Running => format!(
+                "its process on node {node:?} has died or was terminated, or does not reach NATS"
+            ),
+        }
+    }
+
+    /// Returns the remedy, such as `start its job again`.
+    pub fn remedy(&self) -> String {
+        let (name, node) = (self.name, self.node.unwrap_or(self.name));
+        let here = match self.state {
+            PartState::New => "start the crawl on its node",
+            PartState::Stopped => "start its job again, or stop the crawl on all nodes",
+            PartState::Gone | PartState::Running => "start its job again",
+        };
+        match (self.can_move, self.state) {
+            (false, _) => here.to_owned(),
+            // Daemons take it over only after this command: an operator has stopped it.
+            (true, PartState::Stopped) => format!(
+                "{here}, or take the part over with --take-over {name}; if its machine is lost, `opilio node drain {node}` lets daemons with take-over-after take over its parts"
+            ),
+            (true, _) => format!("{here}, or take the part over with --take-over {name}"),
+        }
+    }
 }
 
 impl PartState {
@@ -133,5 +181,43 @@ impl JetStreamUse {
     pub fn percent(&self) -> Option<f64> {
         let limit = self.limit.filter(|limit| *limit > 0)?;
         Some(self.bytes as f64 * 100.0 / limit as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_that_nobody_works_on_has_a_cause_and_a_remedy() {
+        let check = |state, can_move, expected: &str| {
+            let idle = IdlePart {
+                name: "b",
+                state,
+                node: Some("node-2").filter(|_| state != PartState::New),
+                can_move,
+            };
+            assert_eq!(format!("{}; {}", idle.cause(), idle.remedy()), expected);
+        };
+        check(
+            PartState::New,
+            true,
+            "no node has begun it; start the crawl on its node, or take the part over with --take-over b",
+        );
+        check(
+            PartState::Gone,
+            true,
+            "its process on node \"node-2\" has died or was terminated, or does not reach NATS; start its job again, or take the part over with --take-over b",
+        );
+        check(
+            PartState::Stopped,
+            true,
+            "it was stopped on node \"node-2\" and has something left to do; start its job again, or stop the crawl on all nodes, or take the part over with --take-over b; if its machine is lost, `opilio node drain node-2` lets daemons with take-over-after take over its parts",
+        );
+        check(
+            PartState::Stopped,
+            false,
+            "it was stopped on node \"node-2\" and has something left to do; start its job again, or stop the crawl on all nodes",
+        );
     }
 }

@@ -35,6 +35,8 @@ const SLACK: Duration = Duration::from_millis(200);
 const POINTS: usize = 300;
 
 /// Sample of a time series. Counters count over all processes of the job.
+// The fields are the names in `series.jsonl` and in the API, so they are written out rather than read from `figures`. They copy
+// counters; a figure that is computed comes from `figures`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Sample {
     /// Time of the sample.

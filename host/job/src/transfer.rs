@@ -46,14 +46,14 @@ pub use reader::{BadLine, ImportFormat, InputSummary, UriReader};
 pub use sorter::{Sorted, Sorter};
 
 /// Returns a URI in the form of an export line.
-pub fn uri_as_json(record: UriRecord) -> serde_json::Value {
+pub fn uri_as_json(record: &UriRecord) -> serde_json::Value {
     // The frontier's own types always serialise.
-    serde_json::to_value(json_lines::UriLine::from(record)).unwrap_or_default()
+    serde_json::to_value(json_lines::UriLine(record)).unwrap_or_default()
 }
 
 /// Returns a queue in the form of an export line.
-pub fn queue_as_json(report: QueueReport) -> serde_json::Value {
-    serde_json::to_value(json_lines::QueueLine::from(report)).unwrap_or_default()
+pub fn queue_as_json(report: &QueueReport) -> serde_json::Value {
+    serde_json::to_value(json_lines::QueueLine(report)).unwrap_or_default()
 }
 
 /// The content of one line, or of all lines about one URI together.

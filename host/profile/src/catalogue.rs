@@ -36,6 +36,29 @@ pub struct SettingEntry {
 }
 
 impl SettingEntry {
+    /// The settings in a value that is not part of a profile, such as the settings of a plugin that was replaced. `pointer` is the place
+    /// that the value would have in a profile. The caller knows the origin: each setting has that of a default.
+    pub fn of_value(pointer: &str, value: &Value) -> Vec<SettingEntry> {
+        let mut entries = Vec::new();
+        leaves(value, pointer, &mut |pointer, value| {
+            entries.push(SettingEntry::new(pointer, value, Origin::Default));
+        });
+        entries
+    }
+
+    fn new(pointer: &str, value: &Value, place: Origin) -> SettingEntry {
+        SettingEntry {
+            pointer: pointer.to_owned(),
+            key: dotted(pointer),
+            value: value.clone(),
+            place,
+            stage: stage(pointer),
+            level: level(pointer),
+            expert: is_expert(pointer),
+            description: description(pointer),
+        }
+    }
+
     /// The value as TOML writes it on one line.
     pub fn toml(&self) -> String {
         toml_text(&self.value)
@@ -132,16 +155,8 @@ impl Profile {
             if value.is_null() {
                 return;
             }
-            entries.push(SettingEntry {
-                pointer: pointer.to_owned(),
-                key: dotted(pointer),
-                value: value.clone(),
-                place: origin(self.document(), pointer, &[]),
-                stage: stage(pointer),
-                level: level(pointer),
-                expert: is_expert(pointer),
-                description: description(pointer),
-            });
+            let place = origin(self.document(), pointer, &[]);
+            entries.push(SettingEntry::new(pointer, value, place));
         });
         entries
     }

@@ -38,32 +38,33 @@ enum StackWritten {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 struct StackEdit {
-    before: Places,
-    after: Places,
+    before: Additions,
+    after: Additions,
     without: Vec<String>,
 }
 
+/// The plugins that an edit adds on one side.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-enum Places {
+enum Additions {
     /// Before, or after, all others.
     Ends(Vec<String>),
     /// Before, or after, the plugin of this name. If it is not in the stack: before, or after, all others.
     At(BTreeMap<String, Vec<String>>),
 }
 
-impl Default for Places {
+impl Default for Additions {
     fn default() -> Self {
         Self::Ends(Vec::new())
     }
 }
 
-impl Places {
+impl Additions {
     /// The names that are added, each with the name next to which they go.
     fn iter(&self) -> impl Iterator<Item = (Option<&str>, &Vec<String>)> {
         let (ends, at) = match self {
             Self::Ends(names) => (Some((None, names)), None),
-            Self::At(places) => (None, Some(places)),
+            Self::At(by_anchor) => (None, Some(by_anchor)),
         };
         let at = at
             .into_iter()
@@ -86,12 +87,13 @@ impl StackEdit {
     fn apply(&self, stack: &mut Vec<String>) {
         stack.retain(|name| !self.without.contains(name));
         for (anchor, names) in self.before.iter() {
-            let at = place(stack, anchor, names);
-            let at = at.unwrap_or(0);
+            stack.retain(|name| !names.contains(name));
+            let at = position(stack, anchor).unwrap_or(0);
             stack.splice(at..at, names.iter().cloned());
         }
         for (anchor, names) in self.after.iter() {
-            let at = place(stack, anchor, names).map_or(stack.len(), |at| at + 1);
+            stack.retain(|name| !names.contains(name));
+            let at = position(stack, anchor).map_or(stack.len(), |at| at + 1);
             stack.splice(at..at, names.iter().cloned());
         }
     }
@@ -102,17 +104,15 @@ impl StackEdit {
             .zip(&self.without)
             .map(|(index, name)| (name.clone(), format!("without/{index}")))
             .collect();
-        for (key, places) in [("before", &self.before), ("after", &self.after)] {
-            let beside = places.iter().filter_map(|(anchor, _)| anchor);
+        for (key, additions) in [("before", &self.before), ("after", &self.after)] {
+            let beside = additions.iter().filter_map(|(anchor, _)| anchor);
             anchors.extend(beside.map(|anchor| (anchor.to_owned(), child(key, anchor))));
         }
         anchors
     }
 }
 
-/// Removes the names from the stack, and returns the position of the anchor afterwards.
-fn place(stack: &mut Vec<String>, anchor: Option<&str>, names: &[String]) -> Option<usize> {
-    stack.retain(|name| !names.contains(name));
+fn position(stack: &[String], anchor: Option<&str>) -> Option<usize> {
     stack.iter().position(|name| Some(name.as_str()) == anchor)
 }
 
@@ -176,9 +176,9 @@ impl StacksOverrideFile {
                         instances,
                         &mut Vec::new(),
                     );
-                    for (key, places) in [("before", &edit.before), ("after", &edit.after)] {
+                    for (key, additions) in [("before", &edit.before), ("after", &edit.after)] {
                         let mut part = part.part(key);
-                        for (anchor, names) in places.iter() {
+                        for (anchor, names) in additions.iter() {
                             match anchor {
                                 Some(anchor) => check_names(
                                     &mut part.part(anchor),
@@ -268,7 +268,7 @@ impl JsonSchema for StacksOverrideFile {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         let names = json!({ "type": "array", "items": { "type": "string" } });
-        let places = |beside: &str| {
+        let additions = |beside: &str| {
             json!({
                 "description": format!("Plugins that come {beside} all others; or tables of them by the plugin that they come {beside}."),
                 "type": ["array", "object"],
@@ -280,7 +280,7 @@ impl JsonSchema for StacksOverrideFile {
             "description": "A list replaces the stack; before, after and without edit it.",
             "type": ["array", "object"],
             "items": { "type": "string" },
-            "properties": { "before": places("before"), "after": places("after"), "without": names },
+            "properties": { "before": additions("before"), "after": additions("after"), "without": names },
             "additionalProperties": false,
         });
         let keys = Stage::ALL.into_iter().map(Stage::key).chain([LAST_RESORT]);

@@ -1,7 +1,7 @@
-//! Measures calls of plugins: `cargo run --release -p opilio-sandbox --example call_cost`, or with
-//! `-- COMPONENT [PLUGIN] [SETTINGS]` for a component of one's own. Prints the median, the 90th and the 99th percentile of a
-//! fresh instance and one call, and how many empty calls that is; then what loading the plugins that ship takes, with and
-//! without a cache. The figures in docs/PERFORMANCE.md come from here.
+//! Measures calls of plugins: `cargo run --release -p opilio-sandbox --example call_cost`, or with `-- COMPONENT [PLUGIN]
+//! [SETTINGS]` for another component. Prints the median, the 90th and the 99th percentile of the time for a fresh instance and one
+//! call, and its ratio to an empty call. Then prints the time to load the built-in plugins, with and without a cache. The figures
+//! in docs/PERFORMANCE.md come from this program.
 #![allow(clippy::print_stdout, reason = "a program that prints")]
 
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use opilio_sandbox::{
 };
 use serde_json::{Value, json};
 
-/// Calls of one measurement, or fewer where they take longer than `TIME_MAX` together.
+/// Most calls of one measurement. There are fewer if they take longer than `TIME_MAX` together.
 const ROUNDS: usize = 20_000;
 const TIME_MAX: Duration = Duration::from_secs(5);
-/// Calls before it, so that memory is mapped and pages are there.
+/// Unmeasured calls before a measurement, so that memory is mapped.
 const WARM_UP: usize = 200;
 const URI: &str = "http://example.org/";
-/// Rows of a table of SURT prefixes, as a national domain has sites.
+/// Rows of a table of SURT prefixes: about the number of sites of a national domain.
 const TABLE_ROWS: usize = 1_000_000;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -52,7 +52,7 @@ fn main() -> Result<(), Failure> {
     loading()
 }
 
-/// Every kind of call that a plugin takes, on small inputs.
+/// Measures every kind of call that a plugin supports, with small inputs.
 fn measure_all(report: &mut Report, plugin: &Plugin) -> Result<(), Failure> {
     let name = plugin.name();
     if plugin.is(&Kind::Extractor) {
@@ -86,7 +86,7 @@ fn measure_all(report: &mut Report, plugin: &Plugin) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Plugins that ship, as a crawl uses them.
+/// Measures the built-in plugins as a crawl uses them.
 fn measure_shipped(report: &mut Report, engine: &Engine) -> Result<(), Failure> {
     let none = Tables::default();
     let shipped = |name: &str, settings: Value, tables: &Tables| {
@@ -136,9 +136,9 @@ fn measure_shipped(report: &mut Report, engine: &Engine) -> Result<(), Failure> 
     Ok(())
 }
 
-/// A line for each measurement.
+/// Prints one line for each measurement.
 struct Report {
-    /// Median of a call that does nothing.
+    /// The median time of an empty call.
     empty: Duration,
 }
 
@@ -210,8 +210,8 @@ fn throughput(empty: Plugin) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Loads and configures every plugin that ships, in engines of their own: first without a cache, then with what the first
-/// one left there.
+/// Loads and configures every built-in plugin in engines of their own: first with an empty cache, then with the cache that the
+/// first engine wrote.
 fn loading() -> Result<(), Failure> {
     let cache = tempfile::tempdir()?;
     for how in ["cold", "warm"] {
@@ -229,7 +229,7 @@ fn loading() -> Result<(), Failure> {
                     .entry(shipped.name)
                     .or_insert(engine.load(shipped.component, shipped.name)?),
             };
-            // Some have settings without default.
+            // Some plugins have required settings.
             let settings = match shipped.plugin {
                 "regex-strip" => json!({"patterns": ["a"]}),
                 _ => json!({}),
@@ -255,10 +255,10 @@ fn loading() -> Result<(), Failure> {
     Ok(())
 }
 
-/// CPU time of the process on all processors, in steps of 10 ms; zero where the system does not say.
+/// CPU time of the process on all processors, in steps of 10 ms. Zero if the system does not report it.
 fn processor_time() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // Behind the name in brackets: user and system time are the 12th and 13th field.
+    // User and system time are the 12th and 13th field after the name in brackets.
     let fields = stat.rsplit(')').next().unwrap_or_default();
     let ticks = fields.split_whitespace().skip(11).take(2);
     let ticks = ticks
@@ -286,7 +286,7 @@ fn configure(
     })?)
 }
 
-/// An extractor that finds nothing and a filter that has no opinion.
+/// A component with an extractor that finds nothing and a filter that passes everything.
 fn empty_component() -> Result<Vec<u8>, Failure> {
     use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 
@@ -308,7 +308,7 @@ fn empty_component() -> Result<Vec<u8>, Failure> {
         .encode()?)
 }
 
-/// Text with a link now and then, about so long.
+/// HTML text of about this many bytes, with some links.
 fn page(bytes: usize) -> Vec<u8> {
     let paragraph = "<p>Text of a paragraph that goes on for a while, as paragraphs do, and then has \
         <a href=\"/path/to/another/page.html\">a link</a> to another page, and goes on again.</p>\n";

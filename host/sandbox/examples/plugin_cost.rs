@@ -1,7 +1,7 @@
-//! Compares the plugins that the default profile calls for a page, as components and natively:
-//! `cargo run --release -p opilio-sandbox --example plugin_cost -- FILE|FOLDER…`. Every page goes through the extractors, with
-//! the fragments that they find in it, and the filters after the fetch. Each call is made in both ways in turn, so that whatever
-//! else the machine does falls on both; the fastest of the rounds counts for each call.
+//! Compares the components of the default profile's plugins with the same plugins called natively: `cargo run --release -p
+//! opilio-sandbox --example plugin_cost -- FILE|FOLDER…`. Every page goes through the extractors, with its fragments, and through
+//! the filters after the fetch. The component's call and the native call alternate, so that other load on the machine affects both.
+//! The fastest of the rounds counts for each call.
 #![allow(clippy::print_stdout, reason = "a program that prints")]
 
 mod pages;
@@ -17,7 +17,7 @@ use pages::{Failure, MEDIA_TYPE, URI, document, read, shipped};
 
 /// Times that each call is made in each way.
 const ROUNDS: usize = 7;
-/// Levels of fragments within fragments that are followed.
+/// Levels of nested fragments that are extracted.
 const DEPTH_MAX: usize = 4;
 /// A plugin's name, and the crate that its component is built from.
 type Shipped = (&'static str, fn() -> Plugins);
@@ -77,7 +77,7 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Calls every extractor with the page, and with the fragments found in it.
+/// Calls every extractor with the page and with its fragments.
 fn extract(extractors: &mut [Measured], page: &Document) -> Result<(), Failure> {
     let mut level = vec![page.clone()];
     for _ in 0..=DEPTH_MAX {
@@ -106,7 +106,7 @@ fn extract(extractors: &mut [Measured], page: &Document) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Asks every filter about the response.
+/// Calls every filter with the response.
 fn judge(filters: &mut [Measured], page: &Document) -> Result<(), Failure> {
     let visit = Visit {
         status: page.status(),
@@ -139,7 +139,7 @@ fn judge(filters: &mut [Measured], page: &Document) -> Result<(), Failure> {
 }
 
 impl Measured {
-    /// Makes a call in both ways, in turn, and adds the least time of each.
+    /// Makes a call in both forms alternately, and adds the least time of each.
     fn both<T>(
         &mut self,
         mut as_component: impl FnMut(&Plugin) -> Result<T, Failure>,
@@ -162,7 +162,7 @@ impl Measured {
     }
 }
 
-/// The document as the native plugin is given it.
+/// The document in the form that the native plugin takes.
 fn natively(document: &Document) -> opilio_plugin::Document {
     let mut draft = testing::document(URI)
         .media_type(document.media_type())

@@ -1,7 +1,7 @@
-//! Measures the whole extract stage of the default profile on real pages, fragments included:
-//! `cargo run --release -p opilio-sandbox --example stage_cost -- FILE|FOLDER…`. Each page goes through every extractor that
-//! handles it, as in a crawl but for the resolving of links; the fastest of the rounds counts for each page. Beside it stands
-//! one call of an extractor that has nothing to do, made in the same turn.
+//! Measures the extract stage of the default profile on real pages and their fragments: `cargo run --release -p opilio-sandbox
+//! --example stage_cost -- FILE|FOLDER…`. Each page goes through every extractor that handles it, as in a crawl, but links are not
+//! resolved. The fastest of the rounds counts for each page. For comparison, each round also makes one call of an extractor with an
+//! empty document.
 #![allow(clippy::print_stdout, reason = "a program that prints")]
 
 mod pages;
@@ -14,7 +14,7 @@ use opilio_sandbox::{Document, Engine, EngineConfig, Plugin};
 
 use pages::{Failure, URI, document, read, shipped};
 
-/// Times that each page is read.
+/// Rounds: times that each page is extracted.
 const ROUNDS: usize = 7;
 /// The default profile's stack.
 const STACK: [&str; 17] = [
@@ -36,7 +36,7 @@ const STACK: [&str; 17] = [
     "json",
     "xml",
 ];
-/// Levels of fragments within fragments that are followed.
+/// Levels of nested fragments that are extracted.
 const DEPTH_MAX: usize = 4;
 
 /// Least times of one page.
@@ -98,7 +98,7 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Every extractor on the page and on what it hands on; how many calls and links that was.
+/// Calls every extractor with the page and its fragments. Returns the numbers of calls and links.
 fn extract(stack: &[Plugin], page: &str) -> Result<(usize, usize), Failure> {
     let (mut calls, mut links) = (0, 0);
     let mut level = vec![document(page)];

@@ -1,6 +1,6 @@
-//! Remembered answers of plugins. A plugin has no state, clock or randomness, so its answer depends only on the host's answers to
-//! its questions during the call. The host asks these questions about the next document itself. It calls the plugin only if one of
-//! its answers is new. Simulations use this, because they visit the same pages hundreds of times. A crawl does not: its documents
+//! Remembered answers of plugins. A plugin has no state, clock or randomness, so its answer depends only on the values that it
+//! reads from the host during the call. The host reads the same values of the next document itself, and calls the plugin only if a
+//! value is new. Simulations use this, because they visit the same pages hundreds of times. A crawl does not, because its documents
 //! are new.
 
 use std::collections::HashMap;
@@ -17,9 +17,9 @@ use crate::owner::Owner;
 use crate::visit::{Visit, millis};
 use crate::{Ruling, Stage};
 
-/// Questions that are remembered of a plugin, and its answers, by kind; some hundred bytes each. One answer on many candidates
-/// counts as many. Beyond, all are forgotten.
-const HELD_MAX: usize = 1 << 18;
+/// Most reads and answers that are remembered of a plugin, by kind, each of some hundred bytes. One answer on many candidates
+/// counts as many answers. When the limit is exceeded, all are dropped.
+const REMEMBERED_MAX: usize = 1 << 18;
 
 /// A field of a document that a plugin read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,17 +76,17 @@ enum Question {
     Candidates(CandidatesField),
 }
 
-/// Hash of an answer of the host, in 128 bits. Pages are made up, so nobody forges one.
+/// Hash of a value that the host returned, in 128 bits. Simulated pages are not hostile, so forged collisions are not a concern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct HostAnswerHash(u128);
 
-/// Questions of a plugin and the answers, during a call.
+/// The values that a plugin has read during a call.
 #[derive(Debug, Default)]
 pub(crate) struct Trace(Vec<(Question, HostAnswerHash)>);
 
 /// Subject of a call, and the owner of its kept values.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct About<'a> {
+pub(crate) struct CallInputs<'a> {
     pub(crate) document: Option<&'a Document>,
     pub(crate) visit: Option<&'a Visit>,
     pub(crate) candidates: Option<&'a Candidates>,
@@ -110,25 +110,25 @@ pub(crate) struct Answers {
     pub(crate) waits: Remembered<(), Option<Wait>>,
 }
 
-/// Its answers of one type, by what it was asked.
+/// Answers of one type, by the values that the plugin has read.
 #[derive(Debug)]
 pub(crate) struct Remembered<Q, A>(Mutex<Tree<Q, A>>);
 
-/// A decision tree: at each inner point a question of the plugin, with the next point for each answer of the host. Its leaves are
-/// answers of the plugin.
+/// A decision tree: each inner node is a value that the plugin reads, with a child for each content of it. Its leaves are answers
+/// of the plugin.
 #[derive(Debug)]
 struct Tree<Q, A> {
-    /// Answers beyond one at a point.
-    further: usize,
-    begins: HashMap<Q, usize>,
-    points: Vec<Point<A>>,
-    next_points: HashMap<(usize, HostAnswerHash), usize, foldhash::fast::RandomState>,
+    /// Answers on further candidates: each leaf counts one of its answers already.
+    extra_answers: usize,
+    roots: HashMap<Q, usize>,
+    nodes: Vec<Node<A>>,
+    children: HashMap<(usize, HostAnswerHash), usize, foldhash::fast::RandomState>,
 }
 
 #[derive(Debug)]
-enum Point<A> {
-    Asks(Question),
-    Says(Arc<CachedAnswer<A>>),
+enum Node<A> {
+    Read(Question),
+    Answer(Arc<CachedAnswer<A>>),
 }
 
 impl HostAnswerHash {
@@ -244,75 +244,69 @@ impl Trace {
 }
 
 impl<Q: Clone + Eq + Hash, A> Remembered<Q, A> {
-    /// Returns the earlier answer of the plugin for which all questions had the same answers as now.
-    pub(crate) fn recall(&self, asked: &Q, about: About<'_>) -> Option<Arc<CachedAnswer<A>>> {
+    /// Returns the plugin's earlier answer for which all reads gave the same values as now.
+    pub(crate) fn recall(&self, key: &Q, about: CallInputs<'_>) -> Option<Arc<CachedAnswer<A>>> {
         let tree = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut at = *tree.begins.get(asked)?;
+        let mut at = *tree.roots.get(key)?;
         loop {
-            let hash = match &tree.points[at] {
-                Point::Says(cached) => return Some(cached.clone()),
-                Point::Asks(Question::Document(question)) => {
+            let hash = match &tree.nodes[at] {
+                Node::Answer(cached) => return Some(cached.clone()),
+                Node::Read(Question::Document(question)) => {
                     question.answer_hash(about.document?, about.owner)
                 }
-                Point::Asks(Question::Visit(question)) => {
+                Node::Read(Question::Visit(question)) => {
                     question.answer_hash(about.visit?, about.owner)
                 }
-                Point::Asks(Question::Candidates(question)) => {
+                Node::Read(Question::Candidates(question)) => {
                     question.answer_hash(about.candidates?)
                 }
             };
-            at = *tree.next_points.get(&(at, hash))?;
+            at = *tree.children.get(&(at, hash))?;
         }
     }
 
-    /// Takes note of an answer, with the questions that led to it. It counts for so many `answers`.
-    pub(crate) fn remember(
-        &self,
-        asked: &Q,
-        trace: Trace,
-        cached: CachedAnswer<A>,
-        answers: usize,
-    ) {
+    /// Stores an answer with the reads that led to it. It counts as so many `answers`.
+    pub(crate) fn remember(&self, key: &Q, trace: Trace, cached: CachedAnswer<A>, answers: usize) {
         let mut tree = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if tree.points.len() + tree.further + trace.0.len() + answers > HELD_MAX {
+        if tree.nodes.len() + tree.extra_answers + trace.0.len() + answers > REMEMBERED_MAX {
             *tree = Tree::default();
         }
-        tree.further += answers.saturating_sub(1);
+        tree.extra_answers += answers.saturating_sub(1);
         let mut previous = None;
         for (question, hash) in trace.0 {
-            let at = tree.point(asked, previous, || Point::Asks(question));
+            let at = tree.node(key, previous, || Node::Read(question));
             previous = Some((at, hash));
         }
-        tree.point(asked, previous, || Point::Says(Arc::new(cached)));
+        tree.node(key, previous, || Node::Answer(Arc::new(cached)));
     }
 }
 
 impl<Q: Clone + Eq + Hash, A> Tree<Q, A> {
-    /// Returns the point that an answer leads to, a new one if the answer is new.
-    fn point(
+    /// Returns the child for a value. Makes a new one if the value is new.
+    fn node(
         &mut self,
-        asked: &Q,
+        key: &Q,
         previous: Option<(usize, HostAnswerHash)>,
-        new: impl FnOnce() -> Point<A>,
+        new: impl FnOnce() -> Node<A>,
     ) -> usize {
         let known = match &previous {
-            None => self.begins.get(asked),
-            Some(way) => self.next_points.get(way),
+            None => self.roots.get(key),
+            Some(edge) => self.children.get(edge),
         };
         if let Some(known) = known {
             return *known;
         }
-        self.points.push(new());
-        let at = self.points.len() - 1;
+        self.nodes.push(new());
+        let at = self.nodes.len() - 1;
         match previous {
-            None => self.begins.insert(asked.clone(), at),
-            Some(way) => self.next_points.insert(way, at),
+            None => self.roots.insert(key.clone(), at),
+            Some(edge) => self.children.insert(edge, at),
         };
         at
     }
 }
 
-// Derived ones would ask for a default of questions and answers.
+// A derived implementation would require `Default` of reads and answers.
 impl<Q, A> Default for Remembered<Q, A> {
     fn default() -> Self {
         Self(Mutex::default())
@@ -322,10 +316,10 @@ impl<Q, A> Default for Remembered<Q, A> {
 impl<Q, A> Default for Tree<Q, A> {
     fn default() -> Self {
         Self {
-            further: 0,
-            begins: HashMap::new(),
-            points: Vec::new(),
-            next_points: HashMap::default(),
+            extra_answers: 0,
+            roots: HashMap::new(),
+            nodes: Vec::new(),
+            children: HashMap::default(),
         }
     }
 }
@@ -351,8 +345,8 @@ mod tests {
         links.iter().map(candidate).collect()
     }
 
-    fn about<'a>(candidates: &'a Candidates, limits: &'a Limits) -> About<'a> {
-        About {
+    fn about<'a>(candidates: &'a Candidates, limits: &'a Limits) -> CallInputs<'a> {
+        CallInputs {
             document: None,
             visit: None,
             candidates: Some(candidates),
@@ -375,9 +369,9 @@ mod tests {
         }
     }
 
-    /// Only columns that a filter has asked for must be equal.
+    /// Only columns that a filter has read must be equal.
     #[test]
-    fn rulings_on_candidates_hold_for_those_that_look_the_same_to_the_filter() {
+    fn rulings_apply_to_candidates_with_equal_columns() {
         let limits = Limits::default();
         let remembered = Remembered::default();
         let seen = candidates(&[("https://a.example/", "L")]);
@@ -388,8 +382,8 @@ mod tests {
 
         let recall = |stage: Stage, links: &[(&str, &str)]| {
             let candidates = candidates(links);
-            let asked = (stage, candidates.len());
-            let cached = remembered.recall(&asked, about(&candidates, &limits));
+            let key = (stage, candidates.len());
+            let cached = remembered.recall(&key, about(&candidates, &limits));
             cached.map(|cached| cached.answer.len())
         };
         assert_eq!(
@@ -409,9 +403,9 @@ mod tests {
         assert_eq!(recall(Stage::Scope, &two), None);
     }
 
-    /// Answers on many candidates take as much room as many answers.
+    /// An answer on many candidates counts as many answers towards the limit.
     #[test]
-    fn no_more_is_held_than_there_is_room_for() {
+    fn remembered_answers_stay_within_the_limit() {
         let limits = Limits::default();
         let remembered = Remembered::default();
         let many = candidates(&[("https://a.example/", "L")]);
@@ -422,12 +416,12 @@ mod tests {
             remembered.remember(&(Stage::Scope, 1), trace, accepted(), answers);
         };
         let is_known = |candidates: &Candidates| {
-            let asked = (Stage::Scope, 1);
+            let key = (Stage::Scope, 1);
             remembered
-                .recall(&asked, about(candidates, &limits))
+                .recall(&key, about(candidates, &limits))
                 .is_some()
         };
-        remember(&many, HELD_MAX - 2);
+        remember(&many, REMEMBERED_MAX - 2);
         assert!(is_known(&many));
         remember(&few, 1);
         assert!(is_known(&few) && !is_known(&many));

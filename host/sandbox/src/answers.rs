@@ -60,7 +60,7 @@ pub(crate) fn check_aligned(answers: usize, questions: usize) -> Result<(), Prob
     }
 }
 
-pub(crate) fn checked(
+pub(crate) fn checked_extraction(
     answer: extractor::Extraction,
     document: &Document,
     limits: &Limits,
@@ -72,13 +72,13 @@ pub(crate) fn checked(
         finished,
         mut problem,
     } = answer;
-    let links_dropped = cut(&mut links, limits.links);
-    let fragments_dropped = cut(&mut fragments, limits.fragments);
+    let links_dropped = truncate_list(&mut links, limits.links);
+    let fragments_dropped = truncate_list(&mut fragments, limits.fragments);
     for link in &mut links {
-        tidy(&mut link.context, CONTEXT_BYTES_MAX);
+        clean_text(&mut link.context, CONTEXT_BYTES_MAX);
     }
     for fragment in &mut fragments {
-        tidy(&mut fragment.context, CONTEXT_BYTES_MAX);
+        clean_text(&mut fragment.context, CONTEXT_BYTES_MAX);
         if !is_media_type(&fragment.media_type) {
             let media_type = clip(&fragment.media_type, CONTEXT_BYTES_MAX);
             return Err(Problem::Nonsense(format!(
@@ -90,7 +90,7 @@ pub(crate) fn checked(
             .map_err(|problem| Problem::Nonsense(problem.to_string()))?;
     }
     if let Some(problem) = &mut problem {
-        tidy(problem, REASON_BYTES_MAX);
+        clean_text(problem, REASON_BYTES_MAX);
     }
     Ok(Extraction {
         links,
@@ -104,8 +104,8 @@ pub(crate) fn checked(
 }
 
 /// Checks that the ruling's verdict exists at its stage, and cuts its reason to a bounded length.
-pub(crate) fn fitting(mut ruling: Ruling, stage: &Stage) -> Result<Ruling, Problem> {
-    tidy(&mut ruling.reason, REASON_BYTES_MAX);
+pub(crate) fn checked_ruling(mut ruling: Ruling, stage: &Stage) -> Result<Ruling, Problem> {
+    clean_text(&mut ruling.reason, REASON_BYTES_MAX);
     let problem = match (&ruling.verdict, stage) {
         (Verdict::Accept | Verdict::Reject | Verdict::Pass, _)
         | (Verdict::Unchanged, Stage::MidFetch)
@@ -122,9 +122,8 @@ pub(crate) fn fitting(mut ruling: Ruling, stage: &Stage) -> Result<Ruling, Probl
     Err(Problem::Nonsense(problem))
 }
 
-/// Puts spans in order, leaves out empty ones and joins overlapping ones. Touching spans stay two, because each represents a
-/// blank.
-pub(crate) fn joined(mut spans: Vec<Span>, length: u64) -> Result<Vec<Span>, Problem> {
+/// Sorts spans, removes empty ones and joins overlapping ones. Touching spans are not joined, because each is replaced by a blank.
+pub(crate) fn sorted_spans(mut spans: Vec<Span>, length: u64) -> Result<Vec<Span>, Problem> {
     for Span {
         offset,
         length: bytes,
@@ -151,7 +150,7 @@ pub(crate) fn joined(mut spans: Vec<Span>, length: u64) -> Result<Vec<Span>, Pro
 }
 
 /// Cuts a list, and returns the number of dropped items.
-fn cut<T>(list: &mut Vec<T>, max: usize) -> u64 {
+fn truncate_list<T>(list: &mut Vec<T>, max: usize) -> u64 {
     let dropped = list.len().saturating_sub(max);
     list.truncate(max);
     dropped as u64
@@ -159,7 +158,7 @@ fn cut<T>(list: &mut Vec<T>, max: usize) -> u64 {
 
 /// Cuts a text for logs and records to its length. Control characters become blanks, since they would break the line or control a
 /// terminal.
-fn tidy(text: &mut String, bytes_max: usize) {
+fn clean_text(text: &mut String, bytes_max: usize) {
     text.truncate(clip(text, bytes_max).len());
     if text.contains(char::is_control) {
         *text = text.replace(char::is_control, " ");
@@ -167,11 +166,11 @@ fn tidy(text: &mut String, bytes_max: usize) {
 }
 
 /// Checks that the host can keep the fingerprint of a comparison.
-pub(crate) fn kept_small(
+pub(crate) fn checked_comparison(
     mut comparison: Comparison,
     limits: &Limits,
 ) -> Result<Comparison, Problem> {
-    tidy(&mut comparison.reason, REASON_BYTES_MAX);
+    clean_text(&mut comparison.reason, REASON_BYTES_MAX);
     match &comparison.fingerprint {
         Some(fingerprint) if fingerprint.len() > limits.fingerprint_bytes => {
             Err(Problem::Excess(format!(
@@ -184,8 +183,8 @@ pub(crate) fn kept_small(
     }
 }
 
-/// Checks that a precedence is valid: 0 is not.
-pub(crate) fn ranked(rank: Option<u8>) -> Result<Option<u8>, Problem> {
+/// Checks that a precedence is at least 1.
+pub(crate) fn checked_rank(rank: Option<u8>) -> Result<Option<u8>, Problem> {
     match rank {
         Some(0) => Err(Problem::Nonsense(
             "ranked 0; precedences go from 1, the highest, to 255".to_owned(),
@@ -195,7 +194,10 @@ pub(crate) fn ranked(rank: Option<u8>) -> Result<Option<u8>, Problem> {
 }
 
 /// Checks that the host can keep the memory and files of an observation.
-pub(crate) fn observed(observation: Observation, limits: &Limits) -> Result<Observation, Problem> {
+pub(crate) fn checked_observation(
+    observation: Observation,
+    limits: &Limits,
+) -> Result<Observation, Problem> {
     let bytes = observation.memory.len();
     if bytes > limits.observer_memory_bytes {
         return Err(Problem::Excess(format!(
@@ -209,7 +211,10 @@ pub(crate) fn observed(observation: Observation, limits: &Limits) -> Result<Obse
 }
 
 /// Checks that the host can keep the reports, and that each has a different name.
-pub(crate) fn reported(reports: Vec<Report>, limits: &Limits) -> Result<Vec<Report>, Problem> {
+pub(crate) fn checked_reports(
+    reports: Vec<Report>,
+    limits: &Limits,
+) -> Result<Vec<Report>, Problem> {
     let files = || reports.iter().map(|report| report.file.as_str());
     check_files(files(), limits)?;
     for (at, file) in files().enumerate() {
@@ -280,7 +285,7 @@ mod tests {
                 .iter()
                 .map(|&(offset, length)| Span { offset, length })
                 .collect();
-            let joined = joined(spans, 100).map(|spans| {
+            let joined = sorted_spans(spans, 100).map(|spans| {
                 spans
                     .iter()
                     .map(|s| (s.offset, s.length))
@@ -303,7 +308,7 @@ mod tests {
     #[test]
     fn spans_past_the_end_are_nonsense() {
         for (offset, length) in [(0, 101), (100, 1), (101, 0), (u64::MAX, 1), (1, u64::MAX)] {
-            let joined = joined(vec![Span { offset, length }], 100);
+            let joined = sorted_spans(vec![Span { offset, length }], 100);
             assert!(
                 matches!(joined, Err(Problem::Nonsense(_))),
                 "{offset}+{length}: {joined:?}"
@@ -312,14 +317,14 @@ mod tests {
     }
 
     #[test]
-    fn verdicts_belong_to_stages() {
+    fn verdicts_are_checked_against_the_stage() {
         #[track_caller]
         fn check(verdict: Verdict, stage: Stage, fits: bool) {
             let ruling = Ruling {
                 verdict,
                 reason: String::new(),
             };
-            let fitted = fitting(ruling, &stage);
+            let fitted = checked_ruling(ruling, &stage);
             assert_eq!(fitted.is_ok(), fits, "{fitted:?}");
         }
         check(Verdict::Pass, Stage::Scope, true);
@@ -331,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn files_have_plain_names() {
+    fn file_names_are_checked() {
         #[track_caller]
         fn check(name: &str, fits: bool) {
             assert_eq!(is_file_name(name), fits, "{name}");
@@ -350,14 +355,14 @@ mod tests {
     }
 
     #[test]
-    fn ranks_go_from_1() {
-        assert!(matches!(ranked(Some(0)), Err(Problem::Nonsense(_))));
-        assert!(matches!(ranked(Some(1)), Ok(Some(1))));
-        assert!(matches!(ranked(None), Ok(None)));
+    fn precedence_0_is_refused() {
+        assert!(matches!(checked_rank(Some(0)), Err(Problem::Nonsense(_))));
+        assert!(matches!(checked_rank(Some(1)), Ok(Some(1))));
+        assert!(matches!(checked_rank(None), Ok(None)));
     }
 
     #[test]
-    fn what_the_host_cannot_keep_is_refused() {
+    fn memories_and_fingerprints_over_the_limit_are_refused() {
         let limits = Limits {
             fingerprint_bytes: 2,
             observer_memory_bytes: 2,
@@ -369,9 +374,9 @@ mod tests {
             fingerprint: Some(vec![0; bytes]),
             reason: String::new(),
         };
-        assert!(kept_small(comparison(2), &limits).is_ok());
+        assert!(checked_comparison(comparison(2), &limits).is_ok());
         assert!(matches!(
-            kept_small(comparison(3), &limits),
+            checked_comparison(comparison(3), &limits),
             Err(Problem::Excess(_))
         ));
         let observation = |bytes: usize, files: &[&str]| Observation {
@@ -384,19 +389,19 @@ mod tests {
                 })
                 .collect(),
         };
-        assert!(observed(observation(2, &["a.csv", "a.csv"]), &limits).is_ok());
+        assert!(checked_observation(observation(2, &["a.csv", "a.csv"]), &limits).is_ok());
         for (bytes, files) in [(3, &["a.csv"][..]), (0, &["a.csv", "b.csv"])] {
-            let refused = observed(observation(bytes, files), &limits);
+            let refused = checked_observation(observation(bytes, files), &limits);
             assert!(matches!(refused, Err(Problem::Excess(_))), "{refused:?}");
         }
         let report = |file: &str| Report {
             file: file.to_owned(),
             content: String::new(),
         };
-        assert!(reported(vec![report("a.txt")], &limits).is_ok());
+        assert!(checked_reports(vec![report("a.txt")], &limits).is_ok());
         for files in [&["a.txt", "a.txt"][..], &["a"]] {
             let reports = files.iter().map(|file| report(file)).collect();
-            let refused = reported(reports, &limits);
+            let refused = checked_reports(reports, &limits);
             assert!(matches!(refused, Err(Problem::Nonsense(_))), "{refused:?}");
         }
     }

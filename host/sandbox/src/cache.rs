@@ -13,15 +13,15 @@ use sha2::{Digest, Sha256};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 /// Last bytes of an entry. The number is the version of its layout. The compiled component comes first, so that the file can be
-/// mapped into memory as it is.
+/// mapped into memory.
 const MAGIC: &[u8; 16] = b"opilio compiled3";
-/// XXH3 of all before it. It finds damage; who could forge it can write to the directory.
+/// XXH3 of everything before it. It detects damage, not forgery: an attacker who can forge it can write to the directory anyway.
 const DIGEST_BYTES: usize = 16;
 const LENGTH_BYTES: usize = 4;
 /// Bytes of an entry that are read at once.
 const READ_BYTES: usize = 256 << 10;
 /// Most bytes of all entries together when a cache is opened; the longest unused go first. Every list of seeds makes its own
-/// entries, because a scope filter is compiled with the prefixes of its seeds. Without the limit they would pile up for ever.
+/// entries, because a scope filter is compiled with the prefixes of its seeds. The limit keeps their number from growing for ever.
 const CACHE_BYTES_MAX: u64 = 512 << 20;
 
 /// A directory of cache entries.
@@ -39,7 +39,7 @@ pub(crate) struct Entry {
     pub(crate) compiled: Vec<u8>,
 }
 
-/// A cache entry that was found whole.
+/// A cache entry whose digest was found correct.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CachedEntry {
     /// Reason for which the component cannot be snapshotted, if it cannot.
@@ -107,7 +107,7 @@ impl Cache {
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.create(directory)?;
-        // An entry that cannot be removed only costs disk space.
+        // An entry that cannot be removed only takes disk space.
         if let Err(error) = prune(directory, CACHE_BYTES_MAX) {
             tracing::debug!(directory = %directory.display(), %error, "old compiled components stay");
         }
@@ -116,22 +116,22 @@ impl Cache {
         })
     }
 
-    /// The entry under this key; `None` if there is no entry, or none that can be trusted.
+    /// The entry under this key; `None` if it is missing or damaged.
     pub(crate) fn read(&self, key: &Key) -> Option<CachedEntry> {
         let path = self.path(key);
         let entry = match CachedEntry::open(&path) {
             Ok(entry) => entry,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
             Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "compiled component cannot be read; compiling it anew");
+                tracing::warn!(path = %path.display(), %error, "compiled component cannot be read; compiling it again");
                 return None;
             }
         };
         if entry.is_none() {
-            tracing::warn!(path = %path.display(), "compiled component is damaged; compiling it anew");
+            tracing::warn!(path = %path.display(), "compiled component is damaged; compiling it again");
             return None;
         }
-        // `prune` takes the file's time as the time of its last use. If the time cannot be written, the entry only goes sooner.
+        // `prune` uses the file's time as the time of last use. If it cannot be updated, the entry is only removed sooner.
         let _ = File::options()
             .append(true)
             .open(&path)
@@ -139,7 +139,7 @@ impl Cache {
         entry
     }
 
-    /// Writes an entry, whole or not at all. A failure only costs time at the next start.
+    /// Writes an entry, completely or not at all. A failure only makes the next start slower.
     pub(crate) fn write(&self, key: &Key, entry: &Entry) {
         static WRITTEN: AtomicU64 = AtomicU64::new(0);
         let path = self.path(key);
@@ -151,7 +151,7 @@ impl Cache {
             .and_then(|()| std::fs::rename(&unfinished, &path));
         if let Err(error) = written {
             tracing::warn!(path = %path.display(), %error, "compiled component cannot be kept");
-            // The failure is reported already; an unfinished file is never read.
+            // The failure is reported already, and unfinished files are never read.
             let _ = std::fs::remove_file(&unfinished);
         }
     }
@@ -187,7 +187,7 @@ fn prune(directory: &Path, bytes_max: u64) -> io::Result<()> {
 }
 
 impl Entry {
-    /// Reads [`to_bytes`](Self::to_bytes), if they are whole.
+    /// Parses the output of [`to_bytes`](Self::to_bytes), if it is complete.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.strip_suffix(MAGIC)?;
         let (bytes, digest) = bytes.split_at_checked(bytes.len().checked_sub(DIGEST_BYTES)?)?;
@@ -223,7 +223,7 @@ impl Entry {
 pub(crate) struct Key(String);
 
 impl Key {
-    /// Makes a key. Each part counts with its length, so that no two lists of parts are alike.
+    /// Makes a key. Each part is hashed with its length, so that no two lists of parts have equal input.
     pub(crate) fn of(parts: &[&str]) -> Self {
         let mut digest = Sha256::new();
         for part in parts {
@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_not_been_used_for_longest_goes_first() {
+    fn the_least_recently_used_entry_is_removed_first() {
         let directory = tempfile::tempdir().unwrap();
         let cache = Cache::open(directory.path()).unwrap();
         let entry = Entry {
@@ -249,18 +249,18 @@ mod tests {
         let keys = ["old", "used", "new"].map(|name| Key::of(&[name]));
         for (age, key) in [3, 2, 1].into_iter().zip(&keys) {
             cache.write(key, &entry);
-            let then = SystemTime::now() - std::time::Duration::from_secs(age * 3600);
+            let last_used = SystemTime::now() - std::time::Duration::from_secs(age * 3600);
             let file = File::options().append(true).open(cache.path(key)).unwrap();
-            file.set_modified(then).unwrap();
+            file.set_modified(last_used).unwrap();
         }
         assert!(cache.read(&keys[0]).is_some());
         prune(directory.path(), 2500).unwrap();
-        let left = keys.each_ref().map(|key| cache.path(key).exists());
-        assert_eq!(left, [true, false, true]);
+        let remaining = keys.each_ref().map(|key| cache.path(key).exists());
+        assert_eq!(remaining, [true, false, true]);
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn a_written_entry_can_be_read() {
         let directory = tempfile::tempdir().unwrap();
         let cache = Cache::open(&directory.path().join("a/b")).unwrap();
         let (one, other) = (Key::of(&["a", "bc"]), Key::of(&["ab", "c"]));
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_with_any_byte_changed_or_missing_is_not_trusted() {
+    fn a_damaged_entry_is_not_used() {
         let directory = tempfile::tempdir().unwrap();
         let cache = Cache::open(directory.path()).unwrap();
         let key = Key::of(&["a"]);

@@ -18,18 +18,18 @@ use crate::ticker::ticks;
 
 /// Frames of a backtrace that are kept.
 const FRAMES_MAX: usize = 64;
-/// Longest quotation of the guest in that message, in bytes. The log has all of it.
+/// Longest quotation of the guest in that message, in bytes. The log has the full text.
 const WORDS_BYTES_MAX: usize = 400;
 
 /// Resources that a call used, whatever its result.
 #[derive(Debug, Default)]
-pub(crate) struct Used {
+pub(crate) struct CallUsage {
     pub(crate) time: Duration,
     pub(crate) memory: usize,
     pub(crate) counts: Vec<(String, u64)>,
     pub(crate) log_bytes_dropped: u64,
     pub(crate) kept_dropped: u64,
-    /// Questions of the guest, if they were noted and are complete.
+    /// The values that the guest has read, if they were noted and are complete.
     pub(crate) trace: Option<Trace>,
     /// See [`CallState::by_uri`].
     pub(crate) by_uri: bool,
@@ -41,7 +41,7 @@ pub(crate) fn call<R>(
     program: &InstancePre<CallState>,
     target: &CallTarget,
     work: impl FnOnce(&mut Store<CallState>, Instance) -> Result<R, Problem>,
-) -> (Result<R, Fault>, Used) {
+) -> (Result<R, Fault>, CallUsage) {
     let _permit = shared.permits.acquire();
     let _ticking = shared.ticker.ticking();
     let began = Instant::now();
@@ -63,14 +63,14 @@ pub(crate) fn call<R>(
     };
     let mut state = store.into_data();
     state.print_unfinished();
-    // The error of a failed call has its lines. Before any document the reader may have nothing else.
+    // If a call fails, its error has the log lines. While a component is loaded, the log may be the only place for them.
     if answer.is_ok() || target.is_setup() {
         let warnings = state.log.iter().filter(|line| is_warning(line));
         warnings.for_each(|line| (state.sink)(line));
     }
     let answer =
         answer.map_err(|(problem, otherwise)| fault(problem, otherwise, target, state.log));
-    let used = Used {
+    let used = CallUsage {
         time: began.elapsed(),
         memory: state.memory.most,
         counts: state.counts,
@@ -106,7 +106,7 @@ fn fault(problem: Problem, otherwise: FaultKind, target: &CallTarget, log: Vec<L
                     Trap::AllocationTooLarge => (FaultKind::Memory, cause),
                     _ => {
                         let cause = cause.trim_start_matches("wasm trap: ");
-                        let message = match last_words(&log) {
+                        let message = match last_error_message(&log) {
                             Some(words) => format!("{words} ({cause})"),
                             None => cause.to_owned(),
                         };
@@ -148,7 +148,7 @@ fn frame(frame: &wasmtime::FrameInfo) -> String {
         .and_then(wasmtime::FrameSymbol::name)
         .or(frame.func_name())
     {
-        Some(name) => plain(name),
+        Some(name) => demangled(name),
         None => format!("function {}", frame.func_index()),
     };
     if let Some(symbol) = frame.symbols().first()
@@ -163,13 +163,13 @@ fn frame(frame: &wasmtime::FrameInfo) -> String {
 }
 
 /// A function's name as its author wrote it: Rust's demangled in either scheme, without the hash.
-fn plain(name: &str) -> String {
+fn demangled(name: &str) -> String {
     format!("{:#}", rustc_demangle::demangle(name))
 }
 
 /// The guest's last error message, such as the message of its panic; or its last warning, such as the text of an exception that
 /// it printed. The stack that a panic of Go logs with its message is left out.
-fn last_words(log: &[LogLine]) -> Option<&str> {
+fn last_error_message(log: &[LogLine]) -> Option<&str> {
     let last = |level| {
         let is_at_level = |line: &&LogLine| line.level == level && !line.message.trim().is_empty();
         log.iter().rfind(is_at_level)
@@ -184,12 +184,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn functions_are_named_as_their_author_wrote_them() {
+    fn function_names_are_demangled() {
         assert_eq!(
-            plain("_ZN4core9panicking5panic17h0123456789abcdefE"),
+            demangled("_ZN4core9panicking5panic17h0123456789abcdefE"),
             "core::panicking::panic"
         );
-        assert_eq!(plain("_RNvC7mycrate3foo"), "mycrate::foo");
-        assert_eq!(plain("run"), "run");
+        assert_eq!(demangled("_RNvC7mycrate3foo"), "mycrate::foo");
+        assert_eq!(demangled("run"), "run");
     }
 }

@@ -29,10 +29,10 @@ pub(crate) struct CallState {
     pub(crate) log_bytes_dropped: u64,
     pub(crate) kept_dropped: u64,
     pub(crate) counts: Vec<(String, u64)>,
-    /// Questions of the guest so far. `None` if they are not noted, or do not cover all inputs and effects of its answer.
+    /// Reads of the guest so far. `None` if they are not noted, or do not cover all inputs and effects of its answer.
     pub(crate) trace: Option<Trace>,
-    /// `true` if the guest has read nothing of its candidates but URIs, hop paths and seed flags, and has left nothing behind. Its
-    /// ruling on one of them then holds wherever the same URI is found again over the same hop path.
+    /// `true` if the guest has read nothing of its candidates but URIs, hop paths and seed flags, and has had no side effect. Its
+    /// ruling on a candidate then applies whenever the same URI is found again over the same hop path.
     pub(crate) by_uri: bool,
     pub(crate) memory: Memory,
     /// The tables, once the guest has used them.
@@ -68,12 +68,12 @@ impl CallState {
             limits,
             ..
         } = &*self.callee;
-        let unready = Callee::unready(name, described.clone(), limits.clone());
-        let callee = std::mem::replace(&mut self.callee, unready);
+        let not_configured = Callee::not_configured(name, described.clone(), limits.clone());
+        let callee = std::mem::replace(&mut self.callee, not_configured);
         (callee, std::mem::replace(&mut self.sink, Arc::new(|_| {})))
     }
 
-    /// Forgets the log lines and counters of `configure`, and goes on with the call.
+    /// Drops the log lines and counters of `configure`, and continues with the call.
     pub(crate) fn end_setup(&mut self, (callee, sink): (Arc<Callee>, LogSink)) {
         (self.callee, self.sink) = (callee, sink);
         self.log.clear();
@@ -82,27 +82,28 @@ impl CallState {
         (self.tables, self.by_uri) = (None, true);
     }
 
-    /// Notes that the call has read or left something that no later call can be compared by.
-    pub(crate) fn is_unrepeatable(&mut self) {
+    /// Marks the call as not comparable with later calls: it has read or changed something that is different each time.
+    pub(crate) fn mark_unrepeatable(&mut self) {
         self.trace = None;
         self.by_uri = false;
     }
 
-    /// All tables as they were at the first look of the call. Even if tables are reloaded meanwhile, the call sees one state.
+    /// All tables as they were at the first look-up of the call. If tables are reloaded during the call, it still sees the old
+    /// ones.
     pub(crate) fn tables(&mut self) -> &TableMap {
-        self.is_unrepeatable();
+        self.mark_unrepeatable();
         self.tables
             .get_or_insert_with(|| self.callee.tables.snapshot())
     }
 
-    /// Takes a log line, as far as the limit has room for it.
+    /// Adds a log line, within the limit on log messages.
     pub(crate) fn log_line(&mut self, level: LogLevel, message: &str) {
-        self.is_unrepeatable();
+        self.mark_unrepeatable();
         // A line costs at least one byte of the limit. Otherwise empty lines would cost nothing and be kept by the million.
-        let room = self.callee.limits.log_bytes - self.log_bytes;
-        let kept = clip(message, room);
+        let remaining = self.callee.limits.log_bytes - self.log_bytes;
+        let kept = clip(message, remaining);
         self.log_bytes_dropped += (message.len() - kept.len()) as u64;
-        if room == 0 || (kept.is_empty() && !message.is_empty()) {
+        if remaining == 0 || (kept.is_empty() && !message.is_empty()) {
             self.log_bytes = self.callee.limits.log_bytes;
             return;
         }

@@ -7,7 +7,7 @@ use crate::limits::Limits;
 use crate::owner::Owner;
 use crate::table::Tables;
 
-/// Name of the task of a call that asks a component for its plugins. It stands in place of a URI.
+/// Name of the task of a call of `describe`. It takes the place of a URI.
 pub(crate) const DESCRIBE: &str = "describe";
 /// Name of the task of a call that configures a plugin.
 pub(crate) const CONFIGURE: &str = "configure";
@@ -26,7 +26,11 @@ pub(crate) struct Callee {
 
 impl Callee {
     /// Makes a callee that is not a plugin yet: it has only limits.
-    pub(crate) fn unready(name: &str, described: Option<Arc<str>>, limits: Limits) -> Arc<Self> {
+    pub(crate) fn not_configured(
+        name: &str,
+        described: Option<Arc<str>>,
+        limits: Limits,
+    ) -> Arc<Self> {
         Arc::new(Self {
             name: name.into(),
             described,

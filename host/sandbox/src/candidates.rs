@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use crate::Candidate;
 
 impl Candidate {
-    /// A seed, of which only the URI and its SURT form are known.
+    /// A seed, with nothing but its URI and its SURT form.
     #[must_use]
     pub fn seed(uri: String, surt: String) -> Candidate {
         Candidate {
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_has_a_line_for_each_candidate_whatever_their_values_are() {
+    fn a_column_has_one_line_for_each_candidate() {
         let candidates = Candidates::new(vec![
             candidate("http://a/", "a/@href", None),
             candidate("http://b/", "x\ny", Some("http://\n/")),

@@ -143,8 +143,8 @@ impl Examiner {
             tables: problem::tables(&case.tables)?,
             ..PluginConfig::default()
         };
-        // As in a crawl, a plugin's first settings get a snapshot, and variants of them start at once. Compiling one for each of
-        // a hundred cases takes minutes.
+        // As in a crawl, the plugin gets a snapshot for its first settings. Variants start without one, because compiling a
+        // snapshot for each of a hundred cases would take minutes.
         let is_variant = self
             .plugins
             .keys()
@@ -228,9 +228,9 @@ impl CaseFile {
         };
         let mut cases: Vec<Case> =
             serde_json::from_slice(&read(path)?).map_err(|problem| format(problem.to_string()))?;
-        let beside = path.parent().unwrap_or(path);
+        let folder = path.parent().unwrap_or(path);
         for document in cases.iter_mut().flat_map(|case| case.call.documents_mut()) {
-            if let Some(file) = document.file().map(|file| beside.join(file)) {
+            if let Some(file) = document.file().map(|file| folder.join(file)) {
                 document.set_content(read(&file)?);
             }
         }
@@ -261,11 +261,11 @@ impl CaseFile {
             .map(|path| Self::read(path))
             .collect::<Result<Vec<_>, _>>()?;
         let mut ids = HashSet::new();
-        let twice = files
+        let duplicate = files
             .iter()
             .flat_map(|file| &file.cases)
             .find(|case| !ids.insert(case.id.as_str()));
-        match twice {
+        match duplicate {
             Some(case) => Err(CasesError::Twice {
                 folder: folder.to_owned(),
                 id: case.id.clone(),
@@ -327,7 +327,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blessing_changes_what_is_expected_and_nothing_else() {
+    fn blessing_changes_only_the_expected_answers() {
         let text = r#"[
     { "id": "a",  "plugin": "p", "call": {"configure": {}},
       "expected": [ ], "note": "odd   blanks stay" },

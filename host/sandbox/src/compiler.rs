@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! load ──► Compiler ──► cheap checks, instrument, compile ──► Entry, for the cache and for the engine
-//!             └ a child of this program: killed past its time or memory, or when the host wants to end
+//!             └ a child of this program: killed if it exceeds its time or memory, or when the host exits
 //! ```
 //!
-//! A component may occupy the compiler for any time, and take any memory: no bound on its size predicts it. So the program of the
-//! host also runs as a child that only compiles ([`run_compiler`]). The child ends after an idle time, and when its parent ends.
-//! Tests and embedders have no such program. They compile in their own process, with only the bounds of
+//! A component may occupy the compiler for any time and with any amount of memory; its size does not predict this. So the host
+//! program starts itself as a child process that only compiles ([`run_compiler`]). The child ends after an idle time, and when its
+//! parent ends. Tests and embedders have no such program. They compile in their own process, with only the bounds of
 //! [`crate::function_bounds`].
 
 use std::ffi::OsString;
@@ -52,7 +52,7 @@ static PROGRAM: OnceLock<(PathBuf, OsString)> = OnceLock::new();
 /// Makes all engines of this process compile in children: `program` with this argument, and the directory of cached components if
 /// there is one. Its `main` calls [`run_compiler`]. Only the first call counts, and it must come before the first engine is made.
 pub fn compile_in_child(program: PathBuf, argument: impl Into<OsString>) {
-    // A second call changes nothing: it names the same program.
+    // A second call has no effect: it names the same program.
     let _ = PROGRAM.set((program, argument.into()));
 }
 
@@ -72,7 +72,7 @@ pub(crate) enum Refusal {
     Malformed(String),
     /// Valid, but not supported by this engine.
     Demanding(String),
-    /// It would take, or took, too much.
+    /// Compilation would exceed, or has exceeded, its bounds.
     Costly(String),
     /// It may be valid, but no compiler is available.
     Stopped(String),
@@ -158,12 +158,12 @@ impl Compiler {
                     self.waiting().push(helper);
                     return read_answer(&answer);
                 }
-                Err(Ended::Idle) if is_new => {
+                Err(ChildEnd::Idle) if is_new => {
                     return Err(no_process(io::ErrorKind::BrokenPipe.into()));
                 }
-                // It ended because it was idle. Another takes its place.
-                Err(Ended::Idle) => {}
-                Err(Ended::Refused(refusal)) => return Err(refusal),
+                // The child ended because it was idle. Another one is started in its place.
+                Err(ChildEnd::Idle) => {}
+                Err(ChildEnd::Refused(refusal)) => return Err(refusal),
             }
         }
     }
@@ -244,7 +244,7 @@ struct Helper {
 }
 
 /// Reason for which a child gives no answer.
-enum Ended {
+enum ChildEnd {
     /// It was idle.
     Idle,
     Refused(Refusal),
@@ -274,7 +274,7 @@ impl Helper {
             .name("compiler".to_owned())
             .spawn(move || {
                 while let Ok(answer) = read_frame(&mut output) {
-                    // The caller has gone: the child will be ended soon.
+                    // The caller no longer waits: the child will be ended soon.
                     let _ = tell.send(Ok(answer));
                 }
                 let status = lock(&waiting).wait();
@@ -294,12 +294,12 @@ impl Helper {
         component: &[u8],
         bounds: Bounds,
         stopped: &AtomicBool,
-    ) -> Result<Vec<u8>, Ended> {
-        // Whatever ended it, it was not this component.
+    ) -> Result<Vec<u8>, ChildEnd> {
+        // The exit was not caused by this component.
         if let Ok(Err(_)) = self.answers.try_recv() {
-            return Err(Ended::Idle);
+            return Err(ChildEnd::Idle);
         }
-        let spent_before = Spent::of(self.id).time;
+        let spent_before = ResourceUsage::of(self.id).time;
         let began = Instant::now();
         let request = [&[u8::from(task == Task::Prepare)], component].concat();
         // If the request cannot be written, the exit of the child gives the reason.
@@ -307,20 +307,20 @@ impl Helper {
         loop {
             match self.answers.recv_timeout(LOOK_INTERVAL) {
                 Ok(Ok(answer)) => return Ok(answer),
-                Ok(Err(Ok(status))) if status.success() => return Err(Ended::Idle),
+                Ok(Err(Ok(status))) if status.success() => return Err(ChildEnd::Idle),
                 Ok(Err(status)) => {
                     let status = match status {
                         Ok(status) => status.to_string(),
                         Err(problem) => problem.to_string(),
                     };
-                    return Err(Ended::Refused(Refusal::Costly(format!(
+                    return Err(ChildEnd::Refused(Refusal::Costly(format!(
                         "the process that compiled it ended ({status})"
                     ))));
                 }
-                Err(mpsc::RecvTimeoutError::Disconnected) => return Err(Ended::Idle),
+                Err(mpsc::RecvTimeoutError::Disconnected) => return Err(ChildEnd::Idle),
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
             }
-            let spent = Spent::of(self.id);
+            let spent = ResourceUsage::of(self.id);
             let time = match (spent.time, spent_before) {
                 (Some(time), Some(before)) => time.saturating_sub(before),
                 _ => began.elapsed(),
@@ -340,7 +340,7 @@ impl Helper {
             } else {
                 continue;
             };
-            return Err(Ended::Refused(refusal));
+            return Err(ChildEnd::Refused(refusal));
         }
     }
 }
@@ -349,7 +349,7 @@ impl Drop for Helper {
     fn drop(&mut self) {
         // A child that has ended already cannot be killed.
         let _ = lock(&self.child).kill();
-        // The thread that reads its output waits for it.
+        // The thread that reads its output reaps it.
     }
 }
 
@@ -359,12 +359,12 @@ fn lock(child: &Mutex<Child>) -> MutexGuard<'_, Child> {
 
 /// Resources that a process has used so far, if the system reports them.
 #[derive(Clone, Copy, Debug, Default)]
-struct Spent {
+struct ResourceUsage {
     time: Option<Duration>,
     memory: Option<u64>,
 }
 
-impl Spent {
+impl ResourceUsage {
     /// Reads the use of a process on Linux (proc_pid_stat(5), proc_pid_status(5)).
     fn of(process: u32) -> Self {
         let read = |file: &str| std::fs::read_to_string(format!("/proc/{process}/{file}")).ok();
@@ -403,7 +403,7 @@ pub fn run_compiler(cache: Option<OsString>) -> ExitCode {
                 return;
             }
         }
-        // The client of the answers has gone.
+        // The parent no longer reads answers.
         exit(0);
     });
     if reading.is_err() {
@@ -442,7 +442,7 @@ fn read_answer(answer: &[u8]) -> Result<Entry, Refusal> {
     let problem = || String::from_utf8_lossy(body).into_owned();
     match kind {
         0 => Entry::parse(body).ok_or_else(|| {
-            Refusal::Stopped("the process that compiled it answered nonsense".to_owned())
+            Refusal::Stopped("the process that compiled it gave an invalid answer".to_owned())
         }),
         1 => Err(Refusal::Malformed(problem())),
         2 => Err(Refusal::Demanding(problem())),
@@ -482,18 +482,18 @@ mod tests {
         let stopped = AtomicBool::new(stopped);
         match helper.ask(Task::Prepare, b"component", bounds, &stopped) {
             Ok(answer) => Ok(answer),
-            Err(Ended::Refused(refusal)) => Err(refusal),
-            Err(Ended::Idle) => Err(Refusal::Stopped("idle".to_owned())),
+            Err(ChildEnd::Refused(refusal)) => Err(refusal),
+            Err(ChildEnd::Idle) => Err(Refusal::Stopped("idle".to_owned())),
         }
     }
 
     #[test]
-    fn what_a_child_answers_is_read() {
+    fn answers_of_a_child_are_read() {
         assert_eq!(ask("exec cat", BOUNDS, false).unwrap(), b"\x01component");
     }
 
     #[test]
-    fn a_child_past_its_bounds_or_stopped_is_ended_and_the_bound_named() {
+    fn a_child_that_exceeds_a_bound_or_is_stopped_is_killed() {
         #[track_caller]
         fn check(answer: Result<Vec<u8>, Refusal>, expected: &str) {
             let problem = answer.unwrap_err().problem();
@@ -501,9 +501,9 @@ mod tests {
         }
         let endless = "while :; do :; done";
         let time = Duration::from_millis(100);
-        let brief = Bounds { time, ..BOUNDS };
+        let short = Bounds { time, ..BOUNDS };
         check(
-            ask(endless, brief, false),
+            ask(endless, short, false),
             "longer than 0.1 s of processor time",
         );
         check(ask(endless, BOUNDS, true), "the crawl is ending");
@@ -523,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_arrive_as_they_were_given() {
+    fn answers_survive_the_pipe() {
         let entry = Entry {
             refusal: Some("why".to_owned()),
             compiled: vec![1, 2, 3],

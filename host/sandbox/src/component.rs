@@ -1,4 +1,5 @@
-//! A component: checked, compiled, and asked for its plugins. It must be configured before its plugins can be called.
+//! Loading of components: checks, compilation, and the descriptions of their plugins. A component must be configured before its
+//! plugins can be called.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -42,7 +43,7 @@ pub enum LoadError {
     },
     /// Not WebAssembly at all.
     #[error(
-        "{origin} is not a WebAssembly component: it does not begin as one; name the `.wasm` file that its toolchain made"
+        "{origin} is not a WebAssembly component: it has no WebAssembly header; name the `.wasm` file that its toolchain made"
     )]
     NotWasm {
         /// The component.
@@ -56,9 +57,9 @@ pub enum LoadError {
         /// The component.
         origin: String,
     },
-    /// Cut short, damaged, or with features that the engine does not know.
+    /// Truncated, damaged, or with features that the engine does not support.
     #[error(
-        "{origin} is truncated, damaged or no valid component: {problem}; copy or build it again"
+        "{origin} is truncated, damaged or not a valid component: {problem}; copy or build it again"
     )]
     Malformed {
         /// The component.
@@ -68,7 +69,9 @@ pub enum LoadError {
     },
     /// Valid WebAssembly that this engine does not run: a proposal that is not enabled, or more memories, tables or modules than
     /// an instance may have.
-    #[error("{origin} needs what plugins are not given: {problem}; build it without, or for less")]
+    #[error(
+        "{origin} exceeds what plugins may use of WebAssembly: {problem}; build it without that feature, or with fewer memories, tables and modules"
+    )]
     Demanding {
         /// The component.
         origin: String,
@@ -92,7 +95,7 @@ pub enum LoadError {
         problem: String,
     },
     /// An import that plugins do not get.
-    #[error("{origin} asks for {import}, which plugins are not given: {advice}")]
+    #[error("{origin} imports {import}, which is not available to plugins: {advice}")]
     Import {
         /// The component.
         origin: String,
@@ -101,7 +104,7 @@ pub enum LoadError {
         /// An alternative.
         advice: String,
     },
-    /// It imports or exports an interface of the contract with functions or types that this version does not have.
+    /// It imports or exports an interface of the contract with functions or types that this contract version does not have.
     #[error("{origin} does not fit the plugin contract {contract}: {problem}")]
     Contract {
         /// The component.
@@ -177,7 +180,7 @@ impl Component {
         check_imports(&shared, &compiled, origin)?;
         let contract = contract_of(&shared, &compiled, origin)?;
         let program = Program::new(&shared, contract, &compiled)
-            .map_err(|error| does_not_fit(&error, contract, origin))?;
+            .map_err(|error| misfit_error(&error, contract, origin))?;
         let plugins = describe(&shared, &program, origin)?;
         describe::check(&plugins, &program.kinds).map_err(|problem| LoadError::Description {
             origin: origin.to_owned(),
@@ -311,20 +314,20 @@ pub(crate) fn cached(
     match component {
         Ok(component) => Some((component, entry.refusal)),
         Err(error) => {
-            tracing::warn!(%error, "compiled component cannot be used; compiling it anew");
+            tracing::warn!(%error, "compiled component cannot be used; compiling it again");
             None
         }
     }
 }
 
-/// Refuses imports by name, before the engine would in more words.
+/// Refuses imports by name, with a shorter message than the engine's.
 fn check_imports(
     shared: &Shared,
     component: &wasmtime::component::Component,
     origin: &str,
 ) -> Result<(), LoadError> {
     for (import, _) in component.component_type().imports(&shared.engine) {
-        if !contract::gives(import) && !wasi::offers(import) {
+        if !contract::may_import(import) && !wasi::is_offered(import) {
             return Err(LoadError::Import {
                 origin: origin.to_owned(),
                 import: format!("`{import}`"),
@@ -355,10 +358,10 @@ fn contract_of(
     }
 }
 
-/// Turns an engine error into an import error or a contract error. A function or resource that an interface of the contract lacks
-/// is an import that is not given; every other difference is a misfit. The engine distinguishes the two only by its wording. If
-/// the wording changes, the second form still has all of it.
-fn does_not_fit(error: &wasmtime::Error, contract: Contract, origin: &str) -> LoadError {
+/// Turns an engine error into an import error or a contract error. A function or resource that the contract's interface lacks is
+/// reported as a missing import; every other difference is a misfit. Only the wording of the engine's message distinguishes the
+/// two. If the wording changes, the contract error still has the whole message.
+fn misfit_error(error: &wasmtime::Error, contract: Contract, origin: &str) -> LoadError {
     let origin = origin.to_owned();
     let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
     let quoted = |text: &str| text.split('`').nth(1).map(str::to_owned);
@@ -390,7 +393,7 @@ fn describe(
     origin: &str,
 ) -> Result<Vec<Description>, LoadError> {
     let target = CallTarget {
-        callee: Callee::unready(origin, None, Limits::default()),
+        callee: Callee::not_configured(origin, None, Limits::default()),
         uri: DESCRIBE.into(),
     };
     let (answer, _) = call(shared, &program.instance, &target, |store, instance| {

@@ -20,7 +20,7 @@ use crate::settings::canonical;
 use crate::table::Tables;
 use crate::{Description, SettingsFault, snapshot};
 
-/// Most bytes that a guest may hand over while its state is read: all of a memory.
+/// Most bytes that a guest may return while its state is read: one whole memory.
 const SNAPSHOT_BYTES_MAX: usize = 4 << 30;
 /// Most ticks for reading the state of a guest, which should take none.
 const SNAPSHOT_TICKS_MAX: u64 = 6_000;
@@ -37,8 +37,8 @@ pub struct PluginConfig {
     pub settings: Value,
     /// Limits of `configure` and of every call.
     pub limits: Limits,
-    /// Tables for look-ups. They are available only after `configure`, since the snapshot would keep for good what it found in
-    /// them.
+    /// Tables for look-ups. They are available only after `configure`, because the snapshot would otherwise contain look-up results
+    /// that are never updated.
     pub tables: Tables,
 }
 
@@ -80,7 +80,7 @@ pub enum ConfigureError {
         names: Vec<String>,
     },
     /// The settings are not a JSON object.
-    #[error("settings of plugin `{plugin}` are no object")]
+    #[error("settings of plugin `{plugin}` are not a JSON object")]
     NoObject {
         /// The plugin.
         plugin: String,
@@ -116,7 +116,7 @@ fn listed(faults: &[SettingsFault]) -> String {
     faults.iter().map(fault).collect::<Vec<_>>().join("; ")
 }
 
-/// Makes one line of each text of an error, whatever the guest wrote.
+/// Turns each text of a guest's error into one line.
 fn as_lines(fault: &SettingsFault) -> SettingsFault {
     SettingsFault {
         pointer: one_line(&fault.pointer),
@@ -229,7 +229,7 @@ pub(crate) fn try_configure<R>(
     let Description { name, version, .. } = &configuration.description;
     let callee = &configuration.callee;
     let target = CallTarget {
-        callee: Callee::unready(
+        callee: Callee::not_configured(
             &callee.name,
             callee.described.clone(),
             callee.limits.clone(),
@@ -259,7 +259,7 @@ pub(crate) fn try_configure<R>(
             faults: match faults.is_empty() {
                 true => vec![SettingsFault {
                     pointer: String::new(),
-                    problem: "without saying why".to_owned(),
+                    problem: "no reason given".to_owned(),
                 }],
                 false => faults.iter().take(FAULTS_MAX).map(as_lines).collect(),
             },

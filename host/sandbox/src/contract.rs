@@ -81,7 +81,7 @@ fn parse(name: &str) -> Option<(&str, &str)> {
 }
 
 /// Returns `true` if plugins get this import, judged by its name.
-pub(crate) fn gives(import: &str) -> bool {
+pub(crate) fn may_import(import: &str) -> bool {
     parse(import).is_some_and(|(name, version)| {
         Contract::of(version).is_some_and(|contract| contract.imports().contains(&name))
     })
@@ -93,22 +93,22 @@ pub(crate) fn advice_for_interface(import: &str) -> String {
     let imports = current.imports().iter().copied();
     // All components get the types, and need no advice about them.
     let useful: Vec<&str> = imports.filter(|name| *name != "types").collect();
-    let given = format!(
+    let available = format!(
         "plugins may import {} of {PACKAGE}…@{}",
         listed(&useful),
         current.version()
     );
     let Some((name, version)) = parse(import) else {
-        return given;
+        return available;
     };
     match Contract::of(version) {
         None => other_version(version),
         Some(contract) if contract != current && current.imports().contains(&name) => format!(
-            "contract {} never had it, build for {}",
+            "contract {} does not have it; build for {}",
             contract.version(),
             current.version()
         ),
-        Some(_) => format!("{given}; a newer version of opilio may have it"),
+        Some(_) => format!("{available}; a newer version of opilio may have it"),
     }
 }
 
@@ -117,7 +117,7 @@ pub(crate) fn advice_for_item(interface: &str) -> String {
     let version = parse(interface).map_or("", |(_, version)| version);
     match Contract::of(version) {
         Some(contract) if contract != Contract::CURRENT => format!(
-            "contract {} never had it, build for {}",
+            "contract {} does not have it; build for {}",
             contract.version(),
             Contract::CURRENT.version()
         ),
@@ -127,10 +127,10 @@ pub(crate) fn advice_for_item(interface: &str) -> String {
 
 /// The message about a version that is not supported.
 pub(crate) fn other_version(version: &str) -> String {
-    let spoken: Vec<&str> = Contract::ALL.map(Contract::version).into();
+    let supported: Vec<&str> = Contract::ALL.map(Contract::version).into();
     format!(
         "it was made for contract {version}, this version of opilio speaks {}",
-        listed(&spoken)
+        listed(&supported)
     )
 }
 
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_belongs_to_its_track() {
+    fn patch_versions_belong_to_their_contract() {
         for (version, expected) in [
             ("0.1.0", Some(Contract::V0_1)),
             ("0.1.12", Some(Contract::V0_1)),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_component_speaks_the_contract_whose_setup_it_exports() {
+    fn the_exported_setup_determines_the_contract() {
         #[track_caller]
         fn check(exports: &[&str], expected: Exported) {
             assert_eq!(Contract::exported(exports.iter().copied()), expected);
@@ -187,33 +187,33 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_is_told_what_would_serve() {
+    fn refusals_give_advice() {
         #[track_caller]
         fn check(import: &str, advice: &str) {
-            assert!(!gives(import), "{import}");
+            assert!(!may_import(import), "{import}");
             assert_eq!(advice_for_interface(import), advice);
         }
-        let given =
+        let available =
             "plugins may import documents, tables, log and counters of opilio:plugin/…@0.3.0";
-        check("example:things/clock", given);
+        check("example:things/clock", available);
         check(
             "opilio:plugin/clock@0.2.0",
-            &format!("{given}; a newer version of opilio may have it"),
+            &format!("{available}; a newer version of opilio may have it"),
         );
         check(
             "opilio:plugin/clock@0.1.0",
-            &format!("{given}; a newer version of opilio may have it"),
+            &format!("{available}; a newer version of opilio may have it"),
         );
         check(
             "opilio:plugin/tables@0.1.0",
-            "contract 0.1.0 never had it, build for 0.3.0",
+            "contract 0.1.0 does not have it; build for 0.3.0",
         );
         check(
             "opilio:plugin/log@0.4.0",
             "it was made for contract 0.4.0, this version of opilio speaks 0.3.0, 0.2.0 and 0.1.0",
         );
         for interface in ["log@0.1.0", "log@0.2.9", "tables@0.2.0", "tables@0.3.0"] {
-            assert!(gives(&format!("{PACKAGE}{interface}")), "{interface}");
+            assert!(may_import(&format!("{PACKAGE}{interface}")), "{interface}");
         }
     }
 }

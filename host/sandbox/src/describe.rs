@@ -242,8 +242,8 @@ fn check_keeps(plugin: &str, keeps: &[Keep]) -> Result<(), DescriptionProblem> {
                 "keeps `{name}` with a {keeper}; this version of opilio keeps values with a uri or a site"
             )));
         }
-        let alike = |other: &Keep| other.name == keep.name && other.keeper == keep.keeper;
-        if keeps[..at].iter().any(alike) {
+        let is_same = |other: &Keep| other.name == keep.name && other.keeper == keep.keeper;
+        if keeps[..at].iter().any(is_same) {
             return Err(faulty(format!("declares twice that it keeps `{name}`")));
         }
     }
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_description_that_agrees_with_the_exports_is_taken() {
+    fn a_description_that_matches_the_exports_is_accepted() {
         let plugins = [
             plugin("a"),
             Description {
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptions_that_cannot_be_true_are_refused() {
+    fn invalid_descriptions_are_refused() {
         use Callable::Filter;
         check_refused(&[], &[], "no plugin");
         check_refused(&vec![plugin("a"); 65], &[Filter], "65 plugins");

@@ -36,10 +36,10 @@ pub struct DocumentParts {
 
 /// A response, or a fragment of one. Clones are the same document.
 #[derive(Clone, Debug)]
-pub struct Document(Arc<Whole>);
+pub struct Document(Arc<DocumentInner>);
 
 #[derive(Debug)]
-struct Whole {
+struct DocumentInner {
     parts: DocumentParts,
     /// `parts.base` until an extractor reports another.
     base: Mutex<Option<String>>,
@@ -58,7 +58,7 @@ impl Text {
     }
 }
 
-/// Reason for which a reported fragment is invalid. Every answer of `extract` is checked, so a host meets it only with fragments
+/// Reason for which a reported fragment is invalid. Every answer of `extract` is checked, so this error occurs only for fragments
 /// from elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FragmentProblem {
@@ -89,7 +89,7 @@ pub enum FragmentProblem {
 impl Document {
     /// Makes a document of these parts.
     pub fn new(parts: DocumentParts) -> Self {
-        Self(Arc::new(Whole {
+        Self(Arc::new(DocumentInner {
             parts,
             base: Mutex::new(None),
             text: OnceLock::new(),
@@ -171,7 +171,7 @@ impl Document {
         named.map(|header| &header.value)
     }
 
-    /// The bytes of the content from `offset` on: `length` of them, or as many as there are.
+    /// Returns `length` bytes of the content from `offset` on, or fewer at its end.
     pub(crate) fn part(&self, offset: u64, length: u32) -> &[u8] {
         let content = self.content();
         let start = usize::try_from(offset)
@@ -186,11 +186,11 @@ impl Document {
         &self.0.parts.media_type
     }
 
-    /// The encoding with which [`text`](Self::text) decodes: that of the byte order mark if there is one, otherwise the given
-    /// one. `None` if it is not text.
+    /// The encoding with which [`text`](Self::text) decodes: that of the byte order mark if the content has one, otherwise the
+    /// declared one. `None` if the document is not text.
     pub fn charset(&self) -> Option<&'static Encoding> {
-        let given = self.0.parts.charset?;
-        Some(Encoding::for_bom(&self.0.parts.content).map_or(given, |(marked, _)| marked))
+        let declared = self.0.parts.charset?;
+        Some(Encoding::for_bom(&self.0.parts.content).map_or(declared, |(marked, _)| marked))
     }
 
     /// The context of a fragment; `None` for a whole document.
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_decoded_with_the_charset_and_the_mark_overrules_it() {
+    fn a_byte_order_mark_overrules_the_charset() {
         #[track_caller]
         fn check(
             charset: Option<&'static Encoding>,
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_base_holds_from_when_it_is_set_and_fragments_made_later_inherit_it() {
+    fn later_fragments_inherit_the_base() {
         let document = document(Some(UTF_8), b"abc");
         let clone = document.clone();
         document.set_base("http://example.org/other/".into());

@@ -26,7 +26,7 @@ const CACHE_GENERATION: &str = "3";
 /// Reason for which the engine cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// wasmtime cannot run here as configured: usually address space or a processor that it does not know.
+    /// wasmtime cannot run here as configured: usually because address space is limited or the processor is not supported.
     #[error(
         "cannot set up the WebAssembly engine; it reserves address space (not memory), some 17 GiB for each plugin that runs at \
          the same time: raise the limit where there is one (ulimit -v unlimited)"
@@ -102,7 +102,7 @@ impl Engine {
         })))
     }
 
-    /// Checks and compiles a component, and asks it for its plugins. `origin` is its name in messages: a path, or `builtin:html`.
+    /// Checks and compiles a component, and calls `describe`. `origin` is its name in messages: a path, or `builtin:html`.
     /// Takes seconds for large components that are not cached.
     pub fn load(&self, bytes: &[u8], origin: &str) -> Result<Component, LoadError> {
         Component::load(self.0.clone(), bytes, origin)
@@ -113,8 +113,8 @@ impl Engine {
         self.0.plugin_memory.load(Ordering::Relaxed) as u64
     }
 
-    /// Stops the current compilation in a child ([`crate::compile_in_child`]), and refuses further ones. It is for a host that is
-    /// to end soon, whatever a client has just asked for.
+    /// Stops the current compilation in a child ([`crate::compile_in_child`]) and refuses further ones. Hosts call it when they are
+    /// about to exit.
     pub fn stop_compiling(&self) {
         self.0.compiler.stop();
     }

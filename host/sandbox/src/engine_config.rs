@@ -17,7 +17,7 @@ use crate::log_line::{LogSink, to_tracing};
 const MEMORIES_PER_COMPONENT_MAX: u32 = 4;
 /// Tables of one component; toolchains make one or two for each core module.
 const TABLES_PER_COMPONENT_MAX: u32 = 16;
-/// Core modules of one component. An adapter here and there is usual; Python's components have a dozen.
+/// Core modules of one component. A few adapters are usual; Python's components have a dozen modules.
 const MODULES_PER_COMPONENT_MAX: u32 = 32;
 /// Elements of one table: room for the functions of Python.
 const TABLE_ELEMENTS_MAX: usize = 32 * 1024;
@@ -39,13 +39,12 @@ pub struct EngineConfig {
     /// Most linear memory of any plugin, in bytes. It caps [`Limits::memory`](crate::Limits::memory). Default 1 GiB, at most 4
     /// GiB.
     pub memory_max: usize,
-    /// `true` if answers are remembered: a plugin is not called again with the same input. It is for callers that ask about the
-    /// same documents again and again. It costs up to a hundred megabytes for each plugin and kind of question, and a look-up
-    /// before each call. Default: no.
+    /// `true` if answers are remembered: a plugin is not called again with the same input. Use it if the same documents are
+    /// evaluated again and again. It costs up to a hundred megabytes for each plugin and kind of call, and a look-up before each
+    /// call. Default: `false`.
     pub remember: bool,
-    /// `true` if a plugin's snapshot is compiled in the background, when the plugin has been called some dozens of times. Until
-    /// then its calls run `configure`, unless that takes long. It is for callers that want to begin, and may have little to do.
-    /// Default: no.
+    /// `true` if a plugin's snapshot is compiled in the background, after some dozens of calls. Until then its calls run
+    /// `configure`, unless that takes long. Use it if a fast start matters and there may be few calls. Default: `false`.
     pub snapshots_later: bool,
     /// Sink of plugins' log lines.
     pub log_sink: LogSink,
@@ -102,7 +101,7 @@ pub(crate) fn pooled(
     }
 }
 
-/// An engine that compiles for those of [`Engine`](crate::Engine) and runs nothing. It has no pool, which does not affect its
+/// An engine that compiles for instances of [`Engine`](crate::Engine) and runs nothing. It has no pool, which does not affect its
 /// output.
 pub(crate) fn compiling(functions: &Arc<Functions>) -> wasmtime::Result<wasmtime::Engine> {
     let mut config = wasmtime_config(&EngineConfig::default(), functions)?;
@@ -129,7 +128,7 @@ fn wasmtime_config(
         .max_core_instance_size(INSTANCE_BYTES_MAX)
         .table_elements(TABLE_ELEMENTS_MAX)
         .max_memory_size(settings.memory_max)
-        // A slot for each plugin of a stack: a slot that another plugin had must be mapped again.
+        // Slots for all plugins of a stack: if a slot was last used by another plugin, its memory must be mapped again.
         .max_unused_warm_slots(instances.saturating_mul(MEMORIES_PER_COMPONENT_MAX))
         .linear_memory_keep_resident(RESIDENT_BYTES)
         .table_keep_resident(RESIDENT_BYTES)

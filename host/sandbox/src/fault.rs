@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::log_line::LogLine;
 
-/// A plugin error. The instance is gone, nothing of it is used, and the host continues.
+/// A plugin error. The instance is dropped with its results, and the host continues.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("plugin `{plugin}`{} at {uri}: {kind}: {message}", in_brackets(described.as_deref()))]
 pub struct Fault {
@@ -41,13 +41,13 @@ pub enum FaultKind {
     Trap,
     /// The call took longer than its limit.
     Timeout,
-    /// The call asked for more memory than its limit.
+    /// The call requested more memory than its limit.
     Memory,
     /// The answer, or an argument of an import call, was larger than its limit.
     Output,
     /// The answer is invalid: misaligned lists, spans out of range, invalid media types, verdicts of another stage.
     Nonsense,
-    /// No instance could be made. For plugins that are configured in every instance: or `configure` refused.
+    /// No instance could be made. For a plugin that is configured in every instance, also a refusal by `configure`.
     Instantiate,
 }
 

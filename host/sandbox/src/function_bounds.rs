@@ -1,5 +1,5 @@
 //! Bounds of a component's functions, checked before they are compiled. The compiler's time and memory grow with the size of a
-//! function, and with its variables times its loops. Each loop merges every variable that lives through it.
+//! function, and with the product of its variables and loops. Each loop merges every variable that is live in it.
 //!
 //! These bounds refuse known expensive cases with their names. Functions within them may still be expensive, so the compiler
 //! itself runs in a process that can be stopped ([`crate::compiler`]).

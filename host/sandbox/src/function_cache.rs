@@ -1,7 +1,7 @@
 //! Compiled functions, in memory and in a file beside the cached components. A component with many plugins is compiled once for
-//! each of them, and once more before it is configured; a scope filter is compiled for every list of seeds. These compilations
-//! differ only in the initial memory, so functions that were compiled already are taken from here. All components of one
-//! toolchain also share the functions of their runtime. Complete components are cached by [`crate::cache`].
+//! each of them, and once more before it is configured. A scope filter is compiled for every list of seeds. These compilations
+//! differ only in the initial memory, so functions that are already compiled are taken from here. All components of one toolchain
+//! also share the functions of their runtime. Complete components are cached by [`crate::cache`].
 //!
 //! The file has one record after the other: lengths, digest, key, value. The key is cranelift's digest of everything that the
 //! machine code depends on. Processes append to the file under its lock. A function is written when its component has been
@@ -17,7 +17,7 @@ use std::sync::{Mutex, PoisonError};
 use wasmtime::CacheStore;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Bytes of all functions together, in memory and in the file. A function beyond this makes all others go. The built-in
+/// Most bytes of all functions together, in memory and in the file. A function that exceeds this clears the cache. The built-in
 /// components need 32 MiB together, and a component of Python as much again.
 const FUNCTION_BYTES_MAX: usize = 128 << 20;
 /// Name of the file in the directory of cached components.
@@ -29,17 +29,17 @@ const HEAD_BYTES: usize = 4 + 4 + 16;
 #[derive(Debug, Default)]
 pub(crate) struct Functions {
     path: Option<PathBuf>,
-    kept: Mutex<Kept>,
+    kept: Mutex<CachedFunctions>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct CachedFunctions {
     functions: HashMap<Box<[u8]>, Box<[u8]>>,
     /// Bytes of the records of all functions.
     bytes: usize,
     /// Keys of the functions that are not in the file.
     unsaved: Vec<Box<[u8]>>,
-    /// `true` if the file was read at all: it is read when a function is needed.
+    /// `true` if the file has been read. It is read when a function is first needed.
     loaded: bool,
     /// Bytes of the file that were read.
     read: u64,
@@ -59,7 +59,7 @@ impl Functions {
         self.path.as_deref().and_then(Path::parent)
     }
 
-    /// Appends new functions to the file. A failure only costs time when they are needed again.
+    /// Appends new functions to the file. If this fails, they are only compiled again later.
     pub(crate) fn save(&self) {
         let Some(path) = &self.path else { return };
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -98,7 +98,7 @@ impl CacheStore for Functions {
     }
 }
 
-impl Kept {
+impl CachedFunctions {
     fn put(&mut self, key: &[u8], value: Box<[u8]>) -> bool {
         let bytes = HEAD_BYTES + key.len() + value.len();
         if bytes > FUNCTION_BYTES_MAX {
@@ -149,7 +149,7 @@ impl Kept {
             // Another process is writing. These functions are written with the next ones.
             return Ok(());
         }
-        // Whatever others have written meanwhile is not written again.
+        // Functions that other processes have written meanwhile are not written again.
         let unsaved = std::mem::take(&mut self.unsaved);
         let mut functions = Vec::new();
         for key in unsaved {
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_started_afresh_and_has_grown_loses_nothing() {
+    fn a_rewritten_file_is_read_from_the_start() {
         let directory = tempfile::tempdir().unwrap();
         let slow = Functions::in_directory(Some(directory.path()));
         put(&slow, b"a", 1, 10);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_go_beyond_makes_all_others_go() {
+    fn exceeding_the_size_limit_clears_the_cache() {
         let functions = Functions::default();
         let half = FUNCTION_BYTES_MAX / 2;
         put(&functions, b"a", 1, half);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_compiled_again_takes_no_more_room() {
+    fn a_recompiled_function_counts_once() {
         let functions = Functions::default();
         for _ in 0..3 {
             put(&functions, b"a", 1, FUNCTION_BYTES_MAX / 2);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn saved_functions_are_there_for_the_next_process() {
+    fn saved_functions_are_read_by_the_next_process() {
         let directory = tempfile::tempdir().unwrap();
         let process = || Functions::in_directory(Some(directory.path()));
         let (one, other) = (process(), process());
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_is_not_whole_is_cut_off_with_the_next_ones() {
+    fn an_incomplete_record_is_overwritten() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join(FILE);
         for damage in [
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_file_starts_afresh() {
+    fn a_full_file_is_rewritten() {
         let directory = tempfile::tempdir().unwrap();
         let one = Functions::in_directory(Some(directory.path()));
         put(&one, b"a", 1, FUNCTION_BYTES_MAX / 2);

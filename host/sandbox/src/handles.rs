@@ -108,7 +108,7 @@ impl Matcher {
     }
 }
 
-/// Returns `true` if a plugin with these patterns wants to be called for documents of this media type (lower-case, without
+/// Returns `true` if a plugin with these patterns is to be called for documents of this media type (lower-case, without
 /// parameters) and URI. Invalid patterns match no document.
 pub fn handles(patterns: &Handles, media_type: &str, uri: &str) -> bool {
     Matcher::new(patterns).is_ok_and(|matcher| matcher.matches(media_type, uri))
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn every_list_given_must_match_and_an_empty_one_always_does() {
+    fn every_non_empty_list_must_match() {
         #[track_caller]
         fn check(media_types: &[&str], uris: &[&str], expected: bool) {
             let matcher = Matcher::new(&handles(media_types, uris)).unwrap();
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_that_match_nothing_are_refused() {
+    fn invalid_patterns_are_refused() {
         #[track_caller]
         fn check(media_types: &[&str], uris: &[&str], expected: &str) {
             let problem = Matcher::new(&handles(media_types, uris))

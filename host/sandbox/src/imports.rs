@@ -1,4 +1,4 @@
-//! The imports of the contract, for one call: its arguments, tables, its log, its counters. Nothing here reaches outside.
+//! The imports of the contract, for one call: its arguments, tables, log and counters. They give no access to the machine.
 
 use wasmtime::component::{HasSelf, Linker, Resource};
 
@@ -33,7 +33,7 @@ impl CallState {
         self.callee.owner()
     }
 
-    /// Reads a document, and notes the question.
+    /// Reads a document, and notes the value for remembered answers.
     fn of_document(
         &mut self,
         document: &Resource<Document>,
@@ -46,7 +46,7 @@ impl CallState {
         Ok(document)
     }
 
-    /// Reads a visit, and notes the question.
+    /// Reads a visit, and notes the value for remembered answers.
     fn of_visit(
         &mut self,
         visit: &Resource<Visit>,
@@ -59,7 +59,7 @@ impl CallState {
         Ok(visit)
     }
 
-    /// Reads candidates, and notes the question.
+    /// Reads candidates, and notes the values for remembered answers.
     fn of_candidates(
         &mut self,
         candidates: &Resource<Candidates>,
@@ -73,14 +73,14 @@ impl CallState {
         Ok(candidates)
     }
 
-    /// Reads a part of a visit that differs each time, and ends the trace.
+    /// Reads a part of a visit that differs each time. The answer of this call cannot be remembered.
     fn of_this_visit(&mut self, visit: &Resource<Visit>) -> wasmtime::Result<&Visit> {
-        self.is_unrepeatable();
+        self.mark_unrepeatable();
         Ok(self.table.get(visit)?)
     }
 
     fn keep(&mut self, kept: &SharedKeptValues, place: KeptFor, name: String, value: String) {
-        self.is_unrepeatable();
+        self.mark_unrepeatable();
         if self.owner().set(kept, place, name, value).is_err() {
             self.kept_dropped += 1;
         }
@@ -185,7 +185,7 @@ impl documents::HostDocument for CallState {
         name: String,
         value: String,
     ) -> wasmtime::Result<()> {
-        self.is_unrepeatable();
+        self.mark_unrepeatable();
         self.table
             .get(&document)?
             .notes()
@@ -198,7 +198,7 @@ impl documents::HostDocument for CallState {
         document: Resource<Document>,
         annotation: String,
     ) -> wasmtime::Result<()> {
-        self.is_unrepeatable();
+        self.mark_unrepeatable();
         self.table.get(&document)?.notes().annotate(
             &self.callee.name,
             &annotation,
@@ -467,7 +467,7 @@ impl documents::HostCandidates for CallState {
         match candidates.get(index as usize) {
             Some(candidate) => Ok(candidate.clone()),
             None => Err(wasmtime::Error::msg(format!(
-                "asked for candidate {index} of {}, the first being 0",
+                "requested candidate {index} of {}, counted from 0",
                 candidates.len()
             ))),
         }

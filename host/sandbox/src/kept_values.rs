@@ -1,5 +1,5 @@
-//! Values that plugins keep with a URI or a site from visit to visit. The host loads them before a visit and writes the changes
-//! at its end. In between they are here, so that a visit that fails keeps nothing.
+//! Values that plugins keep with a URI or a site from visit to visit. The host loads them before a visit and writes the changes at
+//! its end. During the visit they are here, so that a failed visit keeps nothing.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -75,12 +75,12 @@ impl SharedKeptValues {
     }
 
     /// The values that a plugin would find now, of the URI and of the site.
-    pub(crate) fn seen_by(
+    pub(crate) fn visible_to(
         &self,
         plugin: &str,
     ) -> (BTreeMap<String, KeptValue>, BTreeMap<String, KeptValue>) {
         let state = self.state();
-        (state.uri.seen_by(plugin), state.site.seen_by(plugin))
+        (state.uri.visible_to(plugin), state.site.visible_to(plugin))
     }
 
     /// The value of a plugin under this name.
@@ -104,7 +104,7 @@ impl SharedKeptValues {
     ) -> Result<(), Dropped> {
         let mut state = self.state();
         let values = state.values_of(place);
-        if value.is_some() && values.others(plugin, &name) >= values_max {
+        if value.is_some() && values.count_others(plugin, &name) >= values_max {
             return Err(Dropped);
         }
         match values.changed(plugin, &name) {
@@ -133,7 +133,7 @@ impl State {
 }
 
 impl OwnedValues {
-    fn seen_by(&self, plugin: &str) -> BTreeMap<String, KeptValue> {
+    fn visible_to(&self, plugin: &str) -> BTreeMap<String, KeptValue> {
         let mut seen = self.before.plugin(plugin).cloned().unwrap_or_default();
         for change in self.changes.iter().filter(|change| change.plugin == plugin) {
             match &change.value {
@@ -151,7 +151,7 @@ impl OwnedValues {
     }
 
     /// Number of values that the plugin has under other names.
-    fn others(&self, plugin: &str, name: &str) -> usize {
+    fn count_others(&self, plugin: &str, name: &str) -> usize {
         let changes = || self.changes.iter().filter(|change| change.plugin == plugin);
         let before = self.before.plugin(plugin).into_iter().flatten();
         let untouched = before

@@ -1,5 +1,5 @@
 //! The sandbox: loads, checks, pre-initialises, limits and calls plugins, which are WebAssembly components of the contract in
-//! `wit/`. The crawl and the tools use it. It does not know frontiers, sockets or profiles.
+//! `wit/`. The crawl and the tools use it. It does not depend on frontier, network or profile.
 //!
 //! ```text
 //! Engine ── load(bytes) ──► Component ── configure(settings, limits) ──► Plugin ── extract, judge, strip, step …
@@ -90,7 +90,6 @@ pub use bindings::exports::opilio::plugin::page_behavior::{
     Action as BehaviorAction, Click, ScrollTarget as ScrollPosition, SelectorWait, StepPlan,
 };
 pub use bindings::exports::opilio::plugin::setup::{Description, Handles, Kind, SettingsFault};
-pub use bindings::opilio::plugin::documents::ActionResult as BehaviorResult;
 pub use candidates::Candidates;
 pub use case::{
     Call, CallOutcome, CallProblem, CallResult, CandidateFacts, Case, CaseFile, CaseProblem,
@@ -116,7 +115,7 @@ pub use lookups::{TableFacts, looking_up};
 pub use notes::{Annotation, Notes, is_unprintable};
 pub use opilio_model::{ContentState, KeptChange, KeptValue, KeptValues, PastVisit};
 pub use owner::{Keep, Keeper};
-pub use page::LoadedPage;
+pub use page::{BehaviorResult, LoadedPage};
 pub use plugin::{Plugin, Start};
 pub use preparation::{Preparation, PreparationObserver, observe_preparation, report_preparation};
 pub use queue::Queue;

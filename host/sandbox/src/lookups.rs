@@ -1,4 +1,4 @@
-//! Look-ups of a call in the host's tables, written down. With them the call can be repeated without those tables.
+//! Records the look-ups of a call in the host's tables. With them the call can be repeated without those tables.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -45,11 +45,11 @@ impl TableFacts {
 }
 
 thread_local! {
-    /// Tables that were asked, by name; `None` if look-ups are not noted. Calls are made on the thread that asks for them.
-    static ASKED: RefCell<Option<BTreeMap<String, Asked>>> = const { RefCell::new(None) };
+    /// Tables that were looked up, by name; `None` if look-ups are not noted. Calls are made on the thread of their caller.
+    static LOOKUPS: RefCell<Option<BTreeMap<String, TableLookups>>> = const { RefCell::new(None) };
 }
 
-struct Asked {
+struct TableLookups {
     kind: TableKind,
     /// Rows that were found, by their keys. For expressions these are all rows, since their order counts.
     found: BTreeMap<String, String>,
@@ -59,19 +59,21 @@ struct Asked {
 /// Runs calls, and returns their look-ups as tables. The tables have only the rows found, and the same look-ups find the same in
 /// them.
 pub fn looking_up<R>(calls: impl FnOnce() -> R) -> (R, BTreeMap<String, TableFacts>) {
-    ASKED.with_borrow_mut(|asked| *asked = Some(BTreeMap::new()));
+    LOOKUPS.with_borrow_mut(|lookups| *lookups = Some(BTreeMap::new()));
     let answer = calls();
-    let asked = ASKED.take().unwrap_or_default();
-    let facts = asked.into_iter().map(|(name, asked)| (name, asked.into()));
+    let lookups = LOOKUPS.take().unwrap_or_default();
+    let facts = lookups
+        .into_iter()
+        .map(|(name, lookups)| (name, lookups.into()));
     (answer, facts.collect())
 }
 
-impl From<Asked> for TableFacts {
-    fn from(asked: Asked) -> Self {
-        let found = asked.found.into_iter().map(Row::from);
-        let rows = found.chain(asked.expressions);
+impl From<TableLookups> for TableFacts {
+    fn from(lookups: TableLookups) -> Self {
+        let found = lookups.found.into_iter().map(Row::from);
+        let rows = found.chain(lookups.expressions);
         Self {
-            kind: match asked.kind {
+            kind: match lookups.kind {
                 TableKind::SurtPrefixes => TableKindName::SurtPrefixes,
                 TableKind::Regexes => TableKindName::Regexes,
                 // The host makes tables of these three kinds only.
@@ -84,44 +86,46 @@ impl From<Asked> for TableFacts {
     }
 }
 
-/// Notes that a guest has asked for the kind of a table.
+/// Notes that a guest has read the kind of a table.
 pub(crate) fn note_kind(name: &str, table: &Table) {
     note(name, table, |_| {});
 }
 
 /// Notes that a guest has looked up a key.
 pub(crate) fn note_row(name: &str, table: &Table, row: Option<&Row>) {
-    note(name, table, |asked| {
+    note(name, table, |lookups| {
         if let Some(Row { key, value }) = row {
-            asked.found.insert(key.clone(), value.clone());
+            lookups.found.insert(key.clone(), value.clone());
         }
     });
 }
 
-/// Notes that a guest has asked which candidates have a row.
+/// Notes that a guest has looked up which candidates have a row.
 pub(crate) fn note_rows(name: &str, table: &Table, candidates: &Candidates) {
-    note(name, table, |asked| {
+    note(name, table, |lookups| {
         let row = |candidate: &Candidate| match table.kind() {
             TableKind::SurtPrefixes => table.find(&candidate.surt),
             _ => table.find(&candidate.uri),
         };
         let rows = candidates.iter().filter_map(row);
-        asked.found.extend(rows.map(|row| (row.key, row.value)));
+        lookups.found.extend(rows.map(|row| (row.key, row.value)));
     });
 }
 
-fn note(name: &str, table: &Table, found: impl FnOnce(&mut Asked)) {
-    ASKED.with_borrow_mut(|tables| {
+fn note(name: &str, table: &Table, found: impl FnOnce(&mut TableLookups)) {
+    LOOKUPS.with_borrow_mut(|tables| {
         let Some(tables) = tables else {
             return;
         };
-        let asked = tables.entry(name.to_owned()).or_insert_with(|| Asked {
-            kind: table.kind(),
-            found: BTreeMap::new(),
-            expressions: table.expressions().to_vec(),
-        });
-        if asked.expressions.is_empty() {
-            found(asked);
+        let lookups = tables
+            .entry(name.to_owned())
+            .or_insert_with(|| TableLookups {
+                kind: table.kind(),
+                found: BTreeMap::new(),
+                expressions: table.expressions().to_vec(),
+            });
+        if lookups.expressions.is_empty() {
+            found(lookups);
         }
     });
 }
@@ -138,15 +142,15 @@ mod tests {
                 note_row("t", table, table.find(key).as_ref());
             }
         });
-        let again = noted["t"].table().unwrap();
-        assert_eq!(again.rows(), rows, "{noted:?}");
+        let rebuilt = noted["t"].table().unwrap();
+        assert_eq!(rebuilt.rows(), rows, "{noted:?}");
         for key in keys {
-            assert_eq!(again.find(key), table.find(key), "{key}");
+            assert_eq!(rebuilt.find(key), table.find(key), "{key}");
         }
     }
 
     #[test]
-    fn the_same_lookups_find_the_same_in_what_was_noted() {
+    fn noted_tables_give_the_same_answers() {
         let prefixes = [
             ("http://(org,", "1"),
             ("http://(org,a,", "2"),
@@ -165,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_noted_where_nobody_wants_to_know() {
+    fn lookups_are_noted_only_on_request() {
         let table = Table::key_values(["a"]).unwrap();
         note_row("t", &table, table.find("a").as_ref());
         let ((), noted) = looking_up(|| {});

@@ -12,8 +12,8 @@ const TABLE_ELEMENTS_MAX: usize = 100_000;
 #[derive(Debug)]
 pub(crate) struct Memory {
     max: usize,
-    has: usize,
-    /// The most that it has had, in bytes.
+    bytes: usize,
+    /// The largest size so far, in bytes.
     pub(crate) most: usize,
     /// Memory of all instances of the engine.
     all: Arc<AtomicUsize>,
@@ -24,7 +24,7 @@ impl Memory {
     pub(crate) fn new(max: usize, all: Arc<AtomicUsize>) -> Self {
         Self {
             max,
-            has: 0,
+            bytes: 0,
             most: 0,
             all,
         }
@@ -33,12 +33,12 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        self.all.fetch_sub(self.has, Ordering::Relaxed);
+        self.all.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
-/// Error for a guest that asks for more memory than allowed. It traps instead of returning -1, since hardly any guest survives
-/// that. A report of the request is worth more than one of the panic that follows.
+/// Error for a guest that requests more memory than allowed. It traps instead of returning -1, because hardly any guest handles a
+/// failed allocation. This error shows the size of the request; a later panic of the guest would not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("asked for {wanted} bytes of memory, {max} are allowed")]
 pub(crate) struct MemoryExceeded {
@@ -53,7 +53,7 @@ impl ResourceLimiter for Memory {
         desired: usize,
         _: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        let wanted = self.has.saturating_sub(current).saturating_add(desired);
+        let wanted = self.bytes.saturating_sub(current).saturating_add(desired);
         if wanted > self.max {
             return Err(MemoryExceeded {
                 wanted,
@@ -63,8 +63,8 @@ impl ResourceLimiter for Memory {
         }
         // Memories never shrink.
         self.all
-            .fetch_add(wanted.saturating_sub(self.has), Ordering::Relaxed);
-        self.has = wanted;
+            .fetch_add(wanted.saturating_sub(self.bytes), Ordering::Relaxed);
+        self.bytes = wanted;
         self.most = self.most.max(wanted);
         Ok(true)
     }
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memories_of_an_instance_count_together() {
+    fn all_memories_of_an_instance_count() {
         let mut memory = Memory::new(100, Arc::default());
         assert!(memory.memory_growing(0, 60, None).is_ok_and(|may| may));
         assert!(memory.memory_growing(0, 30, None).is_ok_and(|may| may));

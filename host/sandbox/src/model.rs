@@ -1,4 +1,4 @@
-//! Conversion of the model's types into those of the contract, at the edge: when a plugin asks for them.
+//! Converts the model's types into those of the contract when a plugin reads them.
 
 use opilio_model::{ContentState, KeptValue, PastVisit};
 

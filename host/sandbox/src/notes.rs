@@ -14,10 +14,10 @@ const ANNOTATION_BYTES_MAX: usize = 256;
 /// The notes and annotations of one visit. Clones are the same notes. All documents and fragments of the visit share them, and
 /// the host reads them afterwards.
 #[derive(Clone, Debug, Default)]
-pub struct Notes(Arc<Mutex<Left>>);
+pub struct Notes(Arc<Mutex<NotesState>>);
 
 #[derive(Debug, Default)]
-struct Left {
+struct NotesState {
     notes: BTreeMap<String, String>,
     annotations: Vec<Annotation>,
     dropped: u64,
@@ -50,41 +50,41 @@ impl Notes {
 
     /// Makes notes with these values, for a repeated visit.
     pub(crate) fn of(notes: BTreeMap<String, String>) -> Self {
-        Self(Arc::new(Mutex::new(Left {
+        Self(Arc::new(Mutex::new(NotesState {
             notes,
-            ..Left::default()
+            ..NotesState::default()
         })))
     }
 
     /// The note under this name, if one was left.
     pub fn get(&self, name: &str) -> Option<String> {
-        self.left().notes.get(name).cloned()
+        self.state().notes.get(name).cloned()
     }
 
     /// All notes, by name.
     pub fn all(&self) -> BTreeMap<String, String> {
-        self.left().notes.clone()
+        self.state().notes.clone()
     }
 
     /// All annotations, in the order made, each once.
     pub fn annotations(&self) -> Vec<Annotation> {
-        self.left().annotations.clone()
+        self.state().annotations.clone()
     }
 
     /// Notes and annotations that exceeded their limits and are lost.
     pub fn dropped(&self) -> u64 {
-        self.left().dropped
+        self.state().dropped
     }
 
     /// Sets a note. The last value under a name counts. Past `limits` it is dropped and counted.
     pub fn set(&self, name: String, value: String, limits: &Limits) {
-        let mut left = self.left();
-        let is_new = !left.notes.contains_key(&name);
-        let full = is_new && left.notes.len() >= limits.notes;
+        let mut state = self.state();
+        let is_new = !state.notes.contains_key(&name);
+        let full = is_new && state.notes.len() >= limits.notes;
         if full || name.len().saturating_add(value.len()) > limits.note_bytes {
-            left.dropped += 1;
+            state.dropped += 1;
         } else {
-            left.notes.insert(name, value);
+            state.notes.insert(name, value);
         }
     }
 
@@ -101,22 +101,22 @@ impl Notes {
                 }
             })
             .collect();
-        let mut left = self.left();
+        let mut state = self.state();
         let is_known = |known: &Annotation| known.text == clean && known.plugin == *plugin;
-        if clean.is_empty() || left.annotations.iter().any(is_known) {
+        if clean.is_empty() || state.annotations.iter().any(is_known) {
             return;
         }
-        if left.annotations.len() >= limits.annotations {
-            left.dropped += 1;
+        if state.annotations.len() >= limits.annotations {
+            state.dropped += 1;
         } else {
-            left.annotations.push(Annotation {
+            state.annotations.push(Annotation {
                 plugin: plugin.clone(),
                 text: clean,
             });
         }
     }
 
-    fn left(&self) -> MutexGuard<'_, Left> {
+    fn state(&self) -> MutexGuard<'_, NotesState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_value_of_a_note_holds() {
+    fn the_last_value_of_a_note_counts() {
         let notes = Notes::new();
         notes.set("language".into(), "de".into(), &Limits::default());
         notes.set("language".into(), "nl".into(), &Limits::default());
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn an_annotation_is_kept_once_and_at_most_so_many() {
+    fn annotations_are_unique_and_limited() {
         let limits = Limits {
             annotations: 2,
             ..Limits::default()

@@ -48,13 +48,13 @@ impl Owner<'_> {
     }
 
     fn declared(&self, place: KeptFor, name: &str) -> Option<&Keep> {
-        let is_there = |keeper: &Keeper| match place {
+        let is_same_keeper = |keeper: &Keeper| match place {
             KeptFor::Uri => matches!(keeper, Keeper::Uri),
             KeptFor::Site => matches!(keeper, Keeper::Site),
         };
         self.keeps
             .iter()
-            .find(|keep| keep.name == name && is_there(&keep.keeper))
+            .find(|keep| keep.name == name && is_same_keeper(&keep.keeper))
     }
 }
 
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn plugins_read_what_they_kept_and_what_they_set_and_nobody_elses() {
+    fn a_plugin_reads_only_its_own_kept_values() {
         let limits = Limits::default();
         let keeps = [keep("rate", Keeper::Uri, 2), keep("rate", Keeper::Site, 7)];
         let owner = |plugin| Owner {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::BehaviorResult;
+use serde::{Deserialize, Serialize};
 
 /// A page in a browser, just before a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,4 +36,28 @@ pub struct LoadedPage {
     pub step: u32,
     /// Number of steps that may follow.
     pub steps_left: u32,
+}
+
+/// The result of an action on a page. In JSON it has the names of the contract.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BehaviorResult {
+    /// The action was carried out.
+    Done,
+    /// So many elements were clicked.
+    Clicked(u32),
+    /// The result of a script as JSON. It comes from the page, so it can be anything.
+    Value(String),
+    /// No element matches, or none matched in time.
+    NoElement,
+    /// The network did not become idle in time.
+    NotIdle,
+    /// A selector or regular expression is invalid, for this reason.
+    Invalid(String),
+    /// The script threw this exception, or took too long.
+    Exception(String),
+    /// The host did not carry out the action, for this reason.
+    Refused(String),
+    /// A result of a later contract version.
+    Other(String),
 }

@@ -4,7 +4,7 @@ use wasmtime::component::Resource;
 
 use crate::bindings::opilio::plugin::documents::{ActionResult, HostPage};
 use crate::call_state::CallState;
-use crate::page::LoadedPage;
+use crate::page::{BehaviorResult, LoadedPage};
 use crate::visit::millis;
 
 impl HostPage for CallState {
@@ -45,7 +45,8 @@ impl HostPage for CallState {
     }
 
     fn results(&mut self, page: Resource<LoadedPage>) -> wasmtime::Result<Vec<ActionResult>> {
-        Ok(self.table.get(&page)?.results.clone())
+        let results = self.table.get(&page)?.results.iter().cloned();
+        Ok(results.map(ActionResult::from).collect())
     }
 
     fn requests_in_flight(&mut self, page: Resource<LoadedPage>) -> wasmtime::Result<u32> {
@@ -71,5 +72,21 @@ impl HostPage for CallState {
     fn drop(&mut self, page: Resource<LoadedPage>) -> wasmtime::Result<()> {
         self.table.delete(page)?;
         Ok(())
+    }
+}
+
+impl From<BehaviorResult> for ActionResult {
+    fn from(result: BehaviorResult) -> Self {
+        match result {
+            BehaviorResult::Done => Self::Done,
+            BehaviorResult::Clicked(elements) => Self::Clicked(elements),
+            BehaviorResult::Value(json) => Self::Value(json),
+            BehaviorResult::NoElement => Self::NoElement,
+            BehaviorResult::NotIdle => Self::NotIdle,
+            BehaviorResult::Invalid(problem) => Self::Invalid(problem),
+            BehaviorResult::Exception(text) => Self::Exception(text),
+            BehaviorResult::Refused(reason) => Self::Refused(reason),
+            BehaviorResult::Other(name) => Self::Other(name),
+        }
     }
 }

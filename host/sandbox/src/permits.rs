@@ -1,5 +1,5 @@
-//! Permits for instances. The pool has room for a fixed number of them. A call that finds it full waits here instead of failing
-//! there.
+//! Permits for instances. The pool has room for a fixed number of instances. If it is full, a call waits here instead of failing in
+//! the pool.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 

@@ -12,10 +12,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use wasmtime::component::Resource;
 
-use crate::answer_cache::{About, Answers};
+use crate::answer_cache::{Answers, CallInputs};
 use crate::answers::{
-    Extraction, Wait, check_aligned, checked, fitting, joined, kept_small, observed, ranked,
-    reported,
+    Extraction, Wait, check_aligned, checked_comparison, checked_extraction, checked_observation,
+    checked_rank, checked_reports, checked_ruling, sorted_spans,
 };
 use crate::candidates::Candidates;
 use crate::component::{Loaded, Program};
@@ -41,9 +41,9 @@ const PASS: &str = "pass";
 
 /// A plugin, ready to be called from any thread. Clones are the same plugin and share their statistics.
 #[derive(Clone)]
-pub struct Plugin(Arc<Ready>);
+pub struct Plugin(Arc<PluginInner>);
 
-struct Ready {
+struct PluginInner {
     shared: Arc<Shared>,
     program: Program,
     /// The snapshot that is made when the plugin has been called often.
@@ -58,8 +58,9 @@ struct Ready {
     statistics: Mutex<PluginStatistics>,
     /// Its answers so far, if they are remembered.
     remembered: Option<Answers>,
-    /// `true` if it has been called, and whether a call has read more than URIs; see [`Plugin::judges_by_uri`].
+    /// `true` after the first call; see [`Plugin::judges_by_uri`].
     has_judged: AtomicBool,
+    /// `true` after a call that read more than URIs, hop paths and seed flags, or had a side effect.
     has_read_more: AtomicBool,
 }
 
@@ -98,7 +99,7 @@ impl Plugin {
         later: Option<LaterSnapshot>,
     ) -> Self {
         let handles = &configuration.description.handles;
-        Self(Arc::new(Ready {
+        Self(Arc::new(PluginInner {
             shared: component.shared.clone(),
             program,
             later,
@@ -186,19 +187,19 @@ impl Plugin {
         self.description().kinds.contains(kind)
     }
 
-    /// Returns `true` if it wants to be called for documents of this media type (lower-case, without parameters) and URI.
+    /// Returns `true` if it handles documents of this media type (lower-case, without parameters) and URI.
     pub fn handles(&self, media_type: &str, uri: &str) -> bool {
         self.0.matcher.matches(media_type, uri)
     }
 
-    /// Returns `true` if it wants to be called for candidates with this URI, whatever their media type may be.
+    /// Returns `true` if it handles candidates with this URI. Their media types are unknown.
     pub fn handles_uri(&self, uri: &str) -> bool {
         self.0.matcher.matches_uri(uri)
     }
 
-    /// Returns `true` if it has been called, and all calls so far read nothing of candidates but URIs, hop paths and seed flags,
-    /// and left nothing behind: no counter, note, kept value or log line. A ruling that it gave while this is true holds wherever
-    /// the same URI is found again over the same hop path, provided that the plugin judges each candidate by itself.
+    /// Returns `true` if the plugin has been called, and all calls so far read only URIs, hop paths and seed flags of candidates and
+    /// had no side effect: no counter, note, kept value or log line. A ruling that it gave while this is true applies whenever the same
+    /// URI is found again over the same hop path, provided that the plugin judges each candidate separately.
     pub fn judges_by_uri(&self) -> bool {
         self.0.has_judged.load(Ordering::Acquire) && !self.0.has_read_more.load(Ordering::Acquire)
     }
@@ -241,7 +242,7 @@ impl Plugin {
             answers
                 .into_iter()
                 .zip(&documents)
-                .map(|(answer, document)| checked(answer, document, limits))
+                .map(|(answer, document)| checked_extraction(answer, document, limits))
                 .collect::<Result<Vec<Extraction>, _>>()
         })?;
         self.note(|statistics| {
@@ -260,11 +261,11 @@ impl Plugin {
         stage: Stage,
         candidates: &Candidates,
     ) -> Result<Vec<Ruling>, Fault> {
-        let Some(uri) = occasion_of(candidates) else {
+        let Some(uri) = error_uri_of(candidates) else {
             return Ok(Vec::new());
         };
         self.check_has(Callable::Filter, &uri)?;
-        let about = About {
+        let about = CallInputs {
             document: None,
             visit: None,
             candidates: Some(candidates),
@@ -275,14 +276,14 @@ impl Plugin {
             .remembered
             .as_ref()
             .map(|answers| &answers.on_candidates);
-        let asked = (stage.clone(), candidates.len());
+        let key = (stage.clone(), candidates.len());
         let rulings =
-            self.recall_or_call(known, &asked, uri, about, |exports, store, instance| {
+            self.recall_or_call(known, &key, uri, about, |exports, store, instance| {
                 let rulings = exports.judge_candidates(store, &instance, &stage, candidates)?;
                 check_aligned(rulings.len(), candidates.len())?;
                 rulings
                     .into_iter()
-                    .map(|ruling| fitting(ruling, &stage))
+                    .map(|ruling| checked_ruling(ruling, &stage))
                     .collect::<Result<Vec<Ruling>, _>>()
             })?;
         self.note(|statistics| {
@@ -305,7 +306,7 @@ impl Plugin {
     ) -> Result<Ruling, Fault> {
         let uri = Arc::from(document.uri());
         self.check_has(Callable::Filter, &uri)?;
-        let about = About {
+        let about = CallInputs {
             document: Some(document),
             visit: Some(visit),
             candidates: None,
@@ -319,7 +320,7 @@ impl Plugin {
         let ruling =
             self.recall_or_call(known, &stage, uri, about, |exports, store, instance| {
                 let ruling = exports.judge_document(store, &instance, &stage, document, visit)?;
-                fitting(ruling, &stage)
+                checked_ruling(ruling, &stage)
             })?;
         self.note(|statistics| statistics.output(verdict_name(&ruling.verdict), 1));
         Ok(ruling)
@@ -333,7 +334,7 @@ impl Plugin {
         let length = document.content().len() as u64;
         let stripped = self.call(uri, |exports, store, instance| {
             match exports.strip(store, &instance, document)? {
-                Ok(spans) => joined(spans, length).map(Ok),
+                Ok(spans) => sorted_spans(spans, length).map(Ok),
                 Err(problem) => Ok(Err(problem)),
             }
         })?;
@@ -356,14 +357,14 @@ impl Plugin {
         self.check_has(Callable::ChangeEvaluator, &uri)?;
         let comparison = self.call(uri, |exports, store, instance| {
             let comparison = exports.compare(store, &instance, document, visit, last)?;
-            kept_small(comparison, self.limits())
+            checked_comparison(comparison, self.limits())
         })?;
-        let what = match comparison.difference {
+        let output = match comparison.difference {
             Some(Difference::Changed) => "changed",
             Some(Difference::Unchanged) => "unchanged",
             None => PASS,
         };
-        self.note(|statistics| statistics.output(what, 1));
+        self.note(|statistics| statistics.output(output, 1));
         Ok(comparison)
     }
 
@@ -371,7 +372,7 @@ impl Plugin {
     pub fn evaluate(&self, visit: &Visit) -> Result<Option<Wait>, Fault> {
         let uri = Arc::from(visit.candidate.uri.as_str());
         self.check_has(Callable::WaitEvaluator, &uri)?;
-        let about = About {
+        let about = CallInputs {
             document: None,
             visit: Some(visit),
             candidates: None,
@@ -381,7 +382,7 @@ impl Plugin {
         let wait = self.recall_or_call(known, &(), uri, about, |exports, store, instance| {
             let wait = exports.evaluate(store, &instance, visit)?;
             Ok(wait.map(|wait| {
-                // Not after the visit. Until the visit there may be news to ask about.
+                // Not later than the visit itself. Before the visit, there may be new signals to consider.
                 let ask_again = wait.ask_again.map(|it| it.min(wait.next_visit));
                 Wait {
                     next_visit: Duration::from_millis(wait.next_visit),
@@ -400,7 +401,7 @@ impl Plugin {
         candidates: &Candidates,
         document: Option<&Document>,
     ) -> Result<Vec<Option<u8>>, Fault> {
-        let Some(uri) = occasion_of(candidates) else {
+        let Some(uri) = error_uri_of(candidates) else {
             return Ok(Vec::new());
         };
         self.check_has(Callable::Precedence, &uri)?;
@@ -409,7 +410,7 @@ impl Plugin {
             check_aligned(ranks.len(), candidates.len())?;
             ranks
                 .into_iter()
-                .map(ranked)
+                .map(checked_rank)
                 .collect::<Result<Vec<Option<u8>>, _>>()
         })?;
         self.note(|statistics| {
@@ -425,7 +426,7 @@ impl Plugin {
         let about = Arc::from(queue.name.as_str());
         self.check_has(Callable::Precedence, &about)?;
         let rank = self.call(about, |exports, store, instance| {
-            ranked(exports.rank_queue(store, &instance, queue)?)
+            checked_rank(exports.rank_queue(store, &instance, queue)?)
         })?;
         self.note(|statistics| statistics.output(rank.map_or(PASS, |_| "ranks"), 1));
         Ok(rank)
@@ -442,7 +443,7 @@ impl Plugin {
         };
         self.check_has(Callable::Observer, &about)?;
         let observation = self.call(about, |exports, store, instance| {
-            observed(
+            checked_observation(
                 exports.observe(store, &instance, memory, events)?,
                 self.limits(),
             )
@@ -456,7 +457,7 @@ impl Plugin {
         let about = Arc::from("report");
         self.check_has(Callable::Observer, &about)?;
         let reports = self.call(about, |exports, store, instance| {
-            reported(
+            checked_reports(
                 exports.report(store, &instance, memory, instant(now))?,
                 self.limits(),
             )
@@ -466,9 +467,9 @@ impl Plugin {
     }
 }
 
-/// The URI of a batch of candidates for plugin errors. For several candidates it is that of their page, which says more than that
-/// of the first.
-fn occasion_of(candidates: &Candidates) -> Option<Arc<str>> {
+/// The URI of a batch of candidates for plugin errors. For several candidates it is that of their page, which is more useful than
+/// that of the first.
+fn error_uri_of(candidates: &Candidates) -> Option<Arc<str>> {
     let first = candidates.get(0)?;
     let page = first.via.as_ref().filter(|_| candidates.len() > 1);
     Some(Arc::from(page.unwrap_or(&first.uri).as_str()))

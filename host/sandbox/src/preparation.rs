@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 /// Step of the preparation of plugins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preparation<'s> {
-    /// A plugin of a profile is next.
+    /// The next plugin of a profile is being prepared.
     Plugin {
         /// Name of the plugin in the profile.
         name: &'s str,
@@ -29,7 +29,7 @@ static OBSERVER: OnceLock<PreparationObserver> = OnceLock::new();
 
 /// Passes the steps of all engines of this process to the observer, on the thread that prepares. Only the first call counts.
 pub fn observe_preparation(observer: PreparationObserver) {
-    // A second call changes nothing: a program has one display.
+    // A second call has no effect: a program has one display.
     let _ = OBSERVER.set(observer);
 }
 

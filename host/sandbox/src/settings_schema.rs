@@ -1,5 +1,5 @@
-//! Bounds of a settings schema, checked before anything walks it. A plugin writes its own schema, and a short schema can take an
-//! exponential number of steps to follow. `describe.rs` calls this for every component that is loaded.
+//! Bounds of a settings schema, checked before any code traverses it. A plugin supplies its own schema, and a short schema can take
+//! an exponential number of steps to traverse. `describe.rs` calls this for every component that is loaded.
 
 use std::collections::HashMap;
 
@@ -67,10 +67,12 @@ pub(crate) fn check(text: &str) -> Result<(), String> {
         ));
     }
     let nodes: Vec<&Value> = walk.known.values().map(|(node, _)| *node).collect();
-    nodes.into_iter().try_for_each(|node| walk.ends(node, 0))
+    nodes
+        .into_iter()
+        .try_for_each(|node| walk.check_termination(node, 0))
 }
 
-/// The cost of following a schema.
+/// The cost of traversing a schema.
 #[derive(Clone, Copy)]
 struct Measure {
     steps: u64,
@@ -81,7 +83,7 @@ struct Walk<'s> {
     root: &'s Value,
     /// Measures by address; `None` while a measure is being taken.
     known: HashMap<*const Value, (&'s Value, Option<Measure>)>,
-    /// Whether following a schema for one value ends; `false` while it is being examined.
+    /// Whether traversing a schema for one value ends; `false` while it is being examined.
     same: HashMap<*const Value, bool>,
     patterns: usize,
 }
@@ -90,7 +92,7 @@ impl<'s> Walk<'s> {
     fn measure(&mut self, node: &'s Value, depth: usize) -> Result<Measure, String> {
         let height = match self.known.get(&std::ptr::from_ref(node)) {
             Some((_, Some(measure))) => measure.height,
-            // It refers to itself: the settings decide how often that is followed.
+            // It refers to itself. The depth of the settings decides how often the reference is followed.
             Some((_, None)) => {
                 return Ok(Measure {
                     steps: 1,
@@ -145,7 +147,7 @@ impl<'s> Walk<'s> {
     }
 
     /// Fails if a schema leads back to itself for one and the same value.
-    fn ends(&mut self, node: &'s Value, depth: usize) -> Result<(), String> {
+    fn check_termination(&mut self, node: &'s Value, depth: usize) -> Result<(), String> {
         if depth > SCHEMA_DEPTH_MAX {
             return Err(too_deep());
         }
@@ -163,7 +165,7 @@ impl<'s> Walk<'s> {
             None => {}
         }
         for inner in same_value(self.root, node)? {
-            self.ends(inner, depth + 1)?;
+            self.check_termination(inner, depth + 1)?;
         }
         self.same.insert(node, true);
         Ok(())
@@ -234,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_as_people_write_them_are_taken() {
+    fn ordinary_schemas_are_accepted() {
         let condition = json!({
             "type": "object",
             "properties": {
@@ -255,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_schema_that_doubles_again_and_again_is_refused() {
+    fn a_schema_of_exponential_size_is_refused() {
         let doubling = |count: usize, twice: &dyn Fn(Value) -> Value| {
             let named = (0..count).map(|n| {
                 let next = json!({"$ref": format!("#/$defs/a{}", n + 1)});
@@ -274,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_ends_or_leads_nowhere_is_refused() {
+    fn endless_and_dangling_references_are_refused() {
         refused(&json!({"allOf": [{"$ref": "#"}]}), "never ends");
         refused(
             &json!({"properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {

@@ -13,12 +13,12 @@ use wasmtime_wizer::{ComponentContext, ComponentInstanceState, Wizer};
 
 use crate::call_state::CallState;
 
-/// A component with accessors to all of its state, or the reason for which there is none.
+/// A component with accessors to all of its state, or the reason for which it cannot be snapshotted.
 pub(crate) fn instrument(component: &[u8]) -> Result<(ComponentContext<'_>, Vec<u8>), String> {
-    // Valid features that Wizer does not know.
+    // Valid features that Wizer does not support.
     let unknown = WasmFeatures::MEMORY64 | WasmFeatures::THREADS;
     check(component, WasmFeatures::default().difference(unknown))?;
-    guarded(|| {
+    catch_panics(|| {
         Wizer::new()
             .instrument_component(component)
             .map_err(|error| error.root_cause().to_string())
@@ -58,7 +58,7 @@ pub(crate) fn take(
     store: &mut Store<CallState>,
     instance: Instance,
 ) -> Result<Vec<u8>, String> {
-    guarded(|| {
+    catch_panics(|| {
         let mut state = State {
             store,
             instance,
@@ -69,7 +69,7 @@ pub(crate) fn take(
             let future = pin!(wizer.snapshot_component(context, &mut state));
             match future.poll(&mut Context::from_waker(Waker::noop())) {
                 Poll::Ready(snapshot) => snapshot.map_err(|error| error.root_cause().to_string()),
-                Poll::Pending => Err("the snapshot waits for something".to_owned()),
+                Poll::Pending => Err("the pre-initialiser did not finish at once".to_owned()),
             }
         };
         match state.problem {
@@ -79,8 +79,8 @@ pub(crate) fn take(
     })
 }
 
-/// Catches panics: Wizer panics at some unexpected input, and that must not end the host.
-fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+/// Catches panics: Wizer panics on some unexpected input, and that must not end the host.
+fn catch_panics<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         Err("the pre-initialiser does not understand this component".to_owned())
     })

@@ -23,8 +23,8 @@ pub struct PluginStatistics {
     pub memory_max: u64,
     /// The plugin's own counters, by name.
     pub counters: BTreeMap<String, u64>,
-    /// Its answers, by their nature: `links`, `fragments`, `spans`, `waits`, `lines`, `reports`, `ranks`. Verdicts and
-    /// differences have their names (`accept`, `unchanged`). Answers without an opinion are under `pass`.
+    /// Its answers by type: `links`, `fragments`, `spans`, `waits`, `lines`, `reports`, `ranks`. Verdicts and differences are
+    /// counted under their names (`accept`, `unchanged`), and answers without an opinion under `pass`.
     pub outputs: BTreeMap<&'static str, u64>,
     /// Waits that the host changed or doubted, by the host's reason.
     pub odd_waits: BTreeMap<&'static str, u64>,
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_under_too_many_or_unfit_names_go_to_other() {
+    fn counts_under_excess_or_invalid_names_go_to_other() {
         let mut statistics = PluginStatistics::default();
         for (name, n) in [
             ("a", 1),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_of_two_plugins_are_added() {
+    fn statistics_of_two_plugins_are_added() {
         let mut one = PluginStatistics {
             calls: 2,
             memory_max: 7,

@@ -1,5 +1,5 @@
-//! Tables: lists for plugins that the host holds and keeps current. They have SURT prefixes, expressions, or keys with values.
-//! The reader of their files passes whole tables to this module. A call sees the tables that were there at its first look.
+//! Tables: lists for plugins that the host keeps up to date. They hold SURT prefixes, expressions, or keys with values. The reader
+//! of table files passes complete tables to this module. All look-ups of a call see the tables that existed at its first look-up.
 //!
 //! Prefixes and keys are held as finite-state transducers. A million SURT prefixes take 6 to 12 MB, depending on the likeness of
 //! their names. A look-up walks the key once, however many rows there are.
@@ -33,7 +33,7 @@ pub struct Tables(Arc<RwLock<Arc<TableMap>>>);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TableMap(HashMap<String, Arc<Table>>);
 
-/// One table, made whole and never changed.
+/// One table. It is immutable: an update replaces it.
 pub struct Table {
     rows: usize,
     lookup: Lookup,
@@ -90,7 +90,7 @@ pub enum TableProblem {
         /// The compiler's message.
         problem: String,
     },
-    /// Each expression is valid, but together they are too large.
+    /// Each expression compiles, but together they are too large.
     #[error(
         "the {rows} expressions take more than {EXPRESSIONS_BYTES_MAX} bytes once compiled; simplify them, or make two tables"
     )]
@@ -133,14 +133,14 @@ impl<K: Into<String>, V: Into<String>> From<(K, V)> for Row {
 }
 
 impl Tables {
-    /// Sets the table under a name, in place of an existing one. Running calls keep the tables that they saw.
+    /// Sets the table under a name, in place of an existing one. Running calls continue with the tables of their first look-up.
     pub fn set(&self, name: impl Into<String>, table: Table) {
         self.change(|map| {
             map.0.insert(name.into(), Arc::new(table));
         });
     }
 
-    /// Removes a table; from then on look-ups in it find nothing.
+    /// Removes a table. Later look-ups in it find nothing.
     pub fn remove(&self, name: &str) {
         self.change(|map| {
             map.0.remove(name);
@@ -402,7 +402,7 @@ impl Values {
     }
 }
 
-/// The last line of a regex error. The lines before draw a picture of the position.
+/// The last line of a regex error. The lines before it mark the position in the expression.
 fn one_line(problem: &regex::Error) -> String {
     let text = problem.to_string();
     let last = text.lines().last().unwrap_or_default().trim();
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_surt_prefix_is_the_row() {
+    fn the_longest_surt_prefix_matches() {
         let table = Table::surt_prefixes([
             ("http://(org,example,", "all"),
             ("http://(org,example,www,)/a", "folder"),
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_expression_that_matches_is_the_row() {
+    fn the_first_matching_expression_wins() {
         let table =
             Table::regexes([(r"\.pdf$", "document"), (r"^http://a/", "site"), ("a", "")]).unwrap();
         check(&table, "http://a/x.pdf", Some((r"\.pdf$", "document")));
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_found_whole_and_the_later_of_two_rows_holds() {
+    fn whole_keys_match_and_the_later_row_wins() {
         let table = Table::key_values([("a", "1"), ("b", ""), ("a", "2"), ("ab", "1")]).unwrap();
         assert_eq!(table.rows(), 3);
         check(&table, "a", Some(("a", "2")));
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_is_none_is_named() {
+    fn an_invalid_row_is_reported_by_number() {
         #[track_caller]
         fn check(table: Result<Table, TableProblem>, expected: &str) {
             let problem = table.unwrap_err().to_string();
@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_looked_keeps_what_was_seen() {
+    fn a_table_snapshot_does_not_change() {
         let tables = Tables::default();
         let before = tables.snapshot();
         tables.set("a", Table::key_values(["x"]).unwrap());
@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn values_come_back_by_number_each_distinct_one_held_once() {
+    fn equal_values_are_stored_once() {
         let mut builder = ValuesBuilder::default();
         let numbers: Vec<u64> = ["", "one", "two", "one", "three"]
             .map(|value| builder.number(value.to_owned()))

@@ -1,5 +1,5 @@
-//! The epoch clock. A thread increments a counter, and guests stop when it has passed their deadline. The thread sleeps while no
-//! guest has been called for a while: a crawl that waits costs nothing.
+//! The epoch clock. A thread increments a counter, and guests stop when it has passed their deadline. The thread sleeps if no guest
+//! has run for a while, so that an idle crawl uses no processor time.
 
 use std::io;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(crate) struct Ticker {
 
 #[derive(Debug, Default)]
 struct Clock {
-    at_work: AtomicUsize,
+    running_guests: AtomicUsize,
     is_asleep: AtomicBool,
     is_over: AtomicBool,
 }
@@ -50,7 +50,7 @@ impl Ticker {
 
     /// Records that a guest begins. The guest counts as running until the returned guard is dropped.
     pub(crate) fn ticking(&self) -> Ticking<'_> {
-        self.clock.at_work.fetch_add(1, Ordering::SeqCst);
+        self.clock.running_guests.fetch_add(1, Ordering::SeqCst);
         if self.clock.is_asleep.swap(false, Ordering::SeqCst) {
             self.wake();
         }
@@ -70,7 +70,7 @@ impl Clock {
         while !self.is_over.load(Ordering::SeqCst) {
             thread::sleep(TICK);
             tick();
-            idle = match self.at_work.load(Ordering::SeqCst) {
+            idle = match self.running_guests.load(Ordering::SeqCst) {
                 0 => idle + 1,
                 _ => 0,
             };
@@ -81,12 +81,12 @@ impl Clock {
         }
     }
 
-    /// Sleeps until a guest begins. A guest counts itself before it checks whether the clock sleeps. Here the order is the other
-    /// way round, so one of the two sees the other.
+    /// Sleeps until a guest begins. A guest counts itself as running before it checks whether the clock sleeps. This thread does so
+    /// in the opposite order, so at least one of the two notices the other.
     fn sleep(&self) {
         self.is_asleep.store(true, Ordering::SeqCst);
         while self.is_asleep.load(Ordering::SeqCst)
-            && self.at_work.load(Ordering::SeqCst) == 0
+            && self.running_guests.load(Ordering::SeqCst) == 0
             && !self.is_over.load(Ordering::SeqCst)
         {
             thread::park();
@@ -97,7 +97,7 @@ impl Clock {
 
 impl Drop for Ticking<'_> {
     fn drop(&mut self) {
-        self.0.at_work.fetch_sub(1, Ordering::SeqCst);
+        self.0.running_guests.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -106,13 +106,13 @@ impl Drop for Ticker {
         self.clock.is_over.store(true, Ordering::SeqCst);
         self.wake();
         if let Some(thread) = self.thread.take() {
-            // The thread cannot panic, and nothing could be done about a panic here.
+            // The thread cannot panic, and a panic could not be handled here.
             let _ = thread.join();
         }
     }
 }
 
-/// Ticks that surely give a call this much time: the current tick may be nearly over.
+/// Number of ticks that give a call at least this much time. The current tick may be nearly over.
 pub(crate) fn ticks(time: Duration) -> u64 {
     let whole = time.as_nanos().div_ceil(TICK.as_nanos());
     // Far below the counter's range, so that deadline arithmetic cannot overflow.
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_clock_sleeps_while_nobody_is_at_work_and_goes_when_somebody_is() {
+    fn the_clock_ticks_only_while_guests_run() {
         let ticks = Arc::new(AtomicU64::new(0));
         let counted = ticks.clone();
         let ticker = Ticker::of(move || {

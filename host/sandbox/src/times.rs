@@ -13,7 +13,7 @@ const BUCKETS: usize = ((LAST_DOUBLING - FIRST_DOUBLING) * PER_DOUBLING) as usiz
 
 /// Durations, counted by size.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Written", into = "Written")]
+#[serde(from = "SerialisedTimes", into = "SerialisedTimes")]
 pub struct DurationHistogram {
     buckets: [u64; BUCKETS],
     count: u64,
@@ -24,17 +24,17 @@ pub struct DurationHistogram {
 /// The serialised form, without empty buckets.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Written {
+struct SerialisedTimes {
     buckets: Vec<(usize, u64)>,
     total_ns: u64,
     max_ns: u64,
 }
 
-impl From<DurationHistogram> for Written {
-    fn from(times: DurationHistogram) -> Written {
+impl From<DurationHistogram> for SerialisedTimes {
+    fn from(times: DurationHistogram) -> SerialisedTimes {
         let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let buckets = times.buckets.iter().copied().enumerate();
-        Written {
+        SerialisedTimes {
             buckets: buckets.filter(|(_, count)| *count > 0).collect(),
             total_ns: nanoseconds(times.total),
             max_ns: nanoseconds(times.max),
@@ -42,8 +42,8 @@ impl From<DurationHistogram> for Written {
     }
 }
 
-impl From<Written> for DurationHistogram {
-    fn from(written: Written) -> DurationHistogram {
+impl From<SerialisedTimes> for DurationHistogram {
+    fn from(written: SerialisedTimes) -> DurationHistogram {
         let mut times = DurationHistogram {
             total: Duration::from_nanos(written.total_ns),
             max: Duration::from_nanos(written.max_ns),
@@ -129,8 +129,8 @@ fn bucket_of(time: Duration) -> usize {
     if doubling >= LAST_DOUBLING {
         return BUCKETS - 1;
     }
-    let within = (nanoseconds >> (doubling - PER_DOUBLING.ilog2())) as u32 - PER_DOUBLING;
-    ((doubling - FIRST_DOUBLING) * PER_DOUBLING + within) as usize + 1
+    let index = (nanoseconds >> (doubling - PER_DOUBLING.ilog2())) as u32 - PER_DOUBLING;
+    ((doubling - FIRST_DOUBLING) * PER_DOUBLING + index) as usize + 1
 }
 
 /// The exclusive upper end of a bucket; `None` for the last.
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_time_lies_below_the_end_of_its_bucket_and_not_far_below() {
+    fn bucket_ends_exceed_their_times_by_a_tenth_at_most() {
         let mut nanoseconds = 1_u64;
         while nanoseconds < 1 << LAST_DOUBLING {
             for near in [nanoseconds - 1, nanoseconds, nanoseconds + 1] {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_near_what_they_stand_for_and_never_past_the_longest() {
+    fn quantiles_are_accurate_and_at_most_the_maximum() {
         let mut times = DurationHistogram::default();
         assert_eq!(times.quantile(0.5), Duration::ZERO);
         for milliseconds in 1..=1000 {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_down_is_read_again_and_added_to() {
+    fn serialised_times_can_be_read_and_added() {
         let mut times = DurationHistogram::default();
         for milliseconds in [1, 1, 200, 300_000] {
             times.add(Duration::from_millis(milliseconds));

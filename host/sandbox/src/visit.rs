@@ -12,7 +12,7 @@ use crate::{Candidate, ContentState, Neighbourhood, PastVisit, Signal};
 /// One visit of a URI. [`Visit::of`] makes a first visit without further facts; set those that are known.
 #[derive(Clone, Debug)]
 pub struct Visit {
-    /// The candidate as filters saw it at discovery.
+    /// The candidate in the form that filters got when the URI was found.
     pub candidate: Candidate,
     /// The time of this visit, which is the only clock of a plugin. Times before 1970 read as 1970.
     pub now: Timestamp,
@@ -28,9 +28,9 @@ pub struct Visit {
     pub last_wait: Option<Duration>,
     /// Time between its due time and its beginning.
     pub overdue: Duration,
-    /// Completed visits, this one included once fetched.
+    /// Completed visits, including this one after its fetch.
     pub visits: u64,
-    /// Versions seen, this one included once it is new or changed.
+    /// Versions so far, including this one if it is new or changed.
     pub versions: u64,
     /// Earlier visits, newest first.
     pub history: Vec<PastVisit>,
@@ -38,11 +38,11 @@ pub struct Visit {
     pub validators: BTreeMap<String, String>,
     /// Links found on the document when it was last extracted.
     pub outlinks: u64,
-    /// Links to the document that have been found.
+    /// Links to the document that the crawl has found.
     pub inlinks: u64,
-    /// News since the last visit, newest first.
+    /// Signals since the last visit, newest first.
     pub signals: Vec<Signal>,
-    /// Sums about the documents around it.
+    /// Figures of the document's neighbourhood.
     pub neighbourhood: Vec<Neighbourhood>,
     /// Values that the host computes, under their names, such as `budget-price`.
     pub measures: BTreeMap<String, f64>,

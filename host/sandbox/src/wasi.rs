@@ -1,14 +1,13 @@
-//! Inert WASI, for components from toolchains that insist on it. Such components load, and find a computer on which nothing
-//! happens. It has no file, no socket, no environment, no argument, no input. Its clock stands still except for being read, and
-//! its randomness is the same in every call. Printed text goes to the plugin's log, so that the text of an exception reaches the
-//! plugin error.
+//! Inert WASI, for components whose toolchains require it. Such components load, but get no files, sockets, environment, arguments
+//! or input. The wall clock stands still, the monotonic clock advances only when it is read, and the randomness is the same in
+//! every call. Printed text goes to the plugin's log, so that the text of an exception reaches the plugin error.
 //!
-//! This is not a WASI implementation that configuration switches off. No code here could open a file, tell the time or connect to
-//! a host. The implementation of wasmtime (`wasmtime-wasi`) has all of that. It needs the engine's asynchronous part, which every
-//! call would pay for. There are three sorts of functions:
+//! This is not a WASI implementation that configuration switches off: it contains no code that could open a file, tell the time or
+//! connect to a host. wasmtime's implementation (`wasmtime-wasi`) has such code. It also needs the engine's asynchronous part,
+//! which would slow down every call. There are three sorts of functions:
 //! - functions that always give the same answer ([`constants`]),
-//! - the few that do something ([`define_living`]),
-//! - functions of things that nobody can have here, such as `descriptor.read`, which trap with their name.
+//! - the few that have an effect ([`define_functions_with_effects`]),
+//! - functions of objects that cannot exist here, such as `descriptor.read`, which trap with their name.
 //!
 //! Nothing is linked for a component that does not import WASI.
 
@@ -67,7 +66,7 @@ const LINE_BYTES_MAX: usize = 4 << 10;
 const BACKTRACE_HINT: &[u8] = b"note: run with `RUST_BACKTRACE=1`";
 
 /// Returns `true` if an import belongs to inert WASI.
-pub(crate) fn offers(import: &str) -> bool {
+pub(crate) fn is_offered(import: &str) -> bool {
     interface(import).is_some_and(|interface| INTERFACES.contains(&interface))
 }
 
@@ -93,8 +92,8 @@ pub(crate) fn advice(import: &str) -> Option<String> {
     })
 }
 
-/// The linker for a component that imports WASI: the given one, with the imports that the component asks for. `None` if it
-/// imports no WASI.
+/// The linker for a component that imports WASI: the given one, with the imports that the component requires. `None` if it imports
+/// no WASI.
 pub(crate) fn linker(
     linker: &Linker<CallState>,
     component: &Component,
@@ -102,7 +101,8 @@ pub(crate) fn linker(
     let engine = linker.engine().clone();
     let mut with_wasi = None;
     for (import, item) in component.component_type().imports(&engine) {
-        let (true, ComponentItem::ComponentInstance(instance)) = (offers(import), item.ty) else {
+        let (true, ComponentItem::ComponentInstance(instance)) = (is_offered(import), item.ty)
+        else {
             continue;
         };
         let with_wasi = with_wasi.get_or_insert_with(|| {
@@ -111,21 +111,23 @@ pub(crate) fn linker(
             linker
         });
         let interface = interface(import).unwrap_or_default();
-        let mut here = with_wasi.instance(import)?;
+        let mut interface_linker = with_wasi.instance(import)?;
         for (name, item) in instance.exports(&engine) {
             match item.ty {
-                ComponentItem::ComponentFunc(_) => define_trap(&mut here, interface, name)?,
-                ComponentItem::Resource(_) => define_resource(&mut here, name)?,
-                // Types need no definition, and WASI interfaces hold nothing else.
+                ComponentItem::ComponentFunc(_) => {
+                    define_trap(&mut interface_linker, interface, name)?
+                }
+                ComponentItem::Resource(_) => define_resource(&mut interface_linker, name)?,
+                // Types need no definition, and these interfaces contain nothing else.
                 _ => {}
             }
         }
         for (of, name, answer) in constants() {
             if of == interface {
-                define_constant(&mut here, name, answer)?;
+                define_constant(&mut interface_linker, name, answer)?;
             }
         }
-        define_living(&mut here, interface)?;
+        define_functions_with_effects(&mut interface_linker, interface)?;
     }
     Ok(with_wasi)
 }
@@ -142,15 +144,15 @@ enum OutputStream {}
 enum Pollable {}
 /// `wasi:sockets/network.network`: a handle that every function refuses.
 enum Network {}
-/// Any other resource, of which no instance exists.
-enum Nothing {}
+/// Any other resource. No instance of it exists.
+enum UninhabitedResource {}
 
-/// `wasi:io/streams.stream-error`. Neither variant is ever made: failures are constants.
+/// `wasi:io/streams.stream-error`. Neither variant is ever constructed, because failures are constants.
 #[derive(ComponentType, Lift, Lower)]
 #[component(variant)]
 enum StreamError {
     #[component(name = "last-operation-failed")]
-    LastOperationFailed(Resource<Nothing>),
+    LastOperationFailed(Resource<UninhabitedResource>),
     #[component(name = "closed")]
     Closed,
 }
@@ -201,13 +203,13 @@ fn constants() -> Vec<(&'static str, &'static str, Val)> {
 }
 
 fn define_constant(
-    here: &mut LinkerInstance<'_, CallState>,
+    interface_linker: &mut LinkerInstance<'_, CallState>,
     name: &str,
     answer: Val,
 ) -> wasmtime::Result<()> {
-    here.func_new(name, move |mut store, _, arguments, results| {
+    interface_linker.func_new(name, move |mut store, _, arguments, results| {
         for argument in arguments {
-            // A lent handle must be given back.
+            // A borrowed handle must be dropped before the call returns.
             if let Val::Resource(handle) = argument {
                 handle.resource_drop(store.as_context_mut())?;
             }
@@ -220,75 +222,83 @@ fn define_constant(
 }
 
 fn define_trap(
-    here: &mut LinkerInstance<'_, CallState>,
+    interface_linker: &mut LinkerInstance<'_, CallState>,
     interface: &str,
     name: &str,
 ) -> wasmtime::Result<()> {
     let function = format!("{WASI}{interface}#{name}");
-    here.func_new(name, move |_, _, _, _| {
+    interface_linker.func_new(name, move |_, _, _, _| {
         bail!("called `{function}`, which has nothing to work on: plugins have no files and no network")
     })
 }
 
-fn define_resource(here: &mut LinkerInstance<'_, CallState>, name: &str) -> wasmtime::Result<()> {
+fn define_resource(
+    interface_linker: &mut LinkerInstance<'_, CallState>,
+    name: &str,
+) -> wasmtime::Result<()> {
     let sort = match name {
         "input-stream" => ResourceType::host::<InputStream>(),
         "output-stream" => ResourceType::host::<OutputStream>(),
         "pollable" => ResourceType::host::<Pollable>(),
         "network" => ResourceType::host::<Network>(),
-        _ => ResourceType::host::<Nothing>(),
+        _ => ResourceType::host::<UninhabitedResource>(),
     };
-    here.resource(name, sort, |mut store, _| {
+    interface_linker.resource(name, sort, |mut store, _| {
         let wasi = &mut store.data_mut().wasi;
         wasi.handles = wasi.handles.saturating_sub(1);
         Ok(())
     })
 }
 
-type Here<'a> = StoreContextMut<'a, CallState>;
+type CallStore<'a> = StoreContextMut<'a, CallState>;
 
-/// Defines the few functions that do something.
-fn define_living(
-    here: &mut LinkerInstance<'_, CallState>,
+/// Defines the few functions that have an effect.
+fn define_functions_with_effects(
+    interface_linker: &mut LinkerInstance<'_, CallState>,
     interface: &str,
 ) -> wasmtime::Result<()> {
     match interface {
         "cli/exit" => {
-            here.func_wrap("exit", |_: Here<'_>, (status,): (Result<(), ()>,)| {
-                let status = if status.is_ok() { "success" } else { "failure" };
-                exit(status)
-            })?;
-            here.func_wrap("exit-with-code", |_: Here<'_>, (code,): (u8,)| {
+            interface_linker.func_wrap(
+                "exit",
+                |_: CallStore<'_>, (status,): (Result<(), ()>,)| {
+                    let status = if status.is_ok() { "success" } else { "failure" };
+                    exit(status)
+                },
+            )?;
+            interface_linker.func_wrap("exit-with-code", |_: CallStore<'_>, (code,): (u8,)| {
                 exit(&format!("code {code}"))
             })
         }
-        "cli/stdin" => here.func_wrap("get-stdin", |mut store: Here<'_>, ()| {
-            Ok((store.data_mut().wasi.hand_over::<InputStream>(0)?,))
+        "cli/stdin" => interface_linker.func_wrap("get-stdin", |mut store: CallStore<'_>, ()| {
+            Ok((store.data_mut().wasi.add_handle::<InputStream>(0)?,))
         }),
-        "cli/stdout" => here.func_wrap("get-stdout", |mut store: Here<'_>, ()| {
-            Ok((store.data_mut().wasi.hand_over::<OutputStream>(STDOUT)?,))
+        "cli/stdout" => interface_linker.func_wrap("get-stdout", |mut store: CallStore<'_>, ()| {
+            Ok((store.data_mut().wasi.add_handle::<OutputStream>(STDOUT)?,))
         }),
-        "cli/stderr" => here.func_wrap("get-stderr", |mut store: Here<'_>, ()| {
-            Ok((store.data_mut().wasi.hand_over::<OutputStream>(STDERR)?,))
+        "cli/stderr" => interface_linker.func_wrap("get-stderr", |mut store: CallStore<'_>, ()| {
+            Ok((store.data_mut().wasi.add_handle::<OutputStream>(STDERR)?,))
         }),
-        "clocks/monotonic-clock" => define_monotonic_clock(here),
-        "io/poll" => define_poll(here),
-        "io/streams" => define_streams(here),
+        "clocks/monotonic-clock" => define_monotonic_clock(interface_linker),
+        "io/poll" => define_poll(interface_linker),
+        "io/streams" => define_streams(interface_linker),
         "random/random" => {
-            here.func_wrap("get-random-bytes", random_bytes)?;
-            here.func_wrap("get-random-u64", random_number)
+            interface_linker.func_wrap("get-random-bytes", random_bytes)?;
+            interface_linker.func_wrap("get-random-u64", random_number)
         }
         "random/insecure" => {
-            here.func_wrap("get-insecure-random-bytes", random_bytes)?;
-            here.func_wrap("get-insecure-random-u64", random_number)
+            interface_linker.func_wrap("get-insecure-random-bytes", random_bytes)?;
+            interface_linker.func_wrap("get-insecure-random-u64", random_number)
         }
-        "random/insecure-seed" => here.func_wrap("insecure-seed", |mut store: Here<'_>, ()| {
-            let wasi = &mut store.data_mut().wasi;
-            Ok(((wasi.random(), wasi.random()),))
-        }),
-        "sockets/instance-network" => here
-            .func_wrap("instance-network", |mut store: Here<'_>, ()| {
-                Ok((store.data_mut().wasi.hand_over::<Network>(0)?,))
+        "random/insecure-seed" => {
+            interface_linker.func_wrap("insecure-seed", |mut store: CallStore<'_>, ()| {
+                let wasi = &mut store.data_mut().wasi;
+                Ok(((wasi.random(), wasi.random()),))
+            })
+        }
+        "sockets/instance-network" => interface_linker
+            .func_wrap("instance-network", |mut store: CallStore<'_>, ()| {
+                Ok((store.data_mut().wasi.add_handle::<Network>(0)?,))
             }),
         _ => Ok(()),
     }
@@ -298,74 +308,79 @@ fn exit(status: &str) -> wasmtime::Result<()> {
     bail!("called `wasi:cli/exit` with {status}: a plugin has no process to end")
 }
 
-fn random_bytes(mut store: Here<'_>, (n,): (u64,)) -> wasmtime::Result<(Vec<u8>,)> {
+fn random_bytes(mut store: CallStore<'_>, (n,): (u64,)) -> wasmtime::Result<(Vec<u8>,)> {
     Ok((store.data_mut().wasi.random_bytes(n)?,))
 }
 
-fn random_number(mut store: Here<'_>, (): ()) -> wasmtime::Result<(u64,)> {
+fn random_number(mut store: CallStore<'_>, (): ()) -> wasmtime::Result<(u64,)> {
     Ok((store.data_mut().wasi.random(),))
 }
 
-fn define_monotonic_clock(here: &mut LinkerInstance<'_, CallState>) -> wasmtime::Result<()> {
-    here.func_wrap("now", |mut store: Here<'_>, ()| {
+fn define_monotonic_clock(
+    interface_linker: &mut LinkerInstance<'_, CallState>,
+) -> wasmtime::Result<()> {
+    interface_linker.func_wrap("now", |mut store: CallStore<'_>, ()| {
         Ok((store.data_mut().wasi.now(),))
     })?;
-    here.func_wrap(
+    interface_linker.func_wrap(
         "subscribe-instant",
-        |mut store: Here<'_>, (when,): (u64,)| {
+        |mut store: CallStore<'_>, (when,): (u64,)| {
             let wasi = &mut store.data_mut().wasi;
             wasi.wait_until(when);
-            Ok((wasi.hand_over::<Pollable>(0)?,))
+            Ok((wasi.add_handle::<Pollable>(0)?,))
         },
     )?;
-    here.func_wrap(
+    interface_linker.func_wrap(
         "subscribe-duration",
-        |mut store: Here<'_>, (wait,): (u64,)| {
+        |mut store: CallStore<'_>, (wait,): (u64,)| {
             let wasi = &mut store.data_mut().wasi;
             wasi.wait_until(wasi.nanoseconds.saturating_add(wait));
-            Ok((wasi.hand_over::<Pollable>(0)?,))
+            Ok((wasi.add_handle::<Pollable>(0)?,))
         },
     )
 }
 
-fn define_poll(here: &mut LinkerInstance<'_, CallState>) -> wasmtime::Result<()> {
-    here.func_wrap(
+fn define_poll(interface_linker: &mut LinkerInstance<'_, CallState>) -> wasmtime::Result<()> {
+    interface_linker.func_wrap(
         "[method]pollable.block",
-        |_: Here<'_>, (_,): (Resource<Pollable>,)| Ok(()),
+        |_: CallStore<'_>, (_,): (Resource<Pollable>,)| Ok(()),
     )?;
-    here.func_wrap("poll", |_: Here<'_>, (all,): (Vec<Resource<Pollable>>,)| {
-        if all.is_empty() {
-            bail!("called `wasi:io/poll#poll` with nothing to wait for");
-        }
-        let ready: Vec<u32> = (0..).take(all.len()).collect();
-        Ok((ready,))
-    })
+    interface_linker.func_wrap(
+        "poll",
+        |_: CallStore<'_>, (all,): (Vec<Resource<Pollable>>,)| {
+            if all.is_empty() {
+                bail!("called `wasi:io/poll#poll` with nothing to wait for");
+            }
+            let ready: Vec<u32> = (0..).take(all.len()).collect();
+            Ok((ready,))
+        },
+    )
 }
 
-fn define_streams(here: &mut LinkerInstance<'_, CallState>) -> wasmtime::Result<()> {
+fn define_streams(interface_linker: &mut LinkerInstance<'_, CallState>) -> wasmtime::Result<()> {
     type Done = (Result<(), StreamError>,);
     type Stream = Resource<OutputStream>;
     const DONE: Done = (Ok(()),);
-    here.func_wrap(
+    interface_linker.func_wrap(
         "[method]input-stream.subscribe",
-        |mut store: Here<'_>, (_,): (Resource<InputStream>,)| {
-            Ok((store.data_mut().wasi.hand_over::<Pollable>(0)?,))
+        |mut store: CallStore<'_>, (_,): (Resource<InputStream>,)| {
+            Ok((store.data_mut().wasi.add_handle::<Pollable>(0)?,))
         },
     )?;
-    here.func_wrap(
+    interface_linker.func_wrap(
         "[method]output-stream.subscribe",
-        |mut store: Here<'_>, (_,): (Stream,)| {
-            Ok((store.data_mut().wasi.hand_over::<Pollable>(0)?,))
+        |mut store: CallStore<'_>, (_,): (Stream,)| {
+            Ok((store.data_mut().wasi.add_handle::<Pollable>(0)?,))
         },
     )?;
-    here.func_wrap(
+    interface_linker.func_wrap(
         "[method]output-stream.check-write",
-        |_: Here<'_>, (_,): (Stream,)| Ok((Ok::<_, StreamError>(WRITE_BYTES_MAX as u64),)),
+        |_: CallStore<'_>, (_,): (Stream,)| Ok((Ok::<_, StreamError>(WRITE_BYTES_MAX as u64),)),
     )?;
     for name in ["write", "blocking-write-and-flush"] {
-        here.func_wrap(
+        interface_linker.func_wrap(
             &format!("[method]output-stream.{name}"),
-            |mut store: Here<'_>, (stream, bytes): (Stream, Vec<u8>)| {
+            |mut store: CallStore<'_>, (stream, bytes): (Stream, Vec<u8>)| {
                 let n = bytes.len();
                 if n > WRITE_BYTES_MAX {
                     bail!("printed {n} bytes at once, {WRITE_BYTES_MAX} are allowed");
@@ -376,23 +391,23 @@ fn define_streams(here: &mut LinkerInstance<'_, CallState>) -> wasmtime::Result<
         )?;
     }
     for name in ["write-zeroes", "blocking-write-zeroes-and-flush"] {
-        // A log does not need zeroes.
-        here.func_wrap(
+        // A log does not need these zeroes.
+        interface_linker.func_wrap(
             &format!("[method]output-stream.{name}"),
-            |_: Here<'_>, (_, _): (Stream, u64)| Ok(DONE),
+            |_: CallStore<'_>, (_, _): (Stream, u64)| Ok(DONE),
         )?;
     }
     for name in ["flush", "blocking-flush"] {
-        here.func_wrap(
+        interface_linker.func_wrap(
             &format!("[method]output-stream.{name}"),
-            |_: Here<'_>, (_,): (Stream,)| Ok(DONE),
+            |_: CallStore<'_>, (_,): (Stream,)| Ok(DONE),
         )?;
     }
     Ok(())
 }
 
 impl CallState {
-    /// Takes printed bytes. Each complete line goes to the plugin's log.
+    /// Accepts printed bytes. Each complete line goes to the plugin's log.
     fn print(&mut self, stream: u32, bytes: &[u8]) {
         let unfinished = match stream {
             STDERR => &mut self.wasi.stderr,
@@ -447,10 +462,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_leads_anywhere_is_not_offered() {
+    fn only_inert_interfaces_are_offered() {
         #[track_caller]
         fn check(import: &str, offered: bool) {
-            assert_eq!(offers(import), offered, "{import}");
+            assert_eq!(is_offered(import), offered, "{import}");
             assert!(advice(import).is_some(), "{import}");
         }
         check("wasi:cli/stderr@0.2.0", true);

@@ -40,14 +40,13 @@ impl Default for Wasi {
 }
 
 impl Wasi {
-    /// Resets clock and randomness to the state in which every call starts, whether `configure` ran in the same instance or long
-    /// ago.
+    /// Resets clock and randomness to the state in which every call starts, whether or not `configure` ran in the same instance.
     pub(crate) fn begin_call(&mut self) {
         self.nanoseconds = self.nanoseconds.max(CALL_BEGINS_NANOSECONDS);
         self.random = SEED;
     }
 
-    /// Returns `true` if the guest holds a stream or a similar handle. A snapshot would keep the handle without the object.
+    /// Returns `true` if the guest holds a stream or a similar handle. A snapshot would keep the handle without its object.
     pub(crate) fn holds_handles(&self) -> bool {
         self.handles > 0
     }
@@ -57,7 +56,7 @@ impl Wasi {
         self.nanoseconds
     }
 
-    /// Advances the clock at once to the time that is waited for.
+    /// Advances the clock at once to the time that the guest waits for.
     pub(crate) fn wait_until(&mut self, nanoseconds: u64) {
         self.nanoseconds = self.nanoseconds.max(nanoseconds);
     }
@@ -85,9 +84,9 @@ impl Wasi {
         Ok(bytes)
     }
 
-    pub(crate) fn hand_over<T: 'static>(&mut self, which: u32) -> wasmtime::Result<Resource<T>> {
+    pub(crate) fn add_handle<T: 'static>(&mut self, which: u32) -> wasmtime::Result<Resource<T>> {
         if self.handles == HANDLES_MAX {
-            bail!("holds {HANDLES_MAX} streams and the like, and wants one more");
+            bail!("exceeds the limit of {HANDLES_MAX} streams and other handles");
         }
         self.handles += 1;
         Ok(Resource::new_own(which))
@@ -99,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_moves_only_when_it_is_looked_at() {
+    fn the_clock_advances_only_when_it_is_read() {
         let mut wasi = Wasi::default();
         assert_eq!([wasi.now(), wasi.now()], [1_000, 2_000]);
         wasi.wait_until(5_000);
@@ -130,9 +129,9 @@ mod tests {
         let mut wasi = Wasi::default();
         assert!(!wasi.holds_handles());
         for _ in 0..HANDLES_MAX {
-            wasi.hand_over::<()>(0).unwrap();
+            wasi.add_handle::<()>(0).unwrap();
         }
         assert!(wasi.holds_handles());
-        assert!(wasi.hand_over::<()>(0).is_err());
+        assert!(wasi.add_handle::<()>(0).is_err());
     }
 }

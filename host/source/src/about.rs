@@ -41,7 +41,7 @@ pub enum AboutProblem {
     /// The file is cut short or damaged.
     #[error("truncated or damaged: {0}")]
     Malformed(String),
-    /// The file is a core module; its author has left out a step.
+    /// The file is a core module. It must be converted to a component.
     #[error("a core module, not a component: convert it with `wasm-tools component new`")]
     CoreModule,
 }
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_shipped_component_imports_and_exports_is_read_without_running_it() {
+    fn imports_and_exports_of_a_shipped_component_are_read() {
         let html = opilio_builtin::find("html").unwrap();
         let about = ComponentMetadata::read(html.component).unwrap();
         let has = |names: &[String], name: &str| names.iter().any(|found| found.starts_with(name));
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_is_that_of_the_component_itself() {
+    fn metadata_of_nested_components_is_ignored() {
         let section = |name: &str, text: &str| {
             let mut data = vec![u8::try_from(name.len()).unwrap()];
             data.extend(name.bytes());
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_component_is_told_apart() {
+    fn files_that_are_not_components_are_distinguished() {
         let html = opilio_builtin::find("html").unwrap().component;
         let problem = |bytes: &[u8]| ComponentMetadata::read(bytes).unwrap_err();
         assert!(matches!(

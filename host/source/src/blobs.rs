@@ -1,5 +1,5 @@
-//! A folder of components, each in a file named by its SHA-256. The store has one, and so has every job. A job keeps the
-//! components that it began with, whatever happens to the store, the registry or the author's file.
+//! A folder of components, each in a file named by its SHA-256. The store has one, and so has every job. A job keeps the components
+//! with which it was created, even if the store, the registry or the author's file changes.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -122,7 +122,7 @@ impl Blobs {
         }
     }
 
-    /// Files whose writing was not finished, or is still going on.
+    /// Files that are incomplete, or are being written now.
     pub(crate) fn partial(&self) -> Result<Vec<PathBuf>, BlobError> {
         let is_partial = |entry: &fs::DirEntry| {
             let name = entry.file_name();
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_put_is_got_and_what_was_not_is_not() {
+    fn only_stored_components_are_found() {
         let folder = tempfile::tempdir().unwrap();
         let blobs = Blobs::at(folder.path().join("components"));
         assert!(blobs.get(Sha256::of(b"a")).unwrap().is_none());
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_component_is_told_and_put_right_by_putting_it_again() {
+    fn a_damaged_component_is_reported_and_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let blobs = Blobs::at(folder.path());
         let sha256 = blobs.put(b"a component").unwrap();

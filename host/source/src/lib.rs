@@ -11,9 +11,9 @@
 //! Guarantees:
 //! - **A pin is authoritative.** A pinned component in the store is used without a request. A component that differs from its
 //!   pin is refused with both digests.
-//! - **Tags are resolved when a job begins.** The registry is asked then, and [`ResolvedComponent::frozen`] binds the tag to a
-//!   digest. A tag that moves does not change a job that has begun. If the registry cannot be reached, the last known meaning of
-//!   the tag is used and [`ResolvedComponent::note`] reports it.
+//! - **Tags are resolved when a job is created.** The registry is asked then, and [`ResolvedComponent::frozen`] binds the tag to a
+//!   digest. A tag that moves later does not change the job. If the registry cannot be reached, the component to which the tag last
+//!   referred is used, and [`ResolvedComponent::note`] reports it.
 //! - **Registries are the operator's choice**: the crawl's protection of private networks is for links in pages and does not
 //!   apply here. Only HTTPS is used, except on this machine or if the profile has `insecure`.
 //! - All calls block, also within an async runtime, and none exceeds its time limits.

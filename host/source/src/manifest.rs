@@ -222,7 +222,7 @@ fn annotation(name: &str, text: &str) -> (String, String) {
     (format!("org.opencontainers.image.{name}"), text.to_owned())
 }
 
-/// Shortens a text by strangers to fit into a sentence.
+/// Shortens third-party text for an error message.
 fn short(mut text: String) -> String {
     if let Some((end, _)) = text.char_indices().nth(100) {
         text.truncate(end);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn an_artifact_is_what_the_definition_says() {
+    fn an_artifact_follows_the_cncf_definition() {
         let artifact = artifact();
         let read = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).unwrap();
         let digest = format!("sha256:{}", Sha256::of(b"component"));
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_component_is_refused_with_what_it_is() {
+    fn a_manifest_of_something_else_is_refused() {
         let image = "application/vnd.oci.image.config.v1+json";
         refused("/config/mediaType", json!(image), image);
         let tar = "application/vnd.oci.image.layer.v1.tar+gzip";

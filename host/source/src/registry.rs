@@ -121,7 +121,7 @@ pub enum RegistryError {
         /// The digest of the received bytes.
         found: Sha256,
     },
-    /// The received component is shorter or longer than its manifest says.
+    /// The received component is shorter or longer than the manifest states.
     #[error(
         "{image} has {found} bytes instead of {expected}; try again, or ask the operator of the registry"
     )]
@@ -252,14 +252,14 @@ async fn fetch_manifest(connection: &mut Connection<'_>) -> Result<ResolvedImage
     let url = connection.url(&format!("manifests/{name}"));
     let request = RegistryRequest::new(Method::GET, url, "a manifest").header(ACCEPT, MANIFEST);
     let response = connection.expect(&request, &[StatusCode::OK]).await?;
-    let said = response.headers().get("docker-content-digest");
-    let said = said.and_then(|digest| parse_digest(digest.to_str().ok()?));
+    let stated = response.headers().get("docker-content-digest");
+    let stated = stated.and_then(|digest| parse_digest(digest.to_str().ok()?));
     let bytes = connection
         .body(response, "a manifest", MANIFEST_BYTES_MAX)
         .await?;
     let manifest = Sha256::of(&bytes);
     // An image requested by digest must have it. One requested by tag must have the digest that the registry states.
-    let expected = image.digest().and_then(parse_digest).or(said);
+    let expected = image.digest().and_then(parse_digest).or(stated);
     if let Some(expected) = expected.filter(|expected| *expected != manifest) {
         return Err(RegistryError::Digest {
             image,
@@ -309,20 +309,20 @@ async fn push_blob(
     bytes: &[u8],
     sha256: Sha256,
 ) -> Result<(), RegistryError> {
-    let there = connection.url(&format!("blobs/sha256:{sha256}"));
-    let request = RegistryRequest::new(Method::HEAD, there, "whether a blob is there").for_push();
-    let either = [StatusCode::OK, StatusCode::NOT_FOUND];
-    if connection.expect(&request, &either).await?.status() == StatusCode::OK {
+    let url = connection.url(&format!("blobs/sha256:{sha256}"));
+    let request = RegistryRequest::new(Method::HEAD, url, "whether a blob exists").for_push();
+    let expected = [StatusCode::OK, StatusCode::NOT_FOUND];
+    if connection.expect(&request, &expected).await?.status() == StatusCode::OK {
         return Ok(());
     }
     let url = connection.url("blobs/uploads/");
     let request = RegistryRequest::new(Method::POST, url, "the beginning of an upload")
         .header(CONTENT_LENGTH, "0")
         .for_push();
-    let begun = connection.expect(&request, &[StatusCode::ACCEPTED]).await?;
+    let upload = connection.expect(&request, &[StatusCode::ACCEPTED]).await?;
     // Relative to the address that answered. It may lead elsewhere; then our credentials are not sent.
-    let location = begun.headers().get(LOCATION);
-    let location = location.and_then(|location| begun.url().join(location.to_str().ok()?).ok());
+    let location = upload.headers().get(LOCATION);
+    let location = location.and_then(|location| upload.url().join(location.to_str().ok()?).ok());
     let Some(mut location) = location else {
         return Err(RegistryError::Unexpected {
             image: Box::new(connection.image().clone()),

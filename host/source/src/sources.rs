@@ -40,7 +40,7 @@ pub struct SourcesConfig {
 pub struct ComponentConditions {
     /// The required SHA-256.
     pub sha256: Option<Sha256>,
-    /// `true` if its registry may be asked over plain HTTP. On this machine that is always allowed.
+    /// `true` if its registry may be used over plain HTTP. On this machine that is always allowed.
     pub insecure: bool,
 }
 
@@ -51,7 +51,7 @@ pub struct ResolvedComponent {
     pub bytes: Bytes,
     /// The computed digest of the bytes.
     pub sha256: Sha256,
-    /// Its origin, for people: `builtin:html`, a path, an image.
+    /// Its origin, for messages: `builtin:html`, a path, an image.
     pub origin: String,
     /// The image it was pulled as, bound to its manifest.
     pub image: Option<Image>,
@@ -61,8 +61,8 @@ pub struct ResolvedComponent {
     pub note: Option<String>,
 }
 
-/// The resolved form of a reference, stored with a job when it begins. A tag that moves and a file that changes do not change
-/// a job that has begun.
+/// The resolved form of a reference, stored with a job when it is created. A tag that moves or a file that changes later does not
+/// change the job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PinnedComponent {
     /// The reference as written, with relative paths resolved.
@@ -111,7 +111,7 @@ pub enum SourceError {
     /// An error with the store.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A component that a job began with is no longer available.
+    /// A component of an existing job is no longer available.
     #[error(
         "{component} with sha256 {sha256}, with which the job was created, is neither in the job nor in the store {}; restore it there",
         store.display()
@@ -159,7 +159,7 @@ impl ComponentConditions {
 }
 
 impl ResolvedComponent {
-    /// The form to store with a job that begins with this component, so that the job continues with it.
+    /// The form to store with a new job that uses this component, so that the job continues with it.
     #[must_use]
     pub fn frozen(&self, component: &ComponentReference) -> PinnedComponent {
         PinnedComponent {
@@ -257,14 +257,14 @@ impl Sources {
             }
             _ => {
                 // A reference with a plugin name means one component. Only `resolve` searches a folder for the plugin.
-                let mut unasked = |_: &ResolvedComponent| Ok(Vec::new());
-                self.resolve(component, terms, &mut unasked)
+                let mut no_plugins = |_: &ResolvedComponent| Ok(Vec::new());
+                self.resolve(component, terms, &mut no_plugins)
                     .map(|found| vec![found])
             }
         }
     }
 
-    /// Returns a component that a job began with. It asks the store first, then the registry by digest. Files are not read, since
+    /// Returns a component of an existing job. It reads the store first, then the registry by digest. Files are not read, since
     /// a job has its own copies. Blocks.
     ///
     /// # Errors
@@ -340,7 +340,7 @@ impl Sources {
         Ok(registry::push(path, &bytes, image, &access, (self.now)())?)
     }
 
-    /// Records in the store that a job began with these components, so that they are not pruned while the job exists.
+    /// Records in the store that a job uses these components, so that they are not pruned while the job exists.
     ///
     /// # Errors
     /// The store cannot be written.
@@ -386,21 +386,21 @@ impl Sources {
         };
         let plugin = plugin.to_owned();
         let mut matching = Vec::new();
-        let mut held = Vec::new();
+        let mut found_plugins = Vec::new();
         for file in &files {
             let found = read(file, component)?;
             let name = file_name(file);
             match plugins_of(&found) {
                 Ok(plugins) if plugins.contains(&plugin) => matching.push((name, found)),
-                Ok(plugins) => held.push(format!("{name} holds {}", plugins.join(", "))),
-                Err(problem) => held.push(format!("{name} is unusable ({problem})")),
+                Ok(plugins) => found_plugins.push(format!("{name} holds {}", plugins.join(", "))),
+                Err(problem) => found_plugins.push(format!("{name} is unusable ({problem})")),
             }
         }
         match matching.len() {
             0 => Err(FolderError::NoPlugin {
                 path: folder,
                 plugin,
-                held: held.join("; "),
+                held: found_plugins.join("; "),
             }
             .into()),
             1 => Ok(matching.remove(0).1),
@@ -423,8 +423,8 @@ impl Sources {
         let known = self.store.image(image)?;
         // A reference pinned by either digest needs no answer of the registry.
         let bound = known.as_ref().filter(|_| image.digest().is_some());
-        let certain = terms.sha256.or(bound.map(|entry| entry.sha256));
-        if let Some(sha256) = certain
+        let sha256 = terms.sha256.or(bound.map(|entry| entry.sha256));
+        if let Some(sha256) = sha256
             && let Some(bytes) = self.stored(sha256)?
         {
             let manifest = known.filter(|entry| entry.sha256 == sha256);
@@ -467,7 +467,7 @@ impl Sources {
         image: &Image,
         pinned: Option<Sha256>,
         insecure: bool,
-    ) -> Result<(Bytes, Bound), SourceError> {
+    ) -> Result<(Bytes, BoundImage), SourceError> {
         let access = self.access(insecure);
         let resolved = registry::look_up(image, &access)?;
         let sha256 = resolved.layer.sha256;
@@ -487,7 +487,7 @@ impl Sources {
         self.store
             .keep(image, resolved.manifest, &bytes, (self.now)())?;
         let image = image.at(&resolved.manifest.to_string());
-        Ok((bytes, Bound { image, was_there }))
+        Ok((bytes, BoundImage { image, was_there }))
     }
 
     /// A component of the store. A damaged one counts as missing: it is pulled again and replaced.
@@ -503,7 +503,7 @@ impl Sources {
             && let Err(problem) = self.store.used(sha256, None, (self.now)())
         {
             // A store of another user may be read-only. Then the use is not recorded.
-            tracing::debug!(%problem, "the store is not told that a component is used");
+            tracing::debug!(%problem, "cannot record the use of a component in the store");
         }
         Ok(bytes.map(Bytes::from))
     }
@@ -517,7 +517,7 @@ impl Sources {
 }
 
 /// The resolved meaning of an image.
-struct Bound {
+struct BoundImage {
     image: Image,
     was_there: bool,
 }

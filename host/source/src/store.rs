@@ -33,13 +33,13 @@ pub struct StoredComponent {
     pub sha256: Sha256,
     /// Its size.
     pub bytes: u64,
-    /// The images that currently mean it. Empty if tags have moved on and no image names it by digest.
+    /// The images that currently refer to it. Empty if no image refers to it by digest and tags refer to newer components.
     pub images: Vec<Image>,
     /// Time of the first pull.
     pub added: Timestamp,
     /// Time of the last use.
     pub used: Timestamp,
-    /// Folders of existing jobs that began with it.
+    /// Folders of existing jobs that were created with it.
     pub jobs: Vec<PathBuf>,
 }
 
@@ -110,7 +110,7 @@ struct Index {
     components: BTreeMap<Sha256, ComponentEntry>,
 }
 
-/// The last known meaning of an image.
+/// The component to which an image last referred.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ImageEntry {
     /// Its component.
@@ -188,7 +188,7 @@ impl Store {
         Ok(all)
     }
 
-    /// The last known meaning of an image: under its name, or by the same manifest.
+    /// The component to which an image last referred, by its name or its manifest.
     pub(crate) fn image(&self, image: &Image) -> Result<Option<ImageEntry>, StoreError> {
         let index = self.read()?;
         let same = |(known, entry): &(&Image, &ImageEntry)| {
@@ -201,7 +201,7 @@ impl Store {
         Ok(found.cloned())
     }
 
-    /// Stores a component as the meaning of an image.
+    /// Stores a component as the current one of an image.
     pub(crate) fn keep(
         &self,
         image: &Image,
@@ -238,7 +238,7 @@ impl Store {
         })
     }
 
-    /// Removes components without an image and without an existing job that began with them. On request it also removes
+    /// Removes components that have no image and were not used to create an existing job. On request it also removes
     /// components that have not been used for long.
     ///
     /// # Errors

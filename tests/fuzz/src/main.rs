@@ -1,8 +1,8 @@
-//! One fuzz target for each extractor, in one program: `OPILIO_FUZZ_TARGET` names the plugin. `cargo xtask fuzz` builds it
-//! with coverage counters, gives it the golden cases as a corpus and sets its limits.
+//! One fuzz target for each extractor, in one program: `OPILIO_FUZZ_TARGET` is the plugin's name. `cargo xtask fuzz` builds it with
+//! coverage counters, and runs it with the golden cases as corpus and with limits.
 //!
-//! What a target looks for besides panics: spans of fragments that lie outside of the document, and answers out of
-//! proportion. Time and memory are libFuzzer's to watch.
+//! Besides panics, a target reports fragments whose spans are outside of the document, and oversized answers. libFuzzer checks time
+//! and memory.
 
 #![no_main]
 
@@ -12,21 +12,21 @@ use libfuzzer_sys::fuzz_target;
 use opilio_plugin::testing::document;
 use opilio_plugin::{Configured, Document, Extraction, FragmentContent, Plugins};
 
-/// Says which plugin is fuzzed.
+/// The environment variable with the name of the fuzzed plugin.
 const TARGET: &str = "OPILIO_FUZZ_TARGET";
 
-/// Most bytes of an answer, whatever the document: above what any extractor allows itself, below the host's limit.
+/// Most bytes of an answer to any document. It is above every extractor's own limits and below the host's limit.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 struct Target {
     plugin: Configured,
     name: String,
-    /// Types that the plugin reads differently.
+    /// Media types for which the plugin uses different parsers.
     media_types: Vec<String>,
 }
 
 thread_local! {
-    /// libFuzzer calls from one thread.
+    /// libFuzzer calls from a single thread.
     static THE_TARGET: OnceCell<Target> = const { OnceCell::new() };
 }
 
@@ -75,9 +75,9 @@ impl Target {
     fn documents(&self, data: &[u8]) -> Vec<Document> {
         let text = || String::from_utf8_lossy(data);
         match self.name.as_str() {
-            // A URI is all that these read.
+            // These plugins read only the URI.
             "uri" | "implied" => vec![document(&text()).bytes(b"")],
-            // Header lines.
+            // The fuzzer's data are header lines.
             "http" => {
                 let mut response = document("https://example.org/a/b");
                 for line in text().lines() {
@@ -99,7 +99,7 @@ impl Target {
     }
 }
 
-/// Settings under which a plugin does most.
+/// Settings that enable as much of a plugin as possible.
 fn settings(name: &str) -> &'static str {
     match name {
         "implied" => {
@@ -113,7 +113,7 @@ fn settings(name: &str) -> &'static str {
     }
 }
 
-/// The first type that a plugin names, and those that mean another syntax.
+/// The first media type that a plugin handles, and those with another syntax.
 fn media_types(handled: &[String]) -> Vec<String> {
     let other_syntax = ["application/xhtml+xml", "application/ld+json"];
     let mut types: Vec<String> = handled

@@ -128,7 +128,9 @@ def parts(page, look):
         expect(cell(page, name, "Snapshot")).not_to_have_text("–")
     expect(part(page, "east").locator("th")).to_contain_text("this job")
     expect(cell(page, WAITING, "Node")).to_have_text("–")
-    expect(cell(page, WAITING, "State")).to_have_text("new")
+    expect(cell(page, WAITING, "State")).to_have_text(re.compile("^new"))
+    # The remedy is there, too.
+    expect(cell(page, WAITING, "State")).to_contain_text("no node has begun it; start the crawl on its node")
     look("parts")
     # Sentence and rows of one answer: they move.
     sentence, fetched = page.evaluate(

@@ -1,5 +1,5 @@
-//! Processes of `nats-server` on loopback. Tests leave out what needs them where there is no such program, or fail if the
-//! environment demands it.
+//! Starts `nats-server` processes on loopback. Tests that need them are skipped if the program is missing, or fail if the
+//! environment requires it.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -13,11 +13,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 pub use proxy::{NatsNetwork, NatsProxy};
 
-/// Names the program, if it is not in the path.
+/// Variable with the program's path, if it is not in `PATH`.
 const PROGRAM: &str = "OPILIO_NATS_SERVER";
 
-/// Makes tests fail that would be skipped without the program.
-const DEMAND: &str = "OPILIO_NATS_REQUIRED";
+/// Variable that makes tests fail instead of being skipped if the program is missing.
+const REQUIRED: &str = "OPILIO_NATS_REQUIRED";
 
 /// A server with a store of its own. It is killed when dropped.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub struct NatsServer {
 }
 
 impl NatsServer {
-    /// Starts a server with JetStream; `None` where there is no program, after a word about it.
+    /// Starts a server with JetStream. Prints a message and returns `None` if the program is missing.
     pub fn start() -> Option<Self> {
         Self::start_with("")
     }
@@ -46,8 +46,8 @@ impl NatsServer {
         Self::run("", false)
     }
 
-    /// Prepares so many servers of one NATS cluster, and starts them. They do not tell clients of each other, so that a proxy in front
-    /// of each is the only way.
+    /// Prepares the given number of servers of one NATS cluster, and starts them. They do not announce each other to clients, so
+    /// that clients connect only through the proxies in front of them.
     pub fn start_cluster(count: usize) -> Option<Vec<Self>> {
         let routes: Vec<u16> = (0..count).map(|_| free_port()).collect();
         let list: Vec<String> = routes
@@ -98,7 +98,7 @@ impl NatsServer {
         })
     }
 
-    /// Starts the process, and waits until it says that it is ready.
+    /// Starts the process, and waits until it reports that it is ready.
     pub fn begin(&mut self) {
         let mut child = Command::new(&self.program)
             .args(&self.arguments)
@@ -112,7 +112,7 @@ impl NatsServer {
             let read = log.read_line(&mut text).unwrap();
             assert!(read > 0, "nats-server ended: {text}");
         }
-        // Its pipe must not fill up.
+        // Drains the pipe, which would block the process when full.
         std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
         self.process = Some(child);
     }
@@ -125,7 +125,7 @@ impl NatsServer {
         }
     }
 
-    /// Keeps a copy of the store, for [`Self::restore_store`]. The process is killed, and started again.
+    /// Copies the store for [`Self::restore_store`]. The process is killed for the copy, then started again.
     pub fn save_store(&mut self) {
         self.kill();
         copy_folder(
@@ -135,8 +135,7 @@ impl NatsServer {
         self.begin();
     }
 
-    /// Kills the process, and starts it with the store as it was at [`Self::save_store`]: the server has lost all later messages, as in a
-    /// power failure.
+    /// Kills the process, and starts it with the store of [`Self::save_store`]. Later messages are lost, as after a power failure.
     pub fn restore_store(&mut self) {
         self.kill();
         let store = self.dir.path().join("store");
@@ -145,7 +144,7 @@ impl NatsServer {
         self.begin();
     }
 
-    /// Stops the process without ending it, or lets it go on: a NATS that does not answer.
+    /// Stops the process without ending it (`-STOP`) or continues it (`-CONT`). A stopped server does not answer.
     pub fn signal(&self, signal: &str) {
         signal_process(self.process.as_ref().unwrap().id(), signal);
     }
@@ -169,7 +168,7 @@ fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
-/// Sends a signal. After `-STOP` it waits until no thread of the process runs any more.
+/// Sends a signal to a process. After `-STOP` it waits until all threads of the process have stopped.
 pub fn signal_process(pid: u32, signal: &str) {
     let status = Command::new("kill")
         .args([signal, &pid.to_string()])
@@ -181,14 +180,14 @@ pub fn signal_process(pid: u32, signal: &str) {
     }
 }
 
-/// Returns `true` if a thread of a process is not stopped, as far as the system tells.
+/// Returns `true` if a thread of a process is not stopped, as far as the system reports it.
 fn is_running(pid: u32) -> bool {
     let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
         return false;
     };
     tasks.map_while(Result::ok).any(|task| {
         let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
-        // The state follows the name, which is in parentheses.
+        // The state follows the program's name, which is in parentheses.
         let state = stat
             .rsplit(") ")
             .next()
@@ -197,14 +196,14 @@ fn is_running(pid: u32) -> bool {
     })
 }
 
-/// A port that nobody listens on. The system gives none of these to sockets that ask for any port, so that it is still free
-/// when a server is started later, or again.
+/// A port on which nobody listens. It is outside of the range from which the system assigns ports, so it is still free when a
+/// server starts later or restarts.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     const FIRST: u32 = 20_000;
     const COUNT: u32 = 12_000;
     loop {
-        // Another process begins elsewhere.
+        // Each process starts at a different port.
         let number =
             std::process::id().wrapping_mul(101) % COUNT + NEXT.fetch_add(1, Ordering::Relaxed);
         let port = u16::try_from(FIRST + number % COUNT).unwrap();
@@ -228,10 +227,10 @@ fn program() -> Option<PathBuf> {
             "go install github.com/nats-io/nats-server/v2@v2.15.3, or name the program in {PROGRAM}"
         );
         assert!(
-            std::env::var_os(DEMAND).is_none(),
+            std::env::var_os(REQUIRED).is_none(),
             "nats-server not found: {hint}"
         );
-        #[expect(clippy::print_stderr, reason = "a skipped test says so")]
+        #[expect(clippy::print_stderr, reason = "reports a skipped test")]
         {
             eprintln!("skipped: nats-server not found: {hint}");
         }

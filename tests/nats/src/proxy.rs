@@ -1,4 +1,4 @@
-//! A network between a node and NATS that can be slow, or cut without a word.
+//! A TCP proxy between a node and NATS that can delay or block all traffic.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// State of the network.
+/// State of the proxy's network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NatsNetwork {
-    /// Everything passes after so long.
+    /// All data passes after this delay.
     Open(Duration),
-    /// Nothing passes; connections stay as they are.
+    /// No data passes, and connections remain open.
     Cut,
 }
 
@@ -25,14 +25,14 @@ pub struct NatsProxy {
 }
 
 impl NatsProxy {
-    /// Starts a proxy for the server with this port.
+    /// Starts a proxy for the server on this port.
     pub async fn start(server: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let (state, receiver) = watch::channel(NatsNetwork::Open(Duration::ZERO));
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                // Without a server the client is disconnected.
+                // If the server cannot be reached, the client is disconnected.
                 let Ok(server) = TcpStream::connect(("127.0.0.1", server)).await else {
                     continue;
                 };
@@ -44,7 +44,7 @@ impl NatsProxy {
         Self { port, state }
     }
 
-    /// Changes the network, also for connections that there are.
+    /// Changes the network, also for existing connections.
     pub fn set(&self, network: NatsNetwork) {
         self.state.send_replace(network);
     }

@@ -1,5 +1,5 @@
-//! A registry on loopback that keeps to the distribution protocol, save where a test tells it not to. It keeps what is
-//! pushed in memory, and remembers who asked for what with which authorization.
+//! A registry on loopback that follows the OCI distribution protocol unless a test makes it fail. It stores pushed images in
+//! memory, and records all requests with their authorization.
 
 #![allow(clippy::unwrap_used, reason = "tests are its only users")]
 
@@ -20,23 +20,23 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use sha2::{Digest, Sha256};
 
-/// A registry. It goes away with this.
+/// A registry. It stops when dropped.
 pub struct Registry {
     state: Arc<State>,
-    /// Its own: those who use it may or may not be in one.
+    /// A runtime of its own, because callers may or may not be in one.
     runtime: Option<tokio::runtime::Runtime>,
 }
 
 struct State {
     /// `127.0.0.1:PORT`.
     host: String,
-    kept: Mutex<Kept>,
+    kept: Mutex<RegistryContents>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct RegistryContents {
     blobs: HashMap<String, Bytes>,
-    /// By repository and tag or digest.
+    /// Manifests by repository and tag or digest.
     manifests: HashMap<(String, String), Bytes>,
     asked: Vec<RecordedRequest>,
     guard: Guard,
@@ -44,63 +44,63 @@ struct Kept {
     tokens: u32,
 }
 
-/// A request that was made.
+/// A recorded request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedRequest {
     /// Its method.
     pub method: Method,
     /// Path and query.
     pub path: String,
-    /// The header of that name.
+    /// The header `Authorization`.
     pub authorization: Option<String>,
 }
 
 /// Access rules of the registry.
 #[derive(Clone, Default)]
 pub enum Guard {
-    /// Everybody.
+    /// No credentials are required.
     #[default]
     Open,
-    /// Name and password, asked for at every request.
+    /// Name and password, required for every request.
     Basic(&'static str, &'static str),
-    /// A token for the repository. Everybody gets one for reading.
+    /// A token for the repository. Anonymous clients get one for reading.
     TokensForAll,
-    /// A token for the repository, given for name and password.
+    /// A token for the repository, in exchange for name and password.
     Tokens(&'static str, &'static str),
-    /// The same, for a refresh token.
+    /// A token for the repository, in exchange for a refresh token.
     TokensForRefresh(&'static str),
-    /// Tokens are elsewhere, at this address.
+    /// The token service has this address.
     TokensAt(String),
 }
 
-/// Faults of the registry.
+/// Errors that the registry makes.
 #[derive(Clone, Debug)]
 pub enum Trouble {
-    /// Manifests are answered with this.
+    /// Manifests are answered with this status and text.
     Manifest(StatusCode, String),
-    /// The manifest is another than its digest says.
+    /// The manifest does not match its digest.
     OtherManifest,
-    /// Manifests never end.
+    /// Manifests are endless.
     EndlessManifest,
-    /// Blobs come with a byte changed.
+    /// Blobs have one changed byte.
     OtherBlob,
-    /// Blobs come to an end too early.
+    /// Blobs are truncated.
     TornBlob,
-    /// Blobs never end.
+    /// Blobs are endless.
     EndlessBlob,
-    /// Blobs are answered with this.
+    /// Blobs are answered with this status.
     Blob(StatusCode),
-    /// Blobs are at this address, followed by the digest.
+    /// Blobs are redirected to this address, followed by the digest.
     BlobsAt(String),
-    /// Everything is somewhere else, for ever.
+    /// Every request is redirected, for ever.
     Circle,
-    /// Uploads go to this address.
+    /// The location of uploads is this address.
     UploadsAt(String),
-    /// Uploads are answered with this.
+    /// Uploads are answered with this status and text.
     Upload(StatusCode, String),
 }
 
-/// A body in pieces, the last of which may be an error; endless where it repeats.
+/// A body in pieces. The last one may be an error. If `repeat` is set, the body is endless.
 struct Pieces {
     pieces: VecDeque<io::Result<Bytes>>,
     repeat: Option<Bytes>,
@@ -115,7 +115,7 @@ impl Body for Pieces {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
-        // What went before is sent before the connection breaks.
+        // Earlier pieces must be sent before the connection breaks.
         if matches!(self.pieces.front(), Some(Err(_))) && !self.is_flushed {
             self.is_flushed = true;
             context.waker().wake_by_ref();
@@ -128,7 +128,7 @@ impl Body for Pieces {
 }
 
 impl Registry {
-    /// A registry that everybody may read and write.
+    /// A registry without access control.
     pub fn open() -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -148,24 +148,24 @@ impl Registry {
         }
     }
 
-    /// One that lets in only some.
+    /// A registry with these access rules.
     pub fn guarded(guard: Guard) -> Self {
         let registry = Self::open();
         registry.guard(guard);
         registry
     }
 
-    /// Lets in only some from now on.
+    /// Sets the access rules for later requests.
     pub fn guard(&self, guard: Guard) {
         self.state.kept.lock().unwrap().guard = guard;
     }
 
-    /// Goes wrong from now on.
+    /// Makes this error from now on.
     pub fn trouble(&self, trouble: Trouble) {
         self.state.kept.lock().unwrap().trouble = Some(trouble);
     }
 
-    /// Goes wrong no more.
+    /// Makes no more errors.
     pub fn recover(&self) {
         self.state.kept.lock().unwrap().trouble = None;
     }
@@ -175,12 +175,12 @@ impl Registry {
         &self.state.host
     }
 
-    /// The image of this name here, such as `plugins/stories:1.0`, as a profile names it.
+    /// The reference to an image in this registry, such as `plugins/stories:1.0`, as a profile has it.
     pub fn image(&self, name: &str) -> String {
         format!("oci://{}/{name}", self.host())
     }
 
-    /// Puts something there without a request.
+    /// Stores a manifest without a request.
     pub fn put_manifest(&self, repository: &str, name: &str, manifest: &str) {
         let mut kept = self.state.kept.lock().unwrap();
         let bytes = Bytes::from(manifest.to_owned());
@@ -188,12 +188,12 @@ impl Registry {
             .insert((repository.to_owned(), name.to_owned()), bytes);
     }
 
-    /// Everything that was asked since the last time.
+    /// Takes all requests since the last call.
     pub fn asked(&self) -> Vec<RecordedRequest> {
         std::mem::take(&mut self.state.kept.lock().unwrap().asked)
     }
 
-    /// The same, as `GET path` alone.
+    /// Takes all requests since the last call, as `METHOD path`.
     pub fn requests(&self) -> Vec<String> {
         self.asked()
             .into_iter()
@@ -204,7 +204,8 @@ impl Registry {
 
 impl Drop for Registry {
     fn drop(&mut self) {
-        // On a thread that may block, as one of somebody's runtime may not. Nobody answers any more when this returns.
+        // The runtime is dropped on a thread that may block, because the caller's may not. The listener is closed when this
+        // returns.
         if let Some(runtime) = self.runtime.take() {
             let _ = std::thread::spawn(move || drop(runtime)).join();
         }
@@ -221,7 +222,7 @@ async fn serve(listener: std::net::TcpListener, state: Arc<State>) {
                 async move { Ok::<_, Infallible>(state.answer(request).await) }
             });
             let connection = hyper::server::conn::http1::Builder::new();
-            // Torn bodies and clients that have seen enough end connections; that is the test.
+            // Some tests break connections on purpose, so errors are ignored.
             let _ = connection
                 .serve_connection(TokioIo::new(stream), service)
                 .await;
@@ -257,7 +258,7 @@ impl State {
             return refusal;
         }
         let Some((repository, kind, name)) = parts(path) else {
-            return whole(StatusCode::NOT_FOUND, "");
+            return complete_response(StatusCode::NOT_FOUND, "");
         };
         match (head.method, kind) {
             (Method::GET, "manifests") => kept.manifest(repository, name),
@@ -266,23 +267,23 @@ impl State {
                     .insert((repository.to_owned(), name.to_owned()), body.clone());
                 let digest = digest_of(&body);
                 kept.manifests.insert((repository.to_owned(), digest), body);
-                whole(StatusCode::CREATED, "")
+                complete_response(StatusCode::CREATED, "")
             }
             (Method::HEAD, "blobs") => match kept.blobs.contains_key(name) {
-                true => whole(StatusCode::OK, ""),
-                false => whole(StatusCode::NOT_FOUND, ""),
+                true => complete_response(StatusCode::OK, ""),
+                false => complete_response(StatusCode::NOT_FOUND, ""),
             },
             (Method::GET, "blobs") => kept.blob(name),
             (Method::POST, "blobs") => {
                 if let Some(Trouble::Upload(status, text)) = &kept.trouble {
-                    return whole(*status, text);
+                    return complete_response(*status, text);
                 }
                 let location = match &kept.trouble {
                     Some(Trouble::UploadsAt(address)) => address.clone(),
-                    // Relative, and with a query of its own: both are allowed.
+                    // The location is relative and has a query. Both are allowed.
                     _ => format!("/v2/{repository}/blobs/uploads/1?state=begun"),
                 };
-                let mut answer = whole(StatusCode::ACCEPTED, "");
+                let mut answer = complete_response(StatusCode::ACCEPTED, "");
                 answer
                     .headers_mut()
                     .insert("location", location.parse().unwrap());
@@ -292,31 +293,31 @@ impl State {
                 let digest = &query["digest"];
                 assert_eq!(*digest, digest_of(&body));
                 kept.blobs.insert(digest.clone(), body);
-                whole(StatusCode::CREATED, "")
+                complete_response(StatusCode::CREATED, "")
             }
-            _ => whole(StatusCode::METHOD_NOT_ALLOWED, ""),
+            _ => complete_response(StatusCode::METHOD_NOT_ALLOWED, ""),
         }
     }
 }
 
-impl Kept {
+impl RegistryContents {
     fn manifest(&self, repository: &str, name: &str) -> Response<Pieces> {
         match &self.trouble {
-            Some(Trouble::Manifest(status, text)) => return whole(*status, text),
-            Some(Trouble::EndlessManifest) => return endless(),
+            Some(Trouble::Manifest(status, text)) => return complete_response(*status, text),
+            Some(Trouble::EndlessManifest) => return endless_response(),
             _ => {}
         }
         let key = (repository.to_owned(), name.to_owned());
         let Some(manifest) = self.manifests.get(&key) else {
             let text = r#"{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown"}]}"#;
-            return whole(StatusCode::NOT_FOUND, text);
+            return complete_response(StatusCode::NOT_FOUND, text);
         };
         let digest = digest_of(manifest);
         let text = match &self.trouble {
             Some(Trouble::OtherManifest) => [manifest, b" ".as_slice()].concat(),
             _ => manifest.to_vec(),
         };
-        let mut answer = whole(StatusCode::OK, text);
+        let mut answer = complete_response(StatusCode::OK, text);
         let headers = answer.headers_mut();
         headers.insert("docker-content-digest", digest.parse().unwrap());
         answer
@@ -324,22 +325,22 @@ impl Kept {
 
     fn blob(&self, digest: &str) -> Response<Pieces> {
         let Some(blob) = self.blobs.get(digest) else {
-            return whole(StatusCode::NOT_FOUND, "");
+            return complete_response(StatusCode::NOT_FOUND, "");
         };
         match &self.trouble {
-            Some(Trouble::Blob(status)) => whole(*status, ""),
+            Some(Trouble::Blob(status)) => complete_response(*status, ""),
             Some(Trouble::BlobsAt(address)) => redirect(&format!("{address}{digest}")),
-            Some(Trouble::EndlessBlob) => endless(),
+            Some(Trouble::EndlessBlob) => endless_response(),
             Some(Trouble::OtherBlob) => {
                 let mut other = blob.to_vec();
                 other[8] ^= 1;
-                whole(StatusCode::OK, other)
+                complete_response(StatusCode::OK, other)
             }
             Some(Trouble::TornBlob) => {
                 let half = blob.slice(..blob.len() / 2);
-                let torn = io::Error::new(io::ErrorKind::ConnectionReset, "torn");
+                let broken = io::Error::new(io::ErrorKind::ConnectionReset, "broken");
                 let mut answer = Response::new(Pieces {
-                    pieces: [Ok(half), Err(torn)].into(),
+                    pieces: [Ok(half), Err(broken)].into(),
                     repeat: None,
                     is_flushed: false,
                 });
@@ -347,11 +348,11 @@ impl Kept {
                 answer.headers_mut().insert("content-length", length);
                 answer
             }
-            _ => whole(StatusCode::OK, blob.clone()),
+            _ => complete_response(StatusCode::OK, blob.clone()),
         }
     }
 
-    /// The answer to those who may not.
+    /// The answer to a client without permission.
     fn refusal(
         &self,
         method: &Method,
@@ -382,7 +383,7 @@ impl Kept {
             return None;
         }
         let text = r#"{"errors":[{"code":"UNAUTHORIZED","message":"authentication required"}]}"#;
-        let mut answer = whole(StatusCode::UNAUTHORIZED, text);
+        let mut answer = complete_response(StatusCode::UNAUTHORIZED, text);
         let headers = answer.headers_mut();
         headers.insert("www-authenticate", challenge.parse().unwrap());
         Some(answer)
@@ -396,7 +397,7 @@ impl Kept {
     ) -> Response<Pieces> {
         let form: HashMap<String, String> =
             url::form_urlencoded::parse(body).into_owned().collect();
-        let knows = match &self.guard {
+        let is_authorised = match &self.guard {
             Guard::TokensForAll => query["scope"].ends_with(":pull"),
             Guard::Tokens(name, password) => {
                 let pair = BASE64.encode(format!("{name}:{password}").as_bytes());
@@ -408,19 +409,19 @@ impl Kept {
             }
             _ => false,
         };
-        if !knows {
+        if !is_authorised {
             let text = r#"{"errors":[{"code":"DENIED","message":"not\u001b[31m you"}]}"#;
-            return whole(StatusCode::UNAUTHORIZED, text);
+            return complete_response(StatusCode::UNAUTHORIZED, text);
         }
         self.tokens += 1;
         let scope = query.get("scope").or(form.get("scope")).unwrap();
         let action = scope.rsplit(':').next().unwrap();
         let token = format!(r#"{{"token":"token-for-{action}","expires_in":60}}"#);
-        whole(StatusCode::OK, token)
+        complete_response(StatusCode::OK, token)
     }
 }
 
-/// As registries write it.
+/// The digest in the form of registries: `sha256:` and hexadecimal digits.
 fn digest_of(bytes: &[u8]) -> String {
     let hex = data_encoding::HEXLOWER.encode(&Sha256::digest(bytes));
     format!("sha256:{hex}")
@@ -435,7 +436,7 @@ fn parts(path: &str) -> Option<(&str, &str, &str)> {
     })
 }
 
-fn whole(status: StatusCode, body: impl AsRef<[u8]>) -> Response<Pieces> {
+fn complete_response(status: StatusCode, body: impl AsRef<[u8]>) -> Response<Pieces> {
     let body = Bytes::copy_from_slice(body.as_ref());
     let length = body.len().to_string().parse().unwrap();
     let mut answer = Response::new(Pieces {
@@ -448,7 +449,7 @@ fn whole(status: StatusCode, body: impl AsRef<[u8]>) -> Response<Pieces> {
     answer
 }
 
-fn endless() -> Response<Pieces> {
+fn endless_response() -> Response<Pieces> {
     Response::new(Pieces {
         pieces: VecDeque::new(),
         repeat: Some(Bytes::from_static(&[b' '; 64 << 10])),
@@ -457,7 +458,7 @@ fn endless() -> Response<Pieces> {
 }
 
 fn redirect(to: &str) -> Response<Pieces> {
-    let mut answer = whole(StatusCode::TEMPORARY_REDIRECT, "");
+    let mut answer = complete_response(StatusCode::TEMPORARY_REDIRECT, "");
     answer.headers_mut().insert("location", to.parse().unwrap());
     answer
 }

@@ -1,8 +1,8 @@
-//! Code that gets the time from its caller reads no clock. Simulations run it in virtual time, and its tests fix the time.
+//! Code that gets the time from its caller must not read a clock. Simulations run it in virtual time, and its tests set the time.
 
 use crate::repository::{Source, sources};
 
-/// Folders and files without a clock.
+/// Folders and files that must not read a clock.
 const WITHOUT_CLOCK: [&str; 4] = [
     "host/cluster/src/control.rs",
     "host/cluster/src/control/",
@@ -10,7 +10,7 @@ const WITHOUT_CLOCK: [&str; 4] = [
     "host/visit/src/",
 ];
 
-/// Functions that read a clock, called or passed on.
+/// Functions that read a clock.
 const CLOCKS: [&str; 4] = [
     "Instant::now",
     "SystemTime::now",
@@ -18,7 +18,7 @@ const CLOCKS: [&str; 4] = [
     "Zoned::now",
 ];
 
-/// Fails if a file without a clock names a function that reads one.
+/// Fails if one of those files names such a function.
 fn check(sources: &[Source]) -> Result<(), String> {
     let mut faults = Vec::new();
     for source in sources {
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_in_the_visit_fails_and_one_in_the_crawl_does_not() {
+    fn only_listed_folders_must_not_read_a_clock() {
         let text = "let a = 1;\nconfig(profile, Timestamp::now)\n";
         assert_eq!(
             check(&[Source::new("host/crawl/src/visit.rs", text)]),

@@ -7,7 +7,7 @@ use crate::repository::{Source, sources};
 /// Doc comments in the repository that open with a wh-word.
 const DOC_COMMENTS_MAX: usize = 0;
 
-/// Words that no doc comment opens with.
+/// Words with which no doc comment may open.
 const WH_WORDS: [&str; 16] = [
     "What",
     "Whatever",
@@ -72,7 +72,7 @@ fn first_word(text: &str) -> &str {
 }
 
 #[test]
-fn wh_words_at_the_head_of_doc_comments_do_not_become_more() {
+fn the_number_of_opening_wh_words_does_not_grow() {
     if let Err(message) = RATCHET.hold(offenders(&sources("rs"))) {
         panic!("{message}");
     }
@@ -80,7 +80,7 @@ fn wh_words_at_the_head_of_doc_comments_do_not_become_more() {
 
 #[test]
 fn only_the_first_line_of_a_doc_comment_counts() {
-    // A tilde stands for a slash, or this text would count.
+    // Tildes replace slashes, because this text would be counted otherwise.
     let text = "\
 /~! What this file is.
 /~! Which is not counted.

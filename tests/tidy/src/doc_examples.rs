@@ -1,13 +1,13 @@
-//! An example in a doc comment is tested only in a crate with doctests. Most crates have no examples and say `doctest = false`:
-//! cargo needs a second for each crate to find no example.
+//! Examples in doc comments are tested only in crates with doctests. Most crates have no examples and set `doctest = false`,
+//! because cargo needs a second for each crate to find that out.
 
 use crate::doc_comments::doc_text;
 use crate::repository::{Source, sources};
 
-/// Words of code blocks that rustdoc does not test.
+/// Attributes of code blocks that rustdoc does not test.
 const OTHERS: [&str; 5] = ["ignore", "json", "sh", "text", "toml"];
 
-/// Fails where a crate without doctests has an example.
+/// Fails if a crate without doctests has an example.
 fn check(manifests: &[Source], sources: &[Source]) -> Result<(), String> {
     let folders: Vec<String> = manifests
         .iter()
@@ -47,8 +47,8 @@ fn examples_are_in_crates_with_doctests() {
 }
 
 #[test]
-fn an_example_that_is_not_tested_fails() {
-    // A tilde stands for a slash, so that this text has no example itself.
+fn an_untested_example_fails() {
+    // A tilde replaces a slash, so that this text is not an example itself.
     let block = |fence: &str| {
         let text = format!("//~ {fence}\n//~ a\n//~ ```\n").replace('~', "/");
         [Source::new("a/src/lib.rs", &text)]

@@ -1,12 +1,12 @@
-//! A Rust file has at most 600 lines, tests included, or gives the reason why not.
+//! A Rust file has at most 600 lines, including tests, unless [`LONG`] has a reason for it.
 
 use crate::repository::{Source, sources};
 
-/// Lines of a file that needs no reason.
+/// Most lines of a file without a reason.
 const LINES_MAX: usize = 600;
 
-/// Longer files, each with its reason. A path may be given by its end, so that moving the folder above it changes nothing.
-/// "Split" names the seam where a file should come apart; such entries go, none comes.
+/// Longer files, each with its reason. A path may be shortened to its end, so that it stays valid if the folder above is moved.
+/// "Split" describes how to divide a file. Such entries may be removed but not added.
 const LONG: &[(&str, &str)] = &[
     ("host/archive/src/catalogue.rs", "405 lines and their tests"),
     (
@@ -141,7 +141,7 @@ const LONG: &[(&str, &str)] = &[
 
 const TABLE: &str = "LONG (tests/tidy/src/file_lengths.rs)";
 
-/// Fails unless exactly the files of `long` have more than [`LINES_MAX`] lines.
+/// Fails unless `long` lists exactly the files with more than [`LINES_MAX`] lines.
 fn check(sources: &[Source], long: &[(&str, &str)]) -> Result<(), String> {
     let mut faults = Vec::new();
     let mut used = Vec::new();
@@ -160,7 +160,7 @@ fn check(sources: &[Source], long: &[(&str, &str)]) -> Result<(), String> {
     }
     for (end, _) in long.iter().filter(|(end, _)| !used.contains(end)) {
         faults.push(format!(
-            "{end} has no more than {LINES_MAX} lines, or is gone.\n  fix: remove its entry in {TABLE}"
+            "{end} has no more than {LINES_MAX} lines, or does not exist.\n  fix: remove its entry in {TABLE}"
         ));
     }
     if faults.is_empty() {
@@ -170,14 +170,14 @@ fn check(sources: &[Source], long: &[(&str, &str)]) -> Result<(), String> {
     }
 }
 
-/// Returns `true` if the last folders and the name of a path are those of `end`.
+/// Returns `true` if a path ends with the folders and the name in `end`.
 fn ends_with(path: &str, end: &str) -> bool {
     path.strip_suffix(end)
         .is_some_and(|before| before.is_empty() || before.ends_with('/'))
 }
 
 #[test]
-fn a_long_file_gives_its_reason() {
+fn every_long_file_has_a_reason() {
     if let Err(message) = check(&sources("rs"), LONG) {
         panic!("{message}");
     }
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_too_many_fails_without_a_reason() {
+    fn a_long_file_without_a_reason_fails() {
         let sources = [of_lines("a/src/b.rs", LINES_MAX + 1)];
         let message = check(&sources, &[]).expect_err("601 lines");
         assert!(message.starts_with("a/src/b.rs has 601 lines"), "{message}");
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_that_no_file_needs_fails() {
+    fn an_unused_reason_fails() {
         let sources = [of_lines("a/src/sub.rs", 10)];
         let message = check(&sources, &[("sub.rs", "a table")]).expect_err("10 lines");
         assert!(message.contains("remove its entry"), "{message}");

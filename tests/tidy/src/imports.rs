@@ -1,9 +1,9 @@
 //! Files of a crate that a file imports.
 //!
-//! An import is a path that begins with `crate`, `super` or `self`: in a `use` declaration or in the code. It leads to the file
-//! that defines what it names: if the file at the path takes the name from elsewhere with a `use` declaration of its own, the
-//! import leads there. `pub use` is no import itself, nor is a path to a child module that begins with the child's name. Tests
-//! do not count.
+//! An import is a path that begins with `crate`, `super` or `self`, in a `use` declaration or in the code. It leads to the file
+//! that defines the named item: if the file at the path takes the name from another file with a `use` declaration, the import leads
+//! to that file. `pub use` does not count as an import, nor does a path to a child module that begins with the child's name. Tests
+//! are ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,10 +13,10 @@ use crate::tokens::{item_length, tokens};
 /// Imports of each file of a crate. Files are paths from the crate's `src`.
 pub(crate) type Imports<'s> = BTreeMap<&'s str, BTreeSet<&'s str>>;
 
-/// Names on the way from the crate's root to a module or to an item. The root has none.
+/// Names on the path from the crate's root to a module or item. The root has an empty path.
 type Path<'s> = Vec<&'s str>;
 
-/// Re-exports of a name that are followed, one after the other. More lead in a circle.
+/// Most re-exports of a name that are followed in sequence. More are a circle.
 const RE_EXPORTS_MAX: usize = 8;
 
 /// A file with the paths in its code, from the crate's root.
@@ -24,9 +24,9 @@ const RE_EXPORTS_MAX: usize = 8;
 struct File<'s> {
     name: &'s str,
     imported: Vec<Path<'s>>,
-    /// Names that `use` declarations at the top of the file bring in, with what they stand for.
+    /// Names that `use` declarations at the top of the file import, with their paths.
     names: BTreeMap<&'s str, Path<'s>>,
-    /// Modules that are compiled for tests alone.
+    /// Modules that are compiled only for tests.
     tests: Vec<Path<'s>>,
 }
 
@@ -66,7 +66,7 @@ impl<'s> File<'s> {
             ..Self::default()
         };
         let code = tokens(text);
-        // The module at hand, and the depths of braces at which modules inside the file were opened.
+        // The current module, and the brace depths at which inline modules were opened.
         let (mut base, mut depth, mut opened) = (module.to_vec(), 0, Vec::new());
         let mut at = 0;
         while at < code.len() {
@@ -97,13 +97,13 @@ impl<'s> File<'s> {
                     }
                     1
                 }
-                // Not the `use<…>` of a type.
+                // `use<…>` in a type is not a declaration.
                 ["use", next, ..] if *next != "<" => {
                     let end = rest.iter().position(|token| *token == ";");
                     let end = end.unwrap_or(rest.len());
                     let mut declared = Vec::new();
                     branches(&rest[1..end], &[], &mut declared);
-                    // After `pub` or `pub(…)`.
+                    // Follows `pub` or `pub(…)`.
                     let is_public = at > 0 && ["pub", ")"].contains(&code[at - 1]);
                     for (written, name) in declared {
                         let path = absolute(&base, &written);
@@ -134,8 +134,7 @@ fn is_relative(first: &str) -> bool {
     ["crate", "super", "self"].contains(&first)
 }
 
-/// Adds the paths of a `use` declaration, as they are written, with the names that they bring in. A path that ends with `*` is
-/// the module's.
+/// Adds the paths of a `use` declaration as written, with the imported names. A path that ends with `*` is the module's path.
 fn branches<'s>(tree: &[&'s str], prefix: &[&'s str], found: &mut Vec<(Path<'s>, &'s str)>) {
     let mut depth = 0;
     let parts = tree.split(|token| {

@@ -1,22 +1,22 @@
-//! House checks: tests that read the repository itself. Each failure says where the fault is and how to fix it.
+//! House checks: tests that read the repository itself. Each failure shows the place of the error and how to fix it.
 //!
 //! | module | checks |
 //! |---|---|
 //! | `links` | links and anchors in Markdown files, and the table of contents in `docs/SUMMARY.md` |
-//! | `named_files` | source files that the glossary and the architecture page name |
-//! | `doc_comments` | doc comments that open with a wh-word do not become more |
+//! | `named_files` | existence of the source files that the glossary and the architecture page name |
+//! | `doc_comments` | number of doc comments that open with a wh-word does not grow |
 //! | `doc_examples` | crates with examples in doc comments have doctests |
-//! | `phrases` | "is none", "are none" and "is no X" do not become more |
+//! | `phrases` | number of "is none", "are none" and "is no X" does not grow |
 //! | `file_lengths` | a Rust file over 600 lines gives a reason |
 //! | `type_names` | no two crates have a public type of one name |
-//! | `circles` | files of a crate that import each other do not become more |
+//! | `circles` | no file of a crate reaches itself through its imports |
 //! | `clocks` | code that gets the time from its caller reads no clock |
 //!
-//! A check takes [`Source`](repository::Source) files, so its own tests give it files that must fail. Three checks hold a
-//! count that may only fall (see `ratchet`). The counts are for the whole repository: moving code between crates changes
-//! none of them. `circles` has an exact number for each crate; `imports` and `tokens` read the code for it.
+//! A check takes [`Source`](repository::Source) files as input, so its own tests can pass files that must fail. Three checks have a
+//! count that may only decrease (see `ratchet`). The counts cover the whole repository, so moving code between crates does not
+//! change them. `imports` and `tokens` read the code for `circles`.
 //!
-//! Run them alone with `cargo test -p opilio-tidy`; they depend on nothing and take a second.
+//! Run them alone with `cargo test -p opilio-tidy`. They have no dependencies and take a second.
 
 #[cfg(test)]
 mod circles;

@@ -1,6 +1,6 @@
 //! Links in Markdown files lead to files and headings that exist, and every page of `docs/` is in the table of contents.
 //!
-//! Links to other sites are not followed. Anchors are those that GitHub and mdBook make of headings.
+//! Links to other sites are not followed. Anchors are computed like those of GitHub and mdBook.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,10 +10,10 @@ use crate::repository::{Source, root, sources};
 /// The table of contents.
 const SUMMARY: &str = "docs/SUMMARY.md";
 
-/// A text that `cargo xtask docs` puts into a page of `docs/`: its links start there.
+/// A text that `cargo xtask docs` inserts into a page of `docs/`. Its links are relative to that folder.
 const PARTS: [&str; 1] = ["xtask/src/docs/contract_notes.md"];
 
-/// Fails where a link leads nowhere. `exists` says whether there is a file or folder at a path from the root.
+/// Fails if the target of a link does not exist. `exists` returns whether there is a file or folder at a path from the root.
 fn check_links(pages: &[Source], exists: impl Fn(&str) -> bool) -> Result<(), String> {
     let anchors: BTreeMap<&str, BTreeSet<String>> = pages
         .iter()
@@ -47,7 +47,7 @@ fn check_links(pages: &[Source], exists: impl Fn(&str) -> bool) -> Result<(), St
     ))
 }
 
-/// Fails where a page of `docs/` is not in the table of contents.
+/// Fails if a page of `docs/` is not in the table of contents.
 fn check_contents(pages: &[Source]) -> Result<(), String> {
     let contents = pages.iter().find(|page| page.path == SUMMARY);
     let listed: BTreeSet<String> = contents
@@ -70,7 +70,7 @@ fn check_contents(pages: &[Source]) -> Result<(), String> {
     ))
 }
 
-/// Relative links of a page and their lines. Code is left out.
+/// Relative links of a page with their line numbers. Code is ignored.
 fn links(text: &str) -> Vec<(usize, String)> {
     let mut links = Vec::new();
     for (number, line) in prose(text) {
@@ -92,7 +92,7 @@ fn links(text: &str) -> Vec<(usize, String)> {
     links
 }
 
-/// Up to the parenthesis that closes the one before the text.
+/// The text up to the parenthesis that closes the one before it.
 fn inside_parentheses(text: &str) -> &str {
     let mut depth = 0;
     let end = text.find(|letter| {
@@ -122,7 +122,7 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// A line with its code spans emptied.
+/// A line with the content of its code spans removed.
 fn without_code(line: &str) -> String {
     let mut outside = true;
     let mut kept = String::new();
@@ -174,7 +174,7 @@ fn anchor(heading: &str) -> String {
         .collect()
 }
 
-/// A link's file as a path from the root; none where it leads out of the repository.
+/// A link's file as a path from the root. `None` if it is outside of the repository.
 fn resolve(page: &str, file: &str) -> Option<String> {
     let page = if PARTS.contains(&page) { SUMMARY } else { page };
     let file = file.split('#').next().unwrap_or_default();
@@ -196,7 +196,7 @@ fn resolve(page: &str, file: &str) -> Option<String> {
 }
 
 #[test]
-fn every_link_in_the_documentation_leads_somewhere() {
+fn every_link_in_the_documentation_has_a_target() {
     let root = root();
     if let Err(message) = check_links(&sources("md"), |path| Path::new(&root).join(path).exists()) {
         panic!("{message}");
@@ -214,7 +214,7 @@ fn every_page_of_docs_is_in_the_table_of_contents() {
 mod tests {
     use super::*;
 
-    /// Checks the links of a page `docs/A.md` that stands beside `docs/B.md`.
+    /// Checks the links of a page `docs/A.md` in a folder with `docs/B.md`.
     #[track_caller]
     fn check(text: &str, fault: Option<&str>) {
         let other =
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn links_to_what_is_there_pass() {
+    fn links_to_existing_targets_pass() {
         check(
             "# Own\n[a](B.md) ![b](../LICENSE \"title\") [c](#own) [d](..)",
             None,
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_lead_nowhere_fail() {
+    fn links_to_missing_targets_fail() {
         check(
             "[a](gone.md)",
             Some("docs/A.md:1: gone.md: no file docs/gone.md"),
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_the_table_of_contents_lacks_fails() {
+    fn a_page_missing_from_the_table_of_contents_fails() {
         let contents = Source::new(SUMMARY, "- [A](A.md)");
         let pages = [
             contents,

@@ -1,16 +1,16 @@
-//! Source files that the glossary, the architecture page and CONTRIBUTING.md name exist. These pages name a file in a code span,
-//! by its path or the end of it (`host/uri/src/hop.rs`, `breaker.rs`), which no Markdown tool checks.
+//! Checks that the source files in the glossary, the architecture page and CONTRIBUTING.md exist. These pages name a file in a code
+//! span, by its path or the end of it (`host/uri/src/hop.rs`, `breaker.rs`), which no Markdown tool checks.
 
 use crate::repository::{Source, paths, sources};
 
-/// The pages.
+/// The checked pages.
 const PAGES: [&str; 3] = [
     "CONTRIBUTING.md",
     "docs/ARCHITECTURE.md",
     "docs/GLOSSARY.md",
 ];
 
-/// Fails where a page names a source file that no path ends with.
+/// Fails if a page names a source file and no path ends with that name.
 fn check(pages: &[Source], paths: &[String]) -> Result<(), String> {
     let mut faults = Vec::new();
     for page in pages
@@ -50,14 +50,14 @@ fn is_source(span: &str) -> bool {
 }
 
 #[test]
-fn files_that_the_glossary_names_exist() {
+fn files_named_in_the_documentation_exist() {
     if let Err(message) = check(&sources("md"), &paths()) {
         panic!("{message}");
     }
 }
 
 #[test]
-fn a_file_that_was_moved_away_fails() {
+fn a_missing_file_fails() {
     let paths = ["host/uri/src/hop.rs".to_owned()];
     let page = |text| [Source::new(PAGES[2], text)];
     let named = "`src/hop.rs` and `hop.rs`, `Hop` in `a b.rs`";

@@ -4,7 +4,7 @@
 use crate::ratchet::{Offender, Ratchet};
 use crate::repository::{Source, sources};
 
-/// Lines in comments and texts with such a phrase, counted once for each phrase. Lower it whenever it falls.
+/// Number of such phrases in comments and texts. Lower it whenever the number falls.
 const PHRASES_MAX: usize = 2;
 
 /// This crate quotes the phrases.
@@ -27,7 +27,7 @@ const RATCHET: Ratchet = Ratchet {
     fix: "write \"not a …\", \"no … found\", \"missing\" or \"invalid\"; see docs/STYLE.md",
 };
 
-/// Lines with a phrase. No Rust code outside comments and texts reads like one, so whole lines are searched.
+/// Lines with a phrase. Rust code does not contain these phrases, so whole lines are searched.
 fn offenders(sources: &[Source]) -> Vec<Offender> {
     let mut offenders = Vec::new();
     for source in sources.iter().filter(|it| !it.path.starts_with(OWN_FOLDER)) {
@@ -48,14 +48,14 @@ fn offenders(sources: &[Source]) -> Vec<Offender> {
 }
 
 #[test]
-fn riddles_with_none_and_no_do_not_become_more() {
+fn the_number_of_unclear_phrases_does_not_grow() {
     if let Err(message) = RATCHET.hold(offenders(&sources("rs"))) {
         panic!("{message}");
     }
 }
 
 #[test]
-fn riddles_count_and_plain_sentences_do_not() {
+fn only_unclear_phrases_count() {
     let text = "\
 // The base64 is none.
 /// A line that is no address.

@@ -1,35 +1,35 @@
-//! A count of faults that may fall and never grow. It stands in the module of its check.
+//! A count of errors that may decrease but not increase. The limit is a constant in the module of the check.
 //!
-//! When the count has fallen by more than [`SLACK`] the check fails too, until the number in the module is lowered. Otherwise
-//! new faults could take the place of those that were fixed.
+//! If the count has decreased by more than [`SLACK`], the check also fails until the limit is lowered. Otherwise new errors could
+//! replace those that were fixed.
 
 use crate::recency;
 
-/// Faults that a failure lists; the newest ones come first.
+/// Errors that a failure lists, the newest first.
 const LISTED_MAX: usize = 12;
 
-/// A count may be so much lower than its limit: one comment more or less is nobody's business.
+/// Allowed difference between a count and its limit, so that small changes need no new limit.
 const SLACK: usize = 25;
 
 /// The limit of one count.
 pub(crate) struct Ratchet {
-    /// The constant that holds `max`, with its file.
+    /// Name of the constant with the limit, and its file.
     pub(crate) constant: &'static str,
-    /// As many as there are today.
+    /// The limit: the present count.
     pub(crate) max: usize,
-    /// The counted fault, in the plural.
+    /// The counted error, in the plural.
     pub(crate) faults: &'static str,
-    /// The remedy for one.
+    /// The fix for one error.
     pub(crate) fix: &'static str,
 }
 
-/// A line with a fault.
+/// A line with an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Offender {
     pub(crate) path: String,
-    /// From 1.
+    /// Line number, from 1.
     pub(crate) line: usize,
-    /// The line without the blanks around it.
+    /// The line without surrounding blanks.
     pub(crate) text: String,
 }
 
@@ -85,13 +85,13 @@ mod tests {
     }
 
     #[test]
-    fn the_count_of_today_passes() {
+    fn the_present_count_passes() {
         assert_eq!(RATCHET.hold(offenders(SLACK + 2)), Ok(()));
         assert_eq!(RATCHET.hold(offenders(2)), Ok(()));
     }
 
     #[test]
-    fn one_more_fails_with_its_place_and_how_to_fix_it() {
+    fn one_more_fails_with_its_place_and_the_fix() {
         let message = RATCHET.hold(offenders(SLACK + 3)).expect_err("one more");
         assert!(
             message.contains("no/such/file.rs:1: text") && message.contains("fix: remove it"),
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn far_fewer_fail_until_the_number_is_lowered() {
+    fn far_fewer_fail_until_the_limit_is_lowered() {
         let message = RATCHET.hold(offenders(1)).expect_err("far fewer");
         assert!(message.contains("set SAMPLE_MAX (here) to 1"), "{message}");
     }

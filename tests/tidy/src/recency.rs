@@ -1,5 +1,5 @@
-//! The order in which lines came, as git tells it: untracked files, then uncommitted lines, then those of recent commits.
-//! Used only when a check has failed. Without git the order stays what it was.
+//! The age of lines, from git: untracked files are newest, then uncommitted lines, then lines of recent commits. It is used only
+//! after a check has failed. Without git the order does not change.
 
 use std::collections::{HashMap, HashSet};
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::ratchet::Offender;
 use crate::repository::root;
 
-/// Commits that are looked at.
+/// Number of commits that are examined.
 const COMMITS: &str = "-n50";
 
 /// Sorts offenders by age, the newest first.
@@ -27,7 +27,7 @@ pub(crate) fn newest_first(mut offenders: Vec<Offender>) -> Vec<Offender> {
     offenders
 }
 
-/// The lines that a diff adds, each with its rank: 0 is the first, which is the newest.
+/// The lines that a diff adds, each with its rank: 0 is the newest.
 fn added_lines(diff: &str) -> HashMap<(String, String), usize> {
     let mut added = HashMap::new();
     let mut path = String::new();
@@ -55,7 +55,7 @@ fn git(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn the_line_that_a_diff_adds_first_is_the_newest() {
+fn the_first_added_line_of_a_diff_is_the_newest() {
     let added = added_lines("+++ b/a.rs\n@@ -1 +1 @@\n+    new\n-gone\n+++ b/b.rs\n+old\n+new\n");
     let rank = |path: &str, text: &str| added.get(&(path.to_owned(), text.to_owned())).copied();
     assert!(rank("a.rs", "new") < rank("b.rs", "old"), "{added:?}");

@@ -1,26 +1,26 @@
 //! The files of this repository.
 //!
-//! The folders are walked instead of asking git, so that the checks also run on an unpacked source archive.
+//! The folders are listed without git, so that the checks also run in an unpacked source archive.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folders that hold no source, whatever they stand in.
+/// Names of folders that contain no source, at any place.
 const SKIPPED_NAMES: [&str; 3] = ["target", "node_modules", "__pycache__"];
 
-/// Folders at these places that hold no source; `.gitignore` has them as well.
+/// Paths of folders that contain no source. They are also in `.gitignore`.
 const SKIPPED_PATHS: [&str; 3] = ["jobs", "opilio-demo", "sdk/python/build"];
 
 /// A text file.
 #[derive(Debug)]
 pub(crate) struct Source {
-    /// From the repository's root, with `/` between folders.
+    /// Path from the repository's root, with `/` between folders.
     pub(crate) path: String,
     pub(crate) text: String,
 }
 
 impl Source {
-    /// A file made up by a test.
+    /// A file for a test.
     pub(crate) fn new(path: &str, text: &str) -> Self {
         Self {
             path: path.to_owned(),
@@ -51,7 +51,7 @@ pub(crate) fn sources(extension: &str) -> Vec<Source> {
             .is_some_and(|it| it == extension)
     });
     let read = |path: String| {
-        // A file may be moved while others work in the same checkout.
+        // The file may have been moved since it was listed.
         let text = fs::read_to_string(root().join(&path)).ok()?;
         Some(Source { path, text })
     };

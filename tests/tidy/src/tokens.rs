@@ -1,6 +1,7 @@
-//! Words and signs of Rust code, as far as the checks need them.
+//! Words and punctuation of Rust code, as far as the checks need them.
 
-/// Returns the words and signs of a file. `::` is one sign. Blanks, comments, strings, characters and lifetimes are left out.
+/// Returns the words and punctuation marks of a file. `::` is one mark. Blanks, comments, strings, characters and lifetimes are
+/// omitted.
 pub(crate) fn tokens(code: &str) -> Vec<&str> {
     let (mut tokens, mut rest) = (Vec::new(), code);
     while let Some(first) = rest.chars().next() {
@@ -75,7 +76,7 @@ pub(crate) fn item_length(tokens: &[&str]) -> usize {
         }
         brackets == 0 && braces <= 0 && [";", "}"].contains(token)
     });
-    // A field or a variant in tests ends before the brace that closes its type.
+    // The test-only field or variant ends before the brace that closes its type.
     end.map_or(tokens.len(), |at| at + usize::from(braces == 0))
 }
 

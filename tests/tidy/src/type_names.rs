@@ -1,28 +1,31 @@
-//! A public type's name belongs to one crate: two of one name are two concepts that a reader mixes up, or one concept
-//! written twice. A re-export (`pub use`) is not a second type.
+//! A public type's name may occur in only one crate. Otherwise readers confuse two concepts, or one concept is defined twice. A
+//! re-export (`pub use`) is not a second type.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::repository::{Source, sources};
 
-/// Projects that stand for themselves: the shipped plugins, of which each is a component of its own and none is imported by the
-/// host; examples to copy, and templates. Their types have the usual names of a plugin, such as `Settings`.
-const APART: [&str; 3] = ["plugins/", "tests/languages/", "tests/fuzz/"];
+/// Independent projects: the shipped plugins, each a component that the host does not import, and examples and templates. Their
+/// types have the usual names of a plugin, such as `Settings`.
+const INDEPENDENT_FOLDERS: [&str; 3] = ["plugins/", "tests/languages/", "tests/fuzz/"];
 
-/// The guest's side of the plugin contract and the host's. A type of both is one concept under one name, that of the contract or
-/// of its case files. It is written twice because the SDK is built into components and uses no crate of the host.
-const SIDES: (&str, &str) = ("sdk/rust", "host/sandbox");
+/// The guest's and the host's side of the plugin contract. A type in both is one concept, under its name in the contract or in case
+/// files. It is defined twice because the SDK is built into components and uses no crate of the host.
+const CONTRACT_SIDES: (&str, &str) = ("sdk/rust", "host/sandbox");
 
 /// Crates by the name of the public types that they define.
 fn crates_by_type(sources: &[Source], manifests: &[String]) -> BTreeMap<String, BTreeSet<String>> {
     let mut crates = BTreeMap::<_, BTreeSet<_>>::new();
     for source in sources {
-        if APART.iter().any(|folder| source.path.starts_with(folder)) {
+        if INDEPENDENT_FOLDERS
+            .iter()
+            .any(|folder| source.path.starts_with(folder))
+        {
             continue;
         }
         let mut owner = owner(&source.path, manifests);
-        if owner == SIDES.0 {
-            owner = SIDES.1;
+        if owner == CONTRACT_SIDES.0 {
+            owner = CONTRACT_SIDES.1;
         }
         for name in source.text.lines().filter_map(public_type) {
             crates
@@ -41,7 +44,7 @@ fn owner<'p>(path: &'p str, manifests: &[String]) -> &'p str {
     owners.next().unwrap_or_default()
 }
 
-/// The name of the type that a line makes public.
+/// The name of the public type that a line defines.
 fn public_type(line: &str) -> Option<&str> {
     let rest = line.trim_start().strip_prefix("pub ")?;
     let rest = rest.strip_prefix("unsafe ").unwrap_or(rest);
@@ -51,14 +54,14 @@ fn public_type(line: &str) -> Option<&str> {
     Some(end.map_or(name, |end| &name[..end]))
 }
 
-/// Fails if a name is in more than one crate.
+/// Fails if a name occurs in more than one crate.
 fn check(crates: &BTreeMap<String, BTreeSet<String>>) -> Result<(), String> {
     let shared = crates.iter().filter(|(_, crates)| crates.len() > 1);
     let faults: Vec<_> = shared
         .map(|(name, crates)| {
             let places = crates.iter().cloned().collect::<Vec<_>>().join(", ");
             format!(
-                "{name} is a public type in {places}.\n  fix: rename one for what it holds, or use the other's type"
+                "{name} is a public type in {places}.\n  fix: rename one of them, or use the other's type"
             )
         })
         .collect();
@@ -114,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn plugins_stand_apart_and_both_sides_of_the_contract_share_names() {
+    fn plugins_and_the_contract_may_share_type_names() {
         let visit = "pub struct Visit;";
         let mut files = vec![
             ("plugins/p/src/lib.rs", visit),

@@ -1,9 +1,9 @@
 //! The demo web: a small newspaper of several hosts that changes while it is crawled.
 //!
-//! It holds one of everything a crawler meets: pages, images, style sheets, scripts, a feed, robots.txt, redirects,
-//! errors, a clock, encodings, an infinite calendar and a path that repeats itself. Its changes depend on how often
-//! it was asked, not on the time, so that every run tells the same story. [`expected`] says what a good archive of it
-//! holds and what no archive of it may hold.
+//! It has an example of everything that a crawler meets: pages, images, style sheets, scripts, a feed, robots.txt, redirects,
+//! errors, a clock, encodings, an infinite calendar, and a path that repeats itself. Its changes depend on the number of requests
+//! and not on the time, so every crawl gets the same content. [`expected`] lists what a good archive of it must contain and must
+//! not contain.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -12,17 +12,17 @@ use bytes::Bytes;
 
 use crate::{Reply, SeenRequest, Site, Web, WebBuilder};
 
-/// The front of the newspaper; the seed.
+/// The main site of the newspaper. Its home page is one of the seeds.
 pub const WWW: &str = "www.harvest.localhost";
-/// Its news desk: pages that change.
+/// The news site, whose pages change.
 pub const NEWS: &str = "news.harvest.localhost";
-/// Its pictures, on a host outside the seed's scope.
+/// The images, on a host outside the seed's scope.
 pub const IMAGES: &str = "images.harvest.localhost";
-/// A site that nobody asked for.
+/// A site that is not part of the crawl.
 pub const ELSEWHERE: &str = "elsewhere.localhost";
-/// A host that resolves and refuses every connection: nothing listens on its port.
+/// A host that resolves but refuses every connection, because nothing listens on its port.
 pub const DOWN: &str = "down.harvest.localhost";
-/// The port of [`DOWN`]: discard, which is listened on nowhere today.
+/// The port of [`DOWN`]: the port of the discard service, which is unused today.
 pub const DOWN_PORT: u16 = 9;
 
 /// A page that an archive of the demo web is expected to have.
@@ -30,9 +30,9 @@ pub const DOWN_PORT: u16 = 9;
 pub enum Expected {
     /// Archived at least once with this HTTP status.
     Archived(u16),
-    /// Archived, and archived again after it changed.
+    /// Archived, and archived again after a change.
     Versions,
-    /// Archived once, although its bytes change: what changes does not count as content.
+    /// Archived once. Its bytes change, but not its content.
     Unchanged,
     /// Archived once; later visits are `revisit` records of this profile.
     Revisited(&'static str),
@@ -56,7 +56,7 @@ pub fn seeds(web: &Web) -> Vec<String> {
     vec![web.url(WWW, "/"), web.url(NEWS, "/")]
 }
 
-/// Every URI that matters, and what must have become of it.
+/// Every URI that is checked, with its expected result.
 pub fn expected(web: &Web) -> Vec<(String, Expected)> {
     use Expected::{Absent, Archived, Revisited, Unchanged, Versions};
     let list: &[(&str, &str, Expected)] = &[
@@ -107,7 +107,7 @@ pub fn expected(web: &Web) -> Vec<(String, Expected)> {
         .collect()
 }
 
-/// Returns `true` if everything that an archive is to hold has been asked for, as often as that takes.
+/// Returns `true` if every expected URI has been requested often enough.
 pub fn is_visited(web: &Web) -> bool {
     let mut visits: HashMap<String, usize> = HashMap::new();
     for seen in web.requests() {
@@ -118,7 +118,7 @@ pub fn is_visited(web: &Web) -> bool {
             Expected::Absent => 0,
             Expected::Archived(_) => 1,
             Expected::Unchanged | Expected::Revisited(_) => 2,
-            // Every second answer is a new edition.
+            // Every second response is a new version.
             Expected::Versions => 3,
         };
         visits.get(&uri).copied().unwrap_or(0) >= least
@@ -187,7 +187,7 @@ fn front(site: &mut Site) {
         "/data/stories.json",
         Reply::ok("application/json", r#"{"stories": 2}"#),
     );
-    // Nothing names the data and the page of a price but the script, once it runs.
+    // Only the script refers to the data and to the page of a price, when it runs.
     site.page(
         "/prices.html",
         page(
@@ -254,7 +254,7 @@ fn front(site: &mut Site) {
     });
 }
 
-/// Pages without end: a calendar that always has a next day, and a folder that contains itself.
+/// Endless pages: a calendar that always has a next day, and a folder that contains itself.
 fn endless(target: &str) -> Option<Reply> {
     if let Some(day) = target.strip_prefix("/calendar/") {
         let day: u32 = day.parse().ok()?;
@@ -321,7 +321,7 @@ fn images(site: &mut Site) {
     );
 }
 
-/// `http://HOST:PORT` of another host of this web, on the port that was asked.
+/// `http://HOST:PORT` of another host of this web, on the port of the request.
 fn here(seen: &SeenRequest, host: &str) -> String {
     let port = seen
         .headers
@@ -342,7 +342,7 @@ fn page(title: &str, body: &str) -> Reply {
 
 fn zipped(body: &str) -> Reply {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-    // Writing into memory does not fail.
+    // Writing into memory cannot fail.
     let bytes = encoder
         .write_all(body.as_bytes())
         .and_then(|()| encoder.finish())
@@ -350,7 +350,7 @@ fn zipped(body: &str) -> Reply {
     Reply::ok("text/html; charset=utf-8", bytes).with("content-encoding", "gzip")
 }
 
-/// The script of a page that is empty without it.
+/// The script of a page that is empty without scripts.
 const PRICES: &str = "const root = document.querySelector('#root');
 const data = await (await fetch(['', 'data', 'prices.json'].join('/'))).json();
 root.innerHTML = '<h1>Prices</h1>' + Object.entries(data)
@@ -358,7 +358,7 @@ root.innerHTML = '<h1>Prices</h1>' + Object.entries(data)
     .join('');
 ";
 
-/// A picture of one grey pixel; different for each shade.
+/// An image of one grey pixel, with different bytes for each shade.
 fn png(shade: u8) -> Reply {
     let mut bytes = b"\x89PNG\r\n\x1a\n".to_vec();
     let mut pixels = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());

@@ -1,4 +1,4 @@
-//! Serves the files of a directory under several host names: real pages that nobody here wrote.
+//! Serves the files of a directory under several host names, for tests with real pages by other authors.
 
 use std::fs;
 use std::io;
@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use crate::{Reply, Site};
 
-/// A directory read into memory once.
+/// A directory whose files are in memory.
 #[derive(Clone)]
 pub struct Directory {
     files: Arc<Vec<(String, &'static str, Bytes)>>,
@@ -19,7 +19,7 @@ impl Directory {
     /// Reads every file below `root`. Symbolic links that leave `root` are not followed.
     ///
     /// # Errors
-    /// Where a file or folder cannot be read.
+    /// A file or folder cannot be read.
     pub fn read(root: &Path) -> io::Result<Directory> {
         let root = root.canonicalize()?;
         let mut files = Vec::new();
@@ -72,7 +72,7 @@ impl Directory {
         site.rest(move |seen| directory.reply(&seen.target));
     }
 
-    /// Serves as [`serve`](Directory::serve), with an ETag for each file, and 304 to a client that has it.
+    /// Like [`serve`](Directory::serve), with an ETag for each file, and 304 to a client that has it.
     pub fn serve_with_validators(&self, site: &mut Site) {
         let directory = self.clone();
         site.rest(move |seen| {
@@ -80,7 +80,7 @@ impl Directory {
             if reply.status != 200 {
                 return reply;
             }
-            // The files never change, so their lengths are validators.
+            // The files never change, so their lengths are sufficient as validators.
             let tag = format!("\"{}\"", reply.body.len());
             let known = seen.headers.get(http::header::IF_NONE_MATCH);
             match known.is_some_and(|known| known.as_bytes() == tag.as_bytes()) {

@@ -1,10 +1,10 @@
-//! A gate that holds replies back: what must happen at the same time is waited for, not hoped for.
+//! A gate that delays replies, so that tests can wait for simultaneous events without sleeping.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Holds replies back until so many have come, and lets everything through from then on. Clones are the same gate.
+/// Delays replies until the given number has arrived, then lets all of them through. Clones are the same gate.
 #[derive(Clone, Debug)]
 pub struct Gate {
     replies: usize,
@@ -12,7 +12,7 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// A gate that opens when the last of so many replies has come.
+    /// A gate that opens when this number of replies has arrived.
     pub fn of(replies: usize) -> Gate {
         Gate {
             replies,
@@ -20,25 +20,25 @@ impl Gate {
         }
     }
 
-    /// A gate that stays closed, however many come, until somebody opens it.
+    /// A gate that stays closed until [`open`](Gate::open) is called.
     pub fn closed() -> Gate {
         Gate::of(usize::MAX)
     }
 
-    /// Lets everything through from now on.
+    /// Opens the gate.
     pub fn open(&self) {
         self.come.send_modify(|come| *come = self.replies);
     }
 
-    /// Counts as a reply that has come, and is not held.
+    /// Counts an arrived reply without delaying it.
     pub fn come(&self) {
         self.come.send_modify(|come| *come = come.saturating_add(1));
     }
 
-    /// Counts as a reply that has come, and is held until the gate is open.
+    /// Counts an arrived reply, and waits until the gate is open.
     pub async fn pass(&self) {
         self.come();
-        // The sender lives as long as this gate.
+        // The sender lives as long as this gate, so waiting cannot fail.
         let _ = self
             .come
             .subscribe()

@@ -1,7 +1,7 @@
-//! A web on loopback: several hosts behind one listener, told apart by the `Host` header.
+//! A web on loopback: several hosts behind one listener, distinguished by the `Host` header.
 //!
-//! The demo, the self test, the end-to-end tests and the benchmarks crawl it. It is not a general web server: it
-//! serves what a story needs, remembers what it was asked for, and knows nothing of the crawler.
+//! The demo, the self test, the end-to-end tests and the benchmarks crawl it. It is not a general web server: it serves what the
+//! tests need, and records all requests.
 
 pub mod demo;
 pub mod directory;
@@ -33,13 +33,13 @@ pub struct Web {
     listener: JoinHandle<()>,
 }
 
-/// Hosts to serve, before they are served.
+/// Hosts, before the web is served.
 #[derive(Default)]
 pub struct WebBuilder {
     sites: HashMap<String, Site>,
 }
 
-/// One host: paths and what answers them.
+/// One host: its paths and their replies.
 #[derive(Default)]
 pub struct Site {
     pages: HashMap<String, Answer>,
@@ -48,7 +48,7 @@ pub struct Site {
 
 type Answer = Arc<dyn Fn(&SeenRequest) -> Reply + Send + Sync>;
 
-/// A request as the web saw it.
+/// A request that the web received.
 #[derive(Clone, Debug)]
 pub struct SeenRequest {
     /// Host without port, lower-case.
@@ -61,17 +61,17 @@ pub struct SeenRequest {
     pub headers: HeaderMap,
     /// Method as sent.
     pub method: Method,
-    /// The request's body; nearly always empty.
+    /// The request's body; usually empty.
     pub body: Bytes,
-    /// Status that was answered.
+    /// Status of the response.
     pub status: u16,
-    /// Time at which it came.
+    /// Arrival time.
     pub came: Instant,
-    /// Time at which its response was sent or the client disconnected; none while the response is held back.
+    /// Time at which its response was sent or the client disconnected; `None` while the response is delayed.
     pub left: Option<Instant>,
 }
 
-/// Every request so far, and how many there were of each.
+/// All requests so far, and the number of requests for each target.
 #[derive(Default)]
 struct Requests {
     seen: Vec<SeenRequest>,
@@ -83,15 +83,15 @@ struct Requests {
 pub struct Reply {
     /// HTTP status.
     pub status: u16,
-    /// Header fields beside Content-Length and Date.
+    /// Header fields other than Content-Length and Date.
     pub headers: Vec<(&'static str, String)>,
     /// The body.
     pub body: Bytes,
     /// Send the body in chunks of this many bytes, without a Content-Length.
     pub chunks: Option<usize>,
-    /// Send it only when this gate lets it through.
+    /// Delay it until this gate opens.
     pub gate: Option<Gate>,
-    /// Send it only after so long, as a slow server would.
+    /// Delay it for this long, like a slow server.
     pub takes: Duration,
 }
 
@@ -143,13 +143,13 @@ impl Reply {
         self
     }
 
-    /// Sends it when the gate lets it through.
+    /// Delays it until the gate opens.
     pub fn behind(mut self, gate: &Gate) -> Reply {
         self.gate = Some(gate.clone());
         self
     }
 
-    /// Sends it after so long.
+    /// Delays it for this long.
     pub fn taking(mut self, time: Duration) -> Reply {
         self.takes = time;
         self
@@ -157,12 +157,12 @@ impl Reply {
 }
 
 impl Site {
-    /// Answers `target` (path and query) with the same reply always.
+    /// Always answers `target` (path and query) with the same reply.
     pub fn page(&mut self, target: &str, reply: Reply) -> &mut Site {
         self.answer(target, move |_| reply.clone())
     }
 
-    /// Answers `target` with what the function makes of the request.
+    /// Answers `target` with the function's reply to the request.
     pub fn answer(
         &mut self,
         target: &str,
@@ -172,7 +172,7 @@ impl Site {
         self
     }
 
-    /// Answers whatever no page answers; 404 where there is none.
+    /// Answers all other targets of the site. The default is 404.
     pub fn rest(
         &mut self,
         answer: impl Fn(&SeenRequest) -> Reply + Send + Sync + 'static,
@@ -190,7 +190,7 @@ impl Site {
 }
 
 impl WebBuilder {
-    /// The site of a host (lower-case, without port), made where there is none.
+    /// The site of a host (lower-case, without port). Creates it if it is missing.
     pub fn site(&mut self, host: &str) -> &mut Site {
         self.sites.entry(host.to_owned()).or_default()
     }
@@ -198,7 +198,7 @@ impl WebBuilder {
     /// Serves on a free port of 127.0.0.1.
     ///
     /// # Errors
-    /// Where no port can be bound.
+    /// No port can be bound.
     pub async fn serve(self) -> std::io::Result<Web> {
         self.serve_on(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0))
             .await
@@ -207,7 +207,7 @@ impl WebBuilder {
     /// Serves on an address.
     ///
     /// # Errors
-    /// Where the address cannot be bound.
+    /// The address cannot be bound.
     pub async fn serve_on(self, address: SocketAddr) -> std::io::Result<Web> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
@@ -226,7 +226,7 @@ impl WebBuilder {
                         let (sites, record) = (sites.clone(), record.clone());
                         async move {
                             let (parts, body) = request.into_parts();
-                            // A body that breaks off is the client's business.
+                            // A broken request body is not an error of the web.
                             let body = body.collect().await.map(Collected::to_bytes);
                             let request = Request::from_parts(parts, body.unwrap_or_default());
                             let (reply, leaving) = answer(&sites, &record, &request);
@@ -235,7 +235,7 @@ impl WebBuilder {
                             Ok::<_, Infallible>(response)
                         }
                     });
-                    // A client that goes away is the client's business.
+                    // A client that disconnects is not an error of the web.
                     let _ = hyper::server::conn::http1::Builder::new()
                         .serve_connection(TokioIo::new(stream), service)
                         .await;
@@ -251,7 +251,7 @@ impl WebBuilder {
 }
 
 impl Web {
-    /// A web without hosts yet.
+    /// Starts a web without hosts.
     pub fn builder() -> WebBuilder {
         WebBuilder::default()
     }
@@ -266,15 +266,15 @@ impl Web {
         format!("http://{host}:{}{target}", self.address.port())
     }
 
-    /// Stops the listener, and returns its address once it is free for another web.
+    /// Stops the listener, and returns its address when another web can listen on it.
     pub async fn stopped(mut self) -> SocketAddr {
         self.listener.abort();
-        // The task ends by being aborted.
+        // The aborted task returns an error, which is expected.
         let _ = (&mut self.listener).await;
         self.address
     }
 
-    /// Every request so far, in the order in which they came.
+    /// All requests so far, in order of arrival.
     pub fn requests(&self) -> Vec<SeenRequest> {
         self.requests
             .lock()
@@ -290,13 +290,13 @@ impl Drop for Web {
     }
 }
 
-/// Notes when a request leaves: its answer is on its way, or nobody waits for it any more.
-struct Leaving {
+/// Records when a request ends: its response was sent, or the client disconnected.
+struct RequestEnd {
     record: Arc<Mutex<Requests>>,
     place: usize,
 }
 
-impl Drop for Leaving {
+impl Drop for RequestEnd {
     fn drop(&mut self) {
         let mut requests = self.record.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(seen) = requests.seen.get_mut(self.place) {
@@ -309,7 +309,7 @@ fn answer(
     sites: &HashMap<String, Site>,
     record: &Arc<Mutex<Requests>>,
     request: &Request<Bytes>,
-) -> (Reply, Leaving) {
+) -> (Reply, RequestEnd) {
     let came = Instant::now();
     let host = request
         .headers()
@@ -350,7 +350,7 @@ fn answer(
     };
     seen.status = reply.status;
     requests.seen.push(seen);
-    let leaving = Leaving {
+    let leaving = RequestEnd {
         record: record.clone(),
         place: requests.seen.len() - 1,
     };
@@ -390,7 +390,7 @@ fn respond(reply: Reply) -> Response<BoxBody<Bytes, Infallible>> {
     response
 }
 
-/// Chunks that are all there already.
+/// Chunks that are already in memory.
 struct Chunks(std::vec::IntoIter<Result<Frame<Bytes>, Infallible>>);
 
 impl futures_core::Stream for Chunks {

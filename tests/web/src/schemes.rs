@@ -1,24 +1,24 @@
-//! Servers that do not speak HTTP: files by FTP, answers by WHOIS. Each listens on a free port of 127.0.0.1 for as long as
-//! the process lives: a listener that blocks cannot be told to end.
+//! Servers for FTP and WHOIS. Each listens on a free port of 127.0.0.1 until the process ends, because a blocking listener cannot
+//! be stopped.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
-/// Content of a path: a file, or if the path ends in a slash, lines as MLSD writes them.
+/// Content of a path: a file, or lines in the format of MLSD if the path ends in a slash.
 pub type Content = fn(&str) -> Option<&'static [u8]>;
 
-/// Serves files to everybody who knows MLSD and EPSV; the port.
+/// Starts a server of files for clients that use MLSD and EPSV. Returns its port.
 ///
 /// # Errors
-/// Where no port can be bound.
+/// No port can be bound.
 pub fn ftp(content: Content) -> io::Result<u16> {
     listen(move |stream, _| ftp_session(&stream, content))
 }
 
-/// Answers questions; the port. `answer` is given what was asked, and the port.
+/// Starts a server that answers queries. `answer` gets the query and the port. Returns the port.
 ///
 /// # Errors
-/// Where no port can be bound.
+/// No port can be bound.
 pub fn whois(answer: fn(&str, u16) -> String) -> io::Result<u16> {
     listen(move |mut stream, port| {
         let mut question = String::new();
@@ -35,7 +35,7 @@ fn listen(
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let serve = serve.clone();
-            // A client that goes away is the client's business.
+            // A client that disconnects is not an error of the server.
             std::thread::spawn(move || serve(stream, port));
         }
     });

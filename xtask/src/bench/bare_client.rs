@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 /// Options of the hidden `cargo xtask bench bare-client`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// A file of one URL a line.
+    /// A file with one URL on each line.
     urls: PathBuf,
     /// Address of all hosts, on loopback.
     #[arg(long)]
@@ -27,12 +27,12 @@ pub(crate) struct Options {
     /// Connections at the same time.
     #[arg(long)]
     connections: usize,
-    /// Rounds in which all are fetched; the output is for one round.
+    /// Rounds in which all URLs are fetched. The output is for one round.
     #[arg(long, default_value_t = 1)]
     rounds: u64,
 }
 
-/// Pages and bytes of their bodies.
+/// Number of pages and bytes of their bodies.
 #[derive(Default)]
 struct Fetched {
     pages: u64,
@@ -41,7 +41,7 @@ struct Fetched {
 
 type Urls = Arc<Mutex<VecDeque<String>>>;
 
-/// Fetches all URLs and prints how many there were.
+/// Fetches all URLs and prints the number of pages and bytes.
 #[expect(clippy::print_stdout, reason = "the result of the command")]
 pub(super) fn run(options: &Options) -> Result<()> {
     let list = fs::read_to_string(&options.urls)?;
@@ -101,7 +101,7 @@ fn next(urls: &Urls) -> Option<String> {
     urls.pop_front()
 }
 
-/// Authority, and path with query.
+/// The URL's authority, and its path with query.
 fn parts(url: &str) -> Result<(&str, &str)> {
     let rest = url.strip_prefix("http://");
     let rest = rest.with_context(|| format!("not an http URL: {url}"))?;

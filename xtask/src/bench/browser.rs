@@ -1,7 +1,7 @@
-//! `cargo xtask bench browser`: a site of articles and applications is crawled without a browser (`never`), with one for pages that
-//! need it (`auto`), and with one for every page (`always`), or in those of these ways that `--render` names. With `--playwright`, a
-//! bare loop opens the same pages. The processor time counts, that of the browsers included. The crawl with `always` is watched for
-//! leaks: processes, memory, descriptors, and folders. It needs Chromium, and `/proc`.
+//! `cargo xtask bench browser`: crawls a site of articles and applications without a browser (`never`), with a browser for pages
+//! that need one (`auto`), and with a browser for every page (`always`). `--render` selects some of these modes. With
+//! `--playwright`, a bare loop opens the same pages. The result is the processor time, including that of the browsers. The crawl
+//! with `always` is observed for leaks of processes, memory, descriptors and folders. The benchmark needs Chromium and `/proc`.
 
 mod leaks;
 mod playwright;
@@ -21,10 +21,10 @@ use super::cost::empty;
 use super::processes;
 use crate::{command, repository};
 
-use leaks::Look;
+use leaks::Sample;
 use playwright::{Pages, Playwright};
 use site::{ANSWERS, APPLICATIONS_OF_TEN, MixedSite};
-use watched::{Watched, watch};
+use watched::{ProgramUsage, watch};
 
 /// The exit code of a crawl that a limit of its profile has ended.
 const LIMIT_REACHED: i32 = 4;
@@ -35,22 +35,22 @@ pub(crate) struct Options {
     /// Pages of the site.
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(100..))]
     pages: u64,
-    /// Hosts over which the pages are dealt out. A crawl has one page of a host at a time, so that few hosts leave browsers idle.
+    /// Hosts over which the pages are distributed. A crawl fetches one page of a host at a time, so few hosts leave browsers idle.
     #[arg(long, default_value_t = 8, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=100))]
     hosts: usize,
     /// Browsers at the same time.
     #[arg(long, default_value_t = 2, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     processes: usize,
-    /// Crawl with this value of `browser.render` only. Can be repeated. Leaks are looked for in the crawl with `always`.
+    /// Crawl with this value of `browser.render` only. Can be repeated. The crawl with `always` is observed for leaks.
     #[arg(long, value_name = "MODE", value_enum, default_values_t = [Render::Never, Render::Auto, Render::Always])]
     render: Vec<Render>,
-    /// Open the same pages in a bare loop in Playwright, too. It needs node and npm.
+    /// Also open the same pages in a bare loop in Playwright. It needs node and npm.
     #[arg(long)]
     playwright: bool,
     /// Crawl with this binary instead of building one.
     #[arg(long, value_name = "FILE")]
     opilio: Option<PathBuf>,
-    /// TOML to put at the end of Opilio's profile, such as `browser.screenshots = false`.
+    /// TOML to append to Opilio's profile, such as `browser.screenshots = false`.
     #[arg(long, default_value = "", value_name = "TOML")]
     profile: String,
 }
@@ -76,7 +76,7 @@ impl Render {
     }
 }
 
-/// The site while it is served, and the folder of the crawls.
+/// The served site, and the folder of the crawls.
 struct Benchmark<'a> {
     site: &'a MixedSite,
     web: &'a Web,
@@ -87,7 +87,7 @@ struct Benchmark<'a> {
 /// A row of the table.
 struct Row<'a> {
     name: &'a str,
-    watched: &'a Watched,
+    watched: &'a ProgramUsage,
     requests: &'a [SeenRequest],
     rendered: usize,
     /// Pages of the site.
@@ -125,10 +125,10 @@ pub(super) fn run(options: &Options) -> Result<()> {
     println!(
         "render      seconds  requests  rendered  answers for applications  pages/min  CPU s (own + browsers)  pages/min and core"
     );
-    // Components are compiled before anything is measured.
+    // Compile components before the measurements.
     bench.crawl(&binary, "auto", "limits.documents = 1\n")?;
-    // Leaks are looked for where every page is rendered.
-    let mut looks = None;
+    // The crawl that renders every page is observed for leaks.
+    let mut samples = None;
     let modes = Render::value_variants().iter();
     for &mode in modes.filter(|mode| options.render.contains(mode)) {
         let render = mode.name();
@@ -143,11 +143,11 @@ pub(super) fn run(options: &Options) -> Result<()> {
             bench.folder.display()
         );
         if mode == Render::Always {
-            looks = Some(seen);
+            samples = Some(seen);
         }
     }
     if let Some(playwright) = playwright {
-        // The folder of the last crawl stays beside it, for a look at its logs.
+        // The folder of the last crawl is kept, so that its logs can be read.
         let folder = folder.join("playwright");
         empty(&folder)?;
         let before = web.requests().len();
@@ -164,17 +164,21 @@ pub(super) fn run(options: &Options) -> Result<()> {
         };
         println!("{}", row.text());
     }
-    let Some(looks) = looks else {
+    let Some(samples) = samples else {
         return Ok(());
     };
-    println!("\n{}", leaks::table(&looks));
-    leaks::judge(&looks, options.processes)
+    println!("\n{}", leaks::table(&samples));
+    leaks::judge(&samples, options.processes)
 }
 
 impl Benchmark<'_> {
-    /// Crawls the site in an empty folder, and looks at all processes of the crawl again and again. `more` is put at the end of the
-    /// profile.
-    fn crawl(&self, binary: &Path, render: &str, more: &str) -> Result<(Watched, Vec<Look>)> {
+    /// Crawls the site in an empty folder, and samples all processes of the crawl at intervals. `more` is appended to the profile.
+    fn crawl(
+        &self,
+        binary: &Path,
+        render: &str,
+        more: &str,
+    ) -> Result<(ProgramUsage, Vec<Sample>)> {
         empty(self.folder)?;
         let file = self.folder.join("profile.toml");
         let profile = profile(&self.site.seeds(self.web), render, self.processes);
@@ -189,10 +193,10 @@ impl Benchmark<'_> {
             "XDG_CACHE_HOME",
             repository::root().join("target/bench/cache"),
         );
-        let mut looks = Vec::new();
+        let mut samples = Vec::new();
         let watched = watch(crawl.stdout(Stdio::null()), |moment| {
             let (all, groups) = (&moment.all, &moment.groups);
-            looks.push(Look {
+            samples.push(Sample {
                 rendered: rendered(&job),
                 memory: processes::memory(moment.program),
                 descriptors: entries(&PathBuf::from(format!("/proc/{}/fd", moment.program))),
@@ -213,11 +217,16 @@ impl Benchmark<'_> {
         ensure!(is_done, "the crawl in {folder} ended with {status}");
         let left = entries(&job.join("browsers")) + entries(&temporary);
         ensure!(left == 0, "{left} files are left in {folder}");
-        Ok((watched, looks))
+        Ok((watched, samples))
     }
 
     /// The row of a crawl.
-    fn row<'a>(&self, name: &'a str, watched: &'a Watched, requests: &'a [SeenRequest]) -> Row<'a> {
+    fn row<'a>(
+        &self,
+        name: &'a str,
+        watched: &'a ProgramUsage,
+        requests: &'a [SeenRequest],
+    ) -> Row<'a> {
         Row {
             name,
             watched,
@@ -230,7 +239,7 @@ impl Benchmark<'_> {
 }
 
 impl Row<'_> {
-    /// Number of requests that only the script of an application makes.
+    /// Number of requests that only the scripts of applications make.
     fn answers(&self) -> usize {
         let requests = self.requests.iter();
         requests

@@ -1,11 +1,12 @@
-//! `cargo xtask bench cluster`: the same pages crawled with the embedded store alone, as one node over NATS, and by two nodes that
+//! `cargo xtask bench cluster`: crawls the same pages with the embedded store alone, as one node over NATS, and with two nodes that
 //! share the crawl, in alternation.
 //!
-//! Processor time of `nats-server` and of the web is on no account. Throughput of two nodes with a core each is not measured but
-//! calculated from their processor time of a page: a machine of two cores has none left for NATS and the web. The calculation assumes
-//! that nodes have work all the time.
+//! The costs do not include the processor time of `nats-server` and of the web. The throughput of two nodes with one core each is
+//! not measured but calculated from their processor time for each page, because a machine of two cores has none left for NATS and
+//! the web. The calculation assumes that nodes always have work.
 //!
-//! Messages to NATS, and those that JetStream keeps, are read from the monitoring of `nats-server` (`/varz`, `/jsz`).
+//! The numbers of messages to NATS, and of those that JetStream stores, come from the monitoring of `nats-server` (`/varz`,
+//! `/jsz`).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -35,7 +36,7 @@ pub(crate) struct Options {
     /// Crawl with this binary instead of building one.
     #[arg(long, value_name = "FILE")]
     opilio: Option<PathBuf>,
-    /// Hosts, each of which names pages of the next.
+    /// Hosts. Each links to pages of the next.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u64).range(2..))]
     hosts: u64,
     /// Pages of each host.
@@ -46,17 +47,17 @@ pub(crate) struct Options {
 /// Messages and bytes of one crawl.
 #[derive(Debug, Clone, Copy, Default)]
 struct NatsTraffic {
-    /// Messages that clients sent, with questions and acknowledgements.
+    /// Messages that clients sent, including requests and acknowledgements.
     messages: u64,
     /// Bytes of these messages.
     bytes: u64,
-    /// The most that JetStream kept at any time, in messages.
+    /// The maximum that JetStream stored at any time, in messages.
     stored_messages_max: u64,
-    /// The most that JetStream kept at any time, in bytes on disk.
+    /// The maximum that JetStream stored at any time, in bytes on disk.
     stored_bytes_max: u64,
 }
 
-/// Time between two readings of what JetStream keeps.
+/// Interval at which the size of JetStream's storage is read.
 const READING_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Runs the command.
@@ -69,7 +70,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
     let home = repository::root().join("target/bench/cluster");
     let (mut alone, mut one, mut two) = (Vec::new(), Vec::new(), Vec::new());
     let mut traffic = None;
-    // The first round compiles components and warms files up.
+    // The first round compiles components and fills the file cache.
     for round in 0..=options.rounds {
         for (costs, nodes) in [
             (&mut alone, &[][..]),
@@ -117,7 +118,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Crawls all pages with these nodes, or without NATS if the list is empty. The costs of the nodes are added up.
+/// Crawls all pages with these nodes, or without NATS if the list is empty. The costs of the nodes are added.
 fn crawl(
     options: &Options,
     binary: &Path,
@@ -213,7 +214,7 @@ fn watch(monitoring: u16, ended: &mpsc::Receiver<()>) -> Result<NatsTraffic> {
     }
 }
 
-/// Asks the monitoring of NATS.
+/// Reads one page of the monitoring of NATS.
 fn figures(monitoring: u16, path: &str) -> Result<Value> {
     let mut stream = TcpStream::connect(("127.0.0.1", monitoring))?;
     write!(stream, "GET {path} HTTP/1.0\r\n\r\n")?;

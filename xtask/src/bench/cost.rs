@@ -13,16 +13,16 @@ use super::measured::Measured;
 /// One run of a program.
 #[derive(Clone, Serialize)]
 pub(super) struct Cost {
-    /// HTTP exchanges: pages, images, robots.txt, 404s.
+    /// HTTP exchanges, including images, robots.txt and 404s.
     pub(super) pages: u64,
     pub(super) seconds: f64,
     pub(super) cpu_seconds: f64,
     pub(super) peak_rss_bytes: u64,
     /// Bytes of the archive files.
     pub(super) archive_bytes: u64,
-    /// Processor seconds by name of thread, where they were asked for.
+    /// Processor seconds by thread name, if they were requested.
     pub(super) threads: BTreeMap<String, f64>,
-    /// The program's own report, if it makes one.
+    /// The program's own report, if it has one.
     #[serde(skip)]
     pub(super) report: Value,
 }
@@ -53,7 +53,7 @@ impl Cost {
     }
 }
 
-/// Makes the folder, or empties it.
+/// Creates the folder, or empties it.
 pub(super) fn empty(folder: &Path) -> Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder)?;
@@ -61,7 +61,7 @@ pub(super) fn empty(folder: &Path) -> Result<()> {
     Ok(fs::create_dir_all(folder)?)
 }
 
-/// Bytes of the files in a folder whose names end so.
+/// Total bytes of the files in a folder with this suffix.
 pub(super) fn bytes_of(folder: &Path, ending: &str) -> Result<u64> {
     let mut bytes = 0;
     for file in fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))? {
@@ -73,7 +73,7 @@ pub(super) fn bytes_of(folder: &Path, ending: &str) -> Result<u64> {
     Ok(bytes)
 }
 
-/// The run with the median of processor time; times and memory are the medians of their own.
+/// The run with the median processor time. Its times and memory are replaced by their own medians.
 pub(super) fn median(costs: &[Cost]) -> Cost {
     let middle = |of: &dyn Fn(&Cost) -> f64| {
         let mut values: Vec<f64> = costs.iter().map(of).collect();
@@ -81,11 +81,11 @@ pub(super) fn median(costs: &[Cost]) -> Cost {
         values[values.len() / 2]
     };
     let cpu_seconds = middle(&|cost| cost.cpu_seconds);
-    let usual = costs.iter().find(|cost| cost.cpu_seconds == cpu_seconds);
+    let median = costs.iter().find(|cost| cost.cpu_seconds == cpu_seconds);
     Cost {
         cpu_seconds,
         seconds: middle(&|cost| cost.seconds),
         peak_rss_bytes: middle(&|cost| cost.peak_rss_bytes as f64) as u64,
-        ..usual.unwrap_or(&costs[0]).clone()
+        ..median.unwrap_or(&costs[0]).clone()
     }
 }

@@ -1,6 +1,7 @@
-//! `cargo xtask bench hosts`: a polite crawl of many hosts, beside a crawl of as many equal pages on two hosts without delays.
+//! `cargo xtask bench hosts`: compares a polite crawl of many hosts with a crawl of as many equal pages on two hosts without
+//! delays.
 //!
-//! The difference is the cost of dispatcher, frontier, DNS and robots.txt for hosts. Both crawls run in the same minutes.
+//! The difference is the cost of dispatcher, frontier, DNS and robots.txt for each host. Both crawls run in the same minutes.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,7 +13,7 @@ use super::opilio;
 use super::web::{WebProcess, generated_host};
 use crate::{command, repository};
 
-/// Hosts of the crawl that the other is compared with.
+/// Number of hosts of the reference crawl.
 const FEW: u64 = 2;
 
 /// Options of `cargo xtask bench hosts`.
@@ -27,10 +28,10 @@ pub(crate) struct Options {
     /// Hosts of the polite crawl.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(FEW..))]
     hosts: u64,
-    /// Pages of each of them.
+    /// Pages of each host.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(2..))]
     pages: u64,
-    /// Time between two requests to one of them.
+    /// Time between two requests to one host.
     #[arg(long, default_value = "1s")]
     delay: String,
 }

@@ -1,4 +1,4 @@
-//! A process and what the system says it used: its processor time alone, whatever else runs.
+//! Resources that a process used, as the system reports them. Other load on the machine is not included.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -13,23 +13,23 @@ use anyhow::{Context, Result, ensure};
 
 /// Resources that a process used.
 pub(crate) struct Measured {
-    /// From its start to its end.
+    /// Wall-clock time from its start to its end.
     pub(crate) time: Duration,
     /// Processor time in its own code, of all its threads.
     pub(crate) user: Duration,
     /// Processor time in the kernel on its behalf.
     pub(crate) system: Duration,
-    /// Most memory it had at once.
+    /// Maximum memory.
     pub(crate) peak_rss_bytes: u64,
     /// Its standard output.
     pub(crate) stdout: String,
-    /// Processor time by name of thread, numbers at the end left out. Empty unless it was asked for, and on systems without
-    /// `/proc`. A thread that lives for less than [`SAMPLE_EVERY`] may be missing.
+    /// Processor time by thread name, without trailing numbers. Empty unless it was requested, and on systems without `/proc`. A
+    /// thread that lives for less than [`SAMPLE_EVERY`] may be missing.
     pub(crate) threads: BTreeMap<String, Duration>,
 }
 
 impl Measured {
-    /// One of so many equal parts of the work: times are shared, memory is not.
+    /// The figures of one of so many equal parts of the work: times are divided, memory is not.
     pub(crate) fn part(self, parts: u64) -> Measured {
         let share = |time: Duration| time.div_f64(parts as f64);
         Measured {
@@ -41,17 +41,17 @@ impl Measured {
     }
 }
 
-/// Runs a command to its end. A crawl that a limit of its profile has ended counts as done.
+/// Runs a command to its end. A crawl that was ended by a limit of its profile is a success.
 pub(crate) fn run(command: &mut Command) -> Result<Measured> {
     run_to(command, &[0, LIMIT_REACHED])
 }
 
-/// As [`run`], with the time of each thread of the process.
+/// Like [`run`], but also measures each thread of the process.
 pub(crate) fn run_with_threads(command: &mut Command) -> Result<Measured> {
     measure(command, &[0, LIMIT_REACHED], true)
 }
 
-/// Runs a command to its end, which must be one of these exit codes.
+/// Runs a command to its end. It must end with one of these exit codes.
 pub(crate) fn run_to(command: &mut Command, done: &[libc::c_int]) -> Result<Measured> {
     measure(command, done, false)
 }
@@ -85,7 +85,7 @@ fn measure(command: &mut Command, done: &[libc::c_int], by_thread: bool) -> Resu
     })
 }
 
-/// Time between two looks at the threads of a process.
+/// Interval at which the threads of a process are sampled.
 const SAMPLE_EVERY: Duration = Duration::from_millis(20);
 
 /// Reads the processor time of each thread of a process until the channel closes.
@@ -93,7 +93,7 @@ fn sample_threads(process: u32, stopped: &mpsc::Receiver<()>) -> BTreeMap<String
     let tasks = format!("/proc/{process}/task");
     let mut seen: HashMap<String, (String, Duration)> = HashMap::new();
     while stopped.recv_timeout(SAMPLE_EVERY) == Err(RecvTimeoutError::Timeout) {
-        // The process may end between two reads: what was read before counts.
+        // The process may end between two reads. Then the last complete read counts.
         for task in fs::read_dir(&tasks).into_iter().flatten().flatten() {
             let read = |file: &str| fs::read_to_string(task.path().join(file)).ok();
             let (Some(name), Some(times)) = (read("comm"), read("schedstat")) else {
@@ -121,22 +121,22 @@ fn sample_threads(process: u32, stopped: &mpsc::Receiver<()>) -> BTreeMap<String
 /// The exit code of a crawl that a limit of its profile has ended.
 const LIMIT_REACHED: libc::c_int = 4;
 
-/// macOS counts in bytes, others in kibibytes.
+/// macOS reports bytes, other systems kibibytes.
 const RSS_UNIT_BYTES: u64 = if cfg!(target_vendor = "apple") {
     1
 } else {
     1024
 };
 
-/// Waits for a child. The standard library waits without asking what it used.
+/// Waits for a child. The standard library does not return the child's resource usage.
 fn wait(id: u32) -> Result<(libc::c_int, libc::rusage)> {
     let mut status = 0;
     let mut usage = MaybeUninit::uninit();
     let id = libc::pid_t::try_from(id)?;
-    // SAFETY: both pointers are to places of the right type that outlive the call.
+    // SAFETY: both pointers are to values of the right type that outlive the call.
     let waited = unsafe { libc::wait4(id, &raw mut status, 0, usage.as_mut_ptr()) };
     ensure!(waited == id, std::io::Error::last_os_error());
-    // SAFETY: wait4 fills it where it succeeds.
+    // SAFETY: wait4 initialises it if it succeeds.
     Ok((status, unsafe { usage.assume_init() }))
 }
 
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_busy_process_costs_time_and_an_idle_one_does_not() {
+    fn only_a_busy_process_uses_processor_time() {
         let count = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo $i";
         let busy = run(Command::new("sh").args(["-c", count])).unwrap();
         assert_eq!(busy.stdout, "200000\n");
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn threads_are_told_apart() {
+    fn threads_are_measured_separately() {
         let count = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
         let busy = run_with_threads(Command::new("sh").args(["-c", count])).unwrap();
         let names: Vec<&String> = busy.threads.keys().collect();
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_fails_is_no_measurement() {
+    fn a_failed_process_is_an_error() {
         assert!(run(Command::new("sh").args(["-c", "exit 3"])).is_err());
     }
 }

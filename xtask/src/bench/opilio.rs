@@ -13,7 +13,7 @@ use super::cost::{Cost, bytes_of};
 use super::measured;
 use crate::repository;
 
-/// A crawl that takes longer has stalled. It ends, and the benchmark fails.
+/// Time after which a crawl is considered stalled. It is ended, and the benchmark fails.
 const TIME_MAX: Duration = Duration::from_secs(900);
 
 /// Crawls with the program of `command`, a profile, and an empty folder for the job.
@@ -21,7 +21,7 @@ pub(super) fn crawl(command: Command, folder: &Path, profile: &str) -> Result<Co
     crawl_with(command, folder, profile, &[])
 }
 
-/// The same, with further arguments.
+/// Like [`crawl`], with further arguments.
 pub(super) fn crawl_with(
     mut command: Command,
     folder: &Path,
@@ -33,7 +33,7 @@ pub(super) fn crawl_with(
     let job = folder.join("job");
     command.arg("crawl").arg(&file).args(["--json", "--job"]);
     command.arg(&job).args(arguments);
-    // Compiled components of the benchmark: the operator's stay as they are.
+    // The benchmark has its own cache of compiled components, so that the operator's is not changed.
     command.env(
         "XDG_CACHE_HOME",
         repository::root().join("target/bench/cache"),
@@ -52,7 +52,7 @@ pub(super) fn crawl_with(
     })
 }
 
-/// The HTTP URLs that the crawl in this folder logged.
+/// The HTTP URLs in the crawl log of this folder.
 pub(super) fn urls(folder: &Path) -> Result<Vec<String>> {
     let log = folder.join("job/logs/crawl.log");
     let text = fs::read_to_string(&log).with_context(|| format!("reading {}", log.display()))?;
@@ -72,19 +72,18 @@ pub(super) fn urls(folder: &Path) -> Result<Vec<String>> {
     Ok(urls)
 }
 
-/// Compares the crawl logs of two folders, apart from times and threads: what was fetched, over which links, with which
-/// digests and decisions.
+/// Compares the crawl logs of two folders without times and threads: URIs, hop paths, digests and decisions.
 pub(super) fn differences(first: &Path, second: &Path) -> Result<String> {
     let lines = |folder: &Path| -> Result<BTreeSet<String>> {
         let log = fs::read_to_string(folder.join("job/logs/crawl.log"))?;
-        // Time of the line, thread and time of the fetch.
+        // Time of the line, thread, and time of the fetch.
         let is_compared = |column: usize| ![0, 7, 8].contains(&column);
         let compared = |line: &str| {
             let columns = line.split_whitespace().enumerate();
             let columns = columns.filter(|(column, _)| is_compared(*column));
             columns.map(|(_, text)| text).collect::<Vec<_>>().join(" ")
         };
-        // Addresses are resolved anew in each crawl, and the answers have dates.
+        // Addresses are resolved again in each crawl, and the answers contain dates.
         let lines = log.lines().filter(|line| !line.contains(" dns:"));
         Ok(lines.map(compared).collect())
     };
@@ -103,7 +102,7 @@ pub(super) fn differences(first: &Path, second: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// A profile that crawls the seeds without delays, as snapshot. `more` is put at its end.
+/// A profile that crawls the seeds once and without delays. `more` is appended.
 pub(super) fn profile(seeds: &[String], more: &str) -> String {
     format!(
         r#"name = "bench"
@@ -120,7 +119,7 @@ limits.time = "{}s"
     )
 }
 
-/// Formats the time within calls of plugins and of each kind of thread, with their shares of all processor time.
+/// Formats the time in plugin calls and of each kind of thread, with its share of all processor time.
 pub(super) fn report(cost: &Cost) -> String {
     let mut text = format!(
         "{:<18} {:>9} {:>10} {:>9} {:>7}\n",

@@ -1,9 +1,9 @@
-//! `cargo xtask bench peers`: the cost of a crawl beside the cost of the same pages in other programs.
+//! `cargo xtask bench peers`: compares the cost of a crawl with other programs that fetch the same pages.
 //!
 //! Real pages (see `documentation`) are served from memory under two names of this machine. Opilio (the release build, the plugins
 //! of the default profile, gzip WARC), wget (`-r --warc-file`) and, if its folder is given, Heritrix crawl them in alternation,
-//! without politeness delays. A bare HTTP client fetches the URLs of Opilio's crawl log and discards the bodies. Each runs in a
-//! process of its own, apart from the web's, so that its processor time and memory are known by themselves.
+//! without politeness delays. A bare HTTP client fetches the URLs of Opilio's crawl log and discards the bodies. Each program runs
+//! in a process of its own, apart from the web server, so that its processor time and memory can be measured.
 
 mod heritrix;
 mod wget;
@@ -21,7 +21,7 @@ use super::opilio;
 use super::web::{Documentation, WebProcess};
 use crate::{command, repository};
 
-/// Rounds of the bare client in one run. The clock of processor time has steps of 10 ms in some kernels.
+/// Rounds of the bare client in one run. More than one, because some kernels measure processor time in steps of 10 ms.
 const CLIENT_ROUNDS: u64 = 10;
 
 /// Options of `cargo xtask bench peers`.
@@ -36,17 +36,16 @@ pub(crate) struct Options {
     /// The unpacked distribution of Heritrix 3; without it, Heritrix is not measured.
     #[arg(long, value_name = "FOLDER")]
     heritrix: Option<PathBuf>,
-    /// Leave wget out.
+    /// Do not run wget.
     #[arg(long)]
     no_wget: bool,
     /// Run the programs on the first N processors only.
     #[arg(long, value_name = "N")]
     processors: Option<usize>,
-    /// Serve each documentation package under N host names: a host has one request at a time, so that few hosts leave
-    /// processors idle.
+    /// Serve each documentation package under N host names. A host gets one request at a time, so few hosts leave processors idle.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     copies: usize,
-    /// TOML to put into Opilio's profile, before its tables.
+    /// TOML to insert into Opilio's profile, before its tables.
     #[arg(long, value_name = "TOML", default_value = "")]
     profile: String,
     /// Print one JSON object.
@@ -84,7 +83,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
         validators: false,
     })?;
 
-    // Compiled components, files in memory. The first run of each program is not counted.
+    // Compiles components and loads files into memory. The first run of each program is not counted.
     let mut costs: Vec<Vec<Cost>> = vec![Vec::new(); peers.len()];
     for round in 0..=options.rounds {
         for (peer, costs) in peers.iter().zip(&mut costs) {
@@ -176,7 +175,7 @@ impl Peer {
 }
 
 impl Run<'_> {
-    /// A command on the chosen processors.
+    /// A command that runs on the chosen processors only.
     fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         match self.options.processors {
             None => Command::new(program),

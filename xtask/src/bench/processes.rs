@@ -22,7 +22,7 @@ struct Process {
 }
 
 impl Processes {
-    /// Reads all of them. A process that ends meanwhile is left out.
+    /// Reads all processes. A process that ends during the reading is omitted.
     pub(super) fn now() -> Processes {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -37,8 +37,9 @@ impl Processes {
 
     /// Process groups of browsers that this process has started.
     pub(super) fn groups_under(&self, parent: u32) -> Vec<u32> {
-        let leads = |process: &&Process| process.parent == parent && process.group == process.id;
-        let leaders = self.0.iter().filter(leads).map(|process| process.id);
+        let is_leader =
+            |process: &&Process| process.parent == parent && process.group == process.id;
+        let leaders = self.0.iter().filter(is_leader).map(|process| process.id);
         let is_browser = |id: &u32| {
             let line = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
             String::from_utf8_lossy(&line).contains(BROWSER_SWITCH)

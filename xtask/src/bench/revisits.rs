@@ -1,4 +1,4 @@
-//! `cargo xtask bench revisits`: the cost of a visit that finds an unchanged page, beside the cost of a new page.
+//! `cargo xtask bench revisits`: compares the cost of a visit that finds an unchanged page with that of a new page.
 //!
 //! The documentation packages are crawled with `strategy = "fixed"`: once, with an hour between visits, and several times, with
 //! a second. What the second crawl costs beyond the first is the cost of its repeated visits. They are measured twice: with a
@@ -60,7 +60,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
             let profile = opilio::profile(&web.seeds, &more);
             opilio::crawl(Command::new(&binary), &folder, &profile)
         };
-        // A snapshot tells how many pages there are, and compiles components.
+        // A crawl with the strategy `snapshot` counts the pages, and compiles components.
         empty(&folder)?;
         let profile = opilio::profile(&web.seeds, "");
         opilio::crawl(Command::new(&binary), &folder, &profile)?;

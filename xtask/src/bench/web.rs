@@ -1,4 +1,4 @@
-//! The web of the benchmarks, in a process of its own: folders in memory, each under a host name, or many hosts of equal sites.
+//! The web of the benchmarks, in a process of its own. It serves folders from memory, each under a host name, or many equal hosts.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -11,18 +11,18 @@ use opilio_test_web::{Reply, SeenRequest, Web};
 
 use crate::documentation;
 
-/// Host names that every resolver knows, one for each documentation package.
+/// Host names that resolve to loopback everywhere, one for each documentation package.
 const HOSTS: [&str; 2] = ["localhost", "127.0.0.1"];
 
 /// Options of [`WebProcess::documentation`].
 pub(super) struct Documentation {
-    /// Each package has so many host names, and each host a queue of its own.
+    /// Number of host names of each package. Each host has a queue of its own.
     pub(super) copies: usize,
-    /// ETags are sent, and 304 to a client that has the file.
+    /// Send ETags, and 304 to a client that has the file.
     pub(super) validators: bool,
 }
 
-/// Links on a generated page. The pages of a host are a tree, so that each is a few links from the first.
+/// Links on a generated page. The pages of a host form a tree, so that each is a few links from the first.
 const LINKS: u64 = 20;
 
 /// Options of the hidden `cargo xtask bench web`.
@@ -34,13 +34,13 @@ pub(crate) struct Options {
     /// Send an ETag with each file, and 304 to a client that has it.
     #[arg(long)]
     validators: bool,
-    /// Serve so many hosts of generated pages as well.
+    /// Also serve this number of hosts of generated pages.
     #[arg(long, default_value_t = 0)]
     generated_hosts: u64,
     /// Generated pages of each host.
     #[arg(long, default_value_t = 0)]
     pages: u64,
-    /// Each generated page names the same page of the next host as well.
+    /// Each generated page also links to the same page of the next host.
     #[arg(long)]
     linked: bool,
     /// Folders to serve.
@@ -73,12 +73,12 @@ pub(super) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The name of a host of generated pages; every resolver finds it on this machine (RFC 6761).
+/// The name of a host of generated pages. It resolves to this machine everywhere (RFC 6761).
 pub(super) fn generated_host(number: u64) -> String {
     format!("site-{number}.localhost")
 }
 
-/// Page `/N`, of some 4 KB, links to [`LINKS`] pages below it, and to `/N` of the host `next`. There is nothing beside the pages.
+/// Page `/N`, of some 4 KB, links to [`LINKS`] pages below it, and to `/N` of the host `next`. Other paths do not exist.
 fn generated(host: &str, seen: &SeenRequest, pages: u64, next: Option<&str>) -> Reply {
     let number: Option<u64> = seen.target.trim_start_matches('/').parse().ok();
     let Some(number) = number.filter(|&number| number < pages) else {
@@ -87,7 +87,7 @@ fn generated(host: &str, seen: &SeenRequest, pages: u64, next: Option<&str>) -> 
     let mut page = format!("<!doctype html><title>Page {number} of {host}</title>\n");
     for after in 1..=LINKS {
         let link = (number * LINKS + after) % pages;
-        // Writing to a String does not fail.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(
             page,
             "<p>Paragraph {after} of page {number} leads to <a href=\"/{link}\">page {link}</a>. \
@@ -105,7 +105,7 @@ fn generated(host: &str, seen: &SeenRequest, pages: u64, next: Option<&str>) -> 
     Reply::html(page)
 }
 
-/// The web, in a process of its own, which ends with this value.
+/// The web, in a process of its own, which ends when this value is dropped.
 pub(super) struct WebProcess {
     process: Child,
     /// The port of all its hosts.
@@ -146,7 +146,7 @@ impl WebProcess {
         WebProcess::start(command)
     }
 
-    /// The same, and each page names the same page of the next host.
+    /// Like [`generated`](Self::generated), but each page also links to the same page of the next host.
     pub(super) fn linked(hosts: u64, pages: u64) -> Result<WebProcess> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["bench", "web", "--linked", "--generated-hosts"]);
@@ -174,7 +174,7 @@ impl WebProcess {
 impl Drop for WebProcess {
     fn drop(&mut self) {
         drop(self.process.stdin.take());
-        // The process is at its end, and nothing depends on its exit code.
+        // The process is ending, and its exit code does not matter.
         let _ = self.process.wait();
     }
 }

@@ -1,4 +1,4 @@
-//! `docs/CONTRACT.md`: the contract as a page, one section an interface, from the files in `wit/`.
+//! `docs/CONTRACT.md`: the contract as a page with one section for each interface, from the files in `wit/`.
 
 use std::fmt::Write;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-/// The files, in the order in which the page has them.
+/// The files, in the order of the page.
 const FILES: [&str; 4] = ["exports.wit", "imports.wit", "types.wit", "worlds.wit"];
 
 /// The page.
@@ -61,12 +61,12 @@ pub(super) fn page(root: &Path) -> Result<String> {
 
 /// An interface or a world.
 struct Item<'t> {
-    /// Its comment, marks left off.
+    /// Its comment, without comment marks.
     doc: Vec<&'t str>,
     /// `interface` or `world`.
     sort: &'t str,
     name: &'t str,
-    /// As written, comment left off.
+    /// The source text, without the comment.
     text: String,
 }
 
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_is_what_would_be_written() {
+    fn the_contract_page_is_current() {
         let root = crate::repository::root();
         let found = fs::read_to_string(root.join("docs/CONTRACT.md")).unwrap();
         assert!(
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_has_its_comment_and_its_text() {
+    fn an_item_has_its_comment_and_source_text() {
         let items = items_of(
             "\n/// Finds links. Often.\ninterface extractor {\n    /// One.\n    f: func();\n}\n",
         )

@@ -1,4 +1,4 @@
-//! The fields of request bodies in `docs/API.md`, from the API's description.
+//! The fields of request bodies in `docs/API.md`, generated from the API's description.
 
 use std::fmt::Write;
 
@@ -27,14 +27,14 @@ pub(super) fn reference(description: &str) -> Result<String> {
 
 fn rows(request: &str, description: &Value, body: &Value, text: &mut String) {
     let schema = resolve(description, body);
-    // Constraints between fields are in further parts.
+    // Constraints between fields are in further parts of the schema.
     let schema = schema.pointer("/allOf/0").unwrap_or(schema);
     let required = schema["required"].as_array();
     for (field, node) in schema["properties"].as_object().into_iter().flatten() {
         let is_required = required.is_some_and(|it| it.iter().any(|name| name == field));
         let about = node["description"].as_str();
         let about = about.or_else(|| resolve(description, node)["description"].as_str());
-        // Writing into a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(
             text,
             "| {request} | `{field}`{} | {} | {} |",

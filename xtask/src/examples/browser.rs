@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 use opilio_test_web::{Reply, Web};
 
-use super::crawl::{Crawl, asked};
+use super::crawl::{Crawl, requested_paths};
 use super::steps::Steps;
 use crate::command::{chromium, is_root};
 use crate::repository::root;
@@ -13,7 +13,7 @@ use crate::repository::root;
 /// With this variable, a machine without Chromium is an error. CI sets it.
 const REQUIRED: &str = "OPILIO_TEST_CHROMIUM";
 
-/// A part that a button loads, with another button in it, and a link that shows only then.
+/// A part that a button loads. It contains another button, and a link that appears only then.
 const COLLAPSED: &str = r#"<button id="outer">Read more</button><script>
     outer.onclick = () => {
         outer.remove();
@@ -83,7 +83,7 @@ const BEHAVIORS: [(&str, &str); 5] = [
     ("maps", "typescript/map-zoom"),
 ];
 
-/// Adds the crawl.
+/// Adds the crawl to the steps.
 pub(super) fn crawl(steps: &mut Steps, opilio: &Path, home: &Path) {
     let crawl = Crawl {
         opilio: opilio.to_owned(),
@@ -111,7 +111,7 @@ fn behave(crawl: &Crawl) -> Result<()> {
     let runtime = tokio::runtime::Runtime::new()?;
     let web = runtime.block_on(web.serve())?;
 
-    // Chromium's own sandbox needs another user than root.
+    // Chromium's own sandbox does not run as root.
     let sandbox = !is_root();
     let mut lines = format!(
         "strategy = \"snapshot\"\nbrowser.render = \"always\"\nbrowser.sandbox = {sandbox}\n\
@@ -134,11 +134,11 @@ fn behave(crawl: &Crawl) -> Result<()> {
             "{name} was not called for several steps, or failed: {figures}"
         );
     }
-    let asked = asked(&web);
+    let requested = requested_paths(&web);
     for path in IMAGES.into_iter().chain(["/sources"]) {
         ensure!(
-            asked.iter().any(|one| one == path),
-            "{path} was not requested, so a behaviour did not operate its page: {asked:?}\n{}",
+            requested.iter().any(|one| one == path),
+            "{path} was not requested, so a behaviour did not operate its page: {requested:?}\n{}",
             output.text
         );
     }

@@ -1,4 +1,4 @@
-//! A crawl of the test web in a folder of its own, and what it says and leaves.
+//! A crawl of the test web in a folder of its own, and its output.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::steps::{TOOLCHAINS, toolchains};
 
-/// Settings with which a crawl of this machine neither waits nor is refused.
-pub(super) const OF_THIS_MACHINE: &str = "[politeness]\ndelay-factor = 0.0\nmin-delay = \"0s\"\nmax-delay = \"0s\"\n\n\
+/// Settings for a crawl of loopback without delays.
+pub(super) const LOOPBACK_SETTINGS: &str = "[politeness]\ndelay-factor = 0.0\nmin-delay = \"0s\"\nmax-delay = \"0s\"\n\n\
      [fetch]\nallow-addresses = [\"loopback\"]\n";
 
 /// A crawl in a folder of its own.
@@ -28,11 +28,11 @@ pub(super) struct CrawlOutput {
 }
 
 impl Crawl {
-    /// Runs it to its end. The profile is the same for all, with these lines besides.
+    /// Runs a crawl to its end. The profile is the same for all crawls, with these lines added.
     pub(super) fn run(&self, seeds: &[String], lines: &str) -> Result<CrawlOutput> {
-        fresh(&self.folder)?;
+        make_empty_folder(&self.folder)?;
         let profile = self.folder.join("profile.toml");
-        let text = format!("name = \"examples\"\nseeds = {seeds:?}\n{lines}\n{OF_THIS_MACHINE}");
+        let text = format!("name = \"examples\"\nseeds = {seeds:?}\n{lines}\n{LOOPBACK_SETTINGS}");
         fs::write(&profile, text)?;
         let job = self.folder.join("job");
         let mut crawl = Command::new(&self.opilio);
@@ -69,7 +69,7 @@ impl CrawlOutput {
         fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))
     }
 
-    /// The lines of the crawl log about a URI, in their order.
+    /// The lines of the crawl log about a URI, in order.
     pub(super) fn log_of(&self, uri: &str) -> Result<Vec<String>> {
         let log = self.file("logs/crawl.log")?;
         let of_uri = log
@@ -86,13 +86,13 @@ impl CrawlOutput {
     }
 }
 
-/// Requests that a web received, in order.
-pub(super) fn asked(web: &Web) -> Vec<String> {
+/// Requests that a web server received, in order.
+pub(super) fn requested_paths(web: &Web) -> Vec<String> {
     web.requests().into_iter().map(|seen| seen.target).collect()
 }
 
-/// An empty folder.
-pub(super) fn fresh(folder: &Path) -> Result<()> {
+/// Creates an empty folder.
+pub(super) fn make_empty_folder(folder: &Path) -> Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder)?;
     }

@@ -1,5 +1,5 @@
-//! Crawls with plugins of every language: fragments go from one to another, the examples archive a small site, and what
-//! goes wrong is said with the plugin's name and version, the URI and the guest's own words.
+//! Crawls with plugins of every language. Fragments pass from one language to the next, and the examples archive a small site.
+//! Plugin errors must be reported with the plugin's name and version, the URI and the guest's message.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,18 +8,18 @@ use anyhow::{Context, Result, ensure};
 use opilio_test_web::{Reply, Web};
 use serde_json::Value;
 
-use super::crawl::{Crawl, asked};
-use super::steps::{Steps, quietly};
+use super::crawl::{Crawl, requested_paths};
+use super::steps::{Steps, run_quietly};
 use crate::repository::root;
 
-/// Languages in the order in which they hand a page on; each has a project in `tests/languages`.
+/// Languages in the order in which they pass on a page. Each has a project in `tests/languages`.
 const RELAY: [&str; 7] = ["c", "go", "js", "ts", "python", "rust", "cpp"];
 
-/// Plugins that read one page: fragments within fragments are followed four deep.
+/// Number of plugins that read one page. Nested fragments are extracted four levels deep.
 const RELAY_LENGTH: usize = 5;
 
-/// Faults that a page's content makes each plugin commit, and the expected errors.
-const WRONGS: [(&str, &str, &str); 14] = [
+/// Plugin errors that the content of a page triggers in each plugin, and the expected messages.
+const PLUGIN_ERRORS: [(&str, &str, &str); 14] = [
     ("c", "fail", "relay-c was told to fail"),
     ("c", "wrong", "out of bounds memory access"),
     ("go", "fail", "panic: relay-go was told to fail"),
@@ -76,14 +76,14 @@ const LIBRARY: [(&str, &str, &str, &str); 9] = [
     ),
 ];
 
-/// Folders of the examples that are the same extractor.
+/// Folders of the examples that implement the same extractor.
 const SCANS: [&str; 6] = ["rust", "c", "go", "javascript", "typescript", "python"];
 
-/// The exit code of a crawl that a limit of its profile has ended, and of one that could not begin.
+/// Exit codes of a crawl that was ended by a limit of its profile, and of a crawl that could not start.
 pub(super) const LIMIT_REACHED: i32 = 4;
-const NOT_BEGUN: i32 = 2;
+const NOT_STARTED: i32 = 2;
 
-/// The components that only crawls need.
+/// The components that only these crawls need.
 pub(super) fn components(steps: &mut Steps, opilio: &Path, home: &Path) {
     for language in RELAY {
         let (opilio, component) = (opilio.to_owned(), relay(home, language));
@@ -91,7 +91,7 @@ pub(super) fn components(steps: &mut Steps, opilio: &Path, home: &Path) {
             let mut build = Command::new(&opilio);
             build.args(["plugin", "build"]);
             build.arg(root().join("tests/languages").join(language));
-            quietly(
+            run_quietly(
                 super::sharing_crates(&mut build)
                     .arg("--out")
                     .arg(&component),
@@ -104,7 +104,7 @@ fn relay(home: &Path, language: &str) -> PathBuf {
     home.join(format!("relay-{language}.wasm"))
 }
 
-/// The crawls.
+/// Adds the crawls to the steps.
 pub(super) fn crawls(steps: &mut Steps, opilio: &Path, home: &Path) {
     let crawl = |name: &str| Crawl {
         opilio: opilio.to_owned(),
@@ -116,25 +116,25 @@ pub(super) fn crawls(steps: &mut Steps, opilio: &Path, home: &Path) {
         crawl("library"),
         crawl("settings"),
     );
-    let of_relay = home.to_owned();
+    let components_folder = home.to_owned();
     steps.add(
         "crawls",
         "every language reads a part of a page",
-        move || every_language(&relay, &of_relay),
+        move || every_language(&relay, &components_folder),
     );
-    let of_relay = home.to_owned();
-    steps.add("crawls", "what goes wrong is said", move || {
-        wrongs(&wrong, &of_relay)
+    let components_folder = home.to_owned();
+    steps.add("crawls", "plugin errors are reported", move || {
+        plugin_errors(&wrong, &components_folder)
     });
     steps.add("crawls", "the examples archive a site", move || {
         archive(&library)
     });
     steps.add("crawls", "settings that do not fit", move || {
-        misfits(&settings)
+        refused_settings(&settings)
     });
 }
 
-/// The lines of a profile that load the relay.
+/// The lines of a profile that load the extractors of the chain.
 fn relay_lines(home: &Path) -> String {
     let names: Vec<String> = RELAY
         .iter()
@@ -156,7 +156,7 @@ fn relay_lines(home: &Path) -> String {
     format!("strategy = \"snapshot\"\nstacks.extract = {stack:?}\n{tables}")
 }
 
-/// An extractor in every language, each of which reads a line of a page and hands the rest to the next.
+/// Crawls with an extractor in every language. Each reads a line of a page and passes the rest to the next.
 fn every_language(crawl: &Crawl, home: &Path) -> Result<()> {
     let mut web = Web::builder();
     let site = web.site("relay.localhost");
@@ -181,27 +181,27 @@ fn every_language(crawl: &Crawl, home: &Path) -> Result<()> {
     let web = runtime.block_on(web.serve())?;
     let output = crawl.run(&[web.url("relay.localhost", "/")], &relay_lines(home))?;
     output.ended_with(0)?;
-    let asked = asked(&web);
+    let requested = requested_paths(&web);
     for line in &lines {
         ensure!(
-            asked.contains(line),
-            "{line} was not found: a language before has not handed it on; asked for were {asked:?}"
+            requested.contains(line),
+            "{line} was not found: an earlier plugin of the chain did not pass it on; requested were {requested:?}"
         );
     }
     Ok(())
 }
 
-/// Every language is made to fail, and every fault is in the log and in the figures.
-fn wrongs(crawl: &Crawl, home: &Path) -> Result<()> {
+/// Triggers every plugin error in every language, and checks that each is in the log and in the statistics.
+fn plugin_errors(crawl: &Crawl, home: &Path) -> Result<()> {
     let path = |language: &str, how: &str| format!("/{language}/{how}");
-    let links: String = WRONGS
+    let links: String = PLUGIN_ERRORS
         .iter()
         .map(|(language, how, _)| format!("<a href={}>{how}</a>", path(language, how)))
         .collect();
     let mut web = Web::builder();
     let site = web.site("wrong.localhost");
     site.page("/", Reply::html(links));
-    for (language, how, _) in WRONGS {
+    for (language, how, _) in PLUGIN_ERRORS {
         let media_type = format!("application/x-relay-{language}");
         site.page(&path(language, how), Reply::ok(&media_type, how));
     }
@@ -210,10 +210,10 @@ fn wrongs(crawl: &Crawl, home: &Path) -> Result<()> {
     let output = crawl.run(&[web.url("wrong.localhost", "/")], &relay_lines(home))?;
     output.ended_with(0)?;
     let log = output.file("logs/runtime-errors.log")?;
-    for (language, how, words) in WRONGS {
+    for (language, how, words) in PLUGIN_ERRORS {
         let uri = web.url("wrong.localhost", &path(language, how));
         let plugin = format!("relay-{language}");
-        // A fault is a line and those below it that are indented.
+        // An error is one line and the indented lines below it.
         let faults = log
             .split("\n20")
             .filter(|fault| fault.contains(&format!(" {plugin} ")) && fault.contains(&uri));
@@ -221,7 +221,7 @@ fn wrongs(crawl: &Crawl, home: &Path) -> Result<()> {
             faults
                 .clone()
                 .any(|fault| fault.contains("1.0.0") && fault.contains(words)),
-            "{plugin} {how}: nothing says its version, {uri} and {words:?}, but:\n{log}"
+            "{plugin} {how}: no log line has its version, {uri} and {words:?}:\n{log}"
         );
         let faults = output.figures(&plugin)?["faults"].clone();
         let count: u64 = faults
@@ -229,7 +229,7 @@ fn wrongs(crawl: &Crawl, home: &Path) -> Result<()> {
             .map_or(0, |all| all.values().filter_map(Value::as_u64).sum());
         ensure!(
             count == 2,
-            "{plugin} has gone wrong twice, and its figures say {faults}"
+            "{plugin} caused two plugin errors, but its statistics have {faults}"
         );
         ensure!(
             output.text.contains(&plugin),
@@ -240,7 +240,7 @@ fn wrongs(crawl: &Crawl, home: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The examples at work on a site that has something for each.
+/// Crawls a site that has content for each of the examples.
 fn archive(crawl: &Crawl) -> Result<()> {
     const SITE: &str = "library.localhost";
     let mut web = Web::builder();
@@ -297,7 +297,7 @@ fn archive(crawl: &Crawl) -> Result<()> {
     }
     let runtime = tokio::runtime::Runtime::new()?;
     let web = runtime.block_on(web.serve())?;
-    // Long enough for everything to be visited once on a busy machine: what may be a link comes after all that is due.
+    // Enough time for all documents to be visited once on a busy machine. Speculative links come after all due URIs.
     let mut lines = String::from(
         "strategy = \"revisit\"\nlimits.documents = 15\nrevisit.min-wait = \"10s\"\nrevisit.default-wait = \"10s\"\n\
          stacks.extract = [\"http\", \"html\", \"routes\", \"anything\"]\nstacks.last-resort = [\"anything\"]\n",
@@ -319,11 +319,11 @@ fn archive(crawl: &Crawl) -> Result<()> {
         let figures = output.figures(name)?;
         ensure!(
             figures["calls"].as_u64() > Some(0),
-            "{name} was never asked: {figures}"
+            "{name} was never called: {figures}"
         );
         ensure!(
             figures["faults"] == serde_json::json!({}),
-            "{name} has gone wrong: {figures}"
+            "{name} had plugin errors: {figures}"
         );
     }
     for path in ["/tokens", "/words"] {
@@ -336,33 +336,33 @@ fn archive(crawl: &Crawl) -> Result<()> {
             );
         }
     }
-    let asked = asked(&web);
+    let requested = requested_paths(&web);
     let place = |path: &str| {
-        asked
+        requested
             .iter()
             .position(|one| one == path)
-            .with_context(|| format!("{path} was not found: {asked:?}"))
+            .with_context(|| format!("{path} was not found: {requested:?}"))
     };
     place("/static/main.js")?;
     place("/in-a-blob")?;
     ensure!(
         place("/on-climate")? < place("/tokens")?,
-        "what is about the subject does not come first: {asked:?}"
+        "pages about the subject were not requested first: {requested:?}"
     );
     ensure!(
-        !asked.iter().any(|path| path == "/behind"),
-        "a wall was read for links"
+        !requested.iter().any(|path| path == "/behind"),
+        "links were extracted from a consent wall"
     );
     ensure!(
-        asked.iter().any(|path| path == "/auf-deutsch")
-            && !asked.iter().any(|path| path == "/nur-von-dort"),
-        "a page in another language was read for links: {asked:?}"
+        requested.iter().any(|path| path == "/auf-deutsch")
+            && !requested.iter().any(|path| path == "/nur-von-dort"),
+        "links were extracted from a page in another language: {requested:?}"
     );
     let wall = output.log_of(&web.url(SITE, "/wall"))?;
     ensure!(
         wall.iter()
             .any(|line| line.contains(" -5002 ") && line.contains("walls:consent_wall")),
-        "the wall passes for a page: {wall:?}"
+        "the wall was taken for a page: {wall:?}"
     );
     let broken = output.file("observers/broken/broken-links.csv")?;
     ensure!(
@@ -372,8 +372,9 @@ fn archive(crawl: &Crawl) -> Result<()> {
     Ok(())
 }
 
-/// Settings that the schema refuses, and that the plugin itself refuses, in every language: no crawl begins, and it says why.
-fn misfits(crawl: &Crawl) -> Result<()> {
+/// Settings that violate the schema, or that the plugin refuses, in every language. No crawl starts, and the message has the
+/// reason.
+fn refused_settings(crawl: &Crawl) -> Result<()> {
     for language in SCANS {
         let component = root()
             .join("plugins/examples")
@@ -392,19 +393,19 @@ fn misfits(crawl: &Crawl) -> Result<()> {
                  plugins.scan = {{ component = {component:?}, settings = {{ {settings} }} }}\n"
             );
             let output = crawl.run(&["http://127.0.0.1/".to_owned()], &lines)?;
-            output.ended_with(NOT_BEGUN)?;
-            // Whichever way it fits not, the plugin is named as it calls itself.
-            let says = output.text.contains("profile.toml:")
+            output.ended_with(NOT_STARTED)?;
+            // Whatever the reason, the message has the plugin's own name.
+            let is_complete = output.text.contains("profile.toml:")
                 && output.text.contains("link-scan 0.1.0: ")
                 && output.text.contains(words);
             ensure!(
-                says,
-                "{language}, {settings}: it says not place, plugin, version and {words:?}, but:\n{}",
+                is_complete,
+                "{language}, {settings}: the message lacks place, plugin, version or {words:?}:\n{}",
                 output.text
             );
             ensure!(
                 !output.job.exists(),
-                "{language}, {settings}: a job was made"
+                "{language}, {settings}: a job was created"
             );
         }
     }

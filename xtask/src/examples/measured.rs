@@ -1,5 +1,5 @@
-//! The same extractor in every language on the same pages, as a table: lines of code, size, cold load, time and memory.
-//! Times are the processor's, as the system counts them for a process, so that whatever else the machine does weighs little.
+//! Compares the same extractor in every language on the same pages: lines of code, size, cold load, time and memory. Times are the
+//! processor time of a process, so that other load on the machine has little effect.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ use crate::bench::measured::{self, Measured};
 use crate::documentation;
 use crate::repository::root;
 
-/// Pages of the documentation packages that are measured.
+/// Number of pages of the documentation packages that are measured.
 const PAGES: usize = 40;
 
-/// Rounds for each of them. The difference of two rounds is the cost of calls alone.
+/// Rounds for each page. The difference between the two numbers of rounds gives the cost of calls alone.
 const ROUNDS: [u32; 2] = [1, 9];
 
-/// Folder of the example, what the table calls the language, and its sources' endings.
+/// Folder of the example, the language's name in the table, and the suffixes of its sources.
 const LANGUAGES: [(&str, &str, &str); 6] = [
     ("rust", "Rust", "rs"),
     ("c", "C", "c"),
@@ -71,7 +71,7 @@ pub(super) fn table(opilio: &Path) -> Result<String> {
     Ok(table)
 }
 
-/// Processor time of a call with a page, on average, and the most memory that one had.
+/// Average processor time of a call with one page, and the maximum memory of a call.
 fn call(opilio: &Path, component: &Path, pages: &Path) -> Result<(Duration, u64)> {
     let run = |rounds: u32| -> Result<(Duration, Value)> {
         let mut bench = Command::new(opilio);
@@ -85,7 +85,7 @@ fn call(opilio: &Path, component: &Path, pages: &Path) -> Result<(Duration, u64)
     let number = |key: &str| {
         answer[key]
             .as_u64()
-            .with_context(|| format!("plugin bench says no {key}"))
+            .with_context(|| format!("plugin bench printed no {key}"))
     };
     let calls = number("documents")? * u64::from(ROUNDS[1] - ROUNDS[0]);
     let of_calls = many.saturating_sub(few);
@@ -121,7 +121,7 @@ fn pages() -> Result<PathBuf> {
     Ok(home)
 }
 
-/// Lines of the plugin's own sources that are neither blank nor comments.
+/// Lines of the plugin's own sources without blank lines and comments.
 fn lines(project: &Path, ending: &str) -> Result<usize> {
     let mut lines = 0;
     for folder in [project.to_owned(), project.join("src")] {
@@ -129,7 +129,7 @@ fn lines(project: &Path, ending: &str) -> Result<usize> {
             continue;
         }
         for file in sorted(&folder)? {
-            // Go's tests stand beside what they test.
+            // Go's tests are in the same folder as the code.
             let is_test = file.to_string_lossy().ends_with("_test.go");
             if file.extension().is_some_and(|found| found == ending) && !is_test {
                 let text = fs::read_to_string(&file)?;
@@ -147,7 +147,7 @@ fn lines(project: &Path, ending: &str) -> Result<usize> {
     Ok(lines)
 }
 
-/// Until an unknown component is compiled, checked, configured and described, the start of the program included.
+/// Time from the start of the program until an uncached component is compiled, checked, configured and described.
 fn cold_load(opilio: &Path, component: &Path) -> Result<Duration> {
     let cache = root().join("target/toolchains/no-cache");
     if cache.exists() {

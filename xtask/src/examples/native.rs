@@ -1,4 +1,4 @@
-//! Tests without a sandbox: those that SDKs have of their own, and the golden cases of a project as its author runs them.
+//! Tests without a sandbox: the SDKs' own tests, and the golden cases of a project as its author runs them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,16 +7,16 @@ use std::process::Command;
 use anyhow::Result;
 use opilio_build::Language;
 
-use super::steps::{Steps, quietly};
+use super::steps::{Steps, run_quietly};
 use super::{sharing_crates, sorted};
 use crate::repository::root;
 
-/// Of C with all warnings, which makes the objects that cases of other projects are linked with, too.
+/// Compiles the SDK of C with all warnings. The cases of other projects are linked with the resulting objects.
 pub(super) fn sdk_of_c(steps: &mut Steps) {
     steps.add("C", "the SDK without warnings", c_sdk);
 }
 
-/// Of JavaScript, which builds components of its own that look for a way out and go wrong.
+/// Tests the SDK of JavaScript. It builds components that try to leave the sandbox or cause plugin errors.
 pub(super) fn sdk_of_javascript(steps: &mut Steps, opilio: &Path) {
     let sdk = root().join("sdk/js");
     for file in sorted(&sdk.join("test")).unwrap_or_default() {
@@ -32,7 +32,7 @@ pub(super) fn sdk_of_javascript(steps: &mut Steps, opilio: &Path) {
         steps.add("JavaScript", format!("the SDK's {name}"), move || {
             let mut test = Command::new("node");
             test.args(["--test", "--test-reporter=spec"]).arg(&file);
-            quietly(test.env("OPILIO", &program))
+            run_quietly(test.env("OPILIO", &program))
         });
     }
     steps.add(
@@ -41,12 +41,12 @@ pub(super) fn sdk_of_javascript(steps: &mut Steps, opilio: &Path) {
         move || {
             let mut check = Command::new("node");
             check.arg(sdk.join("types/generate.mjs")).arg("--check");
-            quietly(&mut check)
+            run_quietly(&mut check)
         },
     );
 }
 
-/// Objects of the SDK of C and its tests' side, to be linked to whatever is tried.
+/// Object files of the SDK of C and its test runner, to be linked with each tested project.
 fn c_objects() -> PathBuf {
     root().join("target/toolchains/sdk-c-tests")
 }
@@ -69,7 +69,7 @@ fn c_sdk() -> Result<()> {
     compile.arg("-isystem").arg(sdk.join("bindings")).arg("-c");
     compile.args(sources(&sdk.join("src"), "c")?);
     compile.args(sources(&sdk.join("testing"), "c")?);
-    quietly(compile.current_dir(&objects))?;
+    run_quietly(compile.current_dir(&objects))?;
     for (name, folder) in [("sdk-test", "test"), ("headline", "test/headline")] {
         let program = objects.join(name);
         let mut compile = cc(&strict);
@@ -77,14 +77,14 @@ fn c_sdk() -> Result<()> {
         compile.arg("-isystem").arg(sdk.join("bindings"));
         compile.args(sources(&sdk.join(folder), "c")?);
         compile.args(sources(&objects, "o")?);
-        quietly(compile.arg("-o").arg(&program))?;
-        // Their cases are named from the place of each.
+        run_quietly(compile.arg("-o").arg(&program))?;
+        // Paths of the cases are relative to the project's folder.
         let place = if name == "headline" {
             sdk.join(folder)
         } else {
             sdk.clone()
         };
-        quietly(Command::new(program).current_dir(place))?;
+        run_quietly(Command::new(program).current_dir(place))?;
     }
     Ok(())
 }
@@ -95,7 +95,7 @@ fn sources(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The cases of a project, by whatever its language has for it.
+/// Runs the cases of a project with the test runner of its language.
 pub(super) fn cases(folder: &Path) -> Result<()> {
     let mut test = match Language::of(folder) {
         Some(Language::Rust) => {
@@ -129,10 +129,10 @@ pub(super) fn cases(folder: &Path) -> Result<()> {
         }
         None => anyhow::bail!("{} is not a project", folder.display()),
     };
-    quietly(test.current_dir(folder))
+    run_quietly(test.current_dir(folder))
 }
 
-/// Of a project without a Makefile: its sources, with the SDK's objects.
+/// Runs the cases of a C project without a Makefile: compiles its sources and links them with the SDK's objects.
 fn c_cases(folder: &Path) -> Result<()> {
     let scratch = c_objects().join("cases");
     fs::create_dir_all(&scratch)?;
@@ -142,6 +142,6 @@ fn c_cases(folder: &Path) -> Result<()> {
     compile.arg("@compile_flags.txt").args(plain);
     compile.args(sources(folder, "cpp")?);
     compile.args(sources(&c_objects(), "o")?);
-    quietly(compile.arg("-o").arg(&program).current_dir(folder))?;
-    quietly(Command::new(program).current_dir(folder))
+    run_quietly(compile.arg("-o").arg(&program).current_dir(folder))?;
+    run_quietly(Command::new(program).current_dir(folder))
 }

@@ -1,4 +1,4 @@
-//! SDKs as they are packed for a registry: what is installed of them builds a project that has no SDK of its own.
+//! The SDKs' packages for registries: an installed package must be able to build a project outside of this repository.
 
 use std::fs;
 use std::path::Path;
@@ -7,12 +7,12 @@ use std::process::Command;
 use anyhow::Result;
 use opilio_build::{Language, SDK_FOLDER};
 
-use super::crawl::fresh;
+use super::crawl::make_empty_folder;
 use super::projects::Project;
-use super::steps::{Steps, quietly};
+use super::steps::{Steps, run_quietly};
 use crate::sdks;
 
-/// Adds a step for each language that has registries for such.
+/// Adds a step for each language that has a package registry.
 pub(super) fn sdks(steps: &mut Steps, opilio: &Path, home: &Path) {
     type Install = fn(&Path, &Path) -> Result<()>;
     let all: [(&str, Language, Install); 2] = [
@@ -22,13 +22,13 @@ pub(super) fn sdks(steps: &mut Steps, opilio: &Path, home: &Path) {
     for (language, of, install) in all {
         let (opilio, folder) = (opilio.to_owned(), home.join("packed").join(language));
         steps.add(of.name(), "the SDK as it is packed", move || {
-            fresh(&folder)?;
+            make_empty_folder(&folder)?;
             let project = Project::for_packed(&folder, language);
             project.make(&opilio)?;
             fs::remove_dir_all(project.folder.join(SDK_FOLDER))?;
             let packages = folder.join("packages");
             install(&sdks::pack(of, &packages)?, &project.folder)?;
-            quietly(
+            run_quietly(
                 Command::new(&opilio)
                     .args(["plugin", "test"])
                     .arg(&project.folder),
@@ -43,14 +43,14 @@ fn javascript(package: &Path, project: &Path) -> Result<()> {
         npm.args(["--silent", "--no-audit", "--no-fund", command]);
         npm
     };
-    quietly(npm("install").arg(package).current_dir(project))?;
-    quietly(npm("run").arg("build").current_dir(project))
+    run_quietly(npm("install").arg(package).current_dir(project))?;
+    run_quietly(npm("run").arg("build").current_dir(project))
 }
 
 fn python(package: &Path, project: &Path) -> Result<()> {
     let environment = project.join(".venv");
     let mut make = Command::new("python3");
-    quietly(make.args(["-m", "venv"]).arg(&environment))?;
+    run_quietly(make.args(["-m", "venv"]).arg(&environment))?;
     let python = environment.join("bin/python");
     let mut install = Command::new(&python);
     install.args([
@@ -60,8 +60,8 @@ fn python(package: &Path, project: &Path) -> Result<()> {
         "--quiet",
         "--disable-pip-version-check",
     ]);
-    quietly(install.arg(format!("{}[build]", package.display())))?;
+    run_quietly(install.arg(format!("{}[build]", package.display())))?;
     let mut build = Command::new(&python);
     build.args(["-m", "opilio_plugin", "build"]).arg(project);
-    quietly(build.current_dir(project))
+    run_quietly(build.current_dir(project))
 }

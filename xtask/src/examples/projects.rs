@@ -1,5 +1,5 @@
-//! New projects, as `opilio plugin new` makes them: one of every kind and one of a single kind in each language. Each is
-//! built, tried and crawled with as its own README says.
+//! New projects from `opilio plugin new`: in each language one of every kind and one of a single kind. Each is built, tested and
+//! used in a crawl, with the commands of its own README.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,9 +10,9 @@ use opilio_build::Language;
 use opilio_test_web::{Reply, Web};
 use serde_json::json;
 
-use super::crawl::{Crawl, asked, fresh};
+use super::crawl::{Crawl, make_empty_folder, requested_paths};
 use super::crawls::LIMIT_REACHED;
-use super::steps::{Steps, quietly};
+use super::steps::{Steps, run_quietly};
 use super::written::{block, shell};
 use super::{build_and_test, native};
 use crate::repository::root;
@@ -28,12 +28,12 @@ const KINDS: [&str; 8] = [
     "page-behavior",
 ];
 
-/// A language as `plugin new` knows it.
+/// A language of `plugin new`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Template {
     word: &'static str,
     pub(super) language: Language,
-    /// Of which it makes a plugin that is of no other kind. Each kind is that of one language.
+    /// The kind of the project of a single kind. Each kind is tested in one language.
     sole_kind: &'static str,
 }
 
@@ -47,10 +47,10 @@ pub(super) const TEMPLATES: [Template; 7] = [
     Template::new("python", Language::Python, "extractor"),
 ];
 
-/// The page for the templates' plugins.
+/// The page that the templates' plugins read.
 const PAGE: &str = "<p x-story=\"three.html\"> <a href=other.html>other</a>\n";
 
-/// Counters of each kind, for a template's plugin that finds its word. Page behaviours need a browser: see
+/// Counter of each kind that a template's plugin increases when it finds its word. Page behaviours need a browser: see
 /// `browser.rs`.
 const ANSWERS: [(&str, &str); 7] = [
     ("extractor", "links"),
@@ -82,7 +82,7 @@ impl Template {
 }
 
 impl Project {
-    /// Of every kind.
+    /// A project with all kinds.
     fn of_every_kind(home: &Path, template: Template) -> Self {
         let name = format!("every-kind-{}", template.word);
         Self {
@@ -93,18 +93,18 @@ impl Project {
         }
     }
 
-    /// Of one kind, in a folder whose name is two words.
+    /// A project of one kind, in a folder whose name has a blank.
     fn of_one_kind(home: &Path, template: Template) -> Self {
         let name = format!("one-kind-{}", template.word);
         Self {
-            folder: spacious(home).join(&name),
+            folder: folder_with_blank(home).join(&name),
             name,
             template: template.word,
             kinds: vec![template.sole_kind],
         }
     }
 
-    /// An extractor, to be built by an SDK that is installed in its folder.
+    /// An extractor whose SDK is installed as a package in its folder.
     pub(super) fn for_packed(home: &Path, template: &'static str) -> Self {
         let name = format!("packed-{template}");
         Self {
@@ -115,10 +115,10 @@ impl Project {
         }
     }
 
-    /// Makes it anew.
+    /// Creates the project, replacing an existing one.
     pub(super) fn make(&self, opilio: &Path) -> Result<()> {
-        // The command makes the folder itself.
-        fresh(&self.folder)?;
+        // The command itself creates the folder.
+        make_empty_folder(&self.folder)?;
         fs::remove_dir(&self.folder)?;
         let mut new = Command::new(opilio);
         new.args(["plugin", "new", "--lang", self.template, "--dir"]);
@@ -126,17 +126,17 @@ impl Project {
         for kind in &self.kinds {
             new.args(["--kind", kind]);
         }
-        quietly(new.arg(&self.name))?;
+        run_quietly(new.arg(&self.name))?;
         if self.template == "rust" {
-            // With the versions of an example, what it depends on is not compiled once more.
+            // With the locked versions of an example, its dependencies need not be compiled again.
             let lock = root().join("plugins/examples/rust/page-language/Cargo.lock");
             fs::copy(lock, self.folder.join("Cargo.lock")).map(drop)?;
         }
         Ok(())
     }
 
-    /// The parts of a profile in its README: the plugin's table, and lines of the stacks.
-    fn in_a_profile(&self) -> Result<(String, String)> {
+    /// The lines for a profile in its README: the plugin's table, and the entries of the stacks.
+    fn profile_lines(&self) -> Result<(String, String)> {
         let readme = fs::read_to_string(self.folder.join("README.md"))?;
         let profile = block(&readme, "toml")?;
         let (plugin, stacks) = profile
@@ -146,12 +146,12 @@ impl Project {
     }
 }
 
-/// A folder whose name is not a single word to a shell.
-fn spacious(home: &Path) -> PathBuf {
+/// A folder whose name must be quoted in a shell.
+fn folder_with_blank(home: &Path) -> PathBuf {
     home.join("new ones")
 }
 
-/// A project of every kind: its cases natively, its component, its cases there.
+/// Tests a project of every kind: its cases natively, its component, and the cases with the component.
 pub(super) fn of_every_kind(steps: &mut Steps, opilio: &Path, home: &Path, template: Template) {
     let opilio = opilio.to_owned();
     let project = Project::of_every_kind(home, template);
@@ -162,8 +162,8 @@ pub(super) fn of_every_kind(steps: &mut Steps, opilio: &Path, home: &Path, templ
     });
 }
 
-/// A project of one kind, in a folder whose name is two words. What its README says is run as it is written: dependencies are
-/// fetched, cases put, the component is built, tried and checked.
+/// Tests a project of one kind, in a folder whose name has a blank. The commands of its README are run as printed: they install
+/// dependencies, run the cases, and build, try and check the component.
 pub(super) fn of_one_kind(steps: &mut Steps, opilio: &Path, home: &Path, template: Template) {
     let opilio = opilio.to_owned();
     let project = Project::of_one_kind(home, template);
@@ -173,17 +173,17 @@ pub(super) fn of_one_kind(steps: &mut Steps, opilio: &Path, home: &Path, templat
         project.make(&opilio)?;
         fs::write(project.folder.join("page.html"), PAGE)?;
         let readme = fs::read_to_string(project.folder.join("README.md"))?;
-        quietly(shell(&opilio, block(&readme, "sh")?).current_dir(&project.folder))?;
+        run_quietly(shell(&opilio, block(&readme, "sh")?).current_dir(&project.folder))?;
         is_formatted(&project.folder, language)
     });
 }
 
-/// Authors format what they write: what they begin with is as the language's own formatter has it.
+/// Checks that the code of a new project is formatted as the language's own formatter does it.
 fn is_formatted(folder: &Path, language: Language) -> Result<()> {
     match language {
         Language::Rust => {
             let mut check = opilio_build::cargo();
-            quietly(check.args(["fmt", "--check"]).current_dir(folder))
+            run_quietly(check.args(["fmt", "--check"]).current_dir(folder))
         }
         Language::Go => {
             let mut list = Command::new("gofmt");
@@ -195,7 +195,7 @@ fn is_formatted(folder: &Path, language: Language) -> Result<()> {
     }
 }
 
-/// Projects of each kind and of all, with names short and long, are formatted as they are made.
+/// Projects of each kind and of all kinds, with short and long names, must be formatted.
 pub(super) fn formatted(steps: &mut Steps, opilio: &Path, home: &Path) {
     let formatters = [Language::Rust, Language::Go];
     let templates = TEMPLATES.into_iter();
@@ -221,8 +221,7 @@ pub(super) fn formatted(steps: &mut Steps, opilio: &Path, home: &Path) {
     }
 }
 
-/// Each project at work in a crawl, with what its README says of a profile: those of every kind one by one, those of one
-/// kind together.
+/// Crawls with each project and the profile lines of its README: projects of every kind one by one, projects of one kind together.
 pub(super) fn crawls(steps: &mut Steps, opilio: &Path, home: &Path) {
     let crawl = |name: &str| Crawl {
         opilio: opilio.to_owned(),
@@ -232,7 +231,7 @@ pub(super) fn crawls(steps: &mut Steps, opilio: &Path, home: &Path) {
         let project = Project::of_every_kind(home, template);
         let crawl = crawl(&project.name);
         steps.add("crawls", project.name.clone(), move || {
-            at_work(&crawl, &[project], |_| "x-story".to_owned())
+            crawl_with(&crawl, &[project], |_| "x-story".to_owned())
         });
     }
     let projects: Vec<Project> = TEMPLATES
@@ -240,19 +239,23 @@ pub(super) fn crawls(steps: &mut Steps, opilio: &Path, home: &Path) {
         .into();
     let crawl = crawl("one-kind");
     steps.add("crawls", "one-kind plugins together", move || {
-        at_work(&crawl, &projects, |project| {
+        crawl_with(&crawl, &projects, |project| {
             format!("x-{}", project.kinds[0])
         })
     });
 }
 
-/// Crawls a site that has something for each kind, where every plugin looks for a word of its own.
-fn at_work(crawl: &Crawl, projects: &[Project], word: impl Fn(&Project) -> String) -> Result<()> {
+/// Crawls a site with content for each kind, where every plugin looks for a word of its own.
+fn crawl_with(
+    crawl: &Crawl,
+    projects: &[Project],
+    word: impl Fn(&Project) -> String,
+) -> Result<()> {
     const SITE: &str = "new.localhost";
     let mut web = Web::builder();
     let site = web.site(SITE);
     let words: Vec<String> = projects.iter().map(&word).collect();
-    // Links and attributes with the word, and a page whose bytes change while it does not.
+    // Links and attributes with the word, and a page whose bytes change while its content does not.
     let page: String = words
         .iter()
         .map(|word| format!("<a href=/{word}>1</a> <p {word}=\"three.html\">"))
@@ -274,7 +277,7 @@ fn at_work(crawl: &Crawl, projects: &[Project], word: impl Fn(&Project) -> Strin
     let mut plugins = String::new();
     let mut stacks = String::from("[stacks]\n");
     for project in projects {
-        let (table, lines) = project.in_a_profile()?;
+        let (table, lines) = project.profile_lines()?;
         let component = format!("./{0}/{0}.wasm", project.name);
         ensure!(table.contains(&component), "no {component} in {table:?}");
         let built = project.folder.join(&project.name).with_extension("wasm");
@@ -295,24 +298,24 @@ fn at_work(crawl: &Crawl, projects: &[Project], word: impl Fn(&Project) -> Strin
         let figures = output.figures(&project.name)?;
         ensure!(
             figures["faults"] == json!({}),
-            "{} has gone wrong: {figures}",
+            "{} had plugin errors: {figures}",
             project.name
         );
         for (kind, answer) in ANSWERS {
-            // What its filter rejects, the others of a plugin of every kind do not see.
+            // Documents that the filter rejects are not passed to the other kinds of the plugin.
             let is_hidden = project.kinds.len() > 1 && ["waits", "ranks"].contains(&answer);
             let answer = if is_hidden { "pass" } else { answer };
             ensure!(
                 !project.kinds.contains(&kind) || figures["outputs"][answer].as_u64() > Some(0),
-                "{} as {kind} has answered no {answer}: {figures}",
+                "{} as {kind} has not counted {answer}: {figures}",
                 project.name
             );
         }
     }
-    let asked = asked(&web);
+    let requested = requested_paths(&web);
     ensure!(
-        asked.iter().any(|path| path == "/three.html"),
-        "what an extractor has found was not asked for: {asked:?}"
+        requested.iter().any(|path| path == "/three.html"),
+        "a link that an extractor found was not requested: {requested:?}"
     );
     Ok(())
 }

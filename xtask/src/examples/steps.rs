@@ -1,4 +1,4 @@
-//! Steps that do not depend on each other, run as many at once as there are processors, and how long each took.
+//! Runs independent steps concurrently, and reports the duration of each.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -11,13 +11,13 @@ use anyhow::{Context, Result, anyhow, ensure};
 
 use crate::repository::root;
 
-/// More at once would wait for memory and the network rather than for processors.
+/// Most concurrent steps. More would wait for memory and network rather than for processors.
 const AT_ONCE_MAX: usize = 4;
 
 /// Variable that names the folder of the tools that projects share.
 pub(super) const TOOLCHAINS: &str = "OPILIO_TOOLCHAINS";
 
-/// Stands in the place of a language where steps fetch what the others need.
+/// Used in place of a language name for steps that install tools for the others.
 pub(super) const FETCHING: &str = "toolchains";
 
 type Work = Box<dyn FnOnce() -> Result<()> + Send>;
@@ -32,15 +32,15 @@ struct Step {
 #[derive(Default)]
 pub(super) struct Steps(VecDeque<Step>);
 
-/// Steps that ran.
-pub(super) struct Ran {
+/// Results of the steps.
+pub(super) struct StepResults {
     elapsed: Duration,
     /// Steps of each language, and the sum of their durations.
     languages: BTreeMap<&'static str, (usize, Duration)>,
 }
 
 impl Steps {
-    /// Adds one of a language.
+    /// Adds a step for a language.
     pub(super) fn add(
         &mut self,
         language: &'static str,
@@ -54,20 +54,20 @@ impl Steps {
         });
     }
 
-    /// Leaves out those whose language and name do not hold this text.
+    /// Removes steps whose line does not contain this text.
     pub(super) fn only(mut self, text: Option<&str>) -> Self {
-        let is_meant = |step: &Step| {
+        let is_selected = |step: &Step| {
             let fetches = step.language == FETCHING;
             fetches
                 || text
                     .is_none_or(|text| format!("{}: {}", step.language, step.name).contains(text))
         };
-        self.0.retain(is_meant);
+        self.0.retain(is_selected);
         self
     }
 
-    /// Runs all of them to their end, and fails with everything that did not go well.
-    pub(super) fn run(self) -> Result<Ran> {
+    /// Runs all steps to their end. The error lists every failed step.
+    pub(super) fn run(self) -> Result<StepResults> {
         let began = Instant::now();
         let waiting = Mutex::new(self.0);
         let took = Mutex::new(BTreeMap::<&'static str, (usize, Duration)>::new());
@@ -78,7 +78,7 @@ impl Steps {
             for _ in 0..workers {
                 scope.spawn(|| {
                     loop {
-                        // The lock is held for taking the step, not for running it.
+                        // The lock is held while a step is taken, not while it runs.
                         let next = lock(&waiting).pop_front();
                         let Some(step) = next else { break };
                         let Step {
@@ -88,7 +88,7 @@ impl Steps {
                         } = step;
                         let began = Instant::now();
                         let ended = work();
-                        say(language, &name, began.elapsed(), ended.is_ok());
+                        print_step(language, &name, began.elapsed(), ended.is_ok());
                         let mut took = lock(&took);
                         let of_language = took.entry(language).or_default();
                         of_language.0 += 1;
@@ -104,7 +104,7 @@ impl Steps {
             .into_inner()
             .unwrap_or_else(PoisonError::into_inner);
         ensure!(problems.is_empty(), anyhow!(problems.join("\n\n")));
-        Ok(Ran {
+        Ok(StepResults {
             elapsed: began.elapsed(),
             languages: took.into_inner().unwrap_or_else(PoisonError::into_inner),
         })
@@ -116,18 +116,18 @@ fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 #[expect(clippy::print_stdout, reason = "the progress of the command")]
-fn say(language: &str, name: &str, took: Duration, well: bool) {
+fn print_step(language: &str, name: &str, took: Duration, well: bool) {
     let outcome = if well { "" } else { " FAILED" };
     println!("{:7.1} s  {language}: {name}{outcome}", took.as_secs_f64());
 }
 
-/// The folder of the tools that all projects share here. Nothing of the user's own is used or changed.
+/// The folder of the tools that all projects share here. The user's own tools are neither used nor changed.
 pub(super) fn toolchains() -> PathBuf {
     root().join("target/toolchains")
 }
 
-/// Runs a command that must succeed, and says nothing unless it does not: then everything that it has said.
-pub(super) fn quietly(command: &mut Command) -> Result<()> {
+/// Runs a command that must succeed. Prints its output only if it fails.
+pub(super) fn run_quietly(command: &mut Command) -> Result<()> {
     let ended = command
         .env(TOOLCHAINS, toolchains())
         .output()
@@ -142,8 +142,8 @@ pub(super) fn quietly(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// A line for each language, and one for all.
-pub(super) fn summary(all: &[Ran]) -> String {
+/// One line for each language, and one for the total.
+pub(super) fn summary(all: &[StepResults]) -> String {
     let mut languages = BTreeMap::<&str, (usize, Duration)>::new();
     for ran in all {
         for (language, (count, took)) in &ran.languages {

@@ -6,14 +6,14 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::steps::{FETCHING, Steps, quietly};
+use super::steps::{FETCHING, Steps, run_quietly};
 use crate::repository::root;
 
-/// Versions that were tried, as the SDKs name them. Those of Node's packages are in the SDK's own lock file.
+/// Tested versions, as in the documentation of the SDKs. Versions of Node packages are in the SDK's own lock file.
 const ZIG: &str = "ziglang==0.15.2";
 const COMPONENTIZE_PY: &str = "componentize-py==0.25.1";
 
-/// Fetches each beside the others.
+/// Installs all toolchains concurrently.
 pub(super) fn fetch(steps: &mut Steps) {
     steps.add(
         FETCHING,
@@ -26,14 +26,14 @@ pub(super) fn fetch(steps: &mut Steps) {
     });
 }
 
-/// A virtual environment with a package, known by its program.
+/// Creates a virtual environment with a package. `program` shows whether it is installed.
 fn python(name: &str, package: &str, program: &str) -> Result<()> {
     let environment = root().join("target/toolchains").join(name);
     if environment.join("bin").join(program).is_file() {
         return Ok(());
     }
     let mut make = Command::new("python3");
-    quietly(make.args(["-m", "venv"]).arg(&environment))?;
+    run_quietly(make.args(["-m", "venv"]).arg(&environment))?;
     let mut install = Command::new(environment.join("bin/python"));
     install.args([
         "-m",
@@ -42,13 +42,13 @@ fn python(name: &str, package: &str, program: &str) -> Result<()> {
         "--quiet",
         "--disable-pip-version-check",
     ]);
-    quietly(install.arg(package))
+    run_quietly(install.arg(package))
 }
 
 /// Installs the packages of the SDK's lock file.
 fn node() -> Result<()> {
     let (sdk, node) = (root().join("sdk/js"), root().join("target/toolchains/js"));
-    // Copied when all is there.
+    // Copied last, to mark the installation as complete.
     let installed = node.join("installed");
     let lock = fs::read(sdk.join("package-lock.json"))?;
     if fs::read(&installed).is_ok_and(|of| of == lock) {
@@ -59,7 +59,7 @@ fn node() -> Result<()> {
     copy(&sdk, &node, "package-lock.json")?;
     let mut install = Command::new("npm");
     install.args(["ci", "--silent", "--no-audit", "--no-fund"]);
-    quietly(install.current_dir(&node))?;
+    run_quietly(install.current_dir(&node))?;
     fs::write(installed, lock).context("cannot write what is installed")
 }
 

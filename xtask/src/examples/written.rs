@@ -1,4 +1,4 @@
-//! Runs the commands of the book and the READMEs as they are written, so that these stay correct.
+//! Runs the commands of the book and the READMEs as printed, so that they stay correct.
 
 use std::fs;
 use std::path::Path;
@@ -8,19 +8,19 @@ use anyhow::{Context, Result, ensure};
 use opilio_build::Language;
 use opilio_test_web::{Reply, Web};
 
-use super::crawl::{CrawlOutput, OF_THIS_MACHINE, asked, fresh};
+use super::crawl::{CrawlOutput, LOOPBACK_SETTINGS, make_empty_folder, requested_paths};
 use super::sharing_crates;
-use super::steps::{Steps, quietly};
+use super::steps::{Steps, run_quietly};
 use crate::repository::root;
 
-/// The SDKs whose own tests are a line of their README. JavaScript's are run file by file instead, several at once, and
-/// Rust's with the workspace.
+/// The SDKs whose README has a line with the command of their tests. JavaScript's tests are run file by file instead, several at
+/// once, and Rust's with the workspace.
 const OWN_TESTS: [Language; 3] = [Language::C, Language::Go, Language::Python];
 
-/// The beginning of that line, up to the command.
+/// Prefix of that line, before the command.
 const OWN_TESTS_LABEL: &str = "- **Tests of the SDK:** `";
 
-/// The site that the book's profile names, for its reader to change.
+/// The example site in the book's profile, which readers replace by their own.
 const SITE_OF_THE_BOOK: &str = "https://example.org/";
 
 /// The first code block of a language in a page of Markdown.
@@ -33,7 +33,7 @@ pub(super) fn block<'t>(page: &'t str, language: &str) -> Result<&'t str> {
     Ok(block)
 }
 
-/// Lines of a shell, as a reader types them who has `opilio` installed.
+/// A shell that runs these lines with `opilio` in `PATH`.
 pub(super) fn shell(opilio: &Path, lines: &str) -> Command {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = opilio.parent().map(Path::to_owned).into_iter();
@@ -47,7 +47,7 @@ pub(super) fn shell(opilio: &Path, lines: &str) -> Command {
     shell
 }
 
-/// The SDKs' own tests, by the line of their READMEs.
+/// Runs the SDKs' own tests with the commands of their READMEs.
 pub(super) fn own_tests(steps: &mut Steps, opilio: &Path, which: impl Fn(Language) -> bool) {
     for language in OWN_TESTS.into_iter().filter(|language| which(*language)) {
         let opilio = opilio.to_owned();
@@ -59,12 +59,12 @@ pub(super) fn own_tests(steps: &mut Steps, opilio: &Path, which: impl Fn(Languag
                 .lines()
                 .find_map(|line| line.strip_prefix(OWN_TESTS_LABEL)?.split('`').next())
                 .with_context(|| format!("no line {OWN_TESTS_LABEL}…` in {}", readme.display()))?;
-            quietly(shell(&opilio, line).current_dir(&sdk))
+            run_quietly(shell(&opilio, line).current_dir(&sdk))
         });
     }
 }
 
-/// The book's five commands, from nothing to a plugin in a crawl.
+/// Runs the book's five commands, from a new folder to a plugin in a crawl.
 pub(super) fn first_plugin(steps: &mut Steps, opilio: &Path, home: &Path) {
     let (opilio, folder) = (opilio.to_owned(), home.join("first-plugin"));
     steps.add("Python", "the book's first plugin", move || {
@@ -79,7 +79,7 @@ pub(super) fn first_plugin(steps: &mut Steps, opilio: &Path, home: &Path) {
         let runtime = tokio::runtime::Runtime::new()?;
         let web = runtime.block_on(web.serve())?;
 
-        fresh(&folder)?;
+        make_empty_folder(&folder)?;
         let profile = block(chapter, "toml")?;
         ensure!(
             profile.contains(SITE_OF_THE_BOOK),
@@ -88,7 +88,7 @@ pub(super) fn first_plugin(steps: &mut Steps, opilio: &Path, home: &Path) {
         let profile = profile.replace(SITE_OF_THE_BOOK, &web.url("first.localhost", "/"));
         fs::write(
             folder.join("profile.toml"),
-            format!("{profile}\n{OF_THIS_MACHINE}"),
+            format!("{profile}\n{LOOPBACK_SETTINGS}"),
         )?;
         let lines = block(chapter, "sh")?;
         let output = CrawlOutput::by(
@@ -97,7 +97,9 @@ pub(super) fn first_plugin(steps: &mut Steps, opilio: &Path, home: &Path) {
         )?;
         output.ended_with(0)?;
         ensure!(
-            asked(&web).iter().any(|path| path == "/three.html"),
+            requested_paths(&web)
+                .iter()
+                .any(|path| path == "/three.html"),
             "the book's plugin found nothing:\n{}",
             output.text
         );

@@ -1,7 +1,7 @@
-//! The daemon's API, asked all that its description allows and much that it does not, by schemathesis with an admin's token: no
-//! request makes it fail, none that fits the description is refused, and every answer is as described. Before that every
-//! operation is asked by each role and by nobody, the description is validated, and clients in Python and TypeScript are
-//! generated from it and used.
+//! Schemathesis sends the daemon's API requests that its description allows, and many that it does not, with an admin's token. No
+//! request may cause a server error, no valid request may be refused, and every answer must match the description. Before that,
+//! every operation is requested with each role and without a token, the description is validated, and clients in Python and
+//! TypeScript are generated from it and used.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -36,17 +36,17 @@ const PYTHON_CLIENT: &str =
 /// The settings of the TypeScript compiler.
 const TYPESCRIPT: &str = r#"{"compilerOptions": {"strict": true, "module": "nodenext", "target": "es2022", "types": ["node"]}}"#;
 
-/// The checks. A request that fits the description is accepted, or answered with 404 (not found) or 409 (not possible in the
-/// current state). The check that wrong tokens are refused is left out: after some of them the daemon answers 429. `roles.py` asks
-/// for what a role may not do.
+/// The checks. A valid request is accepted, or answered with 404 (not found) or 409 (not possible in the current state). The check
+/// that wrong tokens are refused is omitted, because after some of them the daemon answers 429. `roles.py` tests the permissions of
+/// roles.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,response_schema_conformance,unsupported_method,positive_data_acceptance";
 
-/// Phases of schemathesis. Sequences are left out: schemathesis guesses links between requests, and passes parameters that the
-/// next request does not have.
+/// Phases of schemathesis. Stateful sequences are omitted: schemathesis guesses links between operations, and passes parameters
+/// that the next operation does not have.
 const PHASES: &str = "examples,coverage,fuzzing";
 
-/// The jobs that there are: one that a process runs, paused, so that questions need not open it; and one that is at rest, ended,
-/// let go and deleted.
+/// The existing jobs. A process runs the first one, paused, so that requests need not open it. The second one has no process;
+/// requests stop, resume and delete it.
 const JOBS: [&str; 2] = ["first", "second"];
 
 /// Existing names for path parameters, so that requests find something.
@@ -79,27 +79,27 @@ include-name = "GET /api/v1/jobs/{job}/files/{kind}/{name}"
 expected-statuses = ["2xx", "404", "416"]
 "#;
 
-/// No job that a request makes is begun: it would crawl.
+/// Jobs that requests create are never started, since they would crawl.
 const DAEMON: &str = "[limits]\ndisk-free = \"1000000TiB\"\n";
 
 /// Roles that have a token.
 const ROLES: [&str; 3] = ["viewer", "operator", "admin"];
 
-/// Streams, which do not end, and beginning jobs.
+/// Event streams, which do not end, and requests that start jobs.
 const LEFT_OUT: &str = "events|/start$";
 
-/// The daemon, or the crawl, ended with the judgement.
-struct Running(Child);
+/// The process of the daemon or the crawl, killed when the judge ends.
+struct ProcessGuard(Child);
 
-impl Drop for Running {
+impl Drop for ProcessGuard {
     fn drop(&mut self) {
-        // Nothing to do where it has ended.
+        // Nothing to do if it has ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Has schemathesis ask a daemon with two jobs.
+/// Runs schemathesis against a daemon with two jobs.
 #[expect(clippy::print_stdout, reason = "the result of the command")]
 pub(super) fn judge(home: &Path, opilio: &Path) -> Result<()> {
     let home = home.join("api");
@@ -124,18 +124,22 @@ pub(super) fn judge(home: &Path, opilio: &Path) -> Result<()> {
         let token = output(token.current_dir(&home))?;
         tokens.push(token.trim().to_owned());
     }
-    let mut daemon = Running(
+    let mut daemon = ProcessGuard(
         Command::new(opilio)
             .args(["serve", "--listen", "127.0.0.1:0"])
             .current_dir(&home)
             .stdout(Stdio::piped())
             .spawn()?,
     );
-    let out = daemon.0.stdout.take().context("the daemon says nothing")?;
+    let out = daemon
+        .0
+        .stdout
+        .take()
+        .context("the daemon has no standard output")?;
     let mut url = String::new();
     BufReader::new(out).read_line(&mut url)?;
     let url = url.trim().trim_end_matches('/');
-    let _crawl = Running(
+    let _crawl = ProcessGuard(
         Command::new(opilio)
             .args(["crawl", "jobs/first/profile.toml", "--job", "jobs/first"])
             .args(["--paused", "--quiet"])
@@ -167,7 +171,7 @@ pub(super) fn judge(home: &Path, opilio: &Path) -> Result<()> {
         .args(["--exclude-path-regex", LEFT_OUT, "--checks", CHECKS])
         .args(["--phases", PHASES])
         .args([
-            // The same questions every time.
+            // A fixed seed, so that the requests are the same each time.
             "--generation-deterministic",
             "--max-examples",
             "10",
@@ -182,7 +186,7 @@ pub(super) fn judge(home: &Path, opilio: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Validates the description, generates clients in Python and TypeScript from it, and has each tell its story to the daemon.
+/// Validates the description, generates clients in Python and TypeScript from it, and runs a test with each against the daemon.
 fn clients(home: &Path, python: &Path, story: &[&str]) -> Result<()> {
     let description = root().join("docs/openapi.json");
     let stories = root().join("tests/judges/api");
@@ -193,13 +197,13 @@ fn clients(home: &Path, python: &Path, story: &[&str]) -> Result<()> {
     generate.arg("generate").arg("--path").arg(&description);
     generate.args(["--fail-on-warning", "--config", "client.json"]);
     status(generate.args(["--output-path", "client"]).current_dir(home))?;
-    let mut tell = Command::new(python);
-    tell.arg(stories.join("client.py")).args(story);
-    status(tell.env("PYTHONPATH", home.join("client")))?;
+    let mut script = Command::new(python);
+    script.arg(stories.join("client.py")).args(story);
+    status(script.env("PYTHONPATH", home.join("client")))?;
 
     let node = registries::node(&NODE_PACKAGES)?;
     let program = |name: &str| Command::new(node.join("node_modules/.bin").join(name));
-    // The rules of the specification alone: missing descriptions of responses and repeated names of operations are errors.
+    // Only the rules of the specification: missing descriptions of responses and repeated operation ids are errors.
     let mut lint = program("redocly");
     lint.args(["lint", "--extends", "spec"]).arg(&description);
     lint.env("REDOCLY_TELEMETRY", "off");

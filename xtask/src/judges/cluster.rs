@@ -1,13 +1,13 @@
-//! A crawl of three nodes over three NATS servers while misfortune strikes: nodes are killed, stopped for longer than their lease
-//! and cut off from NATS, and NATS servers are killed, so that the leaders of streams are, too.
+//! A crawl of three nodes over three NATS servers with failures. Nodes are killed, stopped for longer than their lease, and
+//! disconnected from NATS. NATS servers are killed, including the leaders of streams.
 //!
-//! At the end every page of the web is archived, and no more pages were fetched again than were in flight when a process was killed.
-//! The web's own log has no two requests to a host closer than the delay, and none of a node that was cut off for longer than its
-//! lease. Archives are read by warcio as well.
+//! At the end every page of the web must be archived. No more pages may be fetched twice than were in flight when a process was
+//! killed. In the web's own log, two requests to a host must not be closer than the delay, and there must be no requests of a node
+//! that was disconnected for longer than its lease. warcio also reads the archives.
 //!
-//! In the long form each misfortune strikes each node. A node is added meanwhile, and begins a part that waited. Another one is
-//! drained, and its part goes on at the added one. Takeovers from snapshots of lost machines, and daemons that move parts by
-//! themselves, are tests of the command line (`host/cli/tests/cli/takeover.rs`).
+//! In the long form each failure happens to each node. A node is added during the crawl and starts a part that waited for one.
+//! Another node is drained, and the added one continues its part. Takeovers from snapshots of lost machines, and daemons that move
+//! parts automatically, are tested in the command line's tests (`host/cli/tests/cli/takeover.rs`).
 
 mod accounts;
 mod process;
@@ -21,7 +21,7 @@ use anyhow::{Context as _, Result, ensure};
 use opilio_test_nats::{NatsServer, signal_process};
 use opilio_test_web::Web;
 
-use self::accounts::{PartArchive, Silence, account, polite, silent};
+use self::accounts::{LeaseLoss, PartArchive, check_delays, check_lease_losses, check_pages};
 use self::process::{CrawlCommand, JOB, Machine, PartProcess};
 use self::web::WebSize;
 use super::{PYTHON_PACKAGES, Readers};
@@ -32,7 +32,7 @@ const NODES: [&str; 3] = ["a", "b", "c"];
 /// The node that is added during the crawl, and the part that waits for it.
 const ADDED: (&str, &str) = ("d", "part-1");
 
-/// Place of the part that moves when its node is drained. No misfortune has struck it in the round before.
+/// Index of the part that moves when its node is drained. No failure has affected it in the round before.
 const DRAINED: usize = 2;
 
 const NATS_SERVERS: usize = 3;
@@ -40,41 +40,41 @@ const NATS_SERVERS: usize = 3;
 /// Delay between two requests to a site.
 const DELAY: Duration = Duration::from_millis(300);
 
-/// Time after which a node that is silent has lost its part.
+/// Time after which a silent node has lost its part.
 const TIME_TO_LIVE: Duration = Duration::from_secs(5);
 
-/// Visits that a node has under way at a time.
+/// Visits in process at a time on one node.
 const WORKERS: usize = 8;
 
-/// Time in which the nodes crawl before the next misfortune.
-const CALM: Duration = Duration::from_secs(4);
+/// Time between two failures.
+const TIME_BETWEEN_FAILURES: Duration = Duration::from_secs(4);
 
-/// Pause between two looks at the processes.
-const LOOK: Duration = Duration::from_millis(200);
+/// Interval at which the processes are checked.
+const CHECK_EVERY: Duration = Duration::from_millis(200);
 
-/// Time within which the crawl begins, a node stops or a part is taken over, and time after the last misfortune within which the
-/// crawl ends.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// Timeout for the start of the crawl, the stop of a node and the takeover of a part. Also the time within which the crawl must end
+/// after the last failure.
+const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Misfortunes, in the order in which they strike.
-const MISFORTUNES: [Misfortune; 4] = [
-    Misfortune::Killed,
-    Misfortune::NatsKilled,
-    Misfortune::Stopped,
-    Misfortune::CutOff,
+/// Failures, in order.
+const FAILURES: [Failure; 4] = [
+    Failure::Killed,
+    Failure::NatsKilled,
+    Failure::Stopped,
+    Failure::CutOff,
 ];
 
-/// Size of the judged crawl.
+/// Size of the crawl.
 pub(super) struct CrawlSize {
-    /// Its sites last longer than all misfortunes: each gives at most one page in [`DELAY`].
+    /// Its sites must last longer than all failures. Each gets at most one request in [`DELAY`].
     web: WebSize,
-    /// Times that each misfortune strikes, each time another node or NATS server.
+    /// Number of times that each failure happens, each time to another node or NATS server.
     rounds: usize,
     /// `true` if a node is added after the first round, and another one drained after the second.
     parts_move: bool,
 }
 
-/// The form that CI runs: about a minute.
+/// The short form, for CI: about a minute.
 pub(super) const SHORT: CrawlSize = CrawlSize {
     web: WebSize {
         sites: 6,
@@ -84,7 +84,7 @@ pub(super) const SHORT: CrawlSize = CrawlSize {
     parts_move: false,
 };
 
-/// The form on request: some minutes.
+/// The long form: several minutes.
 pub(super) const LONG: CrawlSize = CrawlSize {
     web: WebSize {
         sites: 24,
@@ -94,30 +94,30 @@ pub(super) const LONG: CrawlSize = CrawlSize {
     parts_move: true,
 };
 
-/// Misfortune of a node or a NATS server.
+/// Failure of a node or a NATS server.
 #[derive(Debug, Clone, Copy)]
-enum Misfortune {
+enum Failure {
     /// The process of a node is killed, and started again at once.
     Killed,
     /// A NATS server is killed, and started again after some seconds.
     NatsKilled,
-    /// The process is stopped for longer than its lease, and goes on.
+    /// The process is stopped for longer than its lease, then continued.
     Stopped,
-    /// No message passes between node and NATS for longer than its lease.
+    /// The node is disconnected from NATS for longer than its lease.
     CutOff,
 }
 
 /// The crawl while it runs.
 struct ChaosCrawl {
     command: CrawlCommand,
-    /// The first are those of [`NODES`].
+    /// The first ones are those of [`NODES`].
     processes: Vec<PartProcess>,
     machines: Vec<Machine>,
     servers: Vec<NatsServer>,
-    silences: Vec<Silence>,
+    lease_losses: Vec<LeaseLoss>,
 }
 
-/// Has three nodes crawl through all misfortunes.
+/// Crawls with three nodes through all failures.
 #[expect(clippy::print_stdout, reason = "the result of the command")]
 pub(super) async fn judge(home: &Path, opilio: &Path, size: &CrawlSize) -> Result<()> {
     let home = home.join("cluster");
@@ -139,22 +139,22 @@ pub(super) async fn judge(home: &Path, opilio: &Path, size: &CrawlSize) -> Resul
         processes: Vec::new(),
         machines: Vec::new(),
         servers,
-        silences: Vec::new(),
+        lease_losses: Vec::new(),
     };
     for (number, name) in NODES.into_iter().enumerate() {
         crawl.add_machine(name, &home, &profile).await?;
         let process = crawl.command.start(&crawl.machines, number)?;
         crawl.processes.push(process);
     }
-    // Nothing is lost before there is something to lose.
+    // Failures start when there are results to lose.
     let began = Instant::now();
     while web.requests().len() < size.web.sites {
-        crawl.in_time(began, "did not begin")?;
-        crawl.keep_up(LOOK).await?;
+        crawl.check_timeout(began, "did not begin")?;
+        crawl.wait_while_crawling(CHECK_EVERY).await?;
     }
-    crawl.keep_up(CALM).await?;
+    crawl.wait_while_crawling(TIME_BETWEEN_FAILURES).await?;
     for round in 0..size.rounds {
-        crawl.suffer(round, &web).await?;
+        crawl.cause_failures(round, &web).await?;
         match round {
             0 if size.parts_move => crawl.add_node(&home, &profile).await?,
             1 if size.parts_move => crawl.drain_node().await?,
@@ -162,8 +162,8 @@ pub(super) async fn judge(home: &Path, opilio: &Path, size: &CrawlSize) -> Resul
         }
     }
     let last = Instant::now();
-    while !crawl.keep_up(CALM).await? {
-        crawl.in_time(last, "did not end")?;
+    while !crawl.wait_while_crawling(TIME_BETWEEN_FAILURES).await? {
+        crawl.check_timeout(last, "did not end")?;
     }
     for process in &crawl.processes {
         println!(
@@ -171,17 +171,17 @@ pub(super) async fn judge(home: &Path, opilio: &Path, size: &CrawlSize) -> Resul
             process.part, process.restarts
         );
     }
-    // Files stay on the machines as well, but what is in the store counts where parts move.
+    // The files also remain on the machines. But parts can move, so only the files in the store count.
     let archives = match size.parts_move {
         true => PartArchive::in_store(&store.join(JOB))?,
         false => crawl.archives(),
     };
-    // A visit that is under way when a process is killed is made again. One is killed in each round. A node that was stopped or cut
-    // off completes its visits, and so does one that is drained.
+    // A visit that is in process when a process is killed is repeated. One process is killed in each round. A node that was
+    // stopped, disconnected or drained completes its visits.
     let most = WORKERS * size.rounds;
-    account(&archives, &size.web.all_pages(&web), &web, most)?;
-    polite(&web)?;
-    silent(&archives, &web, &crawl.silences)?;
+    check_pages(&archives, &size.web.all_pages(&web), &web, most)?;
+    check_delays(&web)?;
+    check_lease_losses(&archives, &web, &crawl.lease_losses)?;
     let readers = Readers {
         python: &python,
         jwarc: None,
@@ -193,10 +193,10 @@ pub(super) async fn judge(home: &Path, opilio: &Path, size: &CrawlSize) -> Resul
 }
 
 impl CrawlSize {
-    /// The profile of the crawl. Parts that move need the store that all machines share.
+    /// The profile of the crawl. Parts that move need a store that all machines share.
     fn profile(&self, web: &Web, store: &Path) -> String {
         let (seeds, delay) = (self.web.seeds(web), DELAY.as_millis());
-        let moves = match self.parts_move {
+        let settings = match self.parts_move {
             true => format!(
                 "[archive.store]\nurl = \"file://{}\"\n\n[checkpoint]\npublish-every = \"20s\"\n",
                 store.display()
@@ -224,7 +224,7 @@ allow-addresses = ["loopback"]
 [dns]
 hosts = {{ "*.localhost" = "127.0.0.1" }}
 
-{moves}"#
+{settings}"#
         )
     }
 }
@@ -236,18 +236,18 @@ impl ChaosCrawl {
         Ok(())
     }
 
-    /// Has every misfortune strike once, each another node or NATS server.
+    /// Causes each failure once, each on another node or NATS server.
     #[expect(clippy::print_stdout, reason = "the result of the command")]
-    async fn suffer(&mut self, round: usize, web: &Web) -> Result<()> {
-        for (number, kind) in MISFORTUNES.into_iter().enumerate() {
+    async fn cause_failures(&mut self, round: usize, web: &Web) -> Result<()> {
+        for (number, kind) in FAILURES.into_iter().enumerate() {
             let victim = (round + number) % NODES.len();
             let before = web.requests().len();
             ensure!(
                 !self.processes[victim].supervise()?,
-                "the crawl was over before the last misfortune"
+                "the crawl was over before the last failure"
             );
-            self.strike(kind, victim).await?;
-            self.keep_up(CALM).await?;
+            self.cause_failure(kind, victim).await?;
+            self.wait_while_crawling(TIME_BETWEEN_FAILURES).await?;
             println!(
                 "{kind:?} {}: {} requests meanwhile",
                 self.processes[victim].part,
@@ -257,95 +257,95 @@ impl ChaosCrawl {
         Ok(())
     }
 
-    /// Starts a new node, which begins the part that no node has.
+    /// Starts a new node. It starts the part that has no node.
     #[expect(clippy::print_stdout, reason = "the result of the command")]
     async fn add_node(&mut self, home: &Path, profile: &str) -> Result<()> {
         let (name, part) = ADDED;
         self.add_machine(name, home, profile).await?;
         self.take_over(part).await?;
-        println!("node {name} is added, and begins {part}");
-        self.keep_up(CALM).await?;
+        println!("node {name} is added and starts {part}");
+        self.wait_while_crawling(TIME_BETWEEN_FAILURES).await?;
         Ok(())
     }
 
-    /// Stops a node in good order, and has the added one go on with its part.
+    /// Stops a node in an orderly way. The added node continues its part.
     #[expect(clippy::print_stdout, reason = "the result of the command")]
     async fn drain_node(&mut self) -> Result<()> {
         self.processes[DRAINED].stop()?;
         let began = Instant::now();
         while !self.processes[DRAINED].supervise()? {
-            self.in_time(began, "did not stop on one node")?;
-            self.keep_up(LOOK).await?;
+            self.check_timeout(began, "did not stop on one node")?;
+            self.wait_while_crawling(CHECK_EVERY).await?;
         }
         let part = self.processes[DRAINED].part.clone();
         self.take_over(&part).await?;
-        // The process that goes on has the place of the one before.
+        // The new process gets the index of the old one.
         drop(self.processes.swap_remove(DRAINED));
-        println!("node {part} is drained; its part goes on at {}", ADDED.0);
-        self.keep_up(CALM).await?;
+        println!("node {part} is drained; its part continues at {}", ADDED.0);
+        self.wait_while_crawling(TIME_BETWEEN_FAILURES).await?;
         Ok(())
     }
 
-    /// Starts the process of a part at the machine that was added last, and waits until it has the part.
+    /// Starts the process of a part on the machine that was added last, and waits until it owns the part.
     async fn take_over(&mut self, part: &str) -> Result<()> {
         let last = self.machines.len() - 1;
         let taken = self.command.take_over(&self.machines, last, part)?;
         self.processes.push(taken);
         let began = Instant::now();
         while !self.processes.last().is_some_and(PartProcess::has_job) {
-            self.in_time(began, "was not taken over by the added node")?;
-            self.keep_up(LOOK).await?;
+            self.check_timeout(began, "was not taken over by the added node")?;
+            self.wait_while_crawling(CHECK_EVERY).await?;
         }
         Ok(())
     }
 
-    async fn strike(&mut self, kind: Misfortune, victim: usize) -> Result<()> {
+    async fn cause_failure(&mut self, kind: Failure, victim: usize) -> Result<()> {
         match kind {
-            Misfortune::Killed => self.processes[victim].kill_and_start()?,
-            Misfortune::NatsKilled => {
+            Failure::Killed => self.processes[victim].kill_and_start()?,
+            Failure::NatsKilled => {
                 self.servers[victim].kill();
-                tokio::time::sleep(CALM).await;
+                tokio::time::sleep(TIME_BETWEEN_FAILURES).await;
                 self.servers[victim].begin();
             }
-            Misfortune::Stopped => {
+            Failure::Stopped => {
                 let process = self.processes[victim].id();
                 signal_process(process, "-STOP");
                 tokio::time::sleep(2 * TIME_TO_LIVE).await;
                 signal_process(process, "-CONT");
             }
-            Misfortune::CutOff => {
+            Failure::CutOff => {
                 let machine = self.processes[victim].machine;
                 self.machines[machine].cut_off();
                 let from = Instant::now() + TIME_TO_LIVE;
                 tokio::time::sleep(2 * TIME_TO_LIVE).await;
                 let to = Instant::now();
                 self.machines[machine].connect();
-                let silent = self.processes.iter().filter(|it| it.machine == machine);
-                let silences = silent.map(|process| Silence {
+                let affected = self.processes.iter().filter(|it| it.machine == machine);
+                let lease_losses = affected.map(|process| LeaseLoss {
                     part: process.part.clone(),
                     from,
                     to,
                 });
-                self.silences.extend(silences);
+                self.lease_losses.extend(lease_losses);
             }
         }
         Ok(())
     }
 
-    /// Fails if [`PATIENCE`] has passed since `began`.
-    fn in_time(&self, began: Instant, fault: &str) -> Result<()> {
-        let words = self.processes.iter().map(PartProcess::last_words);
-        let words: Vec<String> = words.collect();
+    /// Fails if [`TIMEOUT`] has passed since `began`.
+    fn check_timeout(&self, began: Instant, fault: &str) -> Result<()> {
+        let lines = self.processes.iter().map(PartProcess::last_error_line);
+        let lines: Vec<String> = lines.collect();
         ensure!(
-            began.elapsed() < PATIENCE,
-            "the crawl {fault} within {PATIENCE:?}; the last words of its processes are {words:?}; see {}",
+            began.elapsed() < TIMEOUT,
+            "the crawl {fault} within {TIMEOUT:?}; the last lines of its processes are {lines:?}; see {}",
             self.machines[0].folder.display()
         );
         Ok(())
     }
 
-    /// Lets the nodes crawl for a while. Returns `true` if all of them are done.
-    async fn keep_up(&mut self, time: Duration) -> Result<bool> {
+    /// Waits while the nodes crawl. Returns `true` if all of them have finished.
+    async fn wait_while_crawling(&mut self, time: Duration) -> Result<bool> {
         let began = Instant::now();
         loop {
             let mut are_done = true;
@@ -355,7 +355,7 @@ impl ChaosCrawl {
             if are_done || began.elapsed() > time {
                 return Ok(are_done);
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(CHECK_EVERY).await;
         }
     }
 

@@ -1,8 +1,8 @@
-//! The web console, used in Chromium against a daemon that crawls: every page and every action, by keyboard, on a telephone, in
-//! light and dark, under axe-core, with a thousand jobs, and while the daemon starts again. A package is handed over to S3
-//! (moto), and two nodes share a crawl. Screenshots are left in `target/console`.
+//! The web console in Chromium, with a daemon that crawls. Tests every page and every action: with the keyboard, on a phone screen,
+//! in light and dark mode, with axe-core, with a thousand jobs, and while the daemon restarts. A package is handed over to S3
+//! (moto), and two nodes share a crawl. Screenshots are written to `target/console`.
 
-// A component of its own would have to be compiled for the judge.
+// No component of its own, because it would have to be compiled for this judge.
 #[allow(
     dead_code,
     unreachable_pub,
@@ -30,16 +30,16 @@ const PYTHON_PACKAGES: [&str; 2] = ["playwright==1.65.2", "moto[s3,server]==5.2.
 /// The accessibility checker.
 const AXE: &str = "axe-core@4.14.1";
 
-/// A server that keeps one waiting, beside the hosts of the demo web.
+/// A server that delays its responses, in addition to the hosts of the demo web.
 const HELD: &str = "held.harvest.localhost";
 
-/// Sites of the crawl that nodes share, one for each of its parts. `tests/judges/console/nodes.py` knows them.
+/// Sites of the shared crawl, one for each of its parts. `tests/judges/console/nodes.py` has the same list.
 const SHARED: [&str; 3] = ["maps.localhost", "letters.localhost", "books.localhost"];
 
-/// Pages that the first page of such a site names.
+/// Number of pages to which the first page of such a site links.
 const SHARED_PAGES: usize = 12;
 
-/// Serves the demo web and has the console used.
+/// Serves the demo web and runs the browser tests of the console.
 #[expect(clippy::print_stdout, reason = "the result of the command")]
 pub(super) async fn judge(home: &Path, opilio: &Path) -> Result<()> {
     let home = home.join("console");
@@ -50,7 +50,7 @@ pub(super) async fn judge(home: &Path, opilio: &Path) -> Result<()> {
         }
         fs::create_dir_all(folder)?;
     }
-    // Plugins whose pages have something to show: `tests/judges/console/plugin_pages.py` knows them.
+    // Plugins whose pages show data. `tests/judges/console/plugin_pages.py` has the same list.
     fs::write(home.join("counter.wasm"), guests::counter())?;
     fs::write(
         home.join("broken.wasm"),
@@ -61,7 +61,7 @@ pub(super) async fn judge(home: &Path, opilio: &Path) -> Result<()> {
     let python = registries::python(&PYTHON_PACKAGES)?;
     let axe = registries::node(&[AXE])?.join("node_modules/axe-core/axe.min.js");
     let mut web = demo::web();
-    // A page that is asked for once is held back for good.
+    // A page that is requested once is delayed for ever.
     web.site(HELD).page(
         "/page.html",
         Reply::html("<p>At last.</p>").behind(&Gate::of(2)),

@@ -1,5 +1,5 @@
-//! The files of `deploy/`, read by the tools that operators use them with: compose-go, which is Docker Compose's own reader; kustomize and
-//! kubernetes-validate; nats-server. No machine is started.
+//! Reads the files of `deploy/` with the tools of operators: compose-go, which Docker Compose uses, kustomize and
+//! kubernetes-validate, and nats-server. No machine is started.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ const KUBERNETES_VALIDATE: &str = "kubernetes-validate==1.37.0";
 /// Variables that operators set.
 const VARIABLES: [(&str, &str); 2] = [("NAME", "nats-1"), ("NATS_PASSWORD", "secret")];
 
-/// Checks the compose file, the manifests and the configurations of NATS.
+/// Checks the compose file, the manifests, and the configurations of NATS.
 #[expect(clippy::print_stdout, reason = "the result of the command")]
 pub(crate) fn judge(home: &Path) -> Result<()> {
     compose()?;
@@ -37,8 +37,8 @@ pub(crate) fn judge(home: &Path) -> Result<()> {
             println!("nats-server: passed");
         }
         Err(problem) => {
-            let may_lack = std::env::var_os("OPILIO_NATS_REQUIRED").is_none();
-            ensure!(may_lack, "cannot run nats-server: {problem}");
+            let is_optional = std::env::var_os("OPILIO_NATS_REQUIRED").is_none();
+            ensure!(is_optional, "cannot run nats-server: {problem}");
             println!("skipped: cannot run nats-server: {problem}");
         }
     }
@@ -69,7 +69,7 @@ fn manifests(home: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Has nats-server read its configurations, without starting.
+/// Checks the configurations of nats-server with its own parser, without starting it.
 fn nats_configurations() -> Result<()> {
     for folder in ["deploy/cluster", "deploy/cluster/kubernetes"] {
         let mut test = Command::new("nats-server");

@@ -1,5 +1,5 @@
-//! The hand-over of a job's files to S3: a server by other people (moto) that checks signatures, and readers by other people
-//! (boto3, warcio) of what arrives. The script tells the crawler wrong keys, takes the server away, and kills crawls.
+//! The hand-over of a job's files to S3. A third-party server (moto) checks signatures, and third-party readers (boto3, warcio)
+//! read the uploaded files. The script also configures wrong keys, stops the server, and kills crawls.
 
 use std::collections::HashMap;
 use std::fs;
@@ -18,16 +18,16 @@ const PYTHON_PACKAGES: [&str; 2] = ["moto[s3,server,iam]==5.2.5", "warcio==1.8.1
 
 const HOST: &str = "www.judge.localhost";
 
-/// Pages that each crawl finds: enough that files are closed before and after each held page.
+/// Pages that each crawl finds. There are enough that files are closed before and after each delayed page.
 const PAGES: usize = 400;
 
-/// Pages that the script has held back, and opens: no crawl is over before, however busy the machine is.
+/// Pages that are delayed until the script releases them, so that no crawl ends earlier, at any speed of the machine.
 const HELD: [usize; 2] = [PAGES / 2, PAGES - 1];
 
-/// More than two parts of an upload.
+/// Size of a large file: more than two parts of an upload.
 const BIG_BYTES: usize = 20 << 20;
 
-/// Serves a web, and has the script crawl it into S3.
+/// Serves a web, and runs the script that crawls it into S3.
 pub(super) async fn judge(home: &Path, opilio: &Path) -> Result<()> {
     let run = home.join("handover");
     if run.exists() {
@@ -63,7 +63,7 @@ fn text(page: usize) -> Reply {
     Reply::html(format!("<p>{}", noise(page, 6_000)))
 }
 
-/// From a request for `/hold` on, these pages come after one for `/open/NUMBER` only.
+/// After a request for `/hold`, these pages are served only after a request for `/open/NUMBER`.
 fn hold_back(site: &mut Site) {
     let gates: Arc<Mutex<HashMap<usize, Gate>>> = Arc::default();
     let held = gates.clone();
@@ -96,7 +96,7 @@ fn hold_back(site: &mut Site) {
 fn noise(seed: usize, length: usize) -> String {
     let mut state = seed as u64;
     let letters = std::iter::from_fn(|| {
-        // Knuth's MMIX generator.
+        // Knuth's MMIX random generator.
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);

@@ -1,5 +1,5 @@
-//! The REST interface of Heritrix 3, used by clients that institutions steer Heritrix with: hapy-heritrix, and the
-//! heritrix3-wrapper of NetarchiveSuite. Each leads jobs through their whole lives.
+//! The REST interface of Heritrix 3, used by clients with which institutions control Heritrix: hapy-heritrix, and the
+//! heritrix3-wrapper of NetarchiveSuite. Each takes jobs through all of their states.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -25,18 +25,18 @@ const MAVEN_COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1
 const USER: &str = "judge";
 const PASSWORD: &str = "lily of the valley";
 
-/// The daemon, ended with the judgement.
+/// The process of the daemon, killed when the judge ends.
 struct Daemon(Child);
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // Nothing to do where it has ended.
+        // Nothing to do if it has ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Has both steer a daemon with a certificate of its own, as Heritrix has.
+/// Runs both clients against a daemon with a self-signed certificate, which Heritrix has too.
 pub(super) async fn judge(home: &Path, opilio: &Path) -> Result<()> {
     let home = home.join("heritrix");
     let run = home.join("run");
@@ -67,14 +67,18 @@ pub(super) async fn judge(home: &Path, opilio: &Path) -> Result<()> {
             .stdout(Stdio::piped())
             .spawn()?,
     );
-    let out = daemon.0.stdout.take().context("the daemon says nothing")?;
+    let out = daemon
+        .0
+        .stdout
+        .take()
+        .context("the daemon has no standard output")?;
     let mut url = String::new();
     BufReader::new(out).read_line(&mut url)?;
     let url = url.trim().trim_end_matches('/').to_owned();
     let address = url
         .strip_prefix("https://")
         .and_then(|it| it.split_once(':'));
-    let (host, port) = address.with_context(|| format!("the daemon says {url:?}"))?;
+    let (host, port) = address.with_context(|| format!("the daemon printed {url:?}"))?;
 
     let jobs = run.join("jobs");
     let mut judges = [Command::new(&python), Command::new("java")];
@@ -104,7 +108,7 @@ fn configure(run: &Path) -> Result<()> {
     fs::write(run.join("password"), PASSWORD)?;
     secret(&run.join("key.pem"))?;
     secret(&run.join("password"))?;
-    // What may connect to loopback comes from the daemon's own folder: no configuration of Heritrix says so.
+    // The permission to connect to loopback comes from the daemon's configuration. Heritrix configurations have no such setting.
     fs::write(
         run.join("profiles/here.toml"),
         "[politeness]\ndelay-factor = 0.0\nmin-delay = \"0s\"\nmax-delay = \"0s\"\n\n[fetch]\nallow-addresses = [\"loopback\"]\n",
@@ -118,7 +122,7 @@ fn configure(run: &Path) -> Result<()> {
     Ok(())
 }
 
-/// For its owner alone, without which the daemon does not take it.
+/// Only the owner may read the file; otherwise the daemon refuses it.
 #[cfg(unix)]
 fn secret(file: &Path) -> Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
@@ -133,7 +137,7 @@ fn secret(_: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The folder of hapy-heritrix, which is Python 2, translated by what Python brings for that and by nothing else.
+/// The folder of hapy-heritrix. It is Python 2, and is converted only with the tool that Python includes.
 fn hapy(python: &Path, home: &Path) -> Result<PathBuf> {
     let folder = home.join(format!("{HAPY}-{HAPY_VERSION}"));
     if folder.join("translated").exists() {

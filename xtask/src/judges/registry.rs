@@ -1,6 +1,5 @@
-//! A registry that other people wrote (Debian's `docker-registry`) and a client that other people wrote (`wkg`): what
-//! `opilio plugin push` writes, `wkg` reads, and the other way round; with a password, over plain HTTP on loopback and
-//! over TLS elsewhere.
+//! A third-party registry (Debian's `docker-registry`) and a third-party client (`wkg`). `wkg` reads the images that `opilio plugin
+//! push` writes, and the other way round: with a password, over plain HTTP on loopback, and over TLS on another address.
 
 use std::fs;
 use std::net::{IpAddr, TcpListener, UdpSocket};
@@ -13,13 +12,13 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::command::{output, status};
 use crate::repository::root;
 
-/// The client. It is built without optimisation and debug information, which takes a few minutes the first time.
+/// The client. It is built without optimisation and debug information, which takes a few minutes at first.
 const WKG: &str = "0.16.1";
-/// Name and password for the registry, and the line of its password file: it takes bcrypt alone.
+/// User name and password for the registry, and the line of its password file, which must use bcrypt.
 const NAME: &str = "author";
 const PASSWORD: &str = "secret";
 const PASSWORD_LINE: &str = "author:$2b$05$LTtsizXNt6fGWhI4ifZHcOYXKriiZPKOgcDIvVYFRXmqm9usqHxTS";
-/// `NAME:PASSWORD` in base64, as `docker login` writes it.
+/// `NAME:PASSWORD` in base64, in the form that `docker login` writes.
 const PAIR: &str = "YXV0aG9yOnNlY3JldA==";
 /// Longest wait until the registry answers.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -33,7 +32,7 @@ struct Registry {
 
 impl Drop for Registry {
     fn drop(&mut self) {
-        // It may have ended by itself, which the test has noticed then.
+        // It may have ended already; the test has noticed that.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -50,7 +49,7 @@ pub(super) fn judge(home: &Path, opilio: &Path) -> Result<()> {
     }
     fs::create_dir_all(&folder)?;
     fs::write(folder.join("passwords"), PASSWORD_LINE)?;
-    both_ways(&folder, opilio, &wkg)?;
+    push_and_pull(&folder, opilio, &wkg)?;
     println!("registry: wkg reads what opilio pushes, and opilio what wkg pushes, byte for byte");
     match outward_address() {
         Some(address) => {
@@ -59,16 +58,18 @@ pub(super) fn judge(home: &Path, opilio: &Path) -> Result<()> {
                 "registry: pushed and pulled over TLS; not without trust, not without a password"
             );
         }
-        None => println!("registry: this machine has no address but loopback, so TLS is not tried"),
+        None => {
+            println!("registry: this machine has no address but loopback, so TLS is not tested")
+        }
     }
     Ok(())
 }
 
-/// On loopback, over plain HTTP, with a password.
-fn both_ways(folder: &Path, opilio: &Path, wkg: &Path) -> Result<()> {
+/// Tests on loopback, over plain HTTP, with a password.
+fn push_and_pull(folder: &Path, opilio: &Path, wkg: &Path) -> Result<()> {
     let registry = serve(folder, "127.0.0.1".parse()?, "")?;
     let credentials = credentials(folder, &registry.host)?;
-    let nobody = nobody(folder)?;
+    let anonymous = no_credentials(folder)?;
     let components = root().join("plugins/builtin/components");
     let (ours, theirs) = (components.join("css.wasm"), components.join("js.wasm"));
     let got = folder.join("got.wasm");
@@ -96,27 +97,27 @@ fn both_ways(folder: &Path, opilio: &Path, wkg: &Path) -> Result<()> {
     let printed_text = output(pull.arg(&image).arg(&credentials).arg("--output").arg(&got))?;
     same(&theirs, &got)?;
 
-    // The name that it printed, bound to the manifest that the registry computed a digest of, means the same.
+    // The printed name has the digest that the registry computed of the manifest, and refers to the same image.
     let bound = printed_text
         .split('"')
         .find(|text| text.contains("@sha256:"));
     let bound = bound
         .with_context(|| format!("no image bound to a manifest is named in:\n{printed_text}"))?;
-    let elsewhere = folder.join("another-store");
-    let mut pull = opilio_plugin(opilio, &elsewhere, "pull");
+    let other_store = folder.join("another-store");
+    let mut pull = opilio_plugin(opilio, &other_store, "pull");
     status(pull.arg(bound).arg(&credentials))?;
 
     let mut pull = opilio_plugin(opilio, folder, "pull");
-    refused(pull.arg(&image).arg(&nobody), "was refused")?;
+    check_failure(pull.arg(&image).arg(&anonymous), "was refused")?;
     let mut pull = opilio_plugin(opilio, folder, "pull");
     let missing = format!("oci://{}/plugins/js:2.0", registry.host);
-    refused(
+    check_failure(
         pull.arg(missing).arg(&credentials),
         "is not in its registry",
     )
 }
 
-/// On an address that others may reach, where plain HTTP is not taken for granted.
+/// Tests on an address that other machines may reach, where plain HTTP is not allowed by default.
 fn over_tls(folder: &Path, opilio: &Path, address: IpAddr) -> Result<()> {
     let (certificate, key) = (folder.join("cert.pem"), folder.join("key.pem"));
     status(
@@ -146,7 +147,7 @@ fn over_tls(folder: &Path, opilio: &Path, address: IpAddr) -> Result<()> {
     );
     let registry = serve(folder, address, &tls)?;
     let credentials = credentials(folder, &registry.host)?;
-    let nobody = nobody(folder)?;
+    let anonymous = no_credentials(folder)?;
     let image = format!("oci://{}/plugins/css:tls", registry.host);
     let file = root().join("plugins/builtin/components/css.wasm");
     let trusting = |what: &str| {
@@ -155,13 +156,13 @@ fn over_tls(folder: &Path, opilio: &Path, address: IpAddr) -> Result<()> {
         command
     };
     let mut push = opilio_plugin(opilio, folder, "push");
-    refused(push.arg(&file).arg(&image).arg(&credentials), "certificate")?;
+    check_failure(push.arg(&file).arg(&image).arg(&credentials), "certificate")?;
     status(trusting("push").arg(&file).arg(&image).arg(&credentials))?;
     status(trusting("pull").arg(&image).arg(&credentials))?;
-    refused(trusting("pull").arg(&image).arg(&nobody), "was refused")
+    check_failure(trusting("pull").arg(&image).arg(&anonymous), "was refused")
 }
 
-/// Serves what lies in the folder, to those who know the password.
+/// Starts a registry for this folder that requires the password.
 fn serve(folder: &Path, address: IpAddr, more: &str) -> Result<Registry> {
     let port = TcpListener::bind((address, 0))?.local_addr()?.port();
     let host = format!("{address}:{port}");
@@ -184,14 +185,14 @@ fn serve(folder: &Path, address: IpAddr, more: &str) -> Result<Registry> {
         .spawn()
         .context("cannot run docker-registry")?;
     let mut registry = Registry { process, host };
-    let begun = Instant::now();
+    let started = Instant::now();
     while std::net::TcpStream::connect(&registry.host).is_err() {
         if let Some(ended) = registry.process.try_wait()? {
             let log = fs::read_to_string(folder.join("registry.log"))?;
             bail!("docker-registry ended with {ended}:\n{log}");
         }
         ensure!(
-            begun.elapsed() < PATIENCE,
+            started.elapsed() < PATIENCE,
             "docker-registry does not answer"
         );
         std::thread::sleep(Duration::from_millis(50));
@@ -199,7 +200,7 @@ fn serve(folder: &Path, address: IpAddr, more: &str) -> Result<Registry> {
     Ok(registry)
 }
 
-/// The option with which the password is given.
+/// The command-line option that gives the password.
 fn credentials(folder: &Path, host: &str) -> Result<String> {
     let path = folder.join("config.json");
     let text = format!(r#"{{"auths": {{"{host}": {{"auth": "{PAIR}"}}}}}}"#);
@@ -207,14 +208,14 @@ fn credentials(folder: &Path, host: &str) -> Result<String> {
     Ok(format!("--credentials={}", path.display()))
 }
 
-/// The option with which nobody's password is given.
-fn nobody(folder: &Path) -> Result<String> {
-    let path = folder.join("nobody.json");
+/// The command-line option that gives a file without passwords.
+fn no_credentials(folder: &Path) -> Result<String> {
+    let path = folder.join("no-credentials.json");
     fs::write(&path, "{}")?;
     Ok(format!("--credentials={}", path.display()))
 }
 
-/// With its data below this folder.
+/// A command `opilio plugin WHAT` whose data, with the store of components, is below this folder.
 fn opilio_plugin(opilio: &Path, folder: &Path, what: &str) -> Command {
     let mut command = Command::new(opilio);
     command.env("XDG_DATA_HOME", folder).args(["plugin", what]);
@@ -234,19 +235,22 @@ fn same(a: &Path, b: &Path) -> Result<()> {
     Ok(())
 }
 
-/// It must fail, and say this.
-fn refused(command: &mut Command, says: &str) -> Result<()> {
+/// Checks that the command fails with this text in its output.
+fn check_failure(command: &mut Command, expected: &str) -> Result<()> {
     let done = command.output()?;
     let printed_text = String::from_utf8_lossy(&done.stderr);
-    ensure!(!done.status.success(), "it was not refused: {command:?}");
     ensure!(
-        printed_text.contains(says),
-        "{says:?} is not in: {printed_text}"
+        !done.status.success(),
+        "the command did not fail: {command:?}"
+    );
+    ensure!(
+        printed_text.contains(expected),
+        "{expected:?} is not in: {printed_text}"
     );
     Ok(())
 }
 
-/// An address of this machine that is not loopback. Nothing is sent.
+/// An address of this machine that is not loopback. No packet is sent to find it.
 fn outward_address() -> Option<IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
     socket.connect("192.0.2.1:9").ok()?;
@@ -255,8 +259,8 @@ fn outward_address() -> Option<IpAddr> {
 }
 
 fn install_registry() -> Result<()> {
-    let there = Command::new("docker-registry").arg("--version").output();
-    if there.is_ok_and(|output| output.status.success()) {
+    let installed = Command::new("docker-registry").arg("--version").output();
+    if installed.is_ok_and(|output| output.status.success()) {
         return Ok(());
     }
     let install = "apt-get update -qq && apt-get install -y -qq docker-registry >/dev/null";
@@ -264,7 +268,7 @@ fn install_registry() -> Result<()> {
         .context("install Debian's package docker-registry")
 }
 
-/// Built once from its package; cargo sees to it that it is this version.
+/// Builds the client from its package, unless this version is installed already.
 fn wkg(home: &Path) -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let (root, objects) = (home.join("wkg"), home.join("wkg-target"));
@@ -277,7 +281,7 @@ fn wkg(home: &Path) -> Result<PathBuf> {
         .env("CARGO_PROFILE_DEV_DEBUG", "0");
     status(&mut install)?;
     if objects.exists() {
-        // More than a gigabyte that nobody needs again.
+        // Removes more than a gigabyte of build files.
         fs::remove_dir_all(&objects)?;
     }
     Ok(root.join("bin/wkg"))

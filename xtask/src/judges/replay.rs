@@ -1,5 +1,5 @@
-//! Archives of a small web, judged by tools that read archives: warcio, jwarc, cdxj-indexer, py-wacz, and pywb with
-//! Chromium, in which every page must look as the live one did.
+//! Archives of a small web, checked with tools that read archives: warcio, jwarc, cdxj-indexer, py-wacz, and pywb with Chromium,
+//! where every page must look like the live one.
 
 mod rendered;
 mod web;
@@ -10,13 +10,13 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use self::web::Judged;
+use self::web::ReplayWeb;
 use super::{Readers, crawl};
 use crate::command::{output, status};
 use crate::registries;
 use crate::repository::root;
 
-/// Python packages of this judge. pywb brings warcio and cdxj-indexer in versions that suit it.
+/// Python packages of this judge. pywb installs warcio and cdxj-indexer in compatible versions.
 const PYTHON_PACKAGES: [&str; 7] = [
     "warcio==1.8.1",
     "zstandard==0.25.0",
@@ -24,11 +24,11 @@ const PYTHON_PACKAGES: [&str; 7] = [
     "wacz==0.6.0",
     "pywb==2.10.0",
     "playwright==1.65.2",
-    // pywb asks for pkg_resources and does not say so.
+    // pywb uses pkg_resources without declaring the dependency.
     "setuptools<81",
 ];
 
-/// The one of the Java world, and how its reader is fetched.
+/// jwarc, the Java reader, and the command that downloads it.
 const JWARC: &str = "org.netpreserve:jwarc:0.31.1";
 const JWARC_JAR: &str = "jwarc-0.31.1.jar";
 const MAVEN_COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy";
@@ -40,7 +40,7 @@ const CHROMIUM: [&str; 3] = [
     "/usr/bin/google-chrome",
 ];
 
-/// Archive settings that are judged besides the default.
+/// Archive settings that are tested besides the default.
 const VARIANTS: [(&str, &str); 3] = [
     ("arc", "format = \"arc\""),
     ("zstd", "compression = \"zstd\"\ndigest = \"sha256\""),
@@ -50,10 +50,10 @@ const VARIANTS: [(&str, &str); 3] = [
     ),
 ];
 
-/// Maximum runs of the first crawl. Each takes its time limit, and one is enough unless the machine is very busy.
+/// Maximum runs of the first crawl. Each lasts until its time limit, and one is enough unless the machine is very busy.
 const RUNS_MAX: usize = 20;
 
-/// Crawls, and asks everybody.
+/// Crawls, and runs all tools.
 #[expect(clippy::print_stdout, reason = "the result of the command")]
 pub(super) async fn judge(home: &Path, opilio: &Path) -> Result<()> {
     let home = home.join("replay");
@@ -65,7 +65,7 @@ pub(super) async fn judge(home: &Path, opilio: &Path) -> Result<()> {
     let jwarc = jwarc()?;
     let chromium = chromium()?;
 
-    let web = Judged::serve().await?;
+    let web = ReplayWeb::serve().await?;
     let (origin, secure_origin) = (web.origin(), web.secure_origin());
     let job = home.join("job");
     let warcs = job.join("warcs");
@@ -83,7 +83,7 @@ pub(super) async fn judge(home: &Path, opilio: &Path) -> Result<()> {
         fs::write(&profile, variant(&web.seeds(), settings))?;
         crawl(opilio, &profile, &home.join(name)).await?;
     }
-    // What is replayed must come from the archive.
+    // The web server is stopped, so that replay can only use the archive.
     drop(web);
 
     let readers = Readers {
@@ -97,7 +97,7 @@ pub(super) async fn judge(home: &Path, opilio: &Path) -> Result<()> {
         let mut directory = home.join(name).join("warcs");
         status(Command::new(opilio).args(["warc", "check"]).arg(&directory))?;
         if name != "arc" {
-            // Those of zstd are read by nobody else. Unpacked by somebody else they are WARC files.
+            // The other tools cannot read zstd archives. A third-party zstd decompresses them to plain WARC files.
             let unpacked = home.join(name).join("unpacked");
             zst(&python, "unpack", &directory, &unpacked)?;
             directory = unpacked;
@@ -133,7 +133,7 @@ pub(super) async fn judge(home: &Path, opilio: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The browser of this machine.
+/// The Chromium of this machine.
 pub(super) fn chromium() -> Result<&'static Path> {
     CHROMIUM
         .iter()
@@ -142,7 +142,7 @@ pub(super) fn chromium() -> Result<&'static Path> {
         .context("there is no Chromium; install the package chromium")
 }
 
-/// A copy of the archives from which a page has been taken, and what stands for it.
+/// A copy of the archives with one page redacted.
 fn redacted(opilio: &Path, home: &Path, warcs: &Path, origin: &str) -> Result<PathBuf> {
     let copy = home.join("redacted");
     fs::create_dir_all(&copy)?;
@@ -158,7 +158,7 @@ fn redacted(opilio: &Path, home: &Path, warcs: &Path, origin: &str) -> Result<Pa
     Ok(copy)
 }
 
-/// Has other people's zstd unpack archives, or make a dictionary of them.
+/// Decompresses archives with a third-party zstd, or makes a dictionary of them.
 fn zst(python: &Path, what: &str, from: &Path, to: &Path) -> Result<()> {
     status(
         Command::new(python)
@@ -168,7 +168,7 @@ fn zst(python: &Path, what: &str, from: &Path, to: &Path) -> Result<()> {
     )
 }
 
-/// Compares the keys of fuzzed URIs with cdxj-indexer's; returns how many.
+/// Compares the keys of random URIs with those of cdxj-indexer. Returns their number.
 fn fuzzed(python: &Path, opilio: &Path, home: &Path) -> Result<usize> {
     let folder = home.join("fuzzed");
     fs::create_dir_all(&folder)?;
@@ -180,7 +180,7 @@ fn fuzzed(python: &Path, opilio: &Path, home: &Path) -> Result<usize> {
     cdxj(python, opilio, &folder, &folder)
 }
 
-/// Our index, line by line, against that of cdxj-indexer; how many lines.
+/// Compares our index with that of cdxj-indexer, line by line. Returns the number of lines.
 fn cdxj(python: &Path, opilio: &Path, home: &Path, warcs: &Path) -> Result<usize> {
     let ours = output(Command::new(opilio).args(["warc", "index"]).arg(warcs))?;
     fs::write(home.join("all.cdxj"), &ours)?;
@@ -209,19 +209,19 @@ fn cdxj(python: &Path, opilio: &Path, home: &Path, warcs: &Path) -> Result<usize
     if ours_parsed != theirs_parsed {
         fs::write(home.join("theirs.cdxj"), &theirs)?;
         bail!(
-            "cdxj-indexer indexes otherwise: compare all.cdxj and theirs.cdxj in {}",
+            "cdxj-indexer makes another index: compare all.cdxj and theirs.cdxj in {}",
             home.display()
         );
     }
     ensure!(
         ours_parsed.len() > 10,
-        "an index of {} captures proves little",
+        "the index has only {} captures",
         ours_parsed.len()
     );
     Ok(ours_parsed.len())
 }
 
-/// A package, and what py-wacz says of it.
+/// Makes a WACZ package, and validates it with py-wacz.
 fn package(python: &Path, opilio: &Path, home: &Path, job: &Path) -> Result<()> {
     let wacz = home.join("judged.wacz");
     status(
@@ -239,7 +239,7 @@ fn package(python: &Path, opilio: &Path, home: &Path, job: &Path) -> Result<()> 
     )
 }
 
-/// The files of a directory that are archives; indexes stand beside them.
+/// The archive files of a directory, without the indexes.
 fn archives(directory: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory)? {
@@ -272,7 +272,7 @@ fn jwarc() -> Result<PathBuf> {
     Ok(jar)
 }
 
-/// Visits again and again, for a while.
+/// The profile of a crawl that revisits pages for a limited time.
 fn revisiting(seeds: &[String]) -> String {
     format!(
         r#"name = "judged"
@@ -300,7 +300,7 @@ time = "12s"
     )
 }
 
-/// Visits once.
+/// The profile of a crawl that visits each page once.
 fn variant(seeds: &[String], settings: &str) -> String {
     format!(
         r#"name = "variant"
@@ -314,7 +314,7 @@ seeds = {seeds:?}
     )
 }
 
-/// None to speak of, on loopback; and bodies that go through the disk.
+/// Settings for loopback: no noticeable delays, and bodies that are spooled to disk.
 const POLITENESS: &str = r#"
 [politeness]
 delay-factor = 0.0

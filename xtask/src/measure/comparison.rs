@@ -1,14 +1,14 @@
-//! Two answers about the same documents, compared: the table, and every class of disagreement with samples.
+//! Compares the facts of two parsers about the same documents: the table, and every class of disagreement with samples.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
 
 use serde::Deserialize;
 
-/// Longest value printed.
+/// Longest printed value, in characters.
 const SAMPLE_CHARACTERS: usize = 120;
 
-/// The head of the table that [`Comparison::rows`] goes on with.
+/// The header of the table. [`Comparison::rows`] returns its rows.
 pub(crate) const HEAD: &str = concat!(
     "kind    what    documents  refused      MB    judge     ours     both   recall precision\n",
     "------  ------  ---------  -------  ------  -------  -------  -------  ------- ---------"
@@ -32,7 +32,7 @@ pub(crate) struct Facts {
 #[derive(Debug, Default)]
 pub(crate) struct Comparison {
     documents: usize,
-    /// Documents that the judge could not read, and why.
+    /// Documents that the judge could not read, with the reasons.
     refused: Vec<String>,
     bytes: usize,
     counts: BTreeMap<String, Counts>,
@@ -43,16 +43,16 @@ pub(crate) struct Comparison {
 struct Counts {
     expected: usize,
     ours: usize,
-    /// Of those expected, reported.
+    /// Expected lines that were reported.
     found: usize,
-    /// Of those reported, expected or allowed.
+    /// Reported lines that were expected or allowed.
     right: usize,
 }
 
 /// Common properties of the disagreements of one class.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Disagreement {
-    /// Not reported, or reported alone.
+    /// Whether the lines are missing, or only we report them.
     what: &'static str,
     class: String,
     hop: String,
@@ -60,7 +60,7 @@ struct Disagreement {
 }
 
 impl Comparison {
-    /// Compares the answers about one document.
+    /// Compares the facts about one document.
     pub(crate) fn add(&mut self, name: &str, bytes: usize, ours: &[String], theirs: &Facts) {
         if let Some(fault) = &theirs.fault {
             self.refused.push(format!("{fault} in {name}"));
@@ -102,7 +102,7 @@ impl Comparison {
     pub(crate) fn rows(&self, kind: &str) -> String {
         let mut text = String::new();
         for (class, counts) in &self.counts {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = writeln!(
                 text,
                 "{kind:<6}  {class:<6}  {:>9}  {:>7}  {:>6.1}  {:>7}  {:>7}  {:>7}  {:>7} {:>9}",
@@ -169,7 +169,7 @@ impl Comparison {
     }
 }
 
-/// Some of them, from all over the packages and not from the first.
+/// Samples from all packages, not only from the first.
 fn list(text: &mut String, all: &[String], samples: usize) {
     let step = (all.len() / samples.max(1)).max(1);
     for sample in all.iter().step_by(step).take(samples) {
@@ -177,7 +177,7 @@ fn list(text: &mut String, all: &[String], samples: usize) {
     }
 }
 
-/// To the hundredth, downwards: 100 means all.
+/// A percentage with two decimals, rounded down: 100 means all.
 fn percent(part: usize, whole: usize) -> String {
     if whole == 0 {
         return "-".to_owned();
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_compared_as_multisets() {
+    fn facts_are_compared_as_multisets() {
         let mut comparison = Comparison::default();
         let theirs = Facts {
             facts: lines(&[
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_judge_cannot_read_is_not_compared() {
+    fn documents_that_the_judge_cannot_read_are_not_compared() {
         let mut comparison = Comparison::default();
         let refused = Facts {
             fault: Some("no page".to_owned()),

@@ -1,4 +1,4 @@
-//! Real documents of each kind, out of packages of Debian; for each kind those that have many, written by many hands.
+//! Real documents of each kind, from Debian packages that have many of them by many authors.
 
 use std::collections::HashSet;
 use std::fs;
@@ -22,7 +22,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// All, in the order of the table.
+    /// All kinds, in the order of the table.
     pub(crate) const ALL: [Kind; 7] = [
         Kind::Html,
         Kind::Css,
@@ -33,7 +33,7 @@ impl Kind {
         Kind::Pdf,
     ];
 
-    /// The extractor's.
+    /// The name of the extractor for this kind.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Html => "html",
@@ -46,7 +46,7 @@ impl Kind {
         }
     }
 
-    /// The script that judges.
+    /// The script with the third-party parser.
     pub(crate) fn judge(self) -> &'static str {
         match self {
             Kind::Html => "html.mjs",
@@ -148,14 +148,14 @@ impl Kind {
 #[derive(Debug)]
 pub(crate) struct Document {
     pub(crate) path: PathBuf,
-    /// Of the unpacked package.
+    /// Root of the unpacked package.
     pub(crate) root: PathBuf,
-    /// Package, and path in it.
+    /// Package name and path in the package.
     pub(crate) name: String,
 }
 
-/// As many documents as wanted, no two of the same content, from all packages in equal parts as far as they have them.
-/// Which of a package's is as good as random, and the same each time.
+/// Selects the wanted number of documents with different content, in equal parts from all packages if they have enough. The
+/// selection within a package is pseudo-random and always the same.
 pub(crate) fn documents(kind: Kind, wanted: usize) -> Result<Vec<Document>> {
     let mut packages = Vec::new();
     for package in kind.packages() {
@@ -170,7 +170,7 @@ pub(crate) fn documents(kind: Kind, wanted: usize) -> Result<Vec<Document>> {
                 (Sha256::digest(&name), name, path)
             })
             .collect();
-        // The first is taken first.
+        // Sorted in reverse, because documents are taken from the end.
         paths.sort_by(|a, b| b.cmp(a));
         packages.push((root, paths));
     }

@@ -9,10 +9,10 @@ use super::corpus::Kind;
 /// URI of all documents. References are compared as written, so its value has no effect.
 const URI: &str = "http://example.org/folder/document";
 
-/// Schemes whose links are compared. What has another is the business of the scope.
+/// Schemes whose links are compared. Links with other schemes are left to the scope.
 const SCHEMES: [&str; 3] = ["http", "https", "ftp"];
 
-/// Characters of a script or style that are compared, with its length.
+/// Number of leading characters of a script or style that are compared, together with its length.
 const EXCERPT_CHARACTERS: usize = 60;
 
 /// The links that the extractor of this kind finds.
@@ -26,7 +26,7 @@ pub(crate) fn facts(kind: Kind, content: &[u8]) -> Result<Vec<String>> {
         Kind::Svg => (opilio_formats::plugins, "image/svg+xml"),
         Kind::Pdf => (opilio_formats::plugins, "application/pdf"),
     };
-    // The judge reads no text of pages.
+    // The judge does not extract from the text of pages.
     let settings = match kind {
         Kind::Pdf => r#"{"text": false}"#,
         _ => "{}",
@@ -39,7 +39,7 @@ pub(crate) fn facts(kind: Kind, content: &[u8]) -> Result<Vec<String>> {
         Kind::Pdf => (draft.bytes(content), String::new()),
         _ => {
             let text = String::from_utf8_lossy(content);
-            // The host's text has none either.
+            // The host also removes the byte order mark.
             let text = text.strip_prefix('\u{FEFF}').unwrap_or(&text).to_owned();
             (draft.text(&text), text)
         }
@@ -74,7 +74,7 @@ pub(crate) fn facts(kind: Kind, content: &[u8]) -> Result<Vec<String>> {
     })
 }
 
-/// Formats in which a document says the same in several ways: each line counts once.
+/// For formats in which a document states a fact in several ways: each line counts once.
 fn once(lines: impl Iterator<Item = String>) -> Vec<String> {
     let mut lines: Vec<String> = lines.collect();
     lines.sort();
@@ -83,7 +83,7 @@ fn once(lines: impl Iterator<Item = String>) -> Vec<String> {
 }
 
 fn of_a_page(link: &Link) -> String {
-    // What an attribute may hold among other things is guessed, whatever the parser.
+    // Links in attributes that may hold other values are guesses with any parser.
     let attribute = link.context.rsplit('@').next().unwrap_or_default();
     let is_guess = link.hop == Hop::Speculative
         || attribute.starts_with("data-")
@@ -95,7 +95,7 @@ fn of_a_page(link: &Link) -> String {
     }
 }
 
-/// Scripts and styles of a page, known by their length and how they begin.
+/// Scripts and styles of a page, identified by length and first characters.
 fn of_fragment(fragment: &Fragment, text: &str) -> Option<String> {
     let content = match &fragment.content {
         FragmentContent::Text(content) => content.as_str(),
@@ -136,7 +136,7 @@ fn line(class: &str, hop: &str, context: &str, value: &str) -> String {
     format!("{class}\t{hop}\t{context}\t{}", lines(value))
 }
 
-/// Parsers of pages read every line break as `\n`.
+/// HTML parsers convert every line break to `\n`.
 fn lines(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }

@@ -1,5 +1,5 @@
-//! `cargo xtask measure revisiting`: results of wait evaluators on the shipped scenarios, as shares of the best plan's. The best
-//! plan knows how often each page changes. docs/REVISITING.md has the tables.
+//! `cargo xtask measure revisiting`: results of wait evaluators on the shipped scenarios, as shares of the best plan's results. The
+//! best plan knows the rate of change of each page. docs/REVISITING.md has the tables.
 //!
 //! Evaluators are the profiles in `host/simulate/evaluators`. `--profile` adds others.
 
@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 use crate::command;
 use crate::repository::root;
 
-/// In the table's order: first webs with all pages known, then webs that resemble real ones.
+/// In the table's order: first webs whose pages are all known, then webs that resemble real ones.
 const SCENARIOS: [&str; 9] = [
     "poisson",
     "rhythm",
@@ -42,19 +42,19 @@ const EVALUATORS: [&str; 7] = [
 /// Visits per page and day.
 const BUDGETS: [f64; 2] = [1.0, 0.1];
 
-/// File in the folder of kept reports with the SHA-256 of the program that made them.
+/// File in the report folder with the SHA-256 of the program that made the reports.
 const PROGRAM_DIGEST: &str = "program.sha256";
 
 /// Options of `cargo xtask measure revisiting`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// These scenarios alone: names of shipped ones, or TOML files [default: all of the table].
+    /// Measure only these scenarios: names of shipped ones, or TOML files [default: all of the table].
     #[arg(value_name = "SCENARIO")]
     only: Vec<String>,
     /// Visits per page and day; several may be given [default: 1 and 0.1].
     #[arg(long, value_name = "VISITS")]
     budget: Vec<f64>,
-    /// A profile that is measured too, beside those of the table; several may be given.
+    /// A profile to measure in addition to those of the table; several may be given.
     #[arg(long, value_name = "PROFILE")]
     profile: Vec<PathBuf>,
     /// Days of each simulation, in place of the scenario's.
@@ -63,15 +63,15 @@ pub(crate) struct Options {
     /// The web's seed.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Keep each report in this folder, and use those that are there. All must be of one build of `opilio`.
+    /// Store each report in this folder, and reuse existing ones. All must be of one build of `opilio`.
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
-    /// An `opilio` to measure with [default: the release build].
+    /// An `opilio` to measure [default: the release build].
     #[arg(long, value_name = "PROGRAM")]
     opilio: Option<PathBuf>,
 }
 
-/// The used part of a report of `opilio simulate --json`.
+/// The parts that are used of a report of `opilio simulate --json`.
 #[derive(Clone, Debug, Deserialize)]
 struct Report {
     freshness: f64,
@@ -99,7 +99,7 @@ struct Visits {
     faults: u64,
 }
 
-/// Results with one budget: a row for each scenario, in it a report for each evaluator.
+/// Results with one budget: a row for each scenario, with a report for each evaluator.
 struct Table {
     budget: f64,
     evaluators: Vec<String>,
@@ -171,7 +171,7 @@ fn stem(path: &Path) -> String {
     stem.to_string_lossy().into_owned()
 }
 
-/// Simulates one scenario with one profile, or reads the kept report.
+/// Simulates one scenario with one profile, or reads the stored report.
 #[expect(clippy::print_stderr, reason = "progress of the command")]
 fn report(
     opilio: &Path,
@@ -209,7 +209,7 @@ fn report(
 }
 
 impl Options {
-    /// Returns the file name of a kept report. It differs for all options that change the simulation.
+    /// Returns the file name of a stored report. It differs for all options that change the simulation.
     fn report_name(&self, scenario: &str, budget: f64, profile: &Path) -> String {
         let scenario = stem(Path::new(scenario));
         let profile = stem(profile);
@@ -225,8 +225,8 @@ impl Options {
 }
 
 impl Report {
-    /// Freshness and captured versions, as shares of the best plan carried out on the same web. The results of the formula are not
-    /// an upper bound if changes are not Poisson processes.
+    /// Freshness and captured versions, as shares of those of the best plan, simulated on the same web. Formula results are not an
+    /// upper bound if changes are not Poisson processes.
     fn of_best(&self) -> (f64, f64) {
         (
             self.freshness / self.oracle.freshness_tried,
@@ -267,11 +267,11 @@ impl Table {
             "\n| | budget used, % | overdue, days | starved, % | longest interval, days | too soon |\n|---|---|---|---|---|---|\n",
         );
         for (index, evaluator) in self.evaluators.iter().enumerate() {
-            let of_this = self.rows.iter().map(|(_, reports)| &reports[index]);
-            let most = |value: fn(&Report) -> f64| of_this.clone().map(value).fold(0.0, f64::max);
-            let used = of_this.clone().map(|report| report.budget_used);
+            let reports = self.rows.iter().map(|(_, reports)| &reports[index]);
+            let most = |value: fn(&Report) -> f64| reports.clone().map(value).fold(0.0, f64::max);
+            let used = reports.clone().map(|report| report.budget_used);
             let least = used.fold(f64::INFINITY, f64::min);
-            let too_soon: u64 = of_this.clone().map(|report| report.visits.too_soon).sum();
+            let too_soon: u64 = reports.clone().map(|report| report.visits.too_soon).sum();
             let _ = writeln!(
                 text,
                 "| {evaluator} | {:.0} to {:.0} | {:.2} | {} | {:.0} | {too_soon} |",
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn kept_reports_of_other_simulations_have_other_names() {
+    fn report_names_differ_for_different_simulations() {
         let profile = Path::new("evaluators/budgeted-0.toml");
         let name = |seed, days| options(seed, days).report_name("webs/my-web.toml", 0.1, profile);
         assert_eq!(name(1, None), "my-web-0.1-budgeted-0-seed-1.json");
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_of_kept_reports_is_of_one_build() {
+    fn a_report_folder_belongs_to_one_build() {
         let home = tempfile::tempdir().unwrap();
         let [program, other] = ["one", "other"].map(|build| {
             let program = home.path().join(build);
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_of_the_plan_carried_out_and_costs_are_the_worst_of_all_scenarios() {
+    fn the_table_has_shares_of_the_best_plan_and_maximum_costs() {
         let table = Table {
             budget: 0.1,
             evaluators: vec!["one".to_owned(), "other".to_owned()],

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::command::{cargo, output};
 
-/// The crates in which the program's dependencies begin: the command line, and the plugins in the embedded components.
+/// The crates whose dependencies are included: the command line, and the plugins in the embedded components.
 fn is_shipped(package: &Package) -> bool {
     package.source.is_none()
         && (package.name == "opilio" || package.manifest_path.contains("/plugins/"))
@@ -94,7 +94,7 @@ fn host() -> Result<String> {
     Ok(host.context("rustc -vV has no line host")?.to_owned())
 }
 
-/// The packages of other projects in the program, by name.
+/// The third-party packages in the program, by name.
 fn shipped(metadata: &Metadata) -> Vec<&Package> {
     let packages: BTreeMap<_, _> = metadata.packages.iter().map(|it| (&it.id, it)).collect();
     let nodes: BTreeMap<_, _> = metadata

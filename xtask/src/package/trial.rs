@@ -1,7 +1,7 @@
-//! Packages, tried as an operator uses them: lintian and rpmlint read them, and a clean Debian root, booted by systemd-nspawn,
+//! Tests packages as operators use them: lintian and rpmlint check them, and a clean Debian root, booted by systemd-nspawn,
 //! installs, starts, upgrades, removes and purges them (`deploy/package/try.sh`).
 //!
-//! A step whose tool is missing is skipped with a sentence.
+//! If a step's tool is missing, the step is skipped with a message.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::command::status;
 use crate::judges::deploy;
 use crate::repository::root;
 
-/// The unit that runs the trial in the booted root. The root halts with its result.
+/// The unit that runs the trial in the booted root. The root then halts with the result.
 const UNIT: &str = "\
 [Unit]
 SuccessAction=exit-force
@@ -27,10 +27,10 @@ StandardError=file:/trial.log
 TimeoutStartSec=10min
 ";
 
-/// Packages that the clean root needs besides the smallest system. Debian has rpm, too.
+/// Packages that the clean root needs besides the minimal system. Debian has rpm, too.
 const INCLUDED: &str = "systemd,systemd-sysv,ca-certificates,procps,rpm";
 
-/// Tries the packages in `home`.
+/// Tests the packages in `home`.
 #[expect(clippy::print_stdout, reason = "the result of the command")]
 pub(super) fn run(home: &Path, packages: &[PathBuf]) -> Result<()> {
     let of = |kind: &'static str| {
@@ -71,7 +71,7 @@ pub(super) fn run(home: &Path, packages: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// Returns `true` if a tool is installed. Otherwise prints what is skipped.
+/// Returns `true` if a tool is installed. Otherwise prints which step is skipped.
 #[expect(clippy::print_stdout, reason = "the result of the command")]
 fn is_there(tool: &str) -> bool {
     let found = Command::new(tool).arg("--version").output().is_ok();
@@ -83,7 +83,7 @@ fn is_there(tool: &str) -> bool {
     found
 }
 
-/// A small Debian of this machine's release. It is kept for further trials.
+/// A small Debian of this machine's release. It is kept for later trials.
 fn clean_root(home: &Path) -> Result<PathBuf> {
     let clean = home.join("root-clean");
     let done = clean.join("etc/opilio-root-complete");

@@ -1,4 +1,4 @@
-//! The manifest beside the components: what each is, what it was made of, and with what.
+//! The manifest beside the components: the name, plugins, sources and toolchain of each.
 //! `plugins/builtin/build.rs` reads it too.
 
 use std::fs;
@@ -19,7 +19,7 @@ const FILE: &str = "manifest.json";
 #[derive(Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Manifest {
-    /// In the order of their names.
+    /// Sorted by name.
     pub(super) components: Vec<Entry>,
 }
 
@@ -29,15 +29,15 @@ pub(super) struct Manifest {
 pub(super) struct Entry {
     /// The plugin's folder in `plugins/`.
     pub(super) name: String,
-    /// From the manifest's folder.
+    /// Path relative to the manifest's folder.
     pub(super) file: String,
-    /// Of the component's bytes.
+    /// SHA-256 of the component.
     pub(super) sha256: String,
-    /// Of what it was made of, as `sources` computes it.
+    /// Hash of the sources, as `sources` computes it.
     pub(super) sources_sha256: String,
     /// Toolchain that built it; for information.
     pub(super) toolchain: String,
-    /// The plugins in it.
+    /// The plugins that it exports.
     pub(super) plugins: Vec<String>,
 }
 
@@ -67,7 +67,7 @@ impl Manifest {
         self.components.iter().find(|entry| entry.name == name)
     }
 
-    /// Adds a component, or replaces the one of that name.
+    /// Adds a component, or replaces the one with the same name.
     pub(super) fn put(&mut self, entry: Entry) {
         self.components.retain(|other| other.name != entry.name);
         self.components.push(entry);
@@ -99,7 +99,7 @@ impl Entry {
         })
     }
 
-    /// Returns what is wrong with the component's file, if anything.
+    /// Returns the error of the component's file, if it has one.
     pub(super) fn fault(&self, component_folder: &Path) -> Option<String> {
         match fs::read(component_folder.join(&self.file)) {
             Ok(component) if hex(&component) == self.sha256 => None,

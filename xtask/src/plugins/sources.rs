@@ -1,4 +1,4 @@
-//! The hash of a component's sources. It shows whether the component is older than these.
+//! The hash of a component's sources. It shows whether the component is out of date.
 //!
 //! Sources are the plugin's and the SDK's `Cargo.toml` and `src/`, `wit/*.wit`, and files of other plugins that a source
 //! includes with `#[path = "…"]`. Not counted:
@@ -43,7 +43,7 @@ pub(super) fn sha256(root: &Path, folder: &Path) -> Result<String> {
     Ok(hex(lines.concat().as_bytes()))
 }
 
-/// Adds the files outside of a source's folder that it names with `#[path = "…"]` at the begin of a line.
+/// Adds the files outside of a source's folder that it includes with `#[path = "…"]` at the start of a line.
 fn borrow(files: &mut Vec<PathBuf>) -> Result<()> {
     let mut at = 0;
     while let Some(file) = files.get(at).cloned() {
@@ -114,7 +114,7 @@ fn unix_lines(content: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// A workspace of one plugin, with these lines ends and this in a folder that does not count.
+    /// A workspace of one plugin with these line ends. `native` is the content of the files that are not hashed.
     fn workspace(newline: &str, native: &str) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         for (path, content) in [
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn line_ends_and_native_files_do_not_count() {
+    fn line_ends_and_native_files_do_not_change_the_hash() {
         assert_eq!(
             hash(&workspace("\n", "one")),
             hash(&workspace("\r\n", "two"))
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_another_plugin_counts_where_it_is_taken_in() {
+    fn included_files_of_other_plugins_change_the_hash() {
         let root = workspace("\n", "");
         let lib = root.path().join("plugins/p/src/lib.rs");
         fs::write(lib, "#[path = \"../../q/src/tokens.rs\"]\nmod tokens;\n").unwrap();
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn every_source_counts() {
+    fn every_source_file_changes_the_hash() {
         let untouched = hash(&workspace("\n", ""));
         for path in [
             "plugins/p/Cargo.toml",

@@ -58,7 +58,7 @@ struct PartArgs {
 
 /// The position of a record. Several records may share a gzip member, and an offset.
 #[derive(Clone, Debug)]
-struct Place {
+struct RecordPosition {
     file: PathBuf,
     offset: u64,
     before: usize,
@@ -75,13 +75,13 @@ enum Which {
 /// Runs the command.
 pub(super) fn run(args: &ShowArgs) -> Result<u8> {
     let files = archives(&args.files)?;
-    let place = match Which::parse(&args.which)? {
+    let position = match Which::parse(&args.which)? {
         Which::Offset(offset) => {
             let [file] = &files[..] else {
                 let problem = format!("an offset needs exactly one file, got {}", files.len());
                 return Err(UsageError::new(problem).into());
             };
-            Place {
+            RecordPosition {
                 file: file.clone(),
                 offset,
                 before: 0,
@@ -90,12 +90,12 @@ pub(super) fn run(args: &ShowArgs) -> Result<u8> {
         Which::Id(id) => by_id(&files, &id)?.with_context(|| format!("record {id} not found"))?,
         Which::Uri(uri, date) => by_uri(&files, &uri, date)?,
     };
-    let mut reader = Reader::open_at(&place.file, place.offset)?;
-    let mut record = place.record(&mut reader)?;
+    let mut reader = Reader::open_at(&position.file, position.offset)?;
+    let mut record = position.record(&mut reader)?;
     if args.part.json {
         let (row, start) = Row::with_start(&mut record)?;
         let extent = record.finish()?;
-        let object = as_json(&row, &start, &place.file, extent);
+        let object = as_json(&row, &start, &position.file, extent);
         terminal::outln!("{}", terminal::lines(&object.to_string()));
         return Ok(exit::OK);
     }
@@ -160,7 +160,7 @@ fn moment(text: &str) -> Option<Timestamp> {
     Some(at.to_zoned(TimeZone::UTC).ok()?.timestamp())
 }
 
-impl Place {
+impl RecordPosition {
     fn record<'r>(&self, reader: &'r mut Reader) -> Result<StoredRecord<'r>> {
         for _ in 0..self.before {
             if let Some(record) = reader.next_record()? {
@@ -174,42 +174,42 @@ impl Place {
 }
 
 /// Passes the header and the position of every record on. Damage has been reported.
-fn each_place(files: &[PathBuf], mut take: impl FnMut(&Headers, Place)) -> Result<()> {
-    let mut last: Option<Place> = None;
+fn each_position(files: &[PathBuf], mut take: impl FnMut(&Headers, RecordPosition)) -> Result<()> {
+    let mut last: Option<RecordPosition> = None;
     each_record(files, |file, record| {
         let before = match &last {
             Some(last) if last.file == file && last.offset == record.offset() => last.before + 1,
             _ => 0,
         };
-        let place = Place {
+        let position = RecordPosition {
             file: file.to_owned(),
             offset: record.offset(),
             before,
         };
-        last = Some(place.clone());
-        take(record.headers(), place);
+        last = Some(position.clone());
+        take(record.headers(), position);
         record.finish()?;
         Ok(())
     })?;
     Ok(())
 }
 
-fn by_id(files: &[PathBuf], id: &str) -> Result<Option<Place>> {
+fn by_id(files: &[PathBuf], id: &str) -> Result<Option<RecordPosition>> {
     let mut found = None;
-    each_place(files, |headers, place| {
+    each_position(files, |headers, position| {
         let this = headers.first("WARC-Record-ID").map(bare);
         if this == Some(id) && found.is_none() {
-            found = Some(place);
+            found = Some(position);
         }
     })?;
     Ok(found)
 }
 
 /// Returns the capture of a URI: the server's response rather than the request or metadata.
-fn by_uri(files: &[PathBuf], uri: &str, date: Option<Timestamp>) -> Result<Place> {
+fn by_uri(files: &[PathBuf], uri: &str, date: Option<Timestamp>) -> Result<RecordPosition> {
     let mut captures = 0;
-    let mut best: Option<((bool, i128), Place)> = None;
-    each_place(files, |headers, place| {
+    let mut best: Option<((bool, i128), RecordPosition)> = None;
+    each_position(files, |headers, position| {
         if headers.target_uri() != Some(uri) {
             return;
         }
@@ -222,20 +222,20 @@ fn by_uri(files: &[PathBuf], uri: &str, date: Option<Timestamp>) -> Result<Place
         };
         let rank = (said_about, rank);
         if best.as_ref().is_none_or(|(known, _)| rank < *known) {
-            best = Some((rank, place));
+            best = Some((rank, position));
         }
     })?;
-    let (_, place) = best.with_context(|| {
+    let (_, position) = best.with_context(|| {
         format!("no record of {uri} found (`opilio warc ls --uri 'PATTERN*' FILE` lists records)")
     })?;
     if captures > 1 && date.is_none() {
         note(&format!(
             "this is the last of {captures} captures, in {} at offset {}; URI@DATE selects another",
-            place.file.display(),
-            place.offset
+            position.file.display(),
+            position.offset
         ));
     }
-    Ok(place)
+    Ok(position)
 }
 
 /// Prints the payload; for a revisit record, that of the record to which it refers.
@@ -249,21 +249,21 @@ fn write_payload(
         return payload::each_piece(record, &[], raw, &mut |bytes| out.write(bytes));
     }
     let headers = record.headers().clone();
-    let place = referred(files, &headers)?;
+    let position = referred(files, &headers)?;
     note(&format!(
         "the record is a revisit record; its payload is from {} at offset {}",
-        place.file.display(),
-        place.offset
+        position.file.display(),
+        position.offset
     ));
-    let mut reader = Reader::open_at(&place.file, place.offset)?;
-    let mut record = place.record(&mut reader)?;
+    let mut reader = Reader::open_at(&position.file, position.offset)?;
+    let mut record = position.record(&mut reader)?;
     payload::each_piece(&mut record, &[], raw, &mut |bytes| out.write(bytes))?;
     record.finish()?;
     Ok(())
 }
 
 /// Returns the record to which a revisit record refers.
-fn referred(files: &[PathBuf], revisit: &Headers) -> Result<Place> {
+fn referred(files: &[PathBuf], revisit: &Headers) -> Result<RecordPosition> {
     let id = revisit.first("WARC-Refers-To").map(bare);
     let uri = revisit.first("WARC-Refers-To-Target-URI").map(bare);
     let date: Option<Timestamp> = revisit
@@ -274,7 +274,7 @@ fn referred(files: &[PathBuf], revisit: &Headers) -> Result<Place> {
         "the revisit record does not name the record it refers to"
     );
     let mut found = None;
-    each_place(files, |headers, place| {
+    each_position(files, |headers, position| {
         let by_id = id.is_some() && headers.first("WARC-Record-ID").map(bare) == id;
         let by_uri = uri.is_some()
             && date.is_some()
@@ -282,7 +282,7 @@ fn referred(files: &[PathBuf], revisit: &Headers) -> Result<Place> {
             && headers.date() == date
             && matches!(headers.kind(), "response" | "resource");
         if (by_id || by_uri) && found.is_none() {
-            found = Some(place);
+            found = Some(position);
         }
     })?;
     found.with_context(|| {

@@ -194,6 +194,21 @@ async fn a_seed_that_redirects_has_the_capture_of_its_target_or_the_reason_for_n
     assert_eq!(lost_one["why"], why, "{lost_one}");
     let table = home.run(&["job", "seeds", "one"]).code(0).out;
     assert!(table.contains(&why), "{table}");
+    // The text of the report is that of Heritrix.
+    let report = ["job", "report", "one", "seeds"];
+    let rows = home.run(&[&report[..], &["--json"]].concat()).code(0).out;
+    let rows = objects(&rows);
+    let row = rows.iter().find(|row| row["uri"] == lost).unwrap();
+    assert_eq!(row["why"], why, "{row}");
+    let text = home.run(&report).code(0).out;
+    let lines: BTreeSet<&str> = text.lines().collect();
+    let expected = [
+        "[code] [status] [seed] [redirect]".to_owned(),
+        format!("301 CRAWLED {old} {new}"),
+        format!("302 CRAWLED {lost} {gone}"),
+    ];
+    let expected: BTreeSet<&str> = expected.iter().map(String::as_str).collect();
+    assert_eq!(lines, expected);
 }
 
 #[tokio::test(flavor = "multi_thread")]

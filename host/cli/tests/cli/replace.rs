@@ -161,9 +161,26 @@ async fn an_operator_replaces_a_plugin_of_a_running_crawl() {
     // Settings that came with a replacement go before the profile's, so that changing these would do nothing.
     let setting = "plugins.pages.settings.follow-nofollow=false";
     let set = || home.run(&["job", "set", "job", setting]);
+    let in_force = || {
+        let named = ["job", "settings", "job", "plugins.pages", "--json"];
+        let settings = home.run(&named).code(0).out;
+        let settings = settings.lines().map(|line| -> Value {
+            let one: Value = serde_json::from_str(line).unwrap();
+            assert!(one["key"].as_str().unwrap().starts_with("plugins.pages."));
+            one
+        });
+        let own = [
+            "plugins.pages.component",
+            "plugins.pages.settings.follow-nofollow",
+        ];
+        let own = settings.filter(|one| own.contains(&one["key"].as_str().unwrap()));
+        own.map(|one| one["value"].clone()).collect::<Vec<_>>()
+    };
     replace(&["pages", "html"]).code(0);
     set().code(0);
+    assert_eq!(in_force(), ["builtin:html".into(), Value::from(false)]);
     replace(&["pages", "html", "--settings", "{\"follow-nofollow\": true}"]).code(0);
+    assert_eq!(in_force(), ["builtin:html".into(), Value::from(true)]);
     let refused = set().code(2);
     assert!(refused.err.contains("would have no effect"), "{refused:?}");
     assert!(refused.err.contains("--settings JSON"), "{refused:?}");

@@ -476,9 +476,7 @@ async fn a_daemon_that_is_to_end_its_crawls_waits_for_them_and_the_next_one_goes
     home.run(&[&new[..], &["--seed", &seed]].concat()).code(0);
     daemon.post("/jobs/job/start", None, 202);
     until("the seed is asked for", || gate.was_asked("/") == 1).await;
-    let child = daemon.child.as_mut().unwrap();
-    send("-TERM", &child.id().to_string());
-    assert!(child.wait().unwrap().success());
+    daemon.end();
     let job = home.path().join("jobs/job");
     let log = fs::read_to_string(job.join("logs/job.log")).unwrap();
     assert!(

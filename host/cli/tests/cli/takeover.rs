@@ -422,6 +422,38 @@ async fn a_daemon_without_a_job_of_the_crawl_begins_its_part_and_takes_another_o
     }
 }
 
+/// The processes of a machine that is shut down end in good order, and nobody has stopped the crawl.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_part_of_a_machine_that_was_shut_down_and_does_not_come_back_is_taken_over() {
+    let Some(world) = World::new().await else {
+        return;
+    };
+    let (one, two) = (world.machine("a"), world.machine("b"));
+    let mut of_one = Daemon::start(&one.home, &["--no-auth"]);
+    let daemon = Daemon::start(&two.home, &["--no-auth"]);
+    let mut a = one.crawl("job", &[]);
+    until("all sites are held", || world.held() == SITES).await;
+    one.until_saved("job", "a").await;
+    of_one.end();
+    a.signal("TERM");
+    a.until_said("stopping: current fetches finish");
+    a.signal("TERM");
+    assert_eq!(a.wait(), 0);
+    std::fs::remove_dir_all(one.job("job")).unwrap();
+
+    until("it goes on there", || {
+        two.job("jobs/news-a/job.json").exists()
+    })
+    .await;
+    world.gate.open();
+    until("both parts are finished", || {
+        ["news-a", "news-b"].map(|job| daemon.state(job)) == ["finished", "finished"]
+    })
+    .await;
+    world.has_every_page_once();
+    world.was_polite();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_part_of_a_drained_node_moves_by_itself_without_a_second_fetch() {
     let Some(world) = World::new().await else {
@@ -452,4 +484,45 @@ async fn the_part_of_a_drained_node_moves_by_itself_without_a_second_fetch() {
     assert_eq!(twice, None);
     world.has_every_page_once();
     world.was_polite();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_by_the_api_while_the_process_starts_reaches_all_nodes() {
+    let Some(world) = World::new().await else {
+        return;
+    };
+    let (one, two) = (world.machine("a"), world.machine("b"));
+    // The job is made, and left to the daemon.
+    let mut a = one.crawl("jobs/news", &["--paused"]);
+    let stop = ["job", "stop", "jobs/news"];
+    until("it is there", || one.home.run(&stop).code == 0).await;
+    assert_eq!(a.wait(), 0);
+    let mut b = two.crawl("job", &[]);
+    until("the other node crawls", || !world.requests().is_empty()).await;
+    let daemon = Daemon::start(&one.home, &["--no-auth"]);
+    let job = one.job("jobs/news");
+    let orders = || -> Value {
+        let text = std::fs::read(job.join("orders.json")).unwrap();
+        serde_json::from_slice(&text).unwrap()
+    };
+    // The process waits for the lock of the job, and takes no commands.
+    let lock = std::fs::File::open(job.join("lock")).unwrap();
+    lock.lock().unwrap();
+    daemon.post("/jobs/news/start", None, 202);
+    until("its process is begun", || !orders()["begun"].is_null()).await;
+    let said = daemon.post("/jobs/news/stop", None, 200);
+    assert_eq!(
+        said["result"],
+        "stopping on all nodes; this one stops as soon as its process accepts commands"
+    );
+    world.gate.open();
+    assert_eq!(b.wait(), 0);
+    drop(lock);
+    until("it does not crawl", || {
+        let ordered = orders();
+        ordered["stop_pending"].is_null() && ordered["crawl"] == false
+    })
+    .await;
+    until("it has ended", || daemon.state("news") == "stopped").await;
+    assert_eq!(two.parts()["b"]["state"], "stopped");
 }

@@ -2,11 +2,12 @@
 //! parts. Sessions and the choice of parts use the code of the real daemon. The steps of a takeover and of a process are modelled
 //! after `host/control/src/takeover.rs` and `host/crawl/src/membership.rs`. The example and the property tests use this module.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use opilio_cluster::control::{
-    ChosenPart, NodeOverview, PartOverview, PartTakeovers, SessionEnd, SessionState, SessionTimings,
+    ChosenPart, JobParts, NodeOverview, PartOverview, PartTakeovers, SessionEnd, SessionState,
+    SessionTimings,
 };
 
 use crate::network::{Network, Scope};
@@ -465,7 +466,7 @@ impl Crawl {
     }
 
     /// Returns the parts as daemons list them.
-    fn list_parts(&self) -> Vec<(String, Vec<PartOverview>)> {
+    fn list_parts(&self) -> Vec<JobParts> {
         let sessions = self.network.sessions(Scope::Job);
         let sessions: BTreeMap<&str, SessionState> = sessions
             .map(|(record, name, ..)| (name, record.state))
@@ -482,7 +483,11 @@ impl Crawl {
                 commands: 0,
             }
         });
-        vec![(JOB.to_owned(), parts.collect())]
+        vec![JobParts {
+            job: JOB.to_owned(),
+            parts: parts.collect(),
+            declined_by: BTreeSet::new(),
+        }]
     }
 
     /// Returns the nodes as daemons list them.

@@ -1,5 +1,7 @@
 //! Nodes and parts as operators and daemons see them.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::records::SessionState;
@@ -24,6 +26,17 @@ pub struct NodeOverview {
     /// Difference of the node's clock from the clock of NATS, in milliseconds; positive if the node's clock is ahead. It includes
     /// the time that the renewal took to reach NATS.
     pub clock_skew_ms: i64,
+}
+
+/// The parts of a job as daemons see them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobParts {
+    /// Name of the job.
+    pub job: String,
+    /// All parts.
+    pub parts: Vec<PartOverview>,
+    /// Names of the nodes whose daemons take no parts of the job over.
+    pub declined_by: BTreeSet<String>,
 }
 
 /// A part of a job as daemons see it.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::overviews::{NodeOverview, PartOverview};
+use super::overviews::{JobParts, NodeOverview, PartOverview};
 use super::records::SessionState;
 
 /// A part that a node should take over now.
@@ -59,21 +59,22 @@ impl PartTakeovers {
         }
     }
 
-    /// Returns the parts to take over now, in the order of the jobs. `jobs` has all parts of each job, and `nodes` has all nodes.
-    /// `clock_ms` is the wall clock in milliseconds since 1970. It is compared with times of renewals by the clock of NATS.
+    /// Returns the parts to take over now, in the order of the jobs. `jobs` has the jobs whose parts this node takes over, with all
+    /// their parts, and `nodes` has all nodes. `clock_ms` is the wall clock in milliseconds since 1970. It is compared with times of
+    /// renewals by the clock of NATS.
     pub fn choose(
         &mut self,
-        jobs: &[(String, Vec<PartOverview>)],
+        jobs: &[JobParts],
         nodes: &[NodeOverview],
         now: Duration,
         clock_ms: i64,
     ) -> Vec<ChosenPart> {
         let mut orphans = BTreeSet::new();
         let mut chosen = Vec::new();
-        let under_way = jobs.iter().filter(|(_, parts)| is_under_way(parts));
-        let parts = under_way.flat_map(|(job, parts)| parts.iter().map(move |part| (job, part)));
+        let under_way = jobs.iter().filter(|job| is_under_way(&job.parts));
+        let parts = under_way.flat_map(|job| job.parts.iter().map(move |part| (job, part)));
         for (job, part) in parts {
-            let orphan = (job.clone(), part.name.clone());
+            let orphan = (job.job.clone(), part.name.clone());
             let is_claimed_without_job = self.waiting.get_mut(&orphan).is_some_and(|known| {
                 known.record_claim(part, &self.own);
                 known.is_claimed_without_job(part)
@@ -87,6 +88,8 @@ impl PartTakeovers {
             orphans.insert(orphan);
             let rank = || rank(job, &part.name, &self.own, nodes);
             let wait = match has_begun(part) {
+                // The daemon may have left long ago. An operator may be about to start the process again without it.
+                true if has_left(part, nodes) => self.after * rank().saturating_add(1),
                 true => self.after * rank(),
                 // An operator may be about to start the crawl on this node, or to stop it.
                 false if part.name == self.own => self.after,
@@ -94,7 +97,7 @@ impl PartTakeovers {
             };
             if waiting.is_over(wait, self.after, now) {
                 chosen.push(ChosenPart {
-                    job: job.clone(),
+                    job: job.job.clone(),
                     part: part.name.clone(),
                     epoch: part.epoch,
                 });
@@ -130,16 +133,20 @@ impl PartTakeovers {
             let has_node = || nodes.iter().any(|node| node.name == part.name);
             return part.name == self.own || part.name.starts_with("part-") && !has_node();
         }
-        let node = part.node.as_ref();
-        let node = node.and_then(|name| nodes.iter().find(|node| node.name == *name));
+        let node = node_of(part, nodes);
         let is_drained = node.is_some_and(|node| node.is_drained);
-        // The daemon of the node restarts a process that has died, or that has not begun after a takeover (`SessionEnd::Expired`),
-        // unless the node is gone too. A process that has left was stopped by an operator, or by the daemon of a drained node.
+        // The daemon of the node restarts a process that has died, that the system has terminated, or that has not begun after a
+        // takeover (`SessionEnd::Expired`), unless the node is gone too. A process that has left was stopped by an operator, or by
+        // the daemon of a drained node.
         let has_died = part.session == Some(SessionState::Expired);
-        let is_gone = node.is_some_and(|node| {
-            let after = i64::try_from(self.after.as_millis()).unwrap_or(i64::MAX);
-            let silent = clock_ms.saturating_sub(node.renewed_ms);
-            node.state == SessionState::Expired && silent >= after
+        let is_gone = node.is_some_and(|node| match node.state {
+            SessionState::Live => false,
+            SessionState::Expired => {
+                let after = i64::try_from(self.after.as_millis()).unwrap_or(i64::MAX);
+                clock_ms.saturating_sub(node.renewed_ms) >= after
+            }
+            // A machine that is shut down ends its daemon in good order. The part waits (`has_left`).
+            SessionState::Left => true,
         });
         is_drained || has_died && is_gone
     }
@@ -202,13 +209,28 @@ fn has_begun(part: &PartOverview) -> bool {
     part.session.is_some() && part.epoch > 0
 }
 
+/// Returns the node that has a part, if it is in the list.
+fn node_of<'n>(part: &PartOverview, nodes: &'n [NodeOverview]) -> Option<&'n NodeOverview> {
+    let name = part.node.as_ref()?;
+    nodes.iter().find(|node| node.name == *name)
+}
+
+/// Returns `true` if the daemon of the node that has a part has left, and the node is not drained.
+fn has_left(part: &PartOverview, nodes: &[NodeOverview]) -> bool {
+    let node = node_of(part, nodes);
+    node.is_some_and(|node| node.state == SessionState::Left && !node.is_drained)
+}
+
 /// Returns the position of a node among the nodes that could take over a part, by rendezvous hashing. It is 0 for the first node,
 /// and nodes with greater positions wait longer.
-fn rank(job: &str, part: &str, own: &str, nodes: &[NodeOverview]) -> u32 {
+fn rank(job: &JobParts, part: &str, own: &str, nodes: &[NodeOverview]) -> u32 {
     // Nodes of different versions may compute different orders, which costs at most a failed takeover.
-    let weight = |node: &str| xxh3_64(format!("{job}/{part}/{node}").as_bytes());
+    let weight = |node: &str| xxh3_64(format!("{}/{part}/{node}", job.job).as_bytes());
     let own = weight(own);
-    let can_take = |node: &&NodeOverview| node.state == SessionState::Live && !node.is_drained;
+    let can_take = |node: &&NodeOverview| {
+        let is_at_work = node.state == SessionState::Live && !node.is_drained;
+        is_at_work && !job.declined_by.contains(&node.name)
+    };
     let others = nodes.iter().filter(can_take);
     let before = others.filter(|node| weight(&node.name) > own);
     u32::try_from(before.count()).unwrap_or(u32::MAX)
@@ -248,6 +270,15 @@ mod tests {
         }
     }
 
+    /// A job of which all nodes take parts over.
+    fn news(parts: Vec<PartOverview>) -> JobParts {
+        JobParts {
+            job: "news".to_owned(),
+            parts,
+            declined_by: BTreeSet::new(),
+        }
+    }
+
     #[track_caller]
     fn check(part: &PartOverview, node: NodeOverview, expected: bool) {
         let takeovers = PartTakeovers::new("own", 60 * SECOND);
@@ -265,6 +296,10 @@ mod tests {
             ..gone.clone()
         };
         check(&of_a(GONE), lately, false);
+        // The machine was shut down, or the daemon was stopped for an upgrade.
+        check(&of_a(GONE), node("a", STOPPED, false), true);
+        check(&of_a(LIVE), node("a", STOPPED, false), false);
+        check(&of_a(STOPPED), node("a", STOPPED, false), false);
         // The daemon of the node restarts the process.
         check(&of_a(GONE), node("a", LIVE, false), false);
         check(&of_a(LIVE), gone.clone(), false);
@@ -343,7 +378,7 @@ mod tests {
             part("a", Some("a"), Some(GONE)),
             part("own", Some("own"), Some(LIVE)),
         ];
-        let jobs = [("news".to_owned(), parts)];
+        let jobs = [news(parts)];
         let mut takeovers = PartTakeovers::new("own", 60 * SECOND);
         let mut choose = |failed: Option<ChosenPart>, second: u32| {
             let now = second * SECOND;
@@ -370,7 +405,7 @@ mod tests {
         let nodes = [node("b", GONE, false), node("own", LIVE, false)];
         let look = |takeovers: &mut PartTakeovers, of_a: PartOverview, second: u32| {
             let parts = vec![of_a, part("own", Some("own"), Some(LIVE))];
-            let jobs = [("news".to_owned(), parts)];
+            let jobs = [news(parts)];
             takeovers.choose(&jobs, &nodes, second * SECOND, 1_000 * i64::from(second))
         };
         let of_own = |session| PartOverview {
@@ -407,9 +442,9 @@ mod tests {
             part("c", Some("c"), Some(LIVE)),
             part("part-1", None, None),
         ];
-        let jobs = [("news".to_owned(), parts)];
+        let jobs = [news(parts)];
         for own in ["b", "c"] {
-            let rank = |part: &str| rank("news", part, own, &nodes);
+            let rank = |part: &str| rank(&jobs[0], part, own, &nodes);
             // In units of `after`. A part with the name of a node is started only by that node.
             let waits = [
                 ("a", Some(rank("a"))),
@@ -436,15 +471,75 @@ mod tests {
         let mut nodes = names.map(|name| node(name, LIVE, false));
         nodes[2].is_drained = true;
         nodes[3].state = GONE;
+        let job = news(Vec::new());
         let mut firsts = BTreeSet::new();
         for number in 0..20 {
             let name = format!("part-{number}");
-            let mut ranks = ["a", "b"].map(|own| (rank("news", &name, own, &nodes), own));
+            let mut ranks = ["a", "b"].map(|own| (rank(&job, &name, own, &nodes), own));
             ranks.sort_unstable();
             assert_eq!((ranks[0].0, ranks[1].0), (0, 1));
             firsts.insert(ranks[0].1);
         }
         assert_eq!(firsts.len(), 2);
+    }
+
+    #[test]
+    fn nobody_waits_for_a_node_that_takes_no_parts_of_the_crawl_over() {
+        let mut nodes = ["a", "b", "c"].map(|name| node(name, LIVE, false));
+        nodes[0].state = GONE;
+        let parts = vec![
+            part("a", Some("a"), Some(GONE)),
+            part("c", Some("c"), Some(LIVE)),
+        ];
+        let mut job = news(parts);
+        // The first of the two waits no longer than after the loss, the other one for a minute more.
+        let (first, second) = match rank(&job, "a", "b", &nodes) {
+            0 => ("b", "c"),
+            _ => ("c", "b"),
+        };
+        let waits = |job: &JobParts| {
+            let mut takeovers = PartTakeovers::new(second, 60 * SECOND);
+            let jobs = [job.clone()];
+            let mut looks = (60u32..600).step_by(10);
+            looks.find(|second| {
+                let clock_ms = 1_000 * i64::from(*second);
+                !takeovers
+                    .choose(&jobs, &nodes, *second * SECOND, clock_ms)
+                    .is_empty()
+            })
+        };
+        assert_eq!(waits(&job), Some(120));
+        job.declined_by.insert(first.to_owned());
+        assert_eq!(waits(&job), Some(60));
+    }
+
+    #[test]
+    fn a_part_of_a_node_that_has_left_waits_from_the_end_of_its_process() {
+        let chosen = |drained: bool, looks: &[(SessionState, u32)]| -> Vec<usize> {
+            let nodes = [node("a", STOPPED, drained), node("own", LIVE, false)];
+            let mut takeovers = PartTakeovers::new("own", 60 * SECOND);
+            let looks = looks.iter().map(|(session, second)| {
+                let parts = vec![
+                    part("a", Some("a"), Some(*session)),
+                    part("own", Some("own"), Some(LIVE)),
+                ];
+                let clock_ms = 1_000 * i64::from(*second);
+                let chosen = takeovers.choose(&[news(parts)], &nodes, *second * SECOND, clock_ms);
+                chosen.len()
+            });
+            looks.collect()
+        };
+        // The daemon left at 0 seconds, and the crawl went on without it. Its process is begun again at 940 seconds.
+        let looks = [
+            (LIVE, 900),
+            (GONE, 910),
+            (LIVE, 940),
+            (GONE, 950),
+            (GONE, 1_009),
+            (GONE, 1_010),
+        ];
+        assert_eq!(chosen(false, &looks), [0, 0, 0, 0, 0, 1]);
+        assert_eq!(chosen(true, &looks[..2]), [0, 1]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use opilio_cluster::control::{
 };
 use proptest::prelude::*;
 
+use crate::disturbances::{Disturbance, disturbance, end_disturbances};
 use crate::network::{Network, Scope};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -267,11 +268,9 @@ fn a_clock_that_differs_is_reported_once_and_ends_no_session() {
 #[derive(Debug, Clone)]
 enum Accident {
     Kill(usize),
-    Stop(usize, u64),
-    Cut(usize, u64),
-    Outage(u64),
-    Losses(u64),
-    Slow(u64),
+    Stop(usize, u32),
+    Cut(usize, u32),
+    Disturb(Disturbance),
     /// Another process starts under the name of a node.
     Rival(usize),
     Start,
@@ -281,11 +280,9 @@ enum Accident {
 fn accident() -> impl Strategy<Value = Accident> {
     prop_oneof![
         1 => (0usize..8).prop_map(Accident::Kill),
-        3 => (0usize..8, 1u64..60).prop_map(|(node, seconds)| Accident::Stop(node, seconds)),
-        3 => (0usize..8, 1u64..60).prop_map(|(node, seconds)| Accident::Cut(node, seconds)),
-        2 => (1u64..60).prop_map(Accident::Outage),
-        2 => (0u64..40).prop_map(Accident::Losses),
-        2 => (1u64..4_000).prop_map(Accident::Slow),
+        3 => (0usize..8, 1u32..60).prop_map(|(node, seconds)| Accident::Stop(node, seconds)),
+        3 => (0usize..8, 1u32..60).prop_map(|(node, seconds)| Accident::Cut(node, seconds)),
+        6 => disturbance().prop_map(Accident::Disturb),
         2 => (0usize..8).prop_map(Accident::Rival),
         2 => Just(Accident::Start),
         3 => Just(Accident::Wait),
@@ -297,7 +294,7 @@ proptest! {
 
     #[test]
     fn in_random_histories_no_name_has_two_working_processes_and_all_work_in_the_end(
-        seed: u64, nodes in 2usize..6, accidents in prop::collection::vec((accident(), 0u64..40), 1..12),
+        seed: u64, nodes in 2usize..6, accidents in prop::collection::vec((accident(), 0u32..40), 1..12),
     ) {
         let mut network = cluster(nodes, seed);
         let mut names: Vec<String> = (0..nodes).map(|node| format!("node-{node}")).collect();
@@ -310,11 +307,9 @@ proptest! {
                         network.kill(node % number);
                     }
                 }
-                Accident::Stop(node, seconds) => network.stop(node % number, seconds as u32 * SECOND),
-                Accident::Cut(node, seconds) => network.cut(node % number, seconds as u32 * SECOND),
-                Accident::Outage(seconds) => network.interrupt(seconds as u32 * SECOND),
-                Accident::Losses(percent) => network.losses = percent,
-                Accident::Slow(millis) => network.latency.1 = Duration::from_millis(millis),
+                Accident::Stop(node, seconds) => network.stop(node % number, seconds * SECOND),
+                Accident::Cut(node, seconds) => network.cut(node % number, seconds * SECOND),
+                Accident::Disturb(disturbance) => disturbance.begin(&mut network),
                 Accident::Rival(node) => {
                     let name = names[node % number].clone();
                     network.start(Scope::Nodes, &name);
@@ -327,11 +322,10 @@ proptest! {
                 }
                 Accident::Wait => {}
             }
-            let until = network.now + seconds as u32 * SECOND;
+            let until = network.now + seconds * SECOND;
             network.run_until(until, check_exclusive);
         }
-        network.losses = 0;
-        network.latency.1 = Duration::from_millis(2);
+        end_disturbances(&mut network);
         let end = network.now + 600 * SECOND;
         network.run_until(end, check_exclusive);
         let living = names.iter().enumerate().filter(|(member, _)| !network.has_ended(*member));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_nats::jetstream::{self, stream};
-use opilio_cluster::{Availability, Cluster, ClusterConnection, Member, MemberScope};
+use opilio_cluster::{Availability, Member};
 
 use crate::server::{NatsServer, ServerMembers as _};
 
@@ -16,9 +16,7 @@ async fn a_full_jetstream_is_reported_and_the_session_continues_when_there_is_sp
     let Some(server) = NatsServer::start_with(limit) else {
         return;
     };
-    let connection = ClusterConnection::open(server.config("a")).await.unwrap();
-    let scope = MemberScope::Job("news".to_owned());
-    let cluster = Cluster::open(connection, &scope).await.unwrap();
+    let cluster = server.cluster("a").await;
     let (member, _events) = Member::join(&cluster, "test").await.unwrap();
     let reach = async |wanted: Availability| {
         let mut status = member.status();

@@ -11,6 +11,9 @@ use opilio_cluster::{
 
 use crate::server::{NatsServer, ServerMembers as _};
 
+/// Lists that are read while a key is written again and again. Without the names of the keys, some of them lack it.
+const LISTS: usize = 500;
+
 /// The partition that all links lead to and come from.
 fn target() -> Partition {
     PartitionCount::default().partition(0).unwrap()
@@ -223,6 +226,31 @@ async fn files_are_stored_by_digest_and_checked_when_read() {
     assert_eq!(job.read_file("profile.toml").await.unwrap(), b"x = 1");
     let names = ClusterJob::names(cluster.connection()).await.unwrap();
     assert_eq!(names, ["job"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_has_the_key_that_is_written_at_that_moment() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let (a, b) = (server.cluster("a").await, server.cluster("b").await);
+    let job = ClusterJob::create(&a, "job", &[], JobStorage::default());
+    let job = job.await.unwrap();
+    assert_eq!(job.applied_commands().await.unwrap(), []);
+    job.note_applied(1).await.unwrap();
+    let writer = ClusterJob::open(&b, "job").await.unwrap();
+    writer.note_applied(1).await.unwrap();
+    let writes = tokio::spawn(async move {
+        for sequence in 2.. {
+            writer.note_applied(sequence).await.unwrap();
+        }
+    });
+    for _ in 0..LISTS {
+        let applied = job.applied_commands().await.unwrap();
+        let nodes: Vec<&str> = applied.iter().map(|(node, _)| node.as_str()).collect();
+        assert_eq!(nodes, ["a", "b"]);
+    }
+    writes.abort();
 }
 
 #[tokio::test(flavor = "multi_thread")]

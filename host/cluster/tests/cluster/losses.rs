@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use opilio_cluster::partition::{Partition, PartitionCount};
 use opilio_cluster::{
-    ClusterError, ClusterJob, JobStorage, LinkAdmission, LinkLosses, LinkReader, LinkSender,
-    LinkSource, Member, PlaceState,
+    LinkAdmission, LinkLosses, LinkReader, LinkSender, LinkSource, Member, PlaceState,
 };
 
-use crate::server::{NatsServer, ServerMembers as _};
+use crate::server::{NatsServer, ServerMembers as _, job_of_one_stream, retry};
 
 fn partition(number: u16) -> Partition {
     PartitionCount::default().partition(number).unwrap()
@@ -27,29 +26,12 @@ fn add(sender: &LinkSender, link: &str, entry: u64) -> LinkAdmission {
     sender.add(target(), link.into(), source, Duration::ZERO)
 }
 
-/// Repeats a request until NATS answers after a restart.
-async fn retry<T>(request: impl AsyncFn() -> Result<T, ClusterError>) -> T {
-    loop {
-        match request().await {
-            Ok(answer) => break answer,
-            Err(error) => assert!(error.is_temporary(), "{error}"),
-        }
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn lost_links_are_sent_again_and_links_with_reused_numbers_stay() {
     let Some(mut server) = NatsServer::start() else {
         return;
     };
-    let cluster = server.cluster("first").await;
-    let storage = JobStorage {
-        streams: 1,
-        ..JobStorage::default()
-    };
-    let job = ClusterJob::create(&cluster, "job", &[], storage)
-        .await
-        .unwrap();
+    let job = job_of_one_stream(&server.cluster("first").await).await;
     let sender = LinkSender::new(&job);
     add(&sender, "a", 1);
     sender.send_all().await.unwrap();

@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod control;
+mod disturbances;
 mod full;
 mod jobs;
 mod losses;

@@ -1,5 +1,6 @@
 //! Members over a real server: deaths, a stopped process, outages, and two processes of one name.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use opilio_cluster::control::{SessionEnd, SessionState};
 use opilio_cluster::{
     Availability, Cluster, ClusterConnection, ClusterError, Member, MemberEvent, MemberEvents,
-    MemberScope, MemberStatus,
+    MemberScope, MemberStatus, TakeoverScope,
 };
 use opilio_test_nats::{NatsNetwork, NatsProxy};
 use tokio::sync::{mpsc, watch};
@@ -107,8 +108,34 @@ async fn members_see_each_other_leave_and_are_drained() {
         next.event(|event| *event == MemberEvent::Left).await;
         assert_eq!(cluster.nodes().await.unwrap()[1].state, expected);
     }
+    let of_b = server.cluster("b").await;
+    let scope = TakeoverScope { crawls: Vec::new() };
+    of_b.publish_takeover_scope(&scope).await.unwrap();
     cluster.remove("b").await.unwrap();
     assert_eq!(cluster.nodes().await.unwrap().len(), 1);
+    assert_eq!(cluster.takeover_scopes().await.unwrap(), BTreeMap::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_tell_each_other_of_which_crawls_they_take_parts_over() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let (a, b) = (server.cluster("a").await, server.cluster("b").await);
+    let mut expected = BTreeMap::new();
+    assert_eq!(a.takeover_scopes().await.unwrap(), expected);
+    for (node, crawls) in [
+        (&a, &["*"][..]),
+        (&b, &["news-*", "museum"][..]),
+        (&b, &[][..]),
+    ] {
+        let scope = TakeoverScope {
+            crawls: crawls.iter().map(|crawl| (*crawl).to_owned()).collect(),
+        };
+        node.publish_takeover_scope(&scope).await.unwrap();
+        expected.insert(node.config().node.clone(), scope);
+        assert_eq!(a.takeover_scopes().await.unwrap(), expected);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,17 +3,15 @@
 use std::time::Duration;
 
 use opilio_cluster::{
-    Cluster, ClusterConnection, ClusterError, ClusterJob, JobInputs, JobProgress, JobStorage,
-    LinkReader, LinkSender, LinkSource, MemberScope, OwnPart, PublishedSnapshot,
+    ClusterError, ClusterJob, JobInputs, JobProgress, JobStorage, LinkReader, LinkSender,
+    LinkSource, OwnPart, PublishedSnapshot,
 };
 
 use crate::server::{NatsServer, ServerMembers as _};
 
 /// Opens the job as the process of part `a` on a machine.
 async fn job(server: &NatsServer) -> ClusterJob {
-    let connection = ClusterConnection::open(server.config("a")).await.unwrap();
-    let scope = MemberScope::Job("news".to_owned());
-    let cluster = Cluster::open(connection, &scope).await.unwrap();
+    let cluster = server.cluster("a").await;
     let inputs = JobInputs::default();
     ClusterJob::create_or_open(&cluster, "news", inputs, JobStorage::default())
         .await

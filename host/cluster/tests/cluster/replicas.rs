@@ -5,17 +5,14 @@ use std::time::Duration;
 
 use opilio_cluster::partition::Partition;
 use opilio_cluster::{
-    ClusterConfig, ClusterConnection, ClusterError, ClusterJob, CommandReader, JobStorage,
-    LinkAdmission, LinkReader, LinkSender, LinkSource,
+    ClusterConfig, ClusterConnection, ClusterError, ClusterJob, CommandReader, LinkAdmission,
+    LinkReader, LinkSender, LinkSource,
 };
 
-use crate::server::{NatsServer, ServerMembers as _, open};
+use crate::server::{NatsServer, ServerMembers as _, job_of_one_stream, open, retry};
 
 /// Links and commands that are sent after each death.
 const SENT: usize = 15;
-
-/// Longest time for reading what was sent.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_acknowledged_link_and_no_acknowledged_command_is_lost_while_servers_die() {
@@ -43,13 +40,7 @@ async fn no_acknowledged_link_and_no_acknowledged_command_is_lost_while_servers_
             ),
         }
     };
-    let storage = JobStorage {
-        streams: 1,
-        ..JobStorage::default()
-    };
-    let job = ClusterJob::create(&cluster, "job", &[], storage)
-        .await
-        .unwrap();
+    let job = job_of_one_stream(&cluster).await;
     let inbox = config.partitions.partition(0).unwrap();
     let sender = LinkSender::new(&job);
     let mut links = Vec::new();
@@ -65,17 +56,10 @@ async fn no_acknowledged_link_and_no_acknowledged_command_is_lost_while_servers_
             };
             let added = sender.add(inbox, text.clone().into_bytes(), source, Duration::ZERO);
             assert_eq!(added, LinkAdmission::Queued);
-            while let Err(error) = sender.send_all().await {
-                assert!(error.is_temporary(), "{error}");
-            }
+            retry(async || sender.send_all().await).await;
             assert_eq!(sender.sent_through(inbox, entry), entry);
             links.push(text.clone());
-            let sequence = loop {
-                match job.send_command(text.as_bytes()).await {
-                    Ok(sequence) => break sequence,
-                    Err(error) => assert!(error.is_temporary(), "{error}"),
-                }
-            };
+            let sequence = retry(async || job.send_command(text.as_bytes()).await).await;
             commands.insert(sequence, text);
         }
         server.begin();
@@ -87,19 +71,6 @@ async fn no_acknowledged_link_and_no_acknowledged_command_is_lost_while_servers_
     let mut read = retry(async || read_commands(&job, &commands).await).await;
     read.retain(|sequence, _| commands.contains_key(sequence));
     assert_eq!(read, commands);
-}
-
-/// Repeats a request until NATS answers.
-async fn retry<T>(request: impl AsyncFn() -> Result<T, ClusterError>) -> T {
-    let answer = async {
-        loop {
-            match request().await {
-                Ok(answer) => break answer,
-                Err(error) => assert!(error.is_temporary(), "{error}"),
-            }
-        }
-    };
-    tokio::time::timeout(PATIENCE, answer).await.unwrap()
 }
 
 /// Reads links until there are `count` different ones, in the order of their first arrivals.

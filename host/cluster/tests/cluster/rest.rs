@@ -3,16 +3,14 @@
 use std::time::Duration;
 
 use opilio_cluster::{
-    Cluster, ClusterConnection, ClusterError, ClusterJob, JobInputs, JobProgress, JobStorage,
-    LinkReader, LinkSender, LinkSource, MemberScope,
+    ClusterError, ClusterJob, JobInputs, JobProgress, JobStorage, LinkReader, LinkSender,
+    LinkSource,
 };
 
 use crate::server::{NatsServer, ServerMembers as _};
 
 async fn job(server: &NatsServer, node: &str, profile: &[u8]) -> Result<ClusterJob, ClusterError> {
-    let connection = ClusterConnection::open(server.config(node)).await.unwrap();
-    let scope = MemberScope::Job("news".to_owned());
-    let cluster = Cluster::open(connection, &scope).await.unwrap();
+    let cluster = server.cluster(node).await;
     let files = [("profile.toml", profile)];
     let inputs = JobInputs {
         same: &files,

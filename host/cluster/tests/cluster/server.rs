@@ -3,9 +3,14 @@
 use std::time::Duration;
 
 use opilio_cluster::partition::PartitionCount;
-use opilio_cluster::{Cluster, ClusterConfig, ClusterConnection, ClusterError, MemberScope};
+use opilio_cluster::{
+    Cluster, ClusterConfig, ClusterConnection, ClusterError, ClusterJob, JobStorage, MemberScope,
+};
 
 pub(crate) use opilio_test_nats::{NatsServer, free_port, signal_process};
+
+/// Longest time for which a request is repeated.
+const RETRY_TIME_MAX: Duration = Duration::from_secs(120);
 
 /// Settings and members of a server's cluster.
 pub(crate) trait ServerMembers {
@@ -33,4 +38,28 @@ impl ServerMembers for NatsServer {
 pub(crate) async fn open(config: ClusterConfig) -> Result<Cluster, ClusterError> {
     let scope = MemberScope::Job("test".to_owned());
     Cluster::open(ClusterConnection::open(config).await?, &scope).await
+}
+
+/// Creates a job without files. One stream has the links to all partitions.
+pub(crate) async fn job_of_one_stream(cluster: &Cluster) -> ClusterJob {
+    let storage = JobStorage {
+        streams: 1,
+        ..JobStorage::default()
+    };
+    ClusterJob::create(cluster, "job", &[], storage)
+        .await
+        .unwrap()
+}
+
+/// Repeats a request until NATS answers: servers start again, or elect a leader.
+pub(crate) async fn retry<T>(request: impl AsyncFn() -> Result<T, ClusterError>) -> T {
+    let answer = async {
+        loop {
+            match request().await {
+                Ok(answer) => break answer,
+                Err(error) => assert!(error.is_temporary(), "{error}"),
+            }
+        }
+    };
+    tokio::time::timeout(RETRY_TIME_MAX, answer).await.unwrap()
 }

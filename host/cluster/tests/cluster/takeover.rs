@@ -6,6 +6,7 @@ use std::time::Duration;
 use opilio_cluster::control::SessionTimings;
 use proptest::prelude::*;
 
+use crate::disturbances::{Disturbance, disturbance, end_disturbances};
 use crate::network::Scope;
 use crate::takeovers::Crawl;
 
@@ -154,9 +155,7 @@ enum Accident {
     LoseTaker(u64),
     Stop(usize, u32),
     Cut(usize, u32),
-    Outage(u32),
-    Losses(u64),
-    Slow(u64),
+    Disturb(Disturbance),
     Drain(usize),
     Add,
     Wait,
@@ -168,9 +167,7 @@ fn accident() -> impl Strategy<Value = Accident> {
         2 => (0u64..6_000).prop_map(Accident::LoseTaker),
         3 => (0usize..8, 1u32..200).prop_map(|(machine, seconds)| Accident::Stop(machine, seconds)),
         3 => (0usize..8, 1u32..200).prop_map(|(machine, seconds)| Accident::Cut(machine, seconds)),
-        2 => (1u32..60).prop_map(Accident::Outage),
-        1 => (0u64..40).prop_map(Accident::Losses),
-        1 => (1u64..4_000).prop_map(Accident::Slow),
+        4 => disturbance().prop_map(Accident::Disturb),
         1 => (0usize..8).prop_map(Accident::Drain),
         2 => Just(Accident::Add),
         3 => Just(Accident::Wait),
@@ -202,9 +199,7 @@ proptest! {
                 }
                 Accident::Stop(machine, seconds) => crawl.stop_machine(machine % number, seconds * SECOND),
                 Accident::Cut(machine, seconds) => crawl.cut_machine(machine % number, seconds * SECOND),
-                Accident::Outage(seconds) => crawl.network.interrupt(seconds * SECOND),
-                Accident::Losses(percent) => crawl.network.losses = percent,
-                Accident::Slow(millis) => crawl.network.latency.1 = Duration::from_millis(millis),
+                Accident::Disturb(disturbance) => disturbance.begin(&mut crawl.network),
                 Accident::Drain(machine) => {
                     let name = crawl.machines[machine % number].name.clone();
                     crawl.network.set_drained(&name, true);
@@ -216,8 +211,7 @@ proptest! {
             }
             run(&mut crawl, seconds);
         }
-        crawl.network.losses = 0;
-        crawl.network.latency.1 = Duration::from_millis(2);
+        end_disturbances(&mut crawl.network);
         run(&mut crawl, 600);
         // Parts of lost machines are taken over while a process works on the crawl. For parts of drained machines, no machine may
         // be left.

@@ -157,12 +157,13 @@ class Parts {
 }
 
 // A process that takes a part over is not at work yet, whatever its session says.
-function stateOfPart({ takeover, failed_takeover: failure, state, is_at_rest: isAtRest, figures }) {
+function stateOfPart({ takeover, failed_takeover: failure, remedy, state, is_at_rest: isAtRest, figures }) {
   return [
     badge(takeover ? "being taken over" : isAtRest && state === "running" ? "at rest" : state),
     !takeover && figures?.is_paused && [" ", badge("paused")],
     takeover && h("div.hint", {}, `by ${takeover.node}, since `, when(takeover.since, { isShort: true })),
     failure && h("div.hint", {}, `takeover by ${failure.node} failed `, when(failure.at, { isShort: true }), `: ${failure.problem}`),
+    remedy && h("div.hint", {}, remedy),
   ];
 }
 

@@ -10,6 +10,10 @@ import { Table, facts } from "../table.js";
 import { askToReplace, correctedWaits, faults, tableOf, tally } from "./plugins.js";
 
 const EVERY = 5000;
+/** Interval at which the settings are read: any operator may change them, or replace the plugin. */
+const SETTINGS_EVERY = 30000;
+/** The file of replacements, as the origin of settings. */
+const REPLACEMENTS = "plugins.json";
 const ERRORS_MAX = 50;
 /** Characters of an error that are shown before it is opened. */
 const MESSAGE_MAX = 160;
@@ -32,9 +36,10 @@ export async function open(page) {
   const settings = part("Settings");
   const tables = h("section.card", { hidden: true });
   const reports = h("section.card", { hidden: true });
+  const all = () => Promise.all([again(), details(page, name, settings, tables, reports)]).catch(failed);
   await again();
-  const replace = h("button.button", { type: "button", "data-needs": "admin", onclick: () => askToReplace(page, { name }, () => again().catch(failed)) }, "Replace …");
-  const [crumbs, head] = heading(page, name, h("button.button", { type: "button", onclick: () => again().catch(failed) }, "Refresh"), replace);
+  const replace = h("button.button", { type: "button", "data-needs": "admin", onclick: () => askToReplace(page, { name }, all) }, "Replace …");
+  const [crumbs, head] = heading(page, name, h("button.button", { type: "button", onclick: all }, "Refresh"), replace);
   crumbs.append(" / ", link(page.job, "plugins", {}, "Plugins"));
   put(
     page.main,
@@ -58,8 +63,12 @@ export async function open(page) {
     reports,
   );
   details(page, name, settings, tables, reports).catch(failed);
-  const timer = setInterval(() => document.hidden || again().catch(() => undefined), EVERY);
-  page.signal.addEventListener("abort", () => clearInterval(timer));
+  const every = (pause, act) => {
+    const timer = setInterval(() => document.hidden || act().catch(() => undefined), pause);
+    page.signal.addEventListener("abort", () => clearInterval(timer));
+  };
+  every(EVERY, again);
+  every(SETTINGS_EVERY, () => showSettings(page, name, settings));
 }
 
 function statistics(plugin) {
@@ -109,7 +118,8 @@ function errorOf({ kind, message, backtrace, log }) {
   return h("details", {}, h("summary", {}, short), h("pre.lines.small.is-wrapped", { tabindex: "0", "aria-label": "Frames and log lines" }, more.join("\n")));
 }
 
-async function details(page, name, element, tablesElement, reportsElement) {
+// Shows the component, the stages and the settings that are in force. Returns the settings and the stages.
+async function showSettings(page, name, element) {
   const { settings } = await read(page, "settings");
   const own = settings.filter((setting) => setting.key.startsWith(`plugins.${name}.`));
   const stages = settings.filter((setting) => setting.key.startsWith("stacks.") && Array.isArray(setting.value) && setting.value.some((entry) => (entry.plugin ?? entry) === name));
@@ -119,17 +129,22 @@ async function details(page, name, element, tablesElement, reportsElement) {
     h("h2", {}, "Settings"),
     facts([
       ["Stages", stages.map(stage).join(", ") || "none"],
-      ...own.map((setting) => [h("code", {}, setting.key.slice(`plugins.${name}.`.length)), h("code", {}, setting.toml)]),
+      ...own.map((setting) => [h("code", {}, setting.key.slice(`plugins.${name}.`.length)), [h("code", {}, setting.toml), setting.file === REPLACEMENTS && h("div.hint", {}, "of the replacement")]]),
     ]),
     own.length === 0 && h("p.hint", {}, "The profile sets nothing for this plugin."),
   );
+  return { own, stages };
+}
+
+async function details(page, name, element, tablesElement, reportsElement) {
+  const { own, stages } = await showSettings(page, name, element);
   // A job at rest has no tables.
   const { tables } = await read(page, "tables").catch(() => ({ tables: [] }));
   // A setting of the plugin has the name of the table.
   const texts = new Set(own.flatMap((setting) => leaves(setting.value)));
   const used = tables.filter((table) => texts.has(table.name));
+  tablesElement.hidden = used.length === 0;
   if (used.length > 0) {
-    tablesElement.hidden = false;
     const shown = tableOf(used);
     put(tablesElement, h("h2", {}, "Tables"), shown.element);
     shown.show(used);

@@ -25,7 +25,7 @@ use super::jobs::blocking;
 use super::{Shared, checked_limit, page};
 use crate::access::Caller;
 use crate::daemon::Daemon;
-use crate::input::{Params, Place};
+use crate::input::{Params, PathParams};
 use crate::problem::Problem;
 
 /// Maximum bytes of a payload that are shown. A longer payload is cut.
@@ -129,7 +129,7 @@ pub(super) struct Payload {
 pub(crate) async fn capture(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
     Params(Wanted { uri, at }): Params<Wanted>,
 ) -> Result<Response, Problem> {
     let directory = daemon.directory(&job)?;
@@ -143,7 +143,7 @@ pub(crate) async fn capture(
 pub(crate) async fn list(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
     Params(Listed { uri, after, limit }): Params<Listed>,
 ) -> Result<Json<ListedCaptures>, Problem> {
     let directory = daemon.directory(&job)?;

@@ -11,7 +11,7 @@ use super::jobs::blocking;
 use super::{Done, Page, Shared, checked_limit, own_files};
 use crate::access::Caller;
 use crate::daemon::Daemon;
-use crate::input::{Body, Params, Place};
+use crate::input::{Body, Params, PathParams};
 use crate::overview::KnownJob;
 use crate::problem::Problem;
 
@@ -37,7 +37,7 @@ pub(crate) struct GoingBack {
 #[utoipa::path(get, path = "/jobs/{job}/checkpoints", operation_id = "list_checkpoints", tag = "jobs", params(("job" = String, Path, description = "Name of the job"), Page), responses((status = 200, body = CheckpointList)))]
 pub(crate) async fn list(
     State(daemon): Shared,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
     Params(page): Params<Page>,
 ) -> Result<Json<CheckpointList>, Problem> {
     let limit = usize::try_from(checked_limit(page.limit)?).unwrap_or(usize::MAX);
@@ -61,7 +61,7 @@ pub(crate) async fn list(
 pub(crate) async fn restore(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
     Body(GoingBack { checkpoint }): Body<GoingBack>,
 ) -> Result<Json<Done>, Problem> {
     let made = daemon.go_back(&job, &caller, &checkpoint).await?;

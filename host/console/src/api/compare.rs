@@ -15,7 +15,7 @@ use super::jobs::blocking;
 use super::{Shared, checked_limit, own_files, page};
 use crate::access::Caller;
 use crate::daemon::Daemon;
-use crate::input::{Params, Place};
+use crate::input::{Params, PathParams};
 use crate::problem::Problem;
 
 /// The other side of a comparison, and the URIs to list.
@@ -59,7 +59,7 @@ pub(crate) struct ComparedJobs {
 pub(crate) async fn compare(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
     Params(wanted): Params<ComparedWith>,
 ) -> Result<Json<ComparedJobs>, Problem> {
     let limit = usize::try_from(checked_limit(wanted.limit)?).unwrap_or(usize::MAX);

@@ -12,7 +12,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::job_folders::places;
 use super::jobs::blocking;
 use super::{Shared, checked_limit, page};
-use crate::input::{Params, Place};
+use crate::input::{Params, PathParams};
 use crate::problem::Problem;
 
 /// Selection of visits.
@@ -92,7 +92,7 @@ pub(crate) struct FoundVisit<'l> {
 #[utoipa::path(get, path = "/jobs/{job}/crawl-log", operation_id = "search_crawl_log", tag = "watch", params(("job" = String, Path, description = "Name of the job"), VisitsWanted), responses((status = 200, body = FoundVisits)))]
 pub(crate) async fn list(
     State(daemon): Shared,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
     Params(wanted): Params<VisitsWanted>,
 ) -> Result<Json<FoundVisits>, Problem> {
     let directory = daemon.directory(&job)?;

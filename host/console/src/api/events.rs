@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use super::Shared;
 use super::job_status::status_of;
 use crate::daemon::{Daemon, STREAMS_MAX};
-use crate::input::Place;
+use crate::input::PathParams;
 use crate::overview::{JobOverview, Jobs};
 use crate::problem::Problem;
 
@@ -59,7 +59,7 @@ pub(crate) async fn all(State(daemon): Shared) -> Result<Sse<KeepAliveStream<Rec
 #[utoipa::path(get, path = "/jobs/{job}/events", operation_id = "follow_job", tag = "watch", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, description = "Stream of events `status` until the job is deleted", content_type = "text/event-stream", body = String)))]
 pub(crate) async fn of_job(
     State(daemon): Shared,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
 ) -> Result<Sse<KeepAliveStream<Received>>, Problem> {
     daemon.directory(&job)?;
     let mut before = None;
@@ -84,14 +84,14 @@ fn follow(
     daemon: &Daemon,
     mut event_of: impl FnMut(&Arc<Jobs>) -> Option<Option<Event>> + Send + 'static,
 ) -> Result<Sse<KeepAliveStream<Received>>, Problem> {
-    let place = daemon.streams.clone().try_acquire_owned().map_err(|_| {
+    let permit = daemon.streams.clone().try_acquire_owned().map_err(|_| {
         let problem = format!("{STREAMS_MAX} event streams are open, the maximum; close some");
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, problem).retry_after(10)
     })?;
     let (sender, receiver) = mpsc::channel(4);
     let (mut jobs, mut closing) = (daemon.jobs.subscribe(), daemon.closing.subscribe());
     tokio::spawn(async move {
-        let _place = place;
+        let _permit = permit;
         loop {
             let seen = jobs.borrow_and_update().clone();
             match event_of(&seen) {

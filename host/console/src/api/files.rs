@@ -28,7 +28,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::job_folders::{RECORDINGS, names, places, plain_file};
 use super::jobs::blocking;
 use super::{Shared, checked_limit, page};
-use crate::input::{Params, Place};
+use crate::input::{Params, PathParams};
 use crate::problem::Problem;
 
 /// Bytes of an index that are sent at once.
@@ -187,7 +187,7 @@ impl FilesFolder {
 #[utoipa::path(get, path = "/jobs/{job}/files", operation_id = "list_files", tag = "files", params(("job" = String, Path, description = "Name of the job"), FilesWanted), responses((status = 200, body = JobFiles)))]
 pub(crate) async fn list(
     State(daemon): Shared,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
     Params(FilesWanted { kind, after, limit }): Params<FilesWanted>,
 ) -> Result<Json<JobFiles>, Problem> {
     let directory = daemon.directory(&job)?;
@@ -322,7 +322,7 @@ fn unreadable_record(problem: io::Error) -> Problem {
 #[utoipa::path(get, path = "/jobs/{job}/files/{kind}/{name}", operation_id = "download_file", tag = "files", params(("job" = String, Path, description = "Name of the job"), ("kind" = FileKind, Path, description = "Kind of the file"), ("name" = String, Path, description = "Name of the file, as in the list; `/` is written as `%2F`"), ("range" = Option<String>, Header, description = "Part of the file", pattern = "^bytes=([0-9]{1,15}-[0-9]{0,15}|-[0-9]{1,15})$"), ("if-range" = Option<String>, Header, description = "Send the part only if the file has this `ETag`, else the whole file", pattern = "^\"[!#-~]*\"$")), responses((status = 200, description = "The file", content_type = "application/octet-stream", body = inline(Binary)), (status = 206, description = "The part of the file", content_type = "application/octet-stream", body = inline(Binary)), (status = 304, description = "The file has the `ETag` of `If-None-Match`")))]
 pub(crate) async fn download(
     State(daemon): Shared,
-    Place((job, kind, name)): Place<(String, FileKind, String)>,
+    PathParams((job, kind, name)): PathParams<(String, FileKind, String)>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let directory = daemon.directory(&job)?;
@@ -421,7 +421,7 @@ async fn serve(path: &Path, headers: &HeaderMap) -> Result<Response, Problem> {
 #[utoipa::path(get, path = "/jobs/{job}/cdxj", operation_id = "download_cdxj", tag = "files", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, description = "The index", content_type = "text/plain", body = String)))]
 pub(crate) async fn cdxj(
     State(daemon): Shared,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
 ) -> Result<Response, Problem> {
     let index = merged(daemon.directory(&job)?).await?;
     let body = streamed_body(|out| index.each_line(|line| writeln!(out, "{line}")));
@@ -433,7 +433,7 @@ pub(crate) async fn cdxj(
 #[utoipa::path(get, path = "/jobs/{job}/pages", operation_id = "download_pages", tag = "files", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, description = "The pages, one JSON object a line", content_type = "text/plain", body = String)))]
 pub(crate) async fn pages(
     State(daemon): Shared,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
 ) -> Result<Response, Problem> {
     let index = merged(daemon.directory(&job)?).await?;
     let body = streamed_body(|out| {

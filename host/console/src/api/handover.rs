@@ -13,7 +13,7 @@ use super::{Done, Shared, own_files};
 use crate::access::Caller;
 use crate::daemon::Daemon;
 use crate::file_tasks::{FileTask, FileTaskKind};
-use crate::input::Place;
+use crate::input::PathParams;
 use crate::orders::Orders;
 use crate::problem::Problem;
 
@@ -42,7 +42,7 @@ pub(crate) struct LastFileTask {
 #[utoipa::path(get, path = "/jobs/{job}/handover", operation_id = "show_handover", tag = "files", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = JobHandover)))]
 pub(crate) async fn show(
     State(daemon): Shared,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
 ) -> Result<Json<JobHandover>, Problem> {
     let directory = daemon.directory(&job)?;
     let listed = blocking(move || {
@@ -69,7 +69,7 @@ pub(crate) async fn show(
 pub(crate) async fn begin(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
 ) -> Result<(StatusCode, Json<Done>), Problem> {
     let directory = daemon.directory(&job)?;
     if let Some(task) = daemon.file_tasks.current(&job) {
@@ -131,7 +131,7 @@ async fn hand_over(daemon: &Daemon, job: &str, handover: HandoverAtRest) -> Resu
 #[utoipa::path(get, path = "/jobs/{job}/file-task", operation_id = "show_file_task", tag = "files", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = LastFileTask)))]
 pub(crate) async fn task(
     State(daemon): Shared,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
 ) -> Result<Json<LastFileTask>, Problem> {
     daemon.directory(&job)?;
     Ok(Json(LastFileTask {

@@ -8,7 +8,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{Shared, checked_limit, page, take_next_page};
 use crate::access::Caller;
-use crate::input::{Params, Place};
+use crate::input::{Params, PathParams};
 use crate::problem::Problem;
 
 /// Selection and order of hosts.
@@ -52,7 +52,7 @@ pub(crate) struct Hosts {
 pub(crate) async fn list(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
     Params(wanted): Params<HostsWanted>,
 ) -> Result<Json<Hosts>, Problem> {
     let command = Command::Hosts {

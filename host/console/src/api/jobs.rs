@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use jiff::Timestamp;
-use opilio_control::{Checkpoint, Command, CommandResponse, FaultFound, JobState, is_reachable};
+use opilio_control::{Checkpoint, Command, CommandResponse, FaultFound, JobState};
 use opilio_crawl::{JobPart, NamedProfile, ProfileOrigin, ProfileSource};
 use opilio_profile::Profile;
 use serde::{Deserialize, Serialize};
@@ -19,18 +19,15 @@ use super::{BASE, Done, Shared, checked_limit, page, seed_lines};
 use crate::access::{Caller, Role};
 use crate::daemon::Daemon;
 use crate::folder::NewJob;
-use crate::input::{Body, Params, Place};
+use crate::input::{Body, Params, PathParams};
 use crate::orders::Orders;
 use crate::overview::JobOverview;
 use crate::problem::Problem;
-use crate::process::{self, StopTarget};
+use crate::process;
 use crate::reach;
 
 /// The answer for a job that waits for its start.
 const STARTS: &str = "the job will start as soon as a place among the concurrent crawls is free";
-
-/// The answer to a stop of a job whose process has ended by itself.
-const ENDED: &str = "the job has ended and will not be restarted";
 
 /// Selection and order of jobs.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -279,7 +276,7 @@ fn created(name: String, notices: Vec<FaultFound>) -> impl IntoResponse {
 #[utoipa::path(get, path = "/jobs/{job}", operation_id = "show_job", tag = "jobs", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = JobStatus)))]
 pub(crate) async fn show(
     State(daemon): Shared,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
 ) -> Result<Json<JobStatus>, Problem> {
     Ok(Json(status_of(&daemon.known(&job).await?)))
 }
@@ -289,7 +286,7 @@ pub(crate) async fn show(
 pub(crate) async fn delete(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
     Params(Deleting { archive }): Params<Deleting>,
 ) -> Result<StatusCode, Problem> {
     caller.needs(Role::Admin)?;
@@ -311,7 +308,7 @@ pub(crate) async fn delete(
 #[utoipa::path(post, path = "/jobs/{job}/clone", operation_id = "clone_job", tag = "jobs", params(("job" = String, Path, description = "Name of the job")), request_body = NewName, responses((status = 201, body = MadeJob, headers(("location" = String, description = "The job")))))]
 pub(crate) async fn copy(
     State(daemon): Shared,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
     Body(NewName { name }): Body<NewName>,
 ) -> Result<impl IntoResponse, Problem> {
     let (folder, wanted) = (daemon.folder.clone(), name.clone());
@@ -326,7 +323,7 @@ pub(crate) async fn copy(
 pub(crate) async fn start(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
 ) -> Result<(StatusCode, Json<Done>), Problem> {
     let JobOverview {
         state, ended_why, ..
@@ -371,20 +368,6 @@ pub(crate) async fn start(
     Ok((StatusCode::ACCEPTED, Json(Done { result })))
 }
 
-/// Stops a job; current fetches finish. A job that waits to be started is not started, and a job whose process is starting stops
-/// as soon as the process accepts commands. A job that several nodes share stops on all of them.
-#[utoipa::path(post, path = "/jobs/{job}/stop", operation_id = "stop_job", tag = "jobs", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = Done)))]
-pub(crate) async fn stop(
-    State(daemon): Shared,
-    caller: Caller,
-    Place(job): Place<String>,
-) -> Result<Json<Done>, Problem> {
-    // A task of its own: if the client disconnects, the job must not be left with its order withdrawn but not stopped.
-    let stopped = tokio::spawn(async move { daemon.stop(&job, &caller).await });
-    let stopped = stopped.await;
-    stopped.unwrap_or_else(|panic| Err(Problem::failure(format!("the request panicked: {panic}"))))
-}
-
 /// Pauses a job: it starts no new fetches, and current fetches finish. The pause lasts until an operator resumes the job, also
 /// across restarts of the job, the daemon and the machine. A job that waits to be started will start paused. A job that several
 /// nodes share is paused on all of them.
@@ -392,7 +375,7 @@ pub(crate) async fn stop(
 pub(crate) async fn pause(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
 ) -> Result<Json<Done>, Problem> {
     if is_shared(&daemon.directory(&job)?) {
         // The directories of all nodes store the pause.
@@ -419,7 +402,7 @@ pub(crate) async fn pause(
 pub(crate) async fn resume(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
 ) -> Result<Json<Done>, Problem> {
     let has_orders = daemon.has_orders(&job)?;
     let waits = has_orders && daemon.order_awaited(&job, false)?;
@@ -451,7 +434,7 @@ pub(crate) async fn resume(
 }
 
 /// Returns `true` if several nodes share a job. Then its commands act on all of them.
-fn is_shared(directory: &Path) -> bool {
+pub(super) fn is_shared(directory: &Path) -> bool {
     matches!(JobPart::read(directory), Ok(Some(_)))
 }
 
@@ -460,7 +443,7 @@ fn is_shared(directory: &Path) -> bool {
 pub(crate) async fn checkpoint(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
 ) -> Result<Json<Checkpoint>, Problem> {
     let command = Command::Checkpoint { to: None };
     let made = daemon.one(&job, &caller, command, |answer| match answer {
@@ -479,63 +462,8 @@ pub(crate) async fn blocking<T: Send + 'static>(
 }
 
 impl Daemon {
-    /// Stops a job in any state. The withdrawn order to crawl is restored only if the job's process, or the other nodes of a shared
-    /// job, refuse the stop.
-    async fn stop(&self, job: &str, caller: &Caller) -> Result<Json<Done>, Problem> {
-        let directory = self.directory(job)?;
-        let is_shared = is_shared(&directory);
-        let mut withdrawn = None;
-        let mut was_pending = false;
-        let mut target = StopTarget::Running;
-        if self.has_orders(job)? {
-            // The order is withdrawn first, so that the job is neither started nor restarted if it dies while it stops.
-            self.order_for(job, |orders| {
-                if orders.crawl {
-                    target = process::stop_target(&directory, orders);
-                    orders.stop_pending = target == StopTarget::Starting && !is_shared;
-                    withdrawn = orders.withdraw();
-                    return;
-                }
-                // The job may have been stopped while its process was starting.
-                was_pending = orders.stop_pending;
-                if was_pending && !is_reachable(&directory) {
-                    target = StopTarget::Starting;
-                }
-            })?;
-        }
-        let result = match target {
-            // The command must be sent to the other nodes.
-            _ if is_shared => None,
-            StopTarget::Waiting => Some("the job will not start"),
-            StopTarget::Starting => Some("the job stops as soon as its process accepts commands"),
-            StopTarget::Ended => Some(ENDED),
-            StopTarget::Running => None,
-        };
-        if let Some(result) = result {
-            // The stop is written to the job's log here, because no process does it.
-            if let Err(problem) = opilio_control::note(&directory, &caller.user, "stop", result) {
-                tracing::warn!(job, "cannot log the stop of the job: {problem}");
-            }
-            let result = result.to_owned();
-            return Ok(Json(Done { result }));
-        }
-        let stopped = self.have_done(job, caller, Command::Stop).await;
-        if was_pending && stopped.is_ok() {
-            self.order(job, |orders| orders.stop_pending = false);
-        }
-        if withdrawn.is_none() || stopped.is_ok() {
-            return stopped;
-        }
-        if !is_shared && !is_reachable(&directory) {
-            let result = ENDED.to_owned();
-            return Ok(Json(Done { result }));
-        }
-        self.order(job, |orders| orders.give_back(withdrawn.as_ref()));
-        stopped
-    }
-
     /// Returns `true` if a job has ever had orders.
-    fn has_orders(&self, job: &str) -> Result<bool, Problem> {
+    pub(super) fn has_orders(&self, job: &str) -> Result<bool, Problem> {
         let orders = Orders::read(&self.directory(job)?);
         Ok(orders.is_ok_and(|orders| orders.is_some()))
     }

@@ -15,7 +15,7 @@ use super::job_folders::places;
 use super::jobs::blocking;
 use super::{Done, Shared};
 use crate::access::Caller;
-use crate::input::{Params, Place};
+use crate::input::{Params, PathParams};
 use crate::problem::Problem;
 
 /// Maximum lines of a page.
@@ -66,7 +66,7 @@ fn unreadable(problem: &std::io::Error) -> Problem {
 #[utoipa::path(get, path = "/jobs/{job}/logs", operation_id = "list_logs", tag = "watch", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = Logs)))]
 pub(crate) async fn list(
     State(daemon): Shared,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
 ) -> Result<Json<Logs>, Problem> {
     let folder = folder(&daemon, &job).await?;
     let logs = blocking(move || read::files(&folder).map_err(|problem| unreadable(&problem)));
@@ -78,7 +78,7 @@ pub(crate) async fn list(
 #[utoipa::path(get, path = "/jobs/{job}/logs/{file}", operation_id = "read_log", tag = "watch", params(("job" = String, Path, description = "Name of the job"), ("file" = String, Path, description = "Name of the log"), Lines), responses((status = 200, body = LogPage)))]
 pub(crate) async fn page(
     State(daemon): Shared,
-    Place((job, file)): Place<(String, String)>,
+    PathParams((job, file)): PathParams<(String, String)>,
     Params(lines): Params<Lines>,
 ) -> Result<Json<LogPage>, Problem> {
     let folder = folder(&daemon, &job).await?;
@@ -127,7 +127,7 @@ impl Lines {
 pub(crate) async fn rotate(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
 ) -> Result<Json<Done>, Problem> {
     daemon.have_done(&job, &caller, Command::RotateLogs).await
 }

@@ -21,7 +21,7 @@ use super::Shared;
 use super::job_folders::places;
 use super::jobs::blocking;
 use super::uris::{UriQuery, seed};
-use crate::input::{Params, Place};
+use crate::input::{Params, PathParams};
 use crate::problem::Problem;
 
 /// The log with a line for each visit.
@@ -77,7 +77,7 @@ struct LoggedLine {
 #[utoipa::path(get, path = "/jobs/{job}/mentions", operation_id = "list_mentions", tag = "watch", params(("job" = String, Path, description = "Name of the job"), UriQuery), responses((status = 200, body = Mentions)))]
 pub(crate) async fn mentions(
     State(daemon): Shared,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
     Params(asked): Params<UriQuery>,
 ) -> Result<Json<Mentions>, Problem> {
     let directory = daemon.directory(&job)?;

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::{Done, Shared};
 use crate::access::{Caller, Role};
 use crate::daemon::Daemon;
-use crate::input::Place;
+use crate::input::PathParams;
 use crate::node::ListedNode;
 use crate::problem::Problem;
 
@@ -38,7 +38,7 @@ pub(crate) async fn list(State(daemon): Shared) -> Result<Json<NodeList>, Proble
 #[utoipa::path(get, path = "/nodes/{node}", operation_id = "show_node", tag = "daemon", params(("node" = String, Path, description = "Name of the node")), responses((status = 200, body = ListedNode)))]
 pub(crate) async fn show(
     State(daemon): Shared,
-    Place(node): Place<String>,
+    PathParams(node): PathParams<String>,
 ) -> Result<Json<ListedNode>, Problem> {
     Ok(Json(ListedNode::one(daemon.cluster()?, &node).await?))
 }
@@ -47,7 +47,7 @@ pub(crate) async fn show(
 #[utoipa::path(post, path = "/nodes/{node}/drain", operation_id = "drain_node", tag = "daemon", params(("node" = String, Path, description = "Name of the node")), responses((status = 200, body = Done)))]
 pub(crate) async fn drain(
     State(daemon): Shared,
-    Place(node): Place<String>,
+    PathParams(node): PathParams<String>,
 ) -> Result<Json<Done>, Problem> {
     daemon.cluster()?.drain(&node).await?;
     let result = format!("node {node:?} is drained: its daemon starts no crawls");
@@ -58,7 +58,7 @@ pub(crate) async fn drain(
 #[utoipa::path(delete, path = "/nodes/{node}/drain", operation_id = "undrain_node", tag = "daemon", params(("node" = String, Path, description = "Name of the node")), responses((status = 200, body = Done)))]
 pub(crate) async fn undrain(
     State(daemon): Shared,
-    Place(node): Place<String>,
+    PathParams(node): PathParams<String>,
 ) -> Result<Json<Done>, Problem> {
     daemon.cluster()?.undrain(&node).await?;
     let result = format!("node {node:?} is no longer drained");
@@ -71,7 +71,7 @@ pub(crate) async fn undrain(
 pub(crate) async fn remove(
     State(daemon): Shared,
     caller: Caller,
-    Place(node): Place<String>,
+    PathParams(node): PathParams<String>,
 ) -> Result<StatusCode, Problem> {
     caller.needs(Role::Admin)?;
     daemon.cluster()?.remove(&node).await?;

@@ -16,7 +16,7 @@ use super::settings::conditions;
 use super::{Shared, own_files, texts};
 use crate::access::Caller;
 use crate::daemon::Daemon;
-use crate::input::{Body, Params, Place};
+use crate::input::{Body, Params, PathParams};
 use crate::problem::Problem;
 use crate::reach;
 
@@ -114,7 +114,7 @@ pub(crate) struct Removal {
 pub(crate) async fn list(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
 ) -> Result<Json<Overrides>, Problem> {
     let answers = daemon.ask(&job, &caller, Command::Overrides).await?;
     let overrides = answers.into_iter().filter_map(|answer| match answer {
@@ -131,7 +131,7 @@ pub(crate) async fn list(
 pub(crate) async fn add(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
     Body(new): Body<NewOverride>,
 ) -> Result<Json<ChangedSettings>, Problem> {
     daemon.directory(&job)?;
@@ -150,7 +150,7 @@ pub(crate) async fn add(
 pub(crate) async fn edit(
     State(daemon): Shared,
     caller: Caller,
-    Place((job, id)): Place<(String, u64)>,
+    PathParams((job, id)): PathParams<(String, u64)>,
     Body(edited): Body<EditedOverride>,
 ) -> Result<Json<ChangedSettings>, Problem> {
     let directory = daemon.directory(&job)?;
@@ -186,7 +186,7 @@ pub(crate) async fn edit(
 pub(crate) async fn shift(
     State(daemon): Shared,
     caller: Caller,
-    Place((job, id)): Place<(String, u64)>,
+    PathParams((job, id)): PathParams<(String, u64)>,
     Body(moved): Body<MovedOverride>,
 ) -> Result<Json<ChangedSettings>, Problem> {
     let command = Command::ChangeOverride {
@@ -205,7 +205,7 @@ pub(crate) async fn shift(
 pub(crate) async fn remove(
     State(daemon): Shared,
     caller: Caller,
-    Place((job, id)): Place<(String, u64)>,
+    PathParams((job, id)): PathParams<(String, u64)>,
     Params(Removal { reason, only_check }): Params<Removal>,
 ) -> Result<Json<ChangedSettings>, Problem> {
     let command = Command::ChangeOverride {

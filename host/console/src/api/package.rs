@@ -16,7 +16,7 @@ use super::{Shared, own_files};
 use crate::access::Caller;
 use crate::daemon::Daemon;
 use crate::file_tasks::FileTaskKind;
-use crate::input::{Body, Place};
+use crate::input::{Body, PathParams};
 use crate::problem::Problem;
 
 /// Maximum bytes of a failed process's output that are kept.
@@ -54,7 +54,7 @@ pub(crate) struct BegunPackage {
 pub(crate) async fn pack(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
     Body(new): Body<NewPackage>,
 ) -> Result<(StatusCode, Json<BegunPackage>), Problem> {
     for text in [&new.title, &new.description].into_iter().flatten() {

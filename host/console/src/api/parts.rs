@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::Shared;
 use super::jobs::blocking;
-use crate::input::Place;
+use crate::input::PathParams;
 use crate::problem::Problem;
 
 /// Parts of a crawl that several nodes share.
@@ -29,7 +29,7 @@ pub(crate) struct PartList {
 #[utoipa::path(get, path = "/jobs/{job}/parts", operation_id = "list_parts", tag = "watch", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = PartList)))]
 pub(crate) async fn list(
     State(daemon): Shared,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
 ) -> Result<Json<PartList>, Problem> {
     let directory = daemon.directory(&job)?;
     let part = blocking(move || {

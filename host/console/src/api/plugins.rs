@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::{Done, Shared};
 use crate::access::{Caller, Role};
-use crate::input::{Body, Place};
+use crate::input::{Body, PathParams};
 use crate::problem::Problem;
 
 /// Plugins of a job.
@@ -64,7 +64,7 @@ pub(crate) struct Replacing {
 pub(crate) async fn list(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
 ) -> Result<Json<Plugins>, Problem> {
     let found = daemon.one(&job, &caller, Command::Plugins, |answer| match answer {
         CommandResponse::Plugins { plugins } => Some(plugins),
@@ -80,7 +80,7 @@ pub(crate) async fn list(
 pub(crate) async fn replace(
     State(daemon): Shared,
     caller: Caller,
-    Place((job, plugin)): Place<(String, String)>,
+    PathParams((job, plugin)): PathParams<(String, String)>,
     Body(replacing): Body<Replacing>,
 ) -> Result<Json<Done>, Problem> {
     caller.needs(Role::Admin)?;
@@ -98,7 +98,7 @@ pub(crate) async fn replace(
 pub(crate) async fn tables(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
 ) -> Result<Json<Tables>, Problem> {
     tables_of(&daemon, &caller, &job, false).await
 }
@@ -108,7 +108,7 @@ pub(crate) async fn tables(
 pub(crate) async fn reload_tables(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
 ) -> Result<Json<Tables>, Problem> {
     tables_of(&daemon, &caller, &job, true).await
 }
@@ -137,7 +137,7 @@ async fn tables_of(
 pub(crate) async fn observers(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
 ) -> Result<Json<Observed>, Problem> {
     let command = Command::Observe { observer: None };
     let answers = daemon.ask(&job, &caller, command).await?;

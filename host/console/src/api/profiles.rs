@@ -14,7 +14,7 @@ use super::profile_check::{checked, faulty};
 use super::{BASE, Limit, Shared, checked_limit, own_files};
 use crate::access::{Caller, Role};
 use crate::daemon::Daemon;
-use crate::input::{Body, Params, Place};
+use crate::input::{Body, Params, PathParams};
 use crate::problem::Problem;
 use crate::profile_store::{
     ChangeNote, ExpectedProfile, ProfileStoreError, ProfileSummary, ProfileVersion, StoredProfile,
@@ -181,7 +181,7 @@ pub(crate) async fn list(State(daemon): Shared) -> Result<Json<Profiles>, Proble
 #[utoipa::path(get, path = "/profiles/{profile}", operation_id = "show_profile", tag = "profiles", params(("profile" = String, Path, description = "Name of the profile")), responses((status = 200, body = ProfileText)))]
 pub(crate) async fn show(
     State(daemon): Shared,
-    Place(name): Place<String>,
+    PathParams(name): PathParams<String>,
 ) -> Result<impl IntoResponse, Problem> {
     let found = blocking(move || {
         let found = find(&daemon, &name)?;
@@ -233,7 +233,7 @@ pub(crate) async fn make(
 pub(crate) async fn save(
     State(daemon): Shared,
     caller: Caller,
-    Place(name): Place<String>,
+    PathParams(name): PathParams<String>,
     headers: HeaderMap,
     Body(new): Body<NewText>,
 ) -> Result<impl IntoResponse, Problem> {
@@ -256,7 +256,7 @@ pub(crate) async fn save(
 pub(crate) async fn copy(
     State(daemon): Shared,
     caller: Caller,
-    Place(name): Place<String>,
+    PathParams(name): PathParams<String>,
     Body(new): Body<NewCopy>,
 ) -> Result<impl IntoResponse, Problem> {
     let saved = blocking(move || {
@@ -277,7 +277,7 @@ pub(crate) async fn copy(
 pub(crate) async fn delete(
     State(daemon): Shared,
     caller: Caller,
-    Place(name): Place<String>,
+    PathParams(name): PathParams<String>,
     headers: HeaderMap,
     Params(Deletion { reason }): Params<Deletion>,
 ) -> Result<StatusCode, Problem> {
@@ -296,7 +296,7 @@ pub(crate) async fn delete(
 #[utoipa::path(get, path = "/profiles/{profile}/versions", operation_id = "list_profile_versions", tag = "profiles", params(("profile" = String, Path, description = "Name of the profile"), Limit), responses((status = 200, body = ProfileVersions)))]
 pub(crate) async fn versions(
     State(daemon): Shared,
-    Place(name): Place<String>,
+    PathParams(name): PathParams<String>,
     Params(Limit { limit }): Params<Limit>,
 ) -> Result<Json<ProfileVersions>, Problem> {
     let limit = usize::try_from(checked_limit(limit)?).unwrap_or(usize::MAX);
@@ -320,7 +320,7 @@ pub(crate) async fn versions(
 #[utoipa::path(get, path = "/profiles/{profile}/versions/{version}", operation_id = "show_profile_version", tag = "profiles", params(("profile" = String, Path, description = "Name of the profile"), ("version" = u64, Path, minimum = 1, maximum = 9007199254740991_u64, description = "Number of the version")), responses((status = 200, body = ProfileText)))]
 pub(crate) async fn show_version(
     State(daemon): Shared,
-    Place((name, version)): Place<(String, u64)>,
+    PathParams((name, version)): PathParams<(String, u64)>,
 ) -> Result<Json<ProfileText>, Problem> {
     let text = blocking(move || {
         let toml = daemon.profiles.text(&name, version)?;
@@ -339,7 +339,7 @@ pub(crate) async fn show_version(
 #[utoipa::path(get, path = "/profiles/{profile}/compare", operation_id = "compare_profiles", tag = "profiles", params(("profile" = String, Path, description = "Name of the profile"), Comparing), responses((status = 200, body = ProfileComparison)))]
 pub(crate) async fn compare(
     State(daemon): Shared,
-    Place(name): Place<String>,
+    PathParams(name): PathParams<String>,
     Params(Comparing {
         version: number,
         with,
@@ -360,7 +360,7 @@ pub(crate) async fn compare(
 #[utoipa::path(get, path = "/jobs/{job}/profile-origin", operation_id = "show_job_profile_origin", tag = "profiles", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = JobProfileOrigin)))]
 pub(crate) async fn origin(
     State(daemon): Shared,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
 ) -> Result<Json<JobProfileOrigin>, Problem> {
     let directory = daemon.directory(&job)?;
     let origin = blocking(move || {

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use super::job_folders::plain_file;
 use super::jobs::blocking;
 use super::{Shared, own_files};
-use crate::input::Place;
+use crate::input::PathParams;
 use crate::problem::Problem;
 
 /// Folder of a job with the collection that `opilio job replay` writes for pywb.
@@ -40,7 +40,7 @@ pub(crate) struct PywbReplay {
 #[utoipa::path(get, path = "/jobs/{job}/pywb", operation_id = "show_pywb", tag = "watch", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = PywbReplay)))]
 pub(crate) async fn show(
     State(daemon): Shared,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
 ) -> Result<Json<PywbReplay>, Problem> {
     let directory = daemon.directory(&job)?;
     let found = blocking(move || {

@@ -9,7 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{Done, Page, PrecedenceNumber, Shared, checked_limit, page, take_next_page};
 use crate::access::Caller;
-use crate::input::{Body, Params, Place};
+use crate::input::{Body, Params, PathParams};
 use crate::problem::Problem;
 
 /// Selection and order of queues.
@@ -74,7 +74,7 @@ pub(crate) struct Floor {
 pub(crate) async fn list(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
     Params(wanted): Params<Wanted>,
 ) -> Result<Json<Queues>, Problem> {
     let command = Command::Queues {
@@ -101,7 +101,7 @@ fn as_queue(answer: CommandResponse) -> Option<Value> {
 pub(crate) async fn show(
     State(daemon): Shared,
     caller: Caller,
-    Place((job, queue)): Place<(String, String)>,
+    PathParams((job, queue)): PathParams<(String, String)>,
 ) -> Result<Json<Value>, Problem> {
     let command = Command::Queue { queue };
     Ok(Json(daemon.one(&job, &caller, command, as_queue).await?))
@@ -112,7 +112,7 @@ pub(crate) async fn show(
 pub(crate) async fn uris(
     State(daemon): Shared,
     caller: Caller,
-    Place((job, queue)): Place<(String, String)>,
+    PathParams((job, queue)): PathParams<(String, String)>,
     Params(Page { after, limit }): Params<Page>,
 ) -> Result<Json<QueuedUris>, Problem> {
     let command = Command::Uris {
@@ -137,7 +137,7 @@ pub(crate) async fn uris(
 pub(crate) async fn act(
     State(daemon): Shared,
     caller: Caller,
-    Place((job, queue, action)): Place<(String, String, QueueAction)>,
+    PathParams((job, queue, action)): PathParams<(String, String, QueueAction)>,
 ) -> Result<Json<Done>, Problem> {
     let command = Command::ChangeQueue { queue, action };
     daemon.have_done(&job, &caller, command).await
@@ -148,7 +148,7 @@ pub(crate) async fn act(
 pub(crate) async fn precedence(
     State(daemon): Shared,
     caller: Caller,
-    Place((job, queue)): Place<(String, String)>,
+    PathParams((job, queue)): PathParams<(String, String)>,
     Body(Precedence { precedence }): Body<Precedence>,
 ) -> Result<Json<Done>, Problem> {
     let precedence = precedence.map(|PrecedenceNumber(number)| number);
@@ -161,7 +161,7 @@ pub(crate) async fn precedence(
 pub(crate) async fn floor(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
     Body(Floor { floor }): Body<Floor>,
 ) -> Result<Json<Done>, Problem> {
     let floor = floor.map(|PrecedenceNumber(number)| number);
@@ -174,7 +174,7 @@ pub(crate) async fn floor(
 pub(crate) async fn wake(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
 ) -> Result<Json<Done>, Problem> {
     daemon.have_done(&job, &caller, Command::WakeOverlong).await
 }

@@ -17,7 +17,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::job_folders::{RECORDINGS, names, places, plain_file};
 use super::jobs::blocking;
 use super::{Shared, checked_limit, page};
-use crate::input::{Params, Place};
+use crate::input::{Params, PathParams};
 use crate::problem::Problem;
 
 /// Selection of recordings.
@@ -105,7 +105,7 @@ enum Outcome {
 #[utoipa::path(get, path = "/jobs/{job}/recordings", operation_id = "list_recordings", tag = "watch", params(("job" = String, Path, description = "Name of the job"), RecordingsWanted), responses((status = 200, body = Recordings)))]
 pub(crate) async fn list(
     State(daemon): Shared,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
     Params(RecordingsWanted { plugin, limit }): Params<RecordingsWanted>,
 ) -> Result<Json<Recordings>, Problem> {
     let directory = daemon.directory(&job)?;

@@ -23,7 +23,7 @@ use super::capture::{Archive, Payload, Wanted, known};
 use super::files::Binary;
 use super::jobs::blocking;
 use crate::access::Caller;
-use crate::input::{Params, Place};
+use crate::input::{Params, PathParams};
 use crate::problem::Problem;
 
 /// Longest text that is rewritten, and longest part of a page. Longer ones are left out.
@@ -44,7 +44,7 @@ const IMPORTS_MAX: usize = 4;
 pub(crate) async fn replay(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
     Params(Wanted { uri, at }): Params<Wanted>,
 ) -> Result<Response, Problem> {
     let directory = daemon.directory(&job)?;

@@ -17,7 +17,7 @@ use super::{
     Done, Page, Shared, checked_limit, own_files, page, seed_lines, take_next_page, texts,
 };
 use crate::access::Caller;
-use crate::input::{Body, Params, Place};
+use crate::input::{Body, Params, PathParams};
 use crate::problem::Problem;
 use crate::reach;
 
@@ -115,7 +115,7 @@ pub(crate) struct OneSeed {
 pub(crate) async fn list(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
 ) -> Result<Json<Settings>, Problem> {
     let found = daemon.one(&job, &caller, Command::Settings, |answer| match answer {
         CommandResponse::Settings { settings } => Some(settings),
@@ -131,7 +131,7 @@ pub(crate) async fn list(
 pub(crate) async fn change(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
     Body(changing): Body<Changing>,
 ) -> Result<Json<ChangedSettings>, Problem> {
     daemon.directory(&job)?;
@@ -155,7 +155,7 @@ pub(crate) async fn change(
 pub(crate) async fn history(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
     Params(HistoryPage { after, limit }): Params<HistoryPage>,
 ) -> Result<Json<History>, Problem> {
     let limit = checked_limit(limit)?;
@@ -178,7 +178,7 @@ pub(crate) async fn history(
 pub(crate) async fn seeds(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
     Params(Page { after, limit }): Params<Page>,
 ) -> Result<Json<Seeds>, Problem> {
     let limit = checked_limit(limit)?;
@@ -200,7 +200,7 @@ pub(crate) async fn seeds(
 pub(crate) async fn add_seeds(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
     Body(NewSeeds { seeds }): Body<NewSeeds>,
 ) -> Result<Json<AddedSeeds>, Problem> {
     let command = Command::AddSeeds { seeds };
@@ -216,7 +216,7 @@ pub(crate) async fn add_seeds(
 pub(crate) async fn remove_seed(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
     Body(OneSeed { uri }): Body<OneSeed>,
 ) -> Result<Json<Done>, Problem> {
     let command = Command::RemoveSeed { uri };
@@ -227,7 +227,7 @@ pub(crate) async fn remove_seed(
 #[utoipa::path(get, path = "/jobs/{job}/profile", operation_id = "show_job_profile", tag = "change", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, description = "The profile, in TOML", content_type = "text/plain", body = String)))]
 pub(crate) async fn profile(
     State(daemon): Shared,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
 ) -> Result<Response, Problem> {
     let directory = daemon.directory(&job)?;
     let text = blocking(move || {

@@ -18,7 +18,7 @@ use super::job_status::{JobStatus, status_of};
 use super::{Done, Shared};
 use crate::access::Caller;
 use crate::daemon::Daemon;
-use crate::input::{Body, Params, Place};
+use crate::input::{Body, Params, PathParams};
 use crate::metrics::{DaemonFigures, MEDIA_TYPE, NodeFigures};
 use crate::node::ListedNode;
 use crate::problem::Problem;
@@ -102,7 +102,7 @@ enum ReportForm {
 #[utoipa::path(get, path = "/jobs/{job}/status", operation_id = "show_status", tag = "watch", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = JobStatus)))]
 pub(crate) async fn status(
     State(daemon): Shared,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
 ) -> Result<Json<JobStatus>, Problem> {
     Ok(Json(status_of(&daemon.known(&job).await?)))
 }
@@ -112,7 +112,7 @@ pub(crate) async fn status(
 pub(crate) async fn statistics(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
 ) -> Result<Json<Statistics>, Problem> {
     let found = daemon.one(&job, &caller, Command::Statistics, |answer| match answer {
         CommandResponse::Statistics { statistics } => Some(*statistics),
@@ -126,7 +126,7 @@ pub(crate) async fn statistics(
 pub(crate) async fn series(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
     Params(Since { since, points }): Params<Since>,
 ) -> Result<Json<TimeSeries>, Problem> {
     if points.is_some_and(|points| !(2..=5_000).contains(&points)) {
@@ -146,7 +146,7 @@ pub(crate) async fn series(
 pub(crate) async fn breakdown(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
 ) -> Result<Json<Breakdown>, Problem> {
     let found = daemon.one(&job, &caller, Command::Breakdown, |answer| match answer {
         CommandResponse::Breakdown(breakdown) => Some(*breakdown),
@@ -160,7 +160,7 @@ pub(crate) async fn breakdown(
 pub(crate) async fn alerts(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
 ) -> Result<Json<Alerts>, Problem> {
     let found = daemon.one(&job, &caller, Command::Alerts, |answer| match answer {
         CommandResponse::Alerts { alerts } => Some(alerts),
@@ -186,7 +186,7 @@ pub(crate) struct KnownAlert {
 pub(crate) async fn acknowledge(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
     Body(KnownAlert { kind, subject }): Body<KnownAlert>,
 ) -> Result<Json<Done>, Problem> {
     let command = Command::Acknowledge { kind, subject };
@@ -197,7 +197,7 @@ pub(crate) async fn acknowledge(
 #[utoipa::path(get, path = "/jobs/{job}/reports", operation_id = "list_reports", tag = "watch", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = Reports)))]
 pub(crate) async fn reports(
     State(daemon): Shared,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
 ) -> Result<Json<Reports>, Problem> {
     daemon.directory(&job)?;
     let reports = ReportKind::ALL.iter().map(|kind| kind.name()).collect();
@@ -209,7 +209,7 @@ pub(crate) async fn reports(
 pub(crate) async fn report(
     State(daemon): Shared,
     caller: Caller,
-    Place((job, kind)): Place<(String, String)>,
+    PathParams((job, kind)): PathParams<(String, String)>,
     Params(AsReport { format }): Params<AsReport>,
 ) -> Result<Response, Problem> {
     daemon.directory(&job)?;

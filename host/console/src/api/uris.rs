@@ -13,7 +13,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{Done, PrecedenceNumber, Shared, checked_limit, page, take_next_page};
 use crate::access::Caller;
-use crate::input::{Body, Params, Place};
+use crate::input::{Body, Params, PathParams};
 use crate::problem::Problem;
 
 /// Selection of URIs. URIs must match all conditions; without conditions, all URIs are selected.
@@ -152,7 +152,7 @@ pub(crate) struct ExplainQuery {
 pub(crate) async fn list(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
     Params(wanted): Params<Wanted>,
 ) -> Result<Json<Uris>, Problem> {
     let command = Command::List {
@@ -184,7 +184,7 @@ pub(crate) async fn list(
 pub(crate) async fn count(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
     Params(which): Params<UriSelection>,
 ) -> Result<Json<Swept>, Problem> {
     let command = Command::Count { which };
@@ -207,7 +207,7 @@ fn as_swept(answer: CommandResponse) -> Option<Swept> {
 pub(crate) async fn sweep(
     State(daemon): Shared,
     caller: Caller,
-    Place((job, action)): Place<(String, Sweep)>,
+    PathParams((job, action)): PathParams<(String, Sweep)>,
     Body(which): Body<UriSelection>,
 ) -> Result<Json<Swept>, Problem> {
     if which.is_everything() {
@@ -227,7 +227,7 @@ pub(crate) async fn sweep(
 pub(crate) async fn why(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
     Params(UriQuery { uri }): Params<UriQuery>,
 ) -> Result<Json<WhyAnswer>, Problem> {
     let found = daemon.one(&job, &caller, Command::Why { uri }, |answer| match answer {
@@ -242,7 +242,7 @@ pub(crate) async fn why(
 pub(crate) async fn explain(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
     Params(asked): Params<ExplainQuery>,
 ) -> Result<Json<ExplainedUri>, Problem> {
     let command = Command::Explain {
@@ -265,7 +265,7 @@ pub(crate) async fn explain(
 pub(crate) async fn act(
     State(daemon): Shared,
     caller: Caller,
-    Place((job, action)): Place<(String, UriAction)>,
+    PathParams((job, action)): PathParams<(String, UriAction)>,
     Body(OneUri { uri }): Body<OneUri>,
 ) -> Result<Json<Done>, Problem> {
     let (command, what) = match action {
@@ -321,7 +321,7 @@ fn exactly(uri: &str) -> Result<UriSelection, Problem> {
 pub(crate) async fn precedence(
     State(daemon): Shared,
     caller: Caller,
-    Place(job): Place<String>,
+    PathParams(job): PathParams<String>,
     Body(UriPrecedence { uri, precedence }): Body<UriPrecedence>,
 ) -> Result<Json<Done>, Problem> {
     let PrecedenceNumber(precedence) = precedence;

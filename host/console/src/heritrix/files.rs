@@ -14,7 +14,7 @@ use crate::api::files::{FileKind, folders, send};
 use crate::api::job_folders::{names, plain_file};
 use crate::api::jobs::blocking;
 use crate::daemon::Daemon;
-use crate::input::{Place, RawBody};
+use crate::input::{PathParams, RawBody};
 use crate::problem::Problem;
 
 /// Endings of visible files in a job's own folder.
@@ -23,7 +23,7 @@ const SHOWN: [&str; 5] = [".cxml", ".xml", ".txt", ".toml", ".log"];
 /// Lists the visible files, one name a line.
 pub(super) async fn list(
     State(daemon): State<Arc<Daemon>>,
-    Place(name): Place<String>,
+    PathParams(name): PathParams<String>,
 ) -> Result<Response, Problem> {
     let case = daemon.case(&name).await?;
     let names = blocking(move || {
@@ -66,7 +66,7 @@ fn folder_of(kind: FileKind) -> &'static str {
 pub(super) async fn show(
     State(daemon): State<Arc<Daemon>>,
     headers: HeaderMap,
-    Place((name, path)): Place<(String, String)>,
+    PathParams((name, path)): PathParams<(String, String)>,
 ) -> Result<Response, Problem> {
     let case = daemon.case(&name).await?;
     let file = blocking(move || {
@@ -97,7 +97,7 @@ pub(super) async fn show(
 pub(super) async fn any_path(
     State(daemon): State<Arc<Daemon>>,
     headers: HeaderMap,
-    Place(path): Place<String>,
+    PathParams(path): PathParams<String>,
 ) -> Result<Response, Problem> {
     let outside = || {
         Problem::forbidden(format!(
@@ -112,14 +112,14 @@ pub(super) async fn any_path(
     let within = within.to_str().ok_or_else(outside)?;
     let within = within.strip_prefix(".opilio/heritrix/").unwrap_or(within);
     let (name, rest) = within.split_once('/').ok_or_else(outside)?;
-    let place = Place((name.to_owned(), rest.to_owned()));
-    show(State(daemon.clone()), headers, place).await
+    let params = PathParams((name.to_owned(), rest.to_owned()));
+    show(State(daemon.clone()), headers, params).await
 }
 
 /// Writes a file of a configuration, before a job was made of it.
 pub(super) async fn put(
     State(daemon): State<Arc<Daemon>>,
-    Place((name, file)): Place<(String, String)>,
+    PathParams((name, file)): PathParams<(String, String)>,
     RawBody(body): RawBody,
 ) -> Result<StatusCode, Problem> {
     let case = daemon.case(&name).await?;

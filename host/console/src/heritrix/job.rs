@@ -19,9 +19,10 @@ use crate::access::Caller;
 use crate::api::job_folders::places;
 use crate::api::jobs::{self, blocking};
 use crate::api::statistics::{self, AsReport};
+use crate::api::stop;
 use crate::daemon::Daemon;
 use crate::folder::NewJob;
-use crate::input::{Form, Params, Place};
+use crate::input::{Form, Params, PathParams};
 use crate::orders::Orders;
 use crate::problem::Problem;
 use crate::reach;
@@ -55,7 +56,7 @@ pub(super) struct Action {
 pub(super) async fn show(
     State(daemon): State<Arc<Daemon>>,
     headers: HeaderMap,
-    Place(name): Place<String>,
+    PathParams(name): PathParams<String>,
 ) -> Result<Response, Problem> {
     let case = daemon.case(&name).await?;
     let files = match &case.known {
@@ -88,7 +89,7 @@ const REPORTS: [(&str, ReportKind); 10] = [
 pub(super) async fn report(
     State(daemon): State<Arc<Daemon>>,
     caller: Caller,
-    Place((name, report)): Place<(String, String)>,
+    PathParams((name, report)): PathParams<(String, String)>,
 ) -> Result<Response, Problem> {
     let Some((_, kind)) = REPORTS.iter().find(|(named, _)| *named == report) else {
         let all = REPORTS.map(|(named, _)| named).join(", ");
@@ -96,8 +97,8 @@ pub(super) async fn report(
             "unknown report {report:?}; available: {all}"
         )));
     };
-    let place = Place((name, kind.name().to_owned()));
-    statistics::report(State(daemon), caller, place, Params(AsReport::text())).await
+    let params = PathParams((name, kind.name().to_owned()));
+    statistics::report(State(daemon), caller, params, Params(AsReport::text())).await
 }
 
 impl Files {
@@ -140,7 +141,7 @@ pub(super) async fn act(
     State(daemon): State<Arc<Daemon>>,
     headers: HeaderMap,
     caller: Caller,
-    Place(name): Place<String>,
+    PathParams(name): PathParams<String>,
     Form(asked): Form<Action>,
 ) -> Result<Response, Problem> {
     let url = daemon.engine_url(&headers);
@@ -163,13 +164,13 @@ pub(super) async fn act(
             daemon.launch(case, caller, checkpoint.is_some()).await?;
         }
         Some("pause") => {
-            jobs::pause(State(daemon), caller, Place(name.clone()))
+            jobs::pause(State(daemon), caller, PathParams(name.clone()))
                 .await
                 .map(drop)?;
         }
         Some("unpause") => daemon.unpause(case, caller).await?,
         Some("checkpoint") => {
-            jobs::checkpoint(State(daemon), caller, Place(name.clone()))
+            jobs::checkpoint(State(daemon), caller, PathParams(name.clone()))
                 .await
                 .map(drop)?;
         }
@@ -375,7 +376,7 @@ impl Daemon {
     }
 
     async fn unpause(self: Arc<Self>, case: HeritrixJob, caller: Caller) -> Result<(), Problem> {
-        jobs::resume(State(self), caller, Place(case.name))
+        jobs::resume(State(self), caller, PathParams(case.name))
             .await
             .map(drop)?;
         Ok(())
@@ -387,7 +388,7 @@ impl Daemon {
             Stage::Finished(_) | Stage::Active("STOPPING") => Ok(()),
             Stage::Unbuilt | Stage::Ready => Err(Problem::conflict("the job is not running")),
             Stage::Active(_) => {
-                jobs::stop(State(self), caller, Place(case.name.clone()))
+                stop::stop(State(self), caller, PathParams(case.name.clone()))
                     .await
                     .map(drop)?;
                 Ok(())

@@ -14,7 +14,8 @@ pub struct SettingInForce {
     pub value: Value,
     /// The value as TOML.
     pub toml: String,
-    /// File that sets the value, as named in errors; not set if the setting has its default.
+    /// File that sets the value, as named in errors; `plugins.json` if a plugin was replaced with it; not set if the setting has its
+    /// default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// Line in that file.

@@ -13,7 +13,9 @@ use opilio_job::job_state::JobState;
 use opilio_job::process_record::ProcessRecord;
 use opilio_visit::spelled;
 
-const SEEDS: [Column; 11] = [
+/// The text has the columns of Heritrix' report and no others, because scripts read it. The reasons are in the objects, and in both forms
+/// of the list of seeds.
+const SEEDS: [Column; 12] = [
     ("code", "status"),
     ("status", "crawled"),
     ("seed", "uri"),
@@ -25,6 +27,7 @@ const SEEDS: [Column; 11] = [
     ("", "changed"),
     ("", "first_captured"),
     ("", "redirect_first_captured"),
+    ("", "why"),
 ];
 
 const CLASSES: [Column; 3] = [
@@ -74,6 +77,8 @@ impl JobAdmin<'_> {
         let crawled = seeds.iter().filter(|seed| seed.crawled).count();
         let seconds = ran.as_secs_f64().max(0.001);
         let rate = |count: u64| json!((count as f64 / seconds * 100.0).round() / 100.0);
+        // Labels and order are those of Heritrix' report, such as `duplicate-by-hash`; the groups of `figures` have other words.
+        // The counts have one definition all the same: in `Totals` and `Totals::visits`.
         page.facts(&[
             ("crawl name", "name", name_of(self.job).into()),
             ("crawl status", "status", status.into()),
@@ -175,6 +180,7 @@ impl JobAdmin<'_> {
                 json!(seed.changed),
                 json!(seed.first_captured),
                 json!(seed.redirect_first_captured),
+                json!(seed.why),
             ];
             page.row(&SEEDS, row)?;
         }

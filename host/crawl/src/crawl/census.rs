@@ -7,7 +7,7 @@ use opilio_profile::Strategy;
 use tokio::sync::watch;
 
 use crate::context::CrawlContext;
-use opilio_job::census;
+use opilio_job::{census, figures};
 
 /// Pause after a part of a count, in multiples of the time that the part took.
 const REST: u32 = 50;
@@ -45,9 +45,8 @@ pub(crate) async fn keep_pages(context: Arc<CrawlContext>, ended: watch::Receive
 
 /// Returns `true` if pages are visited again: the profile says so, or revisits have taken place.
 fn is_continuous(context: &CrawlContext) -> bool {
-    let revisits = context.frontier().statistics().revisits;
-    context.current().settings().strategy != Strategy::Snapshot
-        || revisits.changed + revisits.unchanged + revisits.not_modified + revisits.unknown > 0
+    let revisits = figures::revisit_count(&context.frontier().statistics());
+    context.current().settings().strategy != Strategy::Snapshot || revisits > 0
 }
 
 /// A count through the store. It passes the time of its last part to the function, which says whether to continue.

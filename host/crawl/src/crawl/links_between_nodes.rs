@@ -77,8 +77,12 @@ pub(super) async fn keep(context: Arc<CrawlContext>, stop: Stop, mut ended: watc
         // Resolves when the sender is dropped.
         _ = ended.changed() => {}
     }
-    if !membership.part().can_move() {
-        membership.leave().await;
+    if membership.part().can_move() {
+        return;
+    }
+    match stop.reason() {
+        Some(End::Terminated) => membership.leave_terminated().await,
+        _ => membership.leave().await,
     }
 }
 

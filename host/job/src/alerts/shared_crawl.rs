@@ -8,7 +8,7 @@ use opilio_profile::Alerts;
 
 use super::words::{long, size};
 use super::{Alert, AlertAction, AlertKind, CLEARED_AT, Severity};
-use crate::part_status::{FailedTakeover, OtherPart, PartState, PartStatus, PartTakeover};
+use crate::part_status::{FailedTakeover, IdlePart, OtherPart, PartStatus, PartTakeover};
 
 /// Period in which lost sessions count. One a day does no harm.
 const SESSIONS_WINDOW: Duration = Duration::from_secs(3_600);
@@ -222,37 +222,25 @@ impl SharedCrawlWatch {
 /// Message about a part that no process works on.
 fn missing_words(part: &OtherPart, waited: Duration, can_move: bool) -> String {
     let (name, waited) = (&part.name, long(waited));
-    let node = part.node.as_deref().unwrap_or(name);
-    let (what, remedy) = match part.state {
-        PartState::New => (
-            "no node has begun it".to_owned(),
-            "start the crawl on its node".to_owned(),
-        ),
-        PartState::Stopped => (
-            format!("it was stopped on node {node:?} and has something left to do"),
-            "start its job again, or stop the crawl on all nodes".to_owned(),
-        ),
-        PartState::Gone | PartState::Running => (
-            format!("its process on node {node:?} has died, or does not reach NATS"),
-            "start its job again".to_owned(),
-        ),
-    };
-    let takeover = match can_move {
-        true => format!(", or take the part over with --take-over {name}"),
-        false => String::new(),
+    let idle = IdlePart {
+        name,
+        state: part.state,
+        node: part.node.as_deref(),
+        can_move,
     };
     let remedy = match &part.takeover {
         Some(PartTakeover { node, since }) => {
             format!("node {node:?} has been taking it over since {since:.0}")
         }
-        None => format!("{remedy}{takeover}"),
+        None => idle.remedy(),
     };
     let failed = part.failed_takeover.as_ref();
     let failed = failed.map(|FailedTakeover { node, at, problem }| {
         format!("; node {node:?} failed to take it over at {at:.0}: {problem}")
     });
     let failed = failed.unwrap_or_default();
-    format!("no process has worked on part {name:?} for {waited}: {what}; {remedy}{failed}")
+    let cause = idle.cause();
+    format!("no process has worked on part {name:?} for {waited}: {cause}; {remedy}{failed}")
 }
 
 #[cfg(test)]
@@ -261,7 +249,7 @@ mod tests {
 
     use super::super::tests::settings;
     use super::*;
-    use crate::part_status::JetStreamUse;
+    use crate::part_status::{JetStreamUse, PartState};
 
     /// A watch, and the state of the part that it sees.
     struct Trial {
@@ -404,7 +392,7 @@ mod tests {
         };
         assert_eq!(
             missing_words(&gone, minutes, true),
-            "no process has worked on part \"b\" for 3 minutes: its process on node \"node-b\" has died, or does not reach NATS; start its job again, or take the part over with --take-over b"
+            "no process has worked on part \"b\" for 3 minutes: its process on node \"node-b\" has died or was terminated, or does not reach NATS; start its job again, or take the part over with --take-over b"
         );
         let new = OtherPart {
             state: PartState::New,
@@ -431,7 +419,7 @@ mod tests {
         };
         assert_eq!(
             missing_words(&taken, minutes, true),
-            "no process has worked on part \"b\" for 3 minutes: its process on node \"node-b\" has died, or does not reach NATS; node \"c\" has been taking it over since 1970-01-01T00:00:00Z; node \"d\" failed to take it over at 1970-01-01T00:00:00Z: the disk is full"
+            "no process has worked on part \"b\" for 3 minutes: its process on node \"node-b\" has died or was terminated, or does not reach NATS; node \"c\" has been taking it over since 1970-01-01T00:00:00Z; node \"d\" failed to take it over at 1970-01-01T00:00:00Z: the disk is full"
         );
     }
 

@@ -233,7 +233,7 @@ pub fn write_json_lines(
     for record in records {
         let record = record?;
         if selection.takes(&record) {
-            write_line(&UriLine::from(record), out)?;
+            write_line(&UriLine(&record), out)?;
             count += 1;
         }
     }
@@ -251,7 +251,7 @@ pub fn write_queues(
 ) -> Result<u64, TransferError> {
     let mut count = 0;
     for queue in queues {
-        write_line(&QueueLine::from(queue), out)?;
+        write_line(&QueueLine(&queue), out)?;
         count += 1;
     }
     out.flush().map_err(TransferError::Write)?;
@@ -343,11 +343,15 @@ mod tests {
             last: WaitDirection::Down,
             in_a_row: 3,
         });
+        record.validators.last_modified = Some("Fri, 20 Nov 2026 12:00:00 GMT".to_owned());
         record.redirect_target = Some("http://www.example.org/".to_owned());
         let mut out = Vec::new();
         write_json_lines([Ok(record)], &Selection::default(), &mut out).unwrap();
         let line = String::from_utf8(out).unwrap();
-        let (_, end) = line.split_once(r#""attributes":"#).unwrap();
+        let (start, end) = line.split_once(r#""attributes":"#).unwrap();
+        let validators =
+            r#""etag":"\"e\"","last_modified":"Fri, 20 Nov 2026 12:00:00 GMT","archived":"#;
+        assert!(start.contains(validators), "{start}");
         assert_eq!(
             end,
             concat!(

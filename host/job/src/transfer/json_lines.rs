@@ -14,7 +14,8 @@ use opilio_frontier::{
     WaitDirection, WarcLocation, status_words,
 };
 use opilio_uri::HopPath;
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::line::{LineProblem, sha1, uri};
 use super::{Finish, ImportedRecord};
@@ -23,107 +24,100 @@ use super::{Finish, ImportedRecord};
 const DELETED_BY_OPERATOR: i32 = -6000;
 
 /// One line of a JSON export: a [`UriRecord`] in the form that people and other programs read. Names and units are those of
-/// `docs/TRANSFER.md`. The frontier stores the record itself, in its own format.
-#[derive(Debug, Serialize)]
-pub(super) struct UriLine {
-    uri: String,
-    state: &'static str,
-    #[serde(rename = "standing")]
-    last_outcome: &'static str,
-    status: i32,
-    queue: String,
-    hop_path: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    via: Option<String>,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    context: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    source: Option<String>,
-    seed: bool,
-    strategy: &'static str,
-    precedence: u8,
-    cost: u8,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    directive: Option<&'static str>,
-    discovered: Timestamp,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    due: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    wait_s: Option<f64>,
-    attempts: u32,
-    deferrals: u32,
-    visits: u64,
-    versions: u64,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    media_type: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    payload_digest: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stripped_digest: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stripper: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    etag: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last_modified: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    archived: Option<ArchivedLine>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    extractor: Option<String>,
-    outlinks: u64,
-    referrers: u32,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    history: Vec<VisitLine>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    attributes: BTreeMap<String, BTreeMap<String, String>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    link_attributes: Vec<LinkAttributeLine>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    failures: Option<u32>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    signals: Vec<SignalLine>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reconsideration: Option<ReconsiderationLine>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    oscillation: Option<OscillationLine>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    redirect_target: Option<String>,
+/// `docs/TRANSFER.md`. The frontier stores the record itself, in its own format, in which no field may be missing.
+pub(super) struct UriLine<'r>(pub(super) &'r UriRecord);
+
+impl Serialize for UriLine<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let record = self.0;
+        let (state, directive, due) = match record.place {
+            UriState::Queued { directive, due, .. } => ("queued", Some(directive), Some(due)),
+            UriState::Done => ("done", None, None),
+            UriState::Deleted => ("deleted", None, None),
+            UriState::Faded => ("faded", None, None),
+        };
+        let (payload, stripped) = (record.digests.payload, record.digests.stripped);
+        let attributes = attributes(&record.kept);
+        let mut line = Object::new(serializer)?;
+        line.put("uri", &record.uri)?;
+        line.put("state", state)?;
+        line.put("standing", outcome_name(record.last_outcome))?;
+        line.put("status", &record.status)?;
+        line.put("queue", &record.queue)?;
+        line.put("hop_path", record.hop_path.as_str())?;
+        line.put_some("via", record.via.as_ref())?;
+        line.put_some("context", nonempty(&record.context))?;
+        line.put_some("source", record.source.as_ref())?;
+        line.put("seed", &record.seed)?;
+        line.put("strategy", record.strategy.name())?;
+        line.put("precedence", &record.precedence)?;
+        line.put("cost", &record.cost)?;
+        line.put_some("directive", directive.map(directive_name))?;
+        line.put("discovered", &record.discovered)?;
+        line.put_some("due", due)?;
+        line.put_some("wait_s", record.wait.map(|wait| wait.as_secs_f64()))?;
+        line.put("attempts", &record.attempts)?;
+        line.put("deferrals", &record.deferrals)?;
+        line.put("visits", &record.visits)?;
+        line.put("versions", &record.versions)?;
+        line.put_some("media_type", nonempty(&record.media_type))?;
+        line.put_some("payload_digest", payload.map(sha1_text))?;
+        line.put_some("stripped_digest", stripped.map(|it| sha1_text(it.digest)))?;
+        line.put_some("stripper", stripped.map(|it| hash_text(it.stripper)))?;
+        line.put_some("etag", record.validators.etag.as_ref())?;
+        line.put_some("last_modified", record.validators.last_modified.as_ref())?;
+        line.put_some("archived", record.archived.as_ref().map(ArchivedLine::from))?;
+        line.put_some("extractor", record.extractor.map(hash_text))?;
+        line.put("outlinks", &record.outlinks)?;
+        line.put("referrers", &record.referrers)?;
+        line.put_list("history", record.history.iter().map(VisitLine::from))?;
+        line.put_some("attributes", (!attributes.is_empty()).then_some(attributes))?;
+        let links = record.link_attributes.iter();
+        line.put_list("link_attributes", links.map(LinkAttributeLine::from))?;
+        line.put_some("failures", (record.failures > 0).then_some(record.failures))?;
+        line.put_list("signals", record.signals.iter().map(SignalLine::from))?;
+        let reconsideration = record.reconsideration.map(ReconsiderationLine::from);
+        line.put_some("reconsideration", reconsideration)?;
+        line.put_some("oscillation", record.oscillation.map(OscillationLine::from))?;
+        line.put_some("redirect_target", record.redirect_target.as_ref())?;
+        line.end()
+    }
 }
 
-#[derive(Debug, Serialize)]
-struct LinkAttributeLine {
-    name: String,
-    value: String,
+#[derive(Serialize)]
+struct LinkAttributeLine<'r> {
+    name: &'r str,
+    value: &'r str,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 struct SignalLine {
     at: Timestamp,
     source: &'static str,
     modified: Timestamp,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 struct ReconsiderationLine {
     at: Timestamp,
     visit: Timestamp,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 struct OscillationLine {
     last: &'static str,
     in_a_row: u32,
 }
 
-#[derive(Debug, Serialize)]
-struct ArchivedLine {
-    file: String,
+#[derive(Serialize)]
+struct ArchivedLine<'r> {
+    file: &'r str,
     offset: u64,
-    record_id: String,
+    record_id: &'r str,
     date: Timestamp,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 struct VisitLine {
     at: Timestamp,
     status: i32,
@@ -136,99 +130,41 @@ struct VisitLine {
     wait_s: Option<u64>,
 }
 
-impl From<UriRecord> for UriLine {
-    fn from(record: UriRecord) -> UriLine {
-        let (state, directive, due) = match record.place {
-            UriState::Queued { directive, due, .. } => {
-                ("queued", Some(directive_name(directive)), Some(due))
-            }
-            UriState::Done => ("done", None, None),
-            UriState::Deleted => ("deleted", None, None),
-            UriState::Faded => ("faded", None, None),
-        };
-        let stripped = record.digests.stripped;
-        UriLine {
-            uri: record.uri,
-            state,
-            last_outcome: match record.last_outcome {
-                LastOutcome::Open => "open",
-                LastOutcome::Succeeded => "succeeded",
-                LastOutcome::Failed => "failed",
-                LastOutcome::Disregarded => "disregarded",
-                LastOutcome::Prerequisite => "prerequisite",
-            },
-            status: record.status,
-            queue: record.queue,
-            hop_path: record.hop_path.as_str().to_owned(),
-            via: record.via,
-            context: record.context,
-            source: record.source,
-            seed: record.seed,
-            strategy: record.strategy.name(),
-            precedence: record.precedence,
-            cost: record.cost,
-            directive,
-            discovered: record.discovered,
-            due,
-            wait_s: record.wait.map(|wait| wait.as_secs_f64()),
-            attempts: record.attempts,
-            deferrals: record.deferrals,
-            visits: record.visits,
-            versions: record.versions,
-            media_type: record.media_type,
-            payload_digest: record.digests.payload.map(sha1_text),
-            stripped_digest: stripped.map(|stripped| sha1_text(stripped.digest)),
-            stripper: stripped.map(|stripped| format!("{:016x}", stripped.stripper)),
-            etag: record.validators.etag,
-            last_modified: record.validators.last_modified,
-            archived: record.archived.map(ArchivedLine::from),
-            extractor: record.extractor.map(|hash| format!("{hash:016x}")),
-            outlinks: record.outlinks,
-            referrers: record.referrers,
-            history: record.history.iter().map(VisitLine::from).collect(),
-            attributes: attributes(&record.kept),
-            link_attributes: record
-                .link_attributes
-                .into_iter()
-                .map(|LinkAttribute { name, value }| LinkAttributeLine { name, value })
-                .collect(),
-            failures: (record.failures > 0).then_some(record.failures),
-            signals: record.signals.into_iter().map(SignalLine::from).collect(),
-            reconsideration: record
-                .reconsideration
-                .map(|PlannedReconsideration { at, visit }| ReconsiderationLine { at, visit }),
-            oscillation: record.oscillation.map(OscillationLine::from),
-            redirect_target: record.redirect_target,
-        }
-    }
-}
-
 /// Returns the attributes by plugin and name.
-fn attributes(kept: &KeptValues) -> BTreeMap<String, BTreeMap<String, String>> {
+fn attributes(kept: &KeptValues) -> BTreeMap<&str, BTreeMap<&str, &str>> {
     let mut attributes = BTreeMap::<_, BTreeMap<_, _>>::new();
     for (plugin, name, kept) in kept.iter() {
         attributes
-            .entry(plugin.to_owned())
+            .entry(plugin)
             .or_default()
-            .insert(name.to_owned(), kept.value.clone());
+            .insert(name, kept.value.as_str());
     }
     attributes
 }
 
-impl From<WarcLocation> for ArchivedLine {
-    fn from(location: WarcLocation) -> ArchivedLine {
-        ArchivedLine {
-            file: location.file,
+impl<'r> From<&'r LinkAttribute> for LinkAttributeLine<'r> {
+    fn from(attribute: &'r LinkAttribute) -> Self {
+        Self {
+            name: &attribute.name,
+            value: &attribute.value,
+        }
+    }
+}
+
+impl<'r> From<&'r WarcLocation> for ArchivedLine<'r> {
+    fn from(location: &'r WarcLocation) -> Self {
+        Self {
+            file: &location.file,
             offset: location.offset,
-            record_id: location.record_id,
+            record_id: &location.record_id,
             date: location.date,
         }
     }
 }
 
-impl From<Signal> for SignalLine {
-    fn from(signal: Signal) -> SignalLine {
-        SignalLine {
+impl From<&Signal> for SignalLine {
+    fn from(signal: &Signal) -> Self {
+        Self {
             at: signal.at,
             source: signal.source.name(),
             modified: signal.modified,
@@ -236,9 +172,18 @@ impl From<Signal> for SignalLine {
     }
 }
 
+impl From<PlannedReconsideration> for ReconsiderationLine {
+    fn from(planned: PlannedReconsideration) -> Self {
+        Self {
+            at: planned.at,
+            visit: planned.visit,
+        }
+    }
+}
+
 impl From<Oscillation> for OscillationLine {
-    fn from(oscillation: Oscillation) -> OscillationLine {
-        OscillationLine {
+    fn from(oscillation: Oscillation) -> Self {
+        Self {
             last: match oscillation.last {
                 WaitDirection::Up => "up",
                 WaitDirection::Down => "down",
@@ -249,8 +194,8 @@ impl From<Oscillation> for OscillationLine {
 }
 
 impl From<&PastVisit> for VisitLine {
-    fn from(visit: &PastVisit) -> VisitLine {
-        VisitLine {
+    fn from(visit: &PastVisit) -> Self {
+        Self {
             at: visit.at,
             status: visit.status,
             content: visit.state.name(),
@@ -258,6 +203,16 @@ impl From<&PastVisit> for VisitLine {
             digest: visit.digest.map(short_text),
             wait_s: visit.wait.map(|wait| wait.as_secs()),
         }
+    }
+}
+
+fn outcome_name(outcome: LastOutcome) -> &'static str {
+    match outcome {
+        LastOutcome::Open => "open",
+        LastOutcome::Succeeded => "succeeded",
+        LastOutcome::Failed => "failed",
+        LastOutcome::Disregarded => "disregarded",
+        LastOutcome::Prerequisite => "prerequisite",
     }
 }
 
@@ -280,66 +235,81 @@ fn short_text(digest: [u8; SHORT_DIGEST_BYTES]) -> String {
     format!("sha1:{}", BASE32_NOPAD.encode(&digest))
 }
 
-/// One queue as a report shows it.
-#[derive(Debug, Serialize)]
-pub(super) struct QueueLine {
-    queue: String,
-    state: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    retired_by: Option<&'static str>,
-    ready: u64,
-    waiting: u64,
-    in_process: u64,
-    precedence: u8,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_ready: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    wake: Option<Timestamp>,
-    failures: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last_failure: Option<i32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last_failure_words: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    crawl_delay_s: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    group: Option<String>,
-    finished: u64,
-    fetched: u64,
-    succeeded: u64,
-    novel: u64,
-    bytes: u64,
-    novel_bytes: u64,
-    run_time_s: f64,
-    spent: u64,
+fn hash_text(hash: u64) -> String {
+    format!("{hash:016x}")
 }
 
-impl From<QueueReport> for QueueLine {
-    fn from(report: QueueReport) -> QueueLine {
-        QueueLine {
-            queue: report.queue,
-            state: report.state.name(),
-            retired_by: report.retired_by.map(|by| by.name()),
-            ready: report.ready,
-            waiting: report.waiting,
-            in_process: report.in_process,
-            precedence: report.precedence,
-            next_ready: report.next_ready,
-            wake: report.wake,
-            failures: report.failures,
-            last_failure: report.last_failure,
-            last_failure_words: report.last_failure.map(status_words),
-            crawl_delay_s: report.crawl_delay.map(|delay| delay.as_secs_f64()),
-            group: report.group,
-            finished: report.finished,
-            fetched: report.tally.fetched,
-            succeeded: report.tally.succeeded,
-            novel: report.tally.novel,
-            bytes: report.tally.bytes,
-            novel_bytes: report.tally.novel_bytes,
-            run_time_s: report.tally.run_time.as_secs_f64(),
-            spent: report.spent,
+fn nonempty(text: &str) -> Option<&str> {
+    (!text.is_empty()).then_some(text)
+}
+
+/// One queue as a report shows it.
+pub(super) struct QueueLine<'r>(pub(super) &'r QueueReport);
+
+impl Serialize for QueueLine<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let report = self.0;
+        let tally = &report.tally;
+        let mut line = Object::new(serializer)?;
+        line.put("queue", &report.queue)?;
+        line.put("state", report.state.name())?;
+        line.put_some("retired_by", report.retired_by.map(|by| by.name()))?;
+        line.put("ready", &report.ready)?;
+        line.put("waiting", &report.waiting)?;
+        line.put("in_process", &report.in_process)?;
+        line.put("precedence", &report.precedence)?;
+        line.put_some("next_ready", report.next_ready)?;
+        line.put_some("wake", report.wake)?;
+        line.put("failures", &report.failures)?;
+        line.put_some("last_failure", report.last_failure)?;
+        line.put_some("last_failure_words", report.last_failure.map(status_words))?;
+        let crawl_delay = report.crawl_delay.map(|delay| delay.as_secs_f64());
+        line.put_some("crawl_delay_s", crawl_delay)?;
+        line.put_some("group", report.group.as_ref())?;
+        line.put("finished", &report.finished)?;
+        line.put("fetched", &tally.fetched)?;
+        line.put("succeeded", &tally.succeeded)?;
+        line.put("novel", &tally.novel)?;
+        line.put("bytes", &tally.bytes)?;
+        line.put("novel_bytes", &tally.novel_bytes)?;
+        line.put("run_time_s", &tally.run_time.as_secs_f64())?;
+        line.put("spent", &report.spent)?;
+        line.end()
+    }
+}
+
+/// A JSON object, written value by value.
+struct Object<M>(M);
+
+impl<M: SerializeMap> Object<M> {
+    fn new<S: Serializer<SerializeMap = M>>(serializer: S) -> Result<Self, S::Error> {
+        serializer.serialize_map(None).map(Self)
+    }
+
+    fn put(&mut self, name: &str, value: &(impl Serialize + ?Sized)) -> Result<(), M::Error> {
+        self.0.serialize_entry(name, value)
+    }
+
+    /// Writes a value, or nothing if it is missing.
+    fn put_some(&mut self, name: &str, value: Option<impl Serialize>) -> Result<(), M::Error> {
+        match value {
+            Some(value) => self.put(name, &value),
+            None => Ok(()),
         }
+    }
+
+    /// Writes a list, or nothing if it is empty.
+    fn put_list(
+        &mut self,
+        name: &str,
+        values: impl Iterator<Item = impl Serialize>,
+    ) -> Result<(), M::Error> {
+        let values: Vec<_> = values.collect();
+        self.put_some(name, (!values.is_empty()).then_some(values))
+    }
+
+    fn end(self) -> Result<M::Ok, M::Error> {
+        self.0.end()
     }
 }
 
@@ -438,22 +408,39 @@ pub(super) fn parse(line: &[u8]) -> Result<ImportedRecord, LineProblem> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use opilio_frontier::{QueueState, RetiredBy};
+
     use super::super::test_frontier::Trial;
     use super::*;
 
     #[test]
-    fn the_failure_of_a_queue_has_words() {
+    fn a_queue_has_all_that_is_known_and_its_failure_has_words() {
         let mut trial = Trial::new();
         trial.schedule("http://example.org/");
         let queue = trial.frontier.queue("org,example,", trial.now).unwrap();
         let failing = QueueReport {
+            state: QueueState::Retired,
+            retired_by: Some(RetiredBy::Operator),
+            next_ready: Some(trial.now),
+            wake: None,
             failures: 3,
             last_failure: Some(-2),
+            crawl_delay: Some(Duration::from_millis(1_500)),
+            group: Some("192.0.2.1".to_owned()),
             ..queue.unwrap()
         };
-        let line = serde_json::to_value(QueueLine::from(failing)).unwrap();
-        assert_eq!(line["last_failure"], -2);
-        assert_eq!(line["last_failure_words"], "no connection to the server");
+        assert_eq!(
+            serde_json::to_string(&QueueLine(&failing)).unwrap(),
+            concat!(
+                r#"{"queue":"org,example,","state":"retired","retired_by":"operator","ready":1,"waiting":0,"#,
+                r#""in_process":0,"precedence":3,"next_ready":"2026-11-20T12:00:00Z","failures":3,"#,
+                r#""last_failure":-2,"last_failure_words":"no connection to the server","#,
+                r#""crawl_delay_s":1.5,"group":"192.0.2.1","finished":0,"#,
+                r#""fetched":0,"succeeded":0,"novel":0,"bytes":0,"novel_bytes":0,"run_time_s":0.0,"spent":0}"#,
+            )
+        );
     }
 
     #[track_caller]

@@ -42,28 +42,28 @@ impl Lines {
 
     /// Returns each URI once.
     pub(super) fn net(self) -> io::Result<Net> {
-        let mut by_place = Sorter::new(&self.folder)?;
-        let mut gathered: Option<(Place, ImportedRecord)> = None;
+        let mut by_number = Sorter::new(&self.folder)?;
+        let mut gathered: Option<(LineNumber, ImportedRecord)> = None;
         for record in self.by_uri.sorted()? {
-            let (place, line) = read(&record?)?;
+            let (number, line) = read(&record?)?;
             match &mut gathered {
                 Some((_, known)) if known.uri == line.uri => gather(known, line),
                 _ => {
-                    if let Some((place, known)) = gathered.replace((place, line)) {
-                        by_place.push(&sort_record(place, &known)?)?;
+                    if let Some((number, known)) = gathered.replace((number, line)) {
+                        by_number.push(&sort_record(number, &known)?)?;
                     }
                 }
             }
         }
-        if let Some((place, known)) = gathered {
-            by_place.push(&sort_record(place, &known)?)?;
+        if let Some((number, known)) = gathered {
+            by_number.push(&sort_record(number, &known)?)?;
         }
-        Ok(Net(by_place.sorted()?))
+        Ok(Net(by_number.sorted()?))
     }
 }
 
 /// A line's number, most significant byte first.
-type Place = [u8; 8];
+type LineNumber = [u8; 8];
 
 /// Each URI once, in the order in which they were first named.
 pub(super) struct Net(Sorted);
@@ -77,22 +77,22 @@ impl Iterator for Net {
 }
 
 /// Encodes a record so that the sorter orders it by the number of its line.
-fn sort_record(place: Place, line: &ImportedRecord) -> io::Result<Vec<u8>> {
-    // The empty URI before the NUL: records are sorted by the place only.
+fn sort_record(number: LineNumber, line: &ImportedRecord) -> io::Result<Vec<u8>> {
+    // The empty URI before the NUL: records are sorted by the number only.
     let mut record = vec![0];
-    record.extend_from_slice(&place);
+    record.extend_from_slice(&number);
     postcard::to_extend(line, record).map_err(io::Error::other)
 }
 
-fn read(record: &[u8]) -> io::Result<(Place, ImportedRecord)> {
+fn read(record: &[u8]) -> io::Result<(LineNumber, ImportedRecord)> {
     record
         .iter()
         .position(|byte| *byte == 0)
         .and_then(|nul| record[nul + 1..].split_first_chunk())
-        .ok_or_else(|| io::Error::other("a sorted record without its place"))
-        .and_then(|(place, line)| {
+        .ok_or_else(|| io::Error::other("a sorted record without its line number"))
+        .and_then(|(number, line)| {
             let line = postcard::from_bytes(line).map_err(io::Error::other)?;
-            Ok((*place, line))
+            Ok((*number, line))
         })
 }
 

@@ -162,9 +162,9 @@ impl CallResult {
     pub(super) fn compare(&self, answer: &Self, call: &Call) -> Result<(), Difference> {
         let (mut expected, mut answered) = (self.0.clone(), answer.0.clone());
         match call {
-            Call::Configure {} => forgive(&expected, &mut answered, "problem"),
+            Call::Configure {} => drop_unexpected_field(&expected, &mut answered, "problem"),
             Call::JudgeCandidates { .. } | Call::JudgeDocument { .. } | Call::Compare { .. } => {
-                forgive(&expected, &mut answered, "reason");
+                drop_unexpected_field(&expected, &mut answered, "reason");
             }
             Call::Strip { .. } => put_in_order(&mut expected),
             _ => {}
@@ -318,11 +318,11 @@ fn put_in_order(expected: &mut Value) {
 }
 
 /// Removes `field` from an answer, or from each answer of a list, if it is not expected.
-fn forgive(expected: &Value, answer: &mut Value, field: &str) {
+fn drop_unexpected_field(expected: &Value, answer: &mut Value, field: &str) {
     match (expected, answer) {
         (Value::Array(expected), Value::Array(answers)) => {
             for (expected, answer) in expected.iter().zip(answers) {
-                forgive(expected, answer, field);
+                drop_unexpected_field(expected, answer, field);
             }
         }
         (Value::Object(expected), Value::Object(answer)) if !expected.contains_key(field) => {
@@ -389,7 +389,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn defaults_are_the_same_written_or_left_out() {
+    fn omitted_and_written_defaults_are_equal() {
         #[track_caller]
         fn check(one: Value, other: Value, same: bool) {
             let (mut first, mut second) = (one.clone(), other.clone());
@@ -444,11 +444,11 @@ mod tests {
     }
 
     #[test]
-    fn reasons_count_where_they_are_given() {
+    fn expected_reasons_are_compared() {
         #[track_caller]
         fn check(expected: Value, answer: Value, same: bool) {
             let mut forgiven = answer.clone();
-            forgive(&expected, &mut forgiven, "reason");
+            drop_unexpected_field(&expected, &mut forgiven, "reason");
             assert_eq!(expected == forgiven, same, "{expected} {answer}");
         }
         let far = json!([{"verdict": "reject", "reason": "too far"}]);

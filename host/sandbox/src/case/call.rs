@@ -106,8 +106,8 @@ pub enum Call {
     },
 }
 
-/// Constructors that write a call down. With documents and visits, do it before the call, because the call may leave notes in
-/// them. Contents are not copied.
+/// Constructors that record a call. Record a call with documents and visits before it is made, because it may leave notes in them.
+/// Contents are not copied.
 impl Call {
     /// A call of [`Plugin::extract`].
     pub fn extract(plugin: &Plugin, documents: &[Document]) -> Self {

@@ -21,7 +21,7 @@ const SOME_TYPE: &str = "application/octet-stream";
 
 /// A document, or a fragment of one.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(try_from = "DocumentWritten", into = "DocumentWritten")]
+#[serde(try_from = "DocumentJson", into = "DocumentJson")]
 pub struct DocumentFacts {
     pub(super) uri: String,
     base: Option<String>,
@@ -45,7 +45,7 @@ enum Content {
 /// A document in the form of the JSON.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-struct DocumentWritten {
+struct DocumentJson {
     #[serde(skip_serializing_if = "Option::is_none")]
     uri: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,10 +74,10 @@ struct DocumentWritten {
     kept: KeptFacts,
 }
 
-impl TryFrom<DocumentWritten> for DocumentFacts {
+impl TryFrom<DocumentJson> for DocumentFacts {
     type Error = CallProblem;
 
-    fn try_from(written: DocumentWritten) -> Result<Self, CallProblem> {
+    fn try_from(written: DocumentJson) -> Result<Self, CallProblem> {
         let charset = match written.charset {
             Some(label) => match Encoding::for_label(label.as_bytes()) {
                 Some(charset) => Some(charset),
@@ -122,7 +122,7 @@ impl TryFrom<DocumentWritten> for DocumentFacts {
     }
 }
 
-impl From<DocumentFacts> for DocumentWritten {
+impl From<DocumentFacts> for DocumentJson {
     fn from(facts: DocumentFacts) -> Self {
         let is_text = facts.is_text();
         let mut written = Self {
@@ -259,7 +259,7 @@ impl KeptFacts {
     }
 
     pub(super) fn of(kept: &SharedKeptValues, own: &str) -> Self {
-        let (uri, site) = kept.seen_by(own);
+        let (uri, site) = kept.visible_to(own);
         Self { uri, site }
     }
 

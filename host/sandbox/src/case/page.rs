@@ -23,27 +23,12 @@ pub struct PageFacts {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     counts: BTreeMap<String, u64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    results: Vec<ResultFacts>,
+    results: Vec<BehaviorResult>,
     requests_in_flight: u32,
     time_used: u64,
     time_left: u64,
     step: u32,
     steps_left: u32,
-}
-
-/// The result of an action.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum ResultFacts {
-    Done,
-    Clicked(u32),
-    Value(String),
-    NoElement,
-    NotIdle,
-    Invalid(String),
-    Exception(String),
-    Refused(String),
-    Other(String),
 }
 
 impl Default for PageFacts {
@@ -68,7 +53,7 @@ impl Default for PageFacts {
 }
 
 impl PageFacts {
-    /// Writes a page down.
+    /// Records a page.
     pub fn of(page: &LoadedPage) -> Self {
         Self {
             uri: page.uri.clone(),
@@ -79,7 +64,7 @@ impl PageFacts {
             scroll_top: page.scroll_top,
             window_height: page.window_height,
             counts: page.counts.clone(),
-            results: page.results.iter().map(ResultFacts::of).collect(),
+            results: page.results.clone(),
             requests_in_flight: page.requests_in_flight,
             time_used: millis(page.time_used),
             time_left: millis(page.time_left),
@@ -98,42 +83,12 @@ impl PageFacts {
             scroll_top: self.scroll_top,
             window_height: self.window_height,
             counts: self.counts.clone(),
-            results: self.results.iter().map(ResultFacts::result).collect(),
+            results: self.results.clone(),
             requests_in_flight: self.requests_in_flight,
             time_used: Duration::from_millis(self.time_used),
             time_left: Duration::from_millis(self.time_left),
             step: self.step,
             steps_left: self.steps_left,
-        }
-    }
-}
-
-impl ResultFacts {
-    fn of(result: &BehaviorResult) -> Self {
-        match result.clone() {
-            BehaviorResult::Done => Self::Done,
-            BehaviorResult::Clicked(elements) => Self::Clicked(elements),
-            BehaviorResult::Value(json) => Self::Value(json),
-            BehaviorResult::NoElement => Self::NoElement,
-            BehaviorResult::NotIdle => Self::NotIdle,
-            BehaviorResult::Invalid(problem) => Self::Invalid(problem),
-            BehaviorResult::Exception(text) => Self::Exception(text),
-            BehaviorResult::Refused(reason) => Self::Refused(reason),
-            BehaviorResult::Other(name) => Self::Other(name),
-        }
-    }
-
-    fn result(&self) -> BehaviorResult {
-        match self.clone() {
-            Self::Done => BehaviorResult::Done,
-            Self::Clicked(elements) => BehaviorResult::Clicked(elements),
-            Self::Value(json) => BehaviorResult::Value(json),
-            Self::NoElement => BehaviorResult::NoElement,
-            Self::NotIdle => BehaviorResult::NotIdle,
-            Self::Invalid(problem) => BehaviorResult::Invalid(problem),
-            Self::Exception(text) => BehaviorResult::Exception(text),
-            Self::Refused(reason) => BehaviorResult::Refused(reason),
-            Self::Other(name) => BehaviorResult::Other(name),
         }
     }
 }

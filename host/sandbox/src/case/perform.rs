@@ -1,4 +1,4 @@
-//! Performs a call that was written down.
+//! Performs a recorded call.
 
 use super::answer::CallResult;
 use super::call::Call;
@@ -28,7 +28,7 @@ impl From<Fault> for Refused {
 }
 
 impl Plugin {
-    /// Performs a call that was written down.
+    /// Performs a recorded call.
     pub(crate) fn perform(&self, call: &Call) -> Result<CallResult, Refused> {
         let own = self.instance();
         let candidates =
@@ -51,7 +51,7 @@ impl Plugin {
                 document,
                 visit,
             } => {
-                let (document, visit) = together(document, visit, own)?;
+                let (document, visit) = document_and_visit(document, visit, own)?;
                 CallResult::ruling(&self.judge_document((*stage).into(), &document, &visit)?)
             }
             Call::Strip { document } => {
@@ -62,7 +62,7 @@ impl Plugin {
                 visit,
                 last,
             } => {
-                let (document, visit) = together(document, visit, own)?;
+                let (document, visit) = document_and_visit(document, visit, own)?;
                 CallResult::comparison(&self.compare(&document, &visit, last.as_deref())?)
             }
             Call::Evaluate { visit } => CallResult::wait(self.evaluate(&visit.visit(own)?)?),
@@ -92,7 +92,7 @@ impl Plugin {
 }
 
 /// Makes a document and its visit, which share kept values and notes.
-fn together(
+fn document_and_visit(
     document: &DocumentFacts,
     visit: &VisitFacts,
     own: &str,

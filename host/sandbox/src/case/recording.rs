@@ -80,7 +80,7 @@ pub enum CallOutcome {
     Fault(FaultWritten),
 }
 
-/// A plugin error, as it is written.
+/// A plugin error, in the form of the file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct FaultWritten {
@@ -204,7 +204,7 @@ pub enum Replay {
 }
 
 impl Recording {
-    /// Makes a recording. `call` was written down before it was made, `tables` are its look-ups, and `outcome` is its result.
+    /// Makes a recording. `call` was recorded before it was made, `tables` are its look-ups, and `outcome` is its result.
     pub fn new(
         plugin: &Plugin,
         at: Timestamp,
@@ -223,7 +223,7 @@ impl Recording {
             component_sha256: plugin.component_sha256().to_owned(),
             contract: plugin.contract().to_owned(),
             opilio: env!("CARGO_PKG_VERSION").to_owned(),
-            // The settings are JSON: `configure` made them so.
+            // The settings are valid JSON: `configure` serialised them.
             settings: serde_json::from_str(plugin.settings()).unwrap_or_default(),
             limits: plugin.limits().into(),
             tables,
@@ -254,7 +254,7 @@ impl Recording {
         Ok(path)
     }
 
-    /// Writes the file piece by piece: as JSON a document may have six times its size.
+    /// Writes the file in pieces, because a document as JSON may be six times its size.
     fn write_to(&self, path: &Path) -> io::Result<()> {
         let mut file = io::BufWriter::new(fs::File::create(path)?);
         serde_json::to_writer_pretty(&mut file, self)?;
@@ -358,7 +358,7 @@ impl Recording {
             .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
             .take(SUBJECT_BYTES_MAX)
             .collect();
-        let mut digested = Digested(Sha256::new());
+        let mut digested = DigestWriter(Sha256::new());
         // Writing to a digest cannot fail.
         let _ = serde_json::to_writer(&mut digested, self);
         let digest = HEXLOWER.encode(&digested.0.finalize());
@@ -373,9 +373,9 @@ impl Recording {
 }
 
 /// A writer that computes the digest of its input.
-struct Digested(Sha256);
+struct DigestWriter(Sha256);
 
-impl io::Write for Digested {
+impl io::Write for DigestWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.update(bytes);
         Ok(bytes.len())

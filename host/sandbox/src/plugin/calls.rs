@@ -8,9 +8,9 @@ use std::sync::{Arc, PoisonError};
 use wasmtime::Store;
 use wasmtime::component::Instance;
 
-use super::{LaterSnapshot, Plugin, Ready, Start};
-use crate::answer_cache::{About, CachedAnswer, Remembered, Trace};
-use crate::call::{Used, call};
+use super::{LaterSnapshot, Plugin, PluginInner, Start};
+use crate::answer_cache::{CachedAnswer, CallInputs, Remembered, Trace};
+use crate::call::{CallUsage, call};
 use crate::call_state::CallState;
 use crate::callee::CallTarget;
 use crate::candidates::Candidates;
@@ -28,7 +28,7 @@ impl Plugin {
         self.0.later.as_ref().and_then(LaterSnapshot::program)
     }
 
-    /// Counts a call without a snapshot, and has the snapshot compiled when it is worth that.
+    /// Counts a call without a snapshot. Starts the compilation of the snapshot after enough calls.
     fn count_without_snapshot(&self) {
         let (Some(later), Some(queue)) = (&self.0.later, &self.0.shared.snapshots) else {
             return;
@@ -45,20 +45,20 @@ impl Plugin {
         }
     }
 
-    /// Returns the remembered answer to the same question with the same host state. Otherwise it makes a call and remembers the
-    /// answer. It always makes a call if answers are not remembered.
+    /// Returns the remembered answer for the same input and host state. Otherwise it makes a call and remembers the answer. It
+    /// always makes a call if answers are not remembered.
     pub(super) fn recall_or_call<Q: Clone + Eq + Hash, A: Clone>(
         &self,
         known: Option<&Remembered<Q, A>>,
-        asked: &Q,
+        key: &Q,
         uri: Arc<str>,
-        about: About<'_>,
+        about: CallInputs<'_>,
         work: impl FnOnce(&Exports, &mut Store<CallState>, Instance) -> Result<A, Problem>,
     ) -> Result<A, Fault> {
         let Some(known) = known else {
             return self.call(uri, work);
         };
-        if let Some(cached) = known.recall(asked, about) {
+        if let Some(cached) = known.recall(key, about) {
             self.note(|statistics| {
                 statistics.calls += 1;
                 for (name, n) in &cached.counts {
@@ -77,7 +77,7 @@ impl Plugin {
                 counts: used.counts,
             };
             let answers = about.candidates.map_or(1, Candidates::len);
-            known.remember(asked, trace, cached, answers);
+            known.remember(key, trace, cached, answers);
         }
         answer
     }
@@ -94,8 +94,8 @@ impl Plugin {
         &self,
         uri: Arc<str>,
         work: impl FnOnce(&Exports, &mut Store<CallState>, Instance) -> Result<R, Problem>,
-    ) -> (Result<R, Fault>, Used) {
-        let Ready {
+    ) -> (Result<R, Fault>, CallUsage) {
+        let PluginInner {
             shared,
             configuration,
             ..
@@ -159,15 +159,15 @@ impl Plugin {
                 let first = faults
                     .first()
                     .map(|fault| fault.problem.as_str())
-                    .unwrap_or("without saying why");
+                    .unwrap_or("no reason given");
                 Err(Problem::Unconfigured(format!(
-                    "settings refused that were taken before: {first}"
+                    "refused settings that it accepted before: {first}"
                 )))
             }
         }
     }
 
-    /// Checks that the plugin has a kind. Asking for another kind is an error of the caller and not of the plugin, so it is not
+    /// Checks that the plugin has a kind. A call of another kind is an error of the caller and not of the plugin, so it is not
     /// counted.
     pub(crate) fn check_has(&self, kind: Callable, uri: &Arc<str>) -> Result<(), Fault> {
         if self.0.program.kinds.contains(&kind) {

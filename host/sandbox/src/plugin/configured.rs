@@ -1,4 +1,5 @@
-//! Plugins of a component: their calls start from a snapshot, or run `configure` for good or until there is one.
+//! Makes plugins of a component. Their calls start from a snapshot, or run `configure`, either always or until a snapshot is
+//! compiled.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,20 +10,19 @@ use crate::component::{Component, Loaded, Program, cached};
 use crate::configure::{ConfigureError, PluginConfig, configuration, snapshot_of, try_configure};
 use crate::preparation::{Preparation, report_preparation};
 
-/// A plugin whose `configure` takes less can do without a snapshot for some calls.
+/// A plugin whose `configure` takes less than this can run it in its first calls instead of starting from a snapshot.
 const CONFIGURE_TIME_SHORT: Duration = Duration::from_millis(5);
 
 impl Component {
-    /// Makes a plugin of it. `configure` is called once, and its memory after that call is compiled and cached: now, or when the
-    /// plugin has been called often ([`EngineConfig::snapshots_later`](crate::EngineConfig::snapshots_later)).
+    /// Makes a plugin of the component. `configure` is called once, and its memory after that call is compiled and cached: now, or
+    /// when the plugin has been called often ([`EngineConfig::snapshots_later`](crate::EngineConfig::snapshots_later)).
     ///
     /// A component that cannot be snapshotted works as well: `configure` then runs in every fresh instance.
     pub fn configure(&self, config: PluginConfig) -> Result<Plugin, ConfigureError> {
         snapshotted(&self.0, config, self.0.shared.snapshots.is_some())
     }
 
-    /// Makes a plugin of it, as [`configure`](Self::configure), but compiles its snapshot now, whatever the engine does
-    /// with others.
+    /// Makes a plugin, as [`configure`](Self::configure) does, but always compiles its snapshot now.
     pub fn configure_with_snapshot(&self, config: PluginConfig) -> Result<Plugin, ConfigureError> {
         snapshotted(&self.0, config, false)
     }
@@ -30,7 +30,7 @@ impl Component {
     /// Makes a plugin that runs `configure` in every instance before the call. Nothing is compiled or kept, so that many variants
     /// of settings start at once. `configure` is still tried once here, to find errors.
     pub fn configure_each_call(&self, config: PluginConfig) -> Result<Plugin, ConfigureError> {
-        each_call(&self.0, config, "by choice".to_owned())
+        plugin_without_snapshot(&self.0, config, "by choice".to_owned())
     }
 }
 
@@ -41,7 +41,7 @@ fn snapshotted(
     is_later: bool,
 ) -> Result<Plugin, ConfigureError> {
     if let Some(refusal) = &component.refusal {
-        return each_call(component, config, refusal.clone());
+        return plugin_without_snapshot(component, config, refusal.clone());
     }
     let configuration = configuration(component, config)?;
     let name = configuration.description.name.clone();
@@ -99,7 +99,7 @@ fn snapshotted(
 }
 
 /// Makes a plugin whose calls run `configure`, for this reason.
-fn each_call(
+fn plugin_without_snapshot(
     component: &Arc<Loaded>,
     config: PluginConfig,
     why: String,

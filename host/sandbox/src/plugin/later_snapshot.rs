@@ -8,7 +8,7 @@ use crate::cache::Key;
 use crate::component::{Loaded, Program};
 use crate::configure::{Configuration, snapshot_of};
 
-/// Calls after which a plugin is worth a snapshot, which takes some tenths of a second of one core.
+/// Calls after which a plugin gets a snapshot. Compiling one takes some tenths of a second on one core.
 const CALLS_WORTH_A_SNAPSHOT: u64 = 64;
 
 /// A snapshot that is made later.
@@ -36,7 +36,7 @@ impl LaterSnapshot {
         self.program.get()
     }
 
-    /// Counts a call without the snapshot. Returns `true` at the call that makes the snapshot worth compiling.
+    /// Counts a call without the snapshot. Returns `true` at the call after which the snapshot is compiled.
     pub(super) fn count_call(&self) -> bool {
         self.calls.fetch_add(1, Ordering::Relaxed) + 1 == CALLS_WORTH_A_SNAPSHOT
     }
@@ -53,7 +53,7 @@ impl LaterSnapshot {
                 program.map_err(|problem| format!("{problem:#}"))
             });
         match program {
-            // Nobody else sets it.
+            // No other code sets it.
             Ok(program) => drop(self.program.set(program)),
             Err(problem) => {
                 let is_stopped = component.shared.compiler.is_stopped();
@@ -68,7 +68,7 @@ impl LaterSnapshot {
 /// Returns the warning that a plugin gets no snapshot. `None` if the crawl has stopped the compiler because it is ending: no call
 /// would start from the snapshot any more.
 fn warning(plugin: &str, problem: &str, is_stopped: bool) -> Option<String> {
-    (!is_stopped).then(|| format!("plugin `{plugin}` is configured anew for each call: {problem}"))
+    (!is_stopped).then(|| format!("plugin `{plugin}` runs `configure` in each call: {problem}"))
 }
 
 #[cfg(test)]
@@ -76,10 +76,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_crawl_that_is_ending_warns_of_no_missing_snapshot() {
+    fn an_ending_crawl_gives_no_warning_of_missing_snapshots() {
         assert_eq!(warning("html", "the crawl is ending", true), None);
-        let costly = warning("html", "it takes too much memory", false);
-        let expected = "plugin `html` is configured anew for each call: it takes too much memory";
-        assert_eq!(costly.as_deref(), Some(expected));
+        let message = warning("html", "it takes too much memory", false);
+        let expected = "plugin `html` runs `configure` in each call: it takes too much memory";
+        assert_eq!(message.as_deref(), Some(expected));
     }
 }

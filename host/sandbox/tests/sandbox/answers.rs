@@ -1,4 +1,4 @@
-//! Answers of every kind arrive as the contract says, checked and cut.
+//! Answers of every kind of plugin are decoded, checked against the contract, and cut to its limits.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::guest::{Described, EXTRACTOR, Guest};
 use crate::support::{candidates, config, document, limits, load, plugin, visit};
 
-/// Words of one link: `hop` is the number of its case.
+/// The 32-bit words of one link. `hop` is the number of its case.
 fn link(guest: &mut Guest, uri: &str, hop: u32, context: &str) -> Vec<u32> {
     let mut words = vec![0; 32];
     words[0..2].copy_from_slice(&guest.data.text(uri));
@@ -19,7 +19,7 @@ fn link(guest: &mut Guest, uri: &str, hop: u32, context: &str) -> Vec<u32> {
     words
 }
 
-/// Words of one fragment whose content is a span: of bytes (0) or text (1).
+/// The 32-bit words of one fragment whose content is a span of bytes (`of` 0) or of text (`of` 1).
 fn fragment(guest: &mut Guest, media_type: &str, of: u32, [offset, length]: [u32; 2]) -> Vec<u32> {
     let mut words = vec![0; 14];
     words[0..2].copy_from_slice(&guest.data.text(media_type));
@@ -30,7 +30,7 @@ fn fragment(guest: &mut Guest, media_type: &str, of: u32, [offset, length]: [u32
     words
 }
 
-/// An extractor that gives every one document the same links and fragments, a base, and that it is finished.
+/// An extractor that returns the same links and fragments and a base for every document, and reports that it is finished.
 fn extractor(links: &[(&str, u32, &str)], fragments: &[(&str, u32, [u32; 2])]) -> Guest {
     let mut guest = Guest::extractor("");
     let links: Vec<Vec<u32>> = links
@@ -149,7 +149,7 @@ fn a_fragment_arrives_whole() {
 }
 
 #[test]
-fn of_nothing_no_call_is_made() {
+fn empty_input_makes_no_call() {
     let extractor = plugin(extractor(&[], &[]));
     assert_eq!(extractor.extract(Vec::new()).unwrap(), []);
     assert_eq!(extractor.statistics().calls, 0);
@@ -177,7 +177,7 @@ fn a_filter_rules_on_every_candidate() {
 }
 
 #[test]
-fn a_filter_hears_at_which_stage() {
+fn a_filter_gets_the_stage() {
     // Accepts (0) at stage 0, rejects (1) at stage 1.
     let plugin = plugin(Guest::filter("(call $rulings (local.get 4) (local.get 0))"));
     let verdict = |stage| {
@@ -264,7 +264,7 @@ fn spans_arrive_in_order_and_within_the_document() {
 }
 
 #[test]
-fn a_stripper_may_have_nothing_to_say() {
+fn a_stripper_may_return_no_spans() {
     let mut guest = Guest::stripper("");
     let answer = guest.data.words(&[1, 0, 0, 0, 5, 0]);
     let plugin = plugin(Guest {
@@ -296,7 +296,7 @@ fn waits_arrive_as_durations() {
     check(&[0; 8], None);
     check(&[1, 0, 1_000, 0, 0, 0, 0, 0], Some((1_000, None)));
     check(&[1, 0, 1_000, 0, 1, 0, 999, 0], Some((1_000, Some(999))));
-    // Who wants to be asked after the visit wants to be asked about news before it.
+    // A time to ask again that lies after the next visit is cut to that visit.
     check(
         &[1, 0, 1_000, 0, 1, 0, 2_000, 0],
         Some((1_000, Some(1_000))),
@@ -308,7 +308,7 @@ fn waits_arrive_as_durations() {
 }
 
 #[test]
-fn a_plugin_says_what_it_handles() {
+fn handles_follow_the_description() {
     let guest = Guest {
         described: vec![Described {
             kinds: &[EXTRACTOR],

@@ -1,5 +1,5 @@
-//! The components that ship: those that are committed, or those that `OPILIO_COMPONENTS` names (see
-//! `plugins/builtin/build.rs`). That the sandbox takes them as it should; what they answer is in `cases`.
+//! The built-in components load, and export the plugins that their manifests name. They are the committed components, or those in
+//! `OPILIO_COMPONENTS` (see `plugins/builtin/build.rs`). Their answers are tested in `cases`.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::support::{component_cache, config_of};
 
-/// Every component that ships, loaded, under the name of the folder in `plugins/` that it was made from.
+/// Every built-in component, loaded, by the name of its source folder in `plugins/`.
 #[track_caller]
 pub(crate) fn components() -> &'static BTreeMap<&'static str, Component> {
     static COMPONENTS: OnceLock<BTreeMap<&'static str, Component>> = OnceLock::new();
@@ -36,7 +36,7 @@ pub(crate) fn components() -> &'static BTreeMap<&'static str, Component> {
 }
 
 #[test]
-fn every_component_that_ships_is_snapshotted() {
+fn every_builtin_component_is_snapshotted() {
     for (name, component) in components() {
         for description in component.plugins() {
             match component.configure(config_of(&description.name, json!({}), Limits::default())) {
@@ -49,17 +49,17 @@ fn every_component_that_ships_is_snapshotted() {
 }
 
 #[test]
-fn components_hold_the_plugins_that_their_manifest_names() {
+fn builtin_components_export_the_plugins_of_their_manifest() {
     for (name, component) in components() {
-        let held: Vec<&str> = component
+        let exported: Vec<&str> = component
             .plugins()
             .iter()
             .map(|description| description.name.as_str())
             .collect();
-        let named: Vec<&str> = opilio_builtin::all()
+        let listed: Vec<&str> = opilio_builtin::all()
             .filter(|builtin| builtin.name == *name)
             .map(|builtin| builtin.plugin)
             .collect();
-        assert_eq!(held, named, "component {name}");
+        assert_eq!(exported, listed, "component {name}");
     }
 }

@@ -42,7 +42,7 @@ fn entries(cache: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_second_start_compiles_nothing() {
+fn a_second_start_compiles_no_component() {
     let cache = tempfile::tempdir().unwrap();
     check(&start(cache.path(), json!({"a": 1})), false, r#"{"a":1}"#);
     let written: Vec<_> = entries(cache.path())
@@ -52,7 +52,7 @@ fn a_second_start_compiles_nothing() {
     check(&start(cache.path(), json!({"a": 1})), true, r#"{"a":1}"#);
     check(&start(cache.path(), json!({"a": 2})), false, r#"{"a":2}"#);
     check(&start(cache.path(), json!({"a": 2})), true, r#"{"a":2}"#);
-    // The component once, its functions, each of its two settings once, and nothing unfinished.
+    // One component, its functions, one entry for each of the two settings, and no unfinished files.
     assert_eq!((written.len(), entries(cache.path()).len()), (3, 4));
 }
 
@@ -79,7 +79,7 @@ fn a_damaged_entry_is_compiled_anew() {
 }
 
 #[test]
-fn without_a_directory_nothing_is_kept_and_all_works() {
+fn a_sandbox_without_cache_directory_works() {
     let config = EngineConfig {
         instances_max: 2,
         ..EngineConfig::default()

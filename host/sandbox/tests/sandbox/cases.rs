@@ -1,6 +1,6 @@
-//! The cases in `plugins/*/cases`, asked of the components that ship: what the plugins' own tests ask natively is asked
-//! through the sandbox, so that components which another toolchain built (`OPILIO_COMPONENTS`, see
-//! `plugins/builtin/build.rs`) are seen to answer as their sources do. Nothing in those folders may go unread.
+//! Runs the cases in `plugins/*/cases` against the built-in components. The plugins' own tests run the same cases natively. Here
+//! they run through the sandbox, so that components of another toolchain (`OPILIO_COMPONENTS`, see `plugins/builtin/build.rs`) are
+//! tested too. A file in those folders that no test reads is an error.
 
 mod pages;
 
@@ -38,11 +38,11 @@ impl Bench {
     }
 }
 
-/// The cases of a file. Each format has its runner.
+/// The cases of a file. Each format has its own runner.
 enum Cases {
-    /// Calls and answers, for plugins in any language: `docs/PLUGINS.md` has the format.
+    /// Calls and expected answers, for plugins in any language. `docs/PLUGINS.md` documents the format.
     Golden(Vec<Case>),
-    /// A document and the URIs found in it by all extractors together.
+    /// A document and the URIs that all extractors together find in it.
     Pages(Vec<pages::Case>),
 }
 
@@ -68,11 +68,11 @@ fn list<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, String> {
 struct Report {
     faults: Vec<String>,
     held: usize,
-    /// Plugins that a golden case has asked.
+    /// Plugins that have at least one golden case.
     asked: BTreeSet<String>,
-    /// Files with the content of a case's document.
+    /// Files that hold the content of a case's document.
     contents: BTreeSet<PathBuf>,
-    /// Files that hold no cases, and why not.
+    /// Files without cases, with the parse error.
     others: Vec<(PathBuf, String)>,
 }
 
@@ -89,7 +89,7 @@ impl Report {
                 let contents = documents.filter_map(|document| document.file());
                 self.contents
                     .extend(contents.map(|content| beside.join(content)));
-                // Read once more, with those contents.
+                // Read the file again, now with the contents of its documents.
                 match CaseFile::read(file) {
                     Ok(whole) => self.put(examiner, whole),
                     Err(problem) => self.faults.push(problem.to_string()),
@@ -122,7 +122,7 @@ impl Report {
         }
     }
 
-    /// Nothing was left out.
+    /// Adds an error for each file that was not understood and for each plugin without a case.
     fn finish(mut self, folder: &str) -> Self {
         for (file, problem) in &self.others {
             if !self.contents.contains(file) {
@@ -153,7 +153,7 @@ fn shown(file: &Path) -> String {
     format!("plugins/{}", shown.display())
 }
 
-/// Every file in a folder and the folders in it, by name; none where there is no folder.
+/// All files in a folder and its subfolders, sorted by name. Empty if the folder does not exist.
 fn files_in(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();
@@ -169,7 +169,7 @@ fn files_in(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn components_answer_every_case_of_their_plugins() {
-    // Compiling snapshots takes the time, so each folder has a lane of its own.
+    // Compiling the snapshots takes most of the time, so each folder has its own thread.
     let lanes = components().keys().map(|folder| {
         spawn_lane(&format!("cases of {folder}"), move || {
             let (mut bench, mut report) = (Bench::default(), Report::default());
@@ -195,7 +195,7 @@ fn components_answer_every_case_of_their_plugins() {
 }
 
 #[test]
-fn every_folder_with_cases_has_a_component() {
+fn every_folder_with_cases_has_a_builtin_component() {
     for entry in fs::read_dir(plugins_folder()).unwrap() {
         let folder = entry.unwrap().path();
         let name = folder.file_name().unwrap().to_str().unwrap();
@@ -207,7 +207,7 @@ fn every_folder_with_cases_has_a_component() {
 }
 
 #[test]
-fn files_of_no_known_format_are_told_from_cases() {
+fn files_of_unknown_formats_are_not_parsed_as_cases() {
     #[track_caller]
     fn check(text: &str, understood: bool) {
         let cases = Cases::parse(text);
@@ -240,7 +240,7 @@ fn files_of_no_known_format_are_told_from_cases() {
 }
 
 #[test]
-fn a_plugin_without_cases_is_a_fault() {
+fn a_plugin_without_cases_is_an_error() {
     for (folder, component) in components() {
         let faults = Report::default().finish(folder).faults;
         assert_eq!(faults.len(), component.plugins().len(), "{faults:?}");

@@ -1,4 +1,4 @@
-//! Settings, and what `configure` makes of them.
+//! Settings of plugins, and the results of `configure`.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::guest::{Described, Guest};
 use crate::support::{candidates, config, config_of, limits, load};
 
-/// Refuses all settings with two faults.
+/// A guest that refuses all settings with two errors.
 fn refusing() -> Guest {
     let mut guest = Guest::filter("(i32.const 0)");
     let mut faults = Vec::new();
@@ -25,7 +25,7 @@ fn refusing() -> Guest {
     guest
 }
 
-/// Remembers its settings and gives them as the reason of a ruling.
+/// A guest that stores its settings in `configure` and returns them as the reason of a ruling.
 pub(crate) fn remembering() -> Guest {
     Guest {
         configure: "(i32.store (i32.const 64) (local.get 2)) (i32.store (i32.const 68) (local.get 3)) (i32.const 0)"
@@ -42,7 +42,7 @@ pub(crate) fn remembering() -> Guest {
 }
 
 #[test]
-fn faults_of_settings_come_with_their_pointers() {
+fn settings_errors_have_json_pointers() {
     let component = load(refusing());
     for error in [
         component
@@ -52,9 +52,9 @@ fn faults_of_settings_come_with_their_pointers() {
             .configure_each_call(config(json!({"patterns": ["("]}), limits()))
             .unwrap_err(),
     ] {
-        let said = error.to_string();
+        let message = error.to_string();
         assert_eq!(
-            said,
+            message,
             "guest 1.0.0 refuses its settings: /patterns/0: is not an expression; is too odd"
         );
         let ConfigureError::Settings { faults, .. } = error else {
@@ -66,7 +66,7 @@ fn faults_of_settings_come_with_their_pointers() {
 }
 
 #[test]
-fn every_instance_has_what_configure_left() {
+fn every_instance_starts_with_the_state_of_configure() {
     let component = load(remembering());
     let settings = json!({"b": 1, "a": [true]});
     let from_snapshot = component
@@ -92,7 +92,7 @@ fn every_instance_has_what_configure_left() {
     }
 }
 
-/// Names of the components that were compiled while somebody waited.
+/// Names of the components whose compilation delayed a caller.
 static COMPILED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 #[test]
@@ -146,7 +146,7 @@ fn a_snapshot_is_compiled_when_its_plugin_has_been_called_often() {
 }
 
 #[test]
-fn settings_written_in_another_order_are_the_same() {
+fn the_order_of_settings_does_not_matter() {
     let component = load(remembering());
     let a = component
         .configure(config(
@@ -190,7 +190,7 @@ fn a_component_that_cannot_be_snapshotted_is_configured_in_every_instance() {
 }
 
 #[test]
-fn a_trap_in_configure_is_an_error_and_nothing_more() {
+fn a_trap_in_configure_is_an_error() {
     let component = load(Guest {
         configure: "(unreachable)".to_owned(),
         ..Guest::filter("(i32.const 0)")
@@ -266,7 +266,7 @@ fn one_of_several_plugins_must_be_named() {
 }
 
 #[test]
-fn settings_are_an_object() {
+fn settings_must_be_an_object() {
     let error = load(remembering())
         .configure(config(json!([]), limits()))
         .unwrap_err();

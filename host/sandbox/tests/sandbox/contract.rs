@@ -1,5 +1,4 @@
-//! Components made for earlier versions of the contract, as they shipped then (`tests/contract`), asked the golden cases
-//! of their time.
+//! Runs components that were built for earlier versions of the contract (`tests/contract`) against the golden cases of their time.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,8 +14,8 @@ fn folder(contract: &str) -> PathBuf {
         .join(contract)
 }
 
-/// Asks a component every case beside it, and says which it did not answer as it did then.
-fn faults_of(contract: &str, name: &str) -> Vec<String> {
+/// Runs every case in a component's folder and returns those with other answers than expected.
+fn wrong_answers_of(contract: &str, name: &str) -> Vec<String> {
     let folder = folder(contract);
     let bytes = std::fs::read(folder.join(name).with_extension("wasm")).unwrap();
     let component = engine().load(&bytes, name).unwrap();
@@ -43,7 +42,7 @@ fn faults_of(contract: &str, name: &str) -> Vec<String> {
 fn check(contract: &'static str, names: &'static [&'static str]) {
     let lanes: Vec<_> = names
         .iter()
-        .map(|name| spawn_lane(name, move || faults_of(contract, name)).unwrap())
+        .map(|name| spawn_lane(name, move || wrong_answers_of(contract, name)).unwrap())
         .collect();
     let faults: Vec<String> = lanes
         .into_iter()
@@ -53,17 +52,17 @@ fn check(contract: &'static str, names: &'static [&'static str]) {
 }
 
 #[test]
-fn components_of_contract_0_1_0_answer_as_they_did() {
+fn components_of_contract_0_1_0_give_their_old_answers() {
     check("0.1.0", &["adaptive", "http-links", "scope"]);
 }
 
 #[test]
-fn components_of_contract_0_2_0_answer_as_they_did() {
+fn components_of_contract_0_2_0_give_their_old_answers() {
     check("0.2.0", &["http-links", "revisit", "scope"]);
 }
 
 #[test]
-fn a_plugin_says_which_contract_it_was_made_for() {
+fn a_plugin_reports_its_contract_version() {
     for (contract, name) in [("0.1.0", "adaptive"), ("0.2.0", "revisit")] {
         let path = folder(contract).join(name).with_extension("wasm");
         let component = engine().load(&std::fs::read(path).unwrap(), name).unwrap();

@@ -1,4 +1,4 @@
-//! Guests that do what they must not. Each ends as a fault of the right kind, is counted, and harms nobody.
+//! Guests that break the contract. Each call ends with a plugin error of the expected kind, is counted, and does not affect others.
 
 use opilio_sandbox::{Fault, FaultKind, Plugin, Stage};
 use serde_json::json;
@@ -63,7 +63,7 @@ fn a_wild_access_is_a_trap() {
 }
 
 #[test]
-fn a_memory_that_is_too_large_from_the_start_is_no_instance() {
+fn an_initial_memory_over_the_limit_is_an_error() {
     let guest = Guest {
         fields: "(memory $more 65)".to_owned(),
         ..Guest::filter("(i32.const 0)")
@@ -79,7 +79,7 @@ fn a_memory_that_is_too_large_from_the_start_is_no_instance() {
 }
 
 #[test]
-fn verdicts_of_another_stage_are_nonsense() {
+fn a_verdict_of_another_stage_is_a_nonsense_error() {
     let guest = Guest::filter("(call $rulings (local.get 4) (i32.const 3))");
     check(
         guest,
@@ -89,7 +89,7 @@ fn verdicts_of_another_stage_are_nonsense() {
 }
 
 #[test]
-fn answers_outside_of_memory_are_nonsense() {
+fn an_answer_outside_memory_is_a_nonsense_error() {
     check(Guest::filter("(i32.const -4)"), FaultKind::Nonsense, "");
     let mut guest = Guest::filter("");
     let answer = guest.data.words(&[0xffff_0000, 2]);
@@ -101,7 +101,7 @@ fn answers_outside_of_memory_are_nonsense() {
 }
 
 #[test]
-fn verdicts_that_do_not_exist_are_nonsense() {
+fn an_unknown_verdict_is_a_nonsense_error() {
     check(
         Guest::filter("(call $rulings (local.get 4) (i32.const 77))"),
         FaultKind::Nonsense,
@@ -110,7 +110,7 @@ fn verdicts_that_do_not_exist_are_nonsense() {
 }
 
 #[test]
-fn a_trap_tells_what_was_logged_before_it() {
+fn a_trap_reports_the_log_lines_before_it() {
     let mut guest = Guest::filter("");
     let [at, length] = guest.data.text("about to fall\u{7}");
     let guest = Guest {
@@ -129,9 +129,9 @@ fn a_trap_tells_what_was_logged_before_it() {
 }
 
 #[test]
-fn a_trap_is_told_in_the_guests_own_words_where_it_has_said_some() {
+fn a_trap_reports_the_guests_panic_message() {
     let mut guest = Guest::filter("");
-    // A guest in Go logs its stack, too.
+    // A guest in Go also logs its stack.
     let [at, length] = guest
         .data
         .text("panicked at src/lib.rs:3:1:\nno title\ngoroutine 1 [running]:\nmain.main()");
@@ -150,7 +150,7 @@ fn a_trap_is_told_in_the_guests_own_words_where_it_has_said_some() {
 }
 
 #[test]
-fn a_handle_of_nothing_is_a_trap() {
+fn an_unknown_handle_is_a_trap() {
     let guest = Guest {
         imports: r#"(import "opilio:plugin/documents@0.3.0" "[method]document.status" (func $status (param i32) (result i32)))"#,
         ..Guest::filter("(call $status (i32.const 99))")
@@ -159,7 +159,7 @@ fn a_handle_of_nothing_is_a_trap() {
 }
 
 #[test]
-fn a_kind_that_the_component_has_not_is_an_error() {
+fn calling_a_kind_that_is_not_exported_is_an_error() {
     let plugin = plugin(Guest::filter("(i32.const 0)"));
     let fault = plugin.strip(&document("")).unwrap_err();
     assert_eq!(

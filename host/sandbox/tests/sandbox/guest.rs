@@ -1,5 +1,5 @@
-//! Guests for the tests: a core module in the text format, its answers laid out in memory as the canonical ABI wants
-//! them, made a component of the real contract in `wit/`.
+//! Builds guests for the tests: a core module in the text format, with its answers laid out in memory as the canonical ABI
+//! requires, wrapped as a component of the contract in `wit/`.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ const HEAP: u32 = 32 * 1024;
 pub(crate) struct Data(Vec<u8>);
 
 impl Data {
-    /// Puts 32-bit words, aligned to 8, and gives their address.
+    /// Adds 32-bit words, aligned to 8 bytes, and returns their address.
     pub(crate) fn words(&mut self, words: &[u32]) -> u32 {
         while !self.0.len().is_multiple_of(8) {
             self.0.push(0);
@@ -26,7 +26,7 @@ impl Data {
         at
     }
 
-    /// Puts a text and gives its address and length, as a string or list of bytes is passed.
+    /// Adds a text and returns its address and length, which is how a string or list of bytes is passed.
     pub(crate) fn text(&mut self, text: &str) -> [u32; 2] {
         self.bytes(text.as_bytes())
     }
@@ -37,7 +37,7 @@ impl Data {
         [at, bytes.len() as u32]
     }
 
-    /// The instructions with each `'text'` in them replaced by that text's address and length.
+    /// Replaces each `'text'` in the instructions by that text's address and length.
     pub(crate) fn with_texts(&mut self, body: &str) -> String {
         let parts = body.split('\'').enumerate().map(|(i, part)| {
             if i % 2 == 0 {
@@ -54,14 +54,14 @@ impl Data {
     }
 }
 
-/// One plugin as `describe` tells it. Kinds are the numbers of their cases.
+/// One plugin as `describe` returns it. Kinds are the numbers of their cases.
 pub(crate) struct Described {
     pub(crate) name: &'static str,
     pub(crate) version: &'static str,
     pub(crate) kinds: &'static [u32],
     pub(crate) media_types: &'static [&'static str],
     pub(crate) schema: &'static str,
-    /// Names of the values that it keeps, each with the number of its keeper's case; all of version 1.
+    /// Names of the values that the plugin keeps, each with the number of its keeper's case. All have version 1.
     pub(crate) keeps: &'static [(&'static str, u32)],
 }
 
@@ -87,15 +87,15 @@ impl Default for Described {
     }
 }
 
-/// A guest to be. Bodies are WAT instructions; what they return is an address.
+/// Builder of a guest. Bodies are WAT instructions that leave an address as the result.
 pub(crate) struct Guest {
     pub(crate) world: &'static str,
     pub(crate) described: Vec<Described>,
     /// Imports, as WAT.
     pub(crate) imports: &'static str,
-    /// Body of `describe` where it does not simply answer.
+    /// Body of `describe`, if it does more than return the description.
     pub(crate) describe: Option<&'static str>,
-    /// Body of `configure`: locals 0 to 3 are name and settings. Address 0 to 11 reads as success.
+    /// Body of `configure`: locals 0 to 3 are name and settings. A result of zeroes at addresses 0 to 11 means success.
     pub(crate) configure: String,
     /// Exported functions of the plugin's kinds, as WAT.
     pub(crate) functions: String,
@@ -120,9 +120,9 @@ impl Default for Guest {
 }
 
 impl Guest {
-    /// A filter; `candidates` is the body of its function, with the stage in locals 0 to 2, the handle in 3 and the number
-    /// of candidates in 4. `candidates` may use `$rulings`, which
-    /// gives the address of as many rulings as there are candidates, the verdict of each given.
+    /// A filter. `candidates` is the body of its function, with the stage in locals 0 to 2, the handle in 3 and the number of
+    /// candidates in 4. The body may call `$rulings` with a number of candidates and a verdict: it returns the address of that many
+    /// rulings.
     pub(crate) fn filter(candidates: &str) -> Self {
         Self {
             functions: filter_functions(candidates, "(i32.const 0)"),
@@ -130,7 +130,7 @@ impl Guest {
         }
     }
 
-    /// A filter that is asked of documents.
+    /// A filter of documents.
     pub(crate) fn document_filter(document: &str) -> Self {
         Self {
             functions: filter_functions("(call $rulings (local.get 4) (i32.const 0))", document),
@@ -269,14 +269,15 @@ impl Guest {
         }
     }
 
-    /// The component.
+    /// Builds the component.
     pub(crate) fn build(self) -> Vec<u8> {
         let mut resolve = Resolve::default();
         let (package, _) = resolve.push_dir(contract_directory()).unwrap();
         self.build_for(&resolve, package)
     }
 
-    /// The component, made for another edition of the contract: `edit` changes each of its files, `more` is one more.
+    /// Builds the component for another edition of the contract. `edit` changes each contract file, and `more` is an additional
+    /// file.
     pub(crate) fn build_with_contract(self, edit: impl Fn(&str) -> String, more: &str) -> Vec<u8> {
         let directory = tempfile::tempdir().unwrap();
         for file in std::fs::read_dir(contract_directory()).unwrap() {
@@ -298,7 +299,7 @@ impl Guest {
         self.build_for(&resolve, package)
     }
 
-    /// The component, made for a published version of the contract. `more` is one more file of it.
+    /// Builds the component for a published version of the contract. `more` is an additional contract file.
     pub(crate) fn build_published(self, version: &str, more: &str) -> Vec<u8> {
         let directory = tempfile::tempdir().unwrap();
         let published = contract_directory().join("published").join(version);
@@ -330,7 +331,7 @@ impl Guest {
             .unwrap()
     }
 
-    /// The core module.
+    /// Writes the core module in the text format and compiles it.
     pub(crate) fn module(mut self, version: &str) -> Vec<u8> {
         let described = self.lay_out_description();
         let describe = self
@@ -438,7 +439,7 @@ fn filter_functions(candidates: &str, document: &str) -> String {
 }
 
 fn contract_directory() -> std::path::PathBuf {
-    // The crates that share this file are not equally deep in the repository.
+    // The crates that share this file are at different depths of the repository.
     let of_crate = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut above = of_crate.ancestors().map(|folder| folder.join("wit"));
     above.find(|wit| wit.join("published").is_dir()).unwrap()

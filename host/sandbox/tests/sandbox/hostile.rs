@@ -1,8 +1,8 @@
-//! Plugins that mean harm, one test each. What they do, they do when there are two of what they are asked about, or a
-//! document that is not empty; else they behave. So each is asked three times: the call in the middle goes wrong in the
-//! way it should, is counted, and harms neither neighbour.
+//! Hostile plugins, one test each. They misbehave only if they get two candidates or events, or a document that is not empty. Each
+//! test calls its plugin three times: the second call fails with the expected plugin error and is counted, and the first and third
+//! calls succeed.
 //!
-//! What only costs its author something (dropped links, lines, notes, values) is not a fault; those tests are at the end.
+//! Dropped links, lines, notes and values cost only the plugin itself and are not plugin errors. Those tests are at the end.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use crate::support::{
     candidates, config, document, document_of, engine, limits, load, plugin, visit,
 };
 
-/// A question to a plugin: an ordinary one, or the one at which it does what it must not.
+/// A call of a plugin: an ordinary one (false), or one at which it misbehaves (true).
 type Question = fn(&Plugin, bool) -> Result<(), Fault>;
 
 fn judge(plugin: &Plugin, hostile: bool) -> Result<(), Fault> {
@@ -112,26 +112,27 @@ const DOCUMENTS: &str = r#"
     (import "opilio:plugin/log@0.3.0" "write" (func $write (param i32 i32 i32)))
     (import "opilio:plugin/counters@0.3.0" "count" (func $count (param i32 i32 i64)))"#;
 
-fn with_imports(guest: Guest) -> Guest {
+fn with_host_imports(guest: Guest) -> Guest {
     Guest {
         imports: DOCUMENTS,
         ..guest
     }
 }
 
-/// A filter that does this to two candidates and passes one. Where it answers, it returns.
+/// A filter that runs `hostile` if it gets two candidates, and passes any other number. If `hostile` leaves an answer, it must
+/// return.
 fn filter(hostile: &str) -> Guest {
-    with_imports(Guest::filter(&format!(
+    with_host_imports(Guest::filter(&format!(
         "(local $i i32) (local $at i32)
         (if (i32.eq (local.get 4) (i32.const 2)) (then {hostile}))
         (call $rulings (local.get 4) (i32.const 2))"
     )))
 }
 
-/// An extractor that does this to a document that is not empty, and finds nothing in others.
+/// An extractor that runs `hostile` on a document that is not empty, and finds nothing in an empty one.
 fn extractor(hostile: &str) -> Guest {
-    with_imports(Guest {
-        // One extraction of zeroes: no links, no fragments.
+    with_host_imports(Guest {
+        // The answer is one extraction of zeroes: no links, no fragments.
         ..Guest::extractor(&format!(
             "(local $i i32) (local $at i32)
             (i32.store (i32.const 64) (i32.const 128)) (i32.store (i32.const 68) (i32.const 1))
@@ -142,20 +143,21 @@ fn extractor(hostile: &str) -> Guest {
 }
 
 fn stripper(hostile: &str) -> Guest {
-    with_imports(Guest::stripper(&format!(
+    with_host_imports(Guest::stripper(&format!(
         "(if (i64.ne (call $length (local.get 0)) (i64.const 0)) (then {hostile})) (i32.const 64)"
     )))
 }
 
 fn change_evaluator(hostile: &str) -> Guest {
-    with_imports(Guest::change_evaluator(&format!(
+    with_host_imports(Guest::change_evaluator(&format!(
         "(if (i64.ne (call $length (local.get 0)) (i64.const 0)) (then {hostile})) (i32.const 64)"
     )))
 }
 
-/// Ranks one candidate 7, and two as it is told; queues likewise, hostile where one is queued.
+/// A precedence plugin: it ranks a single candidate 7 and runs `candidates` for two. It ranks a queue 7, and first runs `queue` if
+/// the queue has one URI.
 fn precedence(candidates: &str, queue: &str) -> Guest {
-    with_imports(Guest::precedence(
+    with_host_imports(Guest::precedence(
         &format!(
             "(i32.store (i32.const 64) (i32.const 72)) (i32.store (i32.const 68) (i32.const 1))
             (i32.store (i32.const 72) (i32.const 0x0701))
@@ -169,9 +171,9 @@ fn precedence(candidates: &str, queue: &str) -> Guest {
     ))
 }
 
-/// Hostile where two events come, and where there is memory to report on.
+/// An observer that runs `observe` if it gets two events, and `report` if its memory is not empty.
 fn observer(observe: &str, report: &str) -> Guest {
-    with_imports(Guest::observer(
+    with_host_imports(Guest::observer(
         &format!("(if (i32.eq (local.get 3) (i32.const 2)) (then {observe})) (i32.const 64)"),
         &format!("(if (local.get 1) (then {report})) (i32.const 64)"),
     ))
@@ -214,7 +216,7 @@ fn check_plugin(plugin: &Plugin, question: Question, kind: FaultKind, message: &
     fault
 }
 
-/// Limits in which a call that never ends is soon over, and one that does has time enough on a busy machine.
+/// Limits with a short time: an endless call ends soon, and a call that ends has enough time on a busy machine.
 fn short() -> Limits {
     Limits {
         time: Duration::from_millis(500),
@@ -265,8 +267,8 @@ fn endless_allocation_is_stopped_at_the_limit() {
 }
 
 #[test]
-fn a_table_that_grows_for_ever_gets_no_larger() {
-    // A table that cannot grow answers -1: no fault, unless the guest makes it one.
+fn a_growing_table_stops_at_the_limit() {
+    // A table that cannot grow returns -1. That is an error only if the guest makes it one.
     let guest = Guest {
         fields: "(table $t 1 funcref)".to_owned(),
         ..filter(
@@ -295,7 +297,7 @@ fn deep_recursion_is_a_trap() {
 
 #[test]
 fn a_huge_answer_is_stopped_before_it_is_read() {
-    // One answer of two reasons, each of 20 MiB.
+    // One answer with two reasons of 20 MiB each.
     let reasons = "
         (drop (memory.grow (i32.const 400)))
         (i32.store (i32.const 64) (i32.const 72)) (i32.store (i32.const 68) (i32.const 2))
@@ -312,8 +314,8 @@ fn a_huge_answer_is_stopped_before_it_is_read() {
 }
 
 #[test]
-fn links_by_the_million_are_too_much_output() {
-    // A link takes 128 bytes; zeroes are one without a URI.
+fn millions_of_links_are_an_output_error() {
+    // A link takes 128 bytes. Zeroes are a link without a URI.
     let links = "
         (drop (memory.grow (i32.const 2000)))
         (i32.store (i32.const 128) (i32.const 65536)) (i32.store (i32.const 132) (i32.const 1000000))";
@@ -327,7 +329,7 @@ fn links_by_the_million_are_too_much_output() {
 }
 
 #[test]
-fn fragments_by_the_million_are_too_much_output() {
+fn millions_of_fragments_are_an_output_error() {
     let fragments = "
         (drop (memory.grow (i32.const 1000)))
         (i32.store (i32.const 136) (i32.const 65536)) (i32.store (i32.const 140) (i32.const 1000000))";
@@ -341,8 +343,8 @@ fn fragments_by_the_million_are_too_much_output() {
 }
 
 #[test]
-fn spans_by_the_million_are_too_much_output() {
-    // The same span again and again costs the host as much as any other.
+fn millions_of_spans_are_an_output_error() {
+    // The same span again and again costs the host as much as different ones.
     let spans = "
         (drop (memory.grow (i32.const 800)))
         (i32.store (i32.const 72) (i32.const 65536)) (i32.store (i32.const 76) (i32.const 3000000))";
@@ -356,8 +358,8 @@ fn spans_by_the_million_are_too_much_output() {
 }
 
 #[test]
-fn one_text_that_every_link_names_counts_for_each() {
-    // 4 MiB in the guest, 8 GiB in the host, were texts not counted for each link that names them.
+fn a_text_shared_by_all_links_counts_for_each_link() {
+    // 4 MiB in the guest would become 8 GiB in the host if a shared text were counted only once.
     let links = "
         (drop (memory.grow (i32.const 200)))
         (local.set $at (i32.const 65536))
@@ -395,7 +397,7 @@ fn a_huge_argument_of_an_import_is_stopped() {
 }
 
 #[test]
-fn text_that_is_no_utf_8_is_a_fault() {
+fn invalid_utf_8_is_an_error() {
     let guest = |hostile: fn([u32; 2]) -> String| {
         let mut data = Data::default();
         let hostile = hostile(data.bytes(b"\xff\xfe"));
@@ -419,8 +421,8 @@ fn text_that_is_no_utf_8_is_a_fault() {
 }
 
 #[test]
-fn spans_past_the_end_are_nonsense() {
-    // Eleven bytes of ten; then so many that the end is past what can be counted.
+fn spans_past_the_end_are_a_nonsense_error() {
+    // First a span of eleven bytes in a document of ten, then spans whose end exceeds the largest number.
     let span = |offset: i64, length: i64| {
         stripper(&format!(
             "(i32.store (i32.const 72) (i32.const 80)) (i32.store (i32.const 76) (i32.const 1))
@@ -434,7 +436,7 @@ fn spans_past_the_end_are_nonsense() {
 }
 
 #[test]
-fn fragments_out_of_range_or_between_characters_are_nonsense() {
+fn fragments_out_of_range_or_within_a_character_are_nonsense_errors() {
     let fragment = |case: u32, offset: u32, length: u32| {
         let mut data = Data::default();
         let body = data.with_texts(&format!(
@@ -460,7 +462,7 @@ fn fragments_out_of_range_or_between_characters_are_nonsense() {
 }
 
 #[test]
-fn a_trap_every_third_call_spoils_no_other() {
+fn traps_do_not_affect_other_calls() {
     let plugin = plugin(filter("(unreachable)"));
     for i in 0..300 {
         let answer = judge(&plugin, i % 3 == 2);
@@ -471,7 +473,7 @@ fn a_trap_every_third_call_spoils_no_other() {
 }
 
 #[test]
-fn what_is_slow_and_legal_is_no_fault() {
+fn a_slow_call_within_its_limits_succeeds() {
     let plugin = plugin(filter(
         "(loop $l
             (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 50000000))))",
@@ -483,7 +485,7 @@ fn what_is_slow_and_legal_is_no_fault() {
 }
 
 #[test]
-fn lists_that_do_not_align_are_nonsense() {
+fn unaligned_lists_are_a_nonsense_error() {
     check(
         filter("(return (call $rulings (i32.const 3) (i32.const 2)))"),
         judge,
@@ -506,7 +508,7 @@ fn lists_that_do_not_align_are_nonsense() {
 
 #[test]
 fn reasons_of_ten_megabytes_are_cut() {
-    // Within what an answer may take, so no fault; nobody reads more of it than this.
+    // The reasons are within the limit of an answer, so they are not an error. They are cut to their own limit.
     let reasons = "
         (drop (memory.grow (i32.const 200)))
         (memory.fill (i32.const 65536) (i32.const 120) (i32.const 10485760))
@@ -523,7 +525,7 @@ fn reasons_of_ten_megabytes_are_cut() {
 }
 
 #[test]
-fn precedence_0_is_nonsense() {
+fn precedence_0_is_a_nonsense_error() {
     let zeroes = "
         (i32.store (i32.const 68) (i32.const 2))
         (i32.store (i32.const 72) (i32.const 0x00010001))";
@@ -539,7 +541,7 @@ fn precedence_0_is_nonsense() {
 }
 
 #[test]
-fn a_fingerprint_too_large_is_too_much_output() {
+fn a_fingerprint_over_the_limit_is_an_output_error() {
     check(
         change_evaluator(
             "(i32.store (i32.const 68) (i32.const 1))
@@ -552,7 +554,7 @@ fn a_fingerprint_too_large_is_too_much_output() {
 }
 
 #[test]
-fn a_difference_that_does_not_exist_is_nonsense() {
+fn an_unknown_difference_is_a_nonsense_error() {
     check(
         change_evaluator("(i32.store (i32.const 64) (i32.const 0x0901))"),
         compare,
@@ -562,7 +564,7 @@ fn a_difference_that_does_not_exist_is_nonsense() {
 }
 
 #[test]
-fn an_observer_that_wants_too_much_remembered_makes_too_much_output() {
+fn an_observer_memory_over_the_limit_is_an_output_error() {
     check(
         observer(
             "(drop (memory.grow (i32.const 20)))
@@ -575,7 +577,7 @@ fn an_observer_that_wants_too_much_remembered_makes_too_much_output() {
     );
 }
 
-/// An observer that writes a line to this file, and reports on it.
+/// An observer that writes a line to this file and reports under the same name.
 fn writing_to(file: &str) -> Guest {
     let mut data = Data::default();
     let [at, length] = data.text(file);
@@ -593,7 +595,7 @@ fn writing_to(file: &str) -> Guest {
 }
 
 #[test]
-fn file_names_that_lead_elsewhere_are_nonsense() {
+fn file_names_outside_the_directory_are_nonsense_errors() {
     for file in [
         "a/b.csv",
         "../../etc/passwd",
@@ -615,7 +617,7 @@ fn file_names_that_lead_elsewhere_are_nonsense() {
 }
 
 #[test]
-fn a_trap_in_configure_makes_no_plugin() {
+fn a_trap_in_configure_is_refused() {
     let guest = Guest {
         configure: "(unreachable)".to_owned(),
         ..filter("")
@@ -628,7 +630,7 @@ fn a_trap_in_configure_makes_no_plugin() {
 }
 
 #[test]
-fn an_endless_configure_makes_no_plugin() {
+fn an_endless_configure_is_refused() {
     let guest = Guest {
         configure: "(loop $l (br $l)) (i32.const 0)".to_owned(),
         ..filter("")
@@ -644,7 +646,7 @@ fn an_endless_configure_makes_no_plugin() {
 }
 
 #[test]
-fn an_endless_describe_makes_no_component() {
+fn an_endless_describe_is_refused() {
     let guest = Guest {
         describe: Some("(loop $l (br $l)) (i32.const 0)"),
         ..filter("")
@@ -657,7 +659,7 @@ fn an_endless_describe_makes_no_component() {
 }
 
 #[test]
-fn endless_start_code_makes_no_component() {
+fn endless_start_code_is_refused() {
     // Core modules may run code when they are instantiated, before any function is called.
     let guest = Guest {
         fields: "(func $begin (loop $l (br $l))) (start $begin)".to_owned(),
@@ -671,7 +673,7 @@ fn endless_start_code_makes_no_component() {
 }
 
 #[test]
-fn lines_without_end_are_dropped_and_counted() {
+fn log_lines_over_the_limit_are_dropped_and_counted() {
     let plugin = plugin(filter(
         "(loop $l
             (call $write (i32.const 1) (i32.const 0) (i32.const 1000))
@@ -706,13 +708,13 @@ fn links_past_the_limit_are_dropped_and_counted() {
 }
 
 #[test]
-fn what_a_plugin_says_breaks_no_line_and_colours_no_terminal() {
+fn control_characters_in_plugin_messages_are_replaced() {
     let mut data = Data::default();
     let [at, length] = data.text("none\n2026-11-21 all is well\u{1b}[2J");
     let words = format!("(i32.const {at}) (i32.const {length})");
     let guest = Guest {
         data,
-        // One fault without pointer.
+        // One settings error without a pointer.
         configure: format!(
             "(i32.store8 (i32.const 64) (i32.const 1))
             (i32.store (i32.const 68) (i32.const 80)) (i32.store (i32.const 72) (i32.const 1))
@@ -739,7 +741,7 @@ fn what_a_plugin_says_breaks_no_line_and_colours_no_terminal() {
     );
 }
 
-/// A text of 8 digits at 256, counted up; the loop goes on for so many rounds.
+/// A loop of `n` rounds around `body`. A text of 8 digits at address 256 is counted up in each round.
 fn rounds(n: u32, body: &str) -> String {
     format!(
         "(local $i i32) (local $n i32) (local $d i32)
@@ -757,12 +759,12 @@ fn rounds(n: u32, body: &str) -> String {
     )
 }
 
-/// Eight letters that are others in every round.
+/// A name of eight letters that differs in every round.
 const NAME: &str = "(i32.const 256) (i32.const 8)";
 
 #[test]
 fn counters_past_the_limit_are_counted_together() {
-    let plugin = plugin(with_imports(Guest::document_filter(&rounds(
+    let plugin = plugin(with_host_imports(Guest::document_filter(&rounds(
         10_000,
         &format!("(call $count {NAME} (i64.const 1))"),
     ))));
@@ -778,7 +780,7 @@ fn counters_past_the_limit_are_counted_together() {
 
 #[test]
 fn notes_and_annotations_past_the_limit_are_dropped_and_counted() {
-    let plugin = plugin(with_imports(Guest::document_filter(&rounds(
+    let plugin = plugin(with_host_imports(Guest::document_filter(&rounds(
         1_000,
         &format!(
             "(call $set-note (local.get 3) {NAME} {NAME}) (call $annotate (local.get 3) {NAME})
@@ -796,13 +798,13 @@ fn notes_and_annotations_past_the_limit_are_dropped_and_counted() {
 
 #[test]
 fn values_past_the_limit_are_not_kept_and_counted() {
-    // Declared under two names, tried under a thousand, and too large.
+    // The plugin declares two names. It sets a thousand names, and values that are too large.
     let guest = Guest {
         described: vec![Described {
             keeps: &[("aaaaaaaa", 0), ("aaaaaaab", 0)],
             ..Described::default()
         }],
-        ..with_imports(Guest::document_filter(&rounds(
+        ..with_host_imports(Guest::document_filter(&rounds(
             1_000,
             &format!(
                 "(call $set-attribute (local.get 3) {NAME} {NAME})
@@ -837,8 +839,8 @@ fn values_past_the_limit_are_not_kept_and_counted() {
 }
 
 #[test]
-fn a_plugin_that_hangs_holds_up_no_other() {
-    // More calls that never end than there are instances, and one that wants its turn.
+fn hanging_calls_do_not_block_other_plugins() {
+    // More endless calls than there are instances, and one call that waits for an instance.
     let engine = Engine::new(EngineConfig {
         instances_max: 2,
         ..EngineConfig::default()
@@ -852,7 +854,7 @@ fn a_plugin_that_hangs_holds_up_no_other() {
             .unwrap()
     };
     let hanging = configured(filter("(loop $l (br $l))"), short());
-    let good = configured(filter(""), limits());
+    let well_behaved = configured(filter(""), limits());
     let ended = Mutex::new(0);
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -862,7 +864,7 @@ fn a_plugin_that_hangs_holds_up_no_other() {
                 *ended.lock().unwrap() += 1;
             });
         }
-        judge(&good, true).unwrap();
+        judge(&well_behaved, true).unwrap();
     });
     assert_eq!(*ended.lock().unwrap(), 4);
 }

@@ -1,5 +1,4 @@
-//! Files that mean harm, or are merely broken: a load ends, soon, with a component or one sentence that says what is
-//! wrong. Nothing panics.
+//! Hostile or broken component files. Each load ends within the time limit, with a component or a one-line error. Nothing panics.
 
 use std::collections::BTreeSet;
 use std::panic;
@@ -14,15 +13,15 @@ use serde_json::json;
 use crate::guest::{Described, Guest};
 use crate::support::{candidates, config_of, document, engine};
 
-/// Longest that a load may take, `describe` and its limit of 10 s included, on a machine that has much else to do.
+/// Longest time that a load may take on a busy machine. It includes `describe` with its limit of 10 s.
 const LOAD_MAX: Duration = Duration::from_secs(180);
 
-/// The largest of the components that ship and still compile within a second.
+/// The largest built-in component that still compiles within a second.
 fn scope() -> &'static [u8] {
     opilio_builtin::find("surt-scope").unwrap().component
 }
 
-/// Threads of loads that panicked, even where somebody caught it: an operator would read it all the same.
+/// Threads of loads that panicked, even if the panic was caught: its message on stderr would still reach the operator.
 static PANICKED: Mutex<Vec<ThreadId>> = Mutex::new(Vec::new());
 const LANE: &str = "load";
 
@@ -40,8 +39,8 @@ fn watch() {
     });
 }
 
-/// Everything that loads can be configured and called, with an answer or an error.
-fn put_to_use(component: &Component) {
+/// Configures and calls everything that a loaded component exports. Each step ends with an answer or an error.
+fn configure_and_call(component: &Component) {
     let limits = Limits {
         time: Duration::from_secs(1),
         ..Limits::default()
@@ -55,21 +54,21 @@ fn put_to_use(component: &Component) {
     }
 }
 
-/// Error of a load; none if it loads. Ends the test if the load takes too long or panics.
+/// The error of a load, or `None` if it loads. Fails the test if the load takes too long or panics.
 #[track_caller]
 fn load(bytes: Vec<u8>) -> Option<LoadError> {
     watch();
-    let (told, tell) = mpsc::channel();
+    let (outcome_sender, outcome_receiver) = mpsc::channel();
     let lane = spawn_lane(LANE, move || {
-        // The test has ended where nobody listens.
-        let _ = told.send(
+        // Sending fails only if the test has already failed.
+        let _ = outcome_sender.send(
             engine()
                 .load(&bytes, "plugins/x.wasm")
-                .map(|component| put_to_use(&component))
+                .map(|component| configure_and_call(&component))
                 .err(),
         );
     });
-    let refused = match tell.recv_timeout(LOAD_MAX) {
+    let refused = match outcome_receiver.recv_timeout(LOAD_MAX) {
         Ok(refused) => refused,
         Err(mpsc::RecvTimeoutError::Timeout) => panic!("it takes longer than {LOAD_MAX:?}"),
         Err(mpsc::RecvTimeoutError::Disconnected) => panic!("it panics"),
@@ -79,10 +78,12 @@ fn load(bytes: Vec<u8>) -> Option<LoadError> {
     assert!(lane.join().is_ok());
     assert!(!PANICKED.lock().unwrap().contains(&thread), "it panicked");
     if let Some(refused) = &refused {
-        let said = refused.to_string();
+        let message = refused.to_string();
         assert!(
-            said.starts_with("plugins/x.wasm ") && said.len() < 2_000 && !said.contains('\n'),
-            "{said}"
+            message.starts_with("plugins/x.wasm ")
+                && message.len() < 2_000
+                && !message.contains('\n'),
+            "{message}"
         );
     }
     refused
@@ -90,19 +91,19 @@ fn load(bytes: Vec<u8>) -> Option<LoadError> {
 
 #[track_caller]
 fn check_refused(bytes: Vec<u8>, expected: &str) {
-    let said = load(bytes).unwrap().to_string();
-    assert!(said.contains(expected), "{said}");
+    let message = load(bytes).unwrap().to_string();
+    assert!(message.contains(expected), "{message}");
 }
 
 #[test]
-fn each_sort_of_wrong_file_is_refused_in_a_sentence_that_says_what_to_do() {
+fn each_sort_of_wrong_file_is_refused_with_advice() {
     let module = Guest::filter("(i32.const 0)").module("0.3.0");
     check_refused(
         module,
         "is a core module, not a component: make one of it with `wasm-tools component new`",
     );
     check_refused(b"PK\x03\x04".to_vec(), "is not a WebAssembly component");
-    // Of another world, which asks for nothing and offers something else.
+    // A component of another world: it imports nothing and exports something else.
     let other = "(component
         (core module $m (func (export \"run\")))
         (core instance $i (instantiate $m))
@@ -124,7 +125,7 @@ fn each_sort_of_wrong_file_is_refused_in_a_sentence_that_says_what_to_do() {
 }
 
 #[test]
-fn what_the_engine_does_not_run_is_refused_by_what_it_is() {
+fn unsupported_wasm_features_are_refused_by_name() {
     #[track_caller]
     fn check(fields: &str, expected: &str) {
         let guest = Guest {
@@ -136,11 +137,11 @@ fn what_the_engine_does_not_run_is_refused_by_what_it_is() {
             matches!(refused, Some(LoadError::Demanding { .. })),
             "{refused:?}"
         );
-        let said = refused.unwrap().to_string();
+        let message = refused.unwrap().to_string();
         assert!(
-            said.starts_with("plugins/x.wasm needs what plugins are not given: ")
-                && said.contains(expected),
-            "{said}"
+            message.starts_with("plugins/x.wasm exceeds what plugins may use of WebAssembly: ")
+                && message.contains(expected),
+            "{message}"
         );
     }
     check("(memory $m 65536)", "minimum byte size of 4294967296");
@@ -164,7 +165,7 @@ fn a_memory_of_64_bits_is_taken_without_a_snapshot() {
 }
 
 #[test]
-fn what_a_component_calls_itself_breaks_no_line() {
+fn control_characters_in_a_components_names_are_replaced() {
     for (described, expected) in [
         (
             Described {
@@ -197,10 +198,10 @@ fn what_a_component_calls_itself_breaks_no_line() {
 }
 
 #[test]
-fn a_component_cut_off_anywhere_is_refused() {
+fn a_component_truncated_anywhere_is_refused() {
     let whole = Guest::filter("(i32.const 0)").build();
     for end in 0..whole.len() {
-        // What has lost only its last section may be whole without it.
+        // Without only its last section, a component may still be valid.
         if let Some(refused) = load(whole[..end].to_vec()) {
             assert!(
                 matches!(
@@ -222,18 +223,18 @@ fn a_component_cut_off_anywhere_is_refused() {
 
 #[test]
 fn a_module_that_claims_to_be_longer_than_its_component_is_refused_without_a_panic() {
-    // The length of the first core module in it, which is the first section of that number, is made to reach past the end.
+    // Extends the length of the first core module, which is the first section with that number, past the end of the file.
     let mut bytes = Guest::filter("(i32.const 0)").build();
     let module = bytes
         .windows(8)
         .position(|window| window == b"\0asm\x01\0\0\0")
         .unwrap();
-    // Its length stands before it, in bytes of 7 bits, the last of which has the eighth unset.
+    // The length precedes it as LEB128: 7 bits in each byte, and the eighth bit is clear in the last.
     bytes[module - 1] = 0x7f;
-    check_refused(bytes, "is truncated, damaged or no valid component");
+    check_refused(bytes, "is truncated, damaged or not a valid component");
 }
 
-/// A filter with this beside its functions.
+/// A filter with these fields beside its functions.
 #[track_caller]
 fn check_loads(fields: String) {
     let guest = Guest {
@@ -244,8 +245,8 @@ fn check_loads(fields: String) {
 }
 
 #[test]
-fn code_made_to_be_hard_to_compile_is_compiled_in_time() {
-    // Blocks in blocks, one function of a million instructions, and functions by the ten thousand.
+fn code_that_is_hard_to_compile_compiles_within_the_limit() {
+    // Deeply nested blocks, one function of a million instructions, and ten thousand functions.
     check_loads(format!(
         "(func {} {})",
         "(block ".repeat(10_000),
@@ -258,7 +259,7 @@ fn code_made_to_be_hard_to_compile_is_compiled_in_time() {
     check_loads("(func (param i32) (result i32) (local.get 0))".repeat(10_000));
 }
 
-/// A guest with a function of so many variables, each used within so many loops, one in the other.
+/// A guest with a function of so many variables, each used within so many nested loops.
 fn looping(variables: usize, loops: usize) -> Guest {
     let locals = "i32 ".repeat(variables);
     let uses: String = (0..variables)
@@ -273,12 +274,12 @@ fn looping(variables: usize, loops: usize) -> Guest {
 }
 
 #[test]
-fn a_function_that_would_take_the_compiler_gigabytes_is_refused_by_name() {
+fn a_function_that_needs_gigabytes_to_compile_is_refused_by_name() {
     assert!(load(looping(300, 40).build()).is_none());
-    let dear = looping(50_000, 800).build();
-    assert!(dear.len() < 600_000, "{}", dear.len());
+    let costly = looping(50_000, 800).build();
+    assert!(costly.len() < 600_000, "{}", costly.len());
     check_refused(
-        dear,
+        costly,
         "plugins/x.wasm is too costly to compile: function 8 has 50000 local variables and 800 loops; \
          their product may be 500000",
     );
@@ -290,7 +291,7 @@ fn a_function_that_would_take_the_compiler_gigabytes_is_refused_by_name() {
 }
 
 #[test]
-fn a_schema_that_would_take_for_ever_to_follow_is_refused_by_its_bound() {
+fn a_schema_over_the_size_limit_is_refused() {
     let named = (0..40).map(|n| {
         let next = json!({"$ref": format!("#/$defs/a{}", n + 1)});
         (format!("a{n}"), json!({"allOf": [next, next]}))
@@ -315,7 +316,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_component_that_ships_with_bytes_changed_loads_or_is_refused(
+    fn a_builtin_component_with_changed_bytes_loads_or_is_refused(
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4)
     ) {
         let mut bytes = scope().to_vec();
@@ -331,7 +332,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_small_component_with_bytes_changed_loads_or_is_refused(
+    fn a_small_component_with_changed_bytes_loads_or_is_refused(
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
         cut in proptest::option::weighted(0.2, any::<prop::sample::Index>()),
     ) {
@@ -349,7 +350,7 @@ proptest! {
 
 #[test]
 fn changed_bytes_reach_more_than_one_check() {
-    // So that the properties above are known to get past the first bytes: each byte of a small component set to zero.
+    // Sets each byte of a small component to zero in turn, to show that the property tests above get past the first bytes.
     let whole = Guest::filter("(i32.const 0)").build();
     let mut ends = BTreeSet::new();
     for at in (0..whole.len()).step_by(3) {

@@ -22,10 +22,10 @@ const LOG_AND_COUNTERS: &str = r#"
     (import "opilio:plugin/log@0.3.0" "write" (func $write (param i32 i32 i32)))
     (import "opilio:plugin/counters@0.3.0" "count" (func $count (param i32 i32 i64)))"#;
 
-/// Reason of a document filter, which `read` leaves as address and length at 80.
+/// Checks the reason of a document filter. `read` leaves its address and length at address 80.
 #[track_caller]
 fn check(read: &str, content: &str, expected: &str) {
-    // Verdict at 72, reason at 88: the ruling is at 72.
+    // The ruling is at address 72: its verdict at 72, its reason at 88.
     let body = format!(
         "(i32.store8 (i32.const 72) (i32.const 2)) {read}
         (i32.store (i32.const 88) (i32.load (i32.const 80))) (i32.store (i32.const 92) (i32.load (i32.const 84)))

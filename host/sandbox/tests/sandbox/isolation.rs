@@ -1,5 +1,5 @@
-//! Isolation, measured: one plugin of every kind that tries to remember, in every way there is, what it was asked
-//! before; and the plugins that ship, asked the same again after a thousand other questions.
+//! Tests of isolation. A guest with every kind of plugin tries to store state between calls in every possible way. Built-in plugins
+//! get the same calls again after a thousand others, and must give the same answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::guest::{
 };
 use crate::support::{URI, candidate, config, config_of, engine, limits, visit};
 
-/// A world of every kind; interfaces may be exported together.
+/// A world with every kind of plugin. A component may export several of their interfaces.
 const WORLD: &str = "package opilio:plugin@0.3.0;
     world every-kind {
         include extractor-plugin;
@@ -32,8 +32,8 @@ const WORLD: &str = "package opilio:plugin@0.3.0;
         include page-behavior-plugin;
     }";
 
-/// Counts `fresh` where nothing is to be seen of an earlier call, and leaves its mark wherever a guest can: in memory,
-/// in memory that it grows, in a global, in a table, in a passive segment that it drops.
+/// Counts `fresh` if no trace of an earlier call is visible. Then it leaves a mark everywhere a guest can: in memory, in memory
+/// that it grows, in a global, in a table, in a passive segment that it drops.
 const REMEMBER: &str = r#"
     (global $mark (mut i32) (i32.const 0))
     (table $marks 1 10 funcref)
@@ -79,7 +79,7 @@ fn remembering() -> Guest {
     guest
 }
 
-/// The same with the kinds of contract 0.2.0.
+/// The same guest with the kinds of contract 0.2.0.
 fn remembering_0_2() -> Guest {
     let all = [
         Guest::extractor(
@@ -115,14 +115,14 @@ fn remembering_0_2() -> Guest {
     }
 }
 
-/// Asks everything that a plugin can be asked.
-fn ask_all(plugin: &Plugin) {
-    ask_all_of_0_2(plugin);
+/// Calls every function that a plugin exports.
+fn call_every_function(plugin: &Plugin) {
+    call_every_function_of_0_2(plugin);
     plugin.step(&loaded_page(), &visit(), &[]).unwrap();
 }
 
-/// Asks everything that a plugin of contract 0.2.0 can be asked.
-fn ask_all_of_0_2(plugin: &Plugin) {
+/// Calls every function that a plugin of contract 0.2.0 exports.
+fn call_every_function_of_0_2(plugin: &Plugin) {
     let document = page(URI, "text/html", "<p>");
     let candidates = [candidate(URI)].into_iter().collect::<Candidates>();
     let now = Timestamp::UNIX_EPOCH;
@@ -200,7 +200,7 @@ fn page(uri: &str, media_type: &str, content: &str) -> Document {
 #[track_caller]
 fn check_forgets(plugin: &Plugin) {
     for _ in 0..100 {
-        ask_all(plugin);
+        call_every_function(plugin);
     }
     let statistics = plugin.statistics();
     assert_eq!((statistics.calls, statistics.faults_all()), (1000, 0));
@@ -208,10 +208,10 @@ fn check_forgets(plugin: &Plugin) {
 }
 
 #[test]
-fn no_kind_of_call_sees_what_another_left() {
+fn no_call_sees_state_of_another_kind_of_call() {
     let component = remembering().build_with_contract(str::to_owned, WORLD);
     let component = engine().load(&component, "guest").unwrap();
-    // The means by which it remembers keep it from being snapshotted, so each call configures its instance.
+    // The table and the passive segment prevent a snapshot, so each call configures its instance.
     let plugin = component.configure(config(json!({}), limits())).unwrap();
     assert!(matches!(plugin.start(), Start::EachCall { .. }));
     check_forgets(&plugin);
@@ -226,7 +226,7 @@ fn every_kind_of_contract_0_2_0_is_called() {
     let component = engine().load(&component, "guest").unwrap();
     let plugin = component.configure(config(json!({}), limits())).unwrap();
     assert_eq!(plugin.contract(), "0.2.0");
-    ask_all_of_0_2(&plugin);
+    call_every_function_of_0_2(&plugin);
     let statistics = plugin.statistics();
     assert_eq!((statistics.calls, statistics.faults_all()), (9, 0));
     assert_eq!(statistics.counters["fresh"], 9);
@@ -235,8 +235,8 @@ fn every_kind_of_contract_0_2_0_is_called() {
 }
 
 #[test]
-fn a_mark_that_was_left_would_be_seen() {
-    // Within one call it is; so the two tests around this one look for something that can be found.
+fn the_guest_detects_marks_within_one_call() {
+    // Within one call a mark is visible. So the two other tests look for something that can be found.
     let mut guest = remembering();
     guest.fields = guest.fields.replace("(data.drop $once)", "");
     guest.functions = guest
@@ -245,14 +245,14 @@ fn a_mark_that_was_left_would_be_seen() {
     let component = guest.build_with_contract(str::to_owned, WORLD);
     let component = engine().load(&component, "guest").unwrap();
     let plugin = component.configure(config(json!({}), limits())).unwrap();
-    ask_all(&plugin);
+    call_every_function(&plugin);
     assert_eq!(plugin.statistics().counters["fresh"], 10);
 }
 
 #[test]
-fn no_kind_of_call_sees_what_another_left_where_calls_begin_from_a_snapshot() {
+fn no_call_from_a_snapshot_sees_state_of_another() {
     let mut guest = remembering();
-    // What a snapshot can hold: memory and globals.
+    // Only what a snapshot can hold remains: memory and globals.
     for unfit in [
         "(data.drop $once)",
         "(table.set $marks (i32.const 0) (ref.func $remember))",
@@ -275,7 +275,7 @@ const PAGES: [&str; 4] = [
     "",
 ];
 
-/// Everything that can be asked about one of the pages, answered.
+/// The answers of all functions of a plugin for one page.
 fn answers(plugin: &Plugin, page: &str) -> String {
     let uris = [
         "http://example.org/",
@@ -305,7 +305,7 @@ fn answers(plugin: &Plugin, page: &str) -> String {
     plugin.description().kinds.iter().map(answer).collect()
 }
 
-/// Settings for those plugins that have none by default.
+/// Settings of the plugins that have required settings.
 fn settings(plugin: &str) -> Value {
     match plugin {
         "regex-strip" => json!({"patterns": ["[0-9]{4}-[0-9]{2}-[0-9]{2}"]}),
@@ -314,14 +314,14 @@ fn settings(plugin: &str) -> Value {
 }
 
 #[test]
-fn plugins_that_ship_answer_the_same_after_a_thousand_other_calls() {
+fn builtin_plugins_answer_the_same_after_a_thousand_other_calls() {
     for component in components().values() {
         for description in component.plugins() {
             let name = description.name.as_str();
             let config = config_of(name, settings(name), Limits::default());
             let plugin = component.configure(config.clone()).unwrap();
             let first = PAGES.map(|page| answers(&plugin, page));
-            // Two threads at once, each in its own order.
+            // Two threads call at once, each in its own order.
             let lanes = [1, 3].map(|stride| {
                 let (plugin, first) = (plugin.clone(), first.clone());
                 spawn_lane("lane", move || {
@@ -345,7 +345,7 @@ fn plugins_that_ship_answer_the_same_after_a_thousand_other_calls() {
 }
 
 #[test]
-fn plugins_that_ship_import_nothing_but_the_contract() {
+fn builtin_plugins_import_only_the_contract() {
     for (name, component) in components() {
         let bytes = opilio_builtin::all()
             .find(|builtin| builtin.name == *name)

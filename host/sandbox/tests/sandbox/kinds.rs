@@ -1,5 +1,5 @@
-//! Kinds of contract 0.2.0 and 0.3.0: change evaluators, precedence, observers and page behaviours are asked and answer;
-//! candidates are read by column, tables looked up, values kept.
+//! Kinds of plugins of contracts 0.2.0 and 0.3.0: change evaluators, precedence, observers and page behaviours. Also their imports:
+//! columns of candidates, tables, kept values.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,9 +18,9 @@ use crate::support::{
 };
 
 #[test]
-fn a_change_evaluator_is_handed_what_it_made_of_the_last_version() {
-    // The comparison at 64: unchanged where there is a last version, whose fingerprint is handed back with the address
-    // of its first byte moved on by one; otherwise no opinion and the fingerprint `first`.
+fn a_change_evaluator_gets_its_last_fingerprint() {
+    // The comparison is at address 64. If there is a last version: unchanged, with its fingerprint from the second byte on.
+    // Otherwise: no opinion, and the fingerprint `first`.
     let mut data = Data::default();
     let body = data.with_texts(
         "(local $first i32) (local $length i32)
@@ -54,8 +54,8 @@ fn a_change_evaluator_is_handed_what_it_made_of_the_last_version() {
 }
 
 #[test]
-fn precedences_stand_beside_their_candidates_and_queues_are_ranked() {
-    // As many answers as candidates, from 8192: none for the first, then 1, 2, …; none at all without a document. A
+fn candidates_and_queues_are_ranked() {
+    // As many answers as candidates, from address 8192: none for the first, then 1, 2, …; without a document, an empty list. A
     // queue's precedence is that of its best URI.
     let candidates_body = "(local $i i32)
         (block $done (loop $next
@@ -94,7 +94,7 @@ fn precedences_stand_beside_their_candidates_and_queues_are_ranked() {
         statistics.outputs,
         BTreeMap::from([("pass", 5), ("ranks", 3)])
     );
-    // Of no candidates no call was made.
+    // No call is made for an empty list of candidates.
     assert_eq!((statistics.calls, statistics.times.count()), (4, 4));
 }
 
@@ -118,8 +118,8 @@ fn finished(uri: &str) -> Finished {
 }
 
 #[test]
-fn an_observer_is_handed_its_memory_again() {
-    // `observe` remembers the URI of the first event and writes its memory as a line; `report` reports its memory.
+fn an_observer_gets_its_memory_back() {
+    // `observe` stores the URI of the first event and writes its memory as a line. `report` reports its memory.
     let mut data = Data::default();
     let [file, file_length] = data.text("seen.txt");
     let observe = format!(
@@ -165,7 +165,7 @@ fn an_observer_is_handed_its_memory_again() {
             lines: vec![line("http://a/")],
         }
     );
-    // Nothing to observe: the memory stays, and nobody is called.
+    // Without events, the memory stays as it is and no call is made.
     let none = plugin.observe(&second.memory, &[]).unwrap();
     assert_eq!((none.memory, none.lines), (second.memory.clone(), vec![]));
     let reports = plugin
@@ -187,8 +187,8 @@ const PAGES: &str = r#"
     (import "opilio:plugin/documents@0.3.0" "[method]page.step" (func $number (param i32) (result i32)))"#;
 
 #[test]
-fn a_behaviour_plans_by_what_it_sees_of_the_page_and_remembers() {
-    // Evaluates the title of the page, remembers what it was handed without its first byte, and finishes at step 1.
+fn a_page_behaviour_gets_page_and_memory() {
+    // Evaluates the title of the page, stores the given memory without its first byte, and finishes at step 1.
     let guest = Guest {
         imports: PAGES,
         ..Guest::page_behavior(
@@ -221,7 +221,7 @@ fn a_behaviour_plans_by_what_it_sees_of_the_page_and_remembers() {
 }
 
 #[test]
-fn a_plan_without_measure_is_too_much_output() {
+fn a_plan_over_the_limit_is_an_output_error() {
     let many = Guest::page_behavior(
         "(i32.store (i32.const 72) (i32.const 8192)) (i32.store (i32.const 76) (i32.const 101)) (i32.const 64)",
     );
@@ -236,8 +236,8 @@ fn a_plan_without_measure_is_too_much_output() {
     );
 }
 
-/// The reasons of a filter that passes on everything, the first of them being what `read` leaves as address and length at
-/// 80, with line feeds as `|` and bytes 0 and 1 as digits, since a reason holds no control characters.
+/// A filter that passes every candidate. Its first reason is the text whose address and length `read` leaves at address 80. In it,
+/// line feeds are shown as `|` and bytes 0 and 1 as digits, because a reason cannot contain control characters.
 fn reading(imports: &'static str, data: Data, read: &str) -> Guest {
     Guest {
         imports,
@@ -301,12 +301,12 @@ fn candidates_are_read_by_column() {
     check("via-surts", "|via surt|");
     check("sources", "source||");
     check("addresses", "::1||");
-    // A list of bytes, 1 where it is a seed: all of the tests' candidates are.
+    // A list of bytes, 1 for a seed. All candidates of the tests are seeds.
     check("seeds", "11");
 }
 
 #[test]
-fn a_candidate_past_the_end_is_a_trap_that_says_so() {
+fn an_index_past_the_last_candidate_is_a_trap_with_a_message() {
     let guest = reading(
         r#"(import "opilio:plugin/documents@0.3.0" "[method]candidates.get" (func $get (param i32 i32 i32)))"#,
         Data::default(),
@@ -321,10 +321,7 @@ fn a_candidate_past_the_end_is_a_trap_that_says_so() {
     let fault = plugin
         .judge_candidates(Stage::Scope, &candidates(2))
         .unwrap_err();
-    assert_eq!(
-        fault.message,
-        "asked for candidate 2 of 2, the first being 0"
-    );
+    assert_eq!(fault.message, "requested candidate 2 of 2, counted from 0");
 }
 
 const TABLES: &str = r#"
@@ -347,7 +344,7 @@ fn first_reason(plugin: &Plugin) -> String {
 
 #[test]
 fn a_table_that_is_reloaded_is_seen_by_the_next_call() {
-    // The row's value, which stands behind its key and the option's case.
+    // The row's value follows the row's key and the case of the option.
     let mut data = Data::default();
     let find = data.with_texts(
         "(call $find 'names' 'key' (i32.const 128))
@@ -369,7 +366,7 @@ fn a_table_that_is_reloaded_is_seen_by_the_next_call() {
 }
 
 #[test]
-fn candidates_are_looked_up_all_at_once() {
+fn all_candidates_are_looked_up_in_one_call() {
     let mut data = Data::default();
     let find = data.with_texts("(call $find-candidates 'sites' (local.get 3) (i32.const 80))");
     let tables = Tables::default();
@@ -384,8 +381,8 @@ fn candidates_are_looked_up_all_at_once() {
 }
 
 #[test]
-fn there_are_no_tables_while_a_plugin_is_configured() {
-    // It would refuse its settings if it found the row.
+fn configure_sees_no_tables() {
+    // The plugin would refuse its settings if it found the row.
     let mut data = Data::default();
     let configure = data.with_texts(
         "(call $find 'names' 'key' (i32.const 128))
@@ -404,8 +401,8 @@ fn there_are_no_tables_while_a_plugin_is_configured() {
 }
 
 #[test]
-fn values_are_kept_under_the_name_that_the_profile_gives_the_plugin() {
-    // What was kept as the reason, then another value.
+fn kept_values_belong_to_the_plugins_name_in_the_profile() {
+    // The filter returns the kept value as its reason, then keeps another value.
     let mut data = Data::default();
     let body = data.with_texts(
         "(call $attribute (local.get 3) 'rate' (i32.const 128))
@@ -468,9 +465,9 @@ fn values_are_kept_under_the_name_that_the_profile_gives_the_plugin() {
 }
 
 #[test]
-fn no_more_calls_of_a_plugin_are_under_way_than_it_may_have() {
-    // Each call writes a line at its begin and another at its end; the sink of the first waits until a second call
-    // could have begun.
+fn concurrent_calls_of_a_plugin_stay_within_its_limit() {
+    // Each call writes a line at its start and another at its end. The sink holds the first call until a second call would have
+    // started.
     let running = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
     let order = Arc::new(Mutex::new(Vec::new()));
     let engine = Engine::new(EngineConfig {

@@ -1,4 +1,4 @@
-//! Components that load, and components that are refused, with their messages.
+//! Components that load, and components that are refused with an error message.
 
 use opilio_sandbox::{COMPONENT_BYTES_MAX, LoadError};
 
@@ -11,16 +11,16 @@ fn check_refused(component: &[u8], expected: &str) {
         .load(component, "plugins/x.wasm")
         .map(drop)
         .unwrap_err();
-    let said = error.to_string();
-    assert!(said.contains(expected), "{said}");
+    let message = error.to_string();
+    assert!(message.contains(expected), "{message}");
     assert!(
-        said.starts_with("plugins/x.wasm ") && !said.contains('\n'),
-        "{said}"
+        message.starts_with("plugins/x.wasm ") && !message.contains('\n'),
+        "{message}"
     );
 }
 
 #[test]
-fn a_component_tells_what_it_holds() {
+fn a_component_lists_its_plugins() {
     let bytes = Guest {
         described: vec![
             Described {
@@ -64,7 +64,7 @@ fn a_core_module_is_refused() {
 }
 
 #[test]
-fn what_is_no_wasm_is_refused() {
+fn a_file_that_is_not_wasm_is_refused() {
     check_refused(b"#!/bin/sh", "is not a WebAssembly component");
     check_refused(b"", "is not a WebAssembly component");
 }
@@ -74,7 +74,7 @@ fn a_truncated_component_is_refused_wherever_it_ends() {
     let whole = Guest::filter("(i32.const 0)").build();
     for end in [4, 8, 9, 100, whole.len() / 2, whole.len() - 1] {
         let error = engine().load(&whole[..end], "x").map(drop).unwrap_err();
-        // An empty component is whole, and what has lost its last section may be.
+        // An empty component is valid, and a component without its last section may be.
         assert!(
             matches!(
                 error,
@@ -85,12 +85,12 @@ fn a_truncated_component_is_refused_wherever_it_ends() {
     }
     check_refused(
         &whole[..whole.len() / 2],
-        "is truncated, damaged or no valid component",
+        "is truncated, damaged or not a valid component",
     );
 }
 
 #[test]
-fn a_component_that_is_too_large_is_refused_unread() {
+fn an_oversized_component_is_refused_before_it_is_read() {
     check_refused(
         &vec![0; COMPONENT_BYTES_MAX + 1],
         "67108865 bytes; components may have 67108864",
@@ -121,7 +121,7 @@ fn a_function_that_an_interface_does_not_have_is_refused_by_name() {
     let edit = |file: &str| file.replace("interface log {", "interface log { flush: func();");
     check_refused(
         &guest.build_with_contract(edit, ""),
-        "asks for `flush` of `opilio:plugin/log@0.3.0`, which plugins are not given",
+        "imports `flush` of `opilio:plugin/log@0.3.0`, which is not available to plugins",
     );
 }
 
@@ -143,12 +143,12 @@ fn a_plugin_for_another_contract_is_refused_with_both_versions() {
 }
 
 #[test]
-fn what_came_with_a_later_contract_is_refused_with_the_version_to_build_for() {
+fn functions_of_a_later_contract_are_refused_with_the_version_to_build_for() {
     let as_0_1 = |file: &str| file.replace("@0.3.0", "@0.1.0");
     check_refused(
         &Guest::filter("(i32.const 0)").build_with_contract(as_0_1, ""),
-        "asks for `candidates` of `opilio:plugin/documents@0.1.0`, which plugins are not given: \
-         contract 0.1.0 never had it, build for 0.3.0",
+        "imports `candidates` of `opilio:plugin/documents@0.1.0`, which is not available to plugins: \
+         contract 0.1.0 does not have it; build for 0.3.0",
     );
     let guest = Guest {
         imports: r#"(import "opilio:plugin/tables@0.3.0" "kind-of" (func $kind-of (param i32 i32 i32)))"#,
@@ -156,19 +156,19 @@ fn what_came_with_a_later_contract_is_refused_with_the_version_to_build_for() {
     };
     check_refused(
         &guest.build_with_contract(as_0_1, ""),
-        "asks for `opilio:plugin/tables@0.1.0`, which plugins are not given: \
-         contract 0.1.0 never had it, build for 0.3.0",
+        "imports `opilio:plugin/tables@0.1.0`, which is not available to plugins: \
+         contract 0.1.0 does not have it; build for 0.3.0",
     );
     let as_0_2 = |file: &str| file.replace("@0.3.0", "@0.2.0");
     check_refused(
         &Guest::page_behavior("(i32.const 64)").build_with_contract(as_0_2, ""),
-        "asks for `page` of `opilio:plugin/documents@0.2.0`, which plugins are not given: \
-         contract 0.2.0 never had it, build for 0.3.0",
+        "imports `page` of `opilio:plugin/documents@0.2.0`, which is not available to plugins: \
+         contract 0.2.0 does not have it; build for 0.3.0",
     );
 }
 
 #[test]
-fn a_plugin_for_another_patch_of_the_contract_is_taken() {
+fn a_plugin_for_another_patch_version_is_accepted() {
     let guest = Guest {
         imports: r#"(import "opilio:plugin/counters@0.3.0" "count" (func $count (param i32 i32 i64)))"#,
         ..Guest::filter("(call $count (i32.const 0) (i32.const 0) (i64.const 1)) (i32.const 0)")
@@ -181,7 +181,7 @@ fn a_plugin_for_another_patch_of_the_contract_is_taken() {
 }
 
 #[test]
-fn a_component_that_is_no_plugin_is_refused() {
+fn a_component_without_plugins_is_refused() {
     check_refused(&wat::parse_str("(component)").unwrap(), "is not a plugin");
 }
 
@@ -241,7 +241,7 @@ fn a_describe_that_traps_is_refused() {
 }
 
 #[test]
-fn a_describe_that_answers_rubbish_is_refused() {
+fn an_invalid_description_is_refused() {
     let guest = Guest {
         describe: Some("(i32.const -8)"),
         ..Guest::filter("(i32.const 0)")

@@ -1,4 +1,4 @@
-//! The sandbox against guests that behave and guests that do not.
+//! Tests of the sandbox with well-behaved and hostile guests.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

@@ -1,4 +1,4 @@
-//! A call that was made is made again from its file alone.
+//! Recordings: a recorded call can be repeated from its file alone.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ fn at() -> Timestamp {
     "2026-11-21T12:00:00Z".parse().unwrap()
 }
 
-/// Written down before, called, written to a file, read back.
+/// Records a call, makes it, writes the recording to a file, and reads it back.
 #[track_caller]
 fn recorded<A>(
     plugin: &Plugin,
@@ -37,7 +37,7 @@ fn scope() -> &'static Component {
     &components()["scope"]
 }
 
-fn judged(settings: serde_json::Value) -> Recording {
+fn recorded_ruling(settings: serde_json::Value) -> Recording {
     let plugin = scope()
         .configure(config_of("hops", settings, limits()))
         .unwrap();
@@ -55,8 +55,8 @@ fn judged(settings: serde_json::Value) -> Recording {
 }
 
 #[test]
-fn the_same_component_answers_a_recorded_call_as_it_did() {
-    let recording = judged(json!({"max": 20}));
+fn the_same_component_repeats_its_recorded_answer() {
+    let recording = recorded_ruling(json!({"max": 20}));
     let replay = recording.replay(scope()).unwrap();
     assert!(
         matches!(replay, Replay::Same(CallOutcome::Answer(_))),
@@ -67,9 +67,9 @@ fn the_same_component_answers_a_recorded_call_as_it_did() {
 }
 
 #[test]
-fn another_answer_is_shown_beside_the_one_of_then() {
-    let mut recording = judged(json!({"max": 20}));
-    // A version of the plugin for which this would be too far.
+fn a_changed_answer_is_shown_with_the_recorded_one() {
+    let mut recording = recorded_ruling(json!({"max": 20}));
+    // A version of the plugin for which this depth would be too large.
     recording.settings = json!({"max": 0});
     let replay = recording.replay(scope()).unwrap();
     let Replay::Differs(difference) = replay else {
@@ -80,7 +80,7 @@ fn another_answer_is_shown_beside_the_one_of_then() {
 }
 
 #[test]
-fn a_fault_is_recorded_with_its_frames_and_occurs_again() {
+fn a_recorded_trap_has_its_frames_and_can_be_repeated() {
     let component = load(Guest::extractor("(unreachable)"));
     let plugin = component.configure(config(json!({}), limits())).unwrap();
     let page = document("<p>");
@@ -103,7 +103,7 @@ fn a_fault_is_recorded_with_its_frames_and_occurs_again() {
 }
 
 #[test]
-fn a_recording_becomes_a_case_with_content_that_is_no_text_beside_it() {
+fn a_recording_with_binary_content_becomes_a_case_with_a_file() {
     let html = &components()["html"];
     let plugin = html
         .configure(config_of("html", json!({}), limits()))
@@ -148,7 +148,7 @@ fn a_recording_becomes_a_case_with_content_that_is_no_text_beside_it() {
 }
 
 #[test]
-fn what_is_not_a_recording_is_refused_by_name() {
+fn a_file_that_is_not_a_recording_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.json");
     for text in ["", "{}", r#"{"format": "opilio-recording-9"}"#] {
@@ -159,7 +159,7 @@ fn what_is_not_a_recording_is_refused_by_name() {
 }
 
 #[test]
-fn what_a_call_found_in_tables_goes_with_it() {
+fn a_recording_holds_the_calls_table_lookups() {
     let tables = Tables::default();
     let rows = ["http://(org,example,", "http://(net,example,"];
     tables.set("sites", Table::surt_prefixes(rows).unwrap());
@@ -196,5 +196,5 @@ fn what_a_call_found_in_tables_goes_with_it() {
     );
     let replay = recording.replay(scope()).unwrap();
     assert!(matches!(replay, Replay::Same(_)), "{replay:?}");
-    assert!(judged(json!({})).tables.is_empty());
+    assert!(recorded_ruling(json!({})).tables.is_empty());
 }

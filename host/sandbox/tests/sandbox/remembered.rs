@@ -1,5 +1,5 @@
-//! Answers that are remembered are those that a call would have given: the plugins that ship, asked the same by an engine that
-//! remembers and by one that does not.
+//! Remembered answers equal those of a call. Each case goes to a built-in plugin in an engine that remembers answers and in one
+//! that does not.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::support::{candidate, component_cache, config_of};
 
-/// Numbers that are the same in every run.
+/// A random number generator with a fixed seed.
 struct Dice(u64);
 
 impl Dice {
@@ -31,8 +31,8 @@ impl Dice {
     }
 }
 
-/// A document and its visit, of so few values that many come twice, yet in all that a plugin may ask for. `plugin` has kept
-/// something, or not.
+/// A document and its visit. Every field that a plugin may read varies, but each has few values, so that many cases repeat.
+/// `plugin` may have kept a value.
 fn case(dice: &mut Dice, plugin: &str) -> (Stage, Document, Visit) {
     let uri = dice.one_of(&[
         "http://a.org/",
@@ -126,8 +126,11 @@ fn case(dice: &mut Dice, plugin: &str) -> (Stage, Document, Visit) {
     (stage, document, visit)
 }
 
-/// All that comes of asking.
-fn asked(plugin: &Plugin, (stage, document, visit): &(Stage, Document, Visit)) -> String {
+/// The answer of a call with its notes, annotations and kept values.
+fn answer_and_effects(
+    plugin: &Plugin,
+    (stage, document, visit): &(Stage, Document, Visit),
+) -> String {
     let answer = match plugin.is(&Kind::Filter) {
         true => format!(
             "{:?}",
@@ -144,7 +147,7 @@ fn asked(plugin: &Plugin, (stage, document, visit): &(Stage, Document, Visit)) -
     )
 }
 
-/// One that remembers, and one that does not.
+/// An engine that remembers answers, and one that does not.
 fn engines() -> [Engine; 2] {
     [true, false].map(|remember| {
         Engine::new(EngineConfig {
@@ -158,49 +161,55 @@ fn engines() -> [Engine; 2] {
 }
 
 #[test]
-fn what_is_remembered_is_what_a_call_would_have_answered() {
+fn remembered_answers_equal_fresh_answers() {
     let engines = engines();
-    let (mut calls, mut made) = (0, 0);
+    let (mut calls, mut fresh_calls) = (0, 0);
     for name in ["revisit", "walls"] {
         let builtin = opilio_builtin::all().find(|builtin| builtin.name == name);
         let bytes = builtin.unwrap().component;
-        let [remembers, calls_anew] = engines
+        let [remembering, calling] = engines
             .each_ref()
             .map(|engine| engine.load(bytes, name).unwrap());
-        for description in remembers.plugins() {
+        for description in remembering.plugins() {
             let name = description.name.as_str();
             let kinds = [Kind::Filter, Kind::WaitEvaluator];
             if !kinds.iter().any(|kind| description.kinds.contains(kind)) {
                 continue;
             }
             let config = || config_of(name, json!({}), Limits::default());
-            let one = remembers.configure(config()).unwrap();
-            let other = calls_anew.configure(config()).unwrap();
+            let cached = remembering.configure(config()).unwrap();
+            let fresh = calling.configure(config()).unwrap();
             for number in 0..500 {
                 let mut dice = [Dice(number), Dice(number)];
                 let [same, anew] = dice.each_mut().map(|dice| case(dice, name));
                 assert_eq!(
-                    asked(&one, &same),
-                    asked(&other, &anew),
+                    answer_and_effects(&cached, &same),
+                    answer_and_effects(&fresh, &anew),
                     "{name}, case {number}"
                 );
             }
-            // What is asked again, and of whom, and what comes of it, is counted all the same.
-            let (one, other) = (one.statistics(), other.statistics());
-            assert_eq!(one.calls, other.calls, "{name}");
-            assert_eq!(one.counters, other.counters, "{name}");
-            assert_eq!(one.outputs, other.outputs, "{name}");
-            assert_eq!(other.times.count(), other.calls, "{name}");
-            calls += one.calls;
-            made += one.times.count();
+            // Remembered answers are included in the counts of calls, counters and outputs.
+            let (cached, fresh) = (cached.statistics(), fresh.statistics());
+            assert_eq!(cached.calls, fresh.calls, "{name}");
+            assert_eq!(cached.counters, fresh.counters, "{name}");
+            assert_eq!(cached.outputs, fresh.outputs, "{name}");
+            assert_eq!(fresh.times.count(), fresh.calls, "{name}");
+            calls += cached.calls;
+            fresh_calls += cached.times.count();
         }
     }
-    // `budgeted`, `poisson` and `adaptive` ask for the time, or keep something.
-    assert!(made < calls * 3 / 4, "{made} of {calls} answers were calls");
-    assert!(made > calls / 20, "{made} of {calls} answers were calls");
+    // `budgeted`, `poisson` and `adaptive` read the clock, or keep values.
+    assert!(
+        fresh_calls < calls * 3 / 4,
+        "{fresh_calls} of {calls} answers were calls"
+    );
+    assert!(
+        fresh_calls > calls / 20,
+        "{fresh_calls} of {calls} answers were calls"
+    );
 }
 
-/// Up to three links, of few values, and a stage at which they are ruled on.
+/// Up to three links with few different values, and a stage for their rulings.
 fn links(dice: &mut Dice) -> (Stage, Candidates) {
     let link = |dice: &mut Dice| Candidate {
         hop_path: dice.one_of(&["", "L", "LE", "LLL", "LP"]).to_owned(),
@@ -218,17 +227,21 @@ fn links(dice: &mut Dice) -> (Stage, Candidates) {
     (stage, links)
 }
 
-/// Filters ask for what they need of links since 0.2.0; those of 0.1.0 are handed all of it.
+/// Filters read single columns of links since contract 0.2.0. Filters of 0.1.0 get whole candidates.
 #[test]
-fn rulings_on_links_that_are_remembered_are_those_that_a_call_would_have_given() {
+fn remembered_rulings_on_links_equal_fresh_rulings() {
     let engines = engines();
     let builtin = opilio_builtin::all().find(|builtin| builtin.name == "scope");
-    let today = builtin.unwrap().component.to_vec();
+    let scope_0_3 = builtin.unwrap().component.to_vec();
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/contract");
-    let [before, once] = ["0.2.0", "0.1.0"]
+    let [scope_0_2, scope_0_1] = ["0.2.0", "0.1.0"]
         .map(|version| std::fs::read(format!("{folder}/{version}/scope.wasm")).unwrap());
-    for (contract, bytes) in [("0.3.0", today), ("0.2.0", before), ("0.1.0", once)] {
-        let [remembers, calls_anew] = engines
+    for (contract, bytes) in [
+        ("0.3.0", scope_0_3),
+        ("0.2.0", scope_0_2),
+        ("0.1.0", scope_0_1),
+    ] {
+        let [remembering, calling] = engines
             .each_ref()
             .map(|engine| engine.load(&bytes, contract).unwrap());
         let mut rulings = std::collections::BTreeSet::new();
@@ -241,13 +254,13 @@ fn rulings_on_links_that_are_remembered_are_those_that_a_call_would_have_given()
             "transclusion",
         ] {
             let config = || config_of(name, json!({}), Limits::default());
-            let one = remembers.configure(config()).unwrap();
-            let other = calls_anew.configure(config()).unwrap();
-            assert_eq!(one.contract(), contract);
+            let cached = remembering.configure(config()).unwrap();
+            let fresh = calling.configure(config()).unwrap();
+            assert_eq!(cached.contract(), contract);
             for number in 0..300 {
                 let (stage, links) = links(&mut Dice(number));
                 let [same, anew] =
-                    [&one, &other].map(|plugin| plugin.judge_candidates(stage.clone(), &links));
+                    [&cached, &fresh].map(|plugin| plugin.judge_candidates(stage.clone(), &links));
                 let same = format!("{:?}", same.unwrap());
                 assert_eq!(
                     same,
@@ -256,10 +269,13 @@ fn rulings_on_links_that_are_remembered_are_those_that_a_call_would_have_given()
                 );
                 rulings.insert(same);
             }
-            let (one, other) = (one.statistics(), other.statistics());
-            assert_eq!(one.calls, other.calls, "{name}");
-            assert_eq!(one.outputs, other.outputs, "{name}");
-            assert!(one.times.count() < other.times.count(), "{contract} {name}");
+            let (cached, fresh) = (cached.statistics(), fresh.statistics());
+            assert_eq!(cached.calls, fresh.calls, "{name}");
+            assert_eq!(cached.outputs, fresh.outputs, "{name}");
+            assert!(
+                cached.times.count() < fresh.times.count(),
+                "{contract} {name}"
+            );
         }
         assert!(rulings.len() > 10, "{contract}: {rulings:?}");
     }

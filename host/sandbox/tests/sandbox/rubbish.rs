@@ -1,4 +1,4 @@
-//! Answers made of arbitrary bytes: the host takes them or calls them nonsense, and never falls over.
+//! Answers made of arbitrary bytes: the host accepts them or reports nonsense, and never panics.
 
 use std::sync::OnceLock;
 
@@ -13,7 +13,7 @@ use crate::support::{config, document, document_of, limits, load, visit};
 const READ: &str = r#"
     (import "opilio:plugin/documents@0.3.0" "[method]document.read" (func $read (param i32 i64 i32 i32)))"#;
 
-/// Answers with what stands in the document: its bytes are the memory at which the answer is.
+/// A plugin whose answer is the document: the answer's memory holds the document's bytes.
 fn parroting(guest: fn(&str) -> Guest, handle: &str) -> Plugin {
     let body = format!(
         "(call $read {handle} (i64.const 0) (i32.const -1) (i32.const 80)) (i32.load (i32.const 80))"
@@ -30,7 +30,7 @@ fn parroting(guest: fn(&str) -> Guest, handle: &str) -> Plugin {
     .unwrap()
 }
 
-/// Words that are now and then an address, a length or the number of a case.
+/// Words that are sometimes an address, a length or the number of a case.
 fn words() -> impl Strategy<Value = Bytes> {
     let word = prop_oneof![
         4 => 0_u32..6,
@@ -51,7 +51,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn extractions_are_taken_or_nonsense(content in words()) {
+    fn extractions_are_accepted_or_nonsense_errors(content in words()) {
         static PLUGIN: OnceLock<Plugin> = OnceLock::new();
         let plugin = PLUGIN.get_or_init(|| parroting(Guest::extractor, "(i32.load (local.get 0))"));
         let document = document_of(content);
@@ -67,7 +67,7 @@ proptest! {
     }
 
     #[test]
-    fn spans_are_taken_or_nonsense(content in words()) {
+    fn spans_are_accepted_or_nonsense_errors(content in words()) {
         static PLUGIN: OnceLock<Plugin> = OnceLock::new();
         let plugin = PLUGIN.get_or_init(|| parroting(Guest::stripper, "(local.get 0)"));
         let document = document_of(content);
@@ -86,7 +86,7 @@ proptest! {
     }
 
     #[test]
-    fn rulings_are_taken_or_nonsense(content in words()) {
+    fn rulings_are_accepted_or_nonsense_errors(content in words()) {
         static PLUGIN: OnceLock<Plugin> = OnceLock::new();
         let plugin = PLUGIN.get_or_init(|| parroting(Guest::document_filter, "(local.get 3)"));
         match plugin.judge_document(Stage::Archive, &document_of(content), &visit()) {
@@ -97,8 +97,8 @@ proptest! {
 }
 
 #[test]
-fn an_answer_in_the_document_is_taken() {
-    // So that the properties above are known to reach more than refusals: accepted, without a reason.
+fn a_valid_answer_in_the_document_is_accepted() {
+    // Shows that the property tests above do not only cover refusals: this answer accepts, without a reason.
     let plugin = parroting(Guest::document_filter, "(local.get 3)");
     assert!(
         plugin

@@ -1,4 +1,4 @@
-//! No state crosses calls, whatever the guest does, from however many threads.
+//! No state survives a call, with any guest and from any number of threads.
 
 use opilio_sandbox::{Engine, EngineConfig, Stage, Verdict, spawn_lane};
 use serde_json::json;
@@ -7,7 +7,7 @@ use crate::configure::remembering;
 use crate::guest::Guest;
 use crate::support::{candidates, config, limits, plugin};
 
-/// Accepts at the first call, rejects at every later one: in memory, and in a global.
+/// Accepts at the first call and rejects at every later one. It counts in memory and in a global.
 fn counting() -> Guest {
     Guest {
         fields: "(global $calls (mut i32) (i32.const 0))".to_owned(),
@@ -22,7 +22,7 @@ fn counting() -> Guest {
 }
 
 #[test]
-fn no_call_sees_what_another_left() {
+fn no_call_sees_state_of_another_call() {
     let plugin = plugin(counting());
     for _ in 0..20 {
         let rulings = plugin
@@ -40,8 +40,8 @@ fn no_call_sees_what_another_left() {
 }
 
 #[test]
-fn memory_that_a_call_grew_is_gone() {
-    // Accepts while it has its first page alone, then takes 20 more and writes to the last.
+fn memory_growth_does_not_survive_a_call() {
+    // Accepts if it has only its first page. Then it adds 20 pages and writes to the last.
     let plugin = plugin(Guest::filter(
         "(local $answer i32)
         (local.set $answer (call $rulings (local.get 4) (i32.ne (memory.size) (i32.const 1))))
@@ -59,8 +59,8 @@ fn memory_that_a_call_grew_is_gone() {
 }
 
 #[test]
-fn a_trap_leaves_nothing_behind() {
-    // Writes, then traps; would answer if it saw what it wrote.
+fn state_does_not_survive_a_trap() {
+    // Writes to memory, then traps. It would answer if it saw the earlier write.
     let plugin = plugin(Guest::filter(
         "(if (i32.load (i32.const 64)) (then (return (call $rulings (local.get 4) (i32.const 0)))))
         (i32.store (i32.const 64) (i32.const 1))

@@ -1,4 +1,4 @@
-//! Parts shared by the tests: an engine, documents, candidates.
+//! Shared parts of the tests: an engine, documents, candidates.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -16,7 +16,7 @@ use crate::guest::Guest;
 
 pub(crate) const URI: &str = "http://example.org/";
 
-/// One engine for all tests that do not ask for one of their own: it reserves a good deal of address space.
+/// One engine for all tests that need no engine of their own, because each engine reserves much address space.
 pub(crate) fn engine() -> &'static Engine {
     static ENGINE: OnceLock<Engine> = OnceLock::new();
     ENGINE.get_or_init(|| {
@@ -28,13 +28,13 @@ pub(crate) fn engine() -> &'static Engine {
     })
 }
 
-/// Directory of compiled components for tests of shipped plugins. Crawls of other tests have the same one
+/// Directory of compiled components for tests of built-in plugins. Other crates' tests share it
 /// (`opilio_stories::component_cache`).
 pub(crate) fn component_cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache/opilio/components")
 }
 
-/// Limits that a test does not wait for.
+/// Limits that a test can reach quickly.
 pub(crate) fn limits() -> Limits {
     Limits {
         time: Duration::from_secs(5),

@@ -1,5 +1,5 @@
-//! Components that insist on WASI: they load, and find nothing. The guests ask for it as compiled programs do, and tell
-//! what they were answered by counters and reasons.
+//! Components that import WASI load, but get no access to the machine. The guests call WASI like compiled programs do, and return
+//! the results as counters and reasons.
 
 use opilio_sandbox::{FaultKind, LogLevel, Plugin, Stage, Start};
 use serde_json::json;
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::guest::{Data, Guest};
 use crate::support::{candidates, config, engine, limits};
 
-/// As much of WASI as the guests ask for.
+/// The part of WASI that the guests import.
 const WIT: &str = "package opilio:plugin@0.3.0;
     world with-wasi {
         include filter-plugin;
@@ -146,7 +146,7 @@ const IMPORTS: &str = r#"
     (import "wasi:sockets/ip-name-lookup@0.2.0" "resolve-addresses" (func $resolve (param i32 i32 i32 i32)))
     (import "wasi:sockets/tcp-create-socket@0.2.0" "create-tcp-socket" (func $socket (param i32 i32)))"#;
 
-/// A filter that does this and passes every candidate. `'text'` is replaced by the text's address and length.
+/// A filter that runs `body` and passes every candidate. `'text'` is replaced by the text's address and length.
 fn guest(body: &str) -> Guest {
     let mut data = Data::default();
     Guest {
@@ -174,7 +174,7 @@ fn plugin(guest: Guest) -> Plugin {
         .unwrap()
 }
 
-/// Increase of the plugin's counters by one more call.
+/// The increase of the plugin's counters in one call.
 #[track_caller]
 fn counted(plugin: &Plugin) -> Vec<(String, u64)> {
     let before = plugin.statistics().counters;
@@ -203,14 +203,14 @@ fn check_counts(body: &str, expected: &[(&str, u64)]) {
     assert_eq!(counted, expected);
 }
 
-/// A list or text whose address and length were written to 80: its length.
+/// The length of a list or text whose address and length were written to address 80.
 const LENGTH: &str = "(i64.extend_i32_u (i32.load (i32.const 84)))";
-/// The case of a result, option or variant that was written to 80, and the case of what is in it.
+/// The case of a result, option or variant that was written to address 80, and the case of its content.
 const CASE: &str = "(i64.extend_i32_u (i32.load8_u (i32.const 80)))";
 const INNER: &str = "(i64.extend_i32_u (i32.load8_u (i32.const 84)))";
 
 #[test]
-fn there_is_no_environment_no_argument_and_no_terminal() {
+fn environment_arguments_and_terminal_are_empty() {
     check_counts(
         &format!(
             "(call $environment (i32.const 80)) (call $count 'a-variables' {LENGTH})
@@ -228,8 +228,8 @@ fn there_is_no_environment_no_argument_and_no_terminal() {
 }
 
 #[test]
-fn there_is_no_file_and_no_input() {
-    // Reading the input gives an error (1), which is `closed` (1).
+fn no_files_and_no_input_are_available() {
+    // Reading the input returns an error (1), which is `closed` (1).
     check_counts(
         &format!(
             "(local $in i32)
@@ -253,8 +253,8 @@ fn a_file_that_was_never_opened_cannot_be_used() {
 }
 
 #[test]
-fn there_is_no_socket_and_no_name_is_looked_up() {
-    // Both give an error (1), which is `access-denied` (1).
+fn sockets_and_name_lookup_are_denied() {
+    // Both calls return an error (1), which is `access-denied` (1).
     check_counts(
         &format!(
             "(call $socket (i32.const 0) (i32.const 80))
@@ -301,7 +301,7 @@ fn clock_and_randomness_are_the_same_in_every_call() {
 
 #[test]
 fn waiting_takes_no_time_and_moves_the_clock() {
-    // An hour, waited for in both ways.
+    // Waits for one hour in both ways.
     check_counts(
         "(local $began i64)
         (local.set $began (call $now))
@@ -326,7 +326,7 @@ fn a_loop_that_waits_for_the_clock_comes_to_an_end() {
     );
 }
 
-/// Writes the text to a stream that `open` gives.
+/// Writes the text to the stream that `open` returns.
 fn print(open: &str, text: &str) -> String {
     format!(
         "(local $out i32) (local.set $out (call {open}))
@@ -337,7 +337,7 @@ fn print(open: &str, text: &str) -> String {
 }
 
 #[test]
-fn what_was_printed_is_in_the_fault() {
+fn printed_text_is_in_the_plugin_error() {
     let body = print("$stderr", "Error: no such thing\\n\r\n    at line 7");
     let fault = plugin(guest(&format!(
         "{} (unreachable)",
@@ -362,7 +362,7 @@ fn what_was_printed_is_in_the_fault() {
 }
 
 #[test]
-fn what_is_printed_counts_as_log() {
+fn printed_text_counts_as_log_output() {
     let body = format!(
         "(local $i i32) {}
         (loop $l
@@ -405,7 +405,7 @@ fn check_trap(body: &str, expected: &str) {
 }
 
 #[test]
-fn leaving_is_a_trap() {
+fn exit_is_a_trap() {
     check_trap(
         "(call $exit (i32.const 0))",
         "called `wasi:cli/exit` with success: a plugin has no process to end",
@@ -414,7 +414,7 @@ fn leaving_is_a_trap() {
 }
 
 #[test]
-fn streams_by_the_thousand_and_too_much_at_once_are_traps() {
+fn too_many_streams_and_too_many_bytes_are_traps() {
     check_trap("(loop $l (drop (call $stderr)) (br $l))", "1024 streams");
     check_trap(
         "(call $random-bytes (i64.const 1048577) (i32.const 80))",
@@ -465,7 +465,7 @@ fn clock_and_randomness_are_the_same_however_a_call_starts() {
 }
 
 #[test]
-fn wasi_that_leads_outside_is_refused_by_name() {
+fn unsupported_wasi_interfaces_are_refused_by_name() {
     #[track_caller]
     fn check(interface: &str, packages: &str, expected: &str) {
         let wit = format!(
@@ -479,18 +479,18 @@ fn wasi_that_leads_outside_is_refused_by_name() {
             ..Guest::filter("(call $f) (i32.const 0)")
         };
         let component = guest.build_with_contract(str::to_owned, &wit);
-        let said = engine()
+        let message = engine()
             .load(&component, "x.wasm")
             .map(drop)
             .unwrap_err()
             .to_string();
         assert!(
-            said.starts_with(&format!(
-                "x.wasm asks for `{interface}`, which plugins are not given: "
+            message.starts_with(&format!(
+                "x.wasm imports `{interface}`, which is not available to plugins: "
             )),
-            "{said}"
+            "{message}"
         );
-        assert!(said.contains(expected), "{said}");
+        assert!(message.contains(expected), "{message}");
     }
     check(
         "wasi:http/outgoing-handler@0.2.0",

@@ -30,8 +30,8 @@ pub(super) fn read(
         Ok(credential) => Ok(Some(credential)),
         Err(Problem::NoCredentialConfigured) => Ok(None),
         Err(Problem::HelperFailure { helper, stderr, .. }) => {
-            let said = stderr.lines().next().unwrap_or_default();
-            Err(refuse(format!("{helper} fails ({said}); log in again")))
+            let message = stderr.lines().next().unwrap_or_default();
+            Err(refuse(format!("{helper} fails ({message}); log in again")))
         }
         Err(Problem::HelperCommunicationError | Problem::MalformedHelperResponse) => {
             Err(refuse(format!(

@@ -74,7 +74,7 @@ impl RegistryRequest {
         self
     }
 
-    /// Marks the request as one that needs write permission.
+    /// Marks the request as needing write permission.
     pub(super) fn for_push(mut self) -> Self {
         self.pushes = true;
         self
@@ -292,9 +292,9 @@ impl<'a> Connection<'a> {
         let status = response.status();
         let read = self.bounded(response, TROUBLE_BYTES_MAX).await;
         let body = read.map(|(bytes, _)| bytes).unwrap_or_default();
-        match serde_json::from_slice::<Troubles>(&body) {
-            Ok(Troubles { errors }) if !errors.is_empty() => {
-                let Trouble { code, message } = &errors[0];
+        match serde_json::from_slice::<ErrorBody>(&body) {
+            Ok(ErrorBody { errors }) if !errors.is_empty() => {
+                let ErrorEntry { code, message } = &errors[0];
                 let mut text: String = format!("{status}: {code} {message}")
                     .chars()
                     .map(|c| if c.is_control() { ' ' } else { c })
@@ -342,7 +342,7 @@ impl Near {
 
 fn sends_to(url: &Url, class: AddressClass) -> String {
     let origin = url.origin().ascii_serialization();
-    format!("the registry sends to {origin}, a {class} address, and has none itself")
+    format!("the registry refers to {origin}, a {class} address, but has no such address itself")
 }
 
 /// The addresses of a URL's host. Blocks, which is harmless on a thread of its own.
@@ -353,12 +353,12 @@ fn addresses(url: &Url) -> Vec<IpAddr> {
 
 /// The error body of a registry.
 #[derive(Debug, Deserialize)]
-struct Troubles {
-    errors: Vec<Trouble>,
+struct ErrorBody {
+    errors: Vec<ErrorEntry>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Trouble {
+struct ErrorEntry {
     #[serde(default)]
     code: String,
     #[serde(default)]
@@ -441,18 +441,18 @@ fn tls_problem<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error
             return Some(found);
         }
         // `source` of an I/O error skips the error inside it and returns that one's source.
-        let held = error
+        let inner = error
             .downcast_ref::<std::io::Error>()
             .and_then(std::io::Error::get_ref);
-        next = match held {
-            Some(held) => Some(held),
+        next = match inner {
+            Some(inner) => Some(inner),
             None => error.source(),
         };
     }
     None
 }
 
-/// The innermost cause: the layers above only say that sending failed.
+/// The innermost cause: the outer errors only report that sending failed.
 fn innermost(error: &dyn Error) -> String {
     let mut error = error;
     while let Some(cause) = error.source() {
@@ -468,7 +468,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_registry_sends_nowhere_nearer_than_it_is() {
+    fn a_registry_cannot_redirect_to_nearer_addresses() {
         let (world, intranet, here) = ("192.0.2.1", "10.1.2.3", "127.0.0.1");
         for (registry, to, expected) in [
             (world, "https://198.51.100.1/", true),
@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn a_registry_elsewhere_has_nobody_here_asked_for_a_token() {
+    fn a_remote_registry_cannot_name_a_local_token_service() {
         let (registry, within) = (Registry::open(), Registry::open());
         registry.guard(Guard::TokensAt(format!(
             "http://{}/internal",

@@ -12,7 +12,7 @@ fn password(registry: &Registry, name: &str, password: &str) -> String {
 }
 
 #[test]
-fn tokens_that_everybody_gets_are_got_without_credentials() {
+fn anonymous_tokens_need_no_credentials() {
     let registry = Registry::open();
     let fixture = Fixture::new();
     fixture.push(&component("stories"), &image_of(&registry, "p:1"));
@@ -29,7 +29,7 @@ fn tokens_that_everybody_gets_are_got_without_credentials() {
 }
 
 #[test]
-fn a_password_is_given_for_a_token_and_a_token_for_each_thing_that_is_done() {
+fn each_operation_gets_a_token_for_the_password() {
     let registry = Registry::guarded(Guard::Tokens("author", "secret"));
     let fixture = Fixture::with_credentials(&password(&registry, "author", "secret"));
     fixture.push(&component("stories"), &image_of(&registry, "p:1"));
@@ -54,7 +54,7 @@ fn a_password_is_given_for_a_token_and_a_token_for_each_thing_that_is_done() {
 }
 
 #[test]
-fn a_refresh_token_is_given_for_a_token() {
+fn a_refresh_token_is_exchanged_for_a_token() {
     let registry = Registry::guarded(Guard::TokensForRefresh("refresh"));
     let credentials = format!(
         r#"{{"auths":{{"{}":{{"identitytoken":"refresh"}}}}}}"#,
@@ -76,26 +76,26 @@ fn a_registry_that_asks_for_a_password_gets_it() {
 }
 
 #[test]
-fn whoever_is_refused_learns_what_to_do() {
+fn refusals_give_advice() {
     let registry = Registry::guarded(Guard::Tokens("author", "secret"));
     let written = image_of(&registry, "p:1").to_string();
-    let nobody = Fixture::new();
-    nobody.refused(&written, &["was refused", "DENIED", "--credentials"]);
+    let anonymous = Fixture::new();
+    anonymous.check_refused(&written, &["was refused", "DENIED", "--credentials"]);
     let stranger = Fixture::with_credentials("{}");
     let log_in = format!("docker login {}", registry.host());
-    stranger.refused(&written, &["was refused", &log_in]);
+    stranger.check_refused(&written, &["was refused", &log_in]);
     let wrong = Fixture::with_credentials(&password(&registry, "author", "guess"));
-    wrong.refused(&written, &["was refused", "do not allow to read it"]);
+    wrong.check_refused(&written, &["was refused", "do not allow to read it"]);
     registry.guard(Guard::Basic("author", "secret"));
-    nobody.refused(
+    anonymous.check_refused(
         &written,
         &["UNAUTHORIZED authentication required", "--credentials"],
     );
-    wrong.refused(&written, &["do not allow to read it"]);
+    wrong.check_refused(&written, &["do not allow to read it"]);
 }
 
 #[test]
-fn what_strangers_write_does_not_reach_the_terminal_as_it_is() {
+fn control_characters_of_registries_are_removed_from_errors() {
     let registry = Registry::guarded(Guard::Tokens("author", "secret"));
     let problem = Fixture::new().resolve(&image_of(&registry, "p:1").to_string());
     let text = problem.unwrap_err().to_string();
@@ -103,27 +103,27 @@ fn what_strangers_write_does_not_reach_the_terminal_as_it_is() {
 }
 
 #[test]
-fn a_file_of_credentials_that_cannot_be_read_is_told() {
+fn an_unreadable_credentials_file_is_reported() {
     let registry = Registry::guarded(Guard::Basic("author", "secret"));
     let written = image_of(&registry, "p:1").to_string();
     let broken = Fixture::with_credentials("auths: none");
-    broken.refused(
+    broken.check_refused(
         &written,
         &["config.json does not have the format of `docker login`"],
     );
     let helper = Fixture::with_credentials(r#"{"credsStore":"no-such-helper-anywhere"}"#);
-    helper.refused(
+    helper.check_refused(
         &written,
         &["cannot run the credential helper", "install it"],
     );
 }
 
 #[test]
-fn a_realm_that_is_not_answered_from_is_told() {
+fn an_unreachable_token_service_is_reported() {
     let closed = Registry::open();
     let realm = format!("http://{}/token", closed.host());
     drop(closed);
     let registry = Registry::guarded(Guard::TokensAt(realm));
     let written = image_of(&registry, "p:1").to_string();
-    Fixture::new().refused(&written, &["cannot be reached"]);
+    Fixture::new().check_refused(&written, &["cannot be reached"]);
 }

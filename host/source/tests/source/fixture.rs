@@ -1,4 +1,4 @@
-//! Parts shared by the tests: sources over a store of their own, components, and a clock that goes where it is told.
+//! Shared parts of the tests: sources with a store of their own, components, and a clock that tests set.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -10,22 +10,22 @@ use opilio_source::{
 };
 use tempfile::TempDir;
 
-/// Seconds since 1970 of the clock of this process. Tests that care about time move it forward only.
+/// Time of the clock of this process, in seconds since 1970. Tests only move it forward.
 static NOW: AtomicI64 = AtomicI64::new(1_800_000_000);
 
-/// Sources over a store that goes away with this.
+/// Sources with a store in a temporary directory, which is removed with the fixture.
 pub(crate) struct Fixture {
     pub(crate) folder: TempDir,
     pub(crate) sources: Sources,
 }
 
 impl Fixture {
-    /// An empty store, and nobody's credentials.
+    /// A fixture with an empty store and without credentials.
     pub(crate) fn new() -> Self {
         Self::build(None)
     }
 
-    /// With this file of credentials.
+    /// A fixture with this text as the file of credentials.
     pub(crate) fn with_credentials(text: &str) -> Self {
         Self::build(Some(text))
     }
@@ -45,47 +45,48 @@ impl Fixture {
         Self { folder, sources }
     }
 
-    /// Reference without conditions.
+    /// Resolves a reference without conditions.
     pub(crate) fn resolve(&self, written: &str) -> Result<ResolvedComponent, SourceError> {
         self.resolve_on(written, &ComponentConditions::default())
     }
 
-    /// Pinned reference.
+    /// Resolves a pinned reference.
     pub(crate) fn resolve_pinned(
         &self,
         written: &str,
         sha256: Sha256,
     ) -> Result<ResolvedComponent, SourceError> {
-        let terms = ComponentConditions {
+        let conditions = ComponentConditions {
             sha256: Some(sha256),
             ..ComponentConditions::default()
         };
-        self.resolve_on(written, &terms)
+        self.resolve_on(written, &conditions)
     }
 
     fn resolve_on(
         &self,
         written: &str,
-        terms: &ComponentConditions,
+        conditions: &ComponentConditions,
     ) -> Result<ResolvedComponent, SourceError> {
         let component = ComponentReference::parse(written, self.folder.path()).unwrap();
-        self.sources.resolve(&component, terms, &mut plugins_of)
+        self.sources
+            .resolve(&component, conditions, &mut plugins_of)
     }
 
-    /// Error message of a failed download.
+    /// Checks that the reference is refused with an error that contains these texts.
     #[track_caller]
-    pub(crate) fn refused(&self, written: &str, says: &[&str]) {
-        sentence(&self.resolve(written).unwrap_err(), says);
+    pub(crate) fn check_refused(&self, written: &str, expected: &[&str]) {
+        check_message(&self.resolve(written).unwrap_err(), expected);
     }
 
-    /// Writes a component there and pushes it.
+    /// Writes a component to a file and pushes it.
     #[track_caller]
     pub(crate) fn push(&self, component: &[u8], image: &Image) -> opilio_source::PushResult {
         let path = self.file("pushed.wasm", component);
         self.sources.push(&path, image, false).unwrap()
     }
 
-    /// A file in the folder.
+    /// Writes a file to the fixture's folder and returns its path.
     pub(crate) fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
         let path = self.folder.path().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -94,37 +95,37 @@ impl Fixture {
     }
 }
 
-/// An error on one line must say this.
+/// Checks that an error is one short line that contains these texts.
 #[track_caller]
-pub(crate) fn sentence(error: &dyn std::error::Error, says: &[&str]) {
+pub(crate) fn check_message(error: &dyn std::error::Error, expected: &[&str]) {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
         text.push_str(&format!(": {cause}"));
         source = cause.source();
     }
-    for part in says {
+    for part in expected {
         assert!(text.contains(part), "{part:?} is not in: {text}");
     }
     assert!(!text.contains('\n'), "not one line: {text}");
     assert!(text.len() < 600, "not a sentence: {text}");
 }
 
-/// The smallest component, told from others by a word.
-pub(crate) fn component(word: &str) -> Vec<u8> {
+/// The smallest component. Its version is `version`, so that tests can make different components.
+pub(crate) fn component(version: &str) -> Vec<u8> {
     let mut bytes = b"\0asm\x0d\0\x01\0".to_vec();
-    let section = [&[7], b"version".as_slice(), word.as_bytes()].concat();
+    let section = [&[7], b"version".as_slice(), version.as_bytes()].concat();
     bytes.extend([0, u8::try_from(section.len()).unwrap()]);
     bytes.extend(section);
     bytes
 }
 
-/// Double of the sandbox: the words after the version in [`component`] are the names of its plugins.
+/// Stands in for the sandbox: the words of the version in [`component`] are the names of its plugins.
 fn plugins_of(found: &ResolvedComponent) -> Result<Vec<String>, String> {
     let about = opilio_source::ComponentMetadata::read(&found.bytes)
         .map_err(|problem| problem.to_string())?;
-    let words = about.version.unwrap_or_default();
-    Ok(words.split_whitespace().map(str::to_owned).collect())
+    let names = about.version.unwrap_or_default();
+    Ok(names.split_whitespace().map(str::to_owned).collect())
 }
 
 pub(crate) fn image(written: &str) -> Image {
@@ -140,7 +141,7 @@ pub(crate) fn now() -> Timestamp {
     Timestamp::from_second(NOW.load(Ordering::Relaxed)).unwrap()
 }
 
-/// All files below a folder, for those who must find it untouched.
+/// All files below a folder, sorted, to check that it is unchanged.
 pub(crate) fn files_below(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return Vec::new();

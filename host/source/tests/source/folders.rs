@@ -2,10 +2,10 @@
 
 use opilio_source::{Sha256, SourceError};
 
-use crate::fixture::{Fixture, component, sentence};
+use crate::fixture::{Fixture, check_message, component};
 
 #[test]
-fn a_folder_is_asked_for_a_plugin_by_name() {
+fn a_plugin_in_a_folder_is_found_by_name() {
     let fixture = Fixture::new();
     fixture.file("plugins/a.wasm", &component("stories comments"));
     fixture.file("plugins/b.wasm", &component("feeds"));
@@ -19,26 +19,26 @@ fn a_folder_is_asked_for_a_plugin_by_name() {
 }
 
 #[test]
-fn what_a_folder_does_not_hold_is_told_with_what_it_holds() {
+fn a_missing_plugin_is_reported_with_those_in_the_folder() {
     let fixture = Fixture::new();
     fixture.file("plugins/a.wasm", &component("stories comments"));
     fixture.file("plugins/broken.wasm", b"half a file");
-    let says = [
+    let expected = [
         "no component in folder",
         "a.wasm holds stories, comments",
         "broken.wasm is unusable",
     ];
-    fixture.refused("plugins#feeds", &says);
-    fixture.refused("plugins", &["holds 2 components", "add #NAME"]);
+    fixture.check_refused("plugins#feeds", &expected);
+    fixture.check_refused("plugins", &["holds 2 components", "add #NAME"]);
 }
 
 #[test]
-fn a_plugin_that_is_there_twice_is_refused_until_one_is_pinned() {
+fn a_plugin_in_two_components_must_be_pinned() {
     let fixture = Fixture::new();
     fixture.file("plugins/old.wasm", &component("stories 1"));
     fixture.file("plugins/new.wasm", &component("stories 2"));
-    let says = ["several components", "new.wasm, old.wasm", "pin one"];
-    fixture.refused("plugins#stories", &says);
+    let expected = ["several components", "new.wasm, old.wasm", "pin one"];
+    fixture.check_refused("plugins#stories", &expected);
     let pin = Sha256::of(&component("stories 1"));
     let found = fixture.resolve_pinned("plugins#stories", pin).unwrap();
     assert_eq!(found.bytes, component("stories 1"));
@@ -46,7 +46,7 @@ fn a_plugin_that_is_there_twice_is_refused_until_one_is_pinned() {
     let problem = fixture
         .resolve_pinned("plugins#stories", other)
         .unwrap_err();
-    sentence(&problem, &["no component in folder", &other.to_string()]);
+    check_message(&problem, &["no component in folder", &other.to_string()]);
 }
 
 #[test]
@@ -58,17 +58,17 @@ fn a_folder_with_one_component_needs_no_name() {
 }
 
 #[test]
-fn a_folder_of_something_else_is_told() {
+fn a_folder_without_components_is_reported() {
     let fixture = Fixture::new();
     fixture.file("empty/readme.txt", b"nothing here");
-    fixture.refused("empty", &["holds no .wasm file"]);
+    fixture.check_refused("empty", &["holds no .wasm file"]);
     for index in 0..=opilio_source::FILES_MAX {
         fixture.file(&format!("many/{index}.wasm"), b"");
     }
-    fixture.refused("many#stories", &["more than 256"]);
+    fixture.check_refused("many#stories", &["more than 256"]);
     let problem = fixture.resolve("missing.wasm").unwrap_err();
     assert!(matches!(problem, SourceError::File { .. }), "{problem}");
-    sentence(
+    check_message(
         &problem,
         &["cannot read component", "missing.wasm", "No such file"],
     );

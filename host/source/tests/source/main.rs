@@ -1,4 +1,4 @@
-//! Components from everywhere: a registry of the tests' own on loopback, files, folders, and the store.
+//! Tests of all sources of components: a registry on loopback, files, folders, and the store.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

@@ -1,12 +1,12 @@
-//! A pinned component is loaded exactly, or not at all.
+//! Pinned components: only a component with the pinned digest is loaded.
 
 use opilio_source::Sha256;
 
-use crate::fixture::{Fixture, component, files_below, image_of, sentence};
+use crate::fixture::{Fixture, check_message, component, files_below, image_of};
 use opilio_test_registry::Registry;
 
 #[test]
-fn a_file_that_changed_under_its_pin_is_refused_with_both_digests() {
+fn a_file_with_another_digest_than_its_pin_is_refused() {
     let fixture = Fixture::new();
     let pinned = Sha256::of(&component("one"));
     fixture.file("p.wasm", &component("one"));
@@ -14,18 +14,18 @@ fn a_file_that_changed_under_its_pin_is_refused_with_both_digests() {
     fixture.file("p.wasm", &component("two"));
     let problem = fixture.resolve_pinned("p.wasm", pinned).unwrap_err();
     let found = Sha256::of(&component("two"));
-    let says = [
+    let expected = [
         &*pinned.to_string(),
         &*found.to_string(),
         "p.wasm",
         "restore the pinned file",
     ];
-    sentence(&problem, &says);
+    check_message(&problem, &expected);
     assert_eq!(fixture.resolve("p.wasm").unwrap().sha256, found);
 }
 
 #[test]
-fn a_pinned_component_of_the_store_is_taken_without_asking() {
+fn a_pinned_component_in_the_store_needs_no_request() {
     let registry = Registry::open();
     let fixture = Fixture::new();
     let image = image_of(&registry, "p:1");
@@ -39,7 +39,7 @@ fn a_pinned_component_of_the_store_is_taken_without_asking() {
 }
 
 #[test]
-fn a_tag_that_moved_away_from_its_pin_is_refused_and_not_downloaded() {
+fn a_tag_that_differs_from_its_pin_is_refused_without_download() {
     let registry = Registry::open();
     let author = Fixture::new();
     let image = image_of(&registry, "p:1");
@@ -49,24 +49,24 @@ fn a_tag_that_moved_away_from_its_pin_is_refused_and_not_downloaded() {
     let operator = Fixture::new();
     let problem = operator.resolve_pinned(&image.to_string(), one.sha256);
     let found = Sha256::of(&component("two")).to_string();
-    sentence(&problem.unwrap_err(), &[&one.sha256.to_string(), &found]);
+    check_message(&problem.unwrap_err(), &[&one.sha256.to_string(), &found]);
     assert_eq!(registry.requests(), ["GET /v2/p/manifests/1"]);
     assert!(files_below(operator.sources.store().folder()).is_empty());
 }
 
 #[test]
-fn a_built_in_plugin_can_be_pinned_too() {
+fn a_built_in_plugin_can_be_pinned() {
     let fixture = Fixture::new();
     let html = opilio_builtin::find("html").unwrap();
     let found = fixture.resolve("builtin:html").unwrap();
     assert_eq!(found.sha256.to_string(), html.sha256);
     let other = Sha256::of(b"other");
     let problem = fixture.resolve_pinned("builtin:html", other).unwrap_err();
-    sentence(&problem, &["builtin:html has sha256", html.sha256]);
+    check_message(&problem, &["builtin:html has sha256", html.sha256]);
 }
 
 #[test]
-fn a_job_that_began_with_a_file_does_not_take_another() {
+fn a_job_refuses_a_changed_file() {
     let fixture = Fixture::new();
     fixture.file("p.wasm", &component("one"));
     let reference =
@@ -75,11 +75,11 @@ fn a_job_that_began_with_a_file_does_not_take_another() {
     fixture.file("p.wasm", &component("two"));
     let problem = fixture.sources.thaw(&frozen, false).unwrap_err();
     let digest = frozen.sha256.to_string();
-    sentence(&problem, &["with which the job was created", &digest]);
+    check_message(&problem, &["with which the job was created", &digest]);
 }
 
 #[test]
-fn what_a_job_began_with_is_written_and_read() {
+fn a_pinned_component_survives_serialisation() {
     let fixture = Fixture::new();
     fixture.file("p.wasm", &component("one"));
     let reference =

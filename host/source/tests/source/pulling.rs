@@ -4,11 +4,11 @@ use hyper::StatusCode;
 use opilio_source::{ComponentConditions, Sha256};
 use serde_json::json;
 
-use crate::fixture::{Fixture, component, files_below, image, image_of, sentence};
+use crate::fixture::{Fixture, check_message, component, files_below, image, image_of};
 use opilio_test_registry::{Registry, Trouble};
 
 #[test]
-fn what_was_pushed_is_pulled_byte_for_byte() {
+fn a_pushed_component_is_pulled_byte_for_byte() {
     let registry = Registry::open();
     let author = Fixture::new();
     let stories = component("stories");
@@ -25,7 +25,7 @@ fn what_was_pushed_is_pulled_byte_for_byte() {
 }
 
 #[test]
-fn what_is_in_the_store_is_asked_for_and_not_downloaded_again() {
+fn a_stored_component_is_looked_up_and_not_downloaded_again() {
     let registry = Registry::open();
     let fixture = Fixture::new();
     fixture.push(&component("stories"), &image_of(&registry, "p:1"));
@@ -37,7 +37,7 @@ fn what_is_in_the_store_is_asked_for_and_not_downloaded_again() {
 }
 
 #[test]
-fn what_is_named_by_digest_is_not_even_asked_for() {
+fn a_stored_component_named_by_digest_needs_no_request() {
     let registry = Registry::open();
     let fixture = Fixture::new();
     let pushed = fixture.push(&component("stories"), &image_of(&registry, "p:1"));
@@ -51,30 +51,30 @@ fn what_is_named_by_digest_is_not_even_asked_for() {
 }
 
 #[test]
-fn a_tag_that_moves_is_followed_by_those_who_begin_and_not_by_those_who_have_begun() {
+fn a_moved_tag_affects_new_jobs_only() {
     let registry = Registry::open();
     let fixture = Fixture::new();
     let image = image_of(&registry, "p:latest");
     fixture.push(&component("one"), &image);
     let written = image.to_string();
     let reference = opilio_profile::ComponentReference::parse(&written, "".as_ref()).unwrap();
-    let begun = fixture.resolve(&written).unwrap();
-    let frozen = begun.frozen(&reference);
+    let first = fixture.resolve(&written).unwrap();
+    let frozen = first.frozen(&reference);
 
     fixture.push(&component("two"), &image);
     assert_eq!(fixture.resolve(&written).unwrap().bytes, component("two"));
-    let gone_on = fixture.sources.thaw(&frozen, false).unwrap();
-    assert_eq!(gone_on.bytes, component("one"));
-    assert_eq!(gone_on.image, begun.image);
+    let continued = fixture.sources.thaw(&frozen, false).unwrap();
+    assert_eq!(continued.bytes, component("one"));
+    assert_eq!(continued.image, first.image);
 
-    // On another machine, with nothing in its store: by the digest, which the registry still has.
-    let elsewhere = Fixture::new();
-    let pulled = elsewhere.sources.thaw(&frozen, false).unwrap();
+    // Another machine has an empty store. It pulls by the digest, which the registry still has.
+    let other_machine = Fixture::new();
+    let pulled = other_machine.sources.thaw(&frozen, false).unwrap();
     assert_eq!(pulled.bytes, component("one"));
 }
 
 #[test]
-fn a_job_goes_on_when_its_registry_is_gone() {
+fn a_job_continues_without_its_registry() {
     let registry = Registry::open();
     let fixture = Fixture::new();
     let image = image_of(&registry, "p:1");
@@ -89,85 +89,85 @@ fn a_job_goes_on_when_its_registry_is_gone() {
         (found.bytes.to_vec(), found.note),
         (component("stories"), None)
     );
-    // One that begins now goes by what the tag meant last, and is told.
+    // A new job uses the component that the tag last referred to, and gets a note.
     let found = fixture.resolve(&written).unwrap();
     assert_eq!(found.bytes, component("stories"));
     let note = found.note.unwrap();
     assert!(note.contains("cannot be reached"), "{note}");
     assert!(note.contains("used the version of 2027-01-15"), "{note}");
-    // `pull` is asked for what is there now, so it says that it cannot.
+    // `pull` needs the current state of the registry, so it fails.
     let problem = fixture
         .sources
         .pull(&image, &ComponentConditions::default())
         .unwrap_err();
-    sentence(&problem, &["cannot be reached"]);
+    check_message(&problem, &["cannot be reached"]);
 }
 
 #[test]
-fn a_registry_that_nobody_answers_for_is_told() {
+fn an_unreachable_registry_is_reported() {
     let registry = Registry::open();
     let written = image_of(&registry, "p:1").to_string();
     drop(registry);
-    let says = [
+    let expected = [
         written.as_str(),
         "cannot be reached",
         "refused",
         "check the name",
     ];
-    Fixture::new().refused(&written, &says);
+    Fixture::new().check_refused(&written, &expected);
 }
 
 #[test]
-fn what_the_registry_does_not_have_is_told_with_its_words() {
+fn a_missing_image_is_reported_with_the_registrys_message() {
     let registry = Registry::open();
     let written = image_of(&registry, "p:1").to_string();
-    let says = [
+    let expected = [
         written.as_str(),
         "MANIFEST_UNKNOWN",
         "check repository and tag",
     ];
-    Fixture::new().refused(&written, &says);
+    Fixture::new().check_refused(&written, &expected);
 }
 
 #[test]
-fn trouble_of_the_registry_is_told_apart_from_trouble_with_the_image() {
+fn registry_errors_are_distinguished_from_image_errors() {
     let registry = Registry::open();
     let fixture = Fixture::new();
     fixture.push(&component("stories"), &image_of(&registry, "p:1"));
     let written = image_of(&registry, "p:1").to_string();
     let internal = StatusCode::INTERNAL_SERVER_ERROR;
     registry.trouble(Trouble::Manifest(internal, "<html>".to_owned()));
-    fixture.refused(&written, &["500", "try again later"]);
+    fixture.check_refused(&written, &["500", "try again later"]);
     registry.trouble(Trouble::Manifest(
         StatusCode::TOO_MANY_REQUESTS,
         String::new(),
     ));
-    fixture.refused(&written, &["429", "try again later"]);
+    fixture.check_refused(&written, &["429", "try again later"]);
     registry.trouble(Trouble::Manifest(StatusCode::IM_A_TEAPOT, String::new()));
-    fixture.refused(&written, &["418", "to a manifest", "is an OCI registry"]);
+    fixture.check_refused(&written, &["418", "to a manifest", "is an OCI registry"]);
     registry.trouble(Trouble::Blob(StatusCode::BAD_GATEWAY));
-    fixture.refused(&written, &["502", "try again later"]);
+    fixture.check_refused(&written, &["502", "try again later"]);
     registry.recover();
     fixture.resolve(&written).unwrap();
 }
 
 #[test]
-fn what_differs_from_its_digest_is_refused_and_not_kept() {
+fn a_component_with_a_wrong_digest_is_refused_and_not_stored() {
     let registry = Registry::open();
     let fixture = Fixture::new();
     let pushed = fixture.push(&component("stories"), &image_of(&registry, "p:1"));
     let tag = image_of(&registry, "p:1").to_string();
     registry.trouble(Trouble::OtherManifest);
-    fixture.refused(&tag, &["its manifest has sha256", "do not use it"]);
-    fixture.refused(&pushed.image.to_string(), &["its manifest has sha256"]);
+    fixture.check_refused(&tag, &["its manifest has sha256", "do not use it"]);
+    fixture.check_refused(&pushed.image.to_string(), &["its manifest has sha256"]);
     registry.trouble(Trouble::OtherBlob);
     let expected = pushed.sha256.to_string();
-    fixture.refused(&tag, &["its component has sha256", &expected]);
+    fixture.check_refused(&tag, &["its component has sha256", &expected]);
     assert!(files_below(fixture.sources.store().folder()).is_empty());
 }
 
 #[test]
-fn a_body_that_ends_early_is_refused_and_not_kept() {
+fn a_truncated_body_is_refused_and_not_stored() {
     let registry = Registry::open();
     let fixture = Fixture::new();
     let stories = component("stories");
@@ -175,24 +175,24 @@ fn a_body_that_ends_early_is_refused_and_not_kept() {
     registry.trouble(Trouble::TornBlob);
     let written = image_of(&registry, "p:1").to_string();
     let half = format!("{} bytes instead of {}", stories.len() / 2, stories.len());
-    fixture.refused(&written, &[&half]);
+    fixture.check_refused(&written, &[&half]);
     assert!(files_below(fixture.sources.store().folder()).is_empty());
 }
 
 #[test]
-fn bodies_without_end_are_not_read_to_their_end() {
+fn endless_bodies_are_read_up_to_their_limit() {
     let registry = Registry::open();
     let fixture = Fixture::new();
     fixture.push(&component("stories"), &image_of(&registry, "p:1"));
     let written = image_of(&registry, "p:1").to_string();
     registry.trouble(Trouble::EndlessBlob);
-    fixture.refused(&written, &["bytes instead of"]);
+    fixture.check_refused(&written, &["bytes instead of"]);
     registry.trouble(Trouble::EndlessManifest);
-    fixture.refused(&written, &["more than 4194304 bytes of a manifest"]);
+    fixture.check_refused(&written, &["more than 4194304 bytes of a manifest"]);
 }
 
 #[test]
-fn redirects_are_followed_without_credentials_and_not_for_ever() {
+fn redirects_are_limited_and_get_no_credentials() {
     let blobs = Registry::open();
     let registry = Registry::guarded(opilio_test_registry::Guard::Basic("reader", "secret"));
     let credentials = format!(
@@ -204,8 +204,8 @@ fn redirects_are_followed_without_credentials_and_not_for_ever() {
     fixture.push(&stories, &image_of(&registry, "p:1"));
     fixture.push(&stories, &image_of(&blobs, "p:1"));
     blobs.asked();
-    let elsewhere = format!("http://{}/v2/p/blobs/", blobs.host());
-    registry.trouble(Trouble::BlobsAt(elsewhere));
+    let other_machine = format!("http://{}/v2/p/blobs/", blobs.host());
+    registry.trouble(Trouble::BlobsAt(other_machine));
     let written = image_of(&registry, "p:1").to_string();
     assert_eq!(fixture.resolve(&written).unwrap().bytes, stories);
     let asked = blobs.asked();
@@ -214,13 +214,13 @@ fn redirects_are_followed_without_credentials_and_not_for_ever() {
 
     registry.trouble(Trouble::Circle);
     registry.asked();
-    let says = ["cannot be reached", "more than 5 redirects"];
-    Fixture::new().refused(&written, &says);
+    let expected = ["cannot be reached", "more than 5 redirects"];
+    Fixture::new().check_refused(&written, &expected);
     assert_eq!(registry.asked().len(), 6);
 }
 
 #[test]
-fn what_is_there_but_no_component_is_refused_with_what_it_is() {
+fn an_image_that_is_not_a_component_is_refused_by_type() {
     let registry = Registry::open();
     let fixture = Fixture::new();
     let digest = format!("sha256:{}", Sha256::of(b"x"));
@@ -236,7 +236,7 @@ fn what_is_there_but_no_component_is_refused_with_what_it_is() {
     let wasm = "application/vnd.wasm.config.v0+json";
     let container = "application/vnd.oci.image.config.v1+json";
     let tar = "application/vnd.oci.image.layer.v1.tar+gzip";
-    for (name, manifest, says) in [
+    for (name, manifest, expected) in [
         ("container", manifest(container, &[tar]), container),
         ("tar", manifest(wasm, &[tar]), tar),
         ("two", manifest(wasm, &["application/wasm"; 2]), "2 layers"),
@@ -253,24 +253,24 @@ fn what_is_there_but_no_component_is_refused_with_what_it_is() {
     ] {
         registry.put_manifest("p", name, &manifest);
         let written = image_of(&registry, &format!("p:{name}")).to_string();
-        fixture.refused(&written, &[says]);
+        fixture.check_refused(&written, &[expected]);
     }
 }
 
 #[test]
-fn a_registry_elsewhere_is_asked_over_https_unless_it_is_said() {
+fn a_remote_registry_needs_https_unless_insecure_is_set() {
     let registry = Registry::open();
-    // The same registry under a name that is not known to be on this machine.
+    // `0.0.0.0` reaches the same registry, but is not recognised as this machine.
     let port = registry.host().rsplit(':').next().unwrap();
     let written = format!("oci://0.0.0.0:{port}/p:1");
     let fixture = Fixture::new();
-    fixture.refused(&written, &["does not support HTTPS", "--insecure"]);
+    fixture.check_refused(&written, &["does not support HTTPS", "--insecure"]);
     assert_eq!(registry.asked(), []);
     let insecure = ComponentConditions {
         insecure: true,
         ..ComponentConditions::default()
     };
     let problem = fixture.sources.pull(&image(&written), &insecure);
-    sentence(&problem.unwrap_err(), &["MANIFEST_UNKNOWN"]);
+    check_message(&problem.unwrap_err(), &["MANIFEST_UNKNOWN"]);
     assert_eq!(registry.requests(), ["GET /v2/p/manifests/1"]);
 }

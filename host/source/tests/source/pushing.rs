@@ -2,11 +2,11 @@
 
 use hyper::StatusCode;
 
-use crate::fixture::{Fixture, component, image_of, sentence};
+use crate::fixture::{Fixture, check_message, component, image_of};
 use opilio_test_registry::{Guard, Registry, Trouble};
 
 #[test]
-fn what_the_registry_has_is_not_sent_again() {
+fn existing_blobs_are_not_sent_again() {
     let registry = Registry::open();
     let fixture = Fixture::new();
     let first = fixture.push(&component("stories"), &image_of(&registry, "p:1"));
@@ -20,8 +20,8 @@ fn what_the_registry_has_is_not_sent_again() {
 }
 
 #[test]
-fn an_upload_that_is_sent_elsewhere_takes_no_credentials_with_it() {
-    let elsewhere = Registry::open();
+fn an_upload_to_another_server_gets_no_credentials() {
+    let other_machine = Registry::open();
     let registry = Registry::guarded(Guard::Basic("author", "secret"));
     let credentials = format!(
         r#"{{"auths":{{"{}":{{"username":"author","password":"secret"}}}}}}"#,
@@ -30,11 +30,11 @@ fn an_upload_that_is_sent_elsewhere_takes_no_credentials_with_it() {
     let fixture = Fixture::with_credentials(&credentials);
     let address = format!(
         "http://{}/v2/p/blobs/uploads/7?ticket=abc",
-        elsewhere.host()
+        other_machine.host()
     );
     registry.trouble(Trouble::UploadsAt(address));
     fixture.push(&component("stories"), &image_of(&registry, "p:1"));
-    let asked = elsewhere.asked();
+    let asked = other_machine.asked();
     assert_eq!(asked.len(), 2, "{asked:?}");
     for asked in asked {
         assert_eq!(asked.authorization, None);
@@ -46,14 +46,14 @@ fn an_upload_that_is_sent_elsewhere_takes_no_credentials_with_it() {
 }
 
 #[test]
-fn what_is_no_component_is_not_pushed() {
+fn a_file_that_is_not_a_component_is_not_pushed() {
     let registry = Registry::open();
     let fixture = Fixture::new();
     let image = image_of(&registry, "p:1");
-    let refused = |name: &str, bytes: &[u8], says: &[&str]| {
+    let refused = |name: &str, bytes: &[u8], expected: &[&str]| {
         let path = fixture.file(name, bytes);
         let problem = fixture.sources.push(&path, &image, false).unwrap_err();
-        sentence(&problem, says);
+        check_message(&problem, expected);
     };
     refused(
         "a.wasm",
@@ -63,13 +63,13 @@ fn what_is_no_component_is_not_pushed() {
     refused("b.wasm", b"<html>", &["b.wasm: not a WebAssembly file"]);
     let missing = fixture.folder.path().join("missing.wasm");
     let problem = fixture.sources.push(&missing, &image, false).unwrap_err();
-    sentence(
+    check_message(
         &problem,
         &["cannot read component", "missing.wasm", "No such file"],
     );
     let folder = fixture.folder.path();
     let problem = fixture.sources.push(folder, &image, false).unwrap_err();
-    sentence(&problem, &["not a file"]);
+    check_message(&problem, &["not a file"]);
     assert_eq!(registry.asked(), []);
 }
 
@@ -82,11 +82,11 @@ fn a_push_needs_a_tag() {
     let image = image_of(&registry, &format!("p@{hex}"));
     let path = fixture.file("stories.wasm", &component("stories"));
     let problem = fixture.sources.push(&path, &image, false).unwrap_err();
-    sentence(&problem, &["has no tag", "p:1.0"]);
+    check_message(&problem, &["has no tag", "p:1.0"]);
 }
 
 #[test]
-fn a_registry_that_takes_nothing_is_told_with_its_words() {
+fn a_refused_push_is_reported_with_the_registrys_message() {
     let registry = Registry::open();
     let fixture = Fixture::new();
     let path = fixture.file("stories.wasm", &component("stories"));
@@ -94,9 +94,9 @@ fn a_registry_that_takes_nothing_is_told_with_its_words() {
     registry.trouble(Trouble::Upload(StatusCode::FORBIDDEN, text.to_owned()));
     let image = image_of(&registry, "p:1");
     let problem = fixture.sources.push(&path, &image, false).unwrap_err();
-    sentence(&problem, &["was refused", "403", "DENIED read only"]);
+    check_message(&problem, &["was refused", "403", "DENIED read only"]);
     let text = "x".repeat(100_000);
     registry.trouble(Trouble::Upload(StatusCode::PAYLOAD_TOO_LARGE, text));
     let problem = fixture.sources.push(&path, &image, false).unwrap_err();
-    sentence(&problem, &["413", "the beginning of an upload"]);
+    check_message(&problem, &["413", "the beginning of an upload"]);
 }

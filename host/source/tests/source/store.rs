@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 use opilio_source::{Blobs, Prune, Sha256, Store};
 
-use crate::fixture::{Fixture, component, image_of, now, sentence};
+use crate::fixture::{Fixture, check_message, component, image_of, now};
 use opilio_test_registry::Registry;
 
 /// Images of a store as text, by component.
@@ -16,7 +16,7 @@ fn images(store: &Store) -> Vec<(Sha256, Vec<String>)> {
 }
 
 #[test]
-fn a_store_says_what_it_has_and_who_names_it() {
+fn a_store_lists_components_with_their_images() {
     let registry = Registry::open();
     let fixture = Fixture::new();
     let (one, two) = (image_of(&registry, "p:1"), image_of(&registry, "p:latest"));
@@ -33,7 +33,7 @@ fn a_store_says_what_it_has_and_who_names_it() {
 }
 
 #[test]
-fn pruning_removes_what_nobody_names_and_nothing_else() {
+fn pruning_removes_only_components_without_image_or_job() {
     let registry = Registry::open();
     let fixture = Fixture::new();
     let image = image_of(&registry, "p:latest");
@@ -44,7 +44,7 @@ fn pruning_removes_what_nobody_names_and_nothing_else() {
     let store = fixture.sources.store();
     fixture.file("store/components/.partial-x", b"half");
 
-    let would = store
+    let preview = store
         .prune(
             Prune {
                 dry_run: true,
@@ -53,19 +53,19 @@ fn pruning_removes_what_nobody_names_and_nothing_else() {
             now(),
         )
         .unwrap();
-    assert_eq!(would.components.len(), 1);
-    assert_eq!(would.components[0].sha256, one.sha256);
-    assert_eq!(would.partial.len(), 1);
+    assert_eq!(preview.components.len(), 1);
+    assert_eq!(preview.components[0].sha256, one.sha256);
+    assert_eq!(preview.partial.len(), 1);
     assert_eq!(store.list().unwrap().len(), 2);
 
-    assert_eq!(store.prune(Prune::default(), now()).unwrap(), would);
+    assert_eq!(store.prune(Prune::default(), now()).unwrap(), preview);
     assert_eq!(images(store), [(two.sha256, vec![image.to_string()])]);
-    let nothing = store.prune(Prune::default(), now()).unwrap();
-    assert_eq!(nothing, opilio_source::PruneResult::default());
+    let second = store.prune(Prune::default(), now()).unwrap();
+    assert_eq!(second, opilio_source::PruneResult::default());
 }
 
 #[test]
-fn pruning_by_age_spares_what_is_used_and_what_jobs_began_with() {
+fn pruning_by_age_keeps_components_in_use() {
     let registry = Registry::open();
     let fixture = Fixture::new();
     let image = image_of(&registry, "p:1");
@@ -106,27 +106,27 @@ fn a_damaged_component_is_pulled_again() {
 }
 
 #[test]
-fn an_index_that_cannot_be_understood_is_told_and_left_alone() {
+fn an_invalid_index_is_reported_and_not_changed() {
     let registry = Registry::open();
     let fixture = Fixture::new();
     let image = image_of(&registry, "p:1");
     fixture.push(&component("stories"), &image);
     let written = image.to_string();
     fixture.file("store/index.json", b"{\"format\": 1, \"ima");
-    fixture.refused(
+    fixture.check_refused(
         &written,
         &["cannot read", "index.json", "move the file away"],
     );
     fixture.file("store/index.json", b"{\"format\": 2}");
-    fixture.refused(&written, &["has format 2", "newer"]);
+    fixture.check_refused(&written, &["has format 2", "newer"]);
     let problem = fixture.sources.store().prune(Prune::default(), now());
-    sentence(&problem.unwrap_err(), &["has format 2"]);
+    check_message(&problem.unwrap_err(), &["has format 2"]);
     let index = fixture.folder.path().join("store/index.json");
     assert_eq!(std::fs::read(index).unwrap(), b"{\"format\": 2}");
 }
 
 #[test]
-fn many_who_pull_and_prune_at_once_lose_nothing() {
+fn concurrent_pulls_and_prunes_lose_no_component() {
     let registry = Registry::open();
     let fixture = Fixture::new();
     let names: Vec<String> = (0..8).map(|index| format!("p:{index}")).collect();
@@ -150,7 +150,7 @@ fn many_who_pull_and_prune_at_once_lose_nothing() {
 }
 
 #[test]
-fn a_job_keeps_components_of_its_own() {
+fn a_job_has_its_own_copies_of_components() {
     let fixture = Fixture::new();
     fixture.file("p.wasm", &component("one"));
     let found = fixture.resolve("p.wasm").unwrap();

@@ -1,45 +1,45 @@
-//! Search for leaks in a crawl: does anything grow with the pages?
+//! Search for leaks in a crawl: figures that grow with the number of pages.
 
 use anyhow::{Result, ensure};
 
 /// Rows of the table of one crawl.
 const ROWS: usize = 10;
 
-/// Figures of a crawl at one moment.
+/// Figures of a crawl at one time.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Look {
+pub(super) struct Sample {
     pub(super) rendered: usize,
     pub(super) memory: u64,
     pub(super) descriptors: usize,
     pub(super) browser_processes: usize,
     pub(super) browser_memory: u64,
-    /// Folders of browsers, and files for bodies.
+    /// Folders of browsers, and spool files.
     pub(super) left: usize,
 }
 
-/// The most of each figure in each tenth of the pages.
-fn parts(looks: &[Look]) -> Vec<Look> {
-    let all = looks.last().map_or(0, |it| it.rendered).max(1);
-    let mut parts = vec![Look::default(); ROWS];
-    for look in looks.iter().filter(|it| it.rendered > 0) {
-        let part = &mut parts[((look.rendered - 1) * ROWS / all).min(ROWS - 1)];
-        *part = Look {
-            rendered: part.rendered.max(look.rendered),
-            memory: part.memory.max(look.memory),
-            descriptors: part.descriptors.max(look.descriptors),
-            browser_processes: part.browser_processes.max(look.browser_processes),
-            browser_memory: part.browser_memory.max(look.browser_memory),
-            left: part.left.max(look.left),
+/// The maximum of each figure in each tenth of the pages.
+fn parts(samples: &[Sample]) -> Vec<Sample> {
+    let all = samples.last().map_or(0, |it| it.rendered).max(1);
+    let mut parts = vec![Sample::default(); ROWS];
+    for sample in samples.iter().filter(|it| it.rendered > 0) {
+        let part = &mut parts[((sample.rendered - 1) * ROWS / all).min(ROWS - 1)];
+        *part = Sample {
+            rendered: part.rendered.max(sample.rendered),
+            memory: part.memory.max(sample.memory),
+            descriptors: part.descriptors.max(sample.descriptors),
+            browser_processes: part.browser_processes.max(sample.browser_processes),
+            browser_memory: part.browser_memory.max(sample.browser_memory),
+            left: part.left.max(sample.left),
         };
     }
     parts
 }
 
-/// Formats the most of each figure, by the number of rendered pages.
-pub(super) fn table(looks: &[Look]) -> String {
+/// Formats the maximum of each figure, by the number of rendered pages.
+pub(super) fn table(samples: &[Sample]) -> String {
     let mut text =
         "most until  opilio MB  descriptors  browser processes  browsers MB  files\n".to_owned();
-    for part in parts(looks) {
+    for part in parts(samples) {
         text += &format!(
             "{:>10} {:>10} {:>12} {:>18} {:>12} {:>6}\n",
             part.rendered,
@@ -53,16 +53,16 @@ pub(super) fn table(looks: &[Look]) -> String {
     text
 }
 
-/// A figure of a look.
-type Figure = fn(&Look) -> u64;
+/// A figure of a sample.
+type Figure = fn(&Sample) -> u64;
 
-/// Compares the second half of a crawl with its first: nothing may have grown but by what a busy moment explains.
+/// Compares the second half of a crawl with the first. No figure may have grown by more than its allowance for normal variation.
 #[expect(clippy::print_stdout, reason = "the result of the command")]
-pub(super) fn judge(looks: &[Look], browsers: usize) -> Result<()> {
-    let parts = parts(looks);
+pub(super) fn judge(samples: &[Sample], browsers: usize) -> Result<()> {
+    let parts = parts(samples);
     let (first, second) = parts.split_at(ROWS / 2);
-    let most = |parts: &[Look], figure: Figure| parts.iter().map(figure).max();
-    // A browser that is being replaced counts beside the new one.
+    let most = |parts: &[Sample], figure: Figure| parts.iter().map(figure).max();
+    // While a browser is replaced, the old and the new one both count.
     let of_a_browser = 12;
     let figures: [(&str, Figure, u64); 5] = [
         ("bytes of memory of opilio", |it| it.memory, 64 << 20),
@@ -88,7 +88,7 @@ pub(super) fn judge(looks: &[Look], browsers: usize) -> Result<()> {
         );
     }
     println!(
-        "nothing leaks: no figure of the second half is above that of the first by more than a busy moment explains"
+        "no leaks: no figure of the second half exceeds that of the first by more than its allowance"
     );
     Ok(())
 }
@@ -97,20 +97,20 @@ pub(super) fn judge(looks: &[Look], browsers: usize) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn looks(memory: impl Fn(u64) -> u64) -> Vec<Look> {
-        let looks = (1..=1000).map(|rendered| Look {
+    fn samples(memory: impl Fn(u64) -> u64) -> Vec<Sample> {
+        let samples = (1..=1000).map(|rendered| Sample {
             rendered: rendered as usize,
             memory: memory(rendered),
-            ..Look::default()
+            ..Sample::default()
         });
-        looks.collect()
+        samples.collect()
     }
 
     #[test]
-    fn memory_that_grows_with_the_pages_is_a_leak_and_a_busy_moment_is_not() {
-        let leak = looks(|page| (100 << 20) + page * (1 << 20));
+    fn only_growth_with_the_pages_is_a_leak() {
+        let leak = samples(|page| (100 << 20) + page * (1 << 20));
         assert!(judge(&leak, 2).is_err());
-        let busy = looks(|page| (100 << 20) + (page % 7) * (10 << 20));
+        let busy = samples(|page| (100 << 20) + (page % 7) * (10 << 20));
         assert!(judge(&busy, 2).is_ok());
     }
 }

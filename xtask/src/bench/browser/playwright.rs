@@ -1,5 +1,5 @@
-//! A loop in Playwright that opens the pages of the site in the same Chromium, and keeps nothing but the bodies of the responses:
-//! what a rendered page costs at least on this machine.
+//! A loop in Playwright that opens the pages of the site in the same Chromium and keeps only the bodies of the responses. It shows
+//! the minimum cost of a rendered page on this machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,16 +8,16 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
-use super::watched::{Watched, watch};
+use super::watched::{ProgramUsage, watch};
 use crate::{command, registries};
 
-/// Its package. It brings no browser of its own.
+/// The package of Playwright without its own browser.
 const PLAYWRIGHT: &str = "playwright-core@1.65.1";
 
-/// The loop.
+/// The script of the loop.
 const SCRIPT: &str = include_str!("playwright.mjs");
 
-/// Playwright and the Chromium that it starts.
+/// Playwright, and the Chromium that it starts.
 pub(super) struct Playwright {
     script: PathBuf,
     chromium: PathBuf,
@@ -47,22 +47,22 @@ impl Playwright {
         }
         let chromium = command::chromium()?;
         let folder = registries::node(&[PLAYWRIGHT])?;
-        // Modules look for packages beside themselves.
+        // Modules look for packages in their own folder.
         let script = folder.join("playwright.mjs");
         fs::write(&script, SCRIPT)?;
         Ok(Self { script, chromium })
     }
 
-    /// Opens each page once. The folder is for files of the loop.
-    pub(super) fn open(&self, folder: &Path, pages: &Pages<'_>) -> Result<Watched> {
+    /// Opens each page once. `folder` is for files of the loop.
+    pub(super) fn open(&self, folder: &Path, pages: &Pages<'_>) -> Result<ProgramUsage> {
         let (input, output) = (folder.join("input.json"), folder.join("output.json"));
-        let asked = json!({
+        let request = json!({
             "executable": self.chromium,
             "sandbox": !command::is_root(),
             "workers": pages.workers,
             "urls": pages.urls,
         });
-        fs::write(&input, asked.to_string())?;
+        fs::write(&input, request.to_string())?;
         let mut node = Command::new("node");
         node.arg(&self.script).args([&input, &output]);
         let watched = watch(&mut node, |_| ())?;

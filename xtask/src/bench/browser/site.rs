@@ -1,17 +1,17 @@
-//! The site of the benchmark: articles, and applications that are empty until their script has fetched an answer, dealt out over
-//! several hosts of one server.
+//! The site of the benchmark: articles and applications, distributed over several hosts of one server. An application is empty
+//! until its script has fetched an answer.
 
 use std::ops::Range;
 
 use opilio_test_web::{Reply, Site, Web, WebBuilder};
 
-/// Pages of ten that are applications.
+/// Number of applications in ten pages.
 pub(super) const APPLICATIONS_OF_TEN: usize = 3;
 
-/// Links of a list.
+/// Number of links of a list.
 const LIST: usize = 50;
 
-/// Beginning of the addresses that only the script of an application asks for.
+/// Prefix of the paths that only the scripts of applications request.
 pub(super) const ANSWERS: &str = "/api/";
 
 /// The pages of each host.
@@ -20,20 +20,22 @@ pub(super) struct MixedSite {
 }
 
 impl MixedSite {
-    /// Deals the pages out. Each host has as many applications as the others, give or take one, and as many articles.
+    /// Distributes the pages. The numbers of applications of two hosts differ by one at most, and so do the numbers of articles.
     pub(super) fn deal(pages: Range<usize>, hosts: usize) -> Self {
         let (applications, articles): (Vec<_>, Vec<_>) =
             pages.partition(|page| is_application(*page));
-        let mut dealt = vec![Vec::new(); hosts];
+        let mut pages_of_hosts = vec![Vec::new(); hosts];
         for kind in [applications, articles] {
             for (place, page) in kind.into_iter().enumerate() {
-                dealt[place % hosts].push(page);
+                pages_of_hosts[place % hosts].push(page);
             }
         }
-        for of_host in &mut dealt {
+        for of_host in &mut pages_of_hosts {
             of_host.sort_unstable();
         }
-        Self { hosts: dealt }
+        Self {
+            hosts: pages_of_hosts,
+        }
     }
 
     /// Number of pages that are applications.
@@ -42,7 +44,7 @@ impl MixedSite {
         pages.filter(|page| is_application(**page)).count()
     }
 
-    /// On each host, a home page that links to lists, and lists that link to its pages.
+    /// Serves on each host a home page that links to lists, and lists that link to its pages.
     pub(super) fn builder(&self) -> WebBuilder {
         let mut web = Web::builder();
         for (host, pages) in self.hosts.iter().enumerate() {
@@ -171,10 +173,10 @@ mod tests {
     }
 
     #[test]
-    fn hosts_have_equal_shares_of_applications_and_articles() {
+    fn applications_and_articles_are_distributed_evenly() {
         check(100, 1);
         check(100, 8);
-        // Every tenth page would be an application.
+        // Otherwise every tenth page would be an application.
         check(1000, 10);
     }
 }

@@ -1,4 +1,4 @@
-//! A program that starts browsers, watched from its start to the end of its last browser.
+//! Observes the processes of a program that starts browsers, from its start to the end of its last browser.
 
 use std::collections::BTreeMap;
 use std::process::{Command, ExitStatus};
@@ -9,14 +9,14 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::bench::processes::Processes;
 
-/// Time between two looks at the processes of the program.
-const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+/// Interval at which the processes of the program are sampled.
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Time for killed processes to disappear.
 const END_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// Time that a program and its browsers took.
-pub(super) struct Watched {
+/// Resources that a program and its browsers used.
+pub(super) struct ProgramUsage {
     /// Exit status of the program.
     pub(super) status: ExitStatus,
     /// From the start of the program to its end.
@@ -27,15 +27,15 @@ pub(super) struct Watched {
     pub(super) browser_time: Duration,
 }
 
-impl Watched {
+impl ProgramUsage {
     /// Processor time of the program and its browsers.
     pub(super) fn processor_time(&self) -> Duration {
         self.own_time + self.browser_time
     }
 }
 
-/// The processes of the program at one moment.
-pub(super) struct Moment {
+/// The processes of the program at one time.
+pub(super) struct ProcessSample {
     pub(super) all: Processes,
     /// The program.
     pub(super) program: u32,
@@ -43,15 +43,18 @@ pub(super) struct Moment {
     pub(super) groups: Vec<u32>,
 }
 
-/// Runs a command to its end, and hands its processes to `look` again and again.
-pub(super) fn watch(command: &mut Command, mut look: impl FnMut(&Moment)) -> Result<Watched> {
+/// Runs a command to its end, and passes its processes to `observe` at intervals.
+pub(super) fn watch(
+    command: &mut Command,
+    mut observe: impl FnMut(&ProcessSample),
+) -> Result<ProgramUsage> {
     let began = Instant::now();
     let mut process = command
         .spawn()
         .with_context(|| format!("cannot run {:?}", command.get_program()))?;
     let program = process.id();
     let mut own_time = Duration::ZERO;
-    // By process group: the time of ended processes is in that of those that waited for them.
+    // By process group: the time of ended processes is included in that of the processes that waited for them.
     let mut browsers: BTreeMap<u32, Duration> = BTreeMap::new();
     let status = loop {
         if let Some(status) = process.try_wait()? {
@@ -64,12 +67,12 @@ pub(super) fn watch(command: &mut Command, mut look: impl FnMut(&Moment)) -> Res
             let time = browsers.entry(*group).or_default();
             *time = all.time_of_group(*group).max(*time);
         }
-        look(&Moment {
+        observe(&ProcessSample {
             all,
             program,
             groups,
         });
-        thread::sleep(LOOK_INTERVAL);
+        thread::sleep(SAMPLE_INTERVAL);
     };
     let time = began.elapsed();
     let end = Instant::now() + END_TIME_MAX;
@@ -80,9 +83,9 @@ pub(super) fn watch(command: &mut Command, mut look: impl FnMut(&Moment)) -> Res
             "{:?} has ended, and its browsers have not",
             command.get_program()
         );
-        thread::sleep(LOOK_INTERVAL);
+        thread::sleep(SAMPLE_INTERVAL);
     }
-    Ok(Watched {
+    Ok(ProgramUsage {
         status,
         time,
         own_time,

@@ -1,4 +1,4 @@
-//! Heritrix 3: the job of its default profile, without delays and without guessing links from scripts.
+//! Heritrix 3: a job with its default profile, but without delays and without speculative links from scripts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,19 +11,19 @@ use crate::bench::cost::{Cost, bytes_of};
 use crate::bench::measured;
 use crate::command;
 
-/// The job that is crawled.
+/// Name of the job.
 const JOB: &str = "bench";
 
-/// The default profile in the jar of its engine.
+/// Path of the default profile in the jar of the engine.
 const PROFILE: &str = "org/archive/crawler/restlet/profile-crawler-beans.cxml";
 
-/// The part of the profile after which settings are added.
+/// The part of the profile after which settings are inserted.
 const OVERRIDES_END: &str = "##..more?..##";
 
 /// The seeds of the profile.
 const SEEDS: &str = "http://example.example/example";
 
-/// Settings that differ from the profile's. Without them it waits three seconds between two pages of a host.
+/// Settings that differ from the default profile. Without them, Heritrix waits three seconds between two pages of a host.
 const OVERRIDES: &str = "\
 metadata.operatorContactUrl=http://localhost/
 disposition.delayFactor=0
@@ -51,7 +51,7 @@ pub(super) fn run(home: &Path, run: &Run<'_>) -> Result<Cost> {
         .replace(OVERRIDES_END, OVERRIDES)
         .replace(SEEDS, &run.seeds.join("\n"));
     fs::write(job.join("crawler-beans.cxml"), beans)?;
-    // Java itself and not the shell script, so that the system counts the time of this process.
+    // Starts Java and not the shell script, so that the system measures the time of this process.
     let mut command = run.command("java");
     command.arg("-Xmx1g");
     command.arg(format!("-Dheritrix.home={}", home.display()));
@@ -82,7 +82,7 @@ fn engine(home: &Path) -> Result<PathBuf> {
     engine.with_context(|| format!("{} has no heritrix-engine-*.jar", lib.display()))
 }
 
-/// Returns `true` if a line of its crawl log is a fetch over HTTP that got an answer.
+/// Returns `true` if a line of its crawl log is an HTTP fetch with a response.
 fn is_http_exchange(line: &str) -> bool {
     let mut columns = line.split_whitespace().skip(1);
     let status = columns.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! wget: recursive retrieval into a gzip WARC. It keeps the files beside the archive, as it always does.
+//! wget: recursive retrieval into a gzip WARC. As always, wget also stores the files beside the archive.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! The accounts of the chaos crawl: archives and the web's own log against the pages of the web.
+//! Compares the archives and the web's own log with the pages of the web.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{DELAY, TIME_TO_LIVE};
 
-/// Unit in which the crawler counts time: a delay may be shorter by less than this.
+/// Resolution of the crawler's clock. A measured delay may be shorter by less than this.
 const TICK: Duration = Duration::from_millis(1);
 
 /// An archive of a part. A part that moved has several.
@@ -21,15 +21,15 @@ pub(super) struct PartArchive {
     pub(super) folder: PathBuf,
 }
 
-/// Time in which a part had lost its lease, because its machine was cut off.
-pub(super) struct Silence {
+/// Time in which a part had lost its lease because its machine was disconnected.
+pub(super) struct LeaseLoss {
     pub(super) part: String,
     pub(super) from: Instant,
     pub(super) to: Instant,
 }
 
 impl PartArchive {
-    /// Returns all archives of a job in the folder where its nodes hand their files over, `PART-NUMBER/warcs`.
+    /// Returns all archives of a job in the folder to which its nodes hand over files, `PART-NUMBER/warcs`.
     pub(super) fn in_store(job: &Path) -> Result<Vec<PartArchive>> {
         let mut archives = Vec::new();
         for entry in fs::read_dir(job)? {
@@ -72,10 +72,10 @@ impl PartArchive {
     }
 }
 
-/// Holds the archives, and the web's own log, against the pages of the web. At most so many pages were in flight when processes were
-/// killed: these may be fetched twice.
+/// Compares the archives and the web's own log with the pages of the web. At most so many pages may be fetched twice: those that
+/// were in flight when processes were killed.
 #[expect(clippy::print_stdout, reason = "the result of the command")]
-pub(super) fn account(
+pub(super) fn check_pages(
     archives: &[PartArchive],
     expected: &BTreeSet<String>,
     web: &Web,
@@ -101,21 +101,21 @@ pub(super) fn account(
         .iter()
         .filter(|uri| !all.contains_key(*uri))
         .collect();
-    let beyond: Vec<&String> = all.keys().filter(|uri| !expected.contains(*uri)).collect();
+    let unexpected: Vec<&String> = all.keys().filter(|uri| !expected.contains(*uri)).collect();
     ensure!(
-        missing.is_empty() && beyond.is_empty(),
-        "missing {}: {:?}; not of the web {}: {:?}",
+        missing.is_empty() && unexpected.is_empty(),
+        "missing {}: {:?}; unexpected {}: {:?}",
         missing.len(),
         missing.first(),
-        beyond.len(),
-        beyond.first()
+        unexpected.len(),
+        unexpected.first()
     );
     let repeated: usize = all.values().map(|count| count - 1).sum();
     let again = |seen: &&SeenRequest| seen.visit > 1 && seen.target != "/robots.txt";
     let fetched_again = web.requests().iter().filter(again).count();
     if repeated.max(fetched_again) > most || both > 0 {
         bail!(
-            "{repeated} pages were archived and {fetched_again} were fetched again, at most {most} are explained; {both} pages are in two archives"
+            "{repeated} pages were archived and {fetched_again} were fetched again, at most {most} are allowed; {both} pages are in two archives"
         );
     }
     println!(
@@ -126,23 +126,23 @@ pub(super) fn account(
     Ok(())
 }
 
-/// Looks for two requests to a host that are closer than the delay.
+/// Finds pairs of requests to a host that are closer than the delay.
 #[expect(clippy::print_stdout, reason = "the result of the command")]
-pub(super) fn polite(web: &Web) -> Result<()> {
+pub(super) fn check_delays(web: &Web) -> Result<()> {
     let mut requests = web.requests();
     requests.sort_by_key(|seen| seen.came);
     let mut last: BTreeMap<&str, Instant> = BTreeMap::new();
     let mut shortest = Duration::MAX;
     for seen in &requests {
         if let Some(before) = last.insert(&seen.host, seen.came) {
-            let rest = seen.came - before;
+            let interval = seen.came - before;
             ensure!(
-                rest + TICK > DELAY,
-                "{}{} came {rest:?} after the request before it; the delay is {DELAY:?}",
+                interval + TICK > DELAY,
+                "{}{} came {interval:?} after the request before it; the delay is {DELAY:?}",
                 seen.host,
                 seen.target
             );
-            shortest = shortest.min(rest);
+            shortest = shortest.min(interval);
         }
     }
     println!(
@@ -152,34 +152,38 @@ pub(super) fn polite(web: &Web) -> Result<()> {
     Ok(())
 }
 
-/// Looks for requests of parts whose machine was cut off for longer than their lease.
+/// Finds requests of parts whose machine was disconnected for longer than their lease.
 #[expect(clippy::print_stdout, reason = "the result of the command")]
-pub(super) fn silent(archives: &[PartArchive], web: &Web, silences: &[Silence]) -> Result<()> {
+pub(super) fn check_lease_losses(
+    archives: &[PartArchive],
+    web: &Web,
+    lease_losses: &[LeaseLoss],
+) -> Result<()> {
     let requests = web.requests();
-    for silence in silences {
+    for loss in lease_losses {
         let mut hosts = BTreeSet::new();
-        for archive in archives.iter().filter(|it| it.part == silence.part) {
+        for archive in archives.iter().filter(|it| it.part == loss.part) {
             let captures = archive.captures()?;
             let names = captures.keys().filter_map(|uri| host_of(uri));
             hosts.extend(names.map(str::to_owned));
         }
-        ensure!(!hosts.is_empty(), "part {} has no sites", silence.part);
-        let zombie = requests.iter().find(|seen| {
-            (silence.from..silence.to).contains(&seen.came) && hosts.contains(&seen.host)
-        });
-        if let Some(seen) = zombie {
+        ensure!(!hosts.is_empty(), "part {} has no sites", loss.part);
+        let forbidden = requests
+            .iter()
+            .find(|seen| (loss.from..loss.to).contains(&seen.came) && hosts.contains(&seen.host));
+        if let Some(seen) = forbidden {
             bail!(
                 "part {} requested {}{} though its machine was cut off {:?} before, for longer than its lease",
-                silence.part,
+                loss.part,
                 seen.host,
                 seen.target,
-                seen.came - silence.from + TIME_TO_LIVE
+                seen.came - loss.from + TIME_TO_LIVE
             );
         }
     }
     println!(
         "cluster: no requests by parts that had lost their lease ({} times)",
-        silences.len()
+        lease_losses.len()
     );
     Ok(())
 }
@@ -193,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn archives_in_the_store_have_the_names_of_their_parts_and_count_pages() {
+    fn archives_in_the_store_are_found_with_their_pages() {
         let job = tempfile::tempdir().unwrap();
         let line = |url: &str| format!("key 20261127000000 {{\"url\":\"{url}\"}}\n");
         let pages = [

@@ -21,7 +21,7 @@ const PANICKED: i32 = 101;
 pub(super) struct Machine {
     pub(super) name: &'static str,
     pub(super) folder: PathBuf,
-    /// Its networks to the NATS servers.
+    /// Its connections to the NATS servers.
     proxies: Vec<NatsProxy>,
 }
 
@@ -60,7 +60,7 @@ impl Machine {
         })
     }
 
-    /// Cuts all connections to NATS off, for all processes of the machine.
+    /// Closes all connections to NATS, for all processes of the machine.
     pub(super) fn cut_off(&self) {
         self.set_network(NatsNetwork::Cut);
     }
@@ -128,14 +128,14 @@ impl CrawlCommand {
 /// The process of a part of the crawl, in a job directory with the part's name.
 pub(super) struct PartProcess {
     pub(super) part: String,
-    /// Place of its machine among the machines.
+    /// Index of its machine.
     pub(super) machine: usize,
     /// Folder of its machine.
     folder: PathBuf,
     opilio: PathBuf,
     arguments: Vec<String>,
     child: Child,
-    /// Times that it ended by itself before the crawl, and was started again.
+    /// Number of times that it ended by itself before the end of the crawl, and was restarted.
     pub(super) restarts: usize,
 }
 
@@ -145,7 +145,7 @@ impl PartProcess {
         self.folder.join(&self.part).join("warcs")
     }
 
-    /// Returns `true` if there is a job, so that the process has the part.
+    /// Returns `true` if there is a job directory, so that the process owns the part.
     pub(super) fn has_job(&self) -> bool {
         self.folder.join(&self.part).join("job.json").exists()
     }
@@ -155,14 +155,14 @@ impl PartProcess {
         self.child.id()
     }
 
-    /// Kills the process, and starts it again with the same command.
+    /// Kills the process, and restarts it with the same command.
     pub(super) fn kill_and_start(&mut self) -> Result<()> {
         self.child.kill()?;
         self.child.wait()?;
-        self.start_again()
+        self.restart()
     }
 
-    /// Asks the process to end in good order. The other nodes continue.
+    /// Asks the process to stop in an orderly way. The other nodes continue.
     pub(super) fn stop(&self) -> Result<()> {
         let mut stop = Command::new(&self.opilio);
         stop.args(["job", "stop", &self.part, "--this-node"]);
@@ -170,8 +170,8 @@ impl PartProcess {
         status(&mut stop)
     }
 
-    /// Starts the process again if it has ended before the crawl, as a service manager does: it ends with an error if it cannot join
-    /// the cluster. Returns `true` if it has ended in good order. Fails if the process crashed.
+    /// Restarts the process if it has ended before the crawl, as a service manager does, because it exits with an error if it
+    /// cannot join the cluster. Returns `true` if it has ended in an orderly way. Fails if the process crashed.
     pub(super) fn supervise(&mut self) -> Result<bool> {
         let Some(status) = self.child.try_wait()? else {
             return Ok(false);
@@ -184,20 +184,21 @@ impl PartProcess {
             !is_crash,
             "the process of part {} crashed with {status}: {}",
             self.part,
-            self.last_words()
+            self.last_error_line()
         );
-        self.start_again()?;
+        self.restart()?;
         self.restarts += 1;
         Ok(false)
     }
 
-    /// The last line that it has written to standard error.
-    pub(super) fn last_words(&self) -> String {
-        let said = fs::read_to_string(self.folder.join(said(&self.part))).unwrap_or_default();
-        said.lines().last().unwrap_or_default().to_owned()
+    /// The last line of its standard error.
+    pub(super) fn last_error_line(&self) -> String {
+        let text =
+            fs::read_to_string(self.folder.join(stderr_file(&self.part))).unwrap_or_default();
+        text.lines().last().unwrap_or_default().to_owned()
     }
 
-    fn start_again(&mut self) -> Result<()> {
+    fn restart(&mut self) -> Result<()> {
         self.child = spawn(&self.opilio, &self.folder, &self.part, &self.arguments)?;
         Ok(())
     }
@@ -205,27 +206,27 @@ impl PartProcess {
 
 impl Drop for PartProcess {
     fn drop(&mut self) {
-        // Nothing to do where it has ended.
+        // Nothing to do if it has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 /// Name of the file with the standard error of a part's processes.
-fn said(part: &str) -> String {
-    format!("{part}-said.txt")
+fn stderr_file(part: &str) -> String {
+    format!("{part}-stderr.txt")
 }
 
 fn spawn(opilio: &Path, folder: &Path, part: &str, arguments: &[String]) -> Result<Child> {
-    let said = File::options()
+    let stderr = File::options()
         .create(true)
         .append(true)
-        .open(folder.join(said(part)))?;
+        .open(folder.join(stderr_file(part)))?;
     let mut command = Command::new(opilio);
     command
         .args(arguments)
         .current_dir(folder)
         .stdout(Stdio::null())
-        .stderr(said);
+        .stderr(stderr);
     Ok(command.spawn()?)
 }

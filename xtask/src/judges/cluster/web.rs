@@ -1,4 +1,4 @@
-//! The web of the chaos crawl: sites whose pages lead to pages of the next site that nothing else names.
+//! The web of the chaos crawl: sites with pages that only pages of other sites link to.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use opilio_test_web::{Reply, SeenRequest, Web};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WebSize {
     pub(super) sites: usize,
-    /// Pages of a site that its first page names. Each names a page of the next site that nothing else names.
+    /// Pages of a site to which its first page links. Each links to a page of the next site that no other page links to.
     pub(super) pages: usize,
 }
 

@@ -1,5 +1,5 @@
-//! Pages that need a browser, crawled with one. pywb replays them in Chromium, where each must look as it did in the crawl, and as its
-//! server showed it to a browser without Opilio. py-wacz validates a package of them. Pages that never come to rest, or that take all
+//! Pages that need a browser, crawled with one. pywb replays them in Chromium. Each must look as it did in the crawl, and as it
+//! does live in a browser without Opilio. py-wacz validates a package of them. Pages that never become idle, or that allocate all
 //! memory, must end at their limits.
 
 use std::fs;
@@ -13,10 +13,10 @@ use super::{POLITENESS, crawl};
 use crate::command::{is_root, status};
 use crate::repository::root;
 
-/// The host of the pages. `tests/judges/rendered.py` knows what is on them.
+/// The host of the pages. `tests/judges/rendered.py` has their expected content.
 const SITE: &str = "rendered.judge.localhost";
 
-/// A font whose letters are rectangles, and two seconds of one colour. `tests/judges/media/make.py` has made them.
+/// A font whose letters are rectangles, and a video of two seconds in one colour. `tests/judges/media/make.py` generates them.
 const FONT: &[u8] = include_bytes!("../../../../tests/judges/media/blocks.ttf");
 const CLIP: &[u8] = include_bytes!("../../../../tests/judges/media/clip.webm");
 
@@ -38,7 +38,7 @@ const LINKS: [&str; 14] = [
     "/greedy",
 ];
 
-/// Crawls the pages, and has them replayed and packed.
+/// Crawls the pages, replays them, and packs them.
 pub(super) async fn judge(
     home: &Path,
     opilio: &Path,
@@ -53,14 +53,14 @@ pub(super) async fn judge(
     fs::write(&profile, settings(&web.url(SITE, "/")))?;
     let job = home.join("job");
     crawl(opilio, &profile, &job).await?;
-    let mut photographs = Command::new(python);
-    photographs
+    let mut screenshots = Command::new(python);
+    screenshots
         .arg(root().join("tests/judges/rendered_live.py"))
         .arg(&origin)
         .arg(chromium)
         .arg(&home);
-    tokio::task::spawn_blocking(move || status(&mut photographs)).await??;
-    // What is replayed must come from the archive.
+    tokio::task::spawn_blocking(move || status(&mut screenshots)).await??;
+    // The web server is stopped, so that replay can only use the archive.
     drop(web);
     let (warcs, index) = (job.join("warcs"), home.join("pywb.cdxj"));
     let wacz = home.join("rendered.wacz");
@@ -93,7 +93,7 @@ pub(super) async fn judge(
 }
 
 fn settings(seed: &str) -> String {
-    // Chromium's own sandbox needs another user than root.
+    // Chromium's own sandbox does not run as root.
     let sandbox = !is_root();
     format!(
         r#"name = "rendered"
@@ -173,7 +173,7 @@ fn pages() -> opilio_test_web::WebBuilder {
     site.page("/windows", page("Windows", WINDOWS));
     site.page("/opened", page("Opened", "<p id=opened>Opened.</p>"));
     site.page("/downloads", page("Downloads", DOWNLOADS));
-    // `tests/judges/rendered.py` has the same.
+    // `tests/judges/rendered.py` has the same list.
     let file: Vec<u8> = (0..=255).cycle().take(64 * 1024).collect();
     site.page("/data.bin", Reply::ok("application/octet-stream", file));
     site.page("/away", page("Away", AWAY));
@@ -184,17 +184,17 @@ fn pages() -> opilio_test_web::WebBuilder {
     web
 }
 
-/// Serves a file, or the part of it that `Range` asks for.
+/// Serves a file, or the range of it that `Range` requests.
 fn parts_of(site: &mut Site, target: &str, media_type: &'static str, file: &'static [u8]) {
     site.answer(target, move |seen| {
-        let asked = seen.headers.get("range");
-        let asked = asked.and_then(|it| it.to_str().ok()?.strip_prefix("bytes=")?.split_once('-'));
-        let first = asked.and_then(|(first, _)| first.parse::<usize>().ok());
+        let range = seen.headers.get("range");
+        let range = range.and_then(|it| it.to_str().ok()?.strip_prefix("bytes=")?.split_once('-'));
+        let first = range.and_then(|(first, _)| first.parse::<usize>().ok());
         let Some(first) = first.filter(|first| *first < file.len()) else {
             return Reply::ok(media_type, file).with("accept-ranges", "bytes");
         };
         let end = file.len() - 1;
-        let last = asked.and_then(|(_, last)| last.parse::<usize>().ok());
+        let last = range.and_then(|(_, last)| last.parse::<usize>().ok());
         let last = last.unwrap_or(end).clamp(first, end);
         Reply {
             status: 206,
@@ -213,8 +213,8 @@ fn page(title: &str, body: &str) -> Reply {
     ))
 }
 
-/// Three routes: a list with a link to each item, and the items. Answers come by fetch and by `XMLHttpRequest`. A click on a link
-/// changes the address and loads no document.
+/// Three routes: a list with a link to each item, and the items. Data is loaded by fetch and by `XMLHttpRequest`. A click on a link
+/// changes the address without loading a document.
 const APPLICATION: &str = r"<div id=root></div><script>
 const root = document.querySelector('#root');
 const put = (html) => root.insertAdjacentHTML('beforeend', html);
@@ -248,7 +248,7 @@ window.addEventListener('popstate', show);
 show();
 </script>";
 
-/// Questions in bodies: two in JSON, one as a form, one by `XMLHttpRequest`.
+/// Requests with bodies: two as JSON, one as a form, one by `XMLHttpRequest`.
 const SEARCH: &str = r"<ol id=found></ol><script>
 const put = (text) => document.querySelector('#found').insertAdjacentHTML('beforeend', `<li>${text}</li>`);
 const ask = async (body, type) => {
@@ -268,7 +268,7 @@ const run = async () => {
 run();
 </script>";
 
-/// Loads a part whenever its end is in sight, up to four.
+/// Loads another part whenever its end is visible, up to four.
 const ENDLESS: &str = r"<div style='height: 1500px; background: linear-gradient(#efe, #8c8)'>first</div><p id=end>end</p><script>
 const end = document.querySelector('#end');
 let part = 0;
@@ -283,7 +283,7 @@ new IntersectionObserver(async (seen) => {
 const MORE: &str = r"<div id=parts></div><button>Load more</button><script>
 let part = 0;
 const button = document.querySelector('button');
-// pywb wraps scripts, so that attributes of handlers do not see their functions.
+// pywb wraps scripts, so inline event handlers cannot call their functions.
 button.onclick = async () => {
     button.disabled = true;
     const text = await (await fetch(`/part/${++part}`)).text();
@@ -293,12 +293,12 @@ button.onclick = async () => {
 };
 </script>";
 
-/// A picture in sight, one far below, and one that depends on the screen.
+/// A visible picture, one far below, and one that depends on the screen size.
 const LAZY: &str = r"<img id=near loading=lazy src=/red.svg>
 <img id=choice srcset='/green.svg 1x, /blue.svg 2x' alt=''>
 <div style='height: 6000px'></div><img id=far loading=lazy src='/blue.svg'>";
 
-/// A frame, a shadow root, and a WebSocket, which is refused. In pywb's replay it neither opens nor fails.
+/// A frame, a shadow root, and a WebSocket, which is refused. In pywb's replay the WebSocket neither opens nor fails.
 const PARTS: &str = r"<iframe src=/frame width=400 height=80></iframe><div id=host></div><script>
 const shadow = document.querySelector('#host').attachShadow({mode: 'open'});
 shadow.innerHTML = '<style>b { color: rgb(180, 30, 30) }</style><b>In the shadow.</b>';
@@ -306,7 +306,7 @@ const socket = new WebSocket('ws://' + location.host + '/live');
 socket.onmessage = () => { document.body.textContent = 'not in the archive' };
 </script>";
 
-/// A worker answers a request that no server would.
+/// A worker that answers a request which no server would answer.
 const WORKER: &str = r"<p id=words></p><script>
 const run = async () => {
     const workers = navigator.serviceWorker;
@@ -325,7 +325,7 @@ self.addEventListener('fetch', (event) => {
 });
 ";
 
-/// A font of the site. The script writes whether it is there.
+/// A font of the site. The script reports whether it was loaded.
 const FONTS: &str = r"<link rel=stylesheet href=/fonts.css><p id=text>Set in blocks</p><p id=loaded></p><script>
 document.fonts.load('48px Blocks').then((faces) => {
     const isLoaded = faces.length === 1 && document.fonts.check('48px Blocks');
@@ -338,7 +338,7 @@ const FONT_FACE: &str =
 #text { font: 48px Blocks, serif }
 ";
 
-/// A video that browsers ask for by ranges. All of its frames look alike.
+/// A video that browsers load in ranges. All of its frames look alike.
 const VIDEO: &str = r"<video id=clip preload=auto muted src=/clip.webm></video><p id=length></p><script>
 const clip = document.querySelector('#clip');
 const write = () => {
@@ -347,7 +347,7 @@ const write = () => {
 if (clip.readyState >= 2) write(); else clip.addEventListener('loadeddata', write);
 </script>";
 
-/// A dialog, and a click that opens a window. Only the script has the address of the window.
+/// A dialog, and a click that opens a window. The address of the window occurs only in the script.
 const WINDOWS: &str = r"<p id=said></p><button>Load more</button><script>
 document.querySelector('#said').textContent = `Confirmed: ${confirm('Go on?')}`;
 const button = document.querySelector('button');
@@ -357,7 +357,7 @@ button.onclick = () => {
 };
 </script>";
 
-/// A frame that is a file.
+/// A frame that contains a file.
 const DOWNLOADS: &str = r"<p>A file comes.</p><script>
 const frame = document.createElement('iframe');
 frame.style.display = 'none';
@@ -365,12 +365,12 @@ frame.src = atob('L2RhdGEuYmlu');
 document.body.append(frame);
 </script>";
 
-/// Goes to another page. In the crawl it stays, and the other page is a link of it.
+/// A page that navigates to another. The crawl stays on this page, and the other one becomes a link.
 const AWAY: &str = r"<p>Soon away.</p><script>
 setTimeout(() => { location.href = atob('L2xlZnQ='); }, 500);
 </script>";
 
-/// Makes requests without end.
+/// Sends requests for ever.
 const BUSY: &str = r"<p id=polled></p><script>
 const poll = async () => {
     document.querySelector('#polled').textContent = await (await fetch('/poll')).text();
@@ -379,7 +379,7 @@ const poll = async () => {
 poll();
 </script>";
 
-/// Takes memory without end. Nobody replays it.
+/// Allocates memory for ever. It is not replayed.
 const GREEDY: &str = r"<p>Greedy.</p><script>
 const all = [];
 setInterval(() => all.push(new Uint8Array(20e6).fill(1)), 20);

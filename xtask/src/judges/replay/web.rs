@@ -1,4 +1,4 @@
-//! The web whose archives are judged: one of everything that may be replayed wrongly, by HTTP, HTTPS, FTP and WHOIS.
+//! The web for the tests of replay: one page for each feature that may be replayed wrongly, over HTTP, HTTPS, FTP and WHOIS.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
-/// Its hosts. `tests/judges/replay.py` knows what is on the first.
+/// Its hosts. `tests/judges/replay.py` has the expected content of the first.
 const WWW: &str = "www.judge.localhost";
 const FILES: &str = "files.judge.localhost";
 const REGISTRY: &str = "registry.judge.localhost";
 
 /// The web while it is served.
-pub(super) struct Judged {
+pub(super) struct ReplayWeb {
     web: Web,
     tunnel: JoinHandle<()>,
     secure: SocketAddr,
@@ -24,11 +24,11 @@ pub(super) struct Judged {
     registry: u16,
 }
 
-impl Judged {
-    pub(super) async fn serve() -> Result<Judged> {
+impl ReplayWeb {
+    pub(super) async fn serve() -> Result<ReplayWeb> {
         let web = pages().serve().await?;
         let (secure, tunnel) = tunnel(web.address()).await?;
-        Ok(Judged {
+        Ok(ReplayWeb {
             web,
             tunnel,
             secure,
@@ -49,14 +49,14 @@ impl Judged {
         format!("https://{WWW}:{}", self.secure.port())
     }
 
-    /// Returns `true` if each page was asked for, and those of which revisit records are judged again.
+    /// Returns `true` if each page was requested, and each page whose revisit records are checked was requested twice.
     pub(super) fn is_visited(&self) -> bool {
         let requests = self.web.requests();
         let visits = |target: &str| requests.iter().filter(|it| it.target == target).count();
-        let again = ["/original.html", "/copy.html", "/same.html", "/still.html"];
-        let once = ["/missing.html", "/large.bin", "/cut.bin", "/secure.html"];
-        again.iter().all(|target| visits(target) >= 2)
-            && once.iter().all(|target| visits(target) >= 1)
+        let visited_twice = ["/original.html", "/copy.html", "/same.html", "/still.html"];
+        let visited_once = ["/missing.html", "/large.bin", "/cut.bin", "/secure.html"];
+        visited_twice.iter().all(|target| visits(target) >= 2)
+            && visited_once.iter().all(|target| visits(target) >= 1)
     }
 
     /// The seeds of a crawl.
@@ -70,13 +70,13 @@ impl Judged {
     }
 }
 
-impl Drop for Judged {
+impl Drop for ReplayWeb {
     fn drop(&mut self) {
         self.tunnel.abort();
     }
 }
 
-/// TLS around a server, with a certificate made for the occasion.
+/// A TLS proxy for a server, with a new self-signed certificate.
 async fn tunnel(to: SocketAddr) -> Result<(SocketAddr, JoinHandle<()>)> {
     let made = rcgen::generate_simple_self_signed([WWW.to_owned()])?;
     let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
@@ -85,14 +85,14 @@ async fn tunnel(to: SocketAddr) -> Result<(SocketAddr, JoinHandle<()>)> {
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
         .with_single_cert(vec![made.cert.der().clone()], key)
-        .context("cannot use a certificate made a moment ago")?;
+        .context("cannot use the new certificate")?;
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let address = listener.local_addr()?;
     let tunnel = tokio::spawn(async move {
         while let Ok((client, _)) = listener.accept().await {
             let acceptor = acceptor.clone();
-            // A client that goes away is the client's business.
+            // A client that disconnects is not an error here.
             tokio::spawn(async move {
                 let mut client = acceptor.accept(client).await?;
                 let mut server = TcpStream::connect(to).await?;
@@ -103,7 +103,7 @@ async fn tunnel(to: SocketAddr) -> Result<(SocketAddr, JoinHandle<()>)> {
     Ok((address, tunnel))
 }
 
-/// Content of a path by FTP.
+/// The content of a path over FTP.
 fn file(path: &str) -> Option<&'static [u8]> {
     match path {
         "pub/" => Some(b"type=cdir; .\r\ntype=dir; deep\r\ntype=file; read.me\r\n"),
@@ -162,7 +162,7 @@ fn pages() -> WebBuilder {
         page("Chunked", &"<p>Bit by bit.</p>\n".repeat(40)).chunked(97),
     );
     site.page("/caf%C3%A9.html", page("Café", "<p>Ein Stück Käse.</p>"));
-    // By HTTPS too, as everything is; nothing else is linked with that scheme.
+    // Also served over HTTPS, like everything else. No other link has that scheme.
     site.page("/secure.html", page("Secure", "<p>Behind TLS.</p>"));
     for path in ["/original.html", "/copy.html"] {
         site.page(path, page("Two", "<p>There are two of me.</p>"));
@@ -194,7 +194,7 @@ fn page(title: &str, body: &str) -> Reply {
     ))
 }
 
-/// A page, packed with gzip.
+/// A page with content coding gzip.
 const ZIPPED: &[u8] = &[
     0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x03, 0x25, 0x8d, 0x31, 0x0e, 0x80, 0x20,
     0x10, 0x04, 0x7b, 0x5f, 0x71, 0xd2, 0x2b, 0xad, 0xc5, 0x71, 0xad, 0xa5, 0x6f, 0x40, 0x39, 0x85,
@@ -206,7 +206,7 @@ const ZIPPED: &[u8] = &[
     0x5a, 0x28, 0xa8, 0x7e, 0x00, 0x00, 0x00,
 ];
 
-/// A page, packed with brotli.
+/// A page with content coding brotli.
 const BROTLI: &[u8] = &[
     0x1b, 0x81, 0x00, 0x00, 0x2c, 0x0e, 0xec, 0x98, 0x0e, 0x38, 0x52, 0x2c, 0xcd, 0x35, 0xba, 0xde,
     0x94, 0x2f, 0x62, 0x70, 0x5d, 0xe6, 0xf6, 0x26, 0xa7, 0x7d, 0x44, 0xd2, 0xd8, 0x26, 0x8f, 0x82,

@@ -1,5 +1,5 @@
-//! A document and the URIs found in it: the extractors that ship, on the document and on its fragments, links resolved.
-//! The routing is a small version of the crawl's.
+//! Runs the built-in extractors on a document and its fragments, and compares the resolved links with a case. It routes documents
+//! to extractors by media type, like the crawl, but more simply.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use super::Bench;
 use crate::builtin::components;
 
-/// Fragments in fragments are followed this deep, as the crawl follows them.
+/// Depth to which nested fragments are extracted, as in the crawl.
 const FRAGMENT_DEPTH_MAX: usize = 4;
-/// Extractors that stand in no stack unless an operator puts them there: they guess.
+/// Extractors that are in no stack by default, because they guess.
 const BY_REQUEST: [&str; 5] = ["forms", "uri", "universal", "implied", "multi-regex"];
 
 #[derive(Deserialize)]
@@ -25,15 +25,15 @@ pub(super) struct Case {
     input: String,
     /// The document's URI.
     base: String,
-    /// The page that runs a script, against which its strings resolve.
+    /// The page that runs a script. The script's strings are resolved against it.
     via: Option<String>,
     content_type: String,
     #[serde(default = "ok")]
     status: i32,
-    /// Plugins that are not asked: what they find is another question.
+    /// Plugins that are left out of this case.
     #[serde(default)]
     without: Vec<String>,
-    /// Of the plugins of the case's folder; the others have their defaults.
+    /// Settings of the plugins of the case's folder. The other plugins have their defaults.
     #[serde(default = "no_settings")]
     settings: Value,
     expected: Vec<String>,
@@ -61,16 +61,16 @@ fn with_hops() -> Match {
 #[derive(Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Match {
-    /// These URIs and no others.
+    /// The case expects exactly these URIs.
     Set,
-    /// These and no others, each after the letter of its hop.
+    /// The case expects exactly these URIs, each preceded by the letter of its hop.
     HopSet,
-    /// These URIs, and perhaps others.
+    /// The case expects at least these URIs.
     Contains,
 }
 
 impl Case {
-    /// Extracts, and says what differs.
+    /// Extracts the document's links and reports differences from the case.
     pub(super) fn check(&self, bench: &mut Bench, folder: &str) -> Result<(), String> {
         let extractors = self.extractors(bench, folder)?;
         let mut found = BTreeSet::new();
@@ -135,7 +135,7 @@ impl Case {
         })
     }
 
-    /// An entry of `expected`, written as a URI or as a letter and a URI.
+    /// Normalises an entry of `expected`: a URI, or the letter of a hop and a URI.
     fn normalised(&self, entry: &str) -> Result<String, String> {
         let (hop, uri) = match entry.split_once(' ') {
             Some((hop, uri)) => (hop.chars().next(), uri),
@@ -156,7 +156,7 @@ impl Case {
     }
 }
 
-/// All extractors on the documents of one nesting level, one call for each media type. Gives the next level.
+/// Runs all extractors on the documents of one nesting level, one call for each media type. Returns the next level.
 fn run_level(
     extractors: &[Plugin],
     documents: &[Document],
@@ -212,7 +212,7 @@ fn inner(document: &Document, fragment: &Fragment) -> Result<Document, String> {
     Ok(inner)
 }
 
-/// The letter of its hop and its URI; none for what is not a URI.
+/// The letter of a link's hop and its resolved URI. `None` if the link is not a valid URI.
 fn resolved(document: &Document, link: &Link) -> Option<(char, String)> {
     let letter = match link.hop {
         Hop::Link => 'L',
