@@ -1,7 +1,7 @@
 //! Packs the SDKs into the program: for each SDK a table of its files, and the contents of all files in one deflated blob.
 //!
-//! A packed SDK stands alone. It holds the contract, which is in `wit/` of the checkout, and the licence. Its manifests name no
-//! file outside its folder. Projects get this form, and registries too.
+//! A packed SDK is complete. It holds the contract, which is in `wit/` of the checkout, and the licence. Its manifests name no file
+//! outside its folder. Projects get this form, and registries too.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -118,7 +118,7 @@ fn packed(
                 file.content = manifest(root, &text(file)?, version)?.into_bytes()
             }
             ("js", "package.json") => {
-                let text = without(&text(file)?, &["scripts", "devDependencies"])?;
+                let text = without_objects(&text(file)?, &["scripts", "devDependencies"])?;
                 file.content = text.into_bytes();
             }
             ("rust", "src/bindings.rs") => {
@@ -179,7 +179,7 @@ fn version(contract: &[Packed]) -> Outcome<String> {
     Ok(version.ok_or("wit/types.wit names no version")?.to_owned())
 }
 
-/// The manifest of the Rust SDK, with the values that the checkout's workspace gives it.
+/// The manifest of the Rust SDK. Values that it inherits from the workspace are written out.
 fn manifest(root: &Path, text: &str, version: &str) -> Outcome<String> {
     let workspace = String::from_utf8(read(&root.join("Cargo.toml"))?)?;
     let value = |key: &str| -> Outcome<&str> {
@@ -207,9 +207,9 @@ fn manifest(root: &Path, text: &str, version: &str) -> Outcome<String> {
     Ok(manifest)
 }
 
-/// A package.json without some of its objects, which are for work on the SDK itself. npm would install the tools into every
-/// project. The objects may not come last in the file.
-fn without(text: &str, names: &[&str]) -> Outcome<String> {
+/// Removes objects from a package.json: those that serve work on the SDK itself. npm would install the tools into every project.
+/// The last object of the file cannot be removed.
+fn without_objects(text: &str, names: &[&str]) -> Outcome<String> {
     let mut rest = text.to_owned();
     for name in names {
         let begin = format!("\n  \"{name}\": {{\n");

@@ -1,5 +1,6 @@
-//! Embeds the templates of new plugins: every SDK holds its own, in `templates`. Those in `sdk/templates` are for all languages.
-//! A file ends in `.txt`, which is left off, so that no tool takes a template for the thing.
+//! Embeds the templates of new plugins: those of each SDK (`sdk/LANGUAGE/templates`), and those of all languages
+//! (`sdk/templates`). Template files have the extension `.txt`, so that tools do not take them for source files. The extension is
+//! removed from the embedded paths.
 
 use std::error::Error;
 use std::fmt::Write;
@@ -32,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         files.sort();
         for file in files {
             let path = file.strip_prefix(&folder)?.with_extension("");
-            // Templates are named the same on every system.
+            // Paths of templates have slashes on every system.
             let path = path
                 .to_str()
                 .ok_or("a name that is not text")?

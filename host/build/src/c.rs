@@ -16,7 +16,7 @@ fn zig(folder: &Path) -> String {
     let shared = toolchains::of(Language::C);
     let environment = in_shell(&shared.unwrap_or_else(|| folder.join(".venv")));
     format!(
-        "`python3 -m venv {environment} && {environment}/bin/pip install ziglang==0.15.2` gets Zig's, which needs nothing else"
+        "`python3 -m venv {environment} && {environment}/bin/pip install ziglang==0.15.2` installs Zig's compiler, which needs no other program"
     )
 }
 
@@ -49,7 +49,7 @@ impl Part {
     }
 
     /// The clang option that prints the part's path. If clang lacks the part, it prints only a name, or a path without a file.
-    fn question(self) -> &'static str {
+    fn path_option(self) -> &'static str {
         match self {
             Self::Libc => "-print-file-name=libc.a",
             Self::CompilerRt => "-print-libgcc-file-name",
@@ -68,8 +68,8 @@ impl Part {
         }
     }
 
-    fn is_there(self, clang: &Path) -> bool {
-        program::output_of(clang, &[CLANG_TARGET, self.question()])
+    fn is_installed(self, clang: &Path) -> bool {
+        program::output_of(clang, &[CLANG_TARGET, self.path_option()])
             .is_some_and(|path| Path::new(&path).is_absolute() && Path::new(&path).is_file())
     }
 }
@@ -127,7 +127,7 @@ impl Compiler {
             ));
         };
         let parts = Part::of(dialect).iter().copied();
-        let lacking: Vec<Part> = parts.filter(|part| !part.is_there(&program)).collect();
+        let lacking: Vec<Part> = parts.filter(|part| !part.is_installed(&program)).collect();
         if lacking.is_empty() {
             return Ok(Self {
                 program,
@@ -152,18 +152,18 @@ impl Compiler {
     }
 
     /// Runs the compiler on files of one language.
-    fn run<I, A>(&self, folder: &Path, of: Dialect, arguments: I) -> Result<(), BuildError>
+    fn run<I, A>(&self, folder: &Path, dialect: Dialect, arguments: I) -> Result<(), BuildError>
     where
         I: IntoIterator<Item = A>,
         A: AsRef<OsStr>,
     {
-        let program = match of {
+        let program = match dialect {
             Dialect::Cpp if !self.is_zig => self.program.with_file_name("clang++"),
             _ => self.program.clone(),
         };
         let mut command = Command::new(&program);
         if self.is_zig {
-            command.arg(match of {
+            command.arg(match dialect {
                 Dialect::C => "cc",
                 Dialect::Cpp => "c++",
             });
@@ -292,19 +292,19 @@ mod tests {
     use super::*;
     use crate::program::fake;
 
-    /// The advice on a system whose only compiler is a clang with these parts.
+    /// The error on a system whose only compiler is a clang with these parts; `None` if the parts are enough.
     fn problem_of(dialect: Dialect, found: &[Part]) -> Option<String> {
         let folder = tempfile::tempdir().unwrap();
         let part = folder.path().join("part");
         fs::write(&part, "").unwrap();
         let answers: String = Part::of(Dialect::Cpp)
             .iter()
-            .map(|of| {
-                let answer = match found.contains(of) {
+            .map(|wanted| {
+                let answer = match found.contains(wanted) {
                     true => part.clone(),
                     false => PathBuf::from("a-name-alone"),
                 };
-                format!("*{}) echo {};;\n", of.question(), answer.display())
+                format!("*{}) echo {};;\n", wanted.path_option(), answer.display())
             })
             .collect();
         fake(
@@ -320,11 +320,11 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_clang_that_are_missing_are_named_with_their_packages() {
+    fn missing_parts_of_clang_are_named_with_their_packages() {
         use Part::{CompilerRt, Libc, Libcpp, Linker};
         let zig = zig(Path::new("/p"));
         assert!(
-            zig.contains("/bin/pip install ziglang==0.15.2` gets Zig's"),
+            zig.contains("/bin/pip install ziglang==0.15.2` installs Zig's"),
             "{zig}"
         );
         let check = |dialect, found: &[Part], parts: &str, packages: &str| {
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn without_any_compiler_all_that_serve_are_named() {
+    fn without_a_compiler_all_suitable_ones_are_named() {
         let nowhere = SearchPath::among(Path::new("/p"), []);
         let missing = Compiler::clang(Path::new("/my plugins"), Dialect::C, &nowhere);
         let problem = missing.err().unwrap().to_string();

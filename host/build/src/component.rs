@@ -9,10 +9,10 @@ const NAMES_SECTION: &[u8] = b"opilio:plugins";
 #[derive(Debug, thiserror::Error)]
 pub enum ModuleProblem {
     /// Its interfaces are not described, or are not those of a component.
-    #[error("no component can be made of the module: {0}")]
+    #[error("cannot convert the module to a component: {0}")]
     Encode(String),
     /// It was linked without the SDK's macro.
-    #[error("the module names no plugins: does the crate say opilio_plugin::export!(…)?")]
+    #[error("the module names no plugins: does the crate call opilio_plugin::export!(…)?")]
     NoNames,
 }
 
@@ -60,8 +60,8 @@ fn custom_section<'a>(module: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
         .map(|(_, content)| content)
 }
 
-/// The module without debugging sections. Function names stay, for the stack frames of an error. Linkers can only drop both
-/// or none.
+/// The module without debugging sections. Function names stay, for the stack frames of an error. Linkers cannot drop the debugging
+/// sections alone.
 pub(crate) fn without_debug(module: &[u8]) -> Vec<u8> {
     let mut kept = module.get(..8).unwrap_or(module).to_vec();
     for (whole, custom) in sections(module) {
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_debuggers_goes_and_names_stay() {
+    fn debugging_sections_are_removed_and_names_stay() {
         let with = module(".debug_info", "…");
         assert_eq!(without_debug(&with), with[..11]);
         let named = module("name", "functions");

@@ -156,14 +156,14 @@ mod tests {
     }
 
     #[test]
-    fn plugins_of_workspaces_of_their_own_share_the_flags_of_dependencies() {
+    fn plugins_in_separate_workspaces_share_the_flags_of_dependencies() {
         check(&["mine"], Some("mine"), &["sdk"]);
         // Its members share one target folder, and their flags are the same.
         check(&["mine", "sdk"], None, &["mine", "sdk"]);
     }
 
     #[test]
-    fn a_folder_without_a_project_is_said_to_be_none() {
+    fn a_folder_without_a_project_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let problem = crate::build(folder.path(), None).unwrap_err();
         assert!(matches!(problem, BuildError::NoProject { .. }), "{problem}");

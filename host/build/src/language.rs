@@ -34,7 +34,7 @@ impl Language {
     /// The language of the project in `folder`; `None` if it has no project.
     #[must_use]
     pub fn of(folder: &Path) -> Option<Self> {
-        // Node comes last: a project in Python, Go or Rust may have tools of Node beside it.
+        // Node comes last: a project in Python, Go or Rust may contain Node tools.
         let order = [
             Self::Rust,
             Self::Go,
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_project_is_known_by_its_files() {
+    fn a_project_is_recognised_by_its_files() {
         check(&[], None, "");
         check(&[("Cargo.toml", "")], Some(Language::Rust), "a-folder");
         check(
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_of_node_beside_another_project_do_not_count() {
+    fn node_tools_in_a_project_of_another_language_do_not_count() {
         check(
             &[("package.json", "{}"), ("go.mod", "module m\n")],
             Some(Language::Go),

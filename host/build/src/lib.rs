@@ -1,7 +1,7 @@
 //! Builds a component from a plugin's project: finds the compiler of its language, runs it, and encodes the module.
 //!
 //! `opilio plugin build` uses it for projects of authors, `cargo xtask plugins` for the shipped plugins. It only runs other
-//! programs and does not know the sandbox: the sandbox decides whether a component is a valid plugin.
+//! programs and does not depend on the sandbox, which decides whether a component is a valid plugin.
 
 use std::path::Path;
 

@@ -70,8 +70,8 @@ pub fn in_shell(path: &Path) -> String {
     }
 }
 
-/// Creates a program for a test: a shell script. Another process writes it. A file that is still open in a thread that starts
-/// a program could not be run.
+/// Creates a program for a test: a shell script. A separate process writes it: a program whose file is still open for writing in
+/// another thread cannot be started.
 #[cfg(all(test, unix))]
 #[expect(clippy::unwrap_used, reason = "tests")]
 pub(crate) fn fake(folder: &Path, name: &str, script: &str) {
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_one_word_to_a_shell() {
+    fn a_quoted_path_is_one_word_for_a_shell() {
         assert_eq!(in_shell(Path::new("/a/b-c.d")), "/a/b-c.d");
         assert_eq!(in_shell(Path::new("/my plugins/a")), "'/my plugins/a'");
         assert_eq!(in_shell(Path::new("/it's")), r"'/it'\''s'");

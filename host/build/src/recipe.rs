@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_too_old_is_named_with_its_version() {
+    fn an_outdated_program_is_named_with_its_version() {
         let node = |version| problem_of(Language::JavaScript, "node", version);
         assert_eq!(
             node("v18.19.0").unwrap(),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_named_too() {
+    fn a_missing_program_is_named() {
         let nothing = problem_of(Language::TypeScript, "node", "").unwrap();
         assert!(
             nothing.starts_with("plugins in TypeScript need node, 20 or later: it comes from"),

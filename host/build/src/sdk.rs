@@ -1,5 +1,5 @@
-//! The SDKs. This program carries all of them, in the form that stands alone; `build.rs` packs them. A new project gets a copy of
-//! its language's SDK. Projects without a copy use the one that is unpacked in the user's cache.
+//! The SDKs. This program carries all of them in their self-contained form; `build.rs` packs them. A new project gets a copy of its
+//! language's SDK. Projects without a copy use the one that is unpacked in the user's cache.
 
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ const VERSION_FILE: &str = "VERSION";
 #[derive(Debug, thiserror::Error)]
 pub enum NoSdk {
     /// The given folder is not an SDK.
-    #[error("{} is not the SDK: it holds no {mark}", folder.display())]
+    #[error("{} is not the SDK: it has no {mark}", folder.display())]
     NotThis {
         /// The folder.
         folder: PathBuf,
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_sdk_stands_alone_in_a_project() {
+    fn every_sdk_is_complete_in_a_project() {
         for language in Language::ALL {
             let project = tempfile::tempdir().unwrap();
             write_sdk(language, project.path()).unwrap();
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn an_sdk_replaces_the_one_before_it() {
+    fn an_sdk_replaces_the_earlier_one() {
         let project = tempfile::tempdir().unwrap();
         let old = project.path().join(SDK_FOLDER);
         fs::create_dir(&old).unwrap();

@@ -90,7 +90,7 @@ impl Toolchain {
         let in_use = env::var_os("RUSTC").map_or_else(|| PathBuf::from("rustc"), PathBuf::from);
         let compilers: Vec<Self> = [in_use, PathBuf::from(DEBIAN_RUSTC)]
             .into_iter()
-            .filter_map(Self::ask)
+            .filter_map(Self::query)
             .collect();
         let mut from_source = None;
         for compiler in compilers {
@@ -108,7 +108,7 @@ impl Toolchain {
     }
 
     /// Queries version and sysroot of a compiler; `None` if it does not run.
-    fn ask(rustc: PathBuf) -> Option<Self> {
+    fn query(rustc: PathBuf) -> Option<Self> {
         let version = output_of(&rustc, &["--version"])?;
         let sysroot = PathBuf::from(output_of(&rustc, &["--print", "sysroot"])?);
         Some(Self {

@@ -114,7 +114,8 @@ pub(crate) fn refused(faults: &Diagnostics) -> u8 {
     exit::USAGE
 }
 
-/// Plans and runs the crawl, shows its progress and prints the summary. The crawl ends politely when `enough` does.
+/// Plans and runs the crawl, shows its progress and prints the summary. The crawl stops politely when `enough`
+/// completes.
 #[expect(
     clippy::print_stderr,
     reason = "errors are for the person at the terminal"
@@ -138,7 +139,7 @@ pub(crate) async fn run_order(
     let is_new = !is_job(plan.directory());
     let takes_over = conditions.nodes.take_over.is_some() && is_new;
     if conditions.nodes.cluster_job.is_some() && is_new {
-        // Before a part is claimed, from which on another directory cannot begin it.
+        // Before the part is claimed: afterwards no other directory can begin it.
         match plan.check_machine() {
             Err(CrawlError::Profile(faults)) => return Ok(Done::without_crawl(refused(&faults))),
             checked => checked?,
@@ -183,14 +184,14 @@ pub(crate) async fn run_order(
     for repaired in crawl.repaired() {
         tracing::warn!("{}", summary::repaired(repaired));
     }
-    let summary = watched(crawl, display, enough).await;
+    let summary = run_with_live_view(crawl, display, enough).await;
     summary::print(&summary, resumption, display);
     let code = match &summary.end {
         End::Halted(_) => exit::FAILED,
         End::NoSeedFetched(_) => exit::NO_SEED,
-        // If the crawl cannot be resumed, its limit is its end.
+        // A limit has its own exit code only if the crawl can be resumed.
         end if end.is_limit() && resumption == Resumption::Possible => exit::LIMIT,
-        // What a terminated process has left, its next start hands over.
+        // The next start hands over the files that a terminated process has left.
         End::Terminated => exit::OK,
         _ if summary.handovers.iter().any(|total| total.left > 0) => exit::NOT_HANDED_OVER,
         _ => exit::OK,
@@ -201,10 +202,15 @@ pub(crate) async fn run_order(
     })
 }
 
-/// Runs a crawl with the live view and the handling of repeated Ctrl-C, until it ends or `enough` does.
-async fn watched(crawl: Crawl, display: DisplayArgs, enough: impl Future<Output = ()>) -> Summary {
+/// Runs a crawl with the live view and the handling of repeated Ctrl-C, until it ends or `enough`
+/// completes.
+async fn run_with_live_view(
+    crawl: Crawl,
+    display: DisplayArgs,
+    enough: impl Future<Output = ()>,
+) -> Summary {
     let stop = crawl.stop();
-    let interrupts = tokio::spawn(heed_interrupts(crawl.stop(), display));
+    let interrupts = tokio::spawn(handle_interrupts(crawl.stop(), display));
     preparing::finish();
     let live = live::start(crawl.view(), crawl.job(), display);
     let mut running = pin!(opilio_control::run(crawl));
@@ -222,7 +228,7 @@ async fn watched(crawl: Crawl, display: DisplayArgs, enough: impl Future<Output 
 
 /// Handles interrupts. The first interrupt (or termination) ends the crawl politely. The second stops waiting for fetches in
 /// flight. The third ends the process at once.
-async fn heed_interrupts(stop: Stop, display: DisplayArgs) {
+async fn handle_interrupts(stop: Stop, display: DisplayArgs) {
     let say = |words| {
         if !display.quiet {
             live::note(words, display);
@@ -300,8 +306,8 @@ fn order(args: &CrawlArgs, what: &str) -> Order {
     }
 }
 
-/// Returns the job that the command line names in place of a profile. A file of that name comes first. A built-in profile does so
-/// for a job elsewhere: without `--job`, its job is the one of the same name.
+/// Returns the job that the command line names in place of a profile. A file of that name has precedence. A
+/// profile of that name has precedence only with `--job`: without it, the name means the job of the same name.
 fn job_to_resume(args: &CrawlArgs, what: &str) -> Option<PathBuf> {
     let path = Path::new(what);
     let is_builtin = Profile::builtin_text(what).is_some();
@@ -321,7 +327,8 @@ pub(crate) fn profile_source(what: &str) -> ProfileSource {
     find_profile(what, None, "profile or file named")
 }
 
-/// Returns the same for a job in this folder of jobs, whose store it uses unless the daemon's configuration names another.
+/// Returns the source of a profile for a job in this folder of jobs. The profile store is that of the folder, unless the daemon's
+/// configuration names another.
 pub(crate) fn profile_source_of(what: &str, jobs: &Path) -> ProfileSource {
     find_profile(what, Some(jobs), "profile or file named")
 }

@@ -1,4 +1,4 @@
-//! Configuration of the daemon, for commands beside it.
+//! The daemon's configuration, for commands other than `opilio serve`.
 
 use std::path::{Path, PathBuf};
 

@@ -16,15 +16,15 @@ use crate::summary::Resumption;
 use crate::usage_error::UsageError;
 use crate::{DemoArgs, exit, judge, terminal};
 
-/// Profile of the selftest: that of the demo, but its crawl ends when the checks have what they need. A busy machine needs more
-/// time for that than the demo takes.
+/// Profile of the selftest: the demo's profile with a longer time limit. The crawl ends when all pages that the checks need have
+/// been visited, which can take longer than the demo on a busy machine.
 const SELFTEST: &str = "extends = \"demo\"\nlimits.time = \"10m\"\n";
 
-/// Duration of the selftest's crawl, if all is visited by then: that of the demo.
+/// Minimum duration of the selftest's crawl: the time limit of the demo.
 const SELFTEST_TIME: Duration = Duration::from_secs(15);
 
-/// Interval of looks whether all is visited, after that.
-const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+/// Interval between checks for missing visits after that time.
+const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Crawls the demo web and suggests further commands.
 pub(crate) async fn run(args: DemoArgs) -> Result<u8> {
@@ -39,7 +39,7 @@ pub(crate) async fn run(args: DemoArgs) -> Result<u8> {
     };
     let (code, _, done) = crawl(&args, profile, async |_| future::pending().await).await?;
     if let (false, Some(summary)) = (quiet, done) {
-        terminal::out!("{}", what_next(&summary, chromium.err()));
+        terminal::out!("{}", next_steps(&summary, chromium.err()));
     }
     Ok(code)
 }
@@ -50,7 +50,7 @@ pub(crate) async fn selftest(args: DemoArgs) -> Result<u8> {
         file: "selftest.toml".to_owned(),
         text: SELFTEST.to_owned(),
     };
-    let (code, web, done) = crawl(&args, profile, all_is_visited).await?;
+    let (code, web, done) = crawl(&args, profile, wait_for_visits).await?;
     let Some(summary) = done else { return Ok(code) };
     if let End::Halted(_) = summary.end {
         return Ok(code);
@@ -66,15 +66,15 @@ pub(crate) async fn selftest(args: DemoArgs) -> Result<u8> {
     })
 }
 
-/// Waits for the time of a selftest to pass, and for the visits that its checks need.
-async fn all_is_visited(web: &Web) {
+/// Waits for the minimum duration of a selftest, and for the visits that its checks need.
+async fn wait_for_visits(web: &Web) {
     tokio::time::sleep(SELFTEST_TIME).await;
     while !demo::is_visited(web) {
-        tokio::time::sleep(LOOK_INTERVAL).await;
+        tokio::time::sleep(CHECK_INTERVAL).await;
     }
 }
 
-/// Crawls the demo web with this profile, until a limit is reached or `enough` ends.
+/// Crawls the demo web with this profile, until a limit is reached or `enough` completes.
 async fn crawl(
     args: &DemoArgs,
     profile: ProfileSource,
@@ -116,7 +116,8 @@ fn temporary_job() -> PathBuf {
     std::env::temp_dir().join(format!("opilio-demo-{now}-{}", std::process::id()))
 }
 
-/// Profile of the demo where Chromium is installed: it renders the page that needs it. Behaviours have nothing to do there.
+/// Profile of the demo if Chromium is installed: it renders the page that needs a browser. It has no page behaviours, because the
+/// demo web does not need them.
 fn rendering() -> String {
     // Chromium's sandbox refuses root. The only page is our own.
     let is_root = fs::metadata("/proc/self").is_ok_and(|it| it.uid() == 0);
@@ -130,13 +131,13 @@ fn rendering() -> String {
 #[derive(Debug, PartialEq)]
 enum Outcome<'l> {
     Rendered,
-    /// With this annotation.
+    /// The crawl tried to render the page and failed, with this annotation.
     NotRendered(&'l str),
-    /// No browser had it before the end.
+    /// The crawl ended before a browser opened the page.
     NotReached,
 }
 
-/// Reads the outcome in the lines of `crawl.log`. No other page needs a browser.
+/// Reads the outcome from the lines of `crawl.log`. No other page needs a browser.
 fn outcome(log: &str) -> Outcome<'_> {
     let annotations = log
         .lines()
@@ -152,9 +153,9 @@ fn outcome(log: &str) -> Outcome<'_> {
     outcome
 }
 
-fn what_next(summary: &Summary, no_chromium: Option<BrowserError>) -> String {
+fn next_steps(summary: &Summary, no_chromium: Option<BrowserError>) -> String {
     let job = summary.job.display();
-    // The command as it was called, so that the lines can be pasted.
+    // The path of the program as the user typed it, so that the printed commands can be pasted.
     let opilio = std::env::args()
         .next()
         .unwrap_or_else(|| "opilio".to_owned());
@@ -208,14 +209,14 @@ mod tests {
     }
 
     #[test]
-    fn a_page_was_rendered_if_a_line_says_so() {
-        let asked = "render:needs-browser:110:nothing";
-        check(&["-", asked], Outcome::NotReached);
-        let whole = format!("{asked},rendered");
+    fn rendered_annotation_decides_the_outcome() {
+        let filter = "render:needs-browser:110:nothing";
+        check(&["-", filter], Outcome::NotReached);
+        let whole = format!("{filter},rendered");
         check(&["-", &whole, "1ver"], Outcome::Rendered);
         check(&["rendered:notIdle"], Outcome::Rendered);
         let refused = "notRendered:sandboxRefused";
-        let line = format!("{asked},{refused},1ver");
+        let line = format!("{filter},{refused},1ver");
         check(&[&line, "-"], Outcome::NotRendered(refused));
         check(&[&line, "rendered"], Outcome::Rendered);
     }

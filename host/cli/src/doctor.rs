@@ -1,7 +1,7 @@
-//! `opilio doctor`: checks whether this machine suits a crawl, and says what to do where it does not.
+//! `opilio doctor`: checks whether this machine is fit for a crawl, and prints a remedy for each problem.
 //!
-//! [`system`] finds out about the machine. [`checks`] judges what was found against the needs of a profile and of the daemon's
-//! configuration, without looking at the machine again.
+//! [`system`] collects facts about the machine. [`checks`] compares the facts with the needs of a profile and of the daemon's
+//! configuration.
 
 mod checks;
 mod environment;
@@ -59,7 +59,7 @@ pub(crate) async fn run(args: DoctorArgs) -> Result<u8> {
         Ok(profile) => profile,
         Err(faults) => return Ok(refused(&faults)),
     };
-    // An invalid configuration is a finding.
+    // An invalid configuration is reported as a finding, not as an error of the command.
     let (config, problem) = match daemon_config::config(args.config.as_deref()) {
         Ok(config) => (config, None),
         Err(problem) => (DaemonConfig::default(), Some(problem)),

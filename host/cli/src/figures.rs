@@ -62,7 +62,7 @@ fn counts(named: &[(&str, u64)]) -> String {
     named.collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the totals of a receiver on a line.
+/// Returns the totals of a receiver of files as one line.
 pub(crate) fn handover(total: &HandoverTotals) -> String {
     let files = numbered(total.files, "file");
     let (to, left) = (&total.to, HumanCount(total.left));

@@ -3,7 +3,7 @@
 
 use std::io;
 
-/// Waits until the terminal is closed; for ever if that is to be ignored.
+/// Waits until the terminal is closed. Never returns if the process was started with the signal ignored.
 ///
 /// # Errors
 /// Fails if the system does not accept a handler.
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nohup_has_set_is_seen() {
+    fn an_ignored_signal_is_read_from_the_process_status() {
         for (mask, expected) in [
             ("0000000000001001", true),
             ("0000000000001000", false),

@@ -244,7 +244,7 @@ fn log(args: &LogArgs) -> Result<u8> {
     };
     let mut out = std::io::stdout().lock();
     match std::io::copy(&mut log, &mut out).and_then(|_| out.flush()) {
-        // The reader of the output has closed it.
+        // The reader has closed the output.
         Err(problem) if problem.kind() == std::io::ErrorKind::BrokenPipe => Ok(exit::OK),
         other => other
             .map(|()| exit::OK)

@@ -1,11 +1,11 @@
-//! Directories of jobs, as commands name them: by a path, or by the name of a job in the folder `jobs`.
+//! Directories of jobs on command lines: a path, or the name of a job in the folder `jobs`.
 
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use opilio_crawl::is_job;
 
-/// The folder of jobs that have only a name.
+/// The folder of jobs that are given by name.
 pub(crate) const JOBS: &str = "jobs";
 
 /// Returns a parser for the directory of an existing job.
@@ -13,7 +13,7 @@ pub(crate) fn existing_job() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().map(|path| known_job(&path).unwrap_or(path))
 }
 
-/// Returns a parser for the directory of a job that may be new. A new job with only a name is in the folder `jobs`.
+/// Returns a parser for the directory of a job that may be new. A new job that is given by name is in the folder `jobs`.
 pub(crate) fn new_job() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().map(|path| match known_job(&path) {
         Some(job) => job,
@@ -22,7 +22,7 @@ pub(crate) fn new_job() -> impl TypedValueParser<Value = PathBuf> {
     })
 }
 
-/// Returns the directory of the job with this path or name; none if there is no such job.
+/// Returns the directory of the job with this path or name; `None` if there is no such job.
 pub(crate) fn known_job(path: &Path) -> Option<PathBuf> {
     if is_job(path) {
         return Some(path.to_owned());

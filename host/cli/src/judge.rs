@@ -50,7 +50,7 @@ impl Judgement {
         };
         let faults = &mut self.faults;
         let verified = opilio_control::verify(&summary.job, &by, false, &mut |found| {
-            // Damage has been found already while the archive was read.
+            // Damage was reported when the archive was read.
             if found.kind != DiscrepancyKind::ArchiveDamaged {
                 faults.push(verify::line(&found));
             }
@@ -97,14 +97,14 @@ pub(crate) fn judge(summary: &Summary, web: &Web) -> Result<Judgement> {
                 .push(format!("plugin {}: {faults} errors", plugin.name));
         }
     }
-    let asked_and_refused = web
+    let forbidden_requests = web
         .requests()
         .iter()
         .filter(|seen| seen.target.starts_with("/private/"))
         .count();
-    if asked_and_refused > 0 {
+    if forbidden_requests > 0 {
         judgement.faults.push(format!(
-            "robots.txt forbids /private/, but the crawl requested it {asked_and_refused} times"
+            "robots.txt forbids /private/, but the crawl requested it {forbidden_requests} times"
         ));
     }
     Ok(judgement)

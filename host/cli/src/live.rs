@@ -24,7 +24,7 @@ use crate::terminal;
 const REFRESH: Duration = Duration::from_millis(250);
 /// Interval between two lines without a terminal, as in Heritrix's progress log.
 const LINE_INTERVAL: Duration = Duration::from_secs(20);
-/// Updates over which the current rate is measured: three seconds.
+/// Updates over which the current rate is measured; together they take three seconds.
 const RECENT: usize = 12;
 /// Busiest queues shown.
 const QUEUES_SHOWN: usize = 4;
@@ -32,7 +32,7 @@ const QUEUES_SHOWN: usize = 4;
 const ALERTS_SHOWN: usize = 3;
 /// Width of a queue's name.
 const QUEUE_WIDTH: usize = 44;
-/// Width of the names before the totals; those of the summary's first lines.
+/// Width of the names before the totals, as in the first lines of the summary.
 pub(crate) const NAME_WIDTH: usize = 10;
 
 #[derive(Clone, Copy, Debug, Args)]
@@ -83,7 +83,7 @@ impl Live {
     }
 }
 
-/// Starts showing a crawl.
+/// Starts the live view of a crawl.
 pub(crate) fn start(view: CrawlView, job: &Job, display: DisplayArgs) -> Live {
     let (end, ended) = oneshot::channel();
     let verb = match job.resumed() {
@@ -152,7 +152,7 @@ async fn picture(view: CrawlView, title: String, mut ended: oneshot::Receiver<()
     let _ = drawn.clear();
 }
 
-/// Returns the state of a crawl that does more or less than crawl: `paused`, for example.
+/// Returns a state other than running, such as `paused`.
 fn state_of(now: &Progress) -> Option<&'static str> {
     (now.state != JobState::Running).then(|| now.state.name())
 }
@@ -316,7 +316,7 @@ pub(crate) fn note(words: &str, display: DisplayArgs) {
     }
 }
 
-/// Writes a line to standard error; results go to standard output. Errors are ignored: the terminal may be gone.
+/// Writes a line to standard error; results go to standard output. Errors are ignored, because the terminal may be closed.
 fn say(line: &str) {
     drop(writeln!(io::stderr(), "{line}"));
 }
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_that_the_crawl_is_paused() {
+    fn a_line_shows_that_the_crawl_is_paused() {
         let paused = Progress {
             state: JobState::Paused,
             ..progress()

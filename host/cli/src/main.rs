@@ -112,7 +112,7 @@ enum Command {
 }
 
 impl Command {
-    /// Returns the form of the progress of the command; none for the daemon, which has a log.
+    /// Returns the form in which the command shows progress; `None` for the daemon, which has a log.
     fn display(&self) -> Option<DisplayArgs> {
         match self {
             Command::Crawl(args) => Some(args.display),
@@ -159,11 +159,11 @@ struct CrawlArgs {
 /// Nodes that share a crawl.
 #[derive(Clone, Debug, Default, Args)]
 struct NodesArgs {
-    /// Share the crawl with other nodes of a cluster, under this name. Start it on one node with a profile and --nodes. On the others
-    /// the name is enough: they fetch profile, seeds and components from the cluster.
+    /// Share the crawl with other nodes of a cluster, under this name. Start it on one node with a profile and --nodes. On the
+    /// others the name is enough: they fetch profile, seeds and components from the cluster.
     #[arg(long, value_name = "NAME")]
     cluster_job: Option<String>,
-    /// Nodes that share the crawl, this one included. Each begins a part of the sites, which has its name.
+    /// Nodes that share the crawl, including this one. Each node begins one part of the sites; the part has the name of the node.
     #[arg(
         long,
         value_name = "NODE,NODE",
@@ -171,11 +171,12 @@ struct NodesArgs {
         requires = "cluster_job"
     )]
     nodes: Vec<String>,
-    /// Number of parts, if there are to be more than nodes. Further parts are named part-1, part-2 … and begin with --take-over.
+    /// Number of parts, if it is larger than the number of nodes. The further parts are named part-1, part-2 … and begin with
+    /// --take-over.
     #[arg(long, value_name = "N", requires = "nodes")]
     parts: Option<usize>,
-    /// Take over a part of a node that is gone, or begin one that no node has: its newest snapshot goes to a new job, --job. Needs
-    /// checkpoint.publish-every in the profile of the crawl.
+    /// Take over the part of a node that is gone, or begin a part that no node has. The newest snapshot of the part goes into a new
+    /// job (--job). Needs checkpoint.publish-every in the profile of the crawl.
     #[arg(long, value_name = "PART", requires = "cluster_job")]
     take_over: Option<String>,
     /// Configuration file whose [cluster] names this node and the NATS servers [default: opilio.toml].
@@ -192,14 +193,14 @@ struct DemoArgs {
     display: DisplayArgs,
 }
 
-/// The argument by which the program, as its own child process, compiles components. It is not a command for people.
+/// The argument with which the program starts itself to compile components in a child process. It is not a command for users.
 const COMPILER: &str = "compile-components";
 
-/// Has the kernel give memory in small pages. A huge page is resident as a whole where the allocator uses a part of it: 40 of
-/// 230 MB in the crawl of docs/PERFORMANCE.md, which took the same processor time.
+/// Switches off transparent huge pages. A huge page is resident as a whole even if the allocator uses only a part of it. In the
+/// crawl of docs/PERFORMANCE.md, this saves 40 of 230 MB at the same processor time.
 #[cfg(target_os = "linux")]
 fn without_huge_pages() {
-    // SAFETY: it changes no memory, only the size of pages to come. Where the kernel does not know it, nothing changes.
+    // SAFETY: the call changes no memory, only the size of later pages. A kernel without this option returns an error.
     unsafe {
         libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0);
     }
@@ -227,7 +228,7 @@ fn main() -> ExitCode {
         }
     };
     let result = runtime.block_on(async {
-        take_no_signal_for_large_files();
+        ignore_signal_for_large_files();
         match cli.command {
             Command::Crawl(args) => crawl::run(args, &telemetry).await,
             Command::Demo(args) => demo::run(args).await,
@@ -258,13 +259,13 @@ fn main() -> ExitCode {
 
 /// Compiles components for the process that started this one. Compiled functions are kept in the directory `cache`.
 fn compile_components(cache: Option<OsString>) -> ExitCode {
-    // The signal is taken from within a runtime. It does nothing else here.
+    // The handler of the signal can be set only within a runtime. The runtime has no other use here.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     let _entered = runtime.as_ref().ok().map(|runtime| {
         let entered = runtime.enter();
-        take_no_signal_for_large_files();
+        ignore_signal_for_large_files();
         entered
     });
     opilio_sandbox::run_compiler(cache)
@@ -272,7 +273,7 @@ fn compile_components(cache: Option<OsString>) -> ExitCode {
 
 /// Ignores the signal SIGXFSZ, so that a file at its size limit (`ulimit -f`) causes an error like a full disk. The signal would
 /// otherwise end the process without a message.
-fn take_no_signal_for_large_files() {
+fn ignore_signal_for_large_files() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
@@ -292,7 +293,7 @@ fn own_program() -> Option<PathBuf> {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "the last word of the process")]
+#[expect(clippy::print_stderr, reason = "the process ends with this message")]
 fn fail(problem: &anyhow::Error) -> ExitCode {
     let remedy = opilio_crawl::remedy(problem.as_ref()).map(|remedy| format!("; {remedy}"));
     eprintln!("opilio: {problem:#}{}", remedy.unwrap_or_default());
@@ -305,7 +306,7 @@ fn fail(problem: &anyhow::Error) -> ExitCode {
     })
 }
 
-/// Returns `true` if a job or profile cannot have the given name, or if none has it: an error of the command line.
+/// Returns `true` for errors of the command line about names: a job or profile cannot have the given name, or does not exist.
 fn is_about_name(problem: &anyhow::Error) -> bool {
     use opilio_console::{JobsFolderError as Job, ProfileStoreError as Profile};
     let of_job = problem.downcast_ref::<Job>();

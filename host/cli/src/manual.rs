@@ -1,4 +1,4 @@
-//! Manual pages and shell completions, made from the same description of the command line as `--help`.
+//! Manual pages and shell completions. They are made from the same description of the command line as `--help`.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use clap_mangen::Man;
 
 use crate::exit;
 
-/// Of `opilio completions`.
+/// The command line of `opilio completions`.
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArgs {
     /// Shell that reads the script.
@@ -18,7 +18,7 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Of `opilio man`.
+/// The command line of `opilio man`.
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
     /// Write one page per command into this directory, such as opilio-job-status.1 [default: print the page of opilio].
@@ -74,7 +74,7 @@ fn write_pages(command: &clap::Command, name: &str, dir: &Path) -> Result<()> {
 fn print(text: &[u8]) -> Result<u8> {
     let mut out = io::stdout().lock();
     match out.write_all(text).and_then(|()| out.flush()) {
-        // The reader of the output has closed it.
+        // The reader has closed the output.
         Err(problem) if problem.kind() != io::ErrorKind::BrokenPipe => {
             Err(problem).context("cannot write standard output")
         }

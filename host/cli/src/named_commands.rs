@@ -1,5 +1,4 @@
-//! A house check: every command that a message, a help text or a document names exists, and has the options that are named with
-//! it.
+//! A house check: every command in a message, a help text or a document exists and has the named options.
 
 use std::fs;
 use std::path::Path;
@@ -49,7 +48,7 @@ fn faults(cli: &Command, text: &str) -> Vec<String> {
     faults
 }
 
-/// Returns the reason for which the words after `opilio` are no command. Words that name none are prose.
+/// Returns the error in the words after `opilio` if they are meant as a command; `None` for valid commands and for prose.
 fn fault(cli: &Command, words: &str) -> Option<String> {
     let mut command = cli;
     let mut words = words.split_whitespace().peekable();
@@ -111,13 +110,13 @@ fn search(cli: &Command, path: &Path, found: &mut Vec<String>) {
 }
 
 #[test]
-fn every_command_that_is_named_exists() {
+fn every_named_command_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let cli = cli();
     let mut found = Vec::new();
     for place in PLACES {
         let path = root.join(place);
-        // Otherwise a place that was moved would have no faults.
+        // A place that was moved would otherwise pass unchecked.
         assert!(path.exists(), "{place} is missing: correct PLACES");
         search(&cli, &path, &mut found);
     }
@@ -125,7 +124,7 @@ fn every_command_that_is_named_exists() {
 }
 
 #[test]
-fn an_invented_command_or_option_is_found_and_prose_is_not() {
+fn unknown_commands_and_options_are_found_and_prose_is_ignored() {
     let cli = cli();
     for (text, expected) in [
         ("`opilio job fly JOB`", "opilio job fly JOB: no command fly"),

@@ -1,5 +1,5 @@
-//! `opilio node`: the nodes of a cluster. The commands speak to NATS themselves, with `[cluster]` of the daemon's configuration, so
-//! they work without a daemon too.
+//! `opilio node`: the nodes of a cluster. The commands connect to NATS themselves, with `[cluster]` of the daemon's configuration.
+//! They work without a daemon too.
 
 use std::collections::BTreeSet;
 
@@ -247,7 +247,8 @@ fn list_parts(parts: &[ListedPart], as_json: bool) -> Result<()> {
     Ok(())
 }
 
-/// Describes the state of a part. A process that takes it over is not at work yet, whatever its session says.
+/// Describes the state of a part. A part that is being taken over is not being crawled yet, even if the session of the new process
+/// is live.
 fn state_words(part: &ListedPart) -> String {
     let is_paused = part.figures.is_some_and(|figures| figures.is_paused);
     match (&part.takeover, part.state) {
@@ -307,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_that_is_taken_over_has_its_next_node_and_the_last_failure() {
+    fn a_takeover_is_shown_with_its_node_and_the_last_failure() {
         let at = jiff::Timestamp::UNIX_EPOCH;
         let mut part = ListedPart {
             name: "b".to_owned(),

@@ -81,7 +81,7 @@ enum PluginCommand {
 /// # Errors
 /// Fails if the answer could not be written. Usage errors are printed on standard error.
 pub(crate) async fn run(args: PluginArgs) -> Result<u8> {
-    // Guests need a larger stack than the main thread may have, and block.
+    // Guests block, and need a larger stack than the main thread may have.
     let runtime = tokio::runtime::Handle::current();
     let lane = spawn_lane("plugin", move || match args.command {
         PluginCommand::New(args) => new::run(&args),
@@ -110,7 +110,7 @@ pub(crate) async fn run(args: PluginArgs) -> Result<u8> {
     }
 }
 
-/// Prints to standard output, in one piece.
+/// Writes a text to standard output in one piece.
 fn say(text: &str) -> Result<()> {
     let text = terminal::lines(text);
     let mut out = io::stdout().lock();

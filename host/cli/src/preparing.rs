@@ -16,13 +16,13 @@ use opilio_sandbox::{Preparation, observe_preparation};
 use crate::live::{self, DisplayArgs};
 use crate::terminal;
 
-/// Time for which a preparation is silent.
+/// Time before anything is shown.
 const SILENT: Duration = Duration::from_secs(1);
 
 /// Interval between two lines without a terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Interval between two pictures of the bar's spinner.
+/// Interval between two frames of the bar's spinner.
 const TICK: Duration = Duration::from_millis(100);
 
 /// The preparation that is in progress, if a component of it was compiled.
@@ -34,7 +34,7 @@ static PREPARATION: Mutex<State> = Mutex::new(State {
 /// Whether the output is JSON.
 static IS_JSON: AtomicBool = AtomicBool::new(false);
 
-/// Whether a crawl has begun. It shows its own progress, and plugins that are replaced meanwhile are not shown.
+/// Whether a crawl has begun. It shows its own progress; plugins that are replaced during a crawl are not shown.
 static IS_OVER: AtomicBool = AtomicBool::new(false);
 
 struct State {
@@ -110,7 +110,7 @@ impl State {
         self.update();
     }
 
-    /// Shows the preparation, after it has been silent, and repeats its line.
+    /// Shows the preparation. Called first after the silent time, then at each interval.
     fn appear(&mut self) {
         let Some(compiling) = &mut self.compiling else {
             return;
@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_compilation_is_shown_again_and_again_until_it_ends() {
+    fn a_compilation_is_shown_repeatedly_until_it_ends() {
         let (running, ended) = mpsc::channel();
         let waits = || std::iter::repeat_n(Duration::ZERO, 3);
         let mut shown = 0;
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn long_work_is_shown_while_it_goes_on() {
+    fn long_work_is_shown_until_it_ends() {
         let (shown, seen) = mpsc::channel();
         let waits = std::iter::repeat_n(Duration::ZERO, 3);
         let show = move || {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_what_is_compiled_and_for_how_long() {
+    fn a_line_names_the_component_and_the_elapsed_time() {
         let compiling = Compiling {
             name: "html\n".to_owned(),
             began: Instant::now(),

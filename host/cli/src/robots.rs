@@ -1,4 +1,4 @@
-//! `opilio robots`: the decisions of a robots.txt on URIs, with the deciding lines.
+//! `opilio robots`: the decisions of a robots.txt file on URIs, with the deciding lines.
 
 use std::io::{self, BufRead, Read, Write};
 use std::path::{Path, PathBuf};
@@ -148,7 +148,7 @@ impl Inquiry<'_> {
                 format!("{asked}  invalid URI: {problem:#}")
             }
         };
-        // The web wrote the file, and perhaps the URIs.
+        // The file, and perhaps the URIs, come from the web and may contain control characters.
         writeln!(out, "{}", terminal::lines(&answer))?;
         Ok(())
     }

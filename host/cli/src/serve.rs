@@ -16,7 +16,7 @@ use crate::hangup::hangup;
 use crate::telemetry::Telemetry;
 use crate::terminal;
 
-/// The command line. What it says goes before what the file says.
+/// The command line. Its values override those of the configuration file.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
     /// Configuration file of the daemon [default: opilio.toml, if present].
@@ -80,10 +80,10 @@ pub(crate) async fn run(args: ServeArgs, telemetry: &Telemetry) -> Result<u8> {
         }
         Err(problem) => return Err(problem.into()),
     };
-    // The daemon runs even if nobody reads this.
+    // The daemon also runs if standard output is closed.
     let address = console.address()?;
     let _ = writeln!(io::stdout(), "{scheme}://{address}/");
-    // People cannot sign in at the address of the listener, which has no TLS.
+    // Users cannot sign in at the address of the listener, which has no TLS.
     if let Some(host) = proxy {
         let _ = writeln!(
             io::stdout(),
@@ -109,7 +109,7 @@ pub(crate) async fn run(args: ServeArgs, telemetry: &Telemetry) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// Waits for a request to end the daemon.
+/// Waits for a signal that ends the daemon.
 async fn ended() {
     #[cfg(unix)]
     {

@@ -48,13 +48,13 @@ pub(crate) struct SimulateArgs {
 enum SimulateCommand {
     /// Run several profiles on the same webs and compare the results.
     Compare(compare::CompareArgs),
-    /// Create a scenario from a crawl log, with as many pages, which change as those in the log did.
+    /// Create a scenario from a crawl log, with the same number of pages and the same rates of change.
     Fit(fit::FitArgs),
     /// Print the JSON Schema of scenarios for editors.
     Schema,
 }
 
-/// For how long the web is crawled, and how much.
+/// Duration of the simulation, and number of visits.
 #[derive(Clone, Copy, Debug, Args)]
 struct Crawled {
     /// Whole time in days; replaces the value of the scenario.
@@ -105,8 +105,7 @@ fn run_scenario(args: &SimulateArgs) -> Result<u8> {
     print(&answer, drawn)
 }
 
-/// Prints the results, after the plots were drawn: if the output is closed, printing ends the process. The results are printed
-/// even if drawing failed.
+/// Prints the results after the plots were drawn, even if drawing failed. Printing ends the process if the output is closed.
 fn print(answer: &str, drawn: Result<()>) -> Result<u8> {
     if drawn.is_err() {
         // A closed output is the lesser error.

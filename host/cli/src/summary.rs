@@ -12,10 +12,10 @@ use crate::{figures, terminal};
 /// Most archive files that are listed. Of more, only the number and the folder are shown.
 const WARCS_LISTED_MAX: usize = 5;
 
-/// Most plugins with errors that are named.
+/// Most plugins with errors that are listed.
 const FAULTY_PLUGINS_MAX: usize = 5;
 
-/// The possibility to resume a crawl that has ended.
+/// Whether a crawl that has ended can be resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resumption {
     /// The same command resumes it.
@@ -24,7 +24,8 @@ pub(crate) enum Resumption {
     Impossible,
 }
 
-/// Prints the summary to standard output. The crawl is complete even if the output is closed: its terminal may be gone.
+/// Prints the summary to standard output. Errors are ignored: the output may be closed, and the crawl is
+/// complete.
 pub(crate) fn print(summary: &Summary, resumption: Resumption, display: DisplayArgs) {
     let words = match display {
         DisplayArgs { json: true, .. } => format!("{}\n", as_json(summary)),
@@ -79,7 +80,7 @@ fn text(summary: &Summary, resumption: Resumption) -> String {
     lines.push(("job", job.to_string()));
     lines.push(("logs", summary.logs.display().to_string()));
     match summary.warcs.len() {
-        // Complete paths, for pasting into a command.
+        // Full paths can be pasted into a command.
         ..=WARCS_LISTED_MAX => {
             let warcs = summary.warcs.iter();
             lines.extend(warcs.map(|warc| ("WARC", warc.display().to_string())));
@@ -113,7 +114,7 @@ fn text(summary: &Summary, resumption: Resumption) -> String {
     text.collect()
 }
 
-/// Returns the number of seeds that were fetched, and a line for each one that was not; nothing if they were not counted.
+/// Returns the number of seeds that were fetched, and a line for each one that was not; empty if they were not counted.
 fn seeds(summary: &Summary) -> Vec<(&'static str, String)> {
     let Some(seeds) = &summary.seeds else {
         return Vec::new();

@@ -95,7 +95,7 @@ impl Telemetry {
         }
     }
 
-    /// Sends traces from now on, if the settings want that. `what` are the attributes of all traces: names and values.
+    /// Sends traces from now on, if the settings name a collector. `what` are the attributes of all traces: names and values.
     pub(crate) fn trace(
         &self,
         settings: &opilio_profile::Telemetry,
@@ -127,7 +127,7 @@ impl Telemetry {
             .with_sampler(Sampler::ParentBased(Box::new(by_share)))
             .with_resource(Resource::builder().with_attributes(resource).build())
             .build();
-        // Set once in a process: it runs one crawl, or the daemon.
+        // Set once: a process runs one crawl, or the daemon.
         let _ = self.tracer.0.set(provider.tracer("opilio"));
         let _ = self.provider.set(provider);
         global::set_text_map_propagator(TraceContextPropagator::new());

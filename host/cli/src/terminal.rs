@@ -12,7 +12,7 @@ use opilio_sandbox::is_unprintable;
 use crate::exit;
 use crate::usage_error::UsageError;
 
-/// Interval between two pictures of a spinner.
+/// Interval between two frames of a spinner.
 const SPINNER_TICK: Duration = Duration::from_millis(100);
 
 /// Writes a line of a command's result, as `println!` does; see [`print`].
@@ -49,7 +49,7 @@ pub(crate) fn print(text: fmt::Arguments<'_>) {
     std::process::exit(exit::FAILED.into());
 }
 
-/// Prints the result of a command: as an object, or in words.
+/// Prints the result of a command: a JSON object, or words.
 pub(crate) fn print_result(as_json: bool, object: &serde_json::Value, words: &str) {
     match as_json {
         true => outln!("{object}"),
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn guests_move_no_cursor() {
+    fn control_characters_are_replaced() {
         assert_eq!(lines("a\tb\nä"), "a\tb\nä");
         assert_eq!(lines("n\x1b[31m\r\x07"), "n [31m  ");
         assert_eq!(lines("ok\u{202e}ko"), "ok\\u202eko");
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn json_says_the_same_as_before() {
+    fn json_keeps_its_meaning() {
         let value = serde_json::json!("\u{9b}1m\u{7f}\x1b");
         let clean = lines(&value.to_string()).into_owned();
         assert!(!clean.contains(char::is_control), "{clean:?}");

@@ -23,7 +23,7 @@ pub(crate) struct TokenArgs {
 
 #[derive(Debug, Subcommand)]
 enum TokenCommand {
-    /// Create a token and print it. It is printed only once: the daemon keeps only its hash.
+    /// Create a token and print it. It is printed only once: the daemon stores only its hash.
     New(NewArgs),
     /// List tokens with their ids, users and roles.
     List(ListArgs),

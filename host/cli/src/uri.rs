@@ -1,4 +1,4 @@
-//! `opilio uri`: the forms of a URI in Opilio, with reasons.
+//! `opilio uri`: prints the forms of a URI, or the reason that it is refused.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, Write};
@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use crate::{exit, profile, terminal};
 
-/// Longest line of standard input that is kept, in bytes. It is well above the longest URI, since surrounding blanks and dot
-/// segments do not count. The rest of a longer line is counted and dropped.
+/// Longest line of standard input that is kept, in bytes. It is longer than the longest URI, since surrounding blanks and dot
+/// segments do not count towards the length of a URI. The rest of a longer line is counted and dropped.
 const LINE_BYTES_MAX: usize = 1024 * 1024;
-/// Longest beginning of a text that heads its answer, in characters. The normalised form is shown in full.
+/// Number of characters of the input that are shown above its answer. The normalised form is shown in full.
 const HEAD_CHARS_MAX: usize = 100;
 /// Width of the names before the forms: that of `implied prefix`, with two blanks before it.
 const NAME_WIDTH: usize = 16;
@@ -117,7 +117,7 @@ impl Inquiry {
         Ok(())
     }
 
-    /// Answers for a URI a line; blank lines are skipped.
+    /// Answers each line, which holds one URI. Blank lines are skipped.
     fn answer_lines(&mut self, input: &mut impl BufRead, out: &mut impl Write) -> Result<()> {
         let mut line = Vec::new();
         while let Some(length) =
@@ -237,7 +237,7 @@ impl Forms {
     }
 }
 
-/// Reads up to a line end, and keeps at most [`LINE_BYTES_MAX`] bytes. Returns the length of the line; none at the end of input.
+/// Reads up to a line end, and keeps at most [`LINE_BYTES_MAX`] bytes. Returns the length of the line; `None` at the end of input.
 fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option<usize>> {
     line.clear();
     let mut length = 0;
@@ -262,7 +262,7 @@ fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option<
     }
 }
 
-/// Returns the beginning of a question, with control characters made safe for a terminal.
+/// Returns the beginning of an input, with control characters made safe for a terminal.
 fn head(input: &str) -> String {
     let mut head = String::new();
     for (index, character) in input.chars().enumerate() {

@@ -1,4 +1,4 @@
-//! Errors in the command line that the parser of the command line cannot find.
+//! Errors in the command line that its parser cannot detect.
 
 use std::error::Error;
 use std::fmt;
@@ -14,7 +14,7 @@ impl UsageError {
         UsageError(problem.into())
     }
 
-    /// Returns the context for the error of a file that the command line names and that cannot be read.
+    /// Returns the context for an error while reading a file that the command line names.
     pub(crate) fn unreadable(file: &Path) -> UsageError {
         UsageError(format!("cannot read {}", file.display()))
     }

@@ -76,7 +76,7 @@ pub(crate) fn run(args: &WarcArgs) -> Result<u8> {
         WarcCommand::Redact(args) => redact::run(args),
     };
     match done {
-        // The reader of the answer has closed the output.
+        // The reader has closed the output.
         Err(problem) if terminal::is_broken_pipe(&problem) => Ok(crate::exit::OK),
         other => refuse_unreadable(other),
     }
@@ -102,8 +102,8 @@ pub(crate) fn refuse_unreadable(done: Result<u8>) -> Result<u8> {
 }
 
 /// Returns the files of the arguments: files as given, the archive of a job, and the files with an archive's extension of any
-/// other directory. They are sorted by name, each once. Files of a job that are only in a store are noted on standard error; a
-/// job without any other is refused.
+/// other directory. They are sorted by name, each once. Files of a job that are only in a store are noted on standard error. A
+/// job whose files are all in the store is refused.
 pub(crate) fn archives(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
     for job in given.iter().filter_map(|path| known_job(path)) {
         note_left_out(&job, &moved(&job)?);
@@ -116,7 +116,8 @@ pub(crate) fn archives(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Returns the same files, for readers of indexes: files that are only in a store are not noted, and may be all.
+/// Returns the same files for readers of indexes. Files that are only in a store are not noted, and the result may be empty if all
+/// files of a job are in the store.
 fn archives_here(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for path in given {

@@ -1,5 +1,5 @@
-//! The policy for addresses that a fetch may connect to. It checks the address of every connection, after DNS. No name,
-//! redirect or reconnect leads into the operator's own network.
+//! The policy for addresses that a fetch may connect to. It checks the address of every connection, after DNS. So no name,
+//! redirect or new connection leads into the operator's own network.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn ordinary_addresses_are_open_to_all() {
+    fn ordinary_addresses_are_always_allowed() {
         for address in [
             "93.184.216.34",
             "1.1.1.1",
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn ones_own_network_is_open_by_its_class_alone() {
+    fn internal_addresses_are_allowed_by_their_class_only() {
         let private = AddressPolicy {
             private: true,
             ..NONE
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_services_are_open_by_their_own_class_alone() {
+    fn metadata_services_are_allowed_by_their_class_only() {
         let metadata = AddressPolicy {
             metadata: true,
             ..NONE
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_serves_on_is_never_open() {
+    fn unspecified_multicast_and_reserved_addresses_are_never_allowed() {
         for address in [
             "0.0.0.0",
             "0.1.2.3",

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn challenges_are_found_the_safest_first() {
+    fn challenges_are_sorted_by_safety() {
         check(&[r#"Basic realm="Staff area""#], &["basic Staff area"]);
         check(
             &[r#"Basic realm="a", Digest realm="b", nonce="n", qop="auth""#],
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn digests_are_those_of_the_standards_examples() {
+    fn digests_match_the_examples_of_the_standard() {
         let cnonce = "f2/wE4q74E6zIJEtWaHKaf5wv/H5QzzpXusqGemxURZJ";
         for (algorithm, response) in [
             ("MD5", "8ca523f5e9506fed4657c9700eebdbec"),
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_do_not_show() {
+    fn debug_output_hides_secrets() {
         let challenge = challenges(&head(&[r#"Basic realm="a""#])).remove(0);
         let at = Uri::parse("http://a.example/").unwrap();
         let space = challenge.space(&at, "me", &Secret::new("hush"));

@@ -1,5 +1,5 @@
-//! The record of a payload while it is received: its length, its digest, a copy without transfer coding where the bytes on
-//! the wire differ, and the bytes for a receiver that wants them while they come.
+//! The record of a payload while it is received: its length, its digest, and a copy without transfer coding where the bytes on the
+//! wire differ. It also passes the bytes on to a receiver, if there is one.
 
 use std::io;
 use std::pin::pin;
@@ -28,7 +28,7 @@ pub(crate) struct BodyRecord {
     pub(crate) overshoot: u64,
     pub(crate) scratch_error: Option<io::Error>,
     claim: Arc<Claim>,
-    /// The receiver of the payload, if it is wanted while it comes.
+    /// The receiver of the payload, if there is one.
     pub(crate) tap: Option<TapEnd>,
 }
 
@@ -46,7 +46,7 @@ impl BodyRecord {
         }
     }
 
-    /// Waits until so many more bytes may be recorded. The error says why no room became free.
+    /// Waits until this many more bytes may be recorded. The error is the reason for which no space became free.
     pub(crate) async fn room(
         &self,
         watch: &mut Watch,
@@ -68,7 +68,7 @@ impl BodyRecord {
         }
     }
 
-    /// Receives the body up to its end. The error says why it ends earlier.
+    /// Receives the body up to its end. The error is the reason for an earlier end.
     pub(crate) async fn receive(
         &mut self,
         wire: &mut Wire,
@@ -97,7 +97,7 @@ impl BodyRecord {
         }
     }
 
-    /// Passes received bytes on, if they are wanted while they come. Waits for the receiver, and the server waits with it.
+    /// Passes received bytes on to the receiver, if there is one. Waits for it, and holds the server up meanwhile.
     pub(crate) async fn pass_on(&self, watch: &mut Watch, data: Bytes) -> Result<(), RecordingEnd> {
         let Some(tap) = self.tap.as_ref().filter(|_| !data.is_empty()) else {
             return Ok(());
@@ -139,6 +139,6 @@ pub(crate) enum RecordingEnd {
     Hyper(hyper::Error),
     NoRoom,
     LimitHit(LimitHit),
-    /// The receiver of the payload has gone.
+    /// The receiver of the payload was dropped.
     Unwanted,
 }

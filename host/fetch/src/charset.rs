@@ -73,7 +73,7 @@ impl Charset {
 }
 
 /// Decides the encoding of `bytes`, a content without content codings.
-pub fn decide(clues: CharsetHints<'_>, bytes: &[u8]) -> Charset {
+pub fn decide(hints: CharsetHints<'_>, bytes: &[u8]) -> Charset {
     let mut annotations = Vec::new();
     let mut known = |label: &str, place: &str| {
         let encoding = Encoding::for_label(label.as_bytes());
@@ -85,9 +85,9 @@ pub fn decide(clues: CharsetHints<'_>, bytes: &[u8]) -> Charset {
         }
         encoding
     };
-    let header = clues.content_type.and_then(charset_parameter);
+    let header = hints.content_type.and_then(charset_parameter);
     let header = header.and_then(|label| known(&label, "Header"));
-    let format = Format::of(clues.content_type, bytes);
+    let format = Format::of(hints.content_type, bytes);
     let declared = declaration(format, bytes);
     let document = declared.as_deref().and_then(|label| known(label, "HTML"));
     let document = document.map(|encoding| as_declared(encoding, format));
@@ -109,7 +109,7 @@ pub fn decide(clues: CharsetHints<'_>, bytes: &[u8]) -> Charset {
     } else if matches!(format, Format::Xml | Format::Json) && is_utf8(bytes) {
         (UTF_8, CharsetSource::Format)
     } else {
-        (detect(clues.host, bytes), CharsetSource::Detected)
+        (detect(hints.host, bytes), CharsetSource::Detected)
     };
     Charset {
         encoding,
@@ -406,11 +406,11 @@ mod tests {
         encoding: &str,
         source: CharsetSource,
     ) -> Vec<String> {
-        let clues = CharsetHints {
+        let hints = CharsetHints {
             content_type: Some(content_type),
             host: Some("www.example.com"),
         };
-        let charset = decide(clues, bytes);
+        let charset = decide(hints, bytes);
         assert_eq!(
             (charset.encoding.name(), charset.source),
             (encoding, source)
@@ -421,7 +421,7 @@ mod tests {
     use CharsetSource::{ByteOrderMark, Detected, Document, Format as ByFormat, Header};
 
     #[test]
-    fn the_mark_wins_over_all() {
+    fn a_byte_order_mark_goes_first() {
         check(
             "text/html; charset=iso-8859-1",
             b"\xef\xbb\xbf<meta charset=gbk>",
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn the_header_comes_next() {
+    fn the_content_type_header_goes_second() {
         for header in [
             "text/html; charset=ISO-8859-2",
             "text/html;Charset = \"latin2\"",
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_declare_themselves() {
+    fn declarations_in_documents_are_found() {
         for html in [
             "<!doctype html><html a='>'><META CharSet = \"koi8-r\">",
             "<meta/charset=koi8-r>",
@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn formats_have_an_encoding_of_their_own() {
+    fn some_formats_have_a_fixed_or_default_encoding() {
         check("application/json", b"{}", "UTF-8", ByFormat);
         check("text/xml", b"<a/>", "UTF-8", ByFormat);
         check("text/xml", b"<\0?\0x\0m\0l\0", "UTF-16LE", ByFormat);
@@ -515,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_speak_for_themselves() {
+    fn undeclared_encodings_are_detected_from_the_bytes() {
         check(
             "text/html",
             "\u{e9}t\u{e9} \u{2014} na\u{ef}ve".as_bytes(),
@@ -535,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn decoding_leaves_the_mark_out() {
+    fn decoding_removes_the_byte_order_mark() {
         let bytes = b"\xef\xbb\xbfa\xff";
         let charset = decide(CharsetHints::default(), bytes);
         assert_eq!(charset.decode(bytes), "a\u{fffd}");
@@ -559,8 +559,8 @@ mod tests {
             host in ".{0,10}",
         ) {
             let bytes = parts.concat();
-            let clues = CharsetHints { content_type: Some(&content_type), host: Some(&host) };
-            let _ = decide(clues, &bytes).decode(&bytes);
+            let hints = CharsetHints { content_type: Some(&content_type), host: Some(&host) };
+            let _ = decide(hints, &bytes).decode(&bytes);
         }
     }
 }

@@ -13,7 +13,7 @@ pub const CODINGS_MAX: usize = 4;
 /// Bytes that pass through a decoder at a time.
 const BUFFER_BYTES: usize = 16 * 1024;
 
-/// RFC 9659: decoders need no more than 8 MiB of window. A decompression bomb gets no more either.
+/// RFC 9659: decoders need no more than 8 MiB of window. The limit also bounds decompression bombs.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 
 /// Content with its codings removed.
@@ -33,7 +33,7 @@ pub enum CodingProblem {
     #[error("unknown content coding {0:?}")]
     Unknown(String),
     /// More than [`CODINGS_MAX`] codings: the content is as received.
-    #[error("{0} content codings one over the other")]
+    #[error("{0} nested content codings")]
     TooMany(usize),
     /// The bytes are not coded as the header says: the content is as received. Servers commonly declare a coding that they did
     /// not apply.
@@ -136,7 +136,7 @@ pub fn decode<R: Read>(
             problem: Some(CodingProblem::TooLong(bytes_max)),
         };
     }
-    // The decoder gave no byte: the header is wrong rather than the bytes. Empty coded content decodes to empty content.
+    // The decoder gave no byte, so the header is wrong and not the bytes. Empty coded content decodes to empty content.
     match decoded.is_empty() {
         true if source.bytes.get() == 0 => DecodedContent {
             content: decoded,
@@ -204,7 +204,7 @@ fn read_all(reader: &mut dyn Read) -> (Vec<u8>, io::Result<()>) {
             Err(error) => break Err(error),
         }
     };
-    // The vector is kept for a while, and may have twice the capacity it needs.
+    // The vector is kept for a while, and can have twice the capacity that it needs.
     content.shrink_to_fit();
     (content, result)
 }
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn every_coding_is_undone() {
+    fn every_coding_is_removed() {
         let text = "hello hello hello".repeat(1000).into_bytes();
         check(&[], &text, &text);
         check(&["identity"], &text, &text);
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_undone_is_given_as_received() {
+    fn content_that_cannot_be_decoded_stays_as_received() {
         fault(
             &["sdch"],
             b"abc",
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_content_gives_what_came_before() {
+    fn damaged_content_is_decoded_up_to_the_damage() {
         let text: Vec<u8> = (0..200_000u32).flat_map(u32::to_le_bytes).collect();
         for (coding, coded) in [
             ("gzip", gzip(&text)),
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_that_cannot_be_read_is_named() {
+    fn an_unreadable_recording_is_reported() {
         struct Broken;
         impl Read for Broken {
             fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {

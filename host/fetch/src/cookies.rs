@@ -46,7 +46,7 @@ pub struct Cookie {
     path: String,
     secure: bool,
     http_only: bool,
-    /// Seconds since 1970; `None` for a cookie that lives as long as the job.
+    /// Seconds since 1970; `None` for a cookie that lasts as long as the job.
     expires: Option<i64>,
     /// Milliseconds since 1970. Of two cookies with equally long paths the older one is sent first (§5.7.3).
     created: i64,
@@ -64,13 +64,13 @@ pub enum CookieRefused {
     #[error("longer than {NAME_AND_VALUE_BYTES_MAX} bytes")]
     TooLong,
     /// The host does not belong to the domain, or the domain is a public suffix.
-    #[error("for a domain that the host may not set cookies for")]
+    #[error("the host may not set cookies for this domain")]
     Domain,
     /// A secure cookie, or one that would replace a secure one, over an insecure connection.
-    #[error("secure, but the connection is not")]
+    #[error("a secure cookie over an insecure connection")]
     Insecure,
     /// The cookie does not have the attributes that the prefix of its name requires.
-    #[error("without what the prefix of its name promises")]
+    #[error("it lacks attributes that the prefix of its name requires")]
     Prefix,
 }
 
@@ -141,9 +141,19 @@ impl Jar {
     }
 
     /// Removes surplus cookies of a kind: insecure ones first, among them those set longest ago (§5.6).
-    fn evict(&mut self, max: usize, is_one: impl Fn(&Cookie) -> bool) {
-        while self.cookies.iter().filter(|cookie| is_one(cookie)).count() > max {
-            let ones = self.cookies.iter().enumerate().filter(|(_, it)| is_one(it));
+    fn evict(&mut self, max: usize, is_counted: impl Fn(&Cookie) -> bool) {
+        while self
+            .cookies
+            .iter()
+            .filter(|cookie| is_counted(cookie))
+            .count()
+            > max
+        {
+            let ones = self
+                .cookies
+                .iter()
+                .enumerate()
+                .filter(|(_, it)| is_counted(it));
             let Some((place, _)) = ones.min_by_key(|(_, it)| (it.secure, it.set)) else {
                 return;
             };
@@ -245,7 +255,7 @@ impl Cookie {
         if cookie.secure && uri.scheme() != "https" {
             return Err(CookieRefused::Insecure);
         }
-        match cookie.keeps_its_promise(parsed.path.as_deref() == Some("/")) {
+        match cookie.meets_prefix(parsed.path.as_deref() == Some("/")) {
             true => Ok(cookie),
             false => Err(CookieRefused::Prefix),
         }
@@ -271,9 +281,9 @@ impl Cookie {
         }
     }
 
-    /// Returns `true` if the cookie meets the requirements of its name's prefix (§4.1.3). A cookie without a name must not look as
-    /// if it had one.
-    fn keeps_its_promise(&self, root_path: bool) -> bool {
+    /// Returns `true` if the cookie meets the requirements of its name's prefix (§4.1.3). A cookie without a name must not have a
+    /// value with such a prefix.
+    fn meets_prefix(&self, root_path: bool) -> bool {
         let begins = |text: &str, prefix: &str| {
             let start = text.get(..prefix.len());
             start.is_some_and(|start| start.eq_ignore_ascii_case(prefix))
@@ -358,7 +368,7 @@ impl Cookie {
     fn of_line(line: &str, http_only: bool, now: Timestamp) -> Result<Cookie, &'static str> {
         let fields: Vec<&str> = line.split('\t').collect();
         let [domain, below, path, secure, expires, name, value] = fields[..] else {
-            return Err("not seven fields with tabs between them");
+            return Err("the line does not have seven fields separated by tabs");
         };
         let flag = |text: &str| match text.to_ascii_uppercase().as_str() {
             "TRUE" => Ok(true),
@@ -367,7 +377,9 @@ impl Cookie {
         };
         let bare = domain.strip_prefix('.').unwrap_or(domain);
         let uri = host_uri(bare).and_then(|uri| host_of(&uri));
-        let expires: i64 = expires.parse().map_err(|_| "no time in seconds")?;
+        let expires: i64 = expires
+            .parse()
+            .map_err(|_| "the time is not a number of seconds")?;
         if !path.starts_with('/') {
             return Err("the path does not begin with /");
         }
@@ -711,7 +723,7 @@ mod tests {
     }
 
     #[test]
-    fn secure_ones_stay_on_secure_connections() {
+    fn secure_cookies_need_secure_connections() {
         check(HTTPS, &["a=b; Secure"], HTTPS, "a=b");
         check(HTTPS, &["a=b; secure=x"], HTTP, "");
         refused(HTTP, "a=b; Secure", CookieRefused::Insecure);
@@ -733,7 +745,7 @@ mod tests {
     }
 
     #[test]
-    fn lives() {
+    fn cookies_expire() {
         let held = |set: &str, after: i64| {
             let mut jar = Jar::default();
             jar.receive(&uri(HTTP), set, 50, at(0)).unwrap();
@@ -758,7 +770,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_are_read_as_servers_write_them() {
+    fn dates_in_the_formats_of_servers_are_parsed() {
         let read = |text| cookie_date(text);
         let expected = Some(784_111_777);
         for text in [
@@ -791,7 +803,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_drowns_nobody_else() {
+    fn a_flood_of_cookies_does_not_evict_those_of_other_hosts() {
         let mut jar = Jar::default();
         jar.receive(
             &uri("https://www.example.org/"),
@@ -824,7 +836,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_have_an_end() {
+    fn the_cookie_header_has_a_maximum_length() {
         let mut jar = Jar::default();
         for n in 0..50 {
             let header = format!("n{n}={}", "x".repeat(4000));
@@ -850,7 +862,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_read_and_written() {
+    fn cookie_files_are_read_and_written() {
         let text = "# Netscape HTTP Cookie File\n\
             .example.org\tTRUE\t/\tTRUE\t1900000000\tsession\ta b\n\
             #HttpOnly_www.example.org\tFALSE\t/a\tFALSE\t0\tlogin\t\r\n\n\
@@ -879,7 +891,7 @@ mod tests {
     }
 
     #[test]
-    fn any_header_will_do() {
+    fn no_header_causes_a_panic() {
         proptest::proptest!(|(header in "(?s).{0,200}|([a-c_]{0,3}=[a-c;=, ]{0,9}; ?(expires|domain|path|max-age)=.{0,20})")| {
             let mut jar = Jar::default();
             let _ = jar.receive(&uri(HTTPS), &header, 50, at(0));

@@ -146,7 +146,7 @@ impl Names {
         if !filed.is_empty() {
             return answer(ResolutionSource::HostsFile, &filed);
         }
-        self.ask(host, name, now).await
+        self.query(host, name, now).await
     }
 
     fn in_hosts_file(&self, name: &Name) -> Vec<IpAddr> {
@@ -160,7 +160,7 @@ impl Names {
         [of(RecordType::A), of(RecordType::AAAA)].concat()
     }
 
-    async fn ask(
+    async fn query(
         &self,
         host: &str,
         name: Name,
@@ -224,8 +224,10 @@ impl Names {
                 }
                 NameServer::Https { host, port, path } => {
                     for ip in self.address_of_server(host, *port).await? {
-                        let mut over =
-                            ConnectionConfig::https(bare(host).into(), Some(path.as_str().into()));
+                        let mut over = ConnectionConfig::https(
+                            without_brackets(host).into(),
+                            Some(path.as_str().into()),
+                        );
                         over.port = *port;
                         servers.push(NameServerConfig::new(ip, true, vec![over]));
                     }
@@ -252,7 +254,7 @@ impl Names {
         }
         match tokio::net::lookup_host((host, port)).await {
             Ok(found) => Ok(found.map(|address| address.ip()).collect()),
-            Err(error) => Err(format!("the name server {host} itself: {error}")),
+            Err(error) => Err(format!("cannot resolve the name server {host}: {error}")),
         }
     }
 }
@@ -293,11 +295,11 @@ fn resolver(
 
 /// Parses an address in the host of a URI: bare, or IPv6 in brackets.
 fn literal(host: &str) -> Option<IpAddr> {
-    bare(host).parse().ok()
+    without_brackets(host).parse().ok()
 }
 
 /// Removes the brackets of an IPv6 address.
-fn bare(host: &str) -> &str {
+fn without_brackets(host: &str) -> &str {
     let inside = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
     inside.unwrap_or(host)
 }
@@ -416,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn every_host_of_a_uri_can_be_asked_for() {
+    fn any_host_of_a_uri_can_be_queried() {
         for host in [
             "example.org",
             "example.org.",
@@ -456,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_no_name_server_is_answered_here() {
+    fn literals_tables_and_hosts_files_need_no_name_server() {
         check("192.0.2.7", ResolutionSource::Literal, &["192.0.2.7"]);
         check("[2001:db8::7]", ResolutionSource::Literal, &["2001:db8::7"]);
         check(
@@ -487,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_or_cannot_be_asked_is_minus_one() {
+    fn invalid_names_and_names_without_a_server_are_minus_one() {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();
@@ -498,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn the_record_is_the_predecessors() {
+    fn the_dns_record_is_as_in_heritrix() {
         let record = |owner: &str, address: &str| AddressRecord {
             owner: owner.to_owned(),
             ttl: Duration::from_secs(300),
@@ -518,7 +520,7 @@ mod tests {
         );
     }
 
-    /// A name server that knows a few names. Its answers are assembled here, octet by octet (RFC 1035 §4).
+    /// A name server with a few names. Its answers are assembled octet by octet (RFC 1035 §4).
     async fn name_server() -> Names {
         let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let mut server = NameServerConfig::udp("127.0.0.1".parse().unwrap());
@@ -532,7 +534,7 @@ mod tests {
             }
         });
         let mut options = ResolverOpts::default();
-        // Enough for loopback on a busy machine; one name is never answered.
+        // The time limit suffices for loopback on a busy machine; one query is never answered.
         options.timeout = Duration::from_secs(2);
         options.attempts = 1;
         let config = ResolverConfig::from_parts(None, Vec::new(), vec![server]);
@@ -694,17 +696,17 @@ mod tests {
         });
         let mut roots = rustls::RootCertStore::empty();
         roots.add(certificate).unwrap();
-        let trusting = ClientConfig::builder_with_provider(provider)
+        let client_config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .unwrap()
             .with_root_certificates(roots)
             .with_no_client_auth();
-        (port, Arc::new(trusting))
+        (port, Arc::new(client_config))
     }
 
     #[tokio::test]
     async fn name_servers_are_asked_by_https() {
-        let (port, trusting) = server_over_https().await;
+        let (port, client_config) = server_over_https().await;
         let server = NameServer::Https {
             host: "dns.test".to_owned(),
             port,
@@ -712,7 +714,7 @@ mod tests {
         };
         let table = HostTable::from_iter([("dns.test", "127.0.0.1".parse().unwrap())]);
         let names = |tls| Names::new(table.clone(), vec![server.clone()], tls);
-        let found = names(trusting)
+        let found = names(client_config)
             .resolve("alias.example", now())
             .await
             .unwrap();

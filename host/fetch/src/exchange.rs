@@ -199,18 +199,18 @@ impl Exchange {
 
     /// Values for `WARC-Protocol`, such as `http/1.1` and `tls/1.3`; empty where nothing was received.
     pub fn protocols(&self) -> Vec<&'static str> {
-        let spoken = self
-            .head
-            .as_ref()
-            .and_then(|head| match head.version.as_str() {
-                _ if self.http2 => Some("h2"),
-                "HTTP/1.0" => Some("http/1.0"),
-                "FTP" => Some("ftp"),
-                // The community's list of protocols has no name for WHOIS.
-                "WHOIS" => None,
-                _ => Some("http/1.1"),
-            });
-        spoken
+        let application_protocol =
+            self.head
+                .as_ref()
+                .and_then(|head| match head.version.as_str() {
+                    _ if self.http2 => Some("h2"),
+                    "HTTP/1.0" => Some("http/1.0"),
+                    "FTP" => Some("ftp"),
+                    // The community's list of protocols has no name for WHOIS.
+                    "WHOIS" => None,
+                    _ => Some("http/1.1"),
+                });
+        application_protocol
             .into_iter()
             .chain(self.tls.as_ref().and_then(TlsInfo::protocol))
             .collect()

@@ -11,7 +11,7 @@ use crate::addresses::AddressClass;
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FetchFailure {
-    /// The name has no address; −1. The name servers said so: an early retry is of little use.
+    /// The name has no address; −1. This is an answer of the name servers, so an early retry is of little use.
     #[error("no address for {host}: {reason}")]
     NoAddress {
         /// The name asked for.

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_form_that_asks_for_a_password_is_the_one() {
+    fn the_form_with_a_password_field_is_the_login_form() {
         let html = r#"
             <form action="/search"><input name=q value=x></form>
             <script>document.write("<form action='/wrong'><input type=password>")</script>
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn an_action_that_is_given_decides() {
+    fn a_given_action_selects_the_form() {
         let html = "<form action=/a><input type=password name=p></form><form action=/b><input name=t value=1>";
         let action = page().join("/b").unwrap();
         let form = login_form(html, &page(), Some(&action)).unwrap();

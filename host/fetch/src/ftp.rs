@@ -2,8 +2,8 @@
 //!
 //! A path that ends in `/` is a directory. If another path cannot be retrieved, it is tried as a directory. Directories are
 //! listed with MLSD, or with LIST if the server does not know MLSD. The synthetic header `FTP-Listing` records which one.
-//! Data connections are passive and use the address of the control connection, whatever the server says: a reply must not
-//! lead into somebody's network. `ftps` uses TLS from the first byte, except on port 21, where it uses AUTH TLS.
+//! Data connections are passive and use the address of the control connection, whatever address the server gives: a reply must not
+//! lead into another network. `ftps` uses TLS from the first byte, except on port 21, where it uses AUTH TLS.
 
 use std::net::IpAddr;
 
@@ -96,9 +96,9 @@ pub(crate) async fn fetch(
             let result = visit.await;
             if !matches!(result, Err(Stop::Failure(_))) {
                 // A courtesy: the server need not answer.
-                let _ = session.say("QUIT").await;
+                let _ = session.send_line("QUIT").await;
             }
-            facts.conversation = session.conversation.spoken;
+            facts.conversation = session.conversation.transcript;
             result.err()
         }
         Err(failure) => Some(Stop::Failure(failure)),
@@ -161,15 +161,15 @@ impl<'a> Session<'a> {
         }
         self.expect_greeting().await?;
         if explicit {
-            self.ask("AUTH TLS").await?.success()?;
+            self.command("AUTH TLS").await?.success()?;
             facts.tls = Some(self.begin_tls().await?);
         }
         self.log_in(name, password).await?;
         if self.private {
-            self.ask("PBSZ 0").await?.success()?;
-            self.ask("PROT P").await?.success()?;
+            self.command("PBSZ 0").await?.success()?;
+            self.command("PROT P").await?.success()?;
         }
-        self.ask("TYPE I").await?.success()?;
+        self.command("TYPE I").await?.success()?;
         Ok(())
     }
 
@@ -181,12 +181,12 @@ impl<'a> Session<'a> {
                 return reply.success().map(|_| ());
             }
         }
-        let reason = format!("{DELAYS_MAX} replies that it will be ready in some minutes");
+        let reason = format!("{DELAYS_MAX} replies 120 (ready in some minutes) and no greeting");
         Err(self.lost(reason).into())
     }
 
     async fn log_in(&mut self, name: &str, password: &str) -> Result<(), Stop> {
-        let mut reply = self.ask(&format!("USER {name}")).await?;
+        let mut reply = self.command(&format!("USER {name}")).await?;
         if reply.code == 331 {
             let (line, anonymous) = (format!("PASS {password}"), name == ANONYMOUS);
             let written = if anonymous {
@@ -195,7 +195,7 @@ impl<'a> Session<'a> {
                 "PASS ****"
             };
             self.conversation
-                .say_secretly(self.parts, self.clock, &line, written)
+                .send_secret_line(self.parts, self.clock, &line, written)
                 .await?;
             reply = self.reply().await?;
         }
@@ -221,7 +221,7 @@ impl<'a> Session<'a> {
         } else {
             headers = self.facts(&path.path).await?;
             let data = self.data_connection().await?;
-            let reply = self.ask(&format!("RETR {}", path.path)).await?;
+            let reply = self.command(&format!("RETR {}", path.path)).await?;
             match reply.is_opening() {
                 true => (data, reply),
                 false => {
@@ -268,11 +268,11 @@ impl<'a> Session<'a> {
             "Content-Type".to_owned(),
             media_type.essence_str().to_owned(),
         ));
-        let size = self.ask(&format!("SIZE {path}")).await?;
+        let size = self.command(&format!("SIZE {path}")).await?;
         if let (213, Ok(size)) = (size.code, size.text.trim().parse::<u64>()) {
             headers.push(("Content-Length".to_owned(), size.to_string()));
         }
-        let modified = self.ask(&format!("MDTM {path}")).await?;
+        let modified = self.command(&format!("MDTM {path}")).await?;
         if let (213, Some(date)) = (modified.code, http_date(&modified.text)) {
             headers.push(("Last-Modified".to_owned(), date));
         }
@@ -286,8 +286,8 @@ impl<'a> Session<'a> {
                 code: 250,
                 text: String::new(),
             }),
-            "" => self.ask("CWD /").await,
-            path => self.ask(&format!("CWD {path}")).await,
+            "" => self.command("CWD /").await,
+            path => self.command(&format!("CWD {path}")).await,
         }
     }
 
@@ -299,7 +299,7 @@ impl<'a> Session<'a> {
         let mut refusal = None;
         for command in ["MLSD", "LIST"] {
             let data = self.data_connection().await?;
-            let reply = self.ask(command).await?;
+            let reply = self.command(command).await?;
             if reply.is_opening() {
                 headers.push(("Content-Type".to_owned(), "text/plain".to_owned()));
                 headers.push((FTP_LISTING.to_owned(), command.to_owned()));
@@ -313,11 +313,11 @@ impl<'a> Session<'a> {
 
     /// Opens a data connection, not yet encrypted: servers begin TLS only after they have accepted the transfer.
     async fn data_connection(&mut self) -> Result<Stream, Stop> {
-        let extended = self.ask("EPSV").await?;
+        let extended = self.command("EPSV").await?;
         let port = match extended_port(&extended) {
             Some(port) => port,
             None => {
-                let reply = self.ask("PASV").await?;
+                let reply = self.command("PASV").await?;
                 match passive_port(&reply) {
                     Some(port) => port,
                     None => return Err(Stop::Refused(reply)),
@@ -362,7 +362,7 @@ impl<'a> Session<'a> {
         let limit = self.parts.config.connect_timeout;
         let Stream { socket, guard } = stream;
         let Socket::Plain(tcp) = socket else {
-            return Err(failed("TLS has begun already".to_owned()).into());
+            return Err(failed("TLS is in use already".to_owned()).into());
         };
         let by = (Instant::now() + limit).min(self.clock.deadline);
         let handshake = tokio::time::timeout_at(by, connector.connect(name.clone(), tcp));
@@ -382,13 +382,15 @@ impl<'a> Session<'a> {
         }
     }
 
-    async fn ask(&mut self, command: &str) -> Result<Reply, Stop> {
-        self.say(command).await?;
+    async fn command(&mut self, command: &str) -> Result<Reply, Stop> {
+        self.send_line(command).await?;
         self.reply().await
     }
 
-    async fn say(&mut self, command: &str) -> Result<(), FetchFailure> {
-        self.conversation.say(self.parts, self.clock, command).await
+    async fn send_line(&mut self, command: &str) -> Result<(), FetchFailure> {
+        self.conversation
+            .send_line(self.parts, self.clock, command)
+            .await
     }
 
     /// Reads a reply within the time limits.
@@ -404,9 +406,11 @@ impl<'a> Session<'a> {
     async fn whole_reply(&mut self) -> Result<Reply, Stop> {
         let mut multiline = None;
         for _ in 0..REPLY_LINES_MAX {
-            let heard = self.conversation.hear(self.parts, self.clock).await?;
-            let Some(line) = heard else {
-                return Err(self.lost("the server has hung up".to_owned()).into());
+            let line = self.conversation.read_line(self.parts, self.clock).await?;
+            let Some(line) = line else {
+                return Err(self
+                    .lost("the server closed the connection".to_owned())
+                    .into());
             };
             let code = line
                 .get(..3)
@@ -605,7 +609,7 @@ mod tests {
     }
 
     #[test]
-    fn guests_say_who_they_are() {
+    fn anonymous_logins_send_the_operators_address() {
         let mut request = Request::new(Uri::parse("ftp://you:s@example.org/").unwrap(), vec![]);
         assert_eq!(
             credentials(&request, Some("crawl@example.org")),
@@ -617,7 +621,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_those_of_http() {
+    fn times_are_converted_to_http_dates() {
         assert_eq!(
             http_date("20261120131203").as_deref(),
             Some("Fri, 20 Nov 2026 13:12:03 GMT")

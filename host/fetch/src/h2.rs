@@ -27,11 +27,11 @@ use crate::spool::SpoolWriter;
 use crate::stream::Connection;
 use crate::wire::{Clock, LimitHit, Watch};
 
-/// Bytes that a server may send before we have taken them.
+/// Bytes that a server may send before the crawl has taken them.
 const WINDOW: u32 = 256 * 1024;
 
 /// Minimum of [`Wire::overhead_max`]: several of the largest frames that servers may send.
-const OVERHEAD_LEAST: usize = 64 * 1024;
+const OVERHEAD_MIN: usize = 64 * 1024;
 
 /// A connection, and the time limits of its exchange.
 struct Wire {
@@ -72,10 +72,10 @@ impl Wire {
     }
 
     /// Counts received bytes of the response.
-    fn came(&mut self, bytes: usize) {
+    fn count_received(&mut self, bytes: usize) {
         if bytes > 0 {
             self.overhead = 0;
-            self.tape.lock().came(bytes);
+            self.tape.lock().count_received(bytes);
         }
     }
 }
@@ -128,7 +128,7 @@ where
 
 #[expect(
     clippy::too_many_arguments,
-    reason = "the parts of one exchange, taken apart so that what is recorded outlives the connection"
+    reason = "the parts of one exchange are separate, so that the recording outlives the connection"
 )]
 async fn run<F>(
     stream: RecordingStream,
@@ -167,7 +167,7 @@ async fn run<F>(
         watch,
         tape: tape.clone(),
         overhead: 0,
-        overhead_max: OVERHEAD_LEAST.max(config.header_bytes_max.saturating_mul(HEADS_MAX)),
+        overhead_max: OVERHEAD_MIN.max(config.header_bytes_max.saturating_mul(HEADS_MAX)),
     };
     let content = message.content;
     let response = match sender.send_request(message.request, content.is_empty()) {
@@ -194,7 +194,7 @@ async fn run<F>(
     let (head, mut content) = response.into_parts();
     let head_bytes = recorded_head(head.status.as_u16(), &head.headers);
     outcome.head = ResponseHead::of_recording(&head_bytes);
-    wire.came(head_bytes.len());
+    wire.count_received(head_bytes.len());
     tape.lock().record(&head_bytes);
     if head.headers.len() > config.headers_max {
         return outcome.truncated = Some(TruncationCause::Headers);
@@ -205,7 +205,7 @@ async fn run<F>(
     {
         return outcome.aborted_by_filter = Some(reason);
     }
-    wire.watch.goes_on();
+    wire.watch.restart_measurement();
     let receiving = async {
         loop {
             if let Err(end) = body.room(&mut wire.watch, tape, WINDOW as usize).await {
@@ -219,7 +219,7 @@ async fn run<F>(
             match next.await {
                 Ok(Some(None)) => return,
                 Ok(Some(Some(Ok(data)))) => {
-                    wire.came(data.len());
+                    wire.count_received(data.len());
                     tape.lock().record(&data);
                     if let Err(truncation) = body.append(&data) {
                         return outcome.truncated = Some(truncation);

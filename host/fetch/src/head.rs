@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn interim_responses_and_stray_lines_come_before() {
+    fn interim_responses_and_stray_lines_are_skipped() {
         check(
             "\r\nHTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nLink: a\r\n\r\nHTTP/1.1 204 No\r\n\r\n",
             58,
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_head_gives_its_whole_lines() {
+    fn a_cut_head_has_its_whole_lines() {
         check(
             "HTTP/1.1 200 OK\r\nA: 1\r\nB: 2",
             0,
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_http_has_no_head() {
+    fn other_protocols_have_no_head() {
         for garbage in [
             "<html>\n",
             "HTTP/1.1\n\n",

@@ -24,7 +24,7 @@ use crate::failure::{FetchFailure, Phase};
 use crate::head::ResponseHead;
 use crate::parts::Parts;
 use crate::pool::ConnectionKey;
-use crate::proxy_tunnel::wants_credentials;
+use crate::proxy_tunnel::credentials_needed;
 use crate::recording_stream::{Forward, RecordingStream, Tape};
 use crate::request::Prepared;
 use crate::spool::{Spool, SpoolWriter};
@@ -35,7 +35,7 @@ use crate::wire::{Clock, LimitHit, Watch, Wire};
 pub(crate) const VERSION_NOT_SUPPORTED: i32 = 505;
 
 /// hyper's minimum for its buffer.
-const READ_BUFFER_LEAST: usize = 8 * 1024;
+const READ_BUFFER_MIN: usize = 8 * 1024;
 
 /// Hexadecimal digits of a 64-bit number.
 const CHUNK_SIZE_DIGITS_MAX: usize = 16;
@@ -115,7 +115,7 @@ where
                 }
                 None => HeadVerdict::Continue,
             };
-            wire.watch().goes_on();
+            wire.watch().restart_measurement();
             match verdict {
                 HeadVerdict::Abort { reason } => outcome.aborted_by_filter = Some(reason),
                 HeadVerdict::Continue => {
@@ -152,7 +152,7 @@ where
     }
     let mut exchange = outcome.into_exchange(&tape, body, read_ahead);
     if let (Some(proxy), 407) = (&forwards, exchange.status()) {
-        return Exchange::without_connection(wants_credentials(proxy));
+        return Exchange::without_connection(credentials_needed(proxy));
     }
     exchange.peer = peer;
     exchange.proxy = via.map(|proxy| proxy.to_string());
@@ -177,7 +177,7 @@ fn builder(config: &FetcherConfig) -> http1::Builder {
 
 /// The maximum that hyper reads at once.
 fn read_buffer_max(config: &FetcherConfig) -> usize {
-    config.header_bytes_max.max(READ_BUFFER_LEAST)
+    config.header_bytes_max.max(READ_BUFFER_MIN)
 }
 
 impl Outcome {
@@ -214,7 +214,7 @@ impl Outcome {
         let too_long = tape.head_overflow || error.is_parse_too_large();
         match (too_long, &self.head) {
             (true, Some(_)) => self.truncated = Some(TruncationCause::Headers),
-            _ if tape.received == 0 && is_hanging_up(error) => {
+            _ if tape.received == 0 && is_closed_by_server(error) => {
                 self.failure = Some(FetchFailure::Empty);
             }
             _ if too_long || error.is_parse() => {
@@ -391,7 +391,7 @@ fn begins_with_chunk(body: &[u8]) -> bool {
 }
 
 /// Returns `true` if the server closed the connection, after the request or before it was sent.
-fn is_hanging_up(error: &hyper::Error) -> bool {
+fn is_closed_by_server(error: &hyper::Error) -> bool {
     let cause = error.source();
     let cause = cause.and_then(|cause| cause.downcast_ref::<hyper::Error>());
     error.is_incomplete_message() || cause.is_some_and(hyper::Error::is_incomplete_message)

@@ -36,7 +36,7 @@ impl Parts {
             names: Arc::new(Names::new(
                 config.hosts.clone(),
                 config.name_servers.clone(),
-                tls.trusting.clone(),
+                tls.strict.clone(),
             )),
             scratch: Arc::new(Scratch::new(
                 config.scratch_dir.clone(),
@@ -67,7 +67,7 @@ impl Parts {
                 false => Arc::new(Names::new(
                     config.hosts.clone(),
                     config.name_servers.clone(),
-                    tls.trusting.clone(),
+                    tls.strict.clone(),
                 )),
             },
             scratch: self.scratch.clone(),

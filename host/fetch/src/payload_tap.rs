@@ -34,7 +34,7 @@ impl PayloadTap {
     }
 }
 
-/// Ready once the payload is not wanted any more.
+/// Ready once the receiver is dropped.
 pub(crate) fn poll_unwanted(tap: &mut Option<TapEnd>, cx: &mut Context<'_>) -> Poll<()> {
     match tap {
         Some(tap) => tap.closed.as_mut().poll(cx),

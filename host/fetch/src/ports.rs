@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schemes_own_and_what_the_profile_allows_are_not() {
+    fn ports_of_the_scheme_and_allowed_ports_are_not_refused() {
         assert!(!refused(21, &[21, 990], &[]));
         assert!(!refused(22, &[], &[22]));
     }

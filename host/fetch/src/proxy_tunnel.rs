@@ -38,7 +38,7 @@ pub(crate) async fn through(
         proxy.port,
     )
     .await;
-    let (tcp, _) = tcp.map_err(|failure| proxy.failed(reasons(&failure)))?;
+    let (tcp, _) = tcp.map_err(|failure| proxy.failed(with_cause(&failure)))?;
     let limit = parts.config.connect_timeout;
     let late = |_| FetchFailure::Timeout {
         phase: Phase::Connecting,
@@ -76,19 +76,21 @@ async fn tunnel(
     // Byte by byte: bytes after the head are the server's. In TLS the client speaks first, so this costs little.
     while !(answer.ends_with(b"\r\n\r\n") || answer.ends_with(b"\n\n")) {
         if answer.len() == ANSWER_BYTES_MAX {
-            return Err(proxy.failed("its answer to CONNECT does not end"));
+            return Err(proxy.failed("its answer to CONNECT is too long"));
         }
         match tcp.read_u8().await {
             Ok(byte) => answer.push(byte),
             Err(error) if answer.is_empty() => return Err(failed(error)),
-            Err(_) => return Err(proxy.failed("its answer to CONNECT breaks off")),
+            Err(_) => {
+                return Err(proxy.failed("it closed the connection during its answer to CONNECT"));
+            }
         }
     }
     match head::find(&answer).head {
         Some(head) if (200..300).contains(&head.status) => Ok(tcp),
-        Some(head) if head.status == 407 => Err(wants_credentials(proxy)),
+        Some(head) if head.status == 407 => Err(credentials_needed(proxy)),
         Some(head) => Err(proxy.failed(format!(
-            "it does not connect to {host}:{port}: {} {}",
+            "it refused to connect to {host}:{port}: {} {}",
             head.status, head.reason
         ))),
         None => Err(proxy.failed("its answer to CONNECT is not HTTP")),
@@ -96,10 +98,10 @@ async fn tunnel(
 }
 
 /// The failure for a 407, which comes from the proxy itself, whether it tunnels or forwards.
-pub(crate) fn wants_credentials(proxy: &Proxy) -> FetchFailure {
+pub(crate) fn credentials_needed(proxy: &Proxy) -> FetchFailure {
     proxy.failed(match proxy.credentials {
-        None => "it wants credentials: set proxy-user and proxy-password",
-        Some(_) => "it does not accept what proxy-user and proxy-password say",
+        None => "it requires credentials: set proxy-user and proxy-password",
+        Some(_) => "it rejected the credentials: check proxy-user and proxy-password",
     })
 }
 
@@ -127,7 +129,7 @@ async fn socks(
 }
 
 /// Formats the failure with its cause, for a failure without a source of its own.
-fn reasons(failure: &FetchFailure) -> String {
+fn with_cause(failure: &FetchFailure) -> String {
     match std::error::Error::source(failure) {
         Some(cause) => format!("{failure}: {cause}"),
         None => failure.to_string(),

@@ -17,8 +17,8 @@ use crate::spool::SpoolWriter;
 use crate::stream::{Server, Stream};
 use crate::throttle::ReadPermit;
 
-/// Most bytes that are read of frames before their content is examined. It bounds the memory that a flood of tiny frames takes,
-/// and the time in which limits are not checked.
+/// Most bytes of frames that are read before their content is examined. It bounds the memory that a flood of tiny frames takes,
+/// and the time between two checks of the limits.
 const FRAMED_BYTES_MAX: usize = 64 * 1024;
 
 /// A connection while it serves one exchange.
@@ -26,7 +26,7 @@ pub(crate) struct RecordingStream {
     stream: Stream,
     tape: Tape,
     forward: Option<Forward>,
-    /// The wait for the right to read, while other exchanges read first.
+    /// The wait for a read permit, while other exchanges read first.
     read_permit: Option<Pin<Box<dyn Future<Output = ReadPermit> + Send>>>,
     /// The hold on the server meanwhile, if it has sent anything.
     hold: Option<Hold>,
@@ -40,7 +40,7 @@ pub(crate) struct Forward {
     origin: String,
     /// Lines that follow the first.
     credentials: String,
-    /// The first line, until it is complete; none after it.
+    /// The first line, until it is complete; `None` afterwards.
     line: Option<Vec<u8>>,
     /// Rewritten bytes that have not been sent.
     out: BytesMut,
@@ -230,7 +230,7 @@ impl RecordingStream {
         Poll::Ready(Some(read_permit))
     }
 
-    /// Ends the hold after a read. A server that had sent nothing was not kept waiting: it has been silent since it last sent.
+    /// Ends the hold after a read. If the server had sent nothing, it was not kept waiting: the hold counts as its silence.
     fn end_hold(&mut self, had_sent: bool) {
         match self.hold.take() {
             Some(hold) if had_sent => {
@@ -262,7 +262,7 @@ impl Forward {
         }
     }
 
-    /// Takes the part of `bytes` that belongs to the first line. Returns its length; none if the line is complete.
+    /// Takes the part of `bytes` that belongs to the first line. Returns its length; `None` if the line is complete.
     fn take(&mut self, bytes: &[u8]) -> Option<usize> {
         let line = self.line.as_mut()?;
         let end = memchr::memchr(b'\n', bytes).map(|at| at + 1);
@@ -336,7 +336,7 @@ impl Recording {
         found.head
     }
 
-    /// Returns the time since which the server has been silent of its own accord.
+    /// Returns the time since which the server has been silent. Time for which the crawl held it up does not count.
     pub(crate) fn silent_since(&self, now: Instant) -> Instant {
         match self.counter.is_held_up() {
             true => now,
@@ -356,7 +356,7 @@ impl Recording {
     }
 
     /// Counts a part of the response that arrived in frames.
-    pub(crate) fn came(&mut self, bytes: usize) {
+    pub(crate) fn count_received(&mut self, bytes: usize) {
         self.received += bytes as u64;
         self.last_activity = Instant::now();
     }
@@ -427,7 +427,7 @@ impl AsyncRead for RecordingStream {
             Ok(()) => {
                 let new = &buffer.filled()[before..];
                 if !new.is_empty() {
-                    this.stream.guard.throttle().took(new.len());
+                    this.stream.guard.throttle().count_read(new.len());
                     tape.receive(new);
                 }
                 Poll::Ready(Ok(()))

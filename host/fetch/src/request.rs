@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn referers_keep_secrets() {
+    fn referers_have_no_secrets() {
         let (http, https) = ("http://a.example/x", "https://a.example/x");
         refers(http, http, Some(http));
         refers(http, https, Some(http));
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hyper_refuses_is_encoded() {
+    fn characters_that_hyper_refuses_are_encoded() {
         check("/a`b", "/a%60b");
         check("/a b?\u{7f}", "/a%20b?%7F");
     }

@@ -1,4 +1,4 @@
-//! robots.txt (RFC 9309): the rules of a site, and the line behind each verdict.
+//! robots.txt (RFC 9309): the rules of a site, and the line that decides each verdict.
 //!
 //! Nothing is fetched here. The caller follows up to [`ROBOTS_REDIRECTS_MAX`] redirects and passes the response.
 //! [`Robots::from_response`] documents the meaning of each status. Fields outside the standard are read if they are in common
@@ -637,7 +637,7 @@ mod tests {
     }
 
     #[test]
-    fn the_standards_simple_example() {
+    fn the_simple_example_of_the_standard() {
         // RFC 9309 §5.1.
         let robots = "User-Agent: *\nDisallow: *.gif$\nDisallow: /example/\nAllow: /publications/\n\n\
             User-Agent: foobot\nDisallow:/\nAllow:/example/page.html\nAllow:/example/allowed.gif\n\n\
@@ -656,7 +656,7 @@ mod tests {
     }
 
     #[test]
-    fn the_standards_longest_match() {
+    fn the_longest_match_of_the_standard() {
         // RFC 9309 §5.2.
         let robots =
             "User-Agent: foobot\nAllow: /example/page/\nDisallow: /example/page/disallowed.gif\n";
@@ -806,7 +806,7 @@ mod tests {
     }
 
     #[test]
-    fn our_token_is_found_in_the_user_agent() {
+    fn the_product_token_is_found_in_the_user_agent() {
         token("opilio", "opilio");
         token("opilio/0.1", "opilio");
         token(
@@ -882,7 +882,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_of_the_pen_are_forgiven() {
+    fn typing_errors_are_accepted() {
         for key in [
             "disallow",
             "dissallow",
@@ -930,7 +930,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_stand_in_for_us() {
+    fn the_rules_of_other_agents_can_apply() {
         let robots = Robots::parse(
             b"User-agent: *\nDisallow: /\nCrawl-delay: 9\n\nUser-agent: big\nDisallow: /b\nCrawl-delay: 1\n\n\
               User-agent: small\nDisallow: /s\n",
@@ -1055,7 +1055,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_cut_at_a_line() {
+    fn a_long_robots_txt_is_cut_at_a_line() {
         let head = "User-agent: *\nDisallow: /a\n";
         let filler = "#".repeat(ROBOTS_BYTES_MAX - head.len() - 12);
         let robots =
@@ -1073,7 +1073,7 @@ mod tests {
         let path = format!("/{}", "a".repeat(8000));
         let start = Instant::now();
         assert!(robots.verdict("x", &path).is_allowed());
-        // Milliseconds when linear, longer than the universe when not.
+        // With backtracking this test would not end.
         assert!(start.elapsed() < Duration::from_secs(20));
     }
 

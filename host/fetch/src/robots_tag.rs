@@ -43,7 +43,7 @@ impl RobotsTag {
                     word = rest.trim();
                 }
                 if to_us {
-                    tag.hear(word);
+                    tag.add_word(word);
                 }
             }
         }
@@ -54,7 +54,7 @@ impl RobotsTag {
     pub fn of_meta(content: &str) -> Self {
         let mut tag = RobotsTag::default();
         for word in content.split([',', ' ', '\t', '\n', '\r']) {
-            tag.hear(word);
+            tag.add_word(word);
         }
         tag
     }
@@ -79,7 +79,7 @@ impl RobotsTag {
         .filter_map(|(is_set, word)| is_set.then_some(word))
     }
 
-    fn hear(&mut self, word: &str) {
+    fn add_word(&mut self, word: &str) {
         let is = |known: &str| word.eq_ignore_ascii_case(known);
         self.nofollow |= is("nofollow") || is("none");
         self.noindex |= is("noindex") || is("none");
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_speak_to_all_or_to_one() {
+    fn headers_apply_to_all_robots_or_to_one() {
         headers(&[], "");
         headers(&["noarchive"], "noarchive");
         headers(&["NoIndex , NOFOLLOW"], "nofollow noindex");

@@ -1,8 +1,8 @@
 //! Space that the recordings of all exchanges share: memory for the small ones, scratch space for the rest.
 //!
-//! When memory is used up, recordings go to disk early. When scratch space is used up, exchanges wait until documents that
-//! are being read or archived release theirs. If all holders waited for more, the crawl would stop. Therefore the last one
-//! to ask is cut. It is archived as far as it came, and so makes room for the others.
+//! When memory is used up, recordings go to disk early. When scratch space is used up, exchanges wait until documents that are
+//! being read or archived release theirs. If all exchanges with scratch space waited for more, the crawl would stop. Therefore the
+//! last one to ask is cut. The part that has come is archived, and its space is released for the others.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ struct Own {
     memory: u64,
 }
 
-/// No room now, and no exchange at work that could release some.
+/// No space now, and no exchange at work that could release some.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoRoom;
 
@@ -117,7 +117,7 @@ impl Claim {
         self.scratch.held().waiting.remove(&self.number);
     }
 
-    /// Takes memory for so many bytes; `false` if they do not fit.
+    /// Takes memory for this many bytes. Returns `false` if they do not fit.
     pub(crate) fn take_memory(&self, bytes: usize) -> bool {
         let (mut own, mut held) = (self.own(), self.scratch.held());
         let fits = held.memory + bytes as u64 <= self.scratch.memory_max;
@@ -128,7 +128,7 @@ impl Claim {
         fits
     }
 
-    /// Returns `true` if so many bytes would fit into memory now.
+    /// Returns `true` if this many bytes would fit into memory now.
     pub(crate) fn has_memory(&self, bytes: usize) -> bool {
         self.scratch.held().memory + bytes as u64 <= self.scratch.memory_max
     }
@@ -199,15 +199,15 @@ mod tests {
         Arc::new(Scratch::new(PathBuf::new(), Some(4 * PORTION), 100))
     }
 
-    fn ask(claim: &Claim, bytes: u64) -> Poll<Result<(), NoRoom>> {
+    fn poll_claim(claim: &Claim, bytes: u64) -> Poll<Result<(), NoRoom>> {
         claim.poll_room(&mut Context::from_waker(Waker::noop()), bytes)
     }
 
     #[test]
-    fn who_waits_goes_on_when_somebody_gives_back() {
+    fn a_waiting_claim_continues_when_another_is_released() {
         let scratch = scratch();
         let (read, waiting) = (scratch.claim(), scratch.claim());
-        assert_eq!(ask(&read, 3 * PORTION), Poll::Ready(Ok(())));
+        assert_eq!(poll_claim(&read, 3 * PORTION), Poll::Ready(Ok(())));
         let calls = Arc::new(Calls::default());
         let waker = Waker::from(calls.clone());
         let mut cx = Context::from_waker(&waker);
@@ -215,36 +215,36 @@ mod tests {
         assert_eq!(calls.0.load(Ordering::SeqCst), 0);
         drop(read);
         assert_eq!(calls.0.load(Ordering::SeqCst), 1);
-        assert_eq!(ask(&waiting, 2 * PORTION), Poll::Ready(Ok(())));
+        assert_eq!(poll_claim(&waiting, 2 * PORTION), Poll::Ready(Ok(())));
     }
 
     #[test]
-    fn the_last_to_ask_is_cut_where_all_wait() {
+    fn the_last_claim_is_cut_if_all_wait() {
         let scratch = scratch();
         let (one, other, third) = (scratch.claim(), scratch.claim(), scratch.claim());
-        assert_eq!(ask(&one, 2 * PORTION), Poll::Ready(Ok(())));
-        assert_eq!(ask(&other, 2 * PORTION), Poll::Ready(Ok(())));
+        assert_eq!(poll_claim(&one, 2 * PORTION), Poll::Ready(Ok(())));
+        assert_eq!(poll_claim(&other, 2 * PORTION), Poll::Ready(Ok(())));
         one.written(2 * PORTION as usize);
         other.written(2 * PORTION as usize);
         // The waiting claim holds nothing, so it blocks no other.
-        assert_eq!(ask(&third, 1), Poll::Pending);
-        assert_eq!(ask(&one, 1), Poll::Pending);
-        assert_eq!(ask(&other, 1), Poll::Ready(Err(NoRoom)));
+        assert_eq!(poll_claim(&third, 1), Poll::Pending);
+        assert_eq!(poll_claim(&one, 1), Poll::Pending);
+        assert_eq!(poll_claim(&other, 1), Poll::Ready(Err(NoRoom)));
         drop(other);
-        assert_eq!(ask(&one, 1), Poll::Ready(Ok(())));
+        assert_eq!(poll_claim(&one, 1), Poll::Ready(Ok(())));
     }
 
     #[test]
-    fn who_has_given_up_waiting_counts_as_at_work() {
+    fn a_claim_that_stopped_waiting_counts_as_at_work() {
         let scratch = scratch();
         let (one, other) = (scratch.claim(), scratch.claim());
-        assert_eq!(ask(&one, 4 * PORTION), Poll::Ready(Ok(())));
+        assert_eq!(poll_claim(&one, 4 * PORTION), Poll::Ready(Ok(())));
         one.written(4 * PORTION as usize);
-        assert_eq!(ask(&other, 1), Poll::Pending);
-        assert_eq!(ask(&one, 1), Poll::Ready(Err(NoRoom)));
+        assert_eq!(poll_claim(&other, 1), Poll::Pending);
+        assert_eq!(poll_claim(&one, 1), Poll::Ready(Err(NoRoom)));
         other.stop_waiting();
         assert!(scratch.held().waiting.is_empty());
-        assert_eq!(ask(&other, 1), Poll::Pending);
+        assert_eq!(poll_claim(&other, 1), Poll::Pending);
     }
 
     #[test]

@@ -185,7 +185,7 @@ impl SpoolWriter {
         file.write_all(bytes)
     }
 
-    /// Bytes that would go to disk if so many bytes were appended.
+    /// Bytes that would go to disk if this many bytes were appended.
     pub(crate) fn to_disk(&self, bytes: usize) -> u64 {
         let whole = self.memory.len() + bytes;
         let has_memory = |claim: &Arc<Claim>| claim.has_memory(bytes);

@@ -12,8 +12,8 @@ use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-/// Longest unused time that can be saved up for reading at once. A longer one would make bursts that other users of the line
-/// notice. A shorter one would wake tasks more often.
+/// Longest unused time that can be saved up for reading at once. A longer one would cause noticeable bursts on a shared line. A
+/// shorter one would wake tasks more often.
 const SAVED_UP_MAX: Duration = Duration::from_millis(250);
 
 const NANOS: u128 = 1_000_000_000;
@@ -88,7 +88,7 @@ impl Throttle {
         }))
     }
 
-    /// Sets the limits from now on. Zeros count as one: a limit of zero would stop a crawl that looks alive.
+    /// Sets the limits from now on. Zeros count as one, because a limit of zero would stop the crawl without any sign of it.
     pub fn allow(&self, allowance: Allowance) {
         {
             let (mut pace, now) = (self.pace(), Instant::now());
@@ -134,7 +134,7 @@ impl Throttle {
         self.0.connections.load(Ordering::Relaxed) > self.connections_max()
     }
 
-    /// Returns `true` if a newcomer may read at once.
+    /// Returns `true` if another exchange may read at once.
     pub(crate) fn is_free(&self) -> bool {
         match &*self.pace() {
             None => true,
@@ -167,12 +167,12 @@ impl Throttle {
         }
     }
 
-    /// Counts so many bytes as read.
-    pub(crate) fn took(&self, bytes: usize) {
+    /// Counts this many bytes as read.
+    pub(crate) fn count_read(&self, bytes: usize) {
         let bytes = bytes as u64;
         self.0.bytes.fetch_add(bytes, Ordering::Relaxed);
         if let Some(pace) = &mut *self.pace() {
-            pace.took(bytes, Instant::now());
+            pace.count_read(bytes, Instant::now());
         }
     }
 
@@ -182,7 +182,7 @@ impl Throttle {
 }
 
 impl Pace {
-    /// Creates a pace. Bytes owed at the previous pace stay owed, at the new price.
+    /// Creates a pace. Bytes that are not paid for at the previous pace are paid for at the new one.
     fn new(bytes_per_second: u64, before: Option<&Pace>, now: Instant) -> Pace {
         let owed = before.map_or(0, |before| {
             let time = before.paid_at.saturating_duration_since(now);
@@ -195,7 +195,7 @@ impl Pace {
         }
     }
 
-    fn took(&mut self, bytes: u64, now: Instant) {
+    fn count_read(&mut self, bytes: u64, now: Instant) {
         let saved_up = now.checked_sub(SAVED_UP_MAX);
         let from = saved_up.map_or(self.paid_at, |least| self.paid_at.max(least));
         self.paid_at = from + price(bytes, self.bytes_per_second);
@@ -208,7 +208,7 @@ impl Pace {
     }
 }
 
-/// Time that so many bytes cost.
+/// Time that this many bytes cost.
 fn price(bytes: u64, bytes_per_second: u64) -> Duration {
     let nanos = u128::from(bytes) * NANOS / u128::from(bytes_per_second.max(1));
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)).min(OWED_MAX)
@@ -234,7 +234,7 @@ mod tests {
         began + Duration::from_millis(milliseconds)
     }
 
-    /// Reads pieces of 100 bytes whenever that is allowed, until `until`. Returns the number of bytes.
+    /// Reads pieces of 100 bytes as soon as allowed, until `until`. Returns the number of bytes.
     fn read_until(pace: &mut Pace, from: Instant, until: Instant) -> u64 {
         let (mut now, mut bytes) = (from, 0);
         loop {
@@ -242,13 +242,13 @@ mod tests {
             if now >= until || bytes > 1_000_000 {
                 return bytes;
             }
-            pace.took(100, now);
+            pace.count_read(100, now);
             bytes += 100;
         }
     }
 
     #[test]
-    fn what_is_read_keeps_to_the_average() {
+    fn reads_keep_to_the_average_rate() {
         let began = Instant::now();
         let mut pace = Pace::new(1_000, None, began);
         let read = read_until(&mut pace, began, at(began, 60_000));
@@ -260,13 +260,13 @@ mod tests {
     fn a_large_piece_is_paid_for_before_the_next() {
         let began = Instant::now();
         let mut pace = Pace::new(1_000, None, began);
-        pace.took(64_000, began);
+        pace.count_read(64_000, began);
         assert_eq!(pace.delay(began), Some(Duration::from_secs(64)));
         assert_eq!(pace.delay(at(began, 64_000)), None);
     }
 
     #[test]
-    fn a_pause_does_not_save_up_for_a_flood() {
+    fn a_pause_saves_up_little_time() {
         let began = Instant::now();
         let mut pace = Pace::new(1_000, None, began);
         let later = at(began, 3_600_000);
@@ -275,16 +275,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_owed_stays_owed_at_another_pace() {
+    fn unpaid_bytes_stay_unpaid_at_another_pace() {
         let began = Instant::now();
         let mut slow = Pace::new(10, None, began);
-        slow.took(1_000, began);
+        slow.count_read(1_000, began);
         let owed = slow.delay(began).unwrap();
         let fast = Pace::new(1_000, Some(&slow), began);
         assert_eq!(fast.delay(began), Some(owed / 100));
         // At the slowest pace a sum of times still does not overflow.
         let mut slowest = Pace::new(1, None, began);
-        slowest.took(u64::MAX, began);
+        slowest.count_read(u64::MAX, began);
         assert_eq!(slowest.delay(began), Some(OWED_MAX));
     }
 
@@ -295,12 +295,12 @@ mod tests {
             bytes_per_second: Some(1),
             connections: None,
         });
-        throttle.took(1_000_000);
+        throttle.count_read(1_000_000);
         throttle
     }
 
     #[tokio::test]
-    async fn who_waits_is_served_before_who_comes_later() {
+    async fn waiting_readers_are_served_in_order() {
         let throttle = standstill();
         let order = Arc::new(Mutex::new(Vec::new()));
         let mut readers = Vec::new();
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_gives_up_holds_nobody_up() {
+    async fn a_cancelled_reader_does_not_block_others() {
         let throttle = standstill();
         let gone = tokio::spawn(throttle.clone().read_permit());
         tokio::task::yield_now().await;

@@ -33,10 +33,10 @@ pub(crate) struct Tls {
     pub config: Arc<ClientConfig>,
     /// The same configuration, for servers that only speak HTTP/2.
     pub http2: Arc<ClientConfig>,
-    /// Never continues with an untrusted certificate: for name servers, whose answers must be trusted. No ALPN.
-    pub trusting: Arc<ClientConfig>,
+    /// The configuration for name servers, whose answers must be trusted: it always rejects untrusted certificates. No ALPN.
+    pub strict: Arc<ClientConfig>,
     /// Verifies afterwards the certificates that [`Trust::Record`] accepted.
-    judge: Option<Arc<dyn ServerCertVerifier>>,
+    verifier: Option<Arc<dyn ServerCertVerifier>>,
 }
 
 impl TlsInfo {
@@ -59,19 +59,19 @@ impl Tls {
             Trust::Platform | Trust::Record => platform_roots(),
             Trust::Roots(certificates) => given_roots(certificates)?,
         };
-        let trusting = versions
+        let strict = versions
             .clone()
             .with_root_certificates(trusted)
             .with_no_client_auth();
-        let (mut config, judge) = match trust {
-            Trust::Platform | Trust::Roots(_) => (trusting.clone(), None),
+        let (mut config, verifier) = match trust {
+            Trust::Platform | Trust::Roots(_) => (strict.clone(), None),
             Trust::Record => {
                 let recorder = Arc::new(TrustAll(provider.clone()));
                 let config = versions
                     .dangerous()
                     .with_custom_certificate_verifier(recorder)
                     .with_no_client_auth();
-                (config, judge(provider))
+                (config, platform_verifier(provider))
             }
         };
         // One protocol at a time: if both are offered, most servers choose HTTP/2, whose frames no record can hold.
@@ -81,8 +81,8 @@ impl Tls {
         Ok(Tls {
             config: Arc::new(config),
             http2: Arc::new(http2),
-            trusting: Arc::new(trusting),
-            judge,
+            strict: Arc::new(strict),
+            verifier,
         })
     }
 
@@ -102,9 +102,9 @@ impl Tls {
         TlsInfo {
             version: session.protocol_version(),
             cipher_suite: suite.map(|suite| format!("{:?}", suite.suite())),
-            verified: match &self.judge {
+            verified: match &self.verifier {
                 None => Ok(()),
-                Some(judge) => verify(judge.as_ref(), &certificates, server),
+                Some(verifier) => verify(verifier.as_ref(), &certificates, server),
             },
             certificates,
         }
@@ -156,23 +156,23 @@ fn platform_roots() -> RootCertStore {
 }
 
 /// The operating system's verifier; [`TrustNone`] if the platform has no roots.
-fn judge(provider: Arc<CryptoProvider>) -> Option<Arc<dyn ServerCertVerifier>> {
+fn platform_verifier(provider: Arc<CryptoProvider>) -> Option<Arc<dyn ServerCertVerifier>> {
     let roots = Arc::new(platform_roots());
     match WebPkiServerVerifier::builder_with_provider(roots, provider).build() {
-        Ok(judge) => Some(judge),
+        Ok(verifier) => Some(verifier),
         Err(_) => Some(Arc::new(TrustNone)),
     }
 }
 
 fn verify(
-    judge: &dyn ServerCertVerifier,
+    verifier: &dyn ServerCertVerifier,
     certificates: &[CertificateDer<'_>],
     server: &ServerName<'_>,
 ) -> Result<(), String> {
     let Some((own, others)) = certificates.split_first() else {
         return Err("no certificate".to_owned());
     };
-    match judge.verify_server_cert(own, others, server, &[], UnixTime::now()) {
+    match verifier.verify_server_cert(own, others, server, &[], UnixTime::now()) {
         Ok(_) => Ok(()),
         Err(error) => Err(error.to_string()),
     }

@@ -1,7 +1,7 @@
 //! The common parts of FTP and WHOIS: a recorded conversation in lines, and a content that ends with its connection.
 //!
-//! Both become an [`Exchange`] with a head that is made from the server's answers, so that filters, digests and extractors need
-//! not know them. `version` is `FTP` or `WHOIS`, and [`Exchange::request_bytes`] is the conversation.
+//! Both become an [`Exchange`] with a head that is made from the server's answers. So filters, digests and extractors handle them
+//! like HTTP. `version` is `FTP` or `WHOIS`, and [`Exchange::request_bytes`] is the conversation.
 
 use std::io;
 use std::net::IpAddr;
@@ -34,13 +34,13 @@ const READ_BYTES: usize = 64 * 1024;
 
 /// A conversation in lines.
 pub(crate) struct Conversation {
-    /// The stream; none while TLS is started on it, and permanently if that fails.
+    /// The stream; `None` while TLS is started on it, and permanently if that fails.
     stream: Option<Stream>,
     received: ExchangeProgress,
     /// Bytes that were read but not yet parsed.
     ahead: Vec<u8>,
     /// The conversation of both sides, with secrets replaced by `****`.
-    pub(crate) spoken: Vec<u8>,
+    pub(crate) transcript: Vec<u8>,
 }
 
 /// A content while it is received.
@@ -85,7 +85,7 @@ pub(crate) async fn connect(
     dial(parts, server, &addresses, ConnectionProtocol::Other, clock).await
 }
 
-/// Waits until all exchanges together may read more. The right to read is not kept while the crawl waits for the server.
+/// Waits until all exchanges together may read more. The read permit is not kept while the crawl waits for the server.
 async fn read_permit(parts: &Parts, clock: &Clock) -> Result<(), TruncationCause> {
     if parts.throttle.is_free() {
         return Ok(());
@@ -133,7 +133,7 @@ impl Conversation {
             stream: Some(stream),
             received,
             ahead: Vec::new(),
-            spoken: Vec::new(),
+            transcript: Vec::new(),
         }
     }
 
@@ -142,7 +142,7 @@ impl Conversation {
     /// # Errors
     /// Fails if the stream was taken before.
     pub(crate) fn take_stream(&mut self) -> Result<Stream, FetchFailure> {
-        self.stream.take().ok_or_else(gone)
+        self.stream.take().ok_or_else(stream_taken)
     }
 
     /// Continues the conversation on another stream, after TLS has started. Clear-text bytes that arrived after that point may
@@ -153,27 +153,27 @@ impl Conversation {
     }
 
     /// Sends a line.
-    pub(crate) async fn say(
+    pub(crate) async fn send_line(
         &mut self,
         parts: &Parts,
         clock: &Clock,
         line: &str,
     ) -> Result<(), FetchFailure> {
-        self.say_secretly(parts, clock, line, line).await
+        self.send_secret_line(parts, clock, line, line).await
     }
 
     /// Sends a line and records another one in its place.
-    pub(crate) async fn say_secretly(
+    pub(crate) async fn send_secret_line(
         &mut self,
         parts: &Parts,
         clock: &Clock,
         line: &str,
         written: &str,
     ) -> Result<(), FetchFailure> {
-        self.write_down(written.as_bytes());
-        self.write_down(b"\r\n");
+        self.record(written.as_bytes());
+        self.record(b"\r\n");
         let line = format!("{line}\r\n");
-        let stream = self.stream.as_mut().ok_or_else(gone)?;
+        let stream = self.stream.as_mut().ok_or_else(stream_taken)?;
         let send = async {
             stream.write_all(line.as_bytes()).await?;
             stream.flush().await
@@ -181,8 +181,8 @@ impl Conversation {
         within(parts, clock, Phase::Request, send).await
     }
 
-    /// Returns the next line without its end; none if the server has closed the connection.
-    pub(crate) async fn hear(
+    /// Returns the next line without its end; `None` if the server has closed the connection.
+    pub(crate) async fn read_line(
         &mut self,
         parts: &Parts,
         clock: &Clock,
@@ -190,7 +190,7 @@ impl Conversation {
         loop {
             if let Some(end) = memchr::memchr(b'\n', &self.ahead) {
                 let line: Vec<u8> = self.ahead.drain(..=end).collect();
-                self.write_down(&line);
+                self.record(&line);
                 let line = line.strip_suffix(b"\n").unwrap_or(&line);
                 let line = line.strip_suffix(b"\r").unwrap_or(line);
                 return Ok(Some(String::from_utf8_lossy(line).into_owned()));
@@ -201,7 +201,7 @@ impl Conversation {
                     reason: format!("a line of more than {LINE_BYTES_MAX} bytes"),
                 });
             }
-            let stream = self.stream.as_mut().ok_or_else(gone)?;
+            let stream = self.stream.as_mut().ok_or_else(stream_taken)?;
             let ahead = &mut self.ahead;
             ahead.reserve(1024);
             match within(parts, clock, Phase::Head, stream.read_buf(ahead)).await? {
@@ -211,9 +211,9 @@ impl Conversation {
         }
     }
 
-    fn write_down(&mut self, bytes: &[u8]) {
-        let room = CONVERSATION_BYTES_MAX.saturating_sub(self.spoken.len());
-        self.spoken
+    fn record(&mut self, bytes: &[u8]) {
+        let room = CONVERSATION_BYTES_MAX.saturating_sub(self.transcript.len());
+        self.transcript
             .extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 }
@@ -233,10 +233,10 @@ async fn first_read<T>(hold: Hold, read: impl Future<Output = T>) -> T {
     .await
 }
 
-fn gone() -> FetchFailure {
+fn stream_taken() -> FetchFailure {
     FetchFailure::Lost {
         phase: Phase::Request,
-        reason: "the connection is gone".to_owned(),
+        reason: "the connection was lost when TLS was started".to_owned(),
     }
 }
 
@@ -277,9 +277,9 @@ impl Content {
             }
             let time = window.time.elapsed();
             if time >= parts.config.rate_window {
-                let came = (self.length - window.length) as f64;
+                let bytes = (self.length - window.length) as f64;
                 let least = parts.config.rate_min.unwrap_or(0) as f64;
-                if came < least * time.as_secs_f64() {
+                if bytes < least * time.as_secs_f64() {
                     self.truncated = Some(TruncationCause::Rate);
                     return Ok(());
                 }
@@ -289,7 +289,7 @@ impl Content {
             match within(parts, clock, Phase::Body, read).await {
                 Ok(0) => return Ok(()),
                 Ok(count) => {
-                    parts.throttle.took(count);
+                    parts.throttle.count_read(count);
                     self.received.add(count);
                     self.append(&buffer)?;
                 }
@@ -400,7 +400,7 @@ mod tests {
     use crate::config::FetcherConfig;
     use crate::fetcher::Fetcher;
 
-    /// Reads when data is available at once, as from a server that never pauses.
+    /// Reads data that is available at once, as from a server that sends without pause.
     async fn read(parts: &Parts) -> Result<usize, FetchFailure> {
         let clock = Clock::start(&parts.config);
         let read = within(parts, &clock, Phase::Body, async { Ok(1) });
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn limits_hold_although_there_is_always_more_to_read() {
+    async fn limits_apply_although_there_is_always_more_to_read() {
         let mut config = FetcherConfig::new("test", "");
         let fetcher = Fetcher::new(config.clone()).unwrap();
         assert_eq!(read(fetcher.parts()).await.unwrap(), 1);

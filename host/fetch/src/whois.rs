@@ -48,7 +48,7 @@ pub(crate) async fn fetch(parts: &Parts, request: &Request) -> Exchange {
     let (started, clock) = (Timestamp::now(), Clock::start(&parts.config));
     let mut content = Content::new(parts, request.received.clone());
     let mut facts = TransferFacts::default();
-    facts.failure = ask(parts, &clock, request, &mut content, &mut facts)
+    facts.failure = query(parts, &clock, request, &mut content, &mut facts)
         .await
         .err();
     if content.length() > 0 {
@@ -59,7 +59,7 @@ pub(crate) async fn fetch(parts: &Parts, request: &Request) -> Exchange {
     content.into_exchange(started, &clock, facts)
 }
 
-async fn ask(
+async fn query(
     parts: &Parts,
     clock: &Clock,
     request: &Request,
@@ -68,7 +68,9 @@ async fn ask(
 ) -> Result<(), FetchFailure> {
     let query = query_of(&request.uri).ok_or_else(|| FetchFailure::Unfetchable {
         uri: request.uri.as_str().to_owned(),
-        reason: format!("its query is empty, longer than {QUERY_BYTES_MAX} bytes or no line"),
+        reason: format!(
+            "its query is empty, longer than {QUERY_BYTES_MAX} bytes, or has a control character"
+        ),
     })?;
     let server = Server {
         tls: false,
@@ -79,8 +81,8 @@ async fn ask(
     let connection = connect(parts, &server, &request.addresses, clock).await?;
     facts.peer = connection.peer;
     let mut conversation = Conversation::new(connection.stream, request.received.clone());
-    conversation.say(parts, clock, &query).await?;
-    facts.conversation = conversation.spoken.clone();
+    conversation.send_line(parts, clock, &query).await?;
+    facts.conversation = conversation.transcript.clone();
     let mut stream = conversation.take_stream()?;
     content.receive(parts, clock, &mut stream).await?;
     facts.time_to_head = Some(clock.elapsed());

@@ -48,7 +48,7 @@ struct Window {
     since: Instant,
     /// Bytes received before it.
     received: u64,
-    /// Time before it in which the server waited for us.
+    /// Time before it for which the crawl had held the server up.
     held_up: Duration,
 }
 
@@ -68,13 +68,13 @@ pub(crate) struct Clock {
 /// The reason to stop waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LimitHit {
-    /// No byte for this long.
+    /// No byte was read or written for this long.
     Silence(Duration),
     /// The exchange took this long.
     Total(Duration),
     /// The head was incomplete this long after its first byte.
     Head(Duration),
-    /// So many bytes came over HTTP/2 without a part of the response.
+    /// This many bytes came over HTTP/2 without a part of the response.
     Overhead(usize),
     /// The body came too slowly.
     Rate,
@@ -143,8 +143,8 @@ impl Watch {
         self.clock.elapsed()
     }
 
-    /// Restarts the time of silence and rate, because the server has been waiting for us.
-    pub(crate) fn goes_on(&mut self) {
+    /// Restarts the measurement of silence and rate, after the crawl has held the server up.
+    pub(crate) fn restart_measurement(&mut self) {
         let now = Instant::now();
         let mut tape = self.tape.lock();
         tape.last_activity = now;
@@ -157,7 +157,7 @@ impl Watch {
         }
     }
 
-    /// Waits until this exchange may write so many more bytes to disk.
+    /// Waits until this exchange may write this many more bytes to disk.
     pub(crate) async fn room(
         &mut self,
         claim: &Claim,
@@ -168,7 +168,7 @@ impl Watch {
         room
     }
 
-    /// Waits for something of our own while the server waits for us. Only the exchange's total time and the cut end the wait.
+    /// Waits for a condition of the crawl while the server is held up. Only the exchange's total time and the cut end the wait.
     pub(crate) async fn hold<T>(
         &mut self,
         mut ready: impl FnMut(&mut Context<'_>) -> Poll<T>,
@@ -183,14 +183,14 @@ impl Watch {
                 return Poll::Ready(Err(LimitHit::Cut));
             }
             let (now, deadline) = (Instant::now(), self.clock.deadline);
-            match now >= deadline || self.is_ringing(cx, now, deadline) {
+            match now >= deadline || self.has_alarm_fired(cx, now, deadline) {
                 true => Poll::Ready(Err(LimitHit::Total(self.clock.total_max))),
                 false => Poll::Pending,
             }
         })
         .await;
         if waited {
-            self.goes_on();
+            self.restart_measurement();
         }
         held
     }
@@ -203,11 +203,11 @@ impl Watch {
         }
         loop {
             let now = Instant::now();
-            let next = match self.next_look(now) {
+            let next = match self.next_check(now) {
                 Ok(next) => next,
                 Err(limit) => return Poll::Ready(limit),
             };
-            if !self.is_ringing(cx, now, next) {
+            if !self.has_alarm_fired(cx, now, next) {
                 return Poll::Pending;
             }
         }
@@ -219,7 +219,7 @@ impl Watch {
     }
 
     /// Returns `true` if the alarm has gone off. If not, the task is woken at `next`, or earlier to check again.
-    fn is_ringing(&mut self, cx: &mut Context<'_>, now: Instant, next: Instant) -> bool {
+    fn has_alarm_fired(&mut self, cx: &mut Context<'_>, now: Instant, next: Instant) -> bool {
         let set = self.alarm.deadline();
         if set > next || set <= now {
             self.alarm.as_mut().reset(next);
@@ -228,7 +228,7 @@ impl Watch {
     }
 
     /// The next time at which a limit can be reached; `Err` if one is reached now.
-    fn next_look(&mut self, now: Instant) -> Result<Instant, LimitHit> {
+    fn next_check(&mut self, now: Instant) -> Result<Instant, LimitHit> {
         let clock = self.clock;
         let (active, received, head_since, held_up) = {
             let tape = self.tape.lock();
@@ -255,13 +255,13 @@ impl Watch {
         if head_at.is_some_and(|at| now >= at) {
             return Err(LimitHit::Head(clock.head_max));
         }
-        let rate_at = self.next_look_at_rate(now, received, held_up)?;
+        let rate_at = self.next_rate_check(now, received, held_up)?;
         let next = silent_at.min(clock.deadline);
         let others = head_at.into_iter().chain(rate_at);
         Ok(others.fold(next, Instant::min))
     }
 
-    fn next_look_at_rate(
+    fn next_rate_check(
         &mut self,
         now: Instant,
         received: u64,
@@ -270,15 +270,15 @@ impl Watch {
         let (Some(least), Some(window)) = (self.clock.rate_min, self.window) else {
             return Ok(None);
         };
-        // Time in which the server waited for us does not count.
+        // Time for which the crawl held the server up does not count.
         let held_up_since = held_up.saturating_sub(window.held_up);
         let end = window.since + self.clock.rate_window + held_up_since;
         if now < end {
             return Ok(Some(end));
         }
-        let came = (received - window.received) as f64;
+        let bytes = (received - window.received) as f64;
         let time = (now - window.since).saturating_sub(held_up_since);
-        if came < least as f64 * time.as_secs_f64() {
+        if bytes < least as f64 * time.as_secs_f64() {
             return Err(LimitHit::Rate);
         }
         self.window = Some(Window {
@@ -365,7 +365,7 @@ mod tests {
     }
 
     /// Polls a watch in a task with a spent budget, such as one that reads from a server that never pauses.
-    async fn when_the_budget_is_spent(mut watch: Watch) -> Poll<LimitHit> {
+    async fn poll_with_spent_budget(mut watch: Watch) -> Poll<LimitHit> {
         poll_fn(|cx| {
             while has_budget_remaining() {
                 let spent = std::pin::pin!(cooperative(std::future::ready(()))).poll(cx);
@@ -377,25 +377,25 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn limits_hold_although_the_tasks_budget_is_spent() {
+    async fn limits_apply_although_the_budget_of_the_task_is_spent() {
         let cut = Abort::new();
         let none = Duration::ZERO;
         let late = watch(|config| config.total_timeout = none, &cut);
         assert_eq!(
-            when_the_budget_is_spent(late).await,
+            poll_with_spent_budget(late).await,
             Poll::Ready(LimitHit::Total(none))
         );
         let silent = watch(|config| config.response_timeout = none, &cut);
         assert_eq!(
-            when_the_budget_is_spent(silent).await,
+            poll_with_spent_budget(silent).await,
             Poll::Ready(LimitHit::Silence(none))
         );
         let well = watch(|_| {}, &cut);
-        assert_eq!(when_the_budget_is_spent(well).await, Poll::Pending);
+        assert_eq!(poll_with_spent_budget(well).await, Poll::Pending);
         let stopped = watch(|_| {}, &cut);
         cut.now();
         assert_eq!(
-            when_the_budget_is_spent(stopped).await,
+            poll_with_spent_budget(stopped).await,
             Poll::Ready(LimitHit::Cut)
         );
     }

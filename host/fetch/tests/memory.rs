@@ -1,5 +1,5 @@
-//! Memory of hundreds of large downloads at once, beside a client that throws away what it reads. A test of its
-//! own, in a process of its own, because the high-water mark of a process never falls.
+//! Memory of hundreds of large downloads at once, compared with a client that discards the bytes that it reads. The test has a
+//! process of its own, because the peak memory of a process never decreases.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
@@ -17,16 +17,16 @@ use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
 const DOWNLOADS: usize = 500;
-/// Socket, socket of the server, scratch file.
+/// The socket of the client, that of the server, and a scratch file.
 const FILES_PER_DOWNLOAD: usize = 3;
 const BODY: usize = 600 << 10;
-/// Below what one body may hold in memory, so that without a common limit all of it would be there at once.
-const BEFORE_ALL: usize = 400 << 10;
+/// Less than one body may hold in memory. So without a common limit, all these bytes would be in memory at once.
+const FIRST_PART: usize = 400 << 10;
 const MEMORY_TOTAL: usize = 32 << 20;
-/// Buffers and state of 500 exchanges, in an allocator that does not give all back.
-const ELSE_MAX: u64 = 96 << 20;
+/// Limit for buffers and state of 500 exchanges, and for freed memory that the allocator keeps.
+const OTHER_MEMORY_MAX: u64 = 96 << 20;
 
-/// A line of a file of the kernel's that has a number in it.
+/// The number in a line of a kernel file.
 fn number(file: &str, line: &str) -> u64 {
     let text = std::fs::read_to_string(file).unwrap();
     let line = text.lines().find_map(|found| found.strip_prefix(line));
@@ -38,7 +38,7 @@ fn peak() -> u64 {
     number("/proc/self/status", "VmHWM:") << 10
 }
 
-/// Sends the first part of each body; the rest when all downloads have had theirs.
+/// Sends the first part of each body, and the rest once all downloads have had theirs.
 async fn serve(downloads: usize) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -58,7 +58,7 @@ async fn serve(downloads: usize) -> u16 {
                 client.write_all(head.as_bytes()).await.unwrap();
                 let piece = [b'x'; 4096];
                 for sent in 0..BODY / piece.len() {
-                    if sent == BEFORE_ALL / piece.len() {
+                    if sent == FIRST_PART / piece.len() {
                         all.wait().await;
                     }
                     client.write_all(&piece).await.unwrap();
@@ -69,7 +69,7 @@ async fn serve(downloads: usize) -> u16 {
     port
 }
 
-async fn bare(downloads: usize) -> u64 {
+async fn peak_of_bare_client(downloads: usize) -> u64 {
     let port = serve(downloads).await;
     let mut clients = JoinSet::new();
     for _ in 0..downloads {
@@ -86,7 +86,7 @@ async fn bare(downloads: usize) -> u64 {
     peak()
 }
 
-async fn ours(downloads: usize) -> u64 {
+async fn peak_of_fetcher(downloads: usize) -> u64 {
     let port = serve(downloads).await;
     let scratch = tempfile::tempdir().unwrap();
     let mut config = FetcherConfig::new("opilio-test/1", scratch.path());
@@ -120,13 +120,16 @@ async fn ours(downloads: usize) -> u64 {
 async fn hundreds_of_large_downloads_at_once_take_bounded_memory() {
     let files = number("/proc/self/limits", "Max open files") as usize;
     let downloads = DOWNLOADS.min(files.saturating_sub(100) / FILES_PER_DOWNLOAD);
-    let bare = bare(downloads).await;
-    let ours = ours(downloads).await;
+    let bare = peak_of_bare_client(downloads).await;
+    let ours = peak_of_fetcher(downloads).await;
     println!(
         "{downloads} downloads of {BODY} B at once: peak {} MiB, of a bare client {} MiB",
         ours >> 20,
         bare >> 20
     );
-    let grown = ours.saturating_sub(bare);
-    assert!(grown < MEMORY_TOTAL as u64 + ELSE_MAX, "{grown} B more");
+    let difference = ours.saturating_sub(bare);
+    assert!(
+        difference < MEMORY_TOTAL as u64 + OTHER_MEMORY_MAX,
+        "{difference} B more"
+    );
 }

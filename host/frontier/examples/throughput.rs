@@ -1,10 +1,10 @@
-//! Measures the frontier on this machine: candidates in bulk, next and finished with outlinks, memory, disk, opening.
-//! Beside them what the store alone costs in the same minute: the same number of bytes put into one keyspace of fjall.
+//! Measures the frontier on this machine: candidates in bulk, `next` and `finished` with outlinks, memory, disk use, opening. For
+//! comparison it also measures the store alone: the same number of bytes put into one keyspace of fjall.
 //!
 //! `cargo run --release -p opilio-frontier --example throughput -- [--uris N] [--queues N] [--visits N] [--batch N]
 //! [--revisits N] [--idle N] [--dir DIR] [--json]`
-#![expect(clippy::print_stdout, reason = "a table is what it is for")]
-#![allow(clippy::unwrap_used, reason = "an example: where it fails, it fails")]
+#![expect(clippy::print_stdout, reason = "it prints a table")]
+#![allow(clippy::unwrap_used, reason = "an example: errors end it")]
 
 use std::{
     path::Path,
@@ -18,11 +18,11 @@ use opilio_frontier::{
 };
 use opilio_uri::{HopPath, Uri};
 
-/// As in the `opilio` binary.
+/// The same allocator as in the `opilio` binary.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Bytes of key and value that a URI found puts into the store, as far as the bare store is compared.
+/// Bytes of key and value in the bare store for each URI. A new URI puts about as many into the frontier's store.
 const BARE_BYTES: usize = 250;
 
 struct Options {
@@ -37,7 +37,7 @@ struct Options {
 }
 
 fn main() {
-    if is_task() {
+    if run_task() {
         return;
     }
     let options = options();
@@ -52,10 +52,10 @@ fn main() {
     };
     if options.uris > 0 {
         bare_store(&dir.join("bare"), options.uris.min(1_000_000), &mut report);
-        whole(&dir.join("frontier"), &options, &mut report);
+        measure_crawl(&dir.join("frontier"), &options, &mut report);
     }
     if options.revisits > 0 {
-        visited_often(&dir.join("revisits"), options.revisits, &mut report);
+        measure_revisits(&dir.join("revisits"), options.revisits, &mut report);
     }
     if options.idle > 0 {
         idle_queues(&dir, options.idle, &mut report);
@@ -63,8 +63,8 @@ fn main() {
     report.end();
 }
 
-/// Memory of a process that crawls 1,000 queues, alone and beside `idle` others that wait. Each store is made by one
-/// process and crawled by another, so that nothing is counted that making it took.
+/// Measures the memory of a process that crawls 1,000 queues, without and with `idle` other queues that wait. One process makes
+/// each store and another crawls it, so that the memory used for making the store is not counted.
 fn idle_queues(dir: &Path, idle: u64, report: &mut Report) {
     let run = |task: &str, dir: &Path, queues: u64| -> u64 {
         let output = std::process::Command::new(std::env::current_exe().unwrap())
@@ -88,11 +88,11 @@ fn idle_queues(dir: &Path, idle: u64, report: &mut Report) {
         let _ = std::fs::remove_dir_all(&dir);
     }
     let more = (resident[1] * 100 / resident[0].max(1)).saturating_sub(100);
-    report.value("so much more", "%", more);
+    report.value("additional memory", "%", more);
 }
 
-/// The tasks of `idle_queues`, in processes of their own. True where there was one.
-fn is_task() -> bool {
+/// Runs a task of `idle_queues`, which has a process of its own. Returns `true` if the arguments name one.
+fn run_task() -> bool {
     let arguments: Vec<String> = std::env::args().collect();
     let [_, task, dir, queues] = &arguments[..] else {
         return false;
@@ -126,7 +126,7 @@ fn is_task() -> bool {
         let Next::Issue(issue) = frontier.next(time(now)).unwrap() else {
             panic!("nothing to issue")
         };
-        let outcome = visited(&issue, Vec::new(), None);
+        let outcome = success(&issue, Vec::new(), None);
         frontier.finished(issue.ticket, outcome, time(now)).unwrap();
     }
     println!("{}", resident_mib());
@@ -185,7 +185,7 @@ fn bare_store(dir: &Path, entries: u64, report: &mut Report) {
     std::fs::remove_dir_all(dir).unwrap();
 }
 
-fn whole(dir: &Path, options: &Options, report: &mut Report) {
+fn measure_crawl(dir: &Path, options: &Options, report: &mut Report) {
     let Options { uris, queues, .. } = *options;
     let mut config = FrontierConfig::default();
     config.queue.politeness.min_delay = Duration::ZERO;
@@ -209,7 +209,7 @@ fn whole(dir: &Path, options: &Options, report: &mut Report) {
         }
         now += 1;
         let answers = measure.during_long(|| frontier.schedule(candidates, time(now)).unwrap());
-        // What the answers cost to drop is not the frontier's.
+        // The time to drop the answers is not counted.
         drop(answers);
         if !report.json && known % (uris / 4).max(1) < options.batch / 2 {
             println!("  … {known} known, {} MiB resident", resident_mib());
@@ -220,7 +220,7 @@ fn whole(dir: &Path, options: &Options, report: &mut Report) {
 
     let (mut next, mut finish) = (Measure::default(), Measure::default());
     let mut longest = Duration::ZERO;
-    let making = cost_of_making(queues);
+    let making = candidate_cost(queues);
     let cpu = thread_cpu();
     for _ in 0..options.visits {
         now += 1;
@@ -229,7 +229,7 @@ fn whole(dir: &Path, options: &Options, report: &mut Report) {
         let Next::Issue(issue) = issued else {
             panic!("nothing to issue")
         };
-        // Nine known links of the same site and one new one anywhere.
+        // Nine links to known URIs of the same site, and one to a new URI.
         let here = index(issue.uri.as_str());
         let mut outlinks: Vec<_> = (1..10)
             .map(|step| candidate((here + step * queues) % known, queues, "L"))
@@ -237,7 +237,7 @@ fn whole(dir: &Path, options: &Options, report: &mut Report) {
         outlinks.push(candidate(known, queues, "L"));
         text_bytes += outlinks[9].uri.as_str().len() as u64;
         known += 1;
-        let outcome = visited(&issue, outlinks, None);
+        let outcome = success(&issue, outlinks, None);
         finish.during(|| frontier.finished(issue.ticket, outcome, time(now)).unwrap());
         longest = longest.max(next.wall + finish.wall - before);
     }
@@ -276,8 +276,8 @@ fn whole(dir: &Path, options: &Options, report: &mut Report) {
     let _ = std::fs::remove_dir_all(dir);
 }
 
-/// Processor time that making a candidate takes, which is not the frontier's.
-fn cost_of_making(queues: u64) -> Duration {
+/// Processor time of making one candidate, to be subtracted from the measured time.
+fn candidate_cost(queues: u64) -> Duration {
     const MADE: u32 = 100_000;
     let cpu = thread_cpu();
     for number in 0..MADE {
@@ -286,8 +286,8 @@ fn cost_of_making(queues: u64) -> Duration {
     (thread_cpu() - cpu) / MADE
 }
 
-/// Every URI is visited five times, with all that a visit leaves.
-fn visited_often(dir: &Path, uris: u64, report: &mut Report) {
+/// Visits every URI five times, and measures the time and the disk space.
+fn measure_revisits(dir: &Path, uris: u64, report: &mut Report) {
     let mut config = FrontierConfig::default();
     config.queue.politeness.min_delay = Duration::ZERO;
     config.queue.politeness.max_delay = Duration::ZERO;
@@ -316,13 +316,13 @@ fn visited_often(dir: &Path, uris: u64, report: &mut Report) {
                     panic!("nothing to issue")
                 };
                 let wait = Some(Duration::from_secs(12 * 3600));
-                let outcome = visited(&issue, Vec::new(), wait);
+                let outcome = success(&issue, Vec::new(), wait);
                 frontier.finished(issue.ticket, outcome, time(now)).unwrap();
             });
         }
     }
     report.rate("revisits, next + finished", "URIs", 5 * uris, &measure);
-    // All of it in order, nothing twice, nothing in a journal alone: what remains when the store has come to rest.
+    // A checkpoint has all entries once and in order, and no journal. Its size is that of the store after compaction.
     let copy = dir.with_extension("copy");
     frontier.checkpoint().write(&copy).unwrap();
     let beyond = on_disk(&copy).saturating_sub(text_bytes) / uris;
@@ -332,7 +332,7 @@ fn visited_often(dir: &Path, uris: u64, report: &mut Report) {
     let _ = std::fs::remove_dir_all(&copy);
 }
 
-fn visited(issue: &Issue, outlinks: Vec<Candidate>, wait: Option<Duration>) -> Outcome {
+fn success(issue: &Issue, outlinks: Vec<Candidate>, wait: Option<Duration>) -> Outcome {
     let mut random = Random(index(issue.uri.as_str()) << 8 | issue.record.visits);
     let mut digest = [0; 20];
     for part in digest.chunks_mut(8) {
@@ -377,7 +377,7 @@ fn visited(issue: &Issue, outlinks: Vec<Candidate>, wait: Option<Duration>) -> O
     }))
 }
 
-/// The URI of a number: its host is the number's rest by the number of queues.
+/// The URI with a number. Its host is the number modulo `queues`.
 fn candidate(number: u64, queues: u64, hops: &str) -> Candidate {
     let host = number % queues;
     let text = format!(
@@ -388,7 +388,7 @@ fn candidate(number: u64, queues: u64, hops: &str) -> Candidate {
     let via =
         (!hops.is_empty()).then(|| format!("http://www.site{host}.example.org/section/index.html"));
     Candidate {
-        // As the usual rules make it.
+        // The canonical form by the usual rules.
         canonical: text.replacen("www.", "", 1),
         via,
         context: "a/@href".to_owned(),
@@ -435,14 +435,14 @@ impl Measure {
     }
 
     fn during<T>(&mut self, run: impl FnOnce() -> T) -> T {
-        // Reading the processor time costs more than a short call: the clock alone for those.
+        // Only the clock: for a short call, reading the processor time costs more than the call.
         let start = Instant::now();
         let answer = run();
         self.wall += start.elapsed();
         answer
     }
 
-    /// The same with processor time, which does not depend on what else the machine does.
+    /// The same with processor time, which does not depend on other load of the machine.
     fn during_long<T>(&mut self, run: impl FnOnce() -> T) -> T {
         let cpu = thread_cpu();
         let answer = self.during(run);

@@ -17,8 +17,7 @@ use crate::{
     store::{FrontierError, Store, encode},
 };
 
-/// Most redirects in a row from a URI to one of its own canonical form. A site may hand out a new session with every request, for
-/// ever.
+/// Most redirects in a row to URIs of the same canonical form. A site may redirect every request to a new session.
 const EQUAL_REDIRECTS_MAX: usize = 5;
 
 /// Pause of a queue that depends on a URI in process in another queue.
@@ -41,7 +40,7 @@ pub(crate) enum Origin<'o> {
     },
     /// Prerequisites of another URI of this queue.
     Prerequisites(&'o str),
-    /// URIs that another crawl knows. They change no record that is known here.
+    /// URIs known to another crawl. They change no existing record.
     Elsewhere,
 }
 
@@ -261,7 +260,7 @@ fn raise(
             let is_higher = candidate.directive > rank.directive;
             let moves_here =
                 matches!(origin, Origin::Prerequisites(queue) if queue != record.queue);
-            // Only a candidate that was asked for by name pulls a URI out of its wait. A further link to the URI does not.
+            // Only a forced or urgent candidate ends the wait of a URI. A further link to the URI does not.
             let is_pulled = is_higher && candidate.directive >= Directive::High;
             let news = news(candidate, &record, change.now);
             let signal = Signal::of(candidate, change.now).filter(|_| news.is_some());
@@ -369,7 +368,7 @@ fn create(
         change.put_canonical(canonical, value);
     }
     let record = UriRecord {
-        // The key says it.
+        // The key has the URI.
         uri: String::new(),
         place: change::place(rank),
         canonical,
@@ -383,8 +382,8 @@ fn create(
     Ok(())
 }
 
-/// Returns `true` if a candidate is a redirect from a URI to one of its own canonical form. Such a redirect is followed: otherwise
-/// a crawl of a site that redirects to `www` would end there.
+/// Returns `true` if a candidate is a redirect to a URI of the same canonical form. Such a redirect is followed: otherwise a crawl
+/// of a site that redirects to `www` would end there.
 fn is_redirect_to_equal(
     candidate: &Candidate,
     canonical: CanonicalKey,

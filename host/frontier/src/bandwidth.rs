@@ -10,13 +10,13 @@ use crate::{
 
 impl Change<'_> {
     /// Charges received bytes to the bandwidth of the crawl.
-    pub(crate) fn pay_bandwidth(&mut self, transfer: Transfer) {
+    pub(crate) fn charge_bandwidth(&mut self, transfer: Transfer) {
         let (rate, before) = (self.config.bandwidth, self.counters.paid_until);
         self.counters.paid_until = paid_until(rate, before, transfer, self.now);
     }
 
     /// Charges received bytes to the bandwidth of a queue.
-    pub(crate) fn pay_bandwidth_of(
+    pub(crate) fn charge_queue_bandwidth(
         &mut self,
         queue: &str,
         transfer: Transfer,

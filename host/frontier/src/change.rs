@@ -64,14 +64,14 @@ struct TouchedQueue {
     had_none_ready: bool,
     /// Its place in the queue order, as stored.
     place_before: Option<(u8, OrderKey)>,
-    line_up: LineUp,
+    place_change: PlaceChange,
     /// `true` if the first waiting URI was taken away, so that the due time of the next must be read.
     has_lost_first: bool,
 }
 
 /// Whether a touched queue gets a new place in the queue order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LineUp {
+enum PlaceChange {
     /// It stays where it is.
     Stay,
     /// It keeps its place if that is still right, since its ready URIs have changed.
@@ -237,10 +237,10 @@ impl<'f> Change<'f> {
                 let place_before = record
                     .order_key
                     .map(|order_key| (record.precedence, order_key));
-                let mut line_up = LineUp::Stay;
+                let mut place_change = PlaceChange::Stay;
                 if record.settings_hash != self.config.settings_hash {
                     record.resolve(&name, self.config);
-                    line_up = LineUp::Revise;
+                    place_change = PlaceChange::Revise;
                 }
                 self.queue_positions.insert(name.clone(), self.queues.len());
                 self.queues.push(TouchedQueue {
@@ -249,7 +249,7 @@ impl<'f> Change<'f> {
                     busy: BusyQueue::default(),
                     had_none_ready,
                     place_before,
-                    line_up,
+                    place_change,
                     has_lost_first: false,
                 });
                 self.queues.len() - 1
@@ -259,8 +259,8 @@ impl<'f> Change<'f> {
     }
 
     /// Makes the queue give up its place and take a new one: after a fetch, or because it had nothing to issue.
-    pub(crate) fn line_up_again(&mut self, name: &str) -> Result<(), FrontierError> {
-        self.touch(name)?.line_up = LineUp::Again;
+    pub(crate) fn take_new_place(&mut self, name: &str) -> Result<(), FrontierError> {
+        self.touch(name)?.place_change = PlaceChange::Again;
         Ok(())
     }
 
@@ -273,7 +273,7 @@ impl<'f> Change<'f> {
     ) -> Result<(), FrontierError> {
         let touched = self.touch(queue)?;
         touched.record.add_ready(rank.precedence);
-        touched.line_up = touched.line_up.or_revise();
+        touched.place_change = touched.place_change.or_revise();
         self.ready.insert(
             keys::ready(queue, rank),
             Some(record_key.as_bytes().to_vec()),
@@ -284,7 +284,7 @@ impl<'f> Change<'f> {
     /// Makes the queue take another place if its state has changed.
     pub(crate) fn revise(&mut self, name: &str) -> Result<(), FrontierError> {
         let touched = self.touch(name)?;
-        touched.line_up = touched.line_up.or_revise();
+        touched.place_change = touched.place_change.or_revise();
         Ok(())
     }
 
@@ -306,7 +306,7 @@ impl<'f> Change<'f> {
     pub(crate) fn take_busy(&mut self, queue: &str, rank: Rank) -> Result<(), FrontierError> {
         let touched = self.touch(queue)?;
         touched.record.remove_ready(rank.precedence);
-        touched.line_up = touched.line_up.or_revise();
+        touched.place_change = touched.place_change.or_revise();
         self.ready.insert(keys::ready(queue, rank), None);
         Ok(())
     }
@@ -330,7 +330,7 @@ impl<'f> Change<'f> {
         let touched = self.touch(queue)?;
         touched.record.waiting += 1;
         touched.record.first_due = touched.record.first_due.min(rank.due);
-        touched.line_up = touched.line_up.or_revise();
+        touched.place_change = touched.place_change.or_revise();
         let value = keys::waiting_value(rank.directive, rank.precedence, record_key.as_bytes());
         self.waiting
             .insert(keys::waiting(queue, rank.due, rank.arrival), Some(value));
@@ -346,7 +346,7 @@ impl<'f> Change<'f> {
         let touched = self.touch(queue)?;
         touched.record.waiting = touched.record.waiting.saturating_sub(1);
         touched.has_lost_first |= rank.due <= touched.record.first_due;
-        touched.line_up = touched.line_up.or_revise();
+        touched.place_change = touched.place_change.or_revise();
         self.waiting.insert(key, None);
         Ok(true)
     }
@@ -403,7 +403,7 @@ impl<'f> Change<'f> {
         }
         let touched = self.touch(queue)?;
         // The best of them may give the queue another precedence.
-        touched.line_up = touched.line_up.or_revise();
+        touched.place_change = touched.place_change.or_revise();
         let record = &mut touched.record;
         for precedence in precedences {
             record.add_ready(precedence);
@@ -430,7 +430,7 @@ impl<'f> Change<'f> {
     }
 
     /// Subtracts a URI from the queued ones.
-    pub(crate) fn leave_queue(&mut self) {
+    pub(crate) fn count_dequeued(&mut self) {
         let queued = &mut self.counters.statistics.queued;
         *queued = queued.saturating_sub(1);
     }
@@ -526,11 +526,11 @@ impl<'f> Change<'f> {
 
     /// Writes all changes in one batch and hands them to the operating system.
     pub(crate) fn write(mut self) -> Result<Written, FrontierError> {
-        self.leave_sites()?;
+        self.remove_empty_sites()?;
         let mut queue_order = Entries::new();
         // A queue that has just issued a URI gets its place behind the queues that it woke.
         let (again, others): (Vec<_>, Vec<_>) = (0..self.queues.len())
-            .partition(|&position| self.queues[position].line_up == LineUp::Again);
+            .partition(|&position| self.queues[position].place_change == PlaceChange::Again);
         for position in others.into_iter().chain(again) {
             self.take_place(position)?;
             let queue = &self.queues[position];
@@ -639,11 +639,11 @@ impl<'f> Change<'f> {
     }
 
     /// Removes the state kept for a site together with the last known URI of the site.
-    fn leave_sites(&mut self) -> Result<(), FrontierError> {
+    fn remove_empty_sites(&mut self) -> Result<(), FrontierError> {
         for (start, end) in std::mem::take(&mut self.left_sites) {
             let (values, _) = read(&self.store.site_values, &start, &end, usize::MAX)?;
             let (figures, _) = read(&self.store.site_figures, &start, &end, usize::MAX)?;
-            if values.is_empty() && figures.is_empty() || self.knows_any(&start, &end)? {
+            if values.is_empty() && figures.is_empty() || self.has_records(&start, &end)? {
                 continue;
             }
             let removed = |(key, _)| (key, None);
@@ -654,7 +654,7 @@ impl<'f> Change<'f> {
     }
 
     /// Whether a record exists from `start` up to but not including `end`, once this change is written.
-    fn knows_any(&self, start: &[u8], end: &[u8]) -> Result<bool, FrontierError> {
+    fn has_records(&self, start: &[u8], end: &[u8]) -> Result<bool, FrontierError> {
         let is_put = self
             .records
             .iter()
@@ -696,16 +696,18 @@ impl<'f> Change<'f> {
         let earliest = record
             .free_slot(&touched.busy.slots, config)
             .map(|(_, at)| at.max(if is_ready { now } else { record.first_due }));
-        record.order_key = match (touched.line_up, record.order_key, earliest) {
+        record.order_key = match (touched.place_change, record.order_key, earliest) {
             _ if record.held(config).is_some() => None,
             // The queue keeps its place until the URI that it issued is finished.
-            (LineUp::Stay | LineUp::Revise, order_key, _) if touched.busy.is_full => order_key,
-            (LineUp::Stay, order_key, _) => order_key,
+            (PlaceChange::Stay | PlaceChange::Revise, order_key, _) if touched.busy.is_full => {
+                order_key
+            }
+            (PlaceChange::Stay, order_key, _) => order_key,
             _ if !is_ready && record.waiting == 0 => None,
             (_, order_key, None) => order_key,
             // A queue that has been ready for long does not fall back because it gets more URIs. If its settings let it issue
             // only later, its place is later too.
-            (LineUp::Revise, Some(order_key), Some(earliest))
+            (PlaceChange::Revise, Some(order_key), Some(earliest))
                 if order_key.is_inactive == is_inactive
                     && (order_key.wake == earliest
                         || is_ready && order_key.wake <= earliest && earliest <= now) =>
@@ -747,7 +749,7 @@ impl<'f> Change<'f> {
     }
 }
 
-impl LineUp {
+impl PlaceChange {
     fn or_revise(self) -> Self {
         if self == Self::Stay {
             Self::Revise
@@ -799,7 +801,7 @@ pub(crate) fn read_queue(store: &Store, name: &str) -> Result<Option<QueueRecord
 
 /// The directive of a new or raised URI, from the directive of its candidate and its hop path.
 pub(crate) fn directive(
-    asked: Directive,
+    given: Directive,
     hop_path: &opilio_uri::HopPath,
     strategy: Strategy,
     config: &FrontierConfig,
@@ -816,8 +818,8 @@ pub(crate) fn directive(
         Some(_) if (1..=embed_preference_hops).contains(&trailing.embeds) => Directive::Medium,
         _ => Directive::Normal,
     };
-    match asked {
+    match given {
         Directive::Highest if hop_path.last() != Some(Hop::Prerequisite) => Directive::High,
-        asked => asked.max(found),
+        given => given.max(found),
     }
 }

@@ -163,7 +163,7 @@ impl<'c> Check<'c> {
         check.stray_entries(seen.in_order)?;
         check.in_process()?;
         check.queues()?;
-        check.line()?;
+        check.stray_places()?;
         check.canonicals(&seen.canonicals)?;
         check.embeds(seen.referrers)?;
         check.tallies()?;
@@ -175,7 +175,7 @@ impl<'c> Check<'c> {
     }
 
     /// Records an inconsistency.
-    fn found(&mut self, fault: InconsistencyKind, key: &[u8]) {
+    fn report(&mut self, fault: InconsistencyKind, key: &[u8]) {
         self.summary.findings += 1;
         self.summary.repaired += u64::from(self.repairs);
         (self.report)(Inconsistency {
@@ -186,7 +186,7 @@ impl<'c> Check<'c> {
     }
 
     /// Puts or removes an entry, if repairs are made.
-    fn mend(
+    fn put_repair(
         &mut self,
         keyspace: &str,
         key: &[u8],
@@ -226,7 +226,7 @@ impl<'c> Check<'c> {
             match Counters::stored(&bytes) {
                 Ok(counters) => self.counters = counters,
                 Err(_) => {
-                    self.found(InconsistencyKind::Malformed("meta"), b"counters");
+                    self.report(InconsistencyKind::Malformed("meta"), b"counters");
                     // Their true number is unknown.
                     self.counters.withdrawn = 1;
                 }
@@ -262,11 +262,11 @@ impl<'c> Check<'c> {
             }
         }
         for name in wrong {
-            self.found(InconsistencyKind::WrongStatistics, name.as_bytes());
+            self.report(InconsistencyKind::WrongStatistics, name.as_bytes());
         }
         if self.repairs && self.summary.findings > 0 {
             let counters = encode(&self.counters)?;
-            self.mend("meta", b"counters", Some(counters))?;
+            self.put_repair("meta", b"counters", Some(counters))?;
         }
         self.write()
     }

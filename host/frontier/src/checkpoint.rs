@@ -79,7 +79,7 @@ impl FrontierCheckpoint {
         discard_unfinished(&new)?;
 
         let config = FrontierConfig {
-            // This store is not read.
+            // Nothing is read from this store, so it needs no cache.
             cache_bytes: 1024 * 1024,
             survives: true,
             ..self.config

@@ -61,7 +61,7 @@ pub struct FrontierConfig {
     pub refusals_max: u64,
     /// Bytes of the store's blocks that are held in memory.
     pub cache_bytes: u64,
-    /// `true` if acknowledged changes survive the sudden death of the process. `false` is for stores that nobody will open again:
+    /// `true` if acknowledged changes survive the sudden death of the process. `false` is for stores that are never opened again:
     /// changes go to the operating system many at once, and the latest would be lost.
     pub survives: bool,
 }

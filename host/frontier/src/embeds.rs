@@ -22,7 +22,7 @@ pub(crate) enum Linked {
 }
 
 /// Record keys of the embeds among `outlinks` that are on another registrable domain than their page, sorted.
-pub(crate) fn foreign(page: &Uri, outlinks: &[Candidate]) -> Vec<String> {
+pub(crate) fn on_other_domains(page: &Uri, outlinks: &[Candidate]) -> Vec<String> {
     let own = site(page);
     let mut embeds: Vec<String> = outlinks
         .iter()
@@ -40,7 +40,7 @@ fn site(uri: &Uri) -> Option<&str> {
 }
 
 /// Records the embeds of a page. They must have been admitted before.
-pub(crate) fn follow(
+pub(crate) fn record(
     change: &mut Change<'_>,
     page: &str,
     linked: Linked,
@@ -72,7 +72,9 @@ pub(crate) fn follow(
         let now_missed = if is_linked { 0 } else { misses + 1 };
         // A URI in process is in no order from which it could be taken: it fades with the next visit.
         if now_missed >= fade_after && !change.memory.is_record_busy(&embed) {
-            change.shown.insert(keys::shown(&embed, &hash), None);
+            change
+                .shown
+                .insert(keys::page_of_embed(&embed, &hash), None);
             change.embeds.insert(key, None);
             release(change, &embed)?;
         } else if now_missed != misses {
@@ -90,7 +92,7 @@ pub(crate) fn follow(
         change.put(&embed, record);
         change
             .shown
-            .insert(keys::shown(&embed, &hash), Some(Vec::new()));
+            .insert(keys::page_of_embed(&embed, &hash), Some(Vec::new()));
         change.embeds.insert(
             keys::embed(&hash, &embed),
             Some(0u32.to_be_bytes().to_vec()),
@@ -110,7 +112,9 @@ pub(crate) fn forget_page(change: &mut Change<'_>, page: &str) -> Result<(), Fro
             .and_then(|embed| std::str::from_utf8(embed).ok())
             .map(str::to_owned)
         {
-            change.shown.insert(keys::shown(&embed, &hash), None);
+            change
+                .shown
+                .insert(keys::page_of_embed(&embed, &hash), None);
             release(change, &embed)?;
         }
         change.embeds.insert(key, None);
@@ -120,11 +124,11 @@ pub(crate) fn forget_page(change: &mut Change<'_>, page: &str) -> Result<(), Fro
 
 /// Removes the entries of an embed that is forgotten. If it is found again, it counts only the pages that show it then.
 pub(crate) fn forget_embed(change: &mut Change<'_>, embed: &str) -> Result<(), FrontierError> {
-    let (start, end) = keys::shown_by(embed);
+    let (start, end) = keys::pages_of_embed(embed);
     let (pages, _) = read(&change.store.pages_by_embed, &start, &end, usize::MAX)?;
     for (key, _) in pages {
-        let (_, page) =
-            keys::from_shown(&key).ok_or_else(|| damaged("a malformed page of an embed", &key))?;
+        let (_, page) = keys::from_page_of_embed(&key)
+            .ok_or_else(|| damaged("a malformed page of an embed", &key))?;
         change.embeds.insert(keys::embed(&page, embed), None);
         change.shown.insert(key, None);
     }
@@ -142,7 +146,7 @@ fn release(change: &mut Change<'_>, embed: &str) -> Result<(), FrontierError> {
     let is_queued = matches!(record.place, UriState::Queued { .. });
     if record.referrers == 0 && is_embed && is_idle && is_queued {
         change.take_queued(&record)?;
-        change.leave_queue();
+        change.count_dequeued();
         record.place = UriState::Faded;
         // The seen test no longer knows the embed, so that finding it again brings it back.
         if std::mem::take(&mut record.owns_canonical) {

@@ -34,7 +34,7 @@ const MOVED_MAX: usize = 10_000;
 const QUOTA_PAUSE: Duration = Duration::from_secs(1);
 
 /// Pause before a caller asks again to reserve a queue that has a URI in process.
-const TURN_PAUSE: Duration = Duration::from_millis(100);
+const RESERVATION_PAUSE: Duration = Duration::from_millis(100);
 
 /// The frontier: it decides which URI is fetched next, and when.
 ///
@@ -104,13 +104,13 @@ impl Frontier {
         now: Timestamp,
     ) -> Result<Vec<ScheduleResult>, FrontierError> {
         self.attempt(|frontier| {
-            frontier.applied(now, |change| admit(change, candidates, Origin::Caller))
+            frontier.write_change(now, |change| admit(change, candidates, Origin::Caller))
         })
     }
 
-    /// Whether each of these links of a page would change nothing: its canonical form is known, from a candidate of the same
-    /// source, and nothing about the link moves a known URI. [`Frontier::finished`] would answer [`ScheduleResult::Known`].
-    /// Embeds are never among them, since the frontier keeps track of the embeds of a page.
+    /// Returns for each of these links of a page whether it would change nothing. That is the case if its canonical form is known
+    /// from a candidate of the same source, and the link has no reason to move a known URI. [`Frontier::finished`] would answer
+    /// [`ScheduleResult::Known`]. Embeds always count as changes, since the frontier keeps track of the embeds of a page.
     ///
     /// # Errors
     /// Fails if the store fails.
@@ -145,10 +145,10 @@ impl Frontier {
                 return Ok(Next::WaitUntil(instant::timestamp(paid_until)));
             }
             for key in frontier.memory.groups.woken(now_millis) {
-                frontier.memory.line.insert_key(key);
+                frontier.memory.order.insert_key(key);
             }
             loop {
-                let first = frontier.first_in_line(now_millis)?;
+                let first = frontier.first_queue(now_millis)?;
                 let memory = &mut frontier.memory;
                 let woken = memory.groups.first_waking(frontier.config.precedence_floor);
                 let (queue, key) = match (first, woken) {
@@ -196,7 +196,7 @@ impl Frontier {
                 let mut change = frontier.change(now);
                 change.finishes(&busy);
                 change.issued.insert(number.to_be_bytes().to_vec(), None);
-                change.line_up_again(&busy.queue)?;
+                change.take_new_place(&busy.queue)?;
                 let (disposition, scheduled) = outcome_effects::apply(&mut change, &busy, outcome)?;
                 let next_ready = change
                     .queue(&busy.queue)?
@@ -210,7 +210,7 @@ impl Frontier {
                 (change.write()?, finished)
             };
             frontier.memory.release(number);
-            frontier.follow(written);
+            frontier.update(written);
             let memory = &mut frontier.memory;
             if let Some((group, slot)) = &busy.group {
                 memory.groups.release(group, *slot, frontier.config.group);
@@ -276,7 +276,7 @@ impl Frontier {
             let is_busy =
                 memory.busy_queues.contains_key(queue) || memory.borrowed.contains_key(queue);
             if is_busy {
-                let soon = instant::after(now, TURN_PAUSE);
+                let soon = instant::after(now, RESERVATION_PAUSE);
                 return Ok(Some(instant::timestamp(ready.max(soon))));
             }
             if ready > instant::floor(now) {
@@ -315,11 +315,11 @@ impl Frontier {
                 return Ok(());
             };
             // A queue that has held no URI yet waits as well: its first URI may come at once.
-            frontier.applied(now, |change| {
+            frontier.write_change(now, |change| {
                 change.issued.insert(ticket.to_be_bytes().to_vec(), None);
                 let delay = change.politeness_delay(queue, took)?;
                 change.delay_queue(queue, delay)?;
-                change.line_up_again(queue)
+                change.take_new_place(queue)
             })
         })
     }
@@ -348,7 +348,7 @@ impl Frontier {
     /// Adds to the time spent crawling.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Fails if the store fails.
     pub fn add_run_time(&mut self, run_time: Duration) -> Result<(), FrontierError> {
         self.attempt(|frontier| {
             let counters = &mut frontier.memory.counters;
@@ -362,7 +362,7 @@ impl Frontier {
     /// Writes everything acknowledged through to the disk, so that it survives the loss of power.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Fails if the store fails.
     pub fn persist(&self) -> Result<(), FrontierError> {
         self.store.persist()
     }
@@ -385,7 +385,7 @@ impl Frontier {
     }
 
     /// Writes the change that `alter` makes.
-    pub(crate) fn applied<T>(
+    pub(crate) fn write_change<T>(
         &mut self,
         now: Timestamp,
         alter: impl FnOnce(&mut Change<'_>) -> Result<T, FrontierError>,
@@ -395,15 +395,15 @@ impl Frontier {
             let answer = alter(&mut change)?;
             (change.write()?, answer)
         };
-        self.follow(written);
+        self.update(written);
         Ok(answer)
     }
 
     /// Updates what is held in memory after a change has been written.
-    fn follow(&mut self, written: Written) {
+    fn update(&mut self, written: Written) {
         self.sites
-            .follow(&written.site_values, &written.site_figures);
-        self.memory.follow(written);
+            .update(&written.site_values, &written.site_figures);
+        self.memory.update(written);
     }
 
     fn set(
@@ -416,7 +416,7 @@ impl Frontier {
             return Err(FrontierError::Name { bytes: queue.len() });
         }
         self.attempt(|frontier| {
-            frontier.applied(now, |change| {
+            frontier.write_change(now, |change| {
                 set(change.queue(queue)?);
                 Ok(())
             })
@@ -435,7 +435,7 @@ impl Frontier {
             uris = recovered.len(),
             "put URIs back that were in process when the store was last closed"
         );
-        self.applied(now, |change| {
+        self.write_change(now, |change| {
             for (ticket, issued) in &recovered {
                 change.issued.insert(ticket.to_be_bytes().to_vec(), None);
                 if !is_free(uri_of(issued.record_key.as_bytes())?.as_str()) {
@@ -452,21 +452,21 @@ impl Frontier {
                         change.delay_group(group, *slot, until)?;
                     }
                 }
-                change.line_up_again(&issued.queue)?;
+                change.take_new_place(&issued.queue)?;
             }
             Ok(())
         })
     }
 
     /// The first queue in the queue order that may issue a URI, or that will.
-    pub(crate) fn first_in_line(&mut self, now: Millis) -> Result<First, FrontierError> {
+    pub(crate) fn first_queue(&mut self, now: Millis) -> Result<First, FrontierError> {
         let ordering = Ordering {
             floor: self.config.precedence_floor,
             ageing: self.config.ageing,
         };
         let memory = &mut self.memory;
         let (busy_queues, borrowed) = (&memory.busy_queues, &memory.borrowed);
-        memory.line.first(&self.store, now, ordering, |queue| {
+        memory.order.first(&self.store, now, ordering, |queue| {
             busy_queues.get(queue).is_some_and(|busy| busy.is_full) || borrowed.contains_key(queue)
         })
     }
@@ -499,22 +499,22 @@ impl Frontier {
             .order_key
             .is_none_or(|order_key| keys::queue_order(record.precedence, order_key, queue) != key)
         {
-            // It has moved while it stood back for its group.
-            self.memory.line.remove_key(&key);
+            // It has moved while it stood back for its server group.
+            self.memory.order.remove_key(&key);
             return Ok(None);
         }
         let record = record.clone();
         let until = self.taken_over_until(&record);
         if until > now_millis {
-            return self.applied(now, |change| {
+            return self.write_change(now, |change| {
                 change.wait_until(queue, until)?;
                 Ok(None)
             });
         }
         if record.held(&self.config).is_some() {
             // A budget was lowered, or a new process has another settings hash.
-            return self.applied(now, |change| {
-                change.line_up_again(queue)?;
+            return self.write_change(now, |change| {
+                change.take_new_place(queue)?;
                 Ok(None)
             });
         }
@@ -526,7 +526,7 @@ impl Frontier {
             match groups.slot(&self.store, name, settings, now_millis)? {
                 Ok(slot) => group = Some((name.to_owned(), slot)),
                 Err(at) => {
-                    self.memory.line.remove_key(&key);
+                    self.memory.order.remove_key(&key);
                     groups.park(name, key, at);
                     return Ok(None);
                 }
@@ -551,8 +551,8 @@ impl Frontier {
                 self.issue(queue, slot, group, ready_key, &record_key, now)
             }
             // Its first URI was taken away meanwhile.
-            _ => self.applied(now, |change| {
-                change.line_up_again(queue)?;
+            _ => self.write_change(now, |change| {
+                change.take_new_place(queue)?;
                 Ok(None)
             }),
         }
@@ -572,7 +572,7 @@ impl Frontier {
             instant::floor(now),
             MOVED_MAX,
         )?;
-        self.applied(now, |change| change.move_due(queue, due, next_due))
+        self.write_change(now, |change| change.move_due(queue, due, next_due))
     }
 
     fn issue(
@@ -597,9 +597,9 @@ impl Frontier {
             Admittance::Counted(tallies) => (tallies, None),
             Admittance::Over(over) => (Vec::new(), Some(over)),
             Admittance::Unsettled => {
-                return self.applied(now, |change| {
+                return self.write_change(now, |change| {
                     change.delay_queue(queue, QUOTA_PAUSE)?;
-                    change.line_up_again(queue)?;
+                    change.take_new_place(queue)?;
                     Ok(None)
                 });
             }
@@ -630,7 +630,7 @@ impl Frontier {
             tallies,
             overdue,
         };
-        self.take_out(ticket, &issued, &busy, now)?;
+        self.mark_in_process(ticket, &issued, &busy, now)?;
         self.memory.next_ticket += 1;
         let in_process = self.memory.busy_queue(queue);
         // The busy state was computed with the queue if its record changed. Otherwise it is computed here.
@@ -661,7 +661,7 @@ impl Frontier {
 
     /// Records that a URI is in process. Its place in its queue stays in the store, where a later process would find it. The
     /// queue's place in the queue order stays as well, unless the queue continues to issue.
-    fn take_out(
+    fn mark_in_process(
         &mut self,
         ticket: u64,
         issued: &Issued,
@@ -669,11 +669,11 @@ impl Frontier {
         now: Timestamp,
     ) -> Result<(), FrontierError> {
         let record = self.queue_record(&busy.queue)?.clone();
-        let goes_on = record.settings(&self.config).valence > 1;
+        let issues_more = record.settings(&self.config).valence > 1;
         let is_activated = self.config.session_budget.is_some() && record.balance <= 0;
-        if goes_on || is_activated {
+        if issues_more || is_activated {
             let session_budget = self.config.session_budget;
-            return self.applied(now, |change| {
+            return self.write_change(now, |change| {
                 change.issues(busy);
                 change
                     .issued
@@ -682,7 +682,7 @@ impl Frontier {
                 if let Some(budget) = session_budget.filter(|_| is_activated) {
                     queue.balance = budget.into();
                 }
-                change.line_up_again(&busy.queue)
+                change.take_new_place(&busy.queue)
             });
         }
         self.store
@@ -690,7 +690,7 @@ impl Frontier {
             .insert(ticket.to_be_bytes(), encode(issued)?)?;
         if let Some(order_key) = record.order_key {
             self.memory
-                .line
+                .order
                 .remove(record.precedence, order_key, &busy.queue);
         }
         Ok(())

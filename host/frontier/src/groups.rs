@@ -1,6 +1,6 @@
 //! Server groups: queues whose servers share an address, or that an operator put together. A group limits its queues together; it
-//! does not rename them. The times at which its slots may issue again are durable. The queues that stand back for it are not,
-//! because the queue order has them.
+//! does not rename them. The times at which its slots may issue again are durable. A queue that may not issue because of its group
+//! stands back. Only memory records this, because the queue keeps its place in the stored queue order.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -214,7 +214,7 @@ impl Groups {
     }
 
     /// Updates the groups in memory after a batch has been written.
-    pub(crate) fn follow(&mut self, written: GroupSlots) {
+    pub(crate) fn update(&mut self, written: GroupSlots) {
         for (name, slots) in written {
             if let Some(group) = self.held.get_mut(&name) {
                 group.slots = slots;

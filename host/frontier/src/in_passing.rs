@@ -1,4 +1,4 @@
-//! Requests that a visit makes beside its own, such as those of a rendered page. No URI is issued for them. They count in the
+//! Requests that a visit makes besides its own, such as those of a rendered page. No URI is issued for them. They count in the
 //! tallies of their host, domain and source, and in the bandwidth of their queue and of the crawl.
 
 use jiff::Timestamp;
@@ -17,8 +17,8 @@ pub struct RequestInPassing {
 }
 
 impl Frontier {
-    /// Counts a request in these tallies, in that of the crawl, and in the bandwidth of the crawl and of this queue, if there is
-    /// such a queue. Until the bandwidth is met again, no further URI is issued. The politeness delay of the queue stays as it is.
+    /// Counts a request in these tallies and in that of the crawl. Its bytes use the bandwidth of the crawl, and of this queue if
+    /// it exists. Until the bandwidth is met again, no further URI is issued. The politeness delay of the queue stays as it is.
     ///
     /// # Errors
     /// Fails if the store fails.
@@ -37,10 +37,10 @@ impl Frontier {
             let record = change::read_queue(&frontier.store, queue)?;
             let is_limited =
                 record.is_some_and(|it| it.settings(&frontier.config).bandwidth.is_some());
-            frontier.applied(now, |change| {
-                change.pay_bandwidth(request.transfer);
+            frontier.write_change(now, |change| {
+                change.charge_bandwidth(request.transfer);
                 if is_limited {
-                    change.pay_bandwidth_of(queue, request.transfer)?;
+                    change.charge_queue_bandwidth(queue, request.transfer)?;
                     change.revise(queue)?;
                 }
                 count(&mut change.counters.statistics.tally);

@@ -159,7 +159,7 @@ pub(crate) fn finder_of(value: &[u8]) -> Finder {
         .map_or(SHARED, |finder| Finder::from_be_bytes(*finder))
 }
 
-/// The same value, found by several sources.
+/// The same value with the finder [`SHARED`].
 pub(crate) fn shared(value: &[u8]) -> Vec<u8> {
     [&SHARED.to_be_bytes(), value.get(4..).unwrap_or_default()].concat()
 }
@@ -241,8 +241,8 @@ pub(crate) fn embed(page: &[u8; 16], embed: &str) -> Vec<u8> {
     key
 }
 
-/// The same entry from embed to page.
-pub(crate) fn shown(embed: &str, page: &[u8; 16]) -> Vec<u8> {
+/// The key of the same entry in `pages_by_embed`.
+pub(crate) fn page_of_embed(embed: &str, page: &[u8; 16]) -> Vec<u8> {
     let mut key = embed.as_bytes().to_vec();
     key.push(0);
     key.extend(page);
@@ -250,7 +250,7 @@ pub(crate) fn shown(embed: &str, page: &[u8; 16]) -> Vec<u8> {
 }
 
 /// The range of the pages that show an embed: its first key, and the first key after it.
-pub(crate) fn shown_by(embed: &str) -> (Vec<u8>, Vec<u8>) {
+pub(crate) fn pages_of_embed(embed: &str) -> (Vec<u8>, Vec<u8>) {
     (
         [embed.as_bytes(), &[0]].concat(),
         [embed.as_bytes(), &[1]].concat(),
@@ -258,7 +258,7 @@ pub(crate) fn shown_by(embed: &str) -> (Vec<u8>, Vec<u8>) {
 }
 
 /// Embed and page in a key of `pages_by_embed`; `None` if it is malformed.
-pub(crate) fn from_shown(key: &[u8]) -> Option<(&str, [u8; 16])> {
+pub(crate) fn from_page_of_embed(key: &[u8]) -> Option<(&str, [u8; 16])> {
     let (rest, page) = key.split_last_chunk::<16>()?;
     let (&0, embed) = rest.split_last()? else {
         return None;
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_owns_its_range_alone() {
+    fn no_other_queue_has_keys_in_the_range_of_a_queue() {
         for other in ["ab", "a ", "a\u{1}", "", "A"] {
             let key = waiting(other, 5, 5);
             assert!(
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_into_a_key_comes_out_again() {
+    fn keys_decode_to_their_parts() {
         let order_key = OrderKey {
             is_inactive: true,
             wake: -5,
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_by_a_prefix_costs_a_few_bytes() {
+    fn a_uri_with_another_prefix_takes_a_few_bytes() {
         let (uri, canonical) = ("http://www.a.org/page", "http://a.org/page");
         let value = to_canonical_value(7, uri, canonical);
         assert_eq!(value, b"\0\0\0\x07\0\x07\0\x0awww.");

@@ -13,7 +13,7 @@ use crate::{
     instant::Millis,
     keys::{self, Finder, OrderKey},
     queue::QueueRecord,
-    queue_order::Line,
+    queue_order::QueueOrder,
     record::CanonicalKey,
     store::{Entries, Entry, FrontierError, Store, decode, encode, read},
     window::Window,
@@ -33,7 +33,7 @@ const HEAD_READ: usize = 8;
 
 pub(crate) struct Memory {
     pub(crate) counters: Counters,
-    pub(crate) line: Line,
+    pub(crate) order: QueueOrder,
     pub(crate) queues: HashMap<Arc<str>, QueueRecord>,
     pub(crate) heads: HashMap<Arc<str>, Window>,
     pub(crate) seen: CanonicalCache,
@@ -77,7 +77,7 @@ impl Memory {
         }
         Ok(Self {
             counters,
-            line: Line::open(store)?,
+            order: QueueOrder::open(store)?,
             queues: HashMap::new(),
             heads: HashMap::new(),
             seen: CanonicalCache::default(),
@@ -135,7 +135,7 @@ impl Memory {
             if !is_busy {
                 return Ok(Some(head));
             }
-            // It stays in the store until it is finished, and is put back here then.
+            // It is put back here when it is finished. Until then it stays in the store.
             window.remove(&head.0);
         }
     }
@@ -198,17 +198,17 @@ impl Memory {
     }
 
     /// Updates memory after a batch has been written.
-    pub(crate) fn follow(&mut self, written: Written) {
+    pub(crate) fn update(&mut self, written: Written) {
         self.changes += 1;
         self.counters = written.counters;
-        self.groups.follow(written.groups);
+        self.groups.update(written.groups);
         for key in written.busy_records {
             if let Some(record) = self.busy_records.get_mut(&key) {
                 *record = None;
             }
         }
         for queue in &written.queues {
-            // The URIs that are about to be put there are all: the head need not be read.
+            // The ready URIs of this change are all that the queue has, so its head need not be read.
             if queue.had_none_ready
                 && !queue.record.ready.is_empty()
                 && self.heads.len() < HEADS_HELD_MAX
@@ -267,10 +267,10 @@ impl Memory {
             });
             if place != place_before || stood_back {
                 if let Some((precedence, order_key)) = place_before {
-                    self.line.remove(precedence, order_key, &name);
+                    self.order.remove(precedence, order_key, &name);
                 }
                 if let Some((precedence, order_key)) = place {
-                    self.line.insert(precedence, order_key, &name);
+                    self.order.insert(precedence, order_key, &name);
                 }
             }
             self.queues.insert(name, record);

@@ -60,7 +60,7 @@ pub struct WakeResult {
     pub after: Option<String>,
 }
 
-/// A URI that another crawl knows.
+/// A URI known to another crawl.
 #[derive(Debug, Clone)]
 pub struct ImportedUri {
     /// The URI as a candidate.
@@ -153,7 +153,7 @@ impl Frontier {
         let longest_of_group = self.config.group.min_delay;
         let mut groups = BTreeSet::new();
         self.attempt(|frontier| {
-            frontier.applied(now, |change| {
+            frontier.write_change(now, |change| {
                 let config = change.config;
                 if change.counters.paid_until > instant::after(now, OWED_MAX) {
                     change.counters.paid_until = instant::floor(now);
@@ -162,7 +162,7 @@ impl Frontier {
                     let is_long = record.shorten_waits(now, config);
                     if is_long {
                         change.queue(&name)?.shorten_waits(now, config);
-                        change.line_up_again(&name)?;
+                        change.take_new_place(&name)?;
                     }
                     let group = record.group(config).map(str::to_owned);
                     if let Some(group) = group
@@ -203,7 +203,7 @@ impl Frontier {
                 .memory
                 .groups
                 .first_waking(frontier.config.precedence_floor);
-            let first = frontier.first_in_line(now_millis)?;
+            let first = frontier.first_queue(now_millis)?;
             match (first, group) {
                 (First::Ready { .. }, _) | (First::NoQueue, None) => Ok(None),
                 (First::At { wake, queue }, group) if group.is_none_or(|group| wake <= group) => {
@@ -261,7 +261,7 @@ impl Frontier {
                 return Ok(false);
             };
             if record.ranked_precedence != precedence {
-                frontier.applied(now, |change| {
+                frontier.write_change(now, |change| {
                     change.queue(queue)?.ranked_precedence = precedence;
                     // It has issued nothing: among those of its precedence it keeps its place.
                     change.revise(queue)
@@ -323,7 +323,7 @@ impl Frontier {
         }
         let last = names.last().filter(|_| names.len() == queues_max).cloned();
         self.attempt(|frontier| {
-            frontier.applied(now, |change| {
+            frontier.write_change(now, |change| {
                 for name in &names {
                     let config = change.config;
                     change.queue(name)?.resolve(name, config);
@@ -432,9 +432,9 @@ impl Frontier {
     ) -> Result<SweepStep, FrontierError> {
         self.attempt(|frontier| {
             let (swept, meant) =
-                frontier.look_at_part(action, key_prefix, after, examined_max, is_meant)?;
+                frontier.examine_part(action, key_prefix, after, examined_max, is_meant)?;
             if action != SweepAction::Count {
-                frontier.applied(now, |change| {
+                frontier.write_change(now, |change| {
                     for (key, _) in meant {
                         // Read again: the removal of an earlier URI may have changed it.
                         let record = change.known_record(&key)?;
@@ -447,10 +447,11 @@ impl Frontier {
         })
     }
 
-    /// Returns what [`Self::sweep`] would do, and does nothing. For callers that write down what it deletes before it does.
+    /// Returns the result that [`Self::sweep`] would have, and changes nothing. It is for callers that record the URIs before they
+    /// are deleted.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Fails if the store fails.
     pub fn would_sweep(
         &mut self,
         action: SweepAction,
@@ -460,13 +461,13 @@ impl Frontier {
         is_meant: &dyn Fn(&UriRecord) -> bool,
     ) -> Result<SweepStep, FrontierError> {
         self.attempt(|frontier| {
-            let part = frontier.look_at_part(action, key_prefix, after, examined_max, is_meant)?;
+            let part = frontier.examine_part(action, key_prefix, after, examined_max, is_meant)?;
             Ok(part.0)
         })
     }
 
-    /// Returns what there is to do in one part of a sweep, and the URIs to do it to, with their record keys.
-    fn look_at_part(
+    /// Examines one part of a sweep. Returns its counts, and the matched URIs with their record keys.
+    fn examine_part(
         &self,
         action: SweepAction,
         key_prefix: &str,
@@ -527,7 +528,7 @@ impl Frontier {
 
     /// Takes over URIs that another crawl has finished. They are known from now on. Under snapshot they are not queued. Under
     /// revisit they are due after the longest wait, or after the shortest if they failed there. URIs that are known here stay as
-    /// they are, with one exception: a URI that was taken over without its status, as from a journal, gets the status and the
+    /// they are, with one exception. A URI that was taken over without its status, as from a journal, gets the status and the
     /// rest of the data. It counts as new. The answers are in the same order.
     ///
     /// # Errors
@@ -540,7 +541,7 @@ impl Frontier {
         let is_busy = |one: &ImportedUri| self.memory.is_record_busy(&one.candidate.uri.key());
         let busy: Vec<bool> = known.iter().map(is_busy).collect();
         self.attempt(|frontier| {
-            frontier.applied(now, |change| {
+            frontier.write_change(now, |change| {
                 let mut candidates = Vec::with_capacity(known.len());
                 for one in &known {
                     candidates.push(Candidate {
@@ -583,9 +584,9 @@ impl Frontier {
             if change::read_queue(&frontier.store, queue)?.is_none() {
                 return Ok(false);
             }
-            frontier.applied(now, |change| {
+            frontier.write_change(now, |change| {
                 alter(change.queue(queue)?);
-                change.line_up_again(queue)?;
+                change.take_new_place(queue)?;
                 Ok(true)
             })
         })
@@ -603,7 +604,7 @@ impl Frontier {
             return Ok(false);
         }
         self.attempt(|frontier| {
-            frontier.applied(now, |change| match change.record(&key)? {
+            frontier.write_change(now, |change| match change.record(&key)? {
                 Some(record) => alter(change, &key, record).map(|()| true),
                 None => Ok(false),
             })
@@ -620,7 +621,7 @@ fn remove(
 ) -> Result<(), FrontierError> {
     change.take_queued(&record)?;
     if matches!(record.place, UriState::Queued { .. }) {
-        change.leave_queue();
+        change.count_dequeued();
     }
     match action {
         SweepAction::Forget | SweepAction::ForgetSole => change.forget(key, record)?,
@@ -685,7 +686,7 @@ fn include_one(change: &mut Change<'_>, known: ImportedUri) -> Result<(), Fronti
         change.put_queued(&record.queue, rank, &key)?;
     } else {
         if matches!(record.place, UriState::Queued { .. }) {
-            change.leave_queue();
+            change.count_dequeued();
         }
         record.place = UriState::Done;
     }

@@ -1,8 +1,8 @@
 //! The outbox of a frontier that has a part of a crawl: candidates that belong to other parts.
 //!
 //! A candidate goes into the outbox in the batch that would otherwise put it into a queue. So a page and its links to other parts
-//! are recorded together, whenever the process dies. The caller sends the candidates to the frontiers of their parts, and removes
-//! them when these have them, or somebody who keeps them.
+//! are recorded together, whenever the process dies. The caller sends the candidates to the frontiers of their parts. It removes
+//! them once those frontiers, or a durable store on the way, have them.
 
 use crate::{
     Candidate, Frontier, FrontierError, keys,
@@ -25,7 +25,7 @@ impl Candidate {
     /// The candidate as bytes, for another frontier.
     ///
     /// # Errors
-    /// None that is known.
+    /// Fails if the candidate cannot be encoded, for which no case is known.
     pub fn to_bytes(&self) -> Result<Vec<u8>, FrontierError> {
         encode(self)
     }

@@ -17,8 +17,8 @@ pub const PREREQUISITE_FAILED: i32 = -62;
 /// Fetch status of a URI whose prerequisite cannot be held: its URI or the name of its queue is too long.
 pub const PREREQUISITE_UNSCHEDULABLE: i32 = -63;
 
-/// The wait of a URI that was refused until somebody changes the cause of the refusal. It is considered again after the longest
-/// wait.
+/// The wait of a URI whose refusal lasts until its cause is changed, such as a setting of the profile. It is considered again
+/// after the longest wait.
 pub const UNTIL_CHANGED: Duration = Duration::MAX;
 
 /// Longest name of a plugin, of a value or of a group of documents, in bytes.

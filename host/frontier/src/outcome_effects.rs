@@ -47,7 +47,7 @@ pub(crate) fn apply(
         record,
         rank,
     };
-    completion.pay(&outcome)?;
+    completion.charge(&outcome)?;
     match outcome {
         Outcome::Deferred { prerequisites } => completion.defer(prerequisites),
         Outcome::Considered { wait, ask_again } => {
@@ -97,7 +97,7 @@ struct Completion<'t, 'f> {
 
 impl Completion<'_, '_> {
     /// Charges the request to its queue, its server group and the crawl: delay and bandwidth.
-    fn pay(&mut self, outcome: &Outcome) -> Result<(), FrontierError> {
+    fn charge(&mut self, outcome: &Outcome) -> Result<(), FrontierError> {
         let transfer = match outcome {
             Outcome::Succeeded(success) => Some(success.transfer),
             Outcome::Retry { transfer, .. }
@@ -127,8 +127,8 @@ impl Completion<'_, '_> {
             let until = instant::after(change.now, change.config.group.min_delay);
             change.delay_group(group, *slot, until)?;
         }
-        change.pay_bandwidth(transfer);
-        change.pay_bandwidth_of(queue, transfer)
+        change.charge_bandwidth(transfer);
+        change.charge_queue_bandwidth(queue, transfer)
     }
 
     /// Adds to the run time of all tallies in which the URI counts.
@@ -200,7 +200,7 @@ impl Completion<'_, '_> {
         };
         let keeps_embeds = self.record.strategy.revisits() && self.change.config.fade_after > 0;
         let embeds = if keeps_embeds && was_extracted {
-            embeds::foreign(&self.uri, &outlinks)
+            embeds::on_other_domains(&self.uri, &outlinks)
         } else {
             Vec::new()
         };
@@ -217,7 +217,7 @@ impl Completion<'_, '_> {
             } else {
                 embeds::Linked::AsBefore
             };
-            embeds::follow(self.change, &self.busy.record_key, state)?;
+            embeds::record(self.change, &self.busy.record_key, state)?;
         }
         Ok((disposition, scheduled))
     }
@@ -245,10 +245,10 @@ impl Completion<'_, '_> {
             attempts
         };
         let settings = record.settings(config);
-        let asked = after
+        let requested = after
             .unwrap_or_default()
             .min(settings.politeness.retry_after_max);
-        let delay = settings.back_off(failures).max(asked);
+        let delay = settings.back_off(failures).max(requested);
         let max_retries = settings.max_retries;
         if queue_waits {
             self.change.delay_queue(queue, delay)?;
@@ -423,7 +423,7 @@ impl Completion<'_, '_> {
             }
             None => {
                 record.place = UriState::Done;
-                self.change.leave_queue();
+                self.change.count_dequeued();
             }
         }
         self.change.put(record_key, record);
@@ -432,7 +432,7 @@ impl Completion<'_, '_> {
         }))
     }
 
-    /// Continues the wait of a considered URI, with the wait that is now thought right. Its last visit stays as recorded.
+    /// Continues the wait of a considered URI, with the wait that the evaluator has now chosen. Its last visit stays as recorded.
     fn consider(
         mut self,
         wait: Option<Duration>,
@@ -482,7 +482,7 @@ impl Completion<'_, '_> {
         rejection::remember(self.change, &via, vec![OutOfScopeLink { uri, reason }])?;
         self.change.take_busy(queue, self.rank)?;
         self.change.queue(queue)?.finished += 1;
-        self.change.leave_queue();
+        self.change.count_dequeued();
         self.change.forget(record_key, self.record)?;
         Ok((Disposition::Forgotten, Vec::new()))
     }

@@ -1,6 +1,6 @@
-//! Probes: the wait of a URI that could not be fetched, if nobody knows when it can be. It is the shortest wait first, and twice
-//! as long after each further failure in a row. A URI that has been visited begins one doubling later, since the archive has a
-//! version of it. It does not begin later than after its usual wait. The doubling stops once at that usual wait.
+//! Probes: the wait of a URI that could not be fetched, if the time at which it can be is unknown. It is the shortest wait first,
+//! and twice as long after each further failure in a row. A URI that has been visited begins one doubling later, since the archive
+//! has a version of it. It does not begin later than after its usual wait. The doubling stops once at that usual wait.
 //!
 //! The record has the number of failures in a row. The next visit resets it.
 
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_never_seen_is_probed_soon_and_then_less_and_less_often() {
+    fn an_unvisited_page_is_probed_soon_and_then_less_and_less_often() {
         check(
             false,
             None,
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_was_seen_is_probed_later_and_once_at_its_usual_wait() {
+    fn a_visited_page_is_probed_later_and_once_at_its_usual_wait() {
         check(
             true,
             Some(24),
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn no_number_of_failures_goes_past_the_longest_wait_or_to_nothing() {
+    fn no_wait_is_zero_or_exceeds_the_longest_wait() {
         let max = Duration::from_secs(1000);
         for min in [Duration::ZERO, Duration::from_secs(1)] {
             let limits = WaitLimits { min, max };

@@ -204,7 +204,7 @@ impl QueueRecord {
             if !self.failing.contains(&uri) {
                 self.failing.push(uri);
             }
-            // The list stays short, whatever was asked for.
+            // The list stays short, however large `queue_after` is.
             if self.failing.len() < (queue_after as usize).min(FAILING_MAX) {
                 return false;
             }
@@ -329,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_go_on_with_the_last() {
+    fn the_last_step_repeats() {
         let steps = [100, 1000];
         for (count, expected) in [
             (0, 0),
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn precedence_follows_policy_until_the_operator_speaks() {
+    fn precedence_follows_policy_unless_the_operator_sets_it() {
         let mut config = FrontierConfig::default();
         config.queue.precedence_policy = PrecedencePolicy::HighestUri;
         let mut record = QueueRecord::new("q", &config);

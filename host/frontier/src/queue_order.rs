@@ -12,13 +12,13 @@ use crate::{
 };
 
 /// Places read at a time.
-const TURNS_READ: usize = 1024;
+const PLACES_READ: usize = 1024;
 
 /// Places of one class held in memory.
-const TURNS_HELD_MAX: usize = 16 * 1024;
+const PLACES_HELD_MAX: usize = 16 * 1024;
 
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct QueueOrder {
     classes: BTreeMap<Class, Window>,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Ordering {
     pub(crate) ageing: Option<Duration>,
 }
 
-impl Line {
+impl QueueOrder {
     /// Finds the classes in use, with one look-up each.
     pub(crate) fn open(store: &Store) -> Result<Self, FrontierError> {
         let mut classes = BTreeMap::new();
@@ -87,7 +87,7 @@ impl Line {
             }
             let end = class.end();
             while let Some((key, _)) =
-                window.head(|from| read(&store.queue_order, from, &end, TURNS_READ))?
+                window.head(|from| read(&store.queue_order, from, &end, PLACES_READ))?
             {
                 let (wake, queue) = keys::from_queue_order(key)
                     .ok_or_else(|| damaged("a malformed key in the queue order", key))?;
@@ -96,7 +96,7 @@ impl Line {
                     let key = key.to_vec();
                     window.remove(&key);
                 } else if wake <= now {
-                    let aged = ordering.aged(class.precedence, wake, now);
+                    let aged = ordering.aged_precedence(class.precedence, wake, now);
                     if best.as_ref().is_none_or(|(before, _, _)| aged < *before) {
                         best = Some((aged, class, key.to_vec()));
                     }
@@ -135,12 +135,12 @@ impl Line {
             .entry(class)
             .or_insert_with(|| Window::new(class.start()));
         window.insert(key, Vec::new());
-        if window.len() > TURNS_HELD_MAX {
-            window.shrink(TURNS_HELD_MAX / 2);
+        if window.len() > PLACES_HELD_MAX {
+            window.shrink(PLACES_HELD_MAX / 2);
         }
     }
 
-    /// Records that a place has gone, or is being taken.
+    /// Records that a place was removed, or that its queue issues a URI.
     pub(crate) fn remove(&mut self, precedence: u8, order_key: OrderKey, queue: &str) {
         self.remove_key(&keys::queue_order(precedence, order_key, queue));
     }
@@ -156,7 +156,7 @@ impl Line {
 impl Ordering {
     /// A queue's effective precedence after it has been ready since `wake`. It continues below 0, so that even queues of
     /// precedence 0 cannot keep others waiting for ever.
-    fn aged(self, precedence: u8, wake: Millis, now: Millis) -> i64 {
+    fn aged_precedence(self, precedence: u8, wake: Millis, now: Millis) -> i64 {
         let precedence = i64::from(precedence);
         let Some(ageing) = self.ageing else {
             return precedence;

@@ -22,7 +22,7 @@ pub(crate) fn schedule(
     ask_again: Option<Duration>,
 ) -> Millis {
     let visit = instant::after(now, wait);
-    // At the time of the visit nobody is asked, but there may be news before.
+    // At the time of the visit no evaluator is called, but there may be news before.
     let at = ask_again.map(|ask_again| instant::after(now, ask_again).min(visit));
     record.reconsideration = at.map(|at| planned(at, visit));
     at.unwrap_or(visit)
@@ -40,9 +40,10 @@ fn planned(at: Millis, visit: Millis) -> PlannedReconsideration {
     }
 }
 
-/// Directive of a URI with news. It is reconsidered before URIs that are merely due, and visited before them if the evaluator
-/// believes the news. Without this directive, a crawl that is behind its schedule would reach the URI late. A URI that is not
-/// reconsidered does not get the directive, because nobody checks the news: some lists name every URI, every day.
+/// Directive of a URI with news. It is reconsidered before URIs that are merely due. It is also visited before them, if the
+/// evaluator shortens the wait because of the news. Without this directive, a crawl that is behind its schedule would reach the
+/// URI late. A URI that is not reconsidered does not get the directive, because no evaluator checks the news: some lists name
+/// every URI, every day.
 pub(crate) const NEWS_DIRECTIVE: Directive = Directive::Medium;
 
 /// Directive of a URI after its reconsideration: [`NEWS_DIRECTIVE`] only if it is to be visited because of the news. A higher

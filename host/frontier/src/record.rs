@@ -106,8 +106,8 @@ pub struct UriRecord {
 }
 
 impl UriRecord {
-    /// Creates the record of a candidate that is found at `now`. It is in no queue and no frontier knows it: tools ask plugins
-    /// about such URIs, and the frontier adds its place.
+    /// Creates the record of a candidate that is found at `now`. The record is in no queue and in no store: tools use it to call
+    /// plugins about a URI, and the frontier adds its place.
     pub fn of(candidate: Candidate, now: Timestamp) -> UriRecord {
         let mut context = candidate.context;
         context.truncate(context.floor_char_boundary(CONTEXT_BYTES_MAX));
@@ -268,7 +268,7 @@ pub struct VisitUpdate {
     pub fingerprint: Option<Fingerprint>,
     /// Values that plugins keep with the URI from now on.
     pub kept: Vec<KeptChange>,
-    /// The swings of the wait evaluator's answers up to this one; `None` if they do not swing.
+    /// The oscillation of the wait evaluator's answers, this one included; `None` if they do not oscillate.
     pub oscillation: Option<Oscillation>,
     /// Target of the redirect, for the record; `None` removes the record's.
     pub redirect_target: Option<String>,
@@ -285,12 +285,12 @@ pub struct PlannedReconsideration {
     pub visit: Timestamp,
 }
 
-/// Swings of a wait evaluator's answers: each is far from the one before, in the opposite direction.
+/// Oscillation of a wait evaluator's answers: each differs much from the one before, in the opposite direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Oscillation {
     /// Direction of the last large change.
     pub last: WaitDirection,
-    /// Swings in a row, the last one included.
+    /// Large changes in alternating directions in a row, the last one included.
     pub in_a_row: u32,
 }
 

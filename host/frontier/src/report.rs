@@ -468,7 +468,11 @@ impl fmt::Display for UriFacts {
             write!(formatter, " ({})", record.reason)?;
         }
         if record.attempts > 0 {
-            write!(formatter, " after {}", counted(record.attempts, "attempt"))?;
+            write!(
+                formatter,
+                " after {}",
+                count_with_noun(record.attempts, "attempt")
+            )?;
         }
         let via = record.via.as_deref().unwrap_or("a seed");
         write!(formatter, "; found {:.0} by {via}", record.discovered)
@@ -490,7 +494,7 @@ impl UriFacts {
             ),
             QueueState::Snoozed => match queue.wake {
                 Some(wake) if queue.failures > 0 => {
-                    let count = counted(queue.failures, "back-off");
+                    let count = count_with_noun(queue.failures, "back-off");
                     write!(
                         formatter,
                         ", which backs off until {wake:.0} ({count} in a row"
@@ -523,7 +527,7 @@ impl UriFacts {
 }
 
 /// A count with its noun, in words.
-fn counted(count: u32, thing: &str) -> String {
+fn count_with_noun(count: u32, thing: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {thing}{plural}")
 }

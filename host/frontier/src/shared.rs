@@ -6,8 +6,8 @@ use crate::Frontier;
 
 /// A frontier that threads use in turn. The only place that locks a frontier.
 ///
-/// A guard is held for one call, or for one bounded part of a longer command, and never across an await or while something is
-/// sent or written elsewhere: the dispatcher waits meanwhile.
+/// A guard is held for one call, or for one bounded part of a longer command, because the dispatcher waits meanwhile. It is never
+/// held across an await, or while something is sent or written elsewhere.
 pub struct SharedFrontier(Mutex<Frontier>);
 
 impl SharedFrontier {

@@ -66,7 +66,7 @@ mod tests {
     use crate::{Frontier, FrontierConfig, Next, Outcome, ScheduleResult, Strategy, Success};
 
     #[test]
-    fn news_more_precise_than_a_record_is_news_once() {
+    fn a_signal_more_precise_than_the_record_is_added_once() {
         let dir = tempfile::tempdir().unwrap();
         let mut frontier = Frontier::open(dir.path(), FrontierConfig::default()).unwrap();
         let at = |text: &str| text.parse::<Timestamp>().unwrap();

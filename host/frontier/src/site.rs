@@ -66,8 +66,9 @@ impl SiteRecord {
     }
 }
 
-/// The state of sites that were read last, by the start of their range, as it is in the store. Reading it from the store takes
-/// the longer the more visits have changed it: a scan of keys passes all versions of each that have not been written out.
+/// The state of sites that were read last, by the start of their range, as it is in the store. Reading a site from the store takes
+/// the longer the more visits have changed it. The scan of its keys passes all versions of each value that have not been written
+/// out.
 pub(crate) struct SiteCache(Cache<Vec<u8>, SiteRecord>);
 
 impl SiteCache {
@@ -99,7 +100,7 @@ impl SiteCache {
     }
 
     /// Updates what is held after entries of the two keyspaces have been written.
-    pub(crate) fn follow(&self, values: &Entries, figures: &Entries) {
+    pub(crate) fn update(&self, values: &Entries, figures: &Entries) {
         for (key, value) in values {
             self.change(key, |site| site.set_value(key, value.as_deref()));
         }
@@ -114,7 +115,7 @@ impl SiteCache {
         if let Some(mut held) = self.0.get(site) {
             match set(&mut held) {
                 Ok(()) => self.0.insert(site.to_vec(), held),
-                // The next read tells what is wrong.
+                // The next read reports the error.
                 Err(_) => drop(self.0.remove(site)),
             }
         }

@@ -5,7 +5,7 @@
 //! <dir>/lock      held while the store is open
 //! <dir>/format    the format version, so that another version is refused before anything is written
 //! <dir>/store/    the database
-//! <dir>/making    there while the database is made: whatever is in it is made again
+//! <dir>/making    exists while the database is created; with it and without `format`, the database is created again
 //! ```
 
 mod manifest;
@@ -35,7 +35,8 @@ use crate::FrontierConfig;
 /// The format this code reads and writes.
 pub const FORMAT_VERSION: u32 = 4;
 
-/// First byte of every value that `postcard` encodes, so that a value can change its shape without its neighbours.
+/// First byte of every value that `postcard` encodes, so that one kind of value can change its encoding and the others keep
+/// theirs.
 const ENCODING: u8 = 1;
 
 /// Bytes of one keyspace held in memory before they are written out in order. Smaller values cause more merging. Larger ones cost
@@ -298,27 +299,27 @@ impl Store {
                 .max_journaling_size(JOURNAL_BYTES_MAX)
                 .open()?;
             Ok(Self {
-                uris: database.keyspace("uris", || looked_up(16 * 1024))?,
+                uris: database.keyspace("uris", || lookup_options(16 * 1024))?,
                 canonical_forms: database.keyspace("canonical_forms", || {
                     // Keys are hashes, and most values are numbers: compression would gain little.
-                    looked_up(4 * 1024).data_block_compression_policy(CompressionPolicy::all(
+                    lookup_options(4 * 1024).data_block_compression_policy(CompressionPolicy::all(
                         CompressionType::None,
                     ))
                 })?,
-                ready: database.keyspace("ready", scanned)?,
-                waiting: database.keyspace("waiting", scanned)?,
-                queues: database.keyspace("queues", || looked_up(4 * 1024))?,
-                queue_order: database.keyspace("queue_order", scanned)?,
-                in_process: database.keyspace("in_process", scanned)?,
-                server_groups: database.keyspace("server_groups", || looked_up(4 * 1024))?,
-                tallies: database.keyspace("tallies", || looked_up(4 * 1024))?,
-                embeds_by_page: database.keyspace("embeds_by_page", scanned)?,
-                pages_by_embed: database.keyspace("pages_by_embed", scanned)?,
-                refused_uris: database.keyspace("refused_uris", || looked_up(4 * 1024))?,
-                site_values: database.keyspace("site_values", scanned)?,
-                site_figures: database.keyspace("site_figures", scanned)?,
-                caller_values: database.keyspace("caller_values", || looked_up(4 * 1024))?,
-                meta: database.keyspace("meta", || looked_up(4 * 1024))?,
+                ready: database.keyspace("ready", scan_options)?,
+                waiting: database.keyspace("waiting", scan_options)?,
+                queues: database.keyspace("queues", || lookup_options(4 * 1024))?,
+                queue_order: database.keyspace("queue_order", scan_options)?,
+                in_process: database.keyspace("in_process", scan_options)?,
+                server_groups: database.keyspace("server_groups", || lookup_options(4 * 1024))?,
+                tallies: database.keyspace("tallies", || lookup_options(4 * 1024))?,
+                embeds_by_page: database.keyspace("embeds_by_page", scan_options)?,
+                pages_by_embed: database.keyspace("pages_by_embed", scan_options)?,
+                refused_uris: database.keyspace("refused_uris", || lookup_options(4 * 1024))?,
+                site_values: database.keyspace("site_values", scan_options)?,
+                site_figures: database.keyspace("site_figures", scan_options)?,
+                caller_values: database.keyspace("caller_values", || lookup_options(4 * 1024))?,
+                meta: database.keyspace("meta", || lookup_options(4 * 1024))?,
                 database,
                 _lock: lock,
             })
@@ -445,8 +446,8 @@ fn opening_error(dir: &Path, source: fjall::Error) -> FrontierError {
     }
 }
 
-/// Returns `true` if an error of the file system means that the content of files is not what was written. Other errors say nothing
-/// about the content: no room, no permission, too many open files, a disk that does not answer.
+/// Returns `true` if an error of the file system means that the content of a file is not what was written. Other errors are
+/// unrelated to the content: no room, no permission, too many open files, a disk that does not answer.
 fn is_damaged_file(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -487,8 +488,8 @@ pub(crate) fn damaged(what: &'static str, key: &[u8]) -> FrontierError {
 }
 
 /// Options of keyspaces whose keys are looked up one by one, and are often absent.
-fn looked_up(block_bytes: u32) -> KeyspaceCreateOptions {
-    compressed()
+fn lookup_options(block_bytes: u32) -> KeyspaceCreateOptions {
+    base_options()
         .data_block_size_policy(BlockSizePolicy::all(block_bytes))
         .filter_policy(FilterPolicy::all(FilterPolicyEntry::Bloom(
             BloomConstructionPolicy::BitsPerKey(12.0),
@@ -496,11 +497,11 @@ fn looked_up(block_bytes: u32) -> KeyspaceCreateOptions {
 }
 
 /// Options of keyspaces that are read from a key on: a filter would never be used.
-fn scanned() -> KeyspaceCreateOptions {
-    compressed().filter_policy(FilterPolicy::all(FilterPolicyEntry::None))
+fn scan_options() -> KeyspaceCreateOptions {
+    base_options().filter_policy(FilterPolicy::all(FilterPolicyEntry::None))
 }
 
-fn compressed() -> KeyspaceCreateOptions {
+fn base_options() -> KeyspaceCreateOptions {
     KeyspaceCreateOptions::default()
         .max_memtable_size(MEMTABLE_BYTES_MAX)
         .compaction_strategy(Arc::new(
@@ -554,7 +555,7 @@ pub(crate) fn sync(dir: &Path) -> Result<(), FrontierError> {
         .map_err(folder(dir))
 }
 
-/// The lock of a folder: nobody else opens the store in it until this is dropped.
+/// The lock of a folder: no other process opens the store in it until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Lock(File);
 
@@ -592,7 +593,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_says_that_files_are_wrong_is_called_damage() {
+    fn only_errors_about_file_content_count_as_damage() {
         // EPERM, EIO, EACCES, ENFILE, EMFILE, EFBIG, ENOSPC, EROFS; ENOENT.
         for (code, is_damage) in [1, 5, 13, 23, 24, 27, 28, 30, 2].map(|code| (code, code == 2)) {
             let io = || io::Error::from_raw_os_error(code);
@@ -612,7 +613,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_being_started_does_not_hold_what_was_let_go() {
+    fn a_starting_child_process_does_not_keep_a_released_lock() {
         let dir = tempfile::tempdir().unwrap();
         let held = lock(dir.path()).unwrap();
         assert!(matches!(lock(dir.path()), Err(FrontierError::InUse { .. })));

@@ -54,6 +54,6 @@ impl Change<'_> {
     pub(crate) fn wait_until(&mut self, queue: &str, until: Millis) -> Result<(), FrontierError> {
         let config = self.config;
         self.queue(queue)?.delay_slots(until, config);
-        self.line_up_again(queue)
+        self.take_new_place(queue)
     }
 }

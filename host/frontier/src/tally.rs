@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_reserve_what_is_in_process_and_volumes_do_not() {
+    fn document_quotas_count_uris_in_process_and_byte_quotas_do_not() {
         let quota = Quota {
             fetched: Some(10),
             bytes: Some(1000),

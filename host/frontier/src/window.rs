@@ -51,7 +51,7 @@ impl Window {
         }
     }
 
-    /// Removes an entry that has gone, or need not be held.
+    /// Removes an entry that is no longer stored, or that need not be held.
     pub(crate) fn remove(&mut self, key: &[u8]) {
         self.entries.remove(key);
     }

@@ -29,7 +29,7 @@ pub enum NameServer {
     System,
     /// A name server by UDP, and by TCP if an answer is too long for UDP.
     At(SocketAddr),
-    /// A name server by HTTPS (RFC 8484). Its certificate must be trusted, whatever the profile says about others.
+    /// A name server by HTTPS (RFC 8484). Its certificate must be trusted, whatever the profile sets for other certificates.
     Https {
         /// Name or address, IPv6 in brackets. The system looks a name up.
         host: String,

@@ -93,7 +93,7 @@ pub fn labelled_status(status: i32) -> String {
     }
 }
 
-/// Returns the operator's remedy for a fetch status; `None` if there is nothing to do, or if the status does not tell.
+/// Returns the operator's remedy for a fetch status; `None` if nothing can be done, or if the status does not show the cause.
 pub fn status_remedy(status: i32) -> Option<&'static str> {
     Some(match status {
         -1 | -6 => "check the host name, then the name servers (dns.servers)",
@@ -140,14 +140,14 @@ mod tests {
     }
 
     #[test]
-    fn a_status_without_words_of_its_own_is_shown_as_a_number() {
+    fn a_status_without_words_is_shown_as_a_number() {
         assert_eq!(status_words(-2), "no connection to the server");
         assert_eq!(status_words(404), "status 404");
         assert_eq!(status_words(-50), "fetch status -50");
     }
 
     #[test]
-    fn a_status_in_a_table_has_its_words_beside_it() {
+    fn a_status_in_a_table_is_followed_by_its_words() {
         assert!(STATUS_WORDS.is_sorted_by_key(|(status, _)| *status));
         for (status, expected) in [
             (-9998, "-9998 forbidden by robots.txt"),

@@ -95,8 +95,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rest_is_never_shortened_by_rounding() {
-        for (nanos, rest_nanos, millis) in [
+    fn a_wait_is_never_shortened_by_rounding() {
+        for (nanos, wait_nanos, millis) in [
             (0, 0, 0),
             (1, 0, 1),
             (0, 1, 1),
@@ -106,9 +106,9 @@ mod tests {
             (-1, 0, 0),
         ] {
             let time = Timestamp::from_nanosecond(nanos).unwrap();
-            let end = after(time, Duration::from_nanos(rest_nanos));
-            assert_eq!(end, millis, "{nanos} + {rest_nanos}");
-            assert!(timestamp(end).duration_since(time).as_nanos() >= i128::from(rest_nanos));
+            let end = after(time, Duration::from_nanos(wait_nanos));
+            assert_eq!(end, millis, "{nanos} + {wait_nanos}");
+            assert!(timestamp(end).duration_since(time).as_nanos() >= i128::from(wait_nanos));
         }
     }
 
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_without_end_is_the_end_of_time() {
+    fn the_longest_wait_ends_at_the_last_time() {
         assert_eq!(
             timestamp(after(Timestamp::UNIX_EPOCH, Duration::MAX)).as_millisecond(),
             Timestamp::MAX.as_millisecond()

@@ -18,7 +18,7 @@ pub struct KeptValue {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct KeptValues(BTreeMap<String, BTreeMap<String, KeptValue>>);
 
-/// A value that a plugin keeps from now on, or removes.
+/// A change of a kept value: a new value, or its removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptChange {
     /// The plugin's name in the profile.

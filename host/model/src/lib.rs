@@ -1,8 +1,8 @@
 //! Domain types that several crates share: settings of queues, strategies, content states, past visits, kept
 //! values, name servers.
 //!
-//! Profiles produce these types, the frontier stores them, and the sandbox shows them to plugins. So no crate copies them field
-//! by field into types of its own. This crate has no I/O and no policy, and knows neither profiles nor the frontier's store.
+//! Profiles produce these types, the frontier stores them, and the sandbox shows them to plugins. So no crate copies them field by
+//! field into types of its own. This crate has no I/O and no policy. It depends neither on profiles nor on the frontier's store.
 //!
 //! Serialised forms are published: the order of fields and variants is the store format of the frontier (postcard), and the
 //! names are those of profiles and of plugins' cases. `host/frontier/src/format.rs` fails if the store format changes.

@@ -115,7 +115,7 @@ impl<'de> Visitor<'de> for Fields {
             1 => ContentState::Changed,
             2 => ContentState::Unchanged,
             3 => ContentState::Unknown,
-            _ => return Err(Error::custom("no state of content")),
+            _ => return Err(Error::custom("invalid content state")),
         };
         Ok(PastVisit {
             at: instant::timestamp(at),
@@ -137,5 +137,5 @@ impl<'de> Visitor<'de> for Fields {
 fn next<'de, T: Deserialize<'de>, A: SeqAccess<'de>>(fields: &mut A) -> Result<T, A::Error> {
     fields
         .next_element()?
-        .ok_or_else(|| Error::custom("a past visit that is cut"))
+        .ok_or_else(|| Error::custom("past visit is incomplete"))
 }

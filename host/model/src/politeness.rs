@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_fetch_brings_a_long_delay_within_the_limits() {
+    fn a_slow_fetch_causes_a_long_delay_within_the_limits() {
         check(0, None, 2_000);
         check(100, None, 2_000);
         check(1_000, None, 5_000);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crawl_delay_is_respected_up_to_its_cap() {
+    fn a_crawl_delay_is_respected_up_to_its_maximum() {
         check(100, Some(1), 2_000);
         check(100, Some(10), 10_000);
         check(100, Some(40), 40_000);
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_factors_never_go_below_the_minimum() {
+    fn invalid_factors_give_the_minimum_delay() {
         let second = Duration::from_secs(1);
         let with = |delay_factor| Politeness {
             delay_factor,

@@ -49,7 +49,7 @@ impl Default for QueueSettings {
             retry_delay_max: Duration::from_secs(3600),
             valence: 1,
             bandwidth: None,
-            // A middle number, with room for better ones.
+            // A middle number, which leaves lower ones for queues that go first.
             precedence: 3,
             precedence_policy: PrecedencePolicy::Base,
             budget: None,
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn back_off_doubles_up_to_its_end() {
+    fn back_off_doubles_up_to_its_limit() {
         let settings = QueueSettings {
             retry_delay: Duration::from_secs(30),
             retry_delay_max: Duration::from_secs(3600),

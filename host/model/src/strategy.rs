@@ -11,9 +11,9 @@ pub enum Strategy {
     /// Each document once; the crawl ends when none is left.
     #[default]
     Snapshot,
-    /// Each document again and again, as wait evaluators say; the crawl ends when an operator ends it.
+    /// Each document again and again, with waits from wait evaluators; the crawl ends when an operator ends it.
     Revisit,
-    /// Each document again every `revisit.fixed-wait`, whatever wait evaluators say; the crawl ends when an operator ends it.
+    /// Each document again every `revisit.fixed-wait`, whatever wait evaluators answer; the crawl ends when an operator ends it.
     Fixed,
 }
 

@@ -66,8 +66,8 @@ pub struct AlertsFile {
     /// due times and dates of captures depend on the clock.
     pub clock_jump: DurationWritten,
 
-    /// Time for which no process works on a part of a shared crawl, although it has something to do, after which there is an alert;
-    /// `"none"` for no such alert. Default `"2m"`: longer than a daemon takes to begin a crawl again whose process died.
+    /// Time after which there is an alert if no process works on a part of a shared crawl that has something to do; `"none"` for no
+    /// such alert. Default `"2m"`: longer than a daemon takes to restart a crawl whose process died.
     pub part_gone_after: DurationWritten,
 
     /// Time for which links between the parts of a shared crawl wait, in NATS or in the frontier, after which there is an alert;
@@ -117,7 +117,7 @@ pub struct Alerts {
     pub faults_percent: u8,
     /// Failed fetches in percent of URIs finished; 0: no alert.
     pub failures_percent: u8,
-    /// Walls against robots in percent of URIs finished; 0: no alert.
+    /// Responses taken for bot walls, in percent of URIs finished; 0: no alert.
     pub walls_percent: u8,
     /// Rendered pages that were cut, in percent of those that were to be rendered; 0: no alert.
     pub rendering_percent: u8,

@@ -61,8 +61,8 @@ pub struct ArchiveFile {
     /// alerts protect the disk.
     pub max_total_bytes: SizeWritten,
 
-    /// Files that are written at the same time; 0 for one to each 32 workers. Default `0`: enough writers that compression does
-    /// not delay workers, and few open files.
+    /// Files that are written at the same time; 0 for one per 32 workers. Default `0`: enough writers that compression does not
+    /// delay workers, and few open files.
     #[schemars(range(max = 64))]
     pub writers: u32,
 
@@ -372,7 +372,11 @@ impl ArchiveFile {
         }
         if let Some(problem) = problem {
             let default = Self::default().name;
-            part.refuse("name", problem, &format!("write such as \"{default}\""));
+            part.refuse(
+                "name",
+                problem,
+                &format!("write a template such as \"{default}\""),
+            );
         }
     }
 
@@ -420,10 +424,7 @@ impl ArchiveFile {
             for (place, _) in inner {
                 let is_word = !place.is_empty() && place.bytes().all(|b| b.is_ascii_alphanumeric());
                 if is_word && !PLACEHOLDERS.contains(&format!("{{{place}}}").as_str()) {
-                    let problem = format!(
-                        "nothing is filled in for {}",
-                        quote(&format!("{{{place}}}"))
-                    );
+                    let problem = format!("unknown placeholder {}", quote(&format!("{{{place}}}")));
                     part.refuse(
                         "on-close",
                         problem,
@@ -453,7 +454,7 @@ impl DuplicatesFile {
         if !self.across_uris && !history.is_empty() {
             part.refuse(
                 "history",
-                "nothing looks payloads up, since across-uris is false".to_owned(),
+                "no payloads are looked up, since across-uris is false".to_owned(),
                 "write across-uris = true too, or leave it out",
             );
         }

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_says_why() {
+    fn an_invalid_size_is_refused_with_the_reason() {
         check("", Err(SizeProblem::Number));
         check("MiB", Err(SizeProblem::Number));
         check("-1MiB", Err(SizeProblem::Number));
@@ -208,12 +208,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_reads_the_same(bytes: u64) {
+        fn a_formatted_size_parses_to_itself(bytes: u64) {
             prop_assert_eq!(ByteSize(bytes).to_string().parse(), Ok(ByteSize(bytes)));
         }
 
         #[test]
-        fn any_text_is_answered(text in "[0-9A-Za-zµ. ]{0,24}") {
+        fn any_text_is_parsed_or_refused(text in "[0-9A-Za-zµ. ]{0,24}") {
             let _ = text.parse::<ByteSize>();
         }
     }

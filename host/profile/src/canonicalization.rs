@@ -126,7 +126,8 @@ impl CanonicalizationFile {
     }
 }
 
-/// The text of an error with its sources, each cut to its last line: parsers of patterns draw pictures above it.
+/// The text of an error with its sources, on one line. Of each source only the last line is used: the lines before it mark the
+/// place in the pattern.
 fn in_one_line(problem: &dyn std::error::Error) -> String {
     let mut text = problem.to_string();
     let mut source = problem.source();

@@ -38,9 +38,9 @@ pub enum ComponentReference {
     },
 }
 
-/// The name of an image: `oci://registry/repository:tag`, `oci://registry/repository@sha256:…`, or with both. With both the
-/// digest decides and the tag is a comment. Registry and tag have no defaults: years later an archive should still be able to say
-/// what it ran.
+/// The name of an image: `oci://registry/repository:tag`, `oci://registry/repository@sha256:…`, or with both. With both the digest
+/// decides and the tag is a comment. Registry and tag have no defaults, so an archived name identifies the component even years
+/// later.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Image {
@@ -191,7 +191,7 @@ impl Image {
         if tag.is_none() && digest.is_none() {
             return Err(refuse(
                 "neither tag nor digest in",
-                "say which version is meant, with \":tag\" or \"@sha256:…\"; none is taken for granted",
+                "add the version, \":tag\" or \"@sha256:…\"; there is no default version",
             ));
         }
         Ok(Self {
@@ -371,13 +371,13 @@ mod tests {
     }
 
     #[track_caller]
-    fn refused(written: &str, problem: &str) {
+    fn check_refused(written: &str, problem: &str) {
         let found = ComponentReference::parse(written, Path::new("")).unwrap_err();
         assert!(found.problem.contains(problem), "{found}");
     }
 
     #[test]
-    fn an_image_is_taken_apart_and_written_as_it_was() {
+    fn an_image_is_parsed_and_formatted_unchanged() {
         for (written, registry, repository, tag, digest) in [
             (
                 "oci://r.example/p:1.0".to_owned(),
@@ -423,42 +423,42 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_image_is_refused_with_what_is_wrong() {
-        refused("oci://r.example", "no repository");
-        refused("oci://r.example/p", "neither tag nor digest");
-        refused("oci:///p:1", "not a registry's name");
-        refused("oci://r.example:port/p:1", "not a registry's name");
-        refused("oci://r.example:/p:1", "not a registry's name");
-        refused("oci://r.example:99999/p:1", "not a registry's name");
-        refused("oci://[::1/p:1", "not a registry's name");
-        refused("oci://[::1]5000/p:1", "not a registry's name");
-        refused("oci://user@r.example/p:1", "not a digest");
-        refused("oci://-r.example/p:1", "not a registry's name");
-        refused("oci://r.example/Plugins:1", "not a repository's name");
-        refused("oci://r.example/a//b:1", "not a repository's name");
-        refused("oci://r.example/a..b:1", "not a repository's name");
-        refused("oci://r.example/é:1", "not a repository's name");
-        refused("oci://r.example/../v2:1", "not a repository's name");
-        refused(
+    fn an_invalid_image_is_refused_with_the_reason() {
+        check_refused("oci://r.example", "no repository");
+        check_refused("oci://r.example/p", "neither tag nor digest");
+        check_refused("oci:///p:1", "not a registry's name");
+        check_refused("oci://r.example:port/p:1", "not a registry's name");
+        check_refused("oci://r.example:/p:1", "not a registry's name");
+        check_refused("oci://r.example:99999/p:1", "not a registry's name");
+        check_refused("oci://[::1/p:1", "not a registry's name");
+        check_refused("oci://[::1]5000/p:1", "not a registry's name");
+        check_refused("oci://user@r.example/p:1", "not a digest");
+        check_refused("oci://-r.example/p:1", "not a registry's name");
+        check_refused("oci://r.example/Plugins:1", "not a repository's name");
+        check_refused("oci://r.example/a//b:1", "not a repository's name");
+        check_refused("oci://r.example/a..b:1", "not a repository's name");
+        check_refused("oci://r.example/é:1", "not a repository's name");
+        check_refused("oci://r.example/../v2:1", "not a repository's name");
+        check_refused(
             &format!("oci://r.example/{}:1", "a".repeat(300)),
             "not a repository's name",
         );
-        refused("oci://r.example/p:", "not a tag");
-        refused("oci://r.example/p:-1", "not a tag");
-        refused(
+        check_refused("oci://r.example/p:", "not a tag");
+        check_refused("oci://r.example/p:-1", "not a tag");
+        check_refused(
             &format!("oci://r.example/p:{}", "1".repeat(129)),
             "not a tag",
         );
-        refused("oci://r.example/p:1?a=b", "not a tag");
-        refused("oci://r.example/p@sha256:12", "not a digest");
-        refused(
+        check_refused("oci://r.example/p:1?a=b", "not a tag");
+        check_refused("oci://r.example/p@sha256:12", "not a digest");
+        check_refused(
             &format!("oci://r.example/p@{}", DIGEST.to_ascii_uppercase()),
             "not a digest",
         );
-        refused("oci://r.example/p:1#Name", "not a plugin name");
-        refused("https://r.example/p.wasm", "not a component");
-        refused("#name", "not a component");
-        refused("", "not a component");
+        check_refused("oci://r.example/p:1#Name", "not a plugin name");
+        check_refused("https://r.example/p.wasm", "not a component");
+        check_refused("#name", "not a component");
+        check_refused("", "not a component");
     }
 
     #[test]
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_is_known_by_name_and_by_address() {
+    fn loopback_is_recognised_by_name_and_by_address() {
         for (registry, loopback) in [
             ("localhost", true),
             ("localhost:5000", true),

@@ -138,7 +138,7 @@ pub(crate) fn check_credentials(
         if file.hosts.is_empty() {
             part.refuse(
                 "hosts",
-                "no host would get them".to_owned(),
+                "credentials without a host".to_owned(),
                 "name at least one",
             );
         }

@@ -21,7 +21,8 @@ pub struct Diagnostics {
 /// One error, warning or note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// The file as the caller named it. `seeds` for a seed that was given beside the profile, `--contact-url` for such a contact URL.
+    /// The file as the caller named it. `seeds` for a seed that was given outside of the profile, `--contact-url` for a contact URL
+    /// of the command line.
     pub file: String,
     /// Place in the file; `None` for the file as a whole, such as a file that cannot be read.
     pub place: Option<TextPosition>,

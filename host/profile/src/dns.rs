@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn most_specific_name_holds() {
+    fn the_most_specific_name_applies() {
         check("a.example.test", Some("10.0.0.1"));
         check("a.b.example.test", Some("10.0.0.1"));
         check("a.www.example.test", Some("10.0.0.2"));
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_host_name_is_refused() {
+    fn an_invalid_host_name_is_refused() {
         for name in ["", "*", "*.", "a..b", "*.*.test", "http://a", "a b", "a/b"] {
             assert_eq!(HostPattern::parse(name), None, "{name:?}");
         }

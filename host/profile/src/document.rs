@@ -108,8 +108,8 @@ impl Document {
         }
     }
 
-    /// An empty document, over which this one can be laid.
-    pub(crate) fn nothing(&self) -> Self {
+    /// Returns a document without values, over which this one can be laid.
+    pub(crate) fn without_values(&self) -> Self {
         Self {
             sources: Vec::new(),
             ..Self::empty(&self.file, &self.text)
@@ -201,8 +201,8 @@ impl Document {
         both.is_some_and(|(source, first)| source >= first)
     }
 
-    /// The name under which a setting is written there: its key, below the header of its table; in a change of a job, which has
-    /// no headers, the whole name, such as `politeness.min-delay`.
+    /// The name of a setting as it is written there. In a profile it is the key, below the header of its table. In a change of a
+    /// job, which has no headers, it is the whole name, such as `politeness.min-delay`.
     pub(crate) fn written_name(&self, pointer: &str) -> String {
         match parent(pointer) {
             Some((_, key)) if !self.is_in_change(pointer) => key,

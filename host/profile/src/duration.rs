@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_duration_says_why() {
+    fn an_invalid_duration_is_refused_with_the_reason() {
         check("", Err(DurationProblem::Number));
         check("s", Err(DurationProblem::Number));
         check("-2s", Err(DurationProblem::Number));
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn formatting_is_what_an_operator_would_write() {
+    fn durations_are_formatted_as_operators_write_them() {
         let cases = [
             (0, "0s"),
             (500, "500ms"),
@@ -219,13 +219,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_reads_the_same(milliseconds in 0u64..36_525 * 86_400_000) {
+        fn a_formatted_duration_parses_to_itself(milliseconds in 0u64..36_525 * 86_400_000) {
             let duration = Duration::from_millis(milliseconds);
             prop_assert_eq!(parse_duration(&format_duration(duration)), Ok(duration));
         }
 
         #[test]
-        fn any_text_is_answered(text in "[0-9a-zµ. ]{0,24}") {
+        fn any_text_is_parsed_or_refused(text in "[0-9a-zµ. ]{0,24}") {
             let _ = parse_duration(&text);
         }
     }

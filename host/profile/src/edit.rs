@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_of_the_text_stays() {
+    fn the_rest_of_the_text_is_unchanged() {
         check(
             "# Mine\nworkers = 3 # few\n\n[politeness] # slow\nmin-delay = '2s' # for Lena\n# end\n",
             "politeness/min-delay",
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_goes_with_its_table_if_that_is_empty() {
+    fn an_empty_table_is_removed_with_its_last_setting() {
         let none = Json::Null;
         check(
             "workers = 3\n[limits]\ntime = '1h'\n",
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn changes_that_do_not_fit_are_refused() {
         let refused = |text: &str, path: &str, value: Json| {
             edit_toml(text, &[change(path, value)])
                 .unwrap_err()

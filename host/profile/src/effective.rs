@@ -159,7 +159,7 @@ impl Overridable {
     }
 }
 
-/// Each override is valid by itself. If two contradict each other, the longer wait applies.
+/// Resolves contradictions between overrides, each of which is valid by itself. The longer wait applies.
 impl EffectiveSettings {
     pub(crate) fn reconciled(mut self) -> Self {
         let retry = &mut self.retry;
@@ -181,7 +181,7 @@ impl EffectiveSettings {
     }
 }
 
-/// The same for the settings of a queue.
+/// Resolves the same contradictions in the settings of a queue.
 pub(crate) fn reconciled_queue(mut queue: QueueSettings) -> QueueSettings {
     reconcile(
         &mut queue.politeness,

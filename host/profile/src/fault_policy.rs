@@ -72,8 +72,8 @@ pub struct BreakerSettings {
 }
 
 impl OnFault {
-    /// The policy at a stage if none is written. A URI that a filter may have wanted excluded or not fetched is rejected. At
-    /// other stages a plugin that fails has no say.
+    /// The policy at a stage if none is written. Filters of the scope and before the fetch reject, because a URI may have to be
+    /// excluded. At other stages a failed plugin is skipped.
     pub fn default_at(stage: Stage) -> Self {
         match stage {
             Stage::Scope | Stage::PreFetch => Self::Reject,

@@ -19,8 +19,8 @@ pub struct FrontierFile {
     /// frozen when a job is made. Default `"surt-authority"`: one queue for each host name and port.
     pub queue_key: QueueKey,
 
-    /// Number of queues over which one key is spread, by path and query. Each is polite by itself, so the server sees as many
-    /// connections. Defines identity: frozen when a job is made. Default `1`: one queue for each key.
+    /// Number of queues over which one key is spread, by path and query. Each has its own politeness delay, so the server sees as
+    /// many connections. Defines identity: frozen when a job is made. Default `1`: one queue for each key.
     #[schemars(range(min = 1, max = 64))]
     pub parallel_queues: u32,
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::check::Part;
 use crate::duration::DurationWritten;
 
-/// Limits of each server group for its queues together; `queue.group` says which queues form one.
+/// Limits of each server group for its queues together. `queue.group` decides which queues form a group.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct GroupFile {

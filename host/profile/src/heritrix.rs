@@ -1,13 +1,13 @@
 //! Import of a Heritrix 3 job's `crawler-beans.cxml` into a profile, with a list of everything that could not be converted. The
 //! profile is valid: invalid parts are left out and listed.
 
-mod account;
 mod beans;
 mod output;
 mod policies;
 mod rules;
 mod settings;
 mod sheets;
+mod unconverted;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -116,14 +116,14 @@ pub fn import_heritrix(
         NamedFiles::In(folder) => (Some(folder.to_owned()), None),
         NamedFiles::Unread => (None, import.take_seeds_file()?),
     };
-    let given = ProfileContext {
+    let context = ProfileContext {
         builtins: builtins.to_vec(),
         name: Some("imported".to_owned()),
         seeds_elsewhere: true,
         base,
         ..ProfileContext::default()
     };
-    let toml = import.checked(&given);
+    let toml = import.valid_toml(&context);
     Ok(ImportedProfile {
         toml,
         left: import.left.into_iter().collect(),
@@ -132,7 +132,7 @@ pub fn import_heritrix(
 }
 
 impl Import {
-    /// Takes the file of seeds. Any other named file is refused: a scope without its list would be another scope.
+    /// Takes the file of seeds. Any other named file is refused: without the lists in these files the scope would be another one.
     fn take_seeds_file(&mut self) -> Result<Option<String>, String> {
         let seeds_file = self.settings.remove("seeds-file");
         let settings = FILES
@@ -153,7 +153,7 @@ impl Import {
         );
         if !named.is_empty() {
             return Err(format!(
-                "these settings name files of this machine, of which none is read here: {}; write into the configuration what they hold",
+                "these settings name files of this machine, which are not read: {}; write the contents of the files into the configuration",
                 named.join(", ")
             ));
         }
@@ -174,12 +174,12 @@ impl Import {
         }
         self.extractors(&beans);
         self.sheets(&beans);
-        self.fit();
+        self.complete_related_settings();
         for bean in &beans {
-            self.account(bean);
+            self.list_unconverted_of(bean);
         }
-        for (line, problem) in mem::take(&mut self.beans.astray) {
-            self.leave(line, "PropertyOverrideConfigurer", &problem);
+        for (line, problem) in mem::take(&mut self.beans.unmatched_overrides) {
+            self.list_unconverted(line, "PropertyOverrideConfigurer", &problem);
         }
     }
 
@@ -196,9 +196,9 @@ impl Import {
             let Some(Property::Text(text)) = self.beans.take(bean, property).cloned() else {
                 continue;
             };
-            self.put(bean, property, setting, *unit, &text);
+            self.convert(bean, property, setting, *unit, &text);
         }
-        self.choice(bean);
+        self.convert_policy(bean);
         for property in bean.properties.values() {
             for inner in property.within() {
                 self.bean(inner);
@@ -209,12 +209,12 @@ impl Import {
     /// Sets the scope log if either the scope or its caller logs decisions.
     fn scope_log(&mut self, scope: &Bean) {
         if scope.text("logToFile").map(str::trim) == Some("true") {
-            self.used(scope, "logToFile");
+            self.mark_converted(scope, "logToFile");
             self.set("logs.scope", true.into());
         }
     }
 
-    fn put(&mut self, bean: &Bean, property: &str, setting: &str, unit: Unit, text: &str) {
+    fn convert(&mut self, bean: &Bean, property: &str, setting: &str, unit: Unit, text: &str) {
         if text.trim().is_empty() {
             return;
         }
@@ -223,7 +223,7 @@ impl Import {
             Ok(value) => self.settings.extend(each(setting, value)),
             Err(why) => {
                 let problem = format!("{property} = {:?}: {why}", text.trim());
-                self.leave(bean.line, &bean.name(), &problem);
+                self.list_unconverted(bean.line, &bean.name(), &problem);
             }
         }
     }
@@ -242,7 +242,9 @@ impl Import {
                     for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
                         match seeds::read(line) {
                             Ok(_) => seeds.push(line),
-                            Err((problem, _)) => self.leave(source.line, &module.name(), &problem),
+                            Err((problem, _)) => {
+                                self.list_unconverted(source.line, &module.name(), &problem)
+                            }
                         }
                     }
                     self.set("seeds", json!(seeds));
@@ -251,7 +253,7 @@ impl Import {
                 (None, None) => {}
             }
             for property in ["sourceTagSeeds", "blockAwaitingSeedLines"] {
-                self.used(&module, property);
+                self.mark_converted(&module, property);
             }
         }
     }
@@ -264,7 +266,7 @@ impl Import {
         let Some(Property::List(processors)) = chain.properties.get("processors") else {
             return;
         };
-        let mut there = BTreeSet::new();
+        let mut present = BTreeSet::new();
         for processor in processors {
             let Some(bean) = self.beans.target(processor) else {
                 continue;
@@ -273,7 +275,7 @@ impl Import {
             if let Some((_, ours)) = ours
                 && bean.text("enabled") != Some("false")
             {
-                there.insert(*ours);
+                present.insert(*ours);
             }
         }
         let known: BTreeSet<&str> = EXTRACTORS.iter().map(|(_, ours)| *ours).collect();
@@ -283,9 +285,9 @@ impl Import {
             .unwrap_or_default()
             .iter()
             .map(String::as_str)
-            .filter(|name| known.contains(name) && !there.contains(name))
+            .filter(|name| known.contains(name) && !present.contains(name))
             .collect();
-        // These two were optional in Heritrix. They find nothing that does not belong to a page.
+        // These two extractors were optional in Heritrix, but they find only links of pages. So they stay.
         let absent: Vec<&str> = absent
             .into_iter()
             .filter(|name| !matches!(*name, "xml" | "json"))
@@ -296,7 +298,7 @@ impl Import {
     }
 
     /// Completes settings that depend on each other, with Heritrix's defaults for missing ones.
-    fn fit(&mut self) {
+    fn complete_related_settings(&mut self) {
         if self
             .beans
             .of_class(&["DispositionProcessor"])
@@ -342,11 +344,11 @@ impl Import {
             .or_insert_with(|| value.into());
     }
 
-    fn used(&mut self, bean: &Bean, property: &str) {
+    fn mark_converted(&mut self, bean: &Bean, property: &str) {
         self.beans.take(bean, property);
     }
 
-    fn leave(&mut self, line: usize, bean: &str, problem: &str) {
+    fn list_unconverted(&mut self, line: usize, bean: &str, problem: &str) {
         self.left.insert(UnconvertedPart {
             line,
             bean: bean.to_owned(),

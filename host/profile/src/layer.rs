@@ -72,7 +72,7 @@ impl Layers {
     /// A layer that cannot be read, or that extends itself, at the line that names it.
     pub(crate) fn follow(own: Layer) -> Result<Self, Diagnostics> {
         let mut followed = Followed::default();
-        followed.bases_of(&own, &mut vec![identity(&own)]);
+        followed.add_bases(&own, &mut vec![identity(&own)]);
         if followed.faults.is_empty() {
             Ok(Self {
                 below: followed.layers,
@@ -132,8 +132,9 @@ struct Followed {
 }
 
 impl Followed {
-    /// Adds the layers that a layer extends, the lowest first. `way` has the identities of the layers that led here.
-    fn bases_of(&mut self, layer: &Layer, way: &mut Vec<String>) {
+    /// Adds the layers that a layer extends, the lowest first. `path` has the identities of the layers from the profile to this
+    /// one.
+    fn add_bases(&mut self, layer: &Layer, path: &mut Vec<String>) {
         let (document, _) = Document::parse(&layer.file, &layer.text);
         let named: Vec<(String, &str)> = match document.value.get("extends") {
             Some(Value::String(name)) => vec![("/extends".to_owned(), name)],
@@ -158,7 +159,7 @@ impl Followed {
                     continue;
                 }
             };
-            if way.contains(&id) {
+            if path.contains(&id) {
                 let problem = format!("{} extends itself", quote(name));
                 refuse(problem, Some("remove it from one of them".to_owned()));
                 continue;
@@ -171,9 +172,9 @@ impl Followed {
                 continue;
             }
             self.seen.push(id.clone());
-            way.push(id);
-            self.bases_of(&base, way);
-            way.pop();
+            path.push(id);
+            self.add_bases(&base, path);
+            path.pop();
             self.layers.push(base);
         }
     }
@@ -237,7 +238,7 @@ fn identity(layer: &Layer) -> String {
 /// Lays a document over another, or over the defaults if there is no other.
 fn over(lower: Option<Document>, upper: Document, faults: &mut Diagnostics) -> Document {
     let upper_value = upper.value.clone();
-    let mut merged = lower.unwrap_or_else(|| upper.nothing());
+    let mut merged = lower.unwrap_or_else(|| upper.without_values());
     let sources = merged.sources_len();
     let mut upper = upper;
     upper.shift_sources(sources);

@@ -40,7 +40,7 @@ pub(crate) fn named_files(value: &Value, base: &Path) -> Vec<(String, PathBuf, b
     named
 }
 
-/// Names the copies in place of the files.
+/// Replaces the paths of files by the paths of their copies.
 pub(crate) fn relocate(value: &mut Value, files: &BTreeMap<String, PathBuf>) {
     if files.is_empty() {
         return;

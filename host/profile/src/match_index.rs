@@ -1,4 +1,4 @@
-//! An index that finds the matching ones of thousands of overrides without checking each.
+//! An index that finds the matching overrides among thousands without a check of each.
 
 use std::collections::HashMap;
 
@@ -73,20 +73,20 @@ impl MatchIndex {
         conditions: impl Fn(u32) -> Option<&'c Conditions>,
     ) -> Vec<u32> {
         let mut found = self.others.clone();
-        let mut of = |numbers: Option<&Vec<u32>>| found.extend(numbers.into_iter().flatten());
+        let mut add = |numbers: Option<&Vec<u32>>| found.extend(numbers.into_iter().flatten());
         if let Some(queue) = subject.queue.filter(|_| !self.by_queue.is_empty()) {
-            of(self.by_queue.get(queue));
+            add(self.by_queue.get(queue));
         }
         if let Some(host) = &subject.host {
-            of(self.by_host.get(host));
+            add(self.by_host.get(host));
             let mut domain = Some(host.as_str()).filter(|_| !self.by_domain.is_empty());
             while let Some(name) = domain {
-                of(self.by_domain.get(name));
+                add(self.by_domain.get(name));
                 domain = name.split_once('.').map(|(_, above)| above);
             }
         }
         self.by_surt
-            .prefixes_of(&subject.surt, |numbers| of(Some(numbers)));
+            .prefixes_of(&subject.surt, |numbers| add(Some(numbers)));
         if let (Some(uri), (set, numbers)) = (subject.uri, &self.by_regex)
             && !set.is_empty()
         {

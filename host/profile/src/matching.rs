@@ -85,12 +85,12 @@ pub(crate) struct Subject<'s> {
 }
 
 impl<'s> Subject<'s> {
-    /// Makes a subject from the place of a URI only. A `dns:` URI counts as the host's own page.
-    pub(crate) fn of_place(uri: &Uri) -> Self {
-        let stand_in = (uri.scheme() == "dns")
+    /// Makes a subject from a URI without further facts. A `dns:` URI counts as the home page of its host.
+    pub(crate) fn of_uri(uri: &Uri) -> Self {
+        let home_page = (uri.scheme() == "dns")
             .then(|| Uri::parse(&format!("http://{}/", uri.host()?)).ok())
             .flatten();
-        let uri = stand_in.as_ref().unwrap_or(uri);
+        let uri = home_page.as_ref().unwrap_or(uri);
         Self {
             uri: None,
             surt: uri.surt(),
@@ -120,7 +120,7 @@ impl<'s> Subject<'s> {
 
 impl Conditions {
     /// Returns `true` if the conditions name sites.
-    pub(crate) fn names_places(&self) -> bool {
+    pub(crate) fn names_sites(&self) -> bool {
         let Self {
             surt,
             host,
@@ -132,15 +132,16 @@ impl Conditions {
     }
 
     /// Returns `true` if both may match the same URI, judged by the hosts and domains that they name.
-    pub(crate) fn may_meet(&self, other: &Self) -> bool {
-        let names = |of: &'_ Self| of.host.len() + of.domain.len();
+    pub(crate) fn may_overlap(&self, other: &Self) -> bool {
+        let names = |conditions: &'_ Self| conditions.host.len() + conditions.domain.len();
         if names(self) == 0 || names(other) == 0 {
             return true;
         }
         let is_in = |one: &Self, other: &Self| {
             let mut names = one.host.iter().chain(&one.domain);
             names.any(|name| {
-                other.host.contains(name) || other.domain.iter().any(|of| is_within(name, of))
+                other.host.contains(name)
+                    || other.domain.iter().any(|domain| is_within(name, domain))
             })
         };
         is_in(self, other) || is_in(other, self)
@@ -213,7 +214,7 @@ impl Conditions {
         if self.port.iter().any(|port| SCHEMES_PORTS.contains(port)) {
             return Some((
                 "port",
-                "http and https of one host stand in one queue: match other ports, or host",
+                "http and https of one host share a queue: match other ports, or host",
             ));
         }
         if key == QueueKey::Domain && !self.host.is_empty() {
@@ -251,7 +252,10 @@ impl Conditions {
             (self.regex.is_some(), "regex"),
             (!self.port.is_empty(), "port"),
         ];
-        let unfit = unfit.iter().find(|(there, _)| *there).map(|(_, key)| *key);
+        let unfit = unfit
+            .iter()
+            .find(|(is_set, _)| *is_set)
+            .map(|(_, key)| *key);
         self.unfit_for_identity().or(unfit)
     }
 }
@@ -303,8 +307,8 @@ pub(crate) fn is_known_of_queue(prefix: &str, key: QueueKey) -> bool {
     }
 }
 
-/// Returns `true` if a domain is registered itself, or is a public suffix. No queue that is named by registered domain lies below
-/// such a domain.
+/// Returns `true` if a domain is registered itself, or is a public suffix. All URIs of a queue that is named by registered domain
+/// are below such a domain, or none of them.
 fn is_whole_domain(domain: &str) -> bool {
     let uri = Uri::parse(&format!("http://{domain}/"));
     uri.is_ok_and(|uri| {
@@ -438,8 +442,8 @@ impl MatchFile {
         }
         if *self == Self::default() {
             part.refuse_whole(
-                "matches nothing in particular".to_owned(),
-                "write what the override is for, such as match = { domain = [\"example.org\"] }",
+                "the override has no conditions".to_owned(),
+                "write its conditions, such as match = { domain = [\"example.org\"] }",
             );
         }
         conditions
@@ -496,7 +500,7 @@ pub(crate) fn regex(pattern: &str) -> Result<Regex, String> {
     let built = RegexBuilder::new(pattern)
         .size_limit(REGEX_COMPILED_BYTES_MAX)
         .build();
-    // The parser draws a picture of several lines; the last line has the message.
+    // The parser's error has several lines, which mark the place. The last one has the message.
     built.map_err(|problem| {
         let text = problem.to_string();
         let last = text.lines().last().unwrap_or_default();

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::check::{Part, quote};
 use crate::diagnostic::Level;
 
-/// Domains that are used in examples. A webmaster who looks up a crawler there finds nobody (RFC 2606, RFC 6761).
+/// Domains for examples (RFC 2606, RFC 6761). A webmaster who opens such a URL finds no information about the crawler.
 const PLACEHOLDERS: [&str; 7] = [
     "example.com",
     "example.net",
@@ -22,8 +22,8 @@ const PLACEHOLDERS: [&str; 7] = [
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct OperatorFile {
-    /// A page that says who crawls and why, with contact details. A job that leaves this machine needs it: webmasters who
-    /// cannot ask block the crawler. No default: only the operator can provide it.
+    /// A page that says who crawls and why, with contact details. A job that crawls other machines needs it: webmasters who cannot
+    /// reach the operator block the crawler. No default: only the operator can provide it.
     #[schemars(extend("examples" = ["https://www.example.org/crawling"]))]
     pub contact_url: Option<String>,
 

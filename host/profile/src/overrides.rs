@@ -70,18 +70,18 @@ impl Overrides {
         self.list.is_empty()
     }
 
-    /// The queue name that is forced on the URIs of a place.
-    pub(crate) fn queue_name(&self, place: &Subject<'_>) -> Option<&str> {
-        let found = self.find(&self.of_names, place);
+    /// The queue name that overrides force on a URI.
+    pub(crate) fn queue_name(&self, subject: &Subject<'_>) -> Option<&str> {
+        let found = self.find(&self.of_names, subject);
         self.list
             .get(*found.last()? as usize)?
             .queue_name
             .as_deref()
     }
 
-    /// The canonicaliser of a place, if an override gives it one.
-    pub(crate) fn canonicaliser(&self, place: &Subject<'_>) -> Option<&Canonicaliser> {
-        let found = self.find(&self.of_forms, place);
+    /// The canonicaliser that overrides give to a URI, if any.
+    pub(crate) fn canonicaliser(&self, subject: &Subject<'_>) -> Option<&Canonicaliser> {
+        let found = self.find(&self.of_forms, subject);
         self.list
             .get(*found.last()? as usize)?
             .canonicaliser

@@ -125,12 +125,12 @@ impl JsonSchema for PluginsOverride {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "Settings of plugins, by their names: those that the plugin lets be overridden.",
+            "description": "Settings of plugins, by their names. A plugin decides which of its settings can be overridden.",
             "type": "object",
             "additionalProperties": json!({
                 "type": "object",
                 "properties": { "settings": {
-                    "description": "Key by key instead of the plugin's own; lists whole.",
+                    "description": "Settings that replace the plugin's own, key by key. Lists are replaced whole.",
                     "type": "object",
                 } },
                 "additionalProperties": false,

@@ -15,7 +15,7 @@ use crate::plugin_limits::{PluginLimits, PluginLimitsFile};
 
 /// Suggests the built-in plugin of the same name for an instance without a component.
 pub(crate) fn missing_components(faults: Diagnostics, builtins: &[String]) -> Diagnostics {
-    let meant = |mut fault: Diagnostic| {
+    let with_builtin = |mut fault: Diagnostic| {
         let name = fault
             .pointer
             .strip_prefix("/plugins/")
@@ -29,7 +29,7 @@ pub(crate) fn missing_components(faults: Diagnostics, builtins: &[String]) -> Di
         }
         fault
     };
-    faults.into_iter().map(meant).collect()
+    faults.into_iter().map(with_builtin).collect()
 }
 
 /// An instance of a plugin. Stacks, logs and reports use its table's name.
@@ -170,7 +170,7 @@ impl PluginFile {
         if self.insecure && !matches!(component, ComponentReference::Image { .. }) {
             part.refuse(
                 "insecure",
-                "the component comes from no registry".to_owned(),
+                "the component does not come from a registry".to_owned(),
                 "leave this out: it is for components whose name begins with oci://",
             );
         }
@@ -281,8 +281,7 @@ impl<'b> Instances<'b> {
         }
     }
 
-    /// Checks the name of a plugin that the value of `key` is. A built-in plugin that is named for the first time becomes an
-    /// instance.
+    /// Checks the value of `key` as the name of a plugin. A built-in plugin that is named for the first time becomes an instance.
     pub(crate) fn check_name(&mut self, part: &mut Part<'_, '_>, key: &str, name: &str) {
         if self.by_name.contains_key(name) {
             return;
@@ -300,7 +299,7 @@ impl<'b> Instances<'b> {
         part.refuse(key, format!("no plugin {}", quote(name)), &suggestion);
     }
 
-    /// Makes the instance that a stack means by the name of a built-in plugin.
+    /// Makes the instance of a built-in plugin that a stack names and that has no table.
     fn implied(&self, name: &str) -> Instance {
         Instance {
             name: name.to_owned(),

@@ -180,11 +180,11 @@ mod tests {
     fn a_line_is_a_uri_and_a_number() {
         let list =
             read(b"# ranks\nhttp://a.org/ 5\nHTTP://b.org\t7\r\n\nhttp://a.org/#x 6").unwrap();
-        let of = |uri: &str| list.precedence(&Uri::parse(uri).unwrap());
+        let precedence = |uri: &str| list.precedence(&Uri::parse(uri).unwrap());
         assert_eq!(list.len(), 2);
-        assert_eq!(of("http://a.org/"), Some(6));
-        assert_eq!(of("http://b.org/"), Some(7));
-        assert_eq!(of("http://b.org/x"), None);
+        assert_eq!(precedence("http://a.org/"), Some(6));
+        assert_eq!(precedence("http://b.org/"), Some(7));
+        assert_eq!(precedence("http://b.org/x"), None);
     }
 
     #[test]

@@ -123,7 +123,7 @@ pub struct ProfileContext {
     pub seeds: Vec<String>,
     /// The contact URL of the command line; it replaces the profile's.
     pub contact_url: Option<String>,
-    /// `true` if the job knows its seeds already, because it is resumed.
+    /// `true` if the job has its seeds already, because it is resumed.
     pub seeds_elsewhere: bool,
     /// The folder of relative paths; `None`: that of the profile. It is for a copy that a job has frozen.
     pub base: Option<PathBuf>,
@@ -213,7 +213,7 @@ impl Profile {
         if !self.overrides.is_empty()
             && let Some(forced) = self.overrides.queue_name(&Subject {
                 uri: Some(uri.as_str()),
-                ..Subject::of_place(uri)
+                ..Subject::of_uri(uri)
             })
         {
             return forced.to_owned();
@@ -243,7 +243,7 @@ impl Profile {
             return &self.canonicaliser;
         }
         self.overrides
-            .canonicaliser(&Subject::of_place(uri))
+            .canonicaliser(&Subject::of_uri(uri))
             .unwrap_or(&self.canonicaliser)
     }
 
@@ -274,7 +274,7 @@ impl Profile {
             source: context.source,
             media_type: context.media_type,
             now: context.now,
-            ..Subject::of_place(context.uri)
+            ..Subject::of_uri(context.uri)
         });
         (of_uris, self.matching_queue(&queue, context.now))
     }
@@ -284,12 +284,12 @@ impl Profile {
             return Vec::new();
         }
         let name = queue_name::key_in(queue);
-        let is_word = self.overrides.forces(name) && !queue_name::looks_like_key(name);
-        let place = Some(name)
-            .filter(|_| !is_word)
-            .and_then(|name| queue_name::place_of(name, self.frontier.queue_key));
-        let subject = match &place {
-            Some(place) => Subject::of_place(place),
+        let is_forced_name = self.overrides.forces(name) && !queue_name::looks_like_key(name);
+        let uri = Some(name)
+            .filter(|_| !is_forced_name)
+            .and_then(|name| queue_name::uri_of_key(name, self.frontier.queue_key));
+        let subject = match &uri {
+            Some(uri) => Subject::of_uri(uri),
             None => Subject::of_queue(name),
         };
         self.overrides.for_queue(&Subject {

@@ -1,4 +1,4 @@
-//! Names of queues: from a URI to its queue, and from a queue's name back to its place on the web. Both define identity: their
+//! Names of queues: from a URI to the name of its queue, and from that name back to a URI of its site. Both define identity: their
 //! results must never change for a job.
 
 use opilio_uri::Uri;
@@ -46,8 +46,8 @@ pub(crate) fn key_in(name: &str) -> &str {
     name.split(PARALLEL).next().unwrap_or(name)
 }
 
-/// A URI of the place that a key describes; `None` if the text is not a key.
-pub(crate) fn place_of(key_text: &str, key: QueueKey) -> Option<Uri> {
+/// A URI of the server, host or domain of a key; `None` if the text is not a key.
+pub(crate) fn uri_of_key(key_text: &str, key: QueueKey) -> Option<Uri> {
     match key {
         _ if key_text == WHOIS => None,
         QueueKey::SurtAuthority => Uri::from_key(&format!("{key_text})/#http")).ok(),
@@ -57,7 +57,7 @@ pub(crate) fn place_of(key_text: &str, key: QueueKey) -> Option<Uri> {
     }
 }
 
-/// Returns `true` if a forced name might also be a key, and so describe a place.
+/// Returns `true` if a forced name might also be a key, and so belong to a site.
 pub(crate) fn looks_like_key(name: &str) -> bool {
     name.contains([',', '.', '['])
 }
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_leads_back_to_its_place() {
+    fn a_key_is_converted_back_to_a_uri_of_its_site() {
         for uri in [
             "http://www.example.co.uk/",
             "http://www.example.co.uk:81/",
@@ -121,29 +121,29 @@ mod tests {
             let uri = Uri::parse(uri).unwrap();
             for key in [QueueKey::SurtAuthority, QueueKey::Host, QueueKey::Domain] {
                 let text = key_of(&uri, key);
-                let place = place_of(&text, key).unwrap();
-                assert_eq!(key_of(&place, key), text);
+                let uri_of_site = uri_of_key(&text, key).unwrap();
+                assert_eq!(key_of(&uri_of_site, key), text);
                 if key == QueueKey::SurtAuthority {
-                    assert_eq!(place, uri);
+                    assert_eq!(uri_of_site, uri);
                 }
             }
         }
-        assert_eq!(place_of("whois", QueueKey::Host), None);
-        assert_eq!(place_of("news", QueueKey::SurtAuthority), None);
-        assert_eq!(place_of("a b/c", QueueKey::Host), None);
+        assert_eq!(uri_of_key("whois", QueueKey::Host), None);
+        assert_eq!(uri_of_key("news", QueueKey::SurtAuthority), None);
+        assert_eq!(uri_of_key("a b/c", QueueKey::Host), None);
     }
 
     #[test]
-    fn a_key_is_spread_over_queues_for_ever_in_the_same_way() {
-        let of = |uri: &str, queues| {
+    fn the_queues_of_a_spread_key_never_change() {
+        let queue_name = |uri: &str, queues| {
             let uri = Uri::parse(uri).unwrap();
             spread(key_of(&uri, QueueKey::SurtAuthority), &uri, queues)
         };
-        assert_eq!(of("http://a.org/x", 1), "org,a,");
-        assert_eq!(of("dns:a.org", 64), "org,a,");
+        assert_eq!(queue_name("http://a.org/x", 1), "org,a,");
+        assert_eq!(queue_name("dns:a.org", 64), "org,a,");
         let mut counts = [0; 4];
         for number in 0..4000 {
-            let name = of(&format!("http://a.org:81/page?id={number}"), 4);
+            let name = queue_name(&format!("http://a.org:81/page?id={number}"), 4);
             assert_eq!(key_in(&name), "org,a,#81");
             let queue: usize = name
                 .split("##")
@@ -158,7 +158,7 @@ mod tests {
         // Frozen: jobs depend on it.
         let frozen: Vec<String> = ["/", "/a", "/b?c=d"]
             .iter()
-            .map(|path| of(&format!("http://a.org{path}"), 8))
+            .map(|path| queue_name(&format!("http://a.org{path}"), 8))
             .collect();
         assert_eq!(frozen, FROZEN);
     }

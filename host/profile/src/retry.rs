@@ -82,7 +82,7 @@ pub struct Retry {
     pub errors: Vec<ErrorClass>,
     /// Retries after the first attempt; at most 1,000.
     pub max_retries: u32,
-    /// Wait after the first failure in a row, unless the server says; it doubles with each further one.
+    /// Wait after the first failure in a row, unless the server names one; it doubles with each further failure.
     pub delay: Duration,
     /// Upper limit of the doubling; not less than `delay`.
     pub delay_max: Duration,

@@ -31,7 +31,7 @@ pub struct RevisitFile {
     pub max_wait: DurationWritten,
 
     /// Treatment of a capture that differs in bytes but not in content, after the strippers have removed the parts that do not
-    /// count. Default `"archive"`: received content is discarded only if the profile says so.
+    /// count. Default `"archive"`: received content is discarded only if the profile requests it.
     pub stripped_equal: StrippedEqual,
 
     /// Record of a capture whose body was not fetched, because a mid-fetch filter took the headers as proof that nothing has
@@ -48,7 +48,7 @@ pub struct RevisitFile {
     #[schemars(range(max = 1000))]
     pub history: u32,
 
-    /// Wait between two visits under `strategy = "fixed"`, whatever wait evaluators say. Default `"1d"`: one visit a day, at
+    /// Wait between two visits under `strategy = "fixed"`, whatever wait evaluators answer. Default `"1d"`: one visit a day, at
     /// about the same hour.
     pub fixed_wait: DurationWritten,
 
@@ -61,10 +61,10 @@ pub struct RevisitFile {
     #[schemars(range(max = 1000))]
     pub fade_after: u32,
 
-    /// `true` if a document is due at once when a feed or a sitemap says that it has changed since its last visit. It is never due
-    /// before `min-wait`. The setting of the list's site counts, not that of the documents: an override for a site decides whether
-    /// its lists are believed. Default `true`: most lists are correct, and a list that reports everything as new costs no more
-    /// visits than `min-wait` allows.
+    /// `true` if a document is due at once when a feed or a sitemap reports that it has changed since its last visit. It is never
+    /// due before `min-wait`. The setting of the list's site counts, not that of the documents: an override for a site decides
+    /// whether its lists are believed. Default `true`: most lists are correct, and a list that reports everything as new costs no
+    /// more visits than `min-wait` allows.
     pub signals: bool,
 }
 
@@ -90,15 +90,15 @@ pub enum UnchangedHeaders {
     Note,
     /// Write only the line in the crawl log.
     Drop,
-    /// Write a revisit record with the standard's profile for a 304, over a block that says 200: for tools that know no
-    /// other profile.
+    /// Write a revisit record with the standard's profile for a 304, over a block with status 200: for tools that know no other
+    /// profile.
     ServerNotModified,
 }
 
 /// Waits between visits, and treatment of documents that have not really changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revisit {
-    /// Wait if nothing better is known; within the two limits.
+    /// Wait if no evaluator answers; within the two limits.
     pub default_wait: Duration,
     /// Shortest wait; longer than zero.
     pub min_wait: Duration,
@@ -118,7 +118,7 @@ pub struct Revisit {
     pub refresh_embeds: bool,
     /// Visits of its referrers without a link after which an off-site embed is not visited again; 0: never.
     pub fade_after: u32,
-    /// `true` if documents are due at once when lists say that they have changed.
+    /// `true` if documents are due at once when lists report a change.
     pub signals: bool,
 }
 

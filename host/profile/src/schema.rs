@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_of_plugins_and_edits_of_stacks_are_held_against_it() {
+    fn plugin_settings_and_stack_edits_are_checked_against_it() {
         let plugin = json!({
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "type": "object",

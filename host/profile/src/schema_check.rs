@@ -14,7 +14,7 @@ use crate::document::{Document, KeyOrValue, child, dotted, parent};
 const WITHDRAWN: [(&str, &str, &str); 1] = [(
     "private-addresses",
     "allow-addresses",
-    "write allow-addresses = [\"loopback\", \"private\"], and \"link-local\" or \"metadata\" where they are meant too",
+    "write allow-addresses = [\"loopback\", \"private\"], and add \"link-local\" or \"metadata\" if they are needed",
 )];
 
 /// Most known keys that are listed if none is near the written one.
@@ -23,8 +23,8 @@ const KNOWN_KEYS_MAX: usize = 32;
 /// Deepest nesting at which defaults are filled in and examples are searched; a schema may refer to itself.
 const DEPTH_MAX: usize = 32;
 
-/// Most schemas that the check of settings may pass, for each value in them. Plugins write their schemas, and one that refers to
-/// itself twice doubles with each level of the settings. Honest schemas take a few dozen.
+/// Most schemas that the check of settings may pass, for each value in them. Plugins bring their own schemas. The steps for a
+/// schema that refers to itself twice double with each level of the settings. Usual schemas take a few dozen.
 const STEPS_PER_VALUE: u64 = 1_000;
 
 /// Most bytes of one compiled regular expression of a schema.
@@ -215,7 +215,7 @@ impl<'s> Shape<'s> {
                     ValidationErrorKind::MaxItems { limit } => {
                         format!("must have at most {limit} items")
                     }
-                    ValidationErrorKind::UniqueItems => "must not name anything twice".to_owned(),
+                    ValidationErrorKind::UniqueItems => "must not contain an item twice".to_owned(),
                     ValidationErrorKind::Pattern { pattern } => {
                         format!(
                             "does not match the pattern {}: {}",
@@ -309,7 +309,7 @@ impl<'s> Shape<'s> {
     /// The texts that a schema allows, in quotation marks; empty if it allows more.
     fn options(&self, node: &'s Value) -> Vec<String> {
         let node = self.resolve(node);
-        let of = |node: &Value| -> Vec<String> {
+        let own_options = |node: &Value| -> Vec<String> {
             let listed = node
                 .get("enum")
                 .and_then(Value::as_array)
@@ -321,7 +321,7 @@ impl<'s> Shape<'s> {
                 .map(quote)
                 .collect()
         };
-        let own = of(node);
+        let own = own_options(node);
         if !own.is_empty() {
             return own;
         }
@@ -341,9 +341,9 @@ impl<'s> Shape<'s> {
     fn example_at(&self, node: &'s Value, depth: usize) -> Option<String> {
         let target = self.resolve(node);
         let examples = |node: &'s Value| node.get("examples").and_then(|examples| examples.get(0));
-        let says =
+        let is_example =
             |default: &&'s Value| !default.is_null() && **default != Value::Array(Vec::new());
-        let default = |node: &'s Value| node.get("default").filter(says);
+        let default = |node: &'s Value| node.get("default").filter(is_example);
         let found = examples(node)
             .or_else(|| default(node))
             .or_else(|| examples(target))

@@ -67,7 +67,7 @@ impl SecretSource {
 }
 
 impl SecretFile {
-    /// The place, if it is written as it should be. The path of a file is used as it is.
+    /// The place, if exactly one of the two keys is written. Relative paths of files are not resolved.
     pub(crate) fn place(&self) -> Option<SecretSource> {
         match (&self.env, &self.file) {
             (Some(name), None) => Some(SecretSource::Environment(name.clone())),

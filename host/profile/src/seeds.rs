@@ -2,7 +2,7 @@
 //! line.
 //!
 //! There is one on each line. `#` begins a comment, and `+` a SURT prefix that widens the scope without being fetched. A seed
-//! without scheme is read as `http://`, as operators know it.
+//! without a scheme is read as `http://`.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ const SEED_FAULTS_MAX: usize = 50;
 /// Largest seeds file: some millions of seeds. A larger file is not a seeds file.
 const SEEDS_BYTES_MAX: u64 = 1 << 30;
 
-/// The file of errors in seeds that were given beside the profile, on the command line or over the API.
+/// The file name in errors of seeds that were given outside of the profile, on the command line or over the API.
 pub(crate) const GIVEN: &str = "seeds";
 
 /// Example of a `+` line.
@@ -39,7 +39,7 @@ pub struct Seed {
     /// The URI.
     pub uri: Uri,
     /// The SURT prefix that it implies (glossary). It depends on the written form: `http://example.org` means the domain with all
-    /// below it, `http://example.org/` that host alone.
+    /// hosts below it, `http://example.org/` only that host.
     pub surt_prefix: String,
 }
 

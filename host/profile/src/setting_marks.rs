@@ -90,16 +90,16 @@ pub(crate) fn mark(schema: &mut Value) {
     let tables = schema.get("properties").and_then(Value::as_object);
     for (table, node) in tables.into_iter().flatten() {
         let mut marked = |at: String, pointer: &str| {
-            let mut says = Map::new();
+            let mut keywords = Map::new();
             if is_expert(pointer) {
-                says.insert("x-opilio-expert".to_owned(), Value::Bool(true));
+                keywords.insert("x-opilio-expert".to_owned(), Value::Bool(true));
             }
             let level = level(pointer);
             if level != Level::Error {
-                says.insert("x-opilio-level".to_owned(), level.as_str().into());
+                keywords.insert("x-opilio-level".to_owned(), level.as_str().into());
             }
-            if !says.is_empty() {
-                marks.push((at, pointer.to_owned(), says));
+            if !keywords.is_empty() {
+                marks.push((at, pointer.to_owned(), keywords));
             }
         };
         let table_pointer = child("", table);
@@ -119,9 +119,9 @@ pub(crate) fn mark(schema: &mut Value) {
             marked(at, &child(&table_pointer, key));
         }
     }
-    for (at, _, says) in marks {
+    for (at, _, keywords) in marks {
         if let Some(Value::Object(node)) = schema.pointer_mut(&at) {
-            node.extend(says);
+            node.extend(keywords);
         }
     }
 }

@@ -7,7 +7,7 @@ use std::fmt;
 pub(crate) enum Needed {
     /// Once, for the job as a whole: it cannot be overridden.
     Job,
-    /// For a queue as a whole, of which only the name is known.
+    /// For a queue as a whole. Only its name is known.
     Queue,
     /// For a URI, before it is fetched.
     Uri,
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longer_name_holds() {
+    fn the_longer_name_applies() {
         for (pointer, expected) in [
             ("/politeness/min-delay", Needed::Queue),
             ("/politeness", Needed::Queue),

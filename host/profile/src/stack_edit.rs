@@ -227,9 +227,9 @@ pub(crate) fn check_anchors(all: &[StacksOverrideFile], base: &StacksFile, check
     for (number, file) in (0..).zip(all) {
         for stage in file.stages.keys() {
             for (name, within) in file.anchors(stage) {
-                let stands = base.named(stage).is_some_and(|names| names.contains(&name))
+                let is_known = base.named(stage).is_some_and(|names| names.contains(&name))
                     || added.contains(&(stage.as_str(), &name));
-                if !stands {
+                if !is_known {
                     let pointer = in_override(number, &format!("/stacks/{stage}/{within}"));
                     let problem = format!("{} is not in {stage}", quote(&name));
                     // A removed name is a value, an anchor is a key.
@@ -270,7 +270,7 @@ impl JsonSchema for StacksOverrideFile {
         let names = json!({ "type": "array", "items": { "type": "string" } });
         let additions = |beside: &str| {
             json!({
-                "description": format!("Plugins that come {beside} all others; or tables of them by the plugin that they come {beside}."),
+                "description": format!("Plugins that are called {beside} all others; or, by the name of a plugin, those that are called {beside} it."),
                 "type": ["array", "object"],
                 "items": { "type": "string" },
                 "additionalProperties": names,
@@ -288,7 +288,7 @@ impl JsonSchema for StacksOverrideFile {
         let properties: Map<String, Value> =
             keys.map(|key| (key.to_owned(), stack.clone())).collect();
         json_schema!({
-            "description": "Plugins that are called instead.",
+            "description": "Stacks, or edits of stacks, by stage.",
             "type": "object",
             "properties": properties,
             "additionalProperties": false,

@@ -32,9 +32,9 @@ pub struct StacksFile {
     /// and reject none.
     pub post_fetch: Vec<String>,
 
-    /// Filters that decide whether a fetched page is rendered, with `browser.render = "auto"`: it is if the last answer is
-    /// accept. Shipped ones are loaded only if `browser.render` or an override of it renders pages.
-    /// Default `["needs-browser"]`: pages with little text beside scripts that make it.
+    /// Filters that decide whether a fetched page is rendered, with `browser.render = "auto"`: it is if the last answer is accept.
+    /// Shipped ones are loaded only if `browser.render` or an override of it renders pages. Default `["needs-browser"]`: pages with
+    /// little text and with scripts that may create it.
     pub render: Vec<String>,
 
     /// Digest strippers, which name the parts that do not count when versions are compared. Default `[]`: every byte counts.
@@ -69,8 +69,7 @@ pub struct StacksFile {
     /// after a change, longer without one.
     pub wait: Vec<String>,
 
-    /// Observers, which are told of every finished URI. The same for all URIs. Default `[]`: the logs have the same
-    /// information.
+    /// Observers, which receive every finished URI. The same for all URIs. Default `[]`: the logs have the same information.
     pub observe: Vec<String>,
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A stage of a URI's way at which plugins are called.
+/// A stage of a URI's visit at which plugins are called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
     /// Filters that decide whether a URI belongs to the crawl.
@@ -36,7 +36,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// All stages, in the order of a URI's way.
+    /// All stages, in the order of a visit.
     pub const ALL: [Self; 14] = [
         Self::Scope,
         Self::Precedence,

@@ -81,7 +81,7 @@ pub fn traces_address(written: &str) -> Result<String, &'static str> {
     };
     let authority = rest.split('/').next().unwrap_or_default();
     if authority.contains('@') {
-        return Err("an address with a password, which OTEL_EXPORTER_OTLP_HEADERS is for");
+        return Err("an address with a password (which belongs in OTEL_EXPORTER_OTLP_HEADERS)");
     }
     let written = written.trim_end_matches('/');
     Ok(match written.ends_with(TRACES) {

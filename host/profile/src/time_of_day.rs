@@ -31,9 +31,9 @@ impl TimeOfDay {
             .and_then(|(from, until)| Some((minutes(from)?, minutes(until)?)));
         let (from, until) = parsed.ok_or_else(|| "not a part of the day".to_owned())?;
         if from == until % DAY {
-            return Err("begins when it ends".to_owned());
+            return Err("begins and ends at the same time".to_owned());
         }
-        let zone = TimeZone::get(zone).map_err(|_| format!("time zone not known here: {zone}"))?;
+        let zone = TimeZone::get(zone).map_err(|_| format!("unknown time zone: {zone}"))?;
         Ok(Self { from, until, zone })
     }
 
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_moves_it() {
+    fn a_zone_shifts_the_part() {
         check("22:00-06:00 UTC", "22:00:00", true);
         if TimeZone::get("Europe/Copenhagen").is_ok() {
             check("22:00-06:00 Europe/Copenhagen", "20:00:00", true);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_part_of_a_day_says_why() {
+    fn an_invalid_part_of_the_day_is_refused_with_the_reason() {
         for text in [
             "",
             "22:00",
@@ -113,15 +113,15 @@ mod tests {
         }
         assert_eq!(
             TimeOfDay::parse("06:00-06:00").unwrap_err(),
-            "begins when it ends"
+            "begins and ends at the same time"
         );
         assert_eq!(
             TimeOfDay::parse("00:00-24:00").unwrap_err(),
-            "begins when it ends"
+            "begins and ends at the same time"
         );
         assert_eq!(
             TimeOfDay::parse("01:00-02:00 Mars/X").unwrap_err(),
-            "time zone not known here: Mars/X"
+            "unknown time zone: Mars/X"
         );
     }
 }

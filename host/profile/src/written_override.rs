@@ -99,7 +99,7 @@ impl Profile {
                 source: context.source,
                 media_type: context.media_type,
                 now: context.now,
-                ..Subject::of_place(context.uri)
+                ..Subject::of_uri(context.uri)
             },
         )
     }

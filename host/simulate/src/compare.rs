@@ -216,8 +216,8 @@ impl Row {
         let measured: Vec<Vec<f64>> = runs
             .iter()
             .map(|runs| {
-                let of = |report| (measure.of)(report).unwrap_or(f64::NAN);
-                runs.iter().map(of).collect()
+                let value = |report| (measure.of)(report).unwrap_or(f64::NAN);
+                runs.iter().map(value).collect()
             })
             .collect();
         Self::of_values(measure, &measured)
@@ -324,7 +324,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interval_as_worked_out_by_hand() {
+    fn an_interval_equals_one_computed_by_hand() {
         // Mean 3, variance 10/4, error √(2.5/5): 2.776 × 0.7071.
         let estimate = Estimate::of(&[1.0, 2.0, 3.0, 4.0, 5.0]);
         assert_eq!(estimate.mean, 3.0);
@@ -334,7 +334,7 @@ mod tests {
 
     /// Values from tables of the distribution.
     #[test]
-    fn percentiles_are_those_of_tables() {
+    fn percentiles_equal_those_of_tables() {
         for (degrees, expected) in [
             (1, 12.706),
             (10, 2.228),
@@ -356,9 +356,9 @@ mod tests {
         Row::of_values(measure, measured).best
     }
 
-    /// Webs differ by far more than profiles do: the difference shows only web by web.
+    /// Webs differ by far more than profiles do: only a comparison web by web shows the difference.
     #[test]
-    fn a_small_difference_that_is_always_there_counts() {
+    fn a_small_but_constant_difference_counts() {
         let one = vec![0.1, 0.5, 0.9, 0.3];
         let other: Vec<f64> = one
             .iter()
@@ -372,7 +372,7 @@ mod tests {
 
     /// A profile that captured nothing has no delay, and is not the best.
     #[test]
-    fn nothing_to_measure_and_nothing_to_be_seen_decide_nothing() {
+    fn missing_values_and_invisible_differences_decide_nothing() {
         let none = vec![f64::NAN; 4];
         assert_eq!(best(false, &[none.clone(), vec![0.2, 0.4, 1.0, 0.2]]), None);
         let row = Row::of_values(MEASURES[0], &[none, vec![0.2, 0.4, 1.0, 0.2]]);
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_chance_is_not_decided() {
+    fn differences_that_may_be_chance_decide_nothing() {
         let one = vec![0.1, 0.5, 0.9, 0.3];
         assert_eq!(best(true, &[one.clone(), vec![0.2, 0.4, 1.0, 0.2]]), None);
         assert_eq!(best(true, &[one.clone(), one.clone()]), None);

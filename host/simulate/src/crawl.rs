@@ -134,7 +134,7 @@ pub enum SimulationError {
     #[error("cannot make a folder for the frontier's store")]
     Folder(#[from] std::io::Error),
     /// A defect of Opilio.
-    #[error("the simulation broke: {0}; please report it")]
+    #[error("the simulator failed: {0}; please report it")]
     Broken(String),
 }
 
@@ -192,8 +192,8 @@ impl SimulatedCrawl {
         })
     }
 
-    /// Limits the visits a day to this number, or to fewer if `revisit.budget` is lower. An operator who knew of such a limit
-    /// would have set it there.
+    /// Limits the visits a day to this number, or to fewer if `revisit.budget` is lower. In a real crawl the operator would write
+    /// such a limit into that setting.
     pub fn allow(&mut self, visits_a_day: u64) {
         let wanted = self.visits_a_day.unwrap_or(u64::MAX);
         self.visits_a_day = Some(visits_a_day.min(wanted));
@@ -321,17 +321,17 @@ impl SimulatedCrawl {
             let (exchange, verdict) = match head {
                 None => (no_connection(started, took), None),
                 Some(head) => {
-                    let asked = judge_head(&pipeline, &visit, &head, None, &memory).await?;
-                    visit.failed(&asked.failures)?;
+                    let ruling = judge_head(&pipeline, &visit, &head, None, &memory).await?;
+                    visit.failed(&ruling.failures)?;
                     // A fetch that a filter ends at the headers brings no body.
-                    let content = match asked.verdict {
+                    let content = match ruling.verdict {
                         None => content,
                         Some(_) => Bytes::new(),
                     };
                     let mut exchange = exchange(head, content, (started, took));
-                    let aborted = asked.verdict.as_ref().map(|_| "midFetchAbort".to_owned());
+                    let aborted = ruling.verdict.as_ref().map(|_| "midFetchAbort".to_owned());
                     exchange.annotations.extend(aborted);
-                    (exchange, asked.verdict)
+                    (exchange, ruling.verdict)
                 }
             };
             opilio_visit::receive(&pipeline, &visit, &permit, exchange, verdict, memory).await
@@ -350,14 +350,14 @@ impl SimulatedCrawl {
     }
 }
 
-/// Runs a stage of a visit, all of whose questions are answered at once.
+/// Runs a stage of a visit. Its driver answers every question at once.
 fn at_once<T>(
     stage: impl Future<Output = Result<T, SimulationError>>,
 ) -> Result<T, SimulationError> {
     match pin!(stage).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(done) => done,
         Poll::Pending => Err(SimulationError::Broken(
-            "a simulated visit waits for something".to_owned(),
+            "a stage of a simulated visit was suspended".to_owned(),
         )),
     }
 }
@@ -380,6 +380,6 @@ fn no_connection(started: Timestamp, took: Duration) -> Exchange {
 
 impl From<ScratchFailed> for SimulationError {
     fn from(ScratchFailed(source): ScratchFailed) -> Self {
-        SimulationError::Broken(format!("a response was to be spooled: {source}"))
+        SimulationError::Broken(format!("cannot spool a response: {source}"))
     }
 }

@@ -46,7 +46,7 @@ pub enum FitError {
     },
     /// The gzip data is damaged, or ends too early.
     #[error(
-        "the compressed data of {file} is damaged behind line {line}; give the whole file, or what `gzip -dc` still unpacks of it"
+        "the compressed data of {file} is damaged behind line {line}; give the whole file, or the part that `gzip -dc` can unpack"
     )]
     Damaged {
         /// The log.
@@ -72,7 +72,7 @@ pub enum FitError {
     },
     /// The log contains no page that was visited twice.
     #[error(
-        "there is no page that was visited twice in {file}: how often pages change cannot be seen; give every crawl.log of a job \
+        "there is no page that was visited twice in {file}, so rates of change cannot be estimated; give every crawl.log of a job \
          that visits pages again, as those of the profile continuous do, and has run for longer than its waits"
     )]
     NoRevisits {
@@ -90,7 +90,7 @@ pub enum FitError {
         faults: Diagnostics,
     },
     /// A defect of Opilio.
-    #[error("the scenario that was made is refused: {0}; please report it")]
+    #[error("the fitted scenario is invalid: {0}; please report it")]
     Refused(Diagnostics),
 }
 
@@ -133,17 +133,17 @@ pub fn fit<L: Read>(
         return Err(FitError::NoRevisits { file });
     }
     let intervals = pages().map(|page| page.intervals.len()).sum();
-    let looks: usize = pages().map(|page| page.looks).sum();
+    let visits: usize = pages().map(|page| page.visits).sum();
     let count = pages().count();
     let span = time.end - time.begin;
-    let visits = looks as f64 / count as f64 / span.max(1.0);
+    let visits_a_day = visits as f64 / count as f64 / span.max(1.0);
     let mut text = format!(
         "# Fitted to a crawl log: {count} pages of {} hosts, {revisited} of them visited again, {intervals} intervals, {span:.1} days.\n\
-         # What a log does not show is as scenarios have it by default. docs/SIMULATION.md says how the rest was found.\n\n\
+         # Values that a log does not show are the defaults of scenarios. docs/SIMULATION.md describes how the others were estimated.\n\n\
          description = \"fitted to a crawl log of {span:.1} days\"\n\
          days = \"120d\"\nwarm-up = \"30d\"\n\n[budget]\nvisits = {}\n",
         hosts.len(),
-        short(visits.clamp(*BUDGET.start(), *BUDGET.end())),
+        short(visits_a_day.clamp(*BUDGET.start(), *BUDGET.end())),
     );
     let is_large = |host: &Host| host.revisited() >= PAGES_MIN;
     let (large, small): (Vec<_>, Vec<_>) = hosts.iter().partition(|(_, host)| is_large(host));
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_none_are_told_with_their_places_and_a_torn_end_is_left_out() {
+    fn invalid_lines_are_reported_with_places_and_a_torn_end_is_left_out() {
         let good = log();
         let torn = format!("{good}2026-01-12T12:00:00.000Z   200 10");
         assert_eq!(fit_one(&torn).unwrap(), fit_one(&good).unwrap());
@@ -420,7 +420,7 @@ mod tests {
 
     /// Any content of a log's lines leads to a valid scenario.
     #[test]
-    fn odd_logs_become_scenarios_too() {
+    fn unusual_logs_become_scenarios() {
         for (written, odd) in [
             ("text/html", "text/\u{7f}html"),
             ("text/html", "text/html\u{200b}"),
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_of_single_visits_says_nothing() {
+    fn a_log_without_revisits_is_refused() {
         let first: String = log()
             .lines()
             .take(4)
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn times_that_no_crawl_lasts_for_are_told_with_both_places() {
+    fn a_log_longer_than_any_crawl_is_refused_with_both_places() {
         let late = log().replace(" 20260110", " 22260110");
         let early: Vec<String> = log().lines().map(str::to_owned).collect();
         let early: Vec<&str> = early.iter().map(String::as_str).collect();

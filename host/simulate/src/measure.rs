@@ -14,7 +14,7 @@ pub(crate) struct Window {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Sums {
     /// Weight × milliseconds in which pages existed.
-    pub(crate) there: f64,
+    pub(crate) existing: f64,
     /// Weight × milliseconds in which the archive had the current version of existing pages.
     pub(crate) fresh: f64,
     /// Weight × milliseconds² / 2: the time since the first change that the archive does not have.
@@ -48,8 +48,8 @@ impl Sums {
 
     /// Returns the share of time in which the archive had the current versions of pages, by weight.
     pub(crate) fn freshness(&self) -> f64 {
-        if self.there > 0.0 {
-            self.fresh / self.there
+        if self.existing > 0.0 {
+            self.fresh / self.existing
         } else {
             1.0
         }
@@ -57,7 +57,7 @@ impl Sums {
 
     /// Returns the mean days since the first change that the archive did not have, over all pages and times.
     pub(crate) fn age(&self) -> f64 {
-        self.age / self.there.max(1.0) / DAY
+        self.age / self.existing.max(1.0) / DAY
     }
 
     /// Returns the share of versions that the archive has, by weight; none if nothing changed.
@@ -111,7 +111,7 @@ impl Copy {
             return;
         }
         let time = (to - from) as f64;
-        sums.there += weight * time;
+        sums.existing += weight * time;
         match self.stale_since {
             None => sums.fresh += weight * time,
             Some(since) => {
@@ -134,8 +134,8 @@ impl Copy {
             } else {
                 (window.from as f64 + part * (index + 1) as f64).min(to as f64)
             };
-            let (there, fresh) = &mut sums.parts[index];
-            *there += weight * (end - at);
+            let (existing, fresh) = &mut sums.parts[index];
+            *existing += weight * (end - at);
             if self.stale_since.is_none() {
                 *fresh += weight * (end - at);
             }
@@ -200,7 +200,7 @@ mod tests {
     /// A page that exists for 100 days, changes on days 10, 20 and 60 and is visited on days 0, 30 and 50. It is fresh for 10 +
     /// 30 days, with an age that grows to 20 and to 40 days. One of three versions is captured, ten days late.
     #[test]
-    fn a_life_as_worked_out_by_hand() {
+    fn a_page_is_measured_as_computed_by_hand() {
         let window = Window { from: 0, to: 100 };
         let mut sums = Sums::new(4);
         let mut copy = Copy::new(0);
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(copy.capture(50, 1.0, window, &mut sums), None);
         copy.change(60, 1.0, window, &mut sums);
         copy.count(100, 1.0, window, &mut sums);
-        assert_eq!((sums.there, sums.fresh), (100.0, 40.0));
+        assert_eq!((sums.existing, sums.fresh), (100.0, 40.0));
         assert_eq!(sums.age, 200.0 + 800.0);
         assert_eq!((sums.versions, sums.captured, sums.found), (3, 1, 0));
         // The version of day 10 is missed; that of day 60 can still be captured.
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn only_pages_that_came_meanwhile_are_found() {
+    fn only_pages_that_appear_in_the_window_count_as_found() {
         let window = Window { from: 10, to: 100 };
         let mut sums = Sums::new(1);
         for born in [0, 5, 10, 20, 30] {
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_outside_of_the_window_does_not_count() {
+    fn time_outside_the_window_does_not_count() {
         let window = Window { from: 50, to: 80 };
         let mut sums = Sums::new(1);
         let mut copy = Copy::new(0);
@@ -241,7 +241,7 @@ mod tests {
         copy.change(40, 2.0, window, &mut sums);
         copy.capture(60, 2.0, window, &mut sums);
         copy.count(100, 2.0, window, &mut sums);
-        assert_eq!((sums.there, sums.fresh), (60.0, 40.0));
+        assert_eq!((sums.existing, sums.fresh), (60.0, 40.0));
         // From day 50 to 60 it is 10 to 20 days old.
         assert_eq!(sums.age, 2.0 * 150.0);
         assert_eq!((sums.versions, sums.captured), (0, 1));

@@ -342,9 +342,10 @@ mod tests {
         }
     }
 
-    /// The same for pages that exist only part of the time: a daily visit costs only the days on which the page exists.
+    /// As in the previous test, for pages that exist only part of the time. A daily visit costs only the days on which the page
+    /// exists.
     #[test]
-    fn what_is_there_for_a_while_costs_and_brings_as_much_less() {
+    fn pages_that_exist_for_a_while_cost_and_gain_in_proportion() {
         let mut pages = pages(&[(0.5, 1.0), (0.5, 1.0), (2.0, 1.0)]);
         (pages[1].share, pages[2].share) = (0.1, 0.5);
         let budget = 2.0;
@@ -366,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_allows_less_gets_less_and_the_others_have_it() {
+    fn visits_beyond_the_limit_of_a_host_go_to_other_hosts() {
         let mut pages = pages(&[(1.0, 1.0), (1.0, 1.0), (1.0, 1.0)]);
         pages[2].host = 1;
         let plan = periodic(Goal::Freshness, &pages, 3.0, &[1.0, f64::INFINITY]);
@@ -390,10 +391,10 @@ mod tests {
         assert!(harmonic_freshness(&pages, budget) <= memoryless_freshness(&pages, budget));
     }
 
-    /// 40 pages change 50 times a day, with one visit a day in total. Each page is fresh for one 50th of a day after a visit. The
-    /// best is therefore 1/2000 for any division, and the share of versions is the same.
+    /// 40 pages change 50 times a day, and one visit a day is made in total. Each page is fresh for one 50th of a day after a
+    /// visit. The best freshness is therefore 1/2000 for any division of the budget, and so is the best share of versions.
     #[test]
-    fn the_budget_is_spent_where_visits_are_much_rarer_than_changes() {
+    fn the_budget_is_spent_if_visits_are_much_rarer_than_changes() {
         let equal = pages(&[(50.0, 1.0); 40]);
         for budget in [1e-6, 1.0, 40.0, 53.0, 60.0] {
             for goal in [Goal::Freshness, Goal::Captures] {
@@ -415,7 +416,7 @@ mod tests {
 
     /// Weights are relative: multiplying or dividing all of them by a million million changes nothing.
     #[test]
-    fn only_the_relation_of_weights_counts() {
+    fn only_ratios_of_weights_matter() {
         let rates = [(0.1, 1.0), (1.0, 2.0), (9.0, 1.0)];
         let limits = [0.5, f64::INFINITY];
         let values = |scale: f64| {
@@ -440,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn regular_visits_as_worked_out_by_hand() {
+    fn regular_visits_equal_values_computed_by_hand() {
         assert!((freshness(1.0, 1.0) - (1.0 - (-1.0_f64).exp())).abs() < 1e-12);
         assert!((captures(2.0, 1.0) - (1.0 - (-2.0_f64).exp())).abs() < 1e-12);
         assert_eq!(freshness(0.0, 0.0), 1.0);

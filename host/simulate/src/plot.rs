@@ -6,7 +6,7 @@ mod chart;
 
 use crate::report::{PageWait, Report};
 use canvas::{Canvas, Mark, Paint};
-use chart::{Axis, Chart, Line, Look};
+use chart::{Axis, Chart, Line, SeriesStyle};
 
 /// Colours with a contrast of three and more on white that differ for people with red-green colour blindness, too. They are those
 /// of Okabe and Ito and of Paul Tol, darkened if they were too light.
@@ -47,8 +47,8 @@ pub fn freshness_over_time(runs: &[(&str, &Report)]) -> String {
 }
 
 /// Plots the last wait of each page against the page's true rate, with the mark of its run. The best waits for freshness on the
-/// first run's web are beneath, in light grey. Pages that never change have no place on a logarithmic axis; its title says so if
-/// there are any.
+/// first run's web are beneath, in light grey. Pages that never change cannot be shown on a logarithmic axis; if there are any, the
+/// note below the heading mentions them.
 pub fn waits_by_rate(runs: &[(&str, &Report)]) -> String {
     let names: Vec<&str> = runs.iter().map(|(name, _)| *name).collect();
     waits(&Waits {
@@ -101,7 +101,7 @@ fn freshness(drawn: &Curves) -> Canvas {
     let groups = alike(&drawn.curves, 0.003 * (100.0 - least));
     let mut note = drawn.note.clone();
     if groups.iter().any(|group| group.len() > 1) {
-        note.push_str("; runs that come to the same take turns on one line");
+        note.push_str("; runs with equal results alternate on one line");
     }
     let days = Axis {
         title: "days since the crawl began".into(),
@@ -118,13 +118,10 @@ fn freshness(drawn: &Curves) -> Canvas {
     };
     let mut chart = Chart::new("Freshness over time", &note, days, fresh);
     if is_empty {
-        chart.explain(&[
-            "Nothing to show:",
-            "there was no page in the time that was measured.",
-        ]);
+        chart.explain(&["Nothing to show:", "no page existed in the measured time."]);
         return chart.with_legend(&[]);
     }
-    let best = Look {
+    let best = SeriesStyle {
         paint: REFERENCE,
         line: Some(Line {
             // Visible on both sides of a run's line that coincides with it.
@@ -134,7 +131,7 @@ fn freshness(drawn: &Curves) -> Canvas {
         mark: None,
     };
     chart.lines(&[(from, drawn.best), (to, drawn.best)], &[best]);
-    let looks = |index: usize| Look {
+    let line_style = |index: usize| SeriesStyle {
         line: Some(Line {
             width: 2.0,
             dashes: DASHES[(index / COLOURS.len()).min(DASHES.len() - 1)],
@@ -143,7 +140,7 @@ fn freshness(drawn: &Curves) -> Canvas {
         paint: colour(index),
     };
     for group in &groups {
-        let shared: Vec<Look> = group.iter().map(|index| looks(*index)).collect();
+        let shared: Vec<SeriesStyle> = group.iter().map(|index| line_style(*index)).collect();
         chart.lines(&drawn.curves[group[0]], &shared);
     }
     // Each run has its marks at positions of its own.
@@ -151,10 +148,12 @@ fn freshness(drawn: &Curves) -> Canvas {
     for (index, curve) in drawn.curves.iter().enumerate() {
         let first = (index * step / drawn.curves.len()).min(curve.len().saturating_sub(1));
         let marked = curve.iter().copied().skip(first).step_by(step);
-        chart.marks(marked, looks(index));
+        chart.marks(marked, line_style(index));
     }
     let names = drawn.names.iter().cloned().enumerate();
-    let mut legend: Vec<(String, Look)> = names.map(|(index, name)| (name, looks(index))).collect();
+    let mut legend: Vec<(String, SeriesStyle)> = names
+        .map(|(index, name)| (name, line_style(index)))
+        .collect();
     legend.push(("best regular visits (oracle, tried)".into(), best));
     chart.with_legend(&legend)
 }
@@ -204,21 +203,21 @@ fn waits(drawn: &Waits<'_>) -> Canvas {
         let reason = if has_constant {
             "the pages that were visited never change."
         } else {
-            "no page that changes was given a wait."
+            "no page that changes has a wait."
         };
         chart.explain(&["Nothing to show:", reason]);
         return chart.with_legend(&[]);
     }
     let most = runs.iter().map(Vec::len).max().unwrap_or_default();
     let radius = if most > 200 { 2.4 } else { 4.0 };
-    let reference = Look {
+    let reference = SeriesStyle {
         paint: REFERENCE,
         line: None,
         mark: Some((Mark::Circle, 1.7 * radius)),
     };
     let has_best = !best.is_empty();
     chart.marks(best, reference);
-    let look = |index: usize| Look {
+    let mark_style = |index: usize| SeriesStyle {
         paint: colour(index).with_alpha(0.7),
         line: None,
         mark: Some((mark(index), radius)),
@@ -227,15 +226,21 @@ fn waits(drawn: &Waits<'_>) -> Canvas {
     for page in 0..most {
         for place in 0..runs.len() {
             let index = (place + page) % runs.len();
-            chart.marks(runs[index].get(page).copied(), look(index));
+            chart.marks(runs[index].get(page).copied(), mark_style(index));
         }
     }
     let names = drawn.names.iter().cloned().enumerate();
-    let mut legend: Vec<(String, Look)> = names
+    let mut legend: Vec<(String, SeriesStyle)> = names
         .map(|(index, name)| {
-            let look = look(index);
-            let paint = look.paint.with_alpha(1.0);
-            (name, Look { paint, ..look })
+            let mark_style = mark_style(index);
+            let paint = mark_style.paint.with_alpha(1.0);
+            (
+                name,
+                SeriesStyle {
+                    paint,
+                    ..mark_style
+                },
+            )
         })
         .collect();
     if has_best {
@@ -434,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_as_short_as_tells_them_apart() {
+    fn labels_are_the_shortest_unique_ends_of_names() {
         check_labels(&["continuous", "/a/b/fixed.toml"], &["continuous", "fixed"]);
         check_labels(
             &["a/x/p.toml", "b/x/p.toml", "q.toml"],
@@ -447,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_are_seen_on_white() {
+    fn colours_contrast_with_white() {
         for rgb in COLOURS {
             let linear = rgb.map(|value| {
                 let value = f64::from(value) / 255.0;
@@ -465,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn an_axis_that_does_not_begin_at_0_says_so() {
+    fn the_title_mentions_an_axis_that_does_not_begin_at_0() {
         let svg = freshness(&curves(&[95.0, 72.5])).svg();
         assert!(
             svg.contains("fresh pages by importance, % (axis begins at 70 %)<"),
@@ -477,13 +482,13 @@ mod tests {
 
     /// Of seven runs with one curve, equal parts of each are visible.
     #[test]
-    fn runs_that_come_to_the_same_share_a_line() {
+    fn runs_with_equal_results_share_a_line() {
         assert_eq!(
             alike(&curves(&[80.0, 60.0, 80.1, 60.5, 80.0]).curves, 0.2),
             [vec![0, 2, 4], vec![1], vec![3]]
         );
         let svg = freshness(&curves(&[80.0; 7])).svg();
-        assert!(svg.contains("take turns on one line"), "{svg}");
+        assert!(svg.contains("alternate on one line"), "{svg}");
         for [red, green, blue] in &COLOURS[..7] {
             let line = format!("stroke=\"#{red:02x}{green:02x}{blue:02x}\"");
             assert_eq!(
@@ -499,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_drawing_says_why() {
+    fn an_empty_plot_shows_the_reason() {
         let never = PageWait {
             rate: 0.0,
             best: None,
@@ -511,10 +516,7 @@ mod tests {
             "{svg}"
         );
         let svg = waits_of(&[&[]]);
-        assert!(
-            svg.contains("no page that changes was given a wait."),
-            "{svg}"
-        );
+        assert!(svg.contains("no page that changes has a wait."), "{svg}");
         let svg = waits_of(&[&[PAGE, never]]);
         assert!(
             svg.contains("; pages that never change are not shown"),
@@ -522,7 +524,10 @@ mod tests {
         );
         assert!(!svg.contains("Nothing to show"), "{svg}");
         let svg = freshness(&curves(&[])).svg();
-        assert!(svg.contains("there was no page in the time"), "{svg}");
+        assert!(
+            svg.contains("no page existed in the measured time"),
+            "{svg}"
+        );
     }
 
     #[test]
@@ -538,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn data_keep_off_the_edges() {
+    fn data_do_not_touch_the_edges() {
         for logarithms in [vec![0.3], vec![-2.0, 2.0], vec![0.0, 0.9], vec![-6.0, 3.0]] {
             let (from, to) = with_margin(logarithms.iter().copied());
             let is_within = |at: &f64| (from + 0.1 - 1e-9..=to - 0.1 + 1e-9).contains(at);

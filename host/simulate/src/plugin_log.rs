@@ -31,13 +31,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_that_was_there_before_is_not_shown_again() {
+    fn a_line_of_a_known_kind_is_not_shown_again() {
         let shown = Arc::new(Mutex::new(Vec::new()));
         let lines = shown.clone();
         let sink = first_of_each_kind(Arc::new(move |line: &LogLine| {
             lines.lock().unwrap().push(line.message.clone());
         }));
-        let say = |plugin: &str, message: &str| {
+        let log = |plugin: &str, message: &str| {
             sink(&LogLine {
                 plugin: plugin.into(),
                 uri: "http://a.example/".into(),
@@ -46,14 +46,14 @@ mod tests {
             });
         };
         for page in 0..3 {
-            say("a", &format!("page {page} is odd"));
-            say("b", "page 7 is odd");
-            say("a", "at line 3");
+            log("a", &format!("page {page} is odd"));
+            log("b", "page 7 is odd");
+            log("a", "at line 3");
         }
         let expected = ["page 0 is odd", "page 7 is odd", "at line 3"];
         assert_eq!(*shown.lock().unwrap(), expected);
         for letters in 0..2 * KINDS_MAX {
-            say("a", &"x".repeat(letters));
+            log("a", &"x".repeat(letters));
         }
         assert_eq!(shown.lock().unwrap().len(), KINDS_MAX);
     }

@@ -1,5 +1,5 @@
-//! The times at which a page changes. Every page has a stream of random numbers of its own, made from the simulation's seed and
-//! the page's place. A page therefore changes at the same times, whichever crawl visits it.
+//! The times at which a page changes. Every page has a stream of random numbers of its own, made from the simulation's seed and the
+//! page's site and number. A page therefore changes at the same times, whichever crawl visits it.
 
 use jiff::Timestamp;
 use rand::{Rng, SeedableRng};
@@ -9,8 +9,7 @@ use rand_pcg::Pcg64Mcg;
 /// Milliseconds of a day.
 pub(crate) const DAY: f64 = 86_400_000.0;
 
-/// Most changes of a page in a day, one a second: times are whole milliseconds, and a page that changes more often than it is
-/// visited has nothing more to show.
+/// Most changes of a page in a day, one a second. Times are whole milliseconds, and more changes than visits make no difference.
 pub(crate) const RATE_MAX: f64 = 86_400.0;
 
 /// Working hours of a rhythm: Monday to Friday, from 8 to 20.
@@ -67,7 +66,7 @@ pub enum Rates {
     },
 }
 
-/// Returns the random numbers for this place of this simulation.
+/// Returns a stream of random numbers for these parts, such as the seed, the site and the page. Equal parts give equal streams.
 pub(crate) fn stream(parts: &[u64]) -> Pcg64Mcg {
     let mut state = 0;
     for part in parts {
@@ -386,12 +385,12 @@ mod tests {
         let quiet = all.iter().filter(|time| !is_busy(**time)).count() as f64;
         let share = quiet / all.len() as f64;
         assert!((share - 0.1).abs() < 0.015, "{share}");
-        let of = |site: u64| {
+        let burst_days = |site: u64| {
             let days = (0..1000).filter(|day| is_burst(f64::from(*day), 50.0, 5.0, site));
             days.collect::<Vec<_>>()
         };
-        assert_eq!(of(1).len(), 100);
-        assert_ne!(of(1), of(2));
+        assert_eq!(burst_days(1).len(), 100);
+        assert_ne!(burst_days(1), burst_days(2));
     }
 
     /// A rhythm follows the calendar, whenever the simulation begins.

@@ -179,7 +179,7 @@ impl Report {
     /// Returns the freshness over the measured time, in equal parts; none for a part without pages.
     pub fn freshness_over_time(&self) -> Vec<Option<f64>> {
         let parts = self.sums.parts.iter();
-        let fresh = parts.map(|(there, fresh)| (*there > 0.0).then(|| fresh / there));
+        let fresh = parts.map(|(existing, fresh)| (*existing > 0.0).then(|| fresh / existing));
         fresh.collect()
     }
 
@@ -394,7 +394,7 @@ impl Report {
         }
         if visits.faults > 0 {
             line(
-                "faults of plugins",
+                "plugin errors",
                 format!(
                     "{}, the first: {}",
                     visits.faults,

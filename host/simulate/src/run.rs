@@ -81,7 +81,7 @@ impl Simulation {
         progress(progress_at(0, web.window().to));
         let oracle = Self::oracle(&self.scenario, self.seed, &web, &politeness);
         let mut run = Run::new(&self.scenario, web, crawl);
-        run.go(progress)?;
+        run.run_to_end(progress)?;
         Ok(run.report(name, &self.scenario, self.seed, oracle))
     }
 
@@ -103,29 +103,29 @@ impl Simulation {
             .collect();
         let tried = |goal: Goal, visits: &[f64]| -> Tried {
             let mut web = Web::new(scenario, seed, PARTS);
-            let (mut looks, mut wasted) = (0_u64, 0_u64);
+            let (mut visits_made, mut wasted) = (0_u64, 0_u64);
             let end = web.window().to;
-            for (place, (id, visits)) in ids.iter().zip(visits).enumerate() {
+            for (index, (id, visits)) in ids.iter().zip(visits).enumerate() {
                 // Pages of the beginning have been visited when the warm-up is over, as by a crawl. A page that never changes
                 // stays fresh for ever once it has been visited.
                 let born = web.born(*id);
                 if born <= 0 || web.rate(*id) <= 0.0 {
-                    web.look(*id, born.max(0));
+                    web.copy_page(*id, born.max(0));
                 }
                 if *visits <= 0.0 {
                     continue;
                 }
                 let every = DAY / visits;
-                // A copy of a page that is born later is best made at once. A first version does not count as captured.
+                // A page that is born later is best copied at once. A first version does not count as captured.
                 let mut at = born.max(0) as f64;
                 if born <= 0 || goal == Goal::Captures {
-                    let mut random = stream(&[seed, place as u64, 99]);
+                    let mut random = stream(&[seed, index as u64, 99]);
                     at += uniform(&mut random) * every;
                 }
                 while at < end as f64 {
-                    let found = web.look(*id, at as i64);
+                    let found = web.copy_page(*id, at as i64);
                     if at >= web.window().from as f64 {
-                        looks += u64::from(found.is_some());
+                        visits_made += u64::from(found.is_some());
                         wasted += u64::from(found == Some(false));
                     }
                     at += every;
@@ -134,7 +134,7 @@ impl Simulation {
             web.finish();
             Tried {
                 sums: web.sums,
-                looks,
+                visits_made,
                 wasted,
             }
         };
@@ -153,7 +153,7 @@ impl Simulation {
             captures_tried: tried_captures.sums.captures().unwrap_or(0.0),
             age_tried: tried_freshness.sums.age(),
             delay_tried: tried_captures.sums.delay(),
-            wasted_tried: tried_captures.wasted as f64 / tried_captures.looks.max(1) as f64,
+            wasted_tried: tried_captures.wasted as f64 / tried_captures.visits_made.max(1) as f64,
             freshness_without_politeness: impolite.value,
             freshness_at_random: oracle::memoryless_freshness(&known, budget),
             freshness_harmonic: oracle::harmonic_freshness(&known, budget),
@@ -166,7 +166,7 @@ impl Simulation {
 struct Tried {
     sums: Sums,
     /// Visits of existing pages after the warm-up, and those that found nothing new.
-    looks: u64,
+    visits_made: u64,
     wasted: u64,
 }
 
@@ -189,7 +189,7 @@ struct Flight {
     request: Box<PageRequest>,
     host: Option<usize>,
     served: Served,
-    place: UriTarget,
+    target: UriTarget,
     started: i64,
 }
 
@@ -258,7 +258,10 @@ impl Run {
         self.web.at(millis)
     }
 
-    fn go(&mut self, progress: &mut dyn FnMut(SimulationProgress)) -> Result<(), SimulationError> {
+    fn run_to_end(
+        &mut self,
+        progress: &mut dyn FnMut(SimulationProgress),
+    ) -> Result<(), SimulationError> {
         let start = self.at(0).as_millisecond();
         let mut now = 0;
         let mut reported = 0;
@@ -310,7 +313,7 @@ impl Run {
     }
 
     fn send(&mut self, issue: Box<Issue>, now: i64) -> Result<(), SimulationError> {
-        let (host, place) = self.web.place(&issue.uri);
+        let (host, target) = self.web.target_of(&issue.uri);
         let is_known = issue.record.visits > 0;
         let overdue = issue.overdue.as_secs_f64() / 86_400.0;
         let uri = issue.uri.clone();
@@ -319,12 +322,12 @@ impl Run {
             VisitStart::Asks(request) => request,
         };
         // The budget counts visits; prerequisites come on top.
-        self.visits_left -= f64::from(u8::from(place != UriTarget::Robots));
+        self.visits_left -= f64::from(u8::from(target != UriTarget::Robots));
         let is_measured = now >= self.web.window().from;
         if let Some(host) = host {
             self.note_gap(host, now, is_measured);
         }
-        if is_measured && is_known && matches!(place, UriTarget::Page(_)) {
+        if is_measured && is_known && matches!(target, UriTarget::Page(_)) {
             self.overdue += overdue;
             self.overdue_counted += 1;
         }
@@ -339,7 +342,7 @@ impl Run {
             request,
             host,
             served,
-            place,
+            target,
             started: now,
         };
         self.flights.insert(self.number, flight);
@@ -353,8 +356,8 @@ impl Run {
             let gap = now - last_end;
             let smallest = host.smallest_gap.get_or_insert(gap);
             *smallest = gap.min(*smallest);
-            let rest = politeness.delay_after(host.last_took, None).as_millis();
-            host.too_soon += u64::from(gap < i64::try_from(rest).unwrap_or(i64::MAX));
+            let delay = politeness.delay_after(host.last_took, None).as_millis();
+            host.too_soon += u64::from(gap < i64::try_from(delay).unwrap_or(i64::MAX));
         }
         host.requests += u64::from(is_measured);
     }
@@ -364,7 +367,7 @@ impl Run {
             request,
             host,
             served,
-            place,
+            target,
             started,
         } = flight;
         if let Some(host) = host {
@@ -378,21 +381,21 @@ impl Run {
             ServerAnswer::Failure => 0,
         };
         let ended = self.at(now);
-        let came = self.crawl.receive(*request, served.answer, ended)?;
-        let is_page = match place {
+        let visit_end = self.crawl.receive(*request, served.answer, ended)?;
+        let is_page = match target {
             UriTarget::Page(id) => Some(id),
             _ => None,
         };
         if let Some(id) = is_page
-            && came.archived
+            && visit_end.archived
         {
             self.web.captured(id, started, served.version);
         }
-        if let (Some(id), Some(wait)) = (is_page, came.wait) {
+        if let (Some(id), Some(wait)) = (is_page, visit_end.wait) {
             self.waits.insert(id, wait);
         }
-        self.visits.waits += u64::from(came.answered);
-        for correction in &came.corrections {
+        self.visits.waits += u64::from(visit_end.answered);
+        for correction in &visit_end.corrections {
             let count = match correction {
                 WaitCorrection::Zero | WaitCorrection::TooShort => &mut self.visits.too_short,
                 WaitCorrection::TooLong => &mut self.visits.too_long,
@@ -401,25 +404,31 @@ impl Run {
             *count += 1;
         }
         if started >= self.web.window().from {
-            self.tally(&came, place, size, served.page_answer);
+            self.tally(&visit_end, target, size, served.page_answer);
         }
         Ok(())
     }
 
-    fn tally(&mut self, came: &VisitEnd, place: UriTarget, size: u64, page_answer: PageAnswer) {
+    fn tally(
+        &mut self,
+        visit_end: &VisitEnd,
+        target: UriTarget,
+        size: u64,
+        page_answer: PageAnswer,
+    ) {
         let visits = &mut self.visits;
         visits.requests += 1;
         visits.bytes = visits.bytes.saturating_add(size);
-        if came.archived {
+        if visit_end.archived {
             visits.stored = visits.stored.saturating_add(size);
         }
-        match (came.kind, place) {
+        match (visit_end.kind, target) {
             // Requests for robots.txt come on top of the budget, whatever their result.
             (_, UriTarget::Robots) => visits.robots += 1,
             (EndKind::Unfinished | EndKind::Failed, _) => visits.failed += 1,
             (EndKind::Success, UriTarget::Page(_)) => {
                 visits.pages += 1;
-                match came.state {
+                match visit_end.state {
                     _ if page_answer == PageAnswer::Gone => visits.gone += 1,
                     ContentState::Unchanged if page_answer == PageAnswer::NotModified => {
                         visits.not_modified += 1;
@@ -462,8 +471,8 @@ impl Run {
         self.visits.faults = faults;
         self.visits.first_fault = first_fault;
         let end = self.end;
-        let there = (0..self.web.pages.len()).filter(|id| self.web.is_there(*id, end - 1));
-        let pages: Vec<PageId> = there.collect();
+        let existing = (0..self.web.pages.len()).filter(|id| self.web.exists(*id, end - 1));
+        let pages: Vec<PageId> = existing.collect();
         let starved = pages
             .iter()
             .filter(|id| self.web.pages[**id].visits == 0)

@@ -88,7 +88,7 @@ pub struct SiteGroup {
     pub pages: u32,
     /// Folders of the pages, each with a hub that links to its pages.
     pub sections: u32,
-    /// `true` if the crawl knows all pages at the beginning.
+    /// `true` if all pages are seeds of the crawl.
     pub known: bool,
     /// Pages of each site that appear in a day.
     pub growth: f64,
@@ -148,7 +148,7 @@ pub enum Lists {
     Honest,
     /// The list is updated once a week.
     Stale,
-    /// The list says that every page has just changed.
+    /// The list states for every page that it has just changed.
     Boastful,
 }
 
@@ -358,7 +358,7 @@ impl Scenario {
         }
         let kinds = || self.sites.iter().flat_map(|site| &site.kinds);
         if !self.sites.is_empty() && kinds().all(|kind| kind.importance * kind.share <= 0.0) {
-            let problem = "no page is worth anything".to_owned();
+            let problem = "no page has an importance above 0".to_owned();
             refuse("/site", problem, "write importance = 1.0, or leave it out");
         }
         let pages = self.pages();
@@ -440,7 +440,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ships_is_sound() {
+    fn built_in_scenarios_are_valid() {
         for name in Scenario::ready() {
             let scenario = Scenario::load(name).unwrap();
             assert_eq!(scenario.name, name);
@@ -449,14 +449,14 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_told_at_their_places() {
+    fn errors_are_reported_at_their_places() {
         let text = "days = \"60d\"\n[budget]\nvisit = 1.0\n";
         let faults = Scenario::parse("web.toml", text).unwrap_err().to_string();
         assert!(faults.contains("unknown key \"visit\""), "{faults}");
         assert!(faults.contains("did you mean \"visits\""), "{faults}");
         let text = "days = \"60d\"\nbudget = { visits = 1 }\n[[site]]\nname = \"a\"\npages = 3\nclosed = { per-year = 100, length = \"4d\" }\n[[site.page]]\nchange = { process = \"never\" }\n";
         let faults = Scenario::parse("web.toml", text).unwrap_err().to_string();
-        let expected = "web.toml:6:10: 100 times of 4 days do not go into a year";
+        let expected = "web.toml:6:10: 100 times of 4 days do not fit into a year";
         assert!(faults.contains(expected), "{faults}");
         let text = "days = \"20d\"\n[budget]\nvisits = 0.0\n[[site]]\nname = \"a\"\npages = 3\n[[site.page]]\nchange = { process = \"poisson\", per-day = 1.0, rates = \"gamma\" }\n";
         let faults = Scenario::parse("web.toml", text).unwrap_err();
@@ -473,8 +473,8 @@ mod tests {
 
     /// Checks the errors, each with its remedy, of a scenario in which `written` replaces a part of a valid one.
     #[track_caller]
-    fn refused(sound: &str, written: &str, expected: &str) {
-        const SOUND: &str = r#"
+    fn check_refused(valid: &str, written: &str, expected: &str) {
+        const VALID: &str = r#"
             days = "60d"
             start = "2026-01-05T00:00:00Z"
             [budget]
@@ -495,9 +495,9 @@ mod tests {
             importance = 1.0
             change = { process = "bursts", per-day = 1.0, rates = "lognormal", spread = 1.5, burst-factor = 20 }
         "#;
-        assert!(SOUND.contains(sound), "{sound}");
-        Scenario::parse("web.toml", SOUND).unwrap();
-        let text = SOUND.replace(sound, written);
+        assert!(VALID.contains(valid), "{valid}");
+        Scenario::parse("web.toml", VALID).unwrap();
+        let text = VALID.replace(valid, written);
         let faults = Scenario::parse("web.toml", &text).unwrap_err();
         let message = faults.to_string();
         assert!(message.contains(expected), "{message}");
@@ -512,88 +512,88 @@ mod tests {
     }
 
     #[test]
-    fn what_would_not_end_or_crawl_nothing_is_refused() {
-        refused("per-day = 1.0", "per-day = 1e12", "must be at most 86400");
-        refused("per-day = 1.0", "per-day = 1e300", "must be at most 86400");
-        refused(
+    fn endless_or_empty_scenarios_are_refused() {
+        check_refused("per-day = 1.0", "per-day = 1e12", "must be at most 86400");
+        check_refused("per-day = 1.0", "per-day = 1e300", "must be at most 86400");
+        check_refused(
             "burst-factor = 20",
             "burst-factor = 1e300",
             "must be at most 86400",
         );
-        refused(
+        check_refused(
             "per-day = 1.0",
             "per-day = 5000.0",
             "100000 changes a day in a burst",
         );
-        refused(
+        check_refused(
             "spread = 1.5",
             "spread = 500",
             "by a factor of e^10 and more",
         );
-        refused(
+        check_refused(
             "importance = 1.0",
             "importance = 1e300",
             "must be at most 1000000",
         );
-        refused(
+        check_refused(
             "importance = 1.0",
             "importance = 1e-9",
             "an importance of 1e-9",
         );
-        refused(
+        check_refused(
             "importance = 1.0",
             "importance = 0",
-            "no page is worth anything",
+            "no page has an importance above 0",
         );
-        refused(
+        check_refused(
             "size = 1000",
             "size = 9223372036854775807",
             "must be at most 1000000000000",
         );
-        refused("share = 1", "share = 1e300", "must be at most 1000000000");
-        refused("share = 1", "share = 0", "no kind of page has a share");
-        refused("per-year = 12", "per-year = 1e300", "1e300 times in a year");
-        refused("growth = 0", "growth = 1e300", "must be at most 1000000");
-        refused("sections = 4", "sections = 4294967295", "pages in all");
-        refused("count = 2", "count = 4294967295", "pages in all");
-        refused("count = 2", "count = 0", "no such site");
-        refused("pages = 3", "pages = 0", "a site without pages");
-        refused(
+        check_refused("share = 1", "share = 1e300", "must be at most 1000000000");
+        check_refused("share = 1", "share = 0", "no kind of page has a share");
+        check_refused("per-year = 12", "per-year = 1e300", "1e300 times in a year");
+        check_refused("growth = 0", "growth = 1e300", "must be at most 1000000");
+        check_refused("sections = 4", "sections = 4294967295", "pages in all");
+        check_refused("count = 2", "count = 4294967295", "pages in all");
+        check_refused("count = 2", "count = 0", "a group of 0 sites");
+        check_refused("pages = 3", "pages = 0", "a site without pages");
+        check_refused(
             "life = \"90d\"",
             "life = \"0s\"",
             "live for less than an hour",
         );
-        refused(
+        check_refused(
             "response = \"1s\"",
             "response = \"2d\"",
             "longer than a day",
         );
-        refused(
+        check_refused(
             "visits = 1.0",
             "visits = 1e-300",
             "1e-300 visits per page and day",
         );
-        refused(
+        check_refused(
             "visits = 1.0",
             "visits = 1e300",
             "1e300 visits per page and day",
         );
-        refused(
+        check_refused(
             "name = \"a\"",
             "name = \"a b\"",
             "cannot be part of a host name",
         );
         for start in ["1960-01-03", "-009999-01-03", "9999-12-29", "9000-01-01"] {
             let written = format!("start = \"{start}T00:00:00Z\"");
-            let sound = "start = \"2026-01-05T00:00:00Z\"";
-            refused(sound, &written, "is not in the years from 1970 to 8999");
+            let valid = "start = \"2026-01-05T00:00:00Z\"";
+            check_refused(valid, &written, "is not in the years from 1970 to 8999");
         }
-        refused(
+        check_refused(
             "days = \"60d\"",
             "days = \"60d\"\nname = \"a\\u001b\"",
             "cannot be shown",
         );
-        refused(
+        check_refused(
             "pages = 3",
             "pages = 9_000_000",
             "changes of pages, more than 1e10",
@@ -602,7 +602,7 @@ mod tests {
 
     /// Settings without effect: their author expects another web than the simulated one.
     #[test]
-    fn what_would_have_no_effect_is_refused() {
+    fn settings_without_effect_are_refused() {
         let kind = |more: &str| format!("importance = 1.0\n{more}");
         for (more, expected) in [
             (
@@ -620,7 +620,7 @@ mod tests {
             ),
             ("name = \"Big Stories\"", "does not match the pattern"),
         ] {
-            refused("importance = 1.0", &kind(more), expected);
+            check_refused("importance = 1.0", &kind(more), expected);
         }
         let change = "process = \"bursts\", per-day = 1.0, rates = \"lognormal\", spread = 1.5, burst-factor = 20";
         for (written, expected) in [
@@ -645,7 +645,7 @@ mod tests {
                 "burst-length has no effect",
             ),
         ] {
-            refused(change, written, expected);
+            check_refused(change, written, expected);
         }
         let closed = "closed = { per-year = 12, length = \"3d\" }";
         for (written, expected) in [
@@ -655,57 +655,57 @@ mod tests {
             ),
             (
                 "slowed = { per-year = 12, length = \"3d\", crawl-delay = \"1500ms\" }",
-                "a rest of 1.5s",
+                "a crawl delay of 1.5s",
             ),
             (
                 "slowed = { per-year = 400, length = \"3d\", crawl-delay = \"10s\" }",
-                "400 times of 3 days do not go into a year",
+                "400 times of 3 days do not fit into a year",
             ),
         ] {
-            refused(closed, written, expected);
+            check_refused(closed, written, expected);
         }
     }
 
     /// Errors name wrong units as such, even for optional keys.
     #[test]
-    fn wrong_units_are_told_as_such() {
-        refused(
+    fn wrong_units_are_reported() {
+        check_refused(
             "life = \"90d\"",
             "life = \"-3d\"",
             "not a duration: \"-3d\"",
         );
-        refused(
+        check_refused(
             "life = \"90d\"",
             "life = 2.5",
             "expected a duration, found the number 2.5",
         );
-        refused("days = \"60d\"", "days = 60", "60 has no unit");
+        check_refused("days = \"60d\"", "days = 60", "60 has no unit");
     }
 
     #[track_caller]
-    fn instead(days: f64, budget: f64, expected: &str) {
-        let instead = ScenarioChanges {
+    fn check_changes(days: f64, budget: f64, expected: &str) {
+        let changes = ScenarioChanges {
             days: Some(days),
             warm_up: None,
             budget: Some(budget),
         };
-        let answer = Scenario::load("thesis").unwrap().instead(&instead);
+        let answer = Scenario::load("thesis").unwrap().instead(&changes);
         let message = answer.map_or_else(|faults| faults.to_string(), |_| String::new());
         assert!(message.contains(expected), "{message}");
         assert_eq!(message.is_empty(), expected.is_empty(), "{message}");
     }
 
     #[test]
-    fn what_a_command_line_wants_is_held_against_the_scenario() {
-        instead(31.0, 0.1, "");
-        instead(
+    fn changes_from_a_command_line_are_checked() {
+        check_changes(31.0, 0.1, "");
+        check_changes(
             30.0,
             1.0,
             "--days: nothing is left to be measured: 30 days with a warm-up of 30",
         );
-        instead(f64::NAN, 1.0, "--days: NaN days");
-        instead(60.0, 0.0, "--budget: 0 visits per page and day");
-        instead(60.0, f64::INFINITY, "--budget: inf visits");
-        instead(1e6, 1.0, "--days: 1000000 days");
+        check_changes(f64::NAN, 1.0, "--days: NaN days");
+        check_changes(60.0, 0.0, "--budget: 0 visits per page and day");
+        check_changes(60.0, f64::INFINITY, "--budget: inf visits");
+        check_changes(1e6, 1.0, "--days: 1000000 days");
     }
 }

@@ -1,5 +1,5 @@
-//! The changing web: sites, pages, and the times at which pages appear, change and disappear. Only the state of each page's life
-//! is kept. `answer.rs` makes its bytes from its place and version on request.
+//! The changing web: sites, pages, and the times at which pages appear, change and disappear. Only the state of each page's life is
+//! kept. `answer.rs` makes its bytes on request, from its site, its number and its version.
 
 mod answer;
 
@@ -184,8 +184,8 @@ impl Web {
         number: u32,
         born: f64,
     ) -> PageId {
-        let place = |purpose| stream(&[self.seed, site as u64, number.into(), purpose]);
-        let mut random = place(purpose::TRAITS);
+        let random_stream = |purpose| stream(&[self.seed, site as u64, number.into(), purpose]);
+        let mut random = random_stream(purpose::TRAITS);
         let (kind_index, kind) = choose(&sites.kinds, &mut random);
         let traits = Traits {
             clock: uniform(&mut random) < kind.clock,
@@ -200,8 +200,8 @@ impl Web {
             site: shared,
             since_monday: self.since_monday,
         };
-        let mut changes = Changes::new(&kind.process, place(purpose::RATE), context);
-        let life = -uniform(&mut place(purpose::LIFE)).ln() * sites.life;
+        let mut changes = Changes::new(&kind.process, random_stream(purpose::RATE), context);
+        let life = -uniform(&mut random_stream(purpose::LIFE)).ln() * sites.life;
         let next = to_millis(changes.after(born, true));
         let born_at = (born * DAY) as i64;
         let window = self.window;
@@ -315,7 +315,7 @@ impl Web {
     }
 
     /// Returns the target of a URI.
-    pub(crate) fn place(&self, uri: &Uri) -> (Option<usize>, UriTarget) {
+    pub(crate) fn target_of(&self, uri: &Uri) -> (Option<usize>, UriTarget) {
         let Some(site) = uri.host().and_then(|host| self.hosts.get(host)).copied() else {
             return (None, UriTarget::Nothing);
         };
@@ -324,7 +324,7 @@ impl Web {
             let id = index.and_then(|index| list.get(index));
             id.map_or(UriTarget::Nothing, |id| UriTarget::Page(*id))
         };
-        let place = match uri.path() {
+        let target = match uri.path() {
             "/robots.txt" => UriTarget::Robots,
             "/feed.xml" => UriTarget::Feed,
             "/sitemap.xml" => UriTarget::Sitemap,
@@ -341,7 +341,7 @@ impl Web {
                 None => UriTarget::Nothing,
             },
         };
-        (Some(site), place)
+        (Some(site), target)
     }
 
     /// Advances a page to the present.
@@ -406,8 +406,8 @@ impl Web {
     pub(crate) fn known(&self) -> Vec<(PageId, OraclePage)> {
         let Window { from, to } = self.window;
         let pages = self.pages.iter().enumerate();
-        let there = pages.filter(|(_, page)| page.born < to && page.dies > from);
-        there
+        let existing = pages.filter(|(_, page)| page.born < to && page.dies > from);
+        existing
             .map(|(id, page)| {
                 let life = page.dies.min(to) - page.born.max(from);
                 let known = OraclePage {
@@ -452,14 +452,15 @@ impl Web {
     }
 
     /// Returns `true` if a page exists at this time.
-    pub(crate) fn is_there(&self, id: PageId, now: i64) -> bool {
+    pub(crate) fn exists(&self, id: PageId, now: i64) -> bool {
         let page = &self.pages[id];
         page.born <= now && now < page.dies
     }
 
-    /// Makes a copy without a crawl. Returns whether its version is new; none if the page does not exist.
-    pub(crate) fn look(&mut self, id: PageId, now: i64) -> Option<bool> {
-        self.is_there(id, now).then(|| {
+    /// Copies the current version of a page, without a crawl. Returns whether the version is new; `None` if the page does not
+    /// exist.
+    pub(crate) fn copy_page(&mut self, id: PageId, now: i64) -> Option<bool> {
+        self.exists(id, now).then(|| {
             self.advance(id, now);
             let version = self.pages[id].version;
             self.captured(id, now, version)
@@ -498,17 +499,17 @@ fn choose<'k>(kinds: &'k [PageKind], random: &mut rand_pcg::Pcg64Mcg) -> (usize,
 }
 
 fn header(accuracy: HeaderAccuracy, random: &mut rand_pcg::Pcg64Mcg) -> Header {
-    let place = uniform(random);
+    let drawn = uniform(random);
     let HeaderAccuracy {
         honest,
         stuck,
         restless,
     } = accuracy;
-    if place < honest {
+    if drawn < honest {
         Header::Honest
-    } else if place < honest + stuck {
+    } else if drawn < honest + stuck {
         Header::Stuck
-    } else if place < honest + stuck + restless {
+    } else if drawn < honest + stuck + restless {
         Header::Restless
     } else {
         Header::Absent
@@ -545,7 +546,7 @@ mod tests {
 
     /// A site is closed ten times in a hundred days for two days each, in the mean of many years.
     #[test]
-    fn a_site_is_closed_as_often_as_it_says() {
+    fn a_site_is_closed_as_often_as_configured() {
         let mut web = web("closed = { per-year = 36.5, length = \"2d\" }");
         let is_closed = |day: &i64| {
             let (status, rules) = content(&mut web, "http://a-1.example/robots.txt", *day);
@@ -557,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn robots_txt_changes_as_it_says() {
+    fn robots_txt_changes_as_configured() {
         let mut web = web(
             "closed = { per-year = 36.5, length = \"2d\", path = \"/s0/\" }\n\
              slowed = { per-year = 36.5, length = \"4d\", crawl-delay = \"30s\" }",
@@ -574,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_with_a_name_are_told_by_it() {
+    fn the_name_of_a_kind_is_in_its_paths() {
         let text = "days = \"100d\"\nwarm-up = \"10d\"\nbudget = { visits = 1 }\n[[site]]\nname = \"a\"\npages = 50\n\
              [[site.page]]\nchange = { process = \"never\" }\n\
              [[site.page]]\nname = \"story-2\"\nchange = { process = \"never\" }\n";
@@ -584,14 +585,14 @@ mod tests {
         let mut stories = 0;
         for id in 0..50 {
             let uri = Uri::parse(&web.uri(id)).unwrap();
-            assert_eq!(web.place(&uri).1, UriTarget::Page(id), "{uri}");
+            assert_eq!(web.target_of(&uri).1, UriTarget::Page(id), "{uri}");
             assert!(hub.contains(&format!("\"{}\"", uri.path())), "{uri}");
             stories += usize::from(uri.path() == format!("/s0/story-2-{id}"));
         }
         assert!((10..40).contains(&stories), "{stories}");
     }
 
-    /// The home page changes with its links: with pages that appear and disappear in the simulated time only.
+    /// The home page changes whenever a link on it appears or disappears. Pages outside the simulated time do not count.
     #[test]
     fn hubs_change_with_their_pages() {
         let web = web("growth = 0.5\nlife = \"200d\"");
@@ -608,7 +609,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_knows_all_pages_knows_the_lists_too() {
+    fn lists_are_seeds_if_all_pages_are_known() {
         let seeds = |site: &str| {
             let seeds = web(site).seeds().into_iter();
             let lists = seeds.filter(|uri| uri.path().ends_with(".xml"));
@@ -624,7 +625,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_there_between_its_birth_and_its_death() {
+    fn a_page_exists_between_its_birth_and_its_death() {
         let mut web = web("growth = 0.5\nlife = \"30d\"");
         let of_life = |page: &&Page| {
             page.born > 20 * DAY && page.dies < 90 * DAY && page.dies - page.born > 3 * DAY

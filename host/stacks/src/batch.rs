@@ -1,13 +1,13 @@
-//! Calls of one filter about many candidates. All candidates go into one call. If that call fails, each candidate gets its own,
-//! since one odd link must not cost a page all the others.
+//! Calls of one filter about many candidates. All candidates go into one call. If that call fails, each candidate gets a call of
+//! its own, so that one malformed link does not cost a page all the others.
 
 use opilio_sandbox::{Candidates, Ruling, Stage};
 
 use crate::Staged;
 use crate::breaker::{Failure, UnansweredCall};
 
-/// Most candidates of a batch on which a filter may fail one by one before the rest is given up: each may cost its time limit.
-const FAULTS_ALONE_MAX: usize = 8;
+/// Most single calls of a batch in which a filter may fail before the other candidates are given up: each may take the time limit.
+const SINGLE_FAILURES_MAX: usize = 8;
 
 /// A filter's answers about candidates.
 pub struct FilterAnswers {
@@ -33,7 +33,7 @@ pub enum BatchAnswer {
 pub struct MissingAnswer {
     /// The reason.
     pub reason: String,
-    /// The profile's substitute for the answer: true for accept; none if the filter does not decide then.
+    /// The profile's substitute for the answer: `true` for accept; `None` if the filter does not decide then.
     pub stands_for: Option<bool>,
 }
 
@@ -71,12 +71,12 @@ pub fn ask(
     let mut missing = missing(&unanswered);
     let was_called = unanswered.was_called();
     answers.failures.extend(unanswered.failure());
-    let mut left_alone = match was_called && batch.len() > 1 {
-        true => FAULTS_ALONE_MAX,
+    let mut failures_left = match was_called && batch.len() > 1 {
+        true => SINGLE_FAILURES_MAX,
         false => 0,
     };
     for (&place, candidate) in places.iter().zip(&batch) {
-        if left_alone == 0 {
+        if failures_left == 0 {
             answers.list[place] = BatchAnswer::Failed(missing.clone());
             continue;
         }
@@ -87,8 +87,8 @@ pub fn ask(
                     .map_or(BatchAnswer::NotAsked, BatchAnswer::Ruled);
             }
             Err(unanswered) => {
-                left_alone = match unanswered.was_called() {
-                    true => left_alone - 1,
+                failures_left = match unanswered.was_called() {
+                    true => failures_left - 1,
                     false => 0,
                 };
                 missing = self::missing(&unanswered);

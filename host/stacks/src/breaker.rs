@@ -76,7 +76,7 @@ pub enum Consequence {
 /// A call without an answer.
 #[derive(Debug)]
 pub struct UnansweredCall {
-    /// The failed call; none if the plugin was not called because its breaker is open.
+    /// The failed call; `None` if the plugin was not called because its breaker is open.
     failure: Option<Box<Failure>>,
     stands_for: Option<bool>,
 }
@@ -199,7 +199,7 @@ impl Breaker {
 }
 
 impl UnansweredCall {
-    /// Returns the substitute for a filter's missing answer: true for accept; none if the filter does not decide.
+    /// Returns the substitute for a filter's missing answer: `true` for accept; `None` if the filter does not decide.
     pub fn stands_for(&self) -> Option<bool> {
         self.stands_for
     }
@@ -212,8 +212,8 @@ impl UnansweredCall {
     /// Returns the reason for the missing answer.
     pub fn reason(&self) -> String {
         match &self.failure {
-            Some(failure) => format!("fault: {}", failure.fault.message),
-            None => "left out after too many faults".to_owned(),
+            Some(failure) => format!("plugin error: {}", failure.fault.message),
+            None => "left out after too many errors".to_owned(),
         }
     }
 
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_faults_among_the_last_calls_are_too_many() {
+    fn too_many_errors_among_the_last_calls_trip_the_breaker() {
         check(Some(3), 5, "xx.x", Some(3));
         check(Some(3), 5, "xx....x.x", None);
         check(Some(3), 5, "x....xx..x", Some(9));
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_failed_too_often_does_so_once_until_it_has_rested() {
+    fn an_open_breaker_does_not_trip_again() {
         let rest = Duration::from_secs(3600);
         for (then, consequence) in [
             (BreakerAction::Skip, Consequence::LeftOut(rest)),
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_asked_again_after_its_rest_and_judged_anew() {
+    fn a_plugin_is_called_again_after_its_pause_and_errors_are_counted_from_zero() {
         let breaker = breaker(Some(2), 10, Duration::from_millis(1));
         assert_eq!(breaker.state(), BreakerState::default());
         breaker.count(true, BreakerAction::Skip);
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn the_scope_fails_closed_and_others_have_no_say() {
+    fn a_failed_scope_filter_rejects_and_other_filters_do_not_decide() {
         #[track_caller]
         fn check(stage: Stage, on_fault: Option<OnFault>, stands_for: Option<bool>) {
             let rule = breaker(Some(1), 1, Duration::from_secs(1)).rule;

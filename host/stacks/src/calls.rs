@@ -140,7 +140,7 @@ impl Staged {
         )
     }
 
-    /// Tells an observer of finished visits.
+    /// Passes finished visits to an observer.
     ///
     /// # Errors
     /// The reason why there is no answer.

@@ -1,4 +1,4 @@
-//! The shipped plugins, for people who choose among them.
+//! The shipped plugins with their purpose, stages and settings, for lists of plugins.
 
 use std::collections::BTreeMap;
 
@@ -41,13 +41,19 @@ pub fn shipped_plugins(engine: &Engine) -> Result<Vec<ShippedPlugin>, LoadError>
     for (name, bytes) in components {
         let component = engine.load(bytes, &format!("builtin:{name}"))?;
         let shipped = |it: &&Description| opilio_builtin::find(&it.name).is_some();
-        plugins.extend(component.plugins().iter().filter(shipped).map(described));
+        plugins.extend(
+            component
+                .plugins()
+                .iter()
+                .filter(shipped)
+                .map(shipped_plugin),
+        );
     }
     plugins.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(plugins)
 }
 
-fn described(description: &Description) -> ShippedPlugin {
+fn shipped_plugin(description: &Description) -> ShippedPlugin {
     let fits = |stage: &Stage| description.kinds.contains(&kind_of(*stage).0);
     ShippedPlugin {
         name: description.name.clone(),

@@ -1,12 +1,12 @@
-//! The components that a job keeps, so that it resumes with the plugins that it began with and with their replacements. Changes
-//! of files, registries and tags do not matter then.
+//! The components that a job keeps, so that it resumes with the plugins that it began with and with their replacements. Later
+//! changes of files, registries and tags then have no effect.
 //!
 //! ```text
 //! JOB/plugins.json            the component of each instance, and its replacement
 //! JOB/components/SHA256.wasm  these components
 //! ```
-//! Built-in components are not kept: they come with the binary. Components that the profile has watched are not kept either. If
-//! the profile now names another component for an instance, the instance starts afresh with that one.
+//! Built-in components are not kept: they come with the binary. Components that the profile watches are not kept either. If the
+//! profile now names another component for an instance, the instance begins with that one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -43,7 +43,7 @@ pub struct JobPlugin {
     named: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pinned: Option<Sha256>,
-    /// The component when the job began; none for a built-in one.
+    /// The component when the job began; `None` for a built-in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frozen: Option<PinnedComponent>,
     /// The replacement of the component.
@@ -171,7 +171,7 @@ impl JobPlugins {
         self.plugins.insert(instance.to_owned(), kept);
     }
 
-    /// Lets the entries name components as those of another list do, which has the same instances. It is for a job that comes from
+    /// Gives the entries the names of components that another list with the same instances has. It is for a job that comes from
     /// another machine, where files have other paths.
     pub fn rename(&mut self, local: &JobPlugins) {
         for (instance, kept) in &mut self.plugins {
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_counts_as_long_as_the_profile_names_the_same() {
+    fn a_kept_entry_counts_as_long_as_the_profile_names_the_same_component() {
         let home = tempfile::tempdir().unwrap();
         let job = home.path();
         let mut list = JobPlugins::read(job).unwrap();
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_component_is_the_same_in_a_relative_folder_and_on_another_machine() {
+    fn a_kept_entry_counts_in_a_relative_folder_and_on_another_machine() {
         let text = "component = 'own/a.wasm#y'";
         let here = std::env::current_dir().unwrap();
         let [relative, absolute] = [Path::new(""), &here].map(|base| instance_in(base, text));
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_component_is_named_rather_than_used() {
+    fn a_damaged_component_is_reported_and_not_used() {
         let home = tempfile::tempdir().unwrap();
         let bytes = bytes::Bytes::from_static(b"a component");
         let sha256 = Sha256::of(&bytes);

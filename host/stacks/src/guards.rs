@@ -1,8 +1,8 @@
 //! Guards: filters that decide whether one plugin of a stack sees a document or a candidate (stage `plugin`).
 //!
-//! A plugin that may not see something is skipped, as if it were not in the stack. Among its guards the last that does not pass
-//! decides. If all pass, the plugin sees it. A guard is asked once about the document of a visit, fragments included, whichever
-//! plugins it guards. At each stage it is asked once about the candidates of a page.
+//! A plugin that may not see a document or candidate is skipped, as if it were not in the stack. The last guard that does not pass
+//! decides. If all pass, the plugin sees it. A guard is asked once about the document of a visit, fragments included, for all
+//! plugins that it guards. At each stage it is asked once about the candidates of a page.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,7 @@ pub struct Guards(Mutex<GuardAnswers>);
 
 #[derive(Default)]
 struct GuardAnswers {
-    /// Verdicts by the guard's name; none if the guard passed or could not be asked.
+    /// Verdicts by the guard's name; `None` if the guard passed or could not be asked.
     verdicts: HashMap<Arc<str>, Option<bool>>,
     failures: Vec<Failure>,
 }
@@ -83,7 +83,7 @@ pub enum GuardVerdict {
     Yes,
     /// A guard refuses.
     No,
-    /// A guard could not be asked, with the reason. It counts as if the plugin could not be asked.
+    /// A guard could not be asked, with the reason. The plugin then counts as one that could not be asked.
     Unknown(String),
 }
 

@@ -10,7 +10,7 @@ use crate::chain;
 
 /// The plugin setting that receives the SURT prefixes implied by the seeds.
 const SEED_PREFIXES: &str = "seed-prefixes";
-/// The setting by which a profile declines these prefixes.
+/// The setting with which a profile declines these prefixes.
 const FROM_SEEDS: &str = "from-seeds";
 
 /// The inputs for configuring an instance.
@@ -63,16 +63,16 @@ impl InstanceInputs {
 
     /// Adds the plugin's own name and version to errors of its settings. The profile may use another name, and the line that is
     /// shown need not contain the name at all.
-    pub(super) fn signed(&self, faults: Diagnostics) -> Diagnostics {
+    pub(super) fn with_plugin_name(&self, faults: Diagnostics) -> Diagnostics {
         let mut plugins = self.component.plugins().iter();
         let version = plugins
             .find(|plugin| plugin.name == self.plugin)
             .map_or("", |plugin| plugin.version.as_str());
-        let signed = |fault: Diagnostic| Diagnostic {
+        let with_plugin_name = |fault: Diagnostic| Diagnostic {
             problem: format!("{} {version}: {}", self.plugin, fault.problem),
             ..fault
         };
-        faults.into_iter().map(signed).collect()
+        faults.into_iter().map(with_plugin_name).collect()
     }
 }
 

@@ -22,8 +22,8 @@ use super::Staged;
 /// The file, in the job's directory.
 pub const FILE: &str = "stacks.jsonl";
 
-/// Most stacks that are kept. A crawl has a few, and one more for each override that selects others and for each replacement. Of
-/// further stacks only the hash is known.
+/// Most stacks that are kept. A crawl has a few, and one more for each override that selects others and for each replacement.
+/// Beyond this number, only the hash of a stack is known.
 const STACKS_MAX: usize = 10_000;
 
 /// Plugin in a stack.
@@ -120,7 +120,7 @@ impl KnownStacks {
         let path = Self::file(job);
         let text = read(&path)?;
         if !text.is_empty() && !text.ends_with('\n') {
-            // The unfinished line of a killed process stays a line of its own.
+            // The unfinished line of a killed process is ended here.
             append(&path, "\n")?;
         }
         let written = lines(&text).filter_map(|line| {
@@ -158,7 +158,7 @@ impl KnownStacks {
         job.join(FILE)
     }
 
-    /// Returns the stack of this hash that the job in this directory has used at a stage; none if it was not kept.
+    /// Returns the stack of this hash that the job in this directory has used at a stage; `None` if it was not kept.
     pub fn find(job: &Path, stage: Stage, hash: u64) -> io::Result<Option<KnownStack>> {
         let text = read(&Self::file(job))?;
         let hash = hash_text(hash);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_half_written_costs_no_later_line_and_nothing_is_written_twice() {
+    fn a_half_written_line_affects_no_later_line_and_no_stack_is_written_twice() {
         let job = tempfile::tempdir().unwrap();
         let find = |hash| KnownStacks::find(job.path(), Stage::Extract, hash).unwrap();
         assert_eq!(find(1), None);

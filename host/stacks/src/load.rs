@@ -19,11 +19,11 @@ use serde_json::Value;
 
 use crate::components::{JobPlugin, JobPlugins};
 use crate::instance_inputs::InstanceInputs;
-use crate::pool::{InForce, InstanceSettings, Pool, described, overridden};
+use crate::pool::{InForce, InstanceSettings, Pool, find_plugin, overridden};
 use crate::staged::misplaced;
 use crate::{Stacks, chain};
 
-/// Factor of the links that one extractor may return over those that are used of a document: many are repeats.
+/// Maximum links that one extractor may return for a document, as a multiple of the links that are used: many are repeats.
 const RAW_LINKS_FACTOR: usize = 4;
 
 /// Components that are loaded at the same time at most. Each is compiled in a process of its own.
@@ -41,9 +41,9 @@ pub struct Loading<'l> {
     pub tables: &'l Tables,
     /// The sources of components.
     pub sources: &'l Sources,
-    /// The components that the job keeps; none without a job.
+    /// The components that the job keeps; `None` without a job.
     pub job: Option<&'l JobPlugins>,
-    /// The only instance to load; none loads all.
+    /// The only instance to load; `None` loads all.
     pub only: Option<&'l str>,
 }
 
@@ -77,7 +77,7 @@ struct Progress<'l> {
 pub fn load(loading: Loading<'_>) -> Result<Loaded, Diagnostics> {
     let profile = loading.profile;
     let mut faults = Diagnostics::default();
-    // It finds its components in the same job.
+    // The new list belongs to the same job, so that it finds the components there.
     let job = loading.job.map(JobPlugins::emptied).unwrap_or_default();
     let only = loading.only;
     let is_wanted = |instance: &&Instance| only.is_none_or(|only| only == instance.name);
@@ -219,7 +219,7 @@ impl Progress<'_> {
                 other => other.plugin().map(str::to_owned),
             },
         };
-        let description = described(&component, named.as_deref()).map_err(at_component)?;
+        let description = find_plugin(&component, named.as_deref()).map_err(at_component)?;
         let schema: Value =
             serde_json::from_str(&description.settings_schema).map_err(|problem| {
                 at_component(format!("its settings schema is not JSON: {problem}"))
@@ -236,15 +236,18 @@ impl Progress<'_> {
         let (written, settings) = match replacement.and_then(|replacement| replacement.settings) {
             Some(settings) => {
                 let complete = opilio_profile::complete_settings(&inputs.schema, settings.clone())
-                    .map_err(|problems| inputs.signed(at_component(problems.join("; "))))?;
+                    .map_err(|problems| {
+                        inputs.with_plugin_name(at_component(problems.join("; ")))
+                    })?;
                 (settings, complete)
             }
             None => {
                 let settings = profile
                     .check_settings(&instance.name, &inputs.schema)
-                    .map_err(|faults| inputs.signed(faults))?;
+                    .map_err(|faults| inputs.with_plugin_name(faults))?;
                 let lesser = profile.lesser_faults(&instance.name, &inputs.schema);
-                let lesser = inputs.signed(lesser.map_err(|faults| inputs.signed(faults))?);
+                let lesser = inputs
+                    .with_plugin_name(lesser.map_err(|faults| inputs.with_plugin_name(faults))?);
                 if self.loading.job.is_some() && lesser.worst() == Some(Level::Warning) {
                     return Err(lesser);
                 }
@@ -253,9 +256,9 @@ impl Progress<'_> {
                 (instance.settings.clone(), settings)
             }
         };
-        let plugin = inputs
-            .configured(settings.clone())
-            .map_err(|problem| inputs.signed(configure_faults(profile, instance, &problem)))?;
+        let plugin = inputs.configured(settings.clone()).map_err(|problem| {
+            inputs.with_plugin_name(configure_faults(profile, instance, &problem))
+        })?;
         let variants = overridden(profile, &inputs, &written)?;
         let instance_settings = InstanceSettings {
             filters: instance.filters.clone(),

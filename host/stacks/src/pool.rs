@@ -30,7 +30,7 @@ pub struct Pool {
     pub(super) recorder: Option<Arc<Recorder>>,
 }
 
-/// An instance as it is in force.
+/// An instance with the component and settings that are in force.
 pub(super) struct InForce {
     name: Arc<str>,
     inputs: Arc<InstanceInputs>,
@@ -67,7 +67,7 @@ struct Earlier {
 pub struct PluginSeen {
     /// Its name in the profile.
     pub name: Arc<str>,
-    /// The beginning of the settings' hash, for settings of an override; none for the instance's own settings.
+    /// The beginning of the settings' hash, for settings of an override; `None` for the instance's own settings.
     pub variant: Option<String>,
     /// The plugin in force.
     pub plugin: Plugin,
@@ -83,9 +83,9 @@ pub struct Replacement {
     pub name: String,
     /// The new component.
     pub component: Component,
-    /// The plugin's name in the component; none: the one of the same name, or the only one.
+    /// The plugin's name in the component. `None`: the plugin of the same name, or the only one.
     pub plugin: Option<String>,
-    /// Other settings; none: the settings in force.
+    /// Other settings. `None`: the settings in force.
     pub settings: Option<Value>,
 }
 
@@ -139,7 +139,7 @@ impl InForce {
         for (_, statistics) in before.variants.seen() {
             earlier.past.add(&statistics);
         }
-        earlier.past.add(&before.variants.gone());
+        earlier.past.add(&before.variants.dropped());
         *self.earlier.lock().unwrap_or_else(PoisonError::into_inner) = earlier;
     }
 
@@ -160,7 +160,7 @@ impl InForce {
                 own.add(&plugin.statistics());
             }
         }
-        own.add(&self.variants.gone());
+        own.add(&self.variants.dropped());
         let mut seen = vec![one(None, self.plugin.clone(), own)];
         for (plugin, statistics) in self.variants.seen() {
             let variant = plugin.settings_sha256().chars().take(8).collect();
@@ -260,7 +260,7 @@ impl Pool {
             Ok(made) => Some(made),
             Err(problem) => {
                 tracing::error!(
-                    "plugin {name} does not take what several overrides make of its settings, and keeps its own: {problem}"
+                    "plugin {name} rejects its settings as combined from several overrides, and keeps its own: {problem}"
                 );
                 None
             }
@@ -332,12 +332,12 @@ impl Pool {
             .iter()
             .find(|found| found.name == one.inputs.plugin)
             .map(|found| found.name.as_str());
-        let described = described(&component, plugin.as_deref().or(same))?;
-        let schema: Value = serde_json::from_str(&described.settings_schema)
+        let plugin_description = find_plugin(&component, plugin.as_deref().or(same))?;
+        let schema: Value = serde_json::from_str(&plugin_description.settings_schema)
             .map_err(|problem| format!("its settings schema is not JSON: {problem}"))?;
         let inputs = InstanceInputs {
             name: one.name.clone(),
-            plugin: described.name.clone(),
+            plugin: plugin_description.name.clone(),
             component: component.clone(),
             schema,
             limits: one.inputs.limits.clone(),
@@ -423,7 +423,7 @@ impl InForce {
 }
 
 /// Returns the plugin with this name in the component or, without a name, the only one.
-pub(super) fn described<'a>(
+pub(super) fn find_plugin<'a>(
     component: &'a Component,
     name: Option<&str>,
 ) -> Result<&'a Description, String> {
@@ -485,7 +485,7 @@ pub(super) fn overridden(
     }
     match faults.is_empty() {
         true => Ok(variants),
-        false => Err(inputs.signed(faults)),
+        false => Err(inputs.with_plugin_name(faults)),
     }
 }
 

@@ -37,9 +37,9 @@ pub struct Question<'q, C, A> {
     pub name: &'q Arc<str>,
     /// The subject of the question.
     pub subject: Subject<'q>,
-    /// Writes the call down.
+    /// Returns the recorded form of the call.
     pub call: C,
-    /// Writes an answer down.
+    /// Returns the recorded form of an answer.
     pub answer: A,
 }
 
@@ -160,11 +160,11 @@ impl Recorder {
             Ok(_) => {
                 self.files.fetch_add(1, Ordering::Relaxed);
             }
-            // A crawl does not end because of a recording. Other files that cannot be written cause their own errors.
+            // A failed recording does not end the crawl. Other files that cannot be written are reported on their own.
             Err(problem) => {
                 if !self.is_out_of_order.swap(true, Ordering::Relaxed) {
                     let problem = crate::chain(&problem);
-                    tracing::error!("nothing is recorded any more: {problem}");
+                    tracing::error!("plugin calls are no longer recorded: {problem}");
                 }
             }
         }
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_about_links_is_meant_by_any_of_them_and_by_their_page() {
+    fn a_call_about_links_is_selected_by_any_of_them_or_by_their_page() {
         let candidates: Candidates = ["http://a.org/1", "http://b.org/2"]
             .into_iter()
             .map(candidate)

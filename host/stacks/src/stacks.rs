@@ -39,7 +39,7 @@ pub struct Stacks {
     pub pre_extract: Vec<Staged>,
     /// Extractors.
     pub extract: Vec<Staged>,
-    /// Filters of what is archived.
+    /// Filters that decide whether a document is archived.
     pub archive: Vec<Staged>,
     /// Page behaviours.
     pub behave: Vec<Staged>,

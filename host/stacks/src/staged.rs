@@ -24,7 +24,7 @@ pub struct Staged {
     pub policy: FaultPolicy,
     /// Shared by all places and variants of the instance.
     pub breaker: Arc<Breaker>,
-    /// The recorder that keeps its calls; none if calls are not recorded.
+    /// The recorder that keeps its calls; `None` if calls are not recorded.
     pub recorder: Option<Arc<Recorder>>,
 }
 
@@ -69,7 +69,7 @@ impl Staged {
     }
 }
 
-/// Returns the reason that a plugin does not fit a stage; none if it fits.
+/// Returns the reason for which a plugin does not fit a stage; `None` if it fits.
 pub(crate) fn misplaced(name: &str, plugin: &Plugin, stage: Stage) -> Option<String> {
     let (kind, what) = kind_of(stage);
     (!plugin.is(&kind)).then(|| format!("plugin \"{name}\" is not {what}"))

@@ -12,7 +12,7 @@ pub fn on_plugin_thread<T: Send>(name: &str, work: impl FnOnce() -> T + Send) ->
             .name(name.to_owned())
             .stack_size(opilio_sandbox::LANE_STACK_BYTES)
             .spawn_scoped(scope, work)
-            .map_err(|problem| format!("no thread for it: {problem}"))?;
+            .map_err(|problem| format!("cannot start a thread: {problem}"))?;
         thread
             .join()
             .map_err(|panic| format!("a plugin lane panicked: {}", panic_message(panic.as_ref())))

@@ -18,7 +18,7 @@ use crate::thread::on_plugin_thread;
 const USES_WORTH_A_SNAPSHOT: u64 = 16;
 
 /// Selections of other variants after which an unused variant may lose its snapshot.
-const USES_WITHOUT: u64 = 1024;
+const OTHER_USES_MIN: u64 = 1024;
 
 /// Most variants of one plugin that are kept. Beyond it all start afresh. Each takes a few kilobytes.
 const VARIANTS_MAX: usize = 20_000;
@@ -35,7 +35,7 @@ pub(super) struct Variants {
     /// Whether a snapshot is being made. Only one is made at a time.
     preparing: Mutex<bool>,
     /// Statistics of variants that are no longer kept.
-    gone: Mutex<PluginStatistics>,
+    dropped: Mutex<PluginStatistics>,
     generation: Arc<AtomicU64>,
 }
 
@@ -79,7 +79,7 @@ impl Variants {
             known: Mutex::new(known.take(VARIANTS_MAX).collect()),
             clock: AtomicU64::new(0),
             preparing: Mutex::new(false),
-            gone: Mutex::default(),
+            dropped: Mutex::default(),
             generation,
         })
     }
@@ -97,9 +97,9 @@ impl Variants {
                 let configured = || inputs.each_call(settings.clone());
                 let plugin = on_plugin_thread("plugin-variant", configured)??;
                 if known.len() >= VARIANTS_MAX {
-                    let mut gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
                     for (_, variant) in known.drain() {
-                        gone.add(&variant.statistics());
+                        dropped.add(&variant.statistics());
                     }
                 }
                 let variant = Arc::new(Variant::new(settings.clone(), plugin));
@@ -129,9 +129,9 @@ impl Variants {
     }
 
     /// Returns the statistics of variants that are no longer kept.
-    pub(super) fn gone(&self) -> PluginStatistics {
-        let gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
-        gone.clone()
+    pub(super) fn dropped(&self) -> PluginStatistics {
+        let dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
+        dropped.clone()
     }
 
     /// Makes a snapshot in the background, unless one is being made.
@@ -157,12 +157,14 @@ impl Variants {
                 }
                 // The variant remains configured anew for every call.
                 Ok(_) => {}
-                Err(problem) => tracing::warn!("a variant has no snapshot: {problem}"),
+                Err(problem) => {
+                    tracing::warn!("cannot make a snapshot of a plugin variant: {problem}")
+                }
             }
             variants.is_preparing(false);
         });
         if let Err(problem) = made {
-            tracing::warn!("no thread for a snapshot: {problem}");
+            tracing::warn!("cannot start a thread for a plugin snapshot: {problem}");
             self.is_preparing(false);
         }
     }
@@ -191,7 +193,7 @@ impl Variants {
             .clock
             .load(Ordering::Relaxed)
             .saturating_sub(oldest.last_use.load(Ordering::Relaxed));
-        if since < USES_WITHOUT {
+        if since < OTHER_USES_MIN {
             return false;
         }
         oldest.set_snapshot(None);
@@ -306,18 +308,21 @@ mod tests {
         variants.get(json!({ "max": max })).unwrap()
     }
 
-    /// Waits for background work.
+    /// Waits until background work has made the condition true.
     #[track_caller]
     fn until(mut holds: impl FnMut() -> bool) {
         let began = Instant::now();
         while !holds() {
-            assert!(began.elapsed() < Duration::from_secs(60), "waited in vain");
+            assert!(
+                began.elapsed() < Duration::from_secs(60),
+                "the condition did not become true"
+            );
             std::thread::yield_now();
         }
     }
 
     #[test]
-    fn a_variant_starts_at_once_and_has_a_snapshot_when_it_is_used_again_and_again() {
+    fn a_variant_starts_at_once_and_gets_a_snapshot_when_it_is_used_often() {
         let variants = variants(1);
         let (first, one) = get(&variants, 1);
         assert!(!first.snapshotted());
@@ -330,15 +335,15 @@ mod tests {
         let (_, two) = get(&variants, 2);
         (0..2 * USES_WORTH_A_SNAPSHOT).for_each(|_| two.count());
         assert!(!get(&variants, 2).0.snapshotted() && get(&variants, 1).0.snapshotted());
-        // Until it has been unused for long enough.
-        (0..USES_WITHOUT + USES_WORTH_A_SNAPSHOT).for_each(|_| two.count());
+        // The first variant loses its snapshot after it has been unused for long enough.
+        (0..OTHER_USES_MIN + USES_WORTH_A_SNAPSHOT).for_each(|_| two.count());
         until(|| get(&variants, 2).0.snapshotted());
         assert!(!get(&variants, 1).0.snapshotted());
         assert_eq!(variants.seen().len(), 2);
     }
 
     #[test]
-    fn what_a_plugin_does_not_take_is_refused_with_its_reason() {
+    fn invalid_settings_are_refused_with_the_reason_of_the_plugin() {
         let refused = variants(1).get(json!({ "max": "many" })).map(drop);
         assert!(refused.unwrap_err().contains("path-depth"));
     }

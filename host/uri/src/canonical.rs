@@ -1,7 +1,7 @@
 //! The canonical form: one text for the many URIs of one document. It is an index for the seen test and is never fetched.
 //!
-//! A canonicaliser is a list of rules, each of which rewrites the text. The profile sets the rules and their order. The default
-//! is that of Heritrix, so that a job moved from Heritrix knows the same documents.
+//! A canonicaliser is a list of rules, each of which rewrites the text. The profile sets the rules and their order. The default is
+//! that of Heritrix, so documents keep their canonical forms when a job is imported from Heritrix.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn session_ids_go_and_their_neighbours_stay() {
+    fn session_ids_are_removed_and_other_parameters_stay() {
         const ID: &str = "0123456789ABCDEFghijklmnopqrstuv";
         let strip = |text: &str| {
             Rule::StripSessionIds
@@ -566,7 +566,7 @@ mod tests {
     }
 
     #[test]
-    fn coldfusion_ids_go_in_pairs() {
+    fn coldfusion_ids_are_removed_in_pairs() {
         check(
             "strip-session-cfids",
             "http://a/b?CFID=1&CFTOKEN=2-3",
@@ -585,7 +585,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_query_leaves_nothing() {
+    fn the_remains_of_an_empty_query_are_removed() {
         for (text, expected) in [
             ("http://a/b?", "http://a/b"),
             ("http://a/b?&", "http://a/b"),
@@ -597,7 +597,7 @@ mod tests {
     }
 
     #[test]
-    fn slashes_run_together_in_the_path_alone() {
+    fn repeated_slashes_are_merged_only_in_the_path() {
         check(
             "strip-extra-slashes",
             "http://a//b///c?d=http://e//f",
@@ -606,7 +606,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_order_makes_one_of_many() {
+    fn the_default_rules_give_variants_of_a_uri_one_form() {
         let canonical = Canonicaliser::default();
         for text in [
             "http://example.org/a",

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_cannot_be_read_is_its_own_key() {
+    fn text_that_is_not_a_uri_is_its_own_key() {
         for text in [
             " ",
             "http://a.org:b/",

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// Maximum hops that a path keeps by letter. Older ones are only counted, in the prefix `N+`.
 pub const HOPS_KEPT_MAX: usize = 50;
 
-/// The type of a hop from one URI to another (glossary, "Discovery path").
+/// The type of a hop from one URI to another (glossary, "hop").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Hop {
     /// `L`: a link for readers.
@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_letter_stands_for_one_hop() {
+    fn every_letter_belongs_to_one_hop() {
         for letter in "LEXRPIMS".chars() {
             assert_eq!(Hop::from_letter(letter).unwrap().letter(), letter);
         }
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_path_says_why() {
+    fn an_invalid_path_is_refused_with_the_reason() {
         for (text, error) in [
             ("LQ", HopPathError::Letter('Q')),
             ("+L", HopPathError::Count(String::new())),

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_turn_round_and_back() {
+    fn labels_are_reversed_and_restored() {
         for (host, reversed) in [
             ("www.example.org", "org,example,www,"),
             ("localhost", "localhost,"),

@@ -20,7 +20,7 @@ pub enum KeyError {
     #[error("{0:?} is not a record key")]
     Shape(String),
     /// It has the form, but not a valid URI.
-    #[error("record key {key:?} stands for no URI")]
+    #[error("record key {key:?} does not contain a valid URI")]
     Uri {
         /// The key.
         key: String,
@@ -65,7 +65,7 @@ impl Uri {
     /// # Errors
     /// [`KeyError`] if the text was not made by [`Uri::key`].
     pub fn from_key(key: &str) -> Result<Uri, KeyError> {
-        let text = spelled(key).ok_or_else(|| KeyError::Shape(key.to_owned()))?;
+        let text = uri_text(key).ok_or_else(|| KeyError::Shape(key.to_owned()))?;
         let uri = Uri::parse(&text).map_err(|source| KeyError::Uri {
             key: key.to_owned(),
             source,
@@ -87,7 +87,7 @@ impl Uri {
 }
 
 /// Writes the URI of a key, without checking it.
-fn spelled(key: &str) -> Option<String> {
+fn uri_text(key: &str) -> Option<String> {
     let (authority, rest) = key.split_once(')')?;
     let (path, tail) = rest.rsplit_once('#')?;
     let (tail, userinfo) = match tail.split_once('@') {
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_of_the_first_release_is_still_a_uri() {
+    fn a_key_of_the_first_release_can_still_be_read() {
         let key = "org,a,)/b^%5E)?c^d#http@u";
         let uri = Uri::from_key(key).unwrap();
         assert_eq!(uri.as_str(), "http://u@a.org/b^%5E)?c^d");
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_key_did_not_write_is_refused() {
+    fn text_that_is_not_a_record_key_is_refused() {
         for key in [
             "org,a,)/%c3#http",
             "org,a,)/b/../^#http",

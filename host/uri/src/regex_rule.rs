@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_work_is_refused_with_the_reason() {
+    fn an_invalid_rule_is_refused_with_the_reason() {
         check_refused("(", "", r#""(" cannot be used as a pattern"#);
         check_refused("a)|(?:b", "", r#""a)|(?:b" cannot be used as a pattern"#);
         check_refused("(?=a)", "", r#""(?=a)" cannot be used as a pattern"#);

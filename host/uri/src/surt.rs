@@ -44,7 +44,7 @@ pub fn surt_of(text: &str) -> String {
     lower(surt)
 }
 
-/// The SURT prefix that a seed implies, from the seed as written (glossary, "SURT prefix", rules 1 to 3).
+/// The SURT prefix that a seed implies, from the seed as written (glossary, "SURT prefix").
 ///
 /// The slash decides: `http://example.org` means the domain with all hosts below it (`http://(org,example,`),
 /// `http://example.org/` only that host (`http://(org,example,)/`), and a path is cut after its last slash.
@@ -97,7 +97,7 @@ pub fn surt_prefix_from_line(line: &str) -> Result<Option<String>, UriError> {
     }
 }
 
-/// A set of SURT prefixes. One binary search tells whether one of them begins a SURT form.
+/// A set of SURT prefixes. One binary search finds the prefix with which a SURT form begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SurtPrefixSet {
     /// Sorted. No prefix begins another, because the longer one would be redundant.
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_slash_of_a_seed_decides() {
+    fn the_last_slash_of_a_seed_decides_its_prefix() {
         for (seed, prefix) in [
             ("http://www.example.org", "http://(org,example,www,"),
             ("http://www.example.org/", "http://(org,example,www,)/"),
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_keeps_only_what_is_needed() {
+    fn a_set_drops_redundant_prefixes() {
         let set = SurtPrefixSet::parse("(org,archive,\n(is,bok,\n(is,\n#\n(is,bok,www\n").unwrap();
         assert_eq!(
             set.iter().collect::<Vec<_>>(),

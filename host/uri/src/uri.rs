@@ -73,7 +73,7 @@ pub enum UriError {
         /// The start of the URI that was probably intended.
         meant: String,
     },
-    /// Port 0, which nothing can listen on.
+    /// Port 0, on which no server can listen.
     #[error("port 0")]
     PortZero,
     /// The parser of the WHATWG standard refuses the text.
@@ -94,15 +94,15 @@ pub enum UriError {
 enum Form {
     /// http, https and ftp: the special schemes of the standard.
     Special(Url),
-    /// ftps and `whois://server/…`, which follow the same rules although the standard does not treat them so. Also hosts that the
-    /// `url` crate refuses, although the standard allows them (see [`parse_url`]).
-    Alike(Box<Alike>),
+    /// ftps and `whois://server/…`, which follow the rules of special schemes although the standard does not list them as such.
+    /// Also hosts that the `url` crate refuses, although the standard allows them (see [`parse_url`]).
+    NonSpecial(Box<NonSpecial>),
     /// `dns:host` and `whois:query`.
     Opaque(Box<str>),
 }
 
 #[derive(Clone)]
-struct Alike {
+struct NonSpecial {
     text: Box<str>,
     /// The same URI in a form that the `url` crate accepts. Its scheme, host and port are meaningless.
     url: Url,
@@ -188,7 +188,7 @@ impl Uri {
     pub fn as_str(&self) -> &str {
         match &self.form {
             Form::Special(url) => url.as_str(),
-            Form::Alike(alike) => &alike.text,
+            Form::NonSpecial(non_special) => &non_special.text,
             Form::Opaque(text) => text,
         }
     }
@@ -211,7 +211,7 @@ impl Uri {
     pub fn host(&self) -> Option<&str> {
         match &self.form {
             Form::Special(url) => url.host_str(),
-            Form::Alike(alike) => Some(match (self.server(), alike.port) {
+            Form::NonSpecial(non_special) => Some(match (self.server(), non_special.port) {
                 (server, None) => server,
                 (server, Some(_)) => server.rsplit_once(':').map_or(server, |(host, _)| host),
             }),
@@ -227,7 +227,7 @@ impl Uri {
     pub fn port(&self) -> Option<u16> {
         match &self.form {
             Form::Special(url) => url.port(),
-            Form::Alike(alike) => alike.port,
+            Form::NonSpecial(non_special) => non_special.port,
             Form::Opaque(_) => None,
         }
     }
@@ -244,7 +244,7 @@ impl Uri {
         let text = self.as_str();
         match &self.form {
             Form::Opaque(_) => "",
-            Form::Special(_) | Form::Alike(_) => {
+            Form::Special(_) | Form::NonSpecial(_) => {
                 &text[self.scheme().len() + 3..text.len() - self.path_and_query().len()]
             }
         }
@@ -282,7 +282,7 @@ impl Uri {
     pub fn path(&self) -> &str {
         match &self.form {
             Form::Special(url) => url.path(),
-            Form::Alike(alike) => alike.url.path(),
+            Form::NonSpecial(non_special) => non_special.url.path(),
             Form::Opaque(text) => &text[self.scheme().len() + 1..],
         }
     }
@@ -292,7 +292,7 @@ impl Uri {
     pub fn query(&self) -> Option<&str> {
         match &self.form {
             Form::Special(url) => url.query(),
-            Form::Alike(alike) => alike.url.query(),
+            Form::NonSpecial(non_special) => non_special.url.query(),
             Form::Opaque(_) => None,
         }
     }
@@ -310,7 +310,7 @@ impl Uri {
     pub fn path_and_query(&self) -> &str {
         match &self.form {
             Form::Special(url) => &url[Position::BeforePath..],
-            Form::Alike(alike) => &alike.url[Position::BeforePath..],
+            Form::NonSpecial(non_special) => &non_special.url[Position::BeforePath..],
             Form::Opaque(_) => self.path(),
         }
     }
@@ -325,7 +325,7 @@ impl Uri {
     /// lower-case, `https` read as `http`, without userinfo. URIs without an authority (`dns:`) are only made lower-case.
     #[must_use]
     pub fn surt(&self) -> String {
-        let (Form::Special(_) | Form::Alike(_), Some(host)) = (&self.form, self.host()) else {
+        let (Form::Special(_) | Form::NonSpecial(_), Some(host)) = (&self.form, self.host()) else {
             return self.as_str().to_ascii_lowercase();
         };
         let mut surt = String::with_capacity(self.as_str().len() + 4);
@@ -393,13 +393,13 @@ impl Uri {
                     Err(source) => Uri::repaired(target, reference, rest, source),
                 }
             }
-            (Form::Alike(base), _) if scheme.is_none() && !begins_with_slashes(rest) => {
+            (Form::NonSpecial(base), _) if scheme.is_none() && !begins_with_slashes(rest) => {
                 let joined = Url::options()
                     .base_url(Some(&base.url))
                     .encoding_override(encode_query)
                     .parse(rest);
                 let url = joined.map_err(|source| syntax(rest, source))?;
-                Uri::alike(target, url, self.host(), base.port)
+                Uri::non_special(target, url, self.host(), base.port)
             }
             (Form::Opaque(_), _) if scheme.is_none() => Err(UriError::Base(Box::new(self.clone()))),
             _ => Uri::absolute(target, reference, rest),
@@ -426,7 +426,7 @@ impl Uri {
                     None => as_http("https")?.0.port().filter(|port| *port == 80),
                     port => port,
                 };
-                Uri::alike(scheme, url, host.as_deref(), port)
+                Uri::non_special(scheme, url, host.as_deref(), port)
             }
         }
     }
@@ -460,7 +460,7 @@ impl Uri {
             (url, None) => Uri::special(scheme, url),
             (url, Some(host)) => {
                 let port = url.port();
-                Uri::alike(scheme, url, Some(&host), port)
+                Uri::non_special(scheme, url, Some(&host), port)
             }
         }
     }
@@ -478,8 +478,8 @@ impl Uri {
         })
     }
 
-    /// Builds a URI of the form `Alike`. `host` is set if the URI's host differs from that of `url`.
-    fn alike(
+    /// Builds a URI of the form `NonSpecial`. `host` is set if the URI's host differs from that of `url`.
+    fn non_special(
         scheme: Scheme,
         url: Url,
         host: Option<&str>,
@@ -499,14 +499,14 @@ impl Uri {
             Some(port) => format!("{scheme_name}://{userinfo}{host}:{port}{path_and_query}"),
         };
         check_length(text.len())?;
-        let alike = Alike {
+        let non_special = NonSpecial {
             text: text.into(),
             url,
             port,
         };
         Ok(Uri {
             scheme,
-            form: Form::Alike(Box::new(alike)),
+            form: Form::NonSpecial(Box::new(non_special)),
         })
     }
 
@@ -608,8 +608,8 @@ impl<'de> Deserialize<'de> for Uri {
     }
 }
 
-/// Removes the surroundings of a URI in hand-written pages: control characters and all kinds of blanks, including no-break
-/// space and byte order mark.
+/// Removes what often surrounds URIs in hand-written pages: control characters and all kinds of blanks, including no-break space
+/// and byte order mark.
 pub(crate) fn trim(text: &str) -> &str {
     text.trim_matches(|c: char| {
         c <= ' ' || c.is_whitespace() || matches!(c, '\u{feff}' | '\u{200b}')
@@ -785,7 +785,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schemes_outside_the_standard_get_its_rules() {
+    fn schemes_outside_the_standard_follow_its_rules() {
         check("ftps://Example.org:990/a/../b", "ftps://example.org/b");
         check("ftps://u@example.org:21", "ftps://u@example.org:21/");
         check("ftps://example.org:80/%c3#x", "ftps://example.org:80/%C3");
@@ -821,7 +821,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_that_encode_nothing_pass() {
+    fn labels_that_encode_nothing_are_accepted() {
         // whatwg/url#914: an ASCII host never fails for its A-labels.
         for (text, uri) in [
             ("http://xn--a/", "http://xn--a/"),
@@ -937,7 +937,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_those_of_the_text() {
+    fn the_parts_of_a_uri_are_read_from_its_text() {
         let uri = Uri::parse("https://u:p@www.example.co.uk:8443/a/b?c=d").unwrap();
         assert_eq!(uri.scheme(), "https");
         assert_eq!(uri.authority(), "u:p@www.example.co.uk:8443");
@@ -1026,6 +1026,9 @@ mod tests {
                 })
             );
         }
-        assert!(Uri::parse_seed("http/a").is_ok(), "a host may be called so");
+        assert!(
+            Uri::parse_seed("http/a").is_ok(),
+            "`http` is a valid host name"
+        );
     }
 }

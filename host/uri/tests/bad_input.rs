@@ -1,4 +1,4 @@
-//! Odd URIs of pages: refused with a reason, or normalised by rule; and never slowly.
+//! Unusual and invalid URIs from pages: each is refused with a reason or normalised, in linear time.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -10,7 +10,7 @@ use opilio_uri::{
     surt_prefix_from_line,
 };
 
-/// The message and its causes, as the log of refused URIs has them.
+/// The message and its causes, as in the log of refused URIs.
 fn reason(error: &dyn Error) -> String {
     let mut reason = error.to_string();
     let mut cause = error.source();
@@ -25,7 +25,7 @@ fn reason(error: &dyn Error) -> String {
 fn check_refused(text: &str, expected: &str) {
     let error = Uri::parse(text).unwrap_err();
     assert_eq!(reason(&error), expected);
-    // A page's fault must not fill the log of faults.
+    // Refused URIs are logged, and pages may contain many of them. So messages are short.
     assert!(reason(&error).len() < 600);
 }
 
@@ -38,16 +38,22 @@ fn check(text: &str, expected: &str) {
 
 #[test]
 fn long_uris() {
-    let of = |length: usize| format!("http://a.org/{}", "x".repeat(length - 13));
-    check(&of(URI_BYTES_MAX), &of(URI_BYTES_MAX));
-    check_refused(&of(URI_BYTES_MAX + 1), "65537 bytes, more than 65536");
-    check_refused(&of(10_000_000), "10000000 bytes, more than 65536");
-    // Within the bound as written, beyond it once blanks are encoded.
+    let uri_of_length = |length: usize| format!("http://a.org/{}", "x".repeat(length - 13));
+    check(&uri_of_length(URI_BYTES_MAX), &uri_of_length(URI_BYTES_MAX));
+    check_refused(
+        &uri_of_length(URI_BYTES_MAX + 1),
+        "65537 bytes, more than 65536",
+    );
+    check_refused(
+        &uri_of_length(10_000_000),
+        "10000000 bytes, more than 65536",
+    );
+    // Within the limit as written, but beyond it with encoded blanks.
     check_refused(
         &format!("http://a.org/{}x", " ".repeat(30_000)),
         "90014 bytes, more than 65536",
     );
-    // What is dropped does not count; what is resolved away does, because it has to be read.
+    // Blanks around the URI do not count. Dot segments and fragments count, because they have to be parsed.
     check(
         &format!("{}http://a.org/", " ".repeat(100_000)),
         "http://a.org/",
@@ -64,7 +70,7 @@ fn long_uris() {
         &format!("dns:{}", "a".repeat(70_000)),
         "70004 bytes, more than 65536",
     );
-    let base = Uri::parse(&of(60_000)).unwrap();
+    let base = Uri::parse(&uri_of_length(60_000)).unwrap();
     assert_eq!(
         reason(&base.join(&format!("?{}", "q".repeat(10_000))).unwrap_err()),
         "70001 bytes, more than 65536"
@@ -121,7 +127,7 @@ fn hosts_that_cannot_exist() {
 }
 
 #[test]
-fn percent_garbage() {
+fn invalid_percent_encodings() {
     check("http://a.org/%", "http://a.org/%");
     check("http://a.org/%%%2f%g0%2", "http://a.org/%%%2F%g0%2");
     check("http://a.org/?%&%zz=%c", "http://a.org/?%&%zz=%c");
@@ -145,8 +151,8 @@ fn percent_garbage() {
 }
 
 #[test]
-fn bytes_that_are_no_text() {
-    // ISO-8859-1, lone surrogates, overlong and cut-off UTF-8: a server's own business, kept as they are.
+fn bytes_that_are_not_utf8() {
+    // ISO-8859-1, lone surrogates, overlong and cut-off UTF-8: only the server knows their meaning, so they stay unchanged.
     for path in [
         "%E4",
         "%ED%A0%80",
@@ -165,7 +171,7 @@ fn bytes_that_are_no_text() {
             &format!("invalid URI \"http://{path}.org/\": invalid international domain name"),
         );
     }
-    // What a decoder put in the place of such bytes is a character like others in a path, and none of a name.
+    // The replacement character that a decoder writes for such bytes is valid in a path, but not in a host name.
     check("http://a.org/\u{fffd}", "http://a.org/%EF%BF%BD");
     check_refused(
         "http://\u{fffd}.org/",
@@ -206,7 +212,7 @@ fn international_names() {
     check("http://ａ．ｏｒｇ/", "http://a.org/");
     check("http://a\u{ad}b.org/", "http://ab.org/");
     check("http://例子。测试/", "http://xn--fsqu00a.xn--0zwm56d/");
-    // Labels that encode nothing pass where the whole host is ASCII (whatwg/url#914).
+    // Invalid A-labels are accepted if the whole host is ASCII (whatwg/url#914).
     check(
         "http://xn--zzzzzzzzz999999999/",
         "http://xn--zzzzzzzzz999999999/",
@@ -227,7 +233,7 @@ fn international_names() {
             ),
         );
     }
-    // Long once it is in letters that a name server knows.
+    // The label is too long only in its encoded form.
     let label = "ü".repeat(60);
     check_refused(
         &format!("http://{label}.org/"),
@@ -305,12 +311,12 @@ fn ports() {
     }
 }
 
-/// Time that any function may take for a text as long as a URI may be. Linear ones take milliseconds even unoptimised,
-/// quadratic ones (4 thousand million steps) more than this, which leaves room for a machine that is busy with other things.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Longest time of a function for a text of the maximum length of a URI. Linear functions take milliseconds, even unoptimised.
+/// Quadratic ones (4 thousand million steps) take longer than this limit, which leaves room for a busy machine.
+const TIME_MAX: Duration = Duration::from_secs(10);
 
 #[test]
-fn nothing_takes_more_than_linear_time() {
+fn every_function_takes_linear_time() {
     let pieces = [
         "a",
         "/",
@@ -427,11 +433,11 @@ fn nothing_takes_more_than_linear_time() {
             }
         }
     }
-    assert!(slowest.0 < PATIENCE, "{slowest:?}");
+    assert!(slowest.0 < TIME_MAX, "{slowest:?}");
 }
 
 #[test]
-fn no_rule_takes_more_than_linear_time() {
+fn every_rule_takes_linear_time() {
     const LENGTH: usize = 1024 * 1024;
     for (before, piece, after) in [
         ("http://a.org/", "(4hqa0555fwsecu455xqckv45)/", "b.aspx"),
@@ -451,7 +457,7 @@ fn no_rule_takes_more_than_linear_time() {
         for rule in Canonicaliser::default().rules() {
             let began = Instant::now();
             drop(rule.apply(&text));
-            assert!(began.elapsed() < PATIENCE, "{rule} {piece}");
+            assert!(began.elapsed() < TIME_MAX, "{rule} {piece}");
         }
     }
 }

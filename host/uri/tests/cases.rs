@@ -1,8 +1,9 @@
 //! Runs every input/expected pair of `tests/cases/*.json`.
 //!
-//! A case is passed when our answer is the expected one, both normalised where both are URIs. Where our answer differs and
-//! is better the case says what it is (`ours`) and why (`reason`); it fails when that difference disappears. Operations that
-//! Opilio has no use for (guesses at strings of scripts, look-up sequences, Safe Browsing's form) have no cases here.
+//! A case passes if our answer is the expected one; if both are URIs, their normalised forms are compared. If our answer differs
+//! and is better, the case has that answer (`ours`) and the reason for it (`reason`). Such a case fails once the two answers are
+//! equal. Operations that Opilio does not need have no cases here: guesses at strings of scripts, look-up sequences, Safe
+//! Browsing's form.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -87,7 +88,7 @@ fn normalised(expected: &Value) -> Value {
         .map_or(Value::Null, |uri| json!(uri))
 }
 
-/// Null stands for a refusal.
+/// Computes our answer to a case. Null means that the input is refused.
 fn answer(case: &Case) -> Value {
     let input = case.input.as_str();
     match case.op.as_str() {
@@ -138,7 +139,7 @@ fn rule(options: &Value) -> Rule {
     }
 }
 
-/// ISO-8859-1; what it does not have becomes a question mark.
+/// Encodes text in ISO-8859-1. Other characters become question marks.
 fn latin1(text: &str) -> Cow<'_, [u8]> {
     Cow::Owned(
         text.chars()

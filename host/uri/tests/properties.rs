@@ -1,4 +1,4 @@
-//! Properties that hold for every text, however hostile.
+//! Properties that hold for every text, including invalid and malicious ones.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -10,8 +10,8 @@ use opilio_uri::{
 };
 use proptest::prelude::*;
 
-/// Pieces that mean something in URIs, strung together, and now and then any character at all.
-fn hostile() -> impl Strategy<Value = String> {
+/// Texts of pieces that have a meaning in URIs, with a random character now and then.
+fn odd_text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         8 => prop::sample::select(vec![
             "http:", "https:", "ftp:", "ftps:", "dns:", "whois:", "mailto:", "//", "/", "\\", "?", "#", "@", ":", ";", "&",
@@ -24,7 +24,7 @@ fn hostile() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..14).prop_map(|pieces| pieces.concat())
 }
 
-/// URIs strewn with what rules take away.
+/// URIs with many parts that canonicalisation rules remove.
 fn session_uri() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "/",
@@ -59,7 +59,7 @@ fn session_uri() -> impl Strategy<Value = String> {
         .prop_map(|(server, pieces)| format!("{server}/{}", pieces.concat()))
 }
 
-/// Texts that mostly are URIs.
+/// URIs with random parts.
 fn uri() -> impl Strategy<Value = Uri> {
     let scheme = prop::sample::select(vec![
         "http://", "https://", "ftp://", "ftps://", "whois://", "dns:", "whois:",
@@ -71,7 +71,7 @@ fn uri() -> impl Strategy<Value = Uri> {
         Just("[2001:db8::1]".to_owned()),
     ];
     let port = prop::sample::select(vec!["", "", ":80", ":443", ":21", ":990", ":43", ":8080"]);
-    (scheme, userinfo, host, port, hostile()).prop_filter_map(
+    (scheme, userinfo, host, port, odd_text()).prop_filter_map(
         "no URI",
         |(scheme, userinfo, host, port, rest)| {
             let text = match scheme.ends_with(':') {
@@ -87,7 +87,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1024, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_parse_wrote_parses_to_itself(text in hostile(), base in uri()) {
+    fn a_parsed_uri_parses_to_itself(text in odd_text(), base in uri()) {
         for uri in [Uri::parse(&text), base.join(&text), Uri::parse_seed(&text)].into_iter().flatten() {
             prop_assert_eq!(&Uri::parse(uri.as_str()).unwrap(), &uri);
             prop_assert_eq!(&uri.join(uri.as_str()).unwrap(), &uri);
@@ -119,7 +119,7 @@ proptest! {
     }
 
     #[test]
-    fn keys_sort_as_hosts_do(one in uri(), other in uri()) {
+    fn keys_sort_in_the_order_of_reversed_hosts(one in uri(), other in uri()) {
         let labels = |uri: &Uri| -> Option<Vec<String>> {
             let host = uri.host()?.trim_end_matches('.').to_owned();
             if host.starts_with('[') || host == "127.0.0.1" { return None }
@@ -131,14 +131,14 @@ proptest! {
     }
 
     #[test]
-    fn no_text_is_a_key_by_chance(text in "[a-c,)#@.:/]{0,16}(#(http|https:|dns:|whois:|ftps\\.|http@u))?") {
+    fn only_a_text_that_key_returns_is_a_key(text in "[a-c,)#@.:/]{0,16}(#(http|https:|dns:|whois:|ftps\\.|http@u))?") {
         if let Ok(uri) = Uri::from_key(&text) {
             prop_assert_eq!(uri.key(), text);
         }
     }
 
     #[test]
-    fn canonicalising_twice_is_canonicalising_once(
+    fn a_canonical_form_is_canonical(
         uri in prop_oneof![uri(), session_uri().prop_filter_map("no URI", |text| Uri::parse(&text).ok())]
     ) {
         let canonicaliser = Canonicaliser::default();
@@ -147,15 +147,15 @@ proptest! {
         prop_assert_eq!(&effects.last().unwrap().after, &once);
         let again = canonicaliser.rules().iter().fold(once.clone(), |text, rule| rule.apply(&text).into_owned());
         prop_assert_eq!(&again, &once);
-        // Normalising a canonical form upper-cases its percent-encodings; lower-casing them again is the first rule.
-        // What followed a dot segment that a session id hid is normalised away.
+        // Parsing the canonical form as a URI makes its percent-encodings upper-case; the first rule makes them lower-case again.
+        // It may also remove a dot segment that was hidden by a session id, so forms with dot segments are left out.
         if let Ok(again) = Uri::parse(&once) && !once.contains("/.") {
             prop_assert_eq!(canonicaliser.apply(&again), once);
         }
     }
 
     #[test]
-    fn a_rule_that_has_run_has_nothing_left_to_do(text in hostile(), uri in session_uri()) {
+    fn a_rule_applied_twice_changes_nothing_more(text in odd_text(), uri in session_uri()) {
         const NAMES: [&str; 8] = [
             "lowercase", "strip-userinfo", "strip-www", "strip-www-n", "strip-session-ids", "strip-session-cfids",
             "fixup-query", "strip-extra-slashes",
@@ -172,10 +172,10 @@ proptest! {
     }
 
     #[test]
-    fn a_regex_rule_refuses_or_works(pattern in "[ab.*+?()|\\[\\]{}^$\\\\x# 1-3,]{0,16}", replacement in "[a$\\\\{}0-9]{0,8}", text in hostile()) {
+    fn a_regex_rule_refuses_or_works(pattern in "[ab.*+?()|\\[\\]{}^$\\\\x# 1-3,]{0,16}", replacement in "[a$\\\\{}0-9]{0,8}", text in odd_text()) {
         if let Ok(rule) = RegexRule::new(&pattern, &replacement) {
             let _ = rule.apply(&text);
-            // Anchored: with a line end on both sides nothing matches but what matches line ends.
+            // The rule matches whole texts. So the unanchored pattern matches, too.
             let whole = RegexRule::new(&pattern, "-").unwrap();
             if let Cow::Owned(_) = whole.apply(&text) {
                 let found = regex::Regex::new(&pattern).unwrap();
@@ -185,7 +185,7 @@ proptest! {
     }
 
     #[test]
-    fn a_uri_is_within_the_prefix_it_implies(uri in uri(), reference in hostile()) {
+    fn a_uri_is_within_the_prefix_it_implies(uri in uri(), reference in odd_text()) {
         if let Ok(prefix) = implied_surt_prefix(uri.as_str()) {
             // Userinfo is not part of scope.
             prop_assert!(uri.surt().starts_with(&prefix), "{} {}", uri.surt(), prefix);
@@ -195,7 +195,7 @@ proptest! {
     }
 
     #[test]
-    fn a_set_of_prefixes_answers_as_a_walk_through_them(prefixes in prop::collection::vec("[a-b,]{0,4}", 0..6), surt in "[a-b,]{0,6}") {
+    fn a_prefix_set_answers_like_a_search_in_a_list(prefixes in prop::collection::vec("[a-b,]{0,4}", 0..6), surt in "[a-b,]{0,6}") {
         let set: SurtPrefixSet = prefixes.iter().cloned().collect();
         let mut grown = SurtPrefixSet::default();
         for prefix in &prefixes {
@@ -206,7 +206,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_panics(text in hostile(), any in any::<String>()) {
+    fn no_text_causes_a_panic(text in odd_text(), any in any::<String>()) {
         for text in [&text, &any] {
             let _ = (surt_of(text), surt_prefix_from_line(text), HopPath::parse(text), Uri::from_key(text));
             for rule in Canonicaliser::default().rules() {
@@ -219,11 +219,11 @@ proptest! {
     }
 
     #[test]
-    fn a_cdx_key_is_ascii_without_blanks(text in hostile(), any in any::<String>()) {
+    fn a_cdx_key_is_ascii_without_blanks(text in odd_text(), any in any::<String>()) {
         for text in [&text, &any] {
             let key = cdx_key(text);
             prop_assert!(key == *text || key.bytes().all(|b| b.is_ascii_graphic()), "{}", key);
-            // Without a host the key is the URI itself, and `whois:http://@` is one.
+            // Without a host the key is the URI itself, such as `whois:http://@`.
             if let Ok(uri) = Uri::parse(text) && uri.host().is_some() {
                 prop_assert!(!cdx_key(uri.as_str()).contains("://"), "{}", uri);
             }

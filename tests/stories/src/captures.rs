@@ -1,4 +1,4 @@
-//! The archive, read back.
+//! Reads the archive of a story's job.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ const BLOCK_BYTES_MAX: usize = 64 << 20;
 pub struct Capture {
     /// `WARC-Type`.
     pub kind: String,
-    /// `WARC-Target-URI`; empty where there is none.
+    /// `WARC-Target-URI`; empty if missing.
     pub uri: String,
     /// Header fields in order.
     pub headers: Vec<(String, String)>,
@@ -21,7 +21,7 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// The first header field of a name.
+    /// Returns the value of the first header field with this name.
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self
             .headers
@@ -30,12 +30,12 @@ impl Capture {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The block as text.
+    /// Returns the block as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.block).into_owned()
     }
 
-    /// The HTTP status of the block.
+    /// Returns the HTTP status of the block.
     pub fn status(&self) -> u16 {
         self.text()
             .split(' ')
@@ -45,7 +45,7 @@ impl Capture {
     }
 }
 
-/// Every record of the job's finished WARC files, file after file.
+/// Returns all records of the job's finished WARC files, in the order of the files.
 pub fn captures(job: &Path) -> Vec<Capture> {
     let mut captures = Vec::new();
     for file in files(job) {
@@ -69,7 +69,7 @@ pub fn captures(job: &Path) -> Vec<Capture> {
     captures
 }
 
-/// Asserts that no WARC file of the job is open and that every record of each is whole, with the digests it states.
+/// Asserts that all WARC files of the job are closed, and that every record is complete and matches its digests.
 #[track_caller]
 pub fn sound(job: &Path) {
     for file in files(job) {
@@ -88,7 +88,7 @@ fn files(job: &Path) -> Vec<PathBuf> {
         return Vec::new();
     };
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-    // Indexes stand beside the files that they are of.
+    // Indexes are in the same folder as the archive files.
     files.retain(|file| !file.to_string_lossy().contains(".cdxj"));
     files.sort();
     files

@@ -1,9 +1,9 @@
-//! `crawl.log`, read back.
+//! Reads `crawl.log`.
 
 use std::path::Path;
 use std::time::Duration;
 
-/// A line of the log by its columns; `-` stands where there is nothing.
+/// The columns of a line of the log; `-` for a missing value.
 #[derive(Clone, Debug)]
 pub struct LoggedUri {
     /// Fetch status.
@@ -14,7 +14,7 @@ pub struct LoggedUri {
     pub uri: String,
     /// Hop path.
     pub hops: String,
-    /// The page it was found on.
+    /// The page on which the URI was found.
     pub via: String,
     /// Duration of the fetch, if there was one.
     pub took: Option<Duration>,
@@ -22,11 +22,11 @@ pub struct LoggedUri {
     pub digest: String,
     /// Annotations.
     pub annotations: Vec<String>,
-    /// The thirteenth column, where there is one.
+    /// The thirteenth column, if there is one.
     pub extra: Option<String>,
 }
 
-/// The lines of a job's crawl log, in order.
+/// Returns the lines of a job's crawl log, in order.
 pub fn lines(job: &Path) -> Vec<LoggedUri> {
     let text = std::fs::read_to_string(job.join("logs/crawl.log")).unwrap_or_default();
     text.lines().map(read).collect()
@@ -77,7 +77,7 @@ fn read(line: &str) -> LoggedUri {
 }
 
 impl LoggedUri {
-    /// Returns `true` if an annotation begins with this.
+    /// Returns `true` if an annotation begins with this text.
     pub fn notes(&self, beginning: &str) -> bool {
         self.annotations
             .iter()

@@ -1,27 +1,27 @@
-//! Plugins that misbehave, each in one way, and some that do one simple thing well.
+//! Plugins for stories: faulty ones, which trap or never return, and ones with a simple function.
 
-// The sandbox's own tests make their guests of the same clay.
+// The tests of the sandbox build their guests with the same module.
 #[allow(
     dead_code,
     unreachable_pub,
-    reason = "what the sandbox's tests need and stories do not"
+    reason = "the sandbox's tests use more of this module than stories do"
 )]
 #[path = "../../../host/sandbox/tests/sandbox/guest.rs"]
 mod guest;
 
 use guest::{Data, Described, Guest};
 
-/// Behaviour of a plugin at every call.
+/// The error of a plugin in every call.
 #[derive(Clone, Copy, Debug)]
 pub enum Misdeed {
-    /// Runs into `unreachable`.
+    /// Traps at an `unreachable` instruction.
     Traps,
-    /// Never comes back.
+    /// Never returns.
     Loops,
 }
 
 impl Misdeed {
-    /// As WAT instructions that leave an address.
+    /// Returns WAT instructions that leave an address on the stack.
     fn body(self) -> &'static str {
         match self {
             Misdeed::Traps => "(unreachable)",
@@ -30,12 +30,12 @@ impl Misdeed {
     }
 }
 
-/// An extractor that does this on every document.
+/// An extractor with this error on every document.
 pub fn extractor(misdeed: Misdeed) -> Vec<u8> {
     Guest::extractor(misdeed.body()).build()
 }
 
-/// The same under the name of the plugin that finds links in HTML.
+/// The same extractor under the name `html`, that of the shipped HTML extractor.
 pub fn html_extractor(misdeed: Misdeed) -> Vec<u8> {
     let guest = Guest::extractor(misdeed.body());
     let described = guest.described.iter().map(|it| Described {
@@ -46,33 +46,33 @@ pub fn html_extractor(misdeed: Misdeed) -> Vec<u8> {
     Guest { described, ..guest }.build()
 }
 
-/// A filter that does this when asked about outlinks.
+/// A scope filter with this error in every call.
 pub fn scope_filter(misdeed: Misdeed) -> Vec<u8> {
     Guest::filter(misdeed.body()).build()
 }
 
-/// A digest stripper that does this on every document.
+/// A digest stripper with this error on every document.
 pub fn stripper(misdeed: Misdeed) -> Vec<u8> {
     Guest::stripper(misdeed.body()).build()
 }
 
-/// A wait evaluator that does this after every visit.
+/// A wait evaluator with this error after every visit.
 pub fn wait_evaluator(misdeed: Misdeed) -> Vec<u8> {
     Guest::wait_evaluator(misdeed.body()).build()
 }
 
-/// A page behaviour that does this at its first step.
+/// A page behaviour with this error at its first step.
 pub fn page_behavior(misdeed: Misdeed) -> Vec<u8> {
     Guest::page_behavior(misdeed.body()).build()
 }
 
-/// A page behaviour that scrolls to the top, again and again, and never finishes.
+/// A page behaviour that scrolls to the top at every step and never finishes.
 pub fn restless_behavior() -> Vec<u8> {
     let scroll = "(i32.store (i32.const 64) (i32.const 128)) (i32.store (i32.const 68) (i32.const 1)) (i32.const 64)";
     Guest::page_behavior(scroll).build()
 }
 
-/// A filter that wants to ask servers on its own, which plugins may not.
+/// A filter that imports the HTTP client of WASI, which plugins may not use.
 pub fn asks_for_the_network() -> Vec<u8> {
     let guest = Guest {
         world: "with-network",
@@ -89,27 +89,27 @@ pub fn asks_for_the_network() -> Vec<u8> {
     guest.build_with_contract(str::to_owned, &wasi)
 }
 
-/// A change evaluator that does this on every document.
+/// A change evaluator with this error on every document.
 pub fn change_evaluator(misdeed: Misdeed) -> Vec<u8> {
     Guest::change_evaluator(misdeed.body()).build()
 }
 
-/// A precedence plugin that does this when asked about links and queues.
+/// A precedence plugin with this error in every call about links or queues.
 pub fn precedence(misdeed: Misdeed) -> Vec<u8> {
     Guest::precedence(misdeed.body(), misdeed.body()).build()
 }
 
-/// An observer that does this on every batch.
+/// An observer with this error on every batch.
 pub fn observer(misdeed: Misdeed) -> Vec<u8> {
     Guest::observer(misdeed.body(), misdeed.body()).build()
 }
 
-/// A change evaluator that takes whatever it has a fingerprint of for unchanged, and makes one of everything.
+/// A change evaluator that makes a fingerprint of every document, and calls every document with a fingerprint unchanged.
 pub fn never_changes() -> Vec<u8> {
     let mut data = Data::default();
     let [reason, reason_length] = data.text("alike");
     let [print, print_length] = data.text("print");
-    // No answer with a fingerprint; unchanged with one and a reason.
+    // The first answer: a fingerprint and no verdict. Later answers: unchanged, a fingerprint and a reason.
     let first = data.words(&[0, 1, print, print_length, reason, 0]);
     let later = data.words(&[0x0101, 1, print, print_length, reason, reason_length]);
     Guest {
@@ -121,8 +121,8 @@ pub fn never_changes() -> Vec<u8> {
     .build()
 }
 
-/// A precedence plugin by which the last link of a page goes first, and queues go against the alphabet, as far as the
-/// first letter of `X.localhost` goes.
+/// A precedence plugin that ranks the last link of a page first, and queues in reverse alphabetical order of the first letter of
+/// their host (`X` in `X.localhost`).
 pub fn last_goes_first() -> Vec<u8> {
     let links = r"
         (local $list i32) (local $i i32)
@@ -139,7 +139,7 @@ pub fn last_goes_first() -> Vec<u8> {
             (local.set $i (i32.add (local.get $i) (i32.const 1)))
             (br $next)))
         (local.get $list)";
-    // `localhost,X,`: the letter is the eleventh.
+    // The letter is the eleventh character of `localhost,X,`.
     let queue = r"
         (local $name i32)
         (local.set $name (call $realloc (i32.const 0) (i32.const 0) (i32.const 8) (i32.const 8)))
@@ -156,10 +156,10 @@ pub fn last_goes_first() -> Vec<u8> {
     .build()
 }
 
-/// A wait evaluator that wants every page again at once.
+/// A wait evaluator that requests the next visit at once.
 pub fn never_waits() -> Vec<u8> {
     let mut data = Data::default();
-    // Some, of no time, and nothing about asking again; times are of eight bytes.
+    // An answer with a wait of 0 and no reconsideration. Times have eight bytes.
     let at_once = data.words(&[1, 0, 0, 0, 0, 0, 0, 0]);
     Guest {
         data,
@@ -168,7 +168,7 @@ pub fn never_waits() -> Vec<u8> {
     .build()
 }
 
-/// A filter of documents that is content with none and wants each fetched again at once.
+/// A filter that answers every document with a retry at once.
 pub fn never_content() -> Vec<u8> {
     let mut data = Data::default();
     let again = data.words(&[4, 0, 0, 0, 0, 0]);
@@ -179,14 +179,14 @@ pub fn never_content() -> Vec<u8> {
     .build()
 }
 
-/// An observer that counts up to 99 events, writes a line for each batch, and reports how many there have been.
+/// An observer that counts up to 99 events, writes a line for each batch, and reports the count.
 pub fn counter() -> Vec<u8> {
     let mut data = Data::default();
     let [file, file_length] = data.text("batches.txt");
     let [text, text_length] = data.text("a batch");
     let [report, report_length] = data.text("count.txt");
     let line = data.words(&[file, file_length, text, text_length]);
-    // Memory, lines; and behind them the memory itself.
+    // An observation: memory and lines. The bytes of the memory follow it.
     let observation = data.words(&[0, 1, line, 1, 0]);
     let entry = data.words(&[report, report_length, 0, 2]);
     let reports = data.words(&[entry, 1, 0]);
@@ -216,8 +216,8 @@ pub fn counter() -> Vec<u8> {
     .build()
 }
 
-/// A filter of documents that keeps an `x` more with the URI at each visit, and an `x` more for the site, and annotates
-/// both: `uri-xx`, `site-xxx`.
+/// A filter of documents that adds an `x` to its kept values for the URI and for the site at each visit, and annotates the visit
+/// with both values: `uri-xx`, `site-xxx`.
 pub fn keeper() -> Vec<u8> {
     let mut data = Data::default();
     let [name, name_length] = data.text("seen");
@@ -227,20 +227,20 @@ pub fn keeper() -> Vec<u8> {
         ("$attribute", "$set-attribute", "uri-"),
         ("$site-value", "$set-site-value", "site-"),
     ] {
-        let [said, said_length] = data.text(beginning);
+        let [prefix, prefix_length] = data.text(beginning);
         body.push_str(&format!(
             r"(local.set $at (call $realloc (i32.const 0) (i32.const 0) (i32.const 8) (i32.const 24)))
             (call {get} (local.get 3) (i32.const {name}) (i32.const {name_length}) (local.get $at))
             (local.set $length (if (result i32) (i32.load8_u (local.get $at))
                 (then (i32.load offset=12 (local.get $at))) (else (i32.const 0))))
             (local.set $text (call $realloc (i32.const 0) (i32.const 0) (i32.const 8) (i32.const 256)))
-            (memory.copy (local.get $text) (i32.const {said}) (i32.const {said_length}))
+            (memory.copy (local.get $text) (i32.const {prefix}) (i32.const {prefix_length}))
             (local.set $length (i32.add (local.get $length) (i32.const 1)))
-            (memory.fill (i32.add (local.get $text) (i32.const {said_length})) (i32.const 0x78) (local.get $length))
+            (memory.fill (i32.add (local.get $text) (i32.const {prefix_length})) (i32.const 0x78) (local.get $length))
             (call {set} (local.get 3) (i32.const {name}) (i32.const {name_length})
-                (i32.add (local.get $text) (i32.const {said_length})) (local.get $length))
+                (i32.add (local.get $text) (i32.const {prefix_length})) (local.get $length))
             (call $annotate (local.get 3) (local.get $text)
-                (i32.add (i32.const {said_length}) (local.get $length)))"
+                (i32.add (i32.const {prefix_length}) (local.get $length)))"
         ));
     }
     body.push_str(&format!("(i32.const {ruling})"));
@@ -266,7 +266,7 @@ pub fn keeper() -> Vec<u8> {
     .build()
 }
 
-/// A filter that rejects every document and candidate it is asked about.
+/// A filter that rejects every document and candidate.
 pub fn refuser() -> Vec<u8> {
     let mut data = Data::default();
     let ruling = data.words(&[1, 0, 0, 0, 0, 0]);

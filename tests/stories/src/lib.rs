@@ -1,15 +1,15 @@
-//! A crawl told as a story: serve a web, crawl it, ask the archive and the logs.
+//! A harness for end-to-end tests (stories): serves a small web, crawls it, and reads archive and logs.
 //!
 //! ```no_run
 //! # async fn story() {
 //! use opilio_stories::{html, site, crawl};
 //! let web = site("www.story.localhost").page("/", html("<a href='/a.html'>A</a>")).serve().await;
-//! let told = crawl().seed(web.url("www.story.localhost", "/")).run().await;
-//! assert_eq!(told.statuses(), ["200 http://www.story.localhost/ -"]);
+//! let result = crawl().seed(web.url("www.story.localhost", "/")).run().await;
+//! assert_eq!(result.statuses(), ["200 http://www.story.localhost/ -"]);
 //! # }
 //! ```
-//! Every story runs against real sockets and real files, and whatever it is about, its WARC files must be sound and
-//! none may be left open: [`Story::run`] sees to that. The tests of the command line use the same words.
+//! Every story uses real sockets and real files. [`Story::run`] asserts that all WARC files are sound and closed. The tests of the
+//! command line use this harness, too.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! A server that knows no HTTP: it sends the bytes it was given and keeps the bytes it got.
+//! A server of raw bytes: it sends the given bytes, and records the bytes that it receives.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -7,27 +7,27 @@ use std::sync::{Arc, Mutex};
 /// Data of one connection.
 #[derive(Clone, Debug)]
 pub struct Exchanged {
-    /// Path and query asked for.
+    /// Path and query of the request.
     pub target: String,
-    /// Bytes that came.
+    /// Bytes that the server received.
     pub request: Vec<u8>,
-    /// Bytes that were sent.
+    /// Bytes that the server sent.
     pub response: Vec<u8>,
 }
 
-/// A server of given bytes. One exchange a connection.
+/// A server that sends the given bytes, with one exchange per connection.
 pub struct Raw {
     address: SocketAddr,
     exchanges: Arc<Mutex<Vec<Exchanged>>>,
 }
 
-/// Serves these bytes for these targets, and closes the connection without a byte for all others.
+/// Serves these targets with these bytes. For other targets, closes the connection without a response.
 pub fn raw(pages: Vec<(&'static str, Vec<u8>)>) -> Raw {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let exchanges = Arc::<Mutex<Vec<Exchanged>>>::default();
-    let kept = exchanges.clone();
-    // Ends with the process: a listener that blocks cannot be told.
+    let recorded = exchanges.clone();
+    // The thread ends with the process: a blocked listener cannot be stopped.
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
@@ -42,12 +42,12 @@ pub fn raw(pages: Vec<(&'static str, Vec<u8>)>) -> Raw {
                 .find(|(page, _)| *page == target)
                 .map(|(_, bytes)| bytes.clone());
             let response = response.unwrap_or_default();
-            kept.lock().unwrap().push(Exchanged {
+            recorded.lock().unwrap().push(Exchanged {
                 target,
                 request,
                 response: response.clone(),
             });
-            // A client that goes away is the client's business.
+            // The client may have closed the connection.
             let _ = stream.write_all(&response);
         }
     });
@@ -64,12 +64,12 @@ fn read_head(stream: &mut TcpStream) -> Vec<u8> {
 }
 
 impl Raw {
-    /// A URL of this server under a name.
+    /// Returns a URL of this server with this host name.
     pub fn url(&self, host: &str, target: &str) -> String {
         format!("http://{host}:{}{target}", self.address.port())
     }
 
-    /// All exchanges so far.
+    /// Returns all exchanges so far.
     pub fn exchanges(&self) -> Vec<Exchanged> {
         self.exchanges.lock().unwrap().clone()
     }

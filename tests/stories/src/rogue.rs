@@ -1,7 +1,7 @@
-//! Servers that do what no server should: each answers with the steps of a script, on sockets of its own.
+//! Misbehaving servers: each has its own socket and answers requests with the steps of a script.
 //!
-//! They run on threads of their own, so that whoever is tested does not share a turn with them, and are gone, sockets and
-//! all, when they are dropped.
+//! The servers run on their own threads, so that they do not share a runtime with the tested crawl. Dropping [`Rogues`] ends them
+//! and closes their sockets.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -17,27 +17,27 @@ use tokio::runtime::Runtime;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// Connections of one server; more are taken for a client that runs mad.
+/// Most connections that one server accepts. A correct client needs fewer.
 const CONNECTIONS_MAX: usize = 64;
 
-/// One thing that a server does.
+/// One step of a server's script.
 #[derive(Clone, Debug)]
 pub enum RogueStep {
     /// Sends these bytes.
     Send(Vec<u8>),
-    /// Sends these bytes again and again, until the client goes.
+    /// Sends these bytes repeatedly until the client disconnects.
     Flood(Vec<u8>),
-    /// Sends these bytes one by one with a pause before each, again and again, until the client goes.
+    /// Sends these bytes repeatedly, one at a time with a pause before each, until the client disconnects.
     Drip(Vec<u8>, Duration),
     /// Waits at a gate.
     Pass(Gate),
-    /// Waits for the client to say something.
+    /// Waits for a byte from the client.
     Listen,
-    /// Says nothing more until the client goes.
+    /// Sends nothing more until the client disconnects.
     Hang,
-    /// Ends the connection, below TLS by its rules.
+    /// Closes the connection; with TLS after a close_notify alert.
     Close,
-    /// Ends the connection; below TLS without saying so.
+    /// Closes the connection; with TLS without a close_notify alert.
     Drop,
     /// Resets the connection.
     Reset,
@@ -46,27 +46,27 @@ pub enum RogueStep {
 /// Treatment of connections after the first, before anything is read from them.
 #[derive(Clone, Debug)]
 enum Later {
-    /// The same as to the first.
+    /// The same as of the first.
     Same,
-    /// These steps, on the bare socket.
+    /// These steps, on the plain socket.
     Steps(Vec<RogueStep>),
-    /// Nobody listens any more.
+    /// The server does not listen any more.
     Gone,
 }
 
-/// Fault of a certificate, besides that it is self-signed.
+/// Error of a certificate, besides being self-signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Certificate {
-    /// Nothing.
+    /// No further error.
     Good,
-    /// It ended long ago.
+    /// It has expired.
     Expired,
     /// It is for another name.
     OfAnother,
 }
 
-/// A server to be started. Whatever no script answers is said to be missing where it is robots.txt, and is a page that
-/// names its host elsewhere.
+/// A server to be started. Without a script, robots.txt is answered with 404, and other targets with a page that contains the name
+/// of the server.
 #[derive(Clone, Debug)]
 pub struct Rogue {
     name: String,
@@ -82,7 +82,7 @@ pub struct ReceivedRequest {
     pub name: String,
     /// Path and query.
     pub target: String,
-    /// The head of the request as it came.
+    /// The head of the request as received.
     pub head: String,
 }
 
@@ -94,7 +94,7 @@ pub struct Rogues {
 }
 
 impl Rogue {
-    /// A server called `NAME.localhost`.
+    /// Returns a server called `NAME.localhost`.
     pub fn new(name: &str) -> Rogue {
         Rogue {
             name: name.to_owned(),
@@ -104,7 +104,7 @@ impl Rogue {
         }
     }
 
-    /// Its name, without `.localhost`.
+    /// Returns its name, without `.localhost`.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -115,19 +115,19 @@ impl Rogue {
         self
     }
 
-    /// Speaks TLS.
+    /// Serves TLS with this certificate.
     pub fn with_tls(mut self, certificate: Certificate) -> Rogue {
         self.certificate = Some(certificate);
         self
     }
 
-    /// Serves one exchange; to each connection after it this happens instead, on the bare socket.
+    /// Serves one exchange. Every later connection gets these steps instead, on the plain socket.
     pub fn and_then(mut self, steps: impl Into<Vec<RogueStep>>) -> Rogue {
         self.later = Later::Steps(steps.into());
         self
     }
 
-    /// Serves one exchange and is gone.
+    /// Serves one exchange, then stops listening.
     pub fn once(mut self) -> Rogue {
         self.later = Later::Gone;
         self
@@ -205,14 +205,14 @@ impl Rogues {
         }
     }
 
-    /// A URL of the server of this name.
+    /// Returns a URL of the server with this name.
     pub fn url(&self, name: &str, target: &str) -> String {
         let found = self.addresses.iter().find(|(known, ..)| known == name);
         let (_, scheme, address) = found.unwrap();
         format!("{scheme}://{name}.localhost:{}{target}", address.port())
     }
 
-    /// All requests so far.
+    /// Returns all requests so far.
     pub fn asked(&self) -> Vec<ReceivedRequest> {
         self.asked.lock().unwrap().clone()
     }
@@ -223,7 +223,7 @@ impl Drop for Rogues {
         let Some(runtime) = self.runtime.take() else {
             return;
         };
-        // A runtime may not be waited for on a thread of another.
+        // A runtime must not be shut down on a thread of another runtime.
         let gone = std::thread::spawn(move || runtime.shutdown_timeout(Duration::from_secs(10)));
         let _ = gone.join();
     }
@@ -239,7 +239,7 @@ async fn listen(
     let listener = TcpListener::from_std(listener).unwrap();
     for number in 0..CONNECTIONS_MAX {
         let (tcp, _) = listener.accept().await.unwrap();
-        // Each write is a packet of its own: what belongs apart comes apart.
+        // Each write is sent as its own packet.
         tcp.set_nodelay(true).unwrap();
         let (rogue, acceptor, asked) = (rogue.clone(), acceptor.clone(), asked.clone());
         let gone = matches!(rogue.later, Later::Gone);
@@ -259,7 +259,7 @@ async fn listen(
     }
 }
 
-/// One request after the other, until one side has had enough.
+/// Answers one request after another, until a side closes the connection.
 async fn converse(
     rogue: &Rogue,
     tcp: TcpStream,
@@ -287,10 +287,10 @@ async fn converse(
     }
 }
 
-/// Returns `true` if the connection is still good for anything.
+/// Performs the steps. Returns `true` if the connection can still be used.
 async fn perform(stream: &mut Stream, steps: &[RogueStep]) -> bool {
     for step in steps {
-        let goes_on = match step {
+        let is_open = match step {
             RogueStep::Send(bytes) => stream.send(bytes).await,
             RogueStep::Flood(bytes) => loop {
                 if !stream.send(bytes).await {
@@ -317,7 +317,7 @@ async fn perform(stream: &mut Stream, steps: &[RogueStep]) -> bool {
             }
             RogueStep::Close => {
                 stream.close().await;
-                // What is left unread when a socket goes resets its connection.
+                // Closing a socket with unread bytes would reset the connection.
                 while stream.byte().await.is_some() {}
                 false
             }
@@ -327,7 +327,7 @@ async fn perform(stream: &mut Stream, steps: &[RogueStep]) -> bool {
                 false
             }
         };
-        if !goes_on {
+        if !is_open {
             return false;
         }
     }
@@ -355,7 +355,7 @@ impl Stream {
         byte.ok()
     }
 
-    /// The head of the next request; none where the client has gone.
+    /// Reads the head of the next request; `None` if the client has disconnected.
     async fn request(&mut self) -> Option<String> {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
@@ -364,7 +364,7 @@ impl Stream {
         Some(String::from_utf8_lossy(&head).into_owned())
     }
 
-    /// False where the client has gone.
+    /// Returns false if the client has disconnected.
     async fn send(&mut self, bytes: &[u8]) -> bool {
         match self {
             Stream::Plain(tcp) => tcp.write_all(bytes).await.is_ok(),

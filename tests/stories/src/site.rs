@@ -1,4 +1,4 @@
-//! The web of a story: hosts, and what each answers.
+//! The web of a story: hosts and their answers.
 
 use opilio_test_web::{Reply, SeenRequest, Web, WebBuilder};
 
@@ -8,7 +8,7 @@ pub struct Sites {
     host: String,
 }
 
-/// Begins a web with the site of `host`, which needs to end in `.localhost`.
+/// Begins a web with the site of `host`, which must end in `.localhost`.
 pub fn site(host: &str) -> Sites {
     Sites {
         web: Web::builder(),
@@ -17,7 +17,7 @@ pub fn site(host: &str) -> Sites {
     .and(host)
 }
 
-/// An HTML page with this body.
+/// Returns an HTML page with this body.
 pub fn html(body: &str) -> Reply {
     Reply::html(format!(
         "<!doctype html><html><head><title>t</title></head><body>{body}</body></html>"
@@ -25,20 +25,20 @@ pub fn html(body: &str) -> Reply {
 }
 
 impl Sites {
-    /// Begins another host: the following pages are its.
+    /// Begins another host, to which the following pages belong.
     pub fn and(mut self, host: &str) -> Sites {
         host.clone_into(&mut self.host);
         self.web.site(host);
         self
     }
 
-    /// The same reply always.
+    /// Answers each request for a target with the same reply.
     pub fn page(mut self, target: &str, reply: Reply) -> Sites {
         self.web.site(&self.host).page(target, reply);
         self
     }
 
-    /// Answers each request with the result of a function.
+    /// Answers each request for a target with the result of a function.
     pub fn answer(
         mut self,
         target: &str,

@@ -11,14 +11,14 @@ use tempfile::TempDir;
 
 use crate::{Capture, LoggedUri, captures, lines, sound};
 
-/// No story takes this long, on however slow a machine: what does hangs.
+/// Time after which a story counts as hung, even on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// A port that refuses connections. A free port that the system gives could be another test's a moment later.
+/// A port that refuses connections. A free port from the system could be taken by another test a moment later.
 pub const CLOSED_PORT: u16 = 4;
 
 /// Settings of all stories: no politeness delays, and only addresses of this machine.
-const UNSAID: &str = r#"
+const BASE_PROFILE: &str = r#"
 name = "story"
 workers = 4
 [politeness]
@@ -41,7 +41,7 @@ disk-warn = "none"
 disk-pause = "none"
 "#;
 
-/// A crawl for a test. All runs of a story use one job: a second run resumes it.
+/// A crawl for a test. All runs of a story use one job, so a second run resumes it.
 pub struct Story {
     profile: toml::Table,
     seeds: Vec<String>,
@@ -57,20 +57,20 @@ pub struct FinishedCrawl {
     /// Records of the archive, those of earlier runs included.
     pub captures: Vec<Capture>,
     job: PathBuf,
-    // Removed with the last value that refers to it.
+    // The folder is removed with the last value that refers to it.
     _home: Arc<TempDir>,
 }
 
-/// A crawl with default settings, but for politeness and addresses.
+/// Returns a crawl with default settings except for politeness and allowed addresses.
 pub fn crawl() -> Story {
     Story {
-        profile: UNSAID.parse().unwrap(),
+        profile: BASE_PROFILE.parse().unwrap(),
         seeds: Vec::new(),
         home: Arc::new(tempfile::tempdir().unwrap()),
     }
 }
 
-/// Folder of compiled components, kept between stories in cargo's target folder.
+/// Returns the folder of compiled components in cargo's target folder. All stories share it.
 pub fn component_cache() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     // target/PROFILE/deps/TEST
@@ -92,13 +92,14 @@ pub async fn until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 impl Story {
-    /// Adds to the profile, key by key; lists are replaced.
+    /// Merges settings into the profile key by key; lists are replaced.
     pub fn profile(mut self, toml: &str) -> Story {
         overlay(&mut self.profile, toml.parse().unwrap());
         self
     }
 
-    /// Adds a plugin of this name, a component in a file of the story's; `NAME#PLUGIN` where it holds several.
+    /// Adds a plugin with this name. The component is written to a file of the story. `NAME#PLUGIN` selects a plugin if the
+    /// component holds several.
     pub fn plugin(self, name: &str, component: &[u8]) -> Story {
         let (name, which) = match name.split_once('#') {
             None => (name, String::new()),
@@ -118,14 +119,14 @@ impl Story {
         self
     }
 
-    /// Writes a file of the story's, for the profile to name.
+    /// Writes a file into the folder of the story, for use in the profile. Returns its path.
     pub fn file(&self, name: &str, text: &str) -> PathBuf {
         let file = self.home.path().join(name);
         std::fs::write(&file, text).unwrap();
         file
     }
 
-    /// Changes the job's own copy of the profile, as an operator does between two runs; key by key, lists are replaced.
+    /// Merges settings into the job's copy of the profile, as an operator does between two runs; lists are replaced.
     pub fn amend(&self, toml: &str) {
         let copy = self.job().join("profile.toml");
         let mut profile: toml::Table = std::fs::read_to_string(&copy).unwrap().parse().unwrap();
@@ -133,17 +134,17 @@ impl Story {
         std::fs::write(&copy, toml::to_string(&profile).unwrap()).unwrap();
     }
 
-    /// The job's directory.
+    /// Returns the job's directory.
     pub fn job(&self) -> PathBuf {
         self.home.path().join("job")
     }
 
-    /// The profile as a file would hold it.
+    /// Returns the profile as TOML.
     pub fn profile_text(&self) -> String {
         toml::to_string(&self.profile).unwrap()
     }
 
-    /// Plans and begins.
+    /// Plans and begins the crawl.
     ///
     /// # Errors
     /// As [`plan`] and `Plan::begin`.
@@ -151,7 +152,7 @@ impl Story {
         plan(&self.order_of())?.begin()
     }
 
-    /// Notes for the operator before the start, a sentence each.
+    /// Returns the notes for the operator before the start, one sentence each.
     pub fn notes(&self) -> Vec<String> {
         let plan = plan(&self.order_of()).unwrap_or_else(|error| panic!("{error}"));
         plan.notes().to_vec()
@@ -176,7 +177,7 @@ impl Story {
         self.finish(opilio_control::run(crawl)).await
     }
 
-    /// Crawls until `enough`, then stops politely.
+    /// Crawls until `enough` returns `true`, then stops politely. `what` names the condition in a failure.
     pub async fn run_until(&self, what: &str, enough: impl FnMut() -> bool) -> FinishedCrawl {
         let crawl = self.begin().unwrap_or_else(|error| panic!("{error}"));
         let stop = crawl.stop();
@@ -188,7 +189,7 @@ impl Story {
         self.finish(running).await
     }
 
-    /// Crawls to the end, while an operator does something.
+    /// Crawls to the end. Runs `operator` at the same time, and returns its result, too.
     pub async fn run_with<T>(&self, operator: impl Future<Output = T>) -> (FinishedCrawl, T) {
         let crawl = self.begin().unwrap_or_else(|error| panic!("{error}"));
         let mut done = None;
@@ -201,7 +202,8 @@ impl Story {
         (finished, done.unwrap())
     }
 
-    /// Gives the job a command, as an operator at a terminal does; what it answers, the end left out, or why it refuses.
+    /// Sends a command to the job, as the command line does. Returns the answers without the final one, or the message of a
+    /// refusal.
     pub async fn order(&self, command: Command) -> Result<Vec<CommandResponse>, String> {
         let job = self.job();
         let asked = tokio::task::spawn_blocking(move || {
@@ -254,12 +256,12 @@ impl FinishedCrawl {
         self
     }
 
-    /// Lines of the log about a URI.
+    /// Returns the lines of the log about a URI.
     pub fn of(&self, uri: &str) -> Vec<&LoggedUri> {
         self.log.iter().filter(|line| line.uri == uri).collect()
     }
 
-    /// The only line of the log about a URI.
+    /// Returns the only line of the log about a URI.
     #[track_caller]
     pub fn sole(&self, uri: &str) -> &LoggedUri {
         match self.of(uri)[..] {
@@ -268,7 +270,7 @@ impl FinishedCrawl {
         }
     }
 
-    /// Records of one kind about a URI.
+    /// Returns the records of a kind about a URI.
     pub fn records(&self, kind: &str, uri: &str) -> Vec<&Capture> {
         self.captures
             .iter()
@@ -276,7 +278,7 @@ impl FinishedCrawl {
             .collect()
     }
 
-    /// The only record of a kind about a URI.
+    /// Returns the only record of a kind about a URI.
     #[track_caller]
     pub fn record(&self, kind: &str, uri: &str) -> &Capture {
         match self.records(kind, uri)[..] {
@@ -289,7 +291,7 @@ impl FinishedCrawl {
         }
     }
 
-    /// `STATUS URI HOPS` of every line of the log, sorted.
+    /// Returns `STATUS URI HOPS` for every line of the log, sorted.
     pub fn statuses(&self) -> Vec<String> {
         let mut statuses: Vec<_> = self
             .log
@@ -300,18 +302,18 @@ impl FinishedCrawl {
         statuses
     }
 
-    /// A log of the job; empty where there is none.
+    /// Returns the text of a log of the job; empty if the log is missing.
     pub fn log_file(&self, name: &str) -> String {
         std::fs::read_to_string(self.job.join("logs").join(name)).unwrap_or_default()
     }
 
-    /// The job's directory.
+    /// Returns the job's directory.
     pub fn job(&self) -> &Path {
         &self.job
     }
 }
 
-/// `HOST TARGET` of every request so far that is not for robots.txt, sorted.
+/// Returns `HOST TARGET` for every request so far except those for robots.txt, sorted.
 pub fn asked(web: &Web) -> Vec<String> {
     let requests = web.requests();
     let pages = requests.iter().filter(|seen| seen.target != "/robots.txt");

@@ -4,28 +4,28 @@ use std::time::{Duration, Instant};
 
 use opilio_test_web::{SeenRequest, Web};
 
-/// The most of these requests that were at the server at the same time.
+/// Returns the largest number of these requests that the server had at the same time.
 pub fn at_once(web: &Web, of: impl Fn(&SeenRequest) -> bool) -> usize {
-    let stays = stays(web, of);
-    let there_with = |came: Instant| {
-        stays
+    let intervals = intervals(web, of);
+    let in_flight_at = |came: Instant| {
+        intervals
             .iter()
-            .filter(move |stay| stay.0 <= came && came < stay.1)
+            .filter(move |interval| interval.0 <= came && came < interval.1)
     };
-    stays
+    intervals
         .iter()
-        .map(|(came, _)| there_with(*came).count())
+        .map(|(came, _)| in_flight_at(*came).count())
         .max()
         .unwrap_or(0)
 }
 
-/// Pauses before each of these requests but the first, in the order in which they came; zero if another request had not
-/// ended.
+/// Returns the pause before each of these requests except the first, in the order of arrival. The pause is zero if another request
+/// was still in flight.
 pub fn rests(web: &Web, of: impl Fn(&SeenRequest) -> bool) -> Vec<Duration> {
-    let stays = stays(web, of);
+    let intervals = intervals(web, of);
     let mut rests = Vec::new();
     let mut busy_until = None;
-    for (came, left) in stays {
+    for (came, left) in intervals {
         if let Some(until) = busy_until {
             rests.push(came.saturating_duration_since(until));
         }
@@ -34,15 +34,15 @@ pub fn rests(web: &Web, of: impl Fn(&SeenRequest) -> bool) -> Vec<Duration> {
     rests
 }
 
-/// Times at which each request came and was answered, in the order in which they came. One without an answer has not ended.
-fn stays(web: &Web, of: impl Fn(&SeenRequest) -> bool) -> Vec<(Instant, Instant)> {
+/// Returns the times of arrival and answer of each request, in the order of arrival. The end of a request without an answer is now.
+fn intervals(web: &Web, of: impl Fn(&SeenRequest) -> bool) -> Vec<(Instant, Instant)> {
     let now = Instant::now();
-    let mut stays: Vec<_> = web
+    let mut intervals: Vec<_> = web
         .requests()
         .iter()
         .filter(|seen| of(seen))
         .map(|seen| (seen.came, seen.left.unwrap_or(now)))
         .collect();
-    stays.sort();
-    stays
+    intervals.sort();
+    intervals
 }

@@ -96,7 +96,7 @@ fn build(toolchain: &Toolchain, folder: &Path, sysroot: &Path) -> io::Result<()>
             fs::copy(&file, libraries.join(name))?;
         }
     }
-    // Another process may have been faster; then its result is as good.
+    // Another process may have been faster. Its result is equally good.
     fs::rename(&unfinished, sysroot).or_else(|error| match sysroot.is_dir() {
         true => Ok(()),
         false => Err(error),

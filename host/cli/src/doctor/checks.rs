@@ -1,4 +1,4 @@
-//! Judges the facts: for each check a finding with its figures, and a remedy if something is to be done.
+//! Compares the facts with the needs: each check returns a finding with figures, and a remedy if one is needed.
 
 mod cluster;
 pub(super) mod daemon;
@@ -131,7 +131,8 @@ mod tests {
         }
     }
 
-    /// Changes a good machine. Exactly one check must then have the state, and the words in its finding or remedy.
+    /// Asserts that this change to a good machine gives the named check this state, with `words` in its finding or remedy, and that
+    /// all other checks pass.
     #[track_caller]
     fn check(change: impl FnOnce(&mut Environment), name: &str, state: State, words: &str) {
         let mut environment = good();
@@ -218,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_that_of_machine_and_cgroup() {
+    fn memory_is_limited_by_machine_and_cgroup() {
         check(
             |it| it.memory.available = Some(3 << 30),
             "memory",
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_need_space_rights_and_a_disk_that_remains() {
+    fn folders_need_space_permissions_and_a_permanent_disk() {
         use State::{Error, Warning};
         check(
             |it| it.jobs.free = Some(5 << 30),
@@ -409,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_needs_nats_and_nodes_of_one_version_and_one_time() {
+    fn a_cluster_needs_nats_equal_versions_and_equal_clocks() {
         use State::{Error, Ok, Warning};
         let with = |change: fn(&mut NatsCluster)| {
             move |it: &mut Environment| change(it.cluster.as_mut().unwrap())

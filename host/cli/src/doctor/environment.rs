@@ -1,4 +1,4 @@
-//! The facts about a machine that the checks judge. Tests make them up.
+//! The facts about a machine that the checks examine. Tests construct them.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -68,7 +68,7 @@ pub(super) enum FileSystem {
     Network(&'static str),
     /// Lost at the end of the container.
     Overlay,
-    /// Lost when the machine ends.
+    /// Lost when the machine stops.
     Memory,
 }
 
@@ -91,7 +91,7 @@ pub(super) struct Answer {
 pub(super) struct Clock {
     /// `true` if a time service keeps the clock; `None`: not reported by the system.
     pub(super) is_synchronised: Option<bool>,
-    /// Time since this program was written to disk. Negative if the clock is behind: it is wrong then.
+    /// Time since this program was written to disk. A negative time means that the clock is behind.
     pub(super) since_program: Option<jiff::SignedDuration>,
 }
 
@@ -105,7 +105,7 @@ pub(super) struct Certificates {
 pub(super) struct Chromium {
     /// `true` if the profile renders pages.
     pub(super) is_needed: bool,
-    /// Its version and path, or the reason why none can be used, with the remedy.
+    /// Version and path of Chromium, or the reason why it cannot be used, with the remedy.
     pub(super) found: Result<String, String>,
 }
 
@@ -134,8 +134,8 @@ pub(super) struct Daemon {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Port {
     Free,
-    /// The daemon answers there, with this status of `/readyz`.
+    /// A server answers `/readyz` on the port with this status.
     Answers(u16),
-    /// Another program has it, or the system refuses it.
+    /// Another program uses the port, or the system refuses it.
     Refused(String),
 }

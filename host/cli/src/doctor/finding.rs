@@ -75,7 +75,7 @@ impl Needs {
     }
 }
 
-/// Nothing is to be done.
+/// Returns a finding without a remedy.
 pub(super) fn ok(check: &'static str, found: impl Into<String>) -> Finding {
     Finding {
         check,
@@ -85,7 +85,7 @@ pub(super) fn ok(check: &'static str, found: impl Into<String>) -> Finding {
     }
 }
 
-/// A crawl works without the remedy.
+/// Returns a finding whose remedy is recommended. A crawl works without it.
 pub(super) fn warning(
     check: &'static str,
     found: impl Into<String>,
@@ -99,7 +99,7 @@ pub(super) fn warning(
     }
 }
 
-/// A crawl, or the daemon, needs the remedy.
+/// Returns a finding whose remedy a crawl or the daemon needs.
 pub(super) fn error(
     check: &'static str,
     found: impl Into<String>,
@@ -111,7 +111,7 @@ pub(super) fn error(
     }
 }
 
-/// The subject of a sentence about the needs of all concurrent crawls.
+/// Returns the subject of a sentence about the needs of all concurrent crawls.
 pub(super) fn crawls(needs: &Needs) -> String {
     match needs.crawls {
         1 => "a crawl may".to_owned(),

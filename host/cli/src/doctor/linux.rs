@@ -80,7 +80,7 @@ pub(super) fn name_servers(text: &str) -> Vec<String> {
     lines.map(|server| server.trim().to_owned()).collect()
 }
 
-/// Whether a time service keeps the clock, as the kernel knows.
+/// Returns whether the kernel reports that a time service synchronises the clock.
 #[cfg(target_os = "linux")]
 pub(super) fn is_clock_synchronised() -> Option<bool> {
     // SAFETY: all bytes of a timex may be zero.
@@ -92,7 +92,7 @@ pub(super) fn is_clock_synchronised() -> Option<bool> {
     }
 }
 
-/// `None`: not known on this system.
+/// Returns `None`: this system does not report it.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn is_clock_synchronised() -> Option<bool> {
     None
@@ -131,7 +131,7 @@ Max address space         8589934592           unlimited            bytes
     }
 
     #[test]
-    fn the_smallest_limit_of_a_cgroup_and_those_above_it_counts() {
+    fn the_smallest_limit_of_a_cgroup_and_its_ancestors_applies() {
         let mounted = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| {
             let file = mounted.path().join(path);
@@ -152,7 +152,7 @@ Max address space         8589934592           unlimited            bytes
     }
 
     #[test]
-    fn name_servers_are_those_of_resolv_conf() {
+    fn name_servers_are_read_from_resolv_conf() {
         assert_eq!(
             name_servers("# one\nnameserver 192.0.2.1\noptions ndots:1\nnameserver  ::1\n"),
             ["192.0.2.1", "::1"]

@@ -1,4 +1,4 @@
-//! Looks at the machine: limits, disks, names, clock, programs and the daemon's port.
+//! Collects the facts about the machine: limits, disks, DNS, clock, programs and the daemon's port.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -77,7 +77,7 @@ fn memory() -> Memory {
     }
 }
 
-/// Examines a folder, or the nearest one above it that exists: there it would be created.
+/// Examines a folder. If it is missing, examines its nearest existing ancestor, in which it would be created.
 fn folder(path: &Path) -> Folder {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let there = absolute.ancestors().find(|folder| folder.is_dir());
@@ -133,7 +133,7 @@ impl Disk {
     }
 }
 
-/// Does once what a crawl does all the time: writes a file, syncs it, renames it, locks it, and opens a socket beside it.
+/// Does the file operations of a crawl once: writes a file, syncs, renames and locks it, and opens a socket next to it.
 fn write_small_file(folder: &Path) -> io::Result<Duration> {
     let failed = |what: &'static str| {
         move |problem: io::Error| io::Error::new(problem.kind(), format!("{what}: {problem}"))
@@ -246,7 +246,7 @@ async fn nats(cluster: &ClusterFile) -> NatsCluster {
     }
 }
 
-/// Examines the daemon, if it has a configuration file: with the error in it, if there is one.
+/// Examines the daemon if it has a configuration file. The result includes an error in the file.
 pub(super) async fn daemon(
     config: &DaemonConfig,
     configured: Option<(PathBuf, Option<ConfigError>)>,
@@ -273,7 +273,7 @@ pub(super) async fn daemon(
 async fn port(config: &DaemonConfig) -> Port {
     match TcpListener::bind(config.listen) {
         Ok(_) => Port::Free,
-        // A daemon with the right to use a low port may run there.
+        // This process may lack the right to use a low port, and a daemon that has the right may run there.
         Err(bind) => match status(config).await {
             Ok(status) => Port::Answers(status),
             Err(problem) if bind.kind() == io::ErrorKind::AddrInUse => {
@@ -284,7 +284,7 @@ async fn port(config: &DaemonConfig) -> Port {
     }
 }
 
-/// Asks the daemon for `/readyz`, whatever name its certificate has.
+/// Returns the status of `/readyz` of the daemon. The name in its certificate is not checked.
 async fn status(config: &DaemonConfig) -> Result<u16, String> {
     let address = match config.listen.ip() {
         IpAddr::V4(address) if address.is_unspecified() => Ipv4Addr::LOCALHOST.into(),

@@ -20,10 +20,10 @@ use self::rows::{
 use super::{show, show_results};
 use crate::terminal;
 
-/// Rows whose columns are aligned. Later rows use the same widths as far as they can.
+/// Rows held back to align their columns. Later rows use the same widths if their cells fit.
 const ROWS_ALIGNED: usize = 1_000;
 
-/// Shows the answers to one command.
+/// Printer of the answers to one command.
 pub(super) struct Show {
     json: bool,
     kind: Kind,

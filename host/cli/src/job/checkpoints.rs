@@ -93,7 +93,7 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<u8> {
             if !args.yes && !is_sure(&args.job)? {
                 return Ok(exit::FAILED);
             }
-            terminal::spinning(COPYING, || go_back(&args.job, &args.checkpoint))?
+            terminal::spinning(COPYING, || restore_in_place(&args.job, &args.checkpoint))?
         }
         false => terminal::spinning(COPYING, || {
             opilio_control::restore(&args.checkpoint, &args.job)
@@ -118,13 +118,13 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<u8> {
             made.uris,
         ),
         false => {
-            let go_on = match is_seen_to {
+            let resume = match is_seen_to {
                 true => format!("opilio job start {job}"),
                 false => format!("opilio crawl {job}"),
             };
             terminal::outln!(
                 "job {job} is created from the checkpoint of {at}: {} URIs; their WARC files stay in {}\n\
-                 resume with: {go_on}",
+                 resume with: {resume}",
                 made.uris,
                 made.job.display(),
             );
@@ -140,7 +140,7 @@ fn is_sure(job: &Path) -> Result<bool> {
     ))
 }
 
-fn go_back(
+fn restore_in_place(
     job: &Path,
     checkpoint: &Path,
 ) -> Result<Result<Checkpoint, opilio_control::ControlError>> {

@@ -48,7 +48,7 @@ pub(super) fn run(args: &CompareArgs) -> Result<u8> {
         }
     };
     let compared = match args.list {
-        // A spinner would stand among the lines.
+        // No spinner: it would be mixed with the lines.
         Some(_) => compare(&args.a, &args.b, &by, &mut each),
         None => terminal::spinning("comparing", || compare(&args.a, &args.b, &by, &mut each)),
     };
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failed_visit_has_words_behind_its_uri() {
+    fn a_failed_visit_has_its_status_in_words_after_its_uri() {
         let visit = |status: Option<i32>| {
             let status = status?;
             serde_json::from_value(serde_json::json!({ "status": status })).ok()

@@ -24,10 +24,10 @@ use crate::usage_error::UsageError;
 use crate::{exit, figures, terminal};
 
 /// Interval between checks of a started process until it has its job.
-const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Longest wait for a started process that has not taken its job yet: a job with many plugins loads them first.
-const ON_ITS_WAY_MAX: Duration = Duration::from_secs(60);
+/// Longest wait for a started process to lock its job. A job with many plugins loads them first.
+const START_WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// The command line of `list`.
 #[derive(Debug, Args)]
@@ -159,7 +159,7 @@ pub(crate) async fn status(target: &JobTarget) -> Result<u8> {
     if opilio_control::is_reachable(&target.job) {
         return ask(target, Command::Status);
     }
-    // A job that cannot be opened, because its profile now has an error, has ended like any other.
+    // Also for a job that cannot be opened because its profile now has an error.
     let found = match existing(&target.job) {
         Ok((folder, name)) => {
             let mut jobs = glance(&folder).await.into_iter();
@@ -167,7 +167,7 @@ pub(crate) async fn status(target: &JobTarget) -> Result<u8> {
         }
         Err(_) => None,
     };
-    // A process that was refused has reported that in its log only.
+    // A process that was refused has written the reason only to its log.
     let known = found.as_ref().map(|job| job.ended.or(job.started));
     let state = found.as_ref().map(|job| job.state);
     if let Some(job) = found.filter(|_| !target.json) {
@@ -210,7 +210,7 @@ pub(crate) fn pause(target: &JobTarget) -> Result<u8> {
         // The directories of all nodes keep the pause.
         return ask(target, Command::Pause);
     }
-    if order_awaited(&target.job, |orders| orders.paused = true)? {
+    if change_pending_orders(&target.job, |orders| orders.paused = true)? {
         return print_done(target, "pause", "the job will start paused");
     }
     let code = ask(target, Command::Pause)?;
@@ -224,7 +224,7 @@ pub(crate) fn pause(target: &JobTarget) -> Result<u8> {
 
 /// Resumes a job after a pause, but not after the pause of a crawl window.
 pub(crate) fn resume(target: &JobTarget) -> Result<u8> {
-    if order_awaited(&target.job, |orders| orders.paused = false)? && !is_shared(target) {
+    if change_pending_orders(&target.job, |orders| orders.paused = false)? && !is_shared(target) {
         return print_done(
             target,
             "resume",
@@ -245,15 +245,15 @@ pub(crate) fn resume(target: &JobTarget) -> Result<u8> {
     Ok(code)
 }
 
-/// Returns the orders for a job; none if there never were any.
+/// Returns the orders for a job; `None` if it never had any.
 fn wanted(job: &Path) -> Option<Orders> {
     Orders::read(job).ok().flatten()
 }
 
-/// Changes the orders of a job that has no process yet and is to get one. Returns whether the job is in that state. A process
-/// that is starting is waited for, since the orders that it was started with would apply before these.
-fn order_awaited(job: &Path, change: impl FnOnce(&mut Orders)) -> Result<bool> {
-    let until = Instant::now() + ON_ITS_WAY_MAX;
+/// Changes the orders of a job that waits for a process. Returns `false` if the job does not wait for one. Waits for a process
+/// that is starting, since the orders that it was started with would apply before these.
+fn change_pending_orders(job: &Path, change: impl FnOnce(&mut Orders)) -> Result<bool> {
+    let until = Instant::now() + START_WAIT_MAX;
     loop {
         let held = Orders::hold(job);
         let Some(mut orders) = wanted(job).filter(|orders| orders.crawl) else {
@@ -269,12 +269,12 @@ fn order_awaited(job: &Path, change: impl FnOnce(&mut Orders)) -> Result<bool> {
             return Ok(false);
         }
         drop(held);
-        std::thread::sleep(LOOK_INTERVAL);
+        std::thread::sleep(CHECK_INTERVAL);
     }
 }
 
-/// Ends a job politely. A job that is waiting to start does not start. A stop that the daemon is about to carry out is not given
-/// again.
+/// Ends a job politely. A job that is waiting to start does not start. A stop that the daemon has not carried out yet is not
+/// repeated.
 pub(crate) fn stop(args: &StopArgs) -> Result<u8> {
     let target = &args.target;
     let job = std::path::absolute(&target.job)?;
@@ -284,7 +284,8 @@ pub(crate) fn stop(args: &StopArgs) -> Result<u8> {
         let result = "the job stops as soon as its process accepts commands";
         return print_done(target, "stop", result);
     }
-    let is_awaited = order_awaited(&target.job, |orders| *orders = Orders::new(false, &user()))?;
+    let is_awaited =
+        change_pending_orders(&target.job, |orders| *orders = Orders::new(false, &user()))?;
     match is_awaited {
         true if args.this_node || !is_shared(target) => {
             print_done(target, "stop", "the job will not start")
@@ -337,7 +338,7 @@ pub(crate) fn new(args: NewArgs) -> Result<u8> {
             if !notes.is_empty() {
                 eprintln!("{notes}");
             }
-            print_made(&folder.path().join(&name), args.json);
+            print_created(&folder.path().join(&name), args.json);
         }
         Err(JobsFolderError::Crawl(CrawlError::Profile(faults))) => return Ok(refused(&faults)),
         Err(other) => return Err(other.into()),
@@ -348,7 +349,7 @@ pub(crate) fn new(args: NewArgs) -> Result<u8> {
     }
 }
 
-fn print_made(job: &Path, as_json: bool) {
+fn print_created(job: &Path, as_json: bool) {
     let place = job.display();
     let words = format!("created job {place}; opilio job start {place} starts it");
     let object = json!({ "answer": "created", "job": place.to_string() });
@@ -364,7 +365,7 @@ pub(crate) fn start(args: &StartArgs) -> Result<u8> {
 /// Starts a job, and waits until its process has the job or has ended.
 #[expect(
     clippy::print_stderr,
-    reason = "what the process said is for the person at the terminal"
+    reason = "the output of the process is for the person at the terminal"
 )]
 fn start_named(folder: &Folder, name: &str, as_json: bool) -> Result<u8> {
     let job = folder.job(name)?;
@@ -411,7 +412,7 @@ fn start_named(folder: &Folder, name: &str, as_json: bool) -> Result<u8> {
             print(JobState::Running, Some(pid), &words);
             return Ok(exit::OK);
         }
-        std::thread::sleep(LOOK_INTERVAL);
+        std::thread::sleep(CHECK_INTERVAL);
     };
     let code = ended.code().and_then(|code| u8::try_from(code).ok());
     match code {
@@ -481,7 +482,7 @@ pub(crate) fn copy(args: &CloneArgs) -> Result<u8> {
         );
         return Err(UsageError::new(problem).into());
     };
-    print_made(&folder.copy(&name, new)?, args.json);
+    print_created(&folder.copy(&name, new)?, args.json);
     Ok(exit::OK)
 }
 

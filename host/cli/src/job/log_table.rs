@@ -144,7 +144,7 @@ struct Rows {
     took_ms: Optional<i64>,
     digest: Optional<ByteArray>,
     source: Optional<ByteArray>,
-    /// One value for each annotation; a row without annotations has only levels.
+    /// One value for each annotation. A row without annotations has levels and no value.
     annotations: Optional<ByteArray>,
     /// 0 for the first annotation of a row, and 1 for a further one.
     annotation_repeats: Vec<i16>,
@@ -157,7 +157,7 @@ impl Rows {
         self.logged.len()
     }
 
-    /// Adds a line. Lines that do not have the columns of `crawl.log`, such as the torn last line of a killed process, are no rows.
+    /// Adds a line. Lines without the columns of `crawl.log`, such as the torn last line of a killed process, are left out.
     fn push(&mut self, line: &str) {
         let Some(visit) = LoggedVisit::parse(line) else {
             return;
@@ -220,8 +220,7 @@ impl Rows {
     }
 }
 
-/// Writes the next column of a row group: values, and the levels that say which rows have one (Parquet's definition and repetition
-/// levels).
+/// Writes the next column of a row group: values, and Parquet's definition and repetition levels, which assign the values to rows.
 fn column<D: DataType, W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     values: &[D::T],
@@ -247,7 +246,7 @@ mod tests {
 2026-11-20T12:00:02.003Z   404          0 http://a.org/torn";
 
     #[test]
-    fn lines_of_all_files_become_rows_and_torn_ones_do_not() {
+    fn complete_lines_of_all_files_become_rows() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("crawl.log");
         let older = "2026-11-19T00:00:00.000Z 301 0 http://old.org/ - - text/html #001 20261119000000000+1 - - -\n";

@@ -21,12 +21,12 @@ use crate::job_directory::existing_job;
 use crate::{exit, terminal};
 
 /// Interval between checks of a followed log.
-const LOOK: Duration = Duration::from_millis(500);
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Lines shown if neither a number nor a time is given.
 const TAIL: usize = 20;
 
-/// Of the command.
+/// The command line.
 #[derive(Debug, Args)]
 pub(super) struct LogsArgs {
     /// Directory of the job, or its name in the folder `jobs`.
@@ -240,7 +240,7 @@ fn tail(
     let mut pages: Vec<LogPage> = Vec::new();
     let mut left = lines;
     for file in chain.iter().rev() {
-        // As many pages as needed: a page ends after much reading even if few lines matched.
+        // A page ends after much reading even if few lines matched, so several pages may be needed.
         let mut wanted = LogQuery {
             tail: true,
             ..selected.query()
@@ -314,8 +314,8 @@ fn follow(
         let newest = page(file, end)?;
         // Checked after the page was read: the page may be of a new file, and the followed file may have another name now.
         let now = read::rotated(file).with_context(|| unreadable(file))?;
-        let come: Vec<_> = now.iter().filter(|it| !rotated.contains(it)).collect();
-        for older in &come {
+        let new: Vec<_> = now.iter().filter(|it| !rotated.contains(it)).collect();
+        for older in &new {
             while let Some(page) = page(older, end)?.filter(|page| page.end != end) {
                 end = page.end;
                 if !print(out, &page)? {
@@ -324,7 +324,7 @@ fn follow(
             }
             end = 0;
         }
-        if !come.is_empty() {
+        if !new.is_empty() {
             rotated = now;
             continue;
         }
@@ -335,7 +335,7 @@ fn follow(
                     return Ok(exit::OK);
                 }
             }
-            None => std::thread::sleep(LOOK),
+            None => std::thread::sleep(CHECK_INTERVAL),
         }
     }
 }

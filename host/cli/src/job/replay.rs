@@ -25,7 +25,7 @@ use crate::{exit, terminal};
 /// pywb's program.
 const WAYBACK: &str = "wayback";
 
-/// The way to look at captures without pywb.
+/// Advice for looking at captures without pywb.
 const WITHOUT_PYWB: &str =
     "Without pywb: `opilio package JOB -o JOB.wacz`, and open the file on https://replayweb.page";
 
@@ -111,7 +111,7 @@ pub(super) fn run(args: &ReplayArgs) -> Result<u8> {
         return Ok(exit::OK);
     }
     terminal::outln!("{captures} captures on {url}\nCtrl-C ends pywb");
-    // The process keeps its number when it becomes pywb.
+    // The process keeps its id when it becomes pywb.
     let address = format!("{url} {}\n", std::process::id());
     let place = folder.join(REPLAY_ADDRESS);
     fs::write(&place, address).with_context(|| cannot_write(&place))?;
@@ -133,7 +133,7 @@ fn host(bind: &str) -> String {
 #[cfg(unix)]
 fn become_program(mut program: Command) -> Result<u8> {
     use std::os::unix::process::CommandExt as _;
-    // It returns only if the program cannot be started.
+    // `exec` returns only if the program cannot be started.
     Err(program.exec().into())
 }
 
@@ -177,7 +177,7 @@ fn write_collection(given: &Path, job: &Path, folder: &Path) -> Result<u64> {
     let mut captures = 0;
     let mut out = BufWriter::new(File::create(&draft).with_context(|| cannot_write(&draft))?);
     merged.each_line(|line| {
-        // pywb would send a browser nothing for these: `opilio warc index --help` says why.
+        // pywb sends browsers an empty page for these; `opilio warc index --help` has the reason.
         if line
             .parse()
             .is_ok_and(|entry: CdxjEntry| is_not_modified(&entry))
@@ -190,7 +190,7 @@ fn write_collection(given: &Path, job: &Path, folder: &Path) -> Result<u64> {
     out.flush().with_context(|| cannot_write(&draft))?;
     fs::rename(&draft, &index).with_context(|| cannot_write(&index))?;
 
-    // JSON texts are YAML texts.
+    // Every JSON text is valid YAML.
     let text = |path: &Path| serde_json::Value::from(path.to_string_lossy()).to_string();
     let config = format!(
         "# Written by opilio job replay. Changes are overwritten.\ncollections:\n  {}:\n    index_paths: {}\n    archive_paths: {}\n",

@@ -10,7 +10,7 @@ use super::target::JobTarget;
 use crate::named_values::one_of;
 use crate::{exit, terminal};
 
-/// Of the command `report`.
+/// The command line of `opilio job report`.
 #[derive(Debug, Args)]
 pub(super) struct ReportArgs {
     #[command(flatten)]

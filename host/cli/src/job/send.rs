@@ -127,7 +127,7 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Passes answers on, except those that report progress or completion.
+    /// Passes each answer to `hand`, except those that report progress or completion.
     fn each(&mut self, mut hand: impl FnMut(CommandResponse) -> io::Result<()>) -> Result<()> {
         let mut failed = None;
         let work = work_without_progress(&self.request.command);
@@ -155,7 +155,7 @@ impl<'a> Asking<'a> {
                     *code = exit::FAILED;
                 }
                 let result = match progress.take() {
-                    // The check of a store goes on after a problem.
+                    // The check of a store continues after a problem.
                     Some(spinner) if work.is_some() => {
                         let result = spinner.suspend(|| hand(other));
                         *progress = Some(spinner);

@@ -457,7 +457,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_status_of_a_seed_has_words_beside_it() {
+    fn the_status_of_a_seed_is_followed_by_its_meaning() {
         for (status, shown) in [
             (0, "-"),
             (200, "200"),
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_said_in_two_units_at_most() {
+    fn a_wait_is_shown_in_at_most_two_units() {
         for (seconds, expected) in [
             (0.0, "0ms"),
             (0.04, "40ms"),

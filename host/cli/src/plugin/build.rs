@@ -60,7 +60,7 @@ pub(super) fn run(args: &BuildArgs) -> Result<u8> {
         .out
         .clone()
         .unwrap_or_else(|| args.folder.join(format!("{}.wasm", built.name)));
-    // An invalid component is reported now, and the earlier valid file stays.
+    // An invalid component is reported before it could replace an earlier valid file.
     let component = Workbench::new()?
         .load_bytes(&built.component, &file.display().to_string())
         .context("the component was not written")?;

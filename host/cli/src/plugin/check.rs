@@ -209,7 +209,7 @@ fn check_start(subject: &Subject, description: &Description, findings: &mut Find
     }
 }
 
-/// Runs every case twice: an answer must depend on the call only.
+/// Runs every case twice and compares the answers: an answer must depend only on the call.
 fn check_answers(subject: &Subject, cases: Option<PathBuf>, findings: &mut Findings) -> Result<()> {
     const WHAT: &str = "same answers";
     let Some(folder) = cases else {

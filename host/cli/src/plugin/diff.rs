@@ -171,7 +171,7 @@ fn change(old: Option<Outcome>, new: Option<Outcome>) -> Change {
         .as_ref()
         .or(new.as_ref())
         .map_or("", |one| one.kind.word());
-    let taken_apart = |outcome: Option<Outcome>, name: &str| {
+    let into_parts = |outcome: Option<Outcome>, name: &str| {
         let Some(outcome) = outcome else {
             return (Vec::new(), Vec::new());
         };
@@ -187,8 +187,8 @@ fn change(old: Option<Outcome>, new: Option<Outcome>) -> Change {
             }
         }
     };
-    let (mut lost, mut before) = taken_apart(old, "OLD");
-    let (mut gained, mut after) = taken_apart(new, "NEW");
+    let (mut lost, mut before) = into_parts(old, "OLD");
+    let (mut gained, mut after) = into_parts(new, "NEW");
     cancel(&mut lost, &mut gained);
     cancel(&mut before, &mut after);
     let besides = before.into_iter().map(|line| format!("- {line}"));
@@ -292,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_both_have_cancels_as_often_as_both_have_it() {
+    fn common_items_are_removed_as_often_as_both_lists_have_them() {
         #[track_caller]
         fn check(one: &str, other: &str, left: (&str, &str)) {
             let (mut one, mut other): (Vec<char>, Vec<char>) =

@@ -18,12 +18,12 @@ use tokio::runtime::Handle;
 
 use super::{count, note};
 
-/// Bytes of a page that are fetched: as many as plugins see of it by the default profile.
+/// Bytes of a page that are fetched: the number that plugins see with the default profile.
 const BODY_BYTES_MAX: u64 = 64 << 20;
 /// Largest record of a WARC file that is read. Longer ones are skipped with a note.
 const RECORD_BYTES_MAX: usize = 256 << 20;
-/// Base of the addresses of files that have none of their own.
-const SOMEWHERE: &str = "http://example.com/";
+/// Base URI of files without a URI of their own.
+const DEFAULT_BASE: &str = "http://example.com/";
 
 /// Source of documents.
 #[derive(Clone, Debug, Args)]
@@ -58,12 +58,12 @@ pub(super) struct Reading {
     pub(super) documents: u64,
     /// Damaged records. Each has been reported.
     damaged: u64,
-    /// `true` if nothing could be read after one of these.
+    /// `true` if nothing could be read after a damaged record.
     ended_early: bool,
 }
 
 impl Reading {
-    /// Adds the result of reading something else.
+    /// Adds the result of another reading.
     pub(super) fn and(self, other: Self) -> Self {
         Self {
             documents: self.documents + other.documents,
@@ -165,9 +165,9 @@ pub(super) fn each(
     })
 }
 
-/// Returns the given address, or one made from the name of the file.
+/// Returns the given URI, or one made from the name of the file.
 fn address(args: &MaterialArgs, name: Option<&Path>) -> Result<Uri> {
-    let base = args.uri.as_deref().unwrap_or(SOMEWHERE);
+    let base = args.uri.as_deref().unwrap_or(DEFAULT_BASE);
     let uri = Uri::parse(base).with_context(|| format!("invalid --uri {base}"))?;
     let several = name.is_some_and(|name| name.components().count() > 1);
     match name {
@@ -248,7 +248,7 @@ fn each_record(
             Ok(Some(record)) => record,
             Ok(None) => return Ok(()),
             Err(problem @ ReadError::Damaged { .. }) => {
-                match goes_on_behind(&mut reader, problem, reading)? {
+                match skip_damage(&mut reader, problem, reading)? {
                     true => continue,
                     false => return Ok(()),
                 }
@@ -281,7 +281,7 @@ fn each_record(
         let message = match record.block(RECORD_BYTES_MAX) {
             Ok(message) => message,
             Err(problem @ ReadError::Damaged { .. }) => {
-                match goes_on_behind(&mut reader, problem, reading)? {
+                match skip_damage(&mut reader, problem, reading)? {
                     true => continue,
                     false => return Ok(()),
                 }
@@ -301,13 +301,13 @@ fn each_record(
     }
 }
 
-/// Reports damage. Returns whether there is a record after it.
-fn goes_on_behind(reader: &mut Reader, problem: ReadError, reading: &mut Reading) -> Result<bool> {
+/// Reports damage and seeks the next record. Returns `true` if there is one.
+fn skip_damage(reader: &mut Reader, problem: ReadError, reading: &mut Reading) -> Result<bool> {
     note(&format!("{:#}", anyhow::Error::new(problem)));
     reading.damaged += 1;
-    let goes_on = reader.resync()?.is_some();
-    reading.ended_early |= !goes_on;
-    Ok(goes_on)
+    let has_more = reader.resync()?.is_some();
+    reading.ended_early |= !has_more;
+    Ok(has_more)
 }
 
 /// Makes one polite fetch: robots.txt comes first, redirects are not followed.

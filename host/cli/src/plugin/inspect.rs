@@ -41,7 +41,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// Returns the way in which its calls start, with default settings.
+/// Describes how calls of the plugin start, with default settings.
 fn start(subject: &Subject, description: &Description) -> String {
     let settings = match complete(description, &json!({})) {
         Ok(settings) => settings,

@@ -1,4 +1,4 @@
-//! `opilio plugin new`: the project of a plugin that works at once and is to be changed.
+//! `opilio plugin new`: creates the project of a plugin. It works without changes, as a base for the author's own code.
 
 use std::fs;
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ const CRATES: [&str; 8] = [
     "std",
     "test",
 ];
-/// Types that the template uses besides its own.
+/// Names of types that the template uses.
 const TYPES: [&str; 42] = [
     "Action",
     "ActionResult",
@@ -99,7 +99,7 @@ pub(super) struct NewArgs {
     json: bool,
 }
 
-/// Languages that plugins are written in, as a command line has them.
+/// Languages of plugins, as values on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum LanguageName {
     /// Rust.
@@ -267,7 +267,7 @@ fn type_name(name: &str) -> String {
     }
 }
 
-/// Returns cases for the behaviour of the templates of every language, one a kind, and one of an invalid setting.
+/// Returns cases that the templates of every language pass: one for each kind, and one with an invalid setting.
 fn cases(name: &str, kinds: &[KindName]) -> String {
     let mut cases: Vec<Value> = kinds.iter().map(|kind| case(name, *kind)).collect();
     cases.push(json!({
@@ -362,7 +362,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plugin_is_called_no_type_that_it_needs() {
+    fn type_names_differ_from_the_types_of_the_template() {
         assert_eq!(type_name("news-dates"), "NewsDates");
         assert_eq!(type_name("filter"), "FilterPlugin");
         assert_eq!(type_name("wait-evaluator"), "WaitEvaluatorPlugin");

@@ -20,7 +20,7 @@ use crate::{exit, terminal};
 
 /// Longest cell of the table of actions, in characters.
 const CELL_CHARS_MAX: usize = 160;
-/// Requests that failed and are shown.
+/// Number of failed requests that are shown.
 const REFUSED_SHOWN: usize = 10;
 
 /// A page in a browser.
@@ -29,10 +29,10 @@ pub(super) struct PageArgs {
     /// Open this page in Chromium for a page behaviour, and print each step.
     #[arg(long, value_name = "URL", conflicts_with = "what")]
     pub(super) page: Option<String>,
-    /// Time for the page, as browser.page-time.
+    /// Longest time for the page, as browser.page-time.
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "90s", requires = "page")]
     page_time: Duration,
-    /// Steps of the behaviour, as browser.page-steps.
+    /// Maximum number of steps of the behaviour, as browser.page-steps.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), default_value_t = 100, requires = "page")]
     page_steps: u32,
     /// Path of Chromium, as browser.executable [default: looked for in PATH].
@@ -111,7 +111,9 @@ async fn operate(
                     false => as_text(&step),
                 })?;
                 if let Some(cut) = &step.cut {
-                    note(&format!("{cut}: a crawl takes the page as it is"));
+                    note(&format!(
+                        "{cut}: a crawl archives the page in its current state"
+                    ));
                     break Ok(());
                 }
             }
@@ -200,7 +202,7 @@ fn as_text(step: &TrialStep) -> String {
     text + &table(&rows, 2)
 }
 
-/// A cell, cut to a length that can be read. JSON has all of it.
+/// Cuts a cell to a readable length. JSON output has the whole text.
 fn clipped(cell: &str) -> String {
     match cell.char_indices().nth(CELL_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &cell[..end]),

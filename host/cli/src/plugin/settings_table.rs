@@ -7,7 +7,7 @@ use crate::terminal;
 
 /// Deepest nesting of settings that are listed; a schema may refer to itself.
 const DEPTH_MAX: usize = 4;
-/// Most settings that are listed. Beyond it a schema that refers to itself would fill the screen and the memory.
+/// Most settings that are listed. Without a limit, a schema that refers to itself would fill the screen and the memory.
 const SETTINGS_MAX: usize = 1_000;
 /// Longest default that is shown in a row, in characters.
 const DEFAULT_CHARS_MAX: usize = 41;
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_are_listed_with_what_they_take() {
+    fn settings_are_listed_with_their_accepted_values() {
         let schema = json!({
             "type": "object",
             "additionalProperties": false,

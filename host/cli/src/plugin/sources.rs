@@ -1,5 +1,5 @@
-//! The files of a project that its component is built from. Other files of the folder, such as installed packages, build folders
-//! and the component itself, do not count.
+//! The source files of a project's component. Other files in the folder are left out, such as installed packages, build folders and
+//! the component itself.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use opilio_build::{Language, SDK_FOLDER};
 /// Extensions of sources that may be next to the component.
 const ENDINGS: [&str; 10] = ["c", "cc", "cpp", "cxx", "go", "h", "hpp", "js", "py", "ts"];
 
-/// Files with their time and length, to see whether one has changed.
+/// Files with modification time and length, to detect changes.
 pub(super) type FileStates = BTreeMap<PathBuf, Option<(SystemTime, u64)>>;
 
 /// Returns the sources of the project in a folder. Not all of them need to exist.
@@ -28,7 +28,7 @@ pub(super) fn of_project(folder: &Path) -> Vec<PathBuf> {
     sources
 }
 
-/// Returns all files in a folder and in its folders. Empty if there is no such folder.
+/// Returns all files in a folder and its subfolders. Empty if the folder does not exist.
 pub(super) fn below(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -54,7 +54,7 @@ pub(super) fn is_newer_than(component: &Path) -> bool {
         .any(|source| changed(source) > built)
 }
 
-/// Returns the present states of files.
+/// Returns the current states of files.
 pub(super) fn states(files: impl IntoIterator<Item = PathBuf>) -> FileStates {
     let files = files.into_iter();
     files.map(|file| (file.clone(), state(&file))).collect()

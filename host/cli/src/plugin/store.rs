@@ -21,13 +21,14 @@ use super::{count, note, say, table};
 use crate::crawl::component_cache;
 use crate::{exit, profile, terminal};
 
-/// Digits of a digest that suffice to distinguish components. `--json` has all digits.
+/// Digits of a digest that are shown; they suffice to distinguish components. `--json` has all digits.
 const DIGEST_SHOWN: usize = 12;
 
 /// The commands about the store.
 #[derive(Debug, Subcommand)]
 pub(super) enum StoreCommand {
-    /// List shipped plugins and plugins in the store: version, kinds, size, digest, and what names them.
+    /// List shipped plugins and plugins in the store: version, kinds, size, digest, and the images, jobs or profiles that name
+    /// them.
     List(ListArgs),
     /// Download a component from a registry into the store, from which crawls load it.
     #[command(after_help = "\

@@ -5,8 +5,8 @@
 //! have.
 //!
 //! These placeholders are replaced in all files: `{{name}}`, `{{snake}}` (with underscores), `{{type}}` (as types are written),
-//! `{{kinds}}`, `{{summary}}` and `{{stacks}}` (lines of a profile). A line `{{part:NAME}}` is replaced by the content of the files `KIND/NAME` of all chosen kinds. The lines of
-//! `{{part:import}}` are sorted and made unique.
+//! `{{kinds}}`, `{{summary}}` and `{{stacks}}` (lines of a profile). A line `{{part:NAME}}` is replaced by the content of the files
+//! `KIND/NAME` of all chosen kinds. The lines of `{{part:import}}` are sorted and made unique.
 
 use std::collections::BTreeSet;
 
@@ -82,8 +82,7 @@ impl Template<'_> {
 mod tests {
     use super::*;
 
-    /// Returns the first remaining placeholder. Languages have double braces of their own, with anything but a lower-case word in
-    /// them.
+    /// Returns the first remaining placeholder. The languages use double braces, too, but not around a lower-case word.
     fn placeholder(text: &str) -> Option<&str> {
         let words = text
             .split("{{")

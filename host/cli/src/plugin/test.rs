@@ -121,7 +121,7 @@ fn put_file(
             Verdict::Blessed => tally.blessed += 1,
             Verdict::Differs(_) | Verdict::Failed(_) => tally.failed += 1,
         }
-        tell(args, &file.path, case, &verdict)?;
+        print_verdict(args, &file.path, case, &verdict)?;
     }
     if !answers.is_empty() {
         CaseFile::bless(&file.path, &answers).context("cannot write the answers")?;
@@ -147,7 +147,7 @@ fn problem_text(problem: &CaseProblem) -> String {
     text
 }
 
-fn tell(args: &TestArgs, file: &Path, case: &Case, verdict: &Verdict) -> Result<()> {
+fn print_verdict(args: &TestArgs, file: &Path, case: &Case, verdict: &Verdict) -> Result<()> {
     if args.json {
         let (word, more) = match verdict {
             Verdict::Holds => ("holds", json!({})),

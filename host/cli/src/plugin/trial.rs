@@ -1,5 +1,5 @@
-//! A plugin on trial: the answers of each of its kinds about documents in turn. `opilio_crawl::sample` makes the questions, and
-//! says how they differ from those of a crawl.
+//! A trial of a plugin: it is called as each of its kinds about one document after another. `opilio_crawl::sample` makes the calls,
+//! and describes how they differ from those of a crawl.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ const WINDOW_HEIGHT: u64 = 800;
 const PAGE_TIME: Duration = Duration::from_secs(90);
 const PAGE_STEPS: u32 = 99;
 
-/// The kind of a plugin, as a command line has it.
+/// The kind of a plugin, as a value on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
 pub(super) enum KindName {
     /// Finds links and fragments.
@@ -63,7 +63,7 @@ impl KindName {
         Self::Observer,
     ];
 
-    /// Returns the kind that the contract calls so.
+    /// Converts a kind of the contract.
     pub(super) fn of(kind: &Kind) -> Option<Self> {
         Some(match kind {
             Kind::Extractor => Self::Extractor,
@@ -78,7 +78,7 @@ impl KindName {
         })
     }
 
-    /// Returns `true` if it is asked about the links of a document rather than the document.
+    /// Returns `true` if plugins of this kind are called about the links of a document, not about the document itself.
     fn is_about_links(self, stage: StageName) -> bool {
         let of_links = matches!(stage, StageName::Scope | StageName::PreFetch);
         self == Self::Precedence || (self == Self::Filter && of_links)
@@ -167,13 +167,13 @@ impl QuestionArgs {
     }
 }
 
-/// A plugin with everything that is needed to ask it about documents in turn.
+/// A plugin and the state for calling it about one document after another.
 pub(super) struct Trial {
     pub(super) plugin: Plugin,
     pub(super) kinds: Vec<KindName>,
     stage: StageName,
     now: Option<Timestamp>,
-    /// Extractors for fragments, and for the candidates that filters and precedence plugins are asked about.
+    /// Extractors for fragments, and for the candidates of filters and precedence plugins.
     extractors: Vec<Plugin>,
     /// `true` if fragments go to these extractors as well.
     fragments: bool,
@@ -207,7 +207,7 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// Decodes the text of the document, which the first call would do otherwise.
+    /// Decodes the text of the document. Otherwise the first call would do so.
     pub(super) fn decode(&self) {
         self.document.text();
     }
@@ -326,7 +326,7 @@ impl Trial {
         }
     }
 
-    /// Asks one question and does nothing else, for measuring.
+    /// Makes one call and nothing else, for measuring.
     pub(super) fn call(&self, question: &Question, prepared: &Prepared) -> Result<Reply, Fault> {
         let Question {
             kind,
@@ -375,7 +375,7 @@ impl Trial {
 
     fn ask_as(&mut self, kind: KindName, prepared: &mut Prepared) -> Option<Outcome> {
         match kind {
-            // The bytes are the same: a crawl does not ask then.
+            // The bytes are the same as at the last visit: a crawl does not call the change evaluator.
             KindName::ChangeEvaluator if prepared.visit.state() == ContentState::Unchanged => {
                 return None;
             }

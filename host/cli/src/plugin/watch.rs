@@ -1,5 +1,5 @@
-//! `opilio plugin watch`: an author's loop. After every change of a project it builds the component, runs the cases, compares the
-//! answers about documents, and replaces the plugin in a job.
+//! `opilio plugin watch`: after every change of a project, builds the component, runs the cases, compares the answers about
+//! documents, and replaces the plugin in a job.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ use crate::exit;
 use crate::job::target::JobTarget;
 use crate::job_directory::existing_job;
 
-/// Time between two looks at the files. A change is used when it has not gone on for this time.
+/// Interval between checks of the files. A changed file is used when it has not changed again for this time.
 const INTERVAL: Duration = Duration::from_millis(250);
 
 /// The command line.
@@ -101,7 +101,7 @@ pub(super) fn run(args: &WatchArgs, runtime: &Handle) -> Result<u8> {
     }
 }
 
-/// The files that matter, at one time.
+/// The states of all watched files at one time.
 #[derive(PartialEq)]
 struct WatchedFiles {
     sources: FileStates,
@@ -119,7 +119,7 @@ impl WatchedFiles {
         }
     }
 
-    /// Waits until a file has changed, and does not change any more.
+    /// Waits until a file has changed and no file changes any more.
     fn changed(&self, args: &WatchArgs) -> Self {
         let mut last = Self::now(args);
         loop {
@@ -161,15 +161,15 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Does everything that follows a change. Errors are shown, and the next change is awaited.
+    /// Builds, tests, compares and replaces after a change. Errors are shown, so that the command can wait for the next change.
     fn round(&mut self, needs_build: bool) {
         if let Err(problem) = self.steps(needs_build) {
-            self.tell("problem", &format!("opilio: {problem:#}"));
+            self.show_message("problem", &format!("opilio: {problem:#}"));
         }
     }
 
     /// Shows a message that is not the answer of a command: as a note, or with `--json` as an object with this key.
-    fn tell(&self, key: &str, words: &str) {
+    fn show_message(&self, key: &str, words: &str) {
         if !self.args.json {
             note(words);
         } else if let Err(problem) = say(&format!("{}\n", json!({ key: words }))) {
@@ -179,9 +179,9 @@ impl Watch<'_> {
 
     fn steps(&mut self, needs_build: bool) -> Result<()> {
         if needs_build && !self.build()? {
-            // The text form of `plugin build` says so itself.
+            // The text output of `plugin build` contains this message already.
             if self.args.json {
-                self.tell(
+                self.show_message(
                     "problem",
                     "the project does not build; the errors of the compiler are on standard error",
                 );
@@ -223,7 +223,7 @@ impl Watch<'_> {
     fn test(&self) -> Result<bool> {
         let folder = &self.args.folder;
         if !folder.join("cases").is_dir() {
-            self.tell("note", "no cases found: folder `cases` is missing");
+            self.show_message("note", "no cases found: folder `cases` is missing");
             return Ok(true);
         }
         let code = test::run(&TestArgs {
@@ -272,10 +272,10 @@ impl Watch<'_> {
         Ok(())
     }
 
-    /// Replaces the plugin in the job. It stays as it was if a case fails.
+    /// Replaces the plugin in the job, unless a case has failed.
     fn replace(&self, job: &Path, component: &Path, passed: bool) -> Result<()> {
         if !passed {
-            self.tell("note", "the job keeps its plugin: cases fail");
+            self.show_message("note", "the job keeps its plugin: cases fail");
             return Ok(());
         }
         let stem = component.file_stem().unwrap_or_default();

@@ -34,9 +34,9 @@ pub(super) struct Workbench {
 pub(super) struct Subject {
     pub(super) component: Component,
     pub(super) bytes: Vec<u8>,
-    /// The name of the plugin; none stands for all.
+    /// The name of the plugin; `None` stands for all plugins.
     chosen: Option<String>,
-    /// The file from which it was read; none for built-in components.
+    /// The file from which it was read; `None` for built-in components.
     pub(super) file: Option<PathBuf>,
 }
 
@@ -129,7 +129,7 @@ impl Workbench {
         })
     }
 
-    /// Loads a component from its bytes, under any name.
+    /// Loads a component from its bytes. `origin` names it in errors.
     pub(super) fn load_bytes(&self, bytes: &[u8], origin: &str) -> Result<Component> {
         Ok(self.engine.load(bytes, origin)?)
     }
@@ -361,7 +361,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bare_names_are_those_that_ship() {
+    fn bare_names_mean_shipped_plugins() {
         assert_eq!(as_reference("html"), "builtin:html");
         assert_eq!(as_reference("html#html"), "builtin:html");
         assert_eq!(as_reference("html#css"), "html#css");

@@ -31,7 +31,7 @@ pub(crate) struct ImportArgs {
 
 #[expect(
     clippy::print_stderr,
-    reason = "what the person at the terminal should know"
+    reason = "notes are for the person at the terminal"
 )]
 pub(crate) fn run(args: &ImportArgs) -> Result<u8> {
     let shown = args.cxml.display();

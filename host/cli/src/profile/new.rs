@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{exit, terminal};
 
-/// Profiles that are made to be extended, with their purposes.
+/// Shipped profiles to extend, with their purposes.
 const KINDS: [(&str, &str); 5] = [
     ("snapshot", "each document once, then the crawl ends"),
     ("focused", "each document once, pages about a subject first"),

@@ -256,7 +256,8 @@ pub(super) fn copy(args: &CopyArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// Compares two texts. What cannot be compared is an error of the command line: exit code 1 says that there are differences.
+/// Compares two texts. Texts that cannot be compared are an error of the command line, because exit code 1 means
+/// differences.
 #[expect(
     clippy::print_stderr,
     reason = "errors are for the person at the terminal"

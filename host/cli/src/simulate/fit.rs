@@ -42,7 +42,7 @@ pub(super) fn run(args: &FitArgs) -> Result<u8> {
             writeln!(io::stderr(), "{fault}")?;
             return Ok(exit::USAGE);
         }
-        // The others are about the given logs, too.
+        // All other errors are about the given logs, too.
         Err(other) => {
             writeln!(io::stderr(), "opilio: {:#}", anyhow::Error::new(other))?;
             return Ok(exit::USAGE);

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_uri_leads_out_of_the_directory() {
+    fn file_names_stay_in_the_directory() {
         let named = |uri: &str| {
             let directory = tempfile::tempdir().unwrap();
             let file = directory.path().join("x.warc");

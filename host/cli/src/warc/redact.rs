@@ -71,13 +71,13 @@ struct ChosenArgs {
     digest: Vec<String>,
 }
 
-/// Notes that a store still has files as they were.
+/// Notes that a store still has the original files.
 fn note_stored(given: &[PathBuf]) -> Result<()> {
     for job in given.iter().filter_map(|path| known_job(path)) {
         if handed_over(&job)?.iter().any(|file| file.url.is_some()) {
             let job = job.display();
             note(&format!(
-                "the store has the files as they were; `opilio job handover {job}` replaces them"
+                "the store still has the original files; `opilio job handover {job}` replaces them"
             ));
         }
     }
@@ -91,7 +91,7 @@ pub(super) fn run(args: &RedactArgs) -> Result<u8> {
     let survey = terminal::spinning("reading the archives", || {
         survey(&files, |headers| args.chosen.has(headers))
     })?;
-    tell(&survey);
+    print_notes(&survey);
     if survey.targets.is_empty() {
         note("no records to redact found");
         return Ok(exit::FAILED);
@@ -124,7 +124,7 @@ pub(super) fn run(args: &RedactArgs) -> Result<u8> {
         };
         for file in in_files {
             let of_file = survey.targets.iter().filter(|target| target.file == file);
-            // Written first: an extra line is better than a redacted record without one.
+            // The journal is written first: a line without a redaction is better than a redaction without a line.
             keep_journal(file, of_file.map(|target| as_json(target, args, at)))?;
             let what = format!("rewriting {}", file.display());
             let done = terminal::spinning(&what, || redact(file, &survey.targets, tombstone))?;
@@ -225,7 +225,7 @@ fn forget_payloads(survey: &RedactionPlan, given: &[PathBuf]) -> Result<()> {
 }
 
 /// Prints the notes that the operator needs besides the list.
-fn tell(survey: &RedactionPlan) {
+fn print_notes(survey: &RedactionPlan) {
     for (file, offset, damage) in survey.damages() {
         note(&format!(
             "{} at offset {offset}: {damage}; the damaged part may contain records to redact",

@@ -202,7 +202,7 @@ fn any(wanted: &[String], fits: impl Fn(&str) -> bool) -> bool {
     wanted.is_empty() || wanted.iter().any(|wanted| fits(wanted))
 }
 
-/// Returns `true` if a text matches a pattern in which `*` stands for any text.
+/// Returns `true` if a text matches a pattern. `*` matches any text.
 fn fits(pattern: &str, text: &str) -> bool {
     let mut pieces = pattern.split('*');
     let Some(mut rest) = pieces.next().and_then(|first| text.strip_prefix(first)) else {
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_stands_for_anything() {
+    fn a_star_matches_any_text() {
         check("http://a/", "http://a/", true);
         check("http://a/", "http://a/b", false);
         check("http://a/*", "http://a/", true);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_surt_prefix_takes_both_schemes() {
+    fn a_surt_prefix_matches_http_and_https() {
         assert!(has_surt("http://(org,example,", "https://www.example.org/"));
         assert!(has_surt("https://(org,example,", "http://example.org/a"));
         assert!(!has_surt(

@@ -213,14 +213,14 @@ fn by_uri(files: &[PathBuf], uri: &str, date: Option<Timestamp>) -> Result<Recor
         if headers.target_uri() != Some(uri) {
             return;
         }
-        let said_about = matches!(headers.kind(), "request" | "metadata" | "warcinfo");
-        captures += u64::from(!said_about);
+        let is_about_capture = matches!(headers.kind(), "request" | "metadata" | "warcinfo");
+        captures += u64::from(!is_about_capture);
         let at = headers.date().unwrap_or(Timestamp::UNIX_EPOCH);
         let rank = match date {
             Some(date) => (at.as_nanosecond() - date.as_nanosecond()).abs(),
             None => -at.as_nanosecond(),
         };
-        let rank = (said_about, rank);
+        let rank = (is_about_capture, rank);
         if best.as_ref().is_none_or(|(known, _)| rank < *known) {
             best = Some((rank, position));
         }
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_told_by_its_form() {
+    fn the_form_of_the_argument_selects_offset_id_or_uri() {
         check("1234", Which::Offset(1234));
         check("<urn:uuid:1>", Which::Id("urn:uuid:1".into()));
         check("http://a/", Which::Uri("http://a/".into(), None));

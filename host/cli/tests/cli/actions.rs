@@ -1,4 +1,4 @@
-//! The action directory: what is dropped into it is done while the job runs, and bad files are told of and kept.
+//! The action directory: files in it are processed while the job runs; invalid files are reported and kept.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,16 +11,16 @@ use opilio_stories::{lines, until};
 use crate::command::{Home, Running};
 use crate::job::{Gate, waiting};
 
-/// A crawl that waits at its gate and looks into its action directory meanwhile, and that directory.
-async fn looking(home: &Home, gate: &Gate) -> (Running, PathBuf) {
+/// Starts a crawl that waits at its gate. Returns it and its action directory, which it reads every 50 ms.
+async fn start_with_actions(home: &Home, gate: &Gate) -> (Running, PathBuf) {
     let running = waiting(home, gate, "actions.interval = '50ms'").await;
     let action = home.job().join("action");
-    until("the folder is there", || action.is_dir()).await;
+    until("the folder exists", || action.is_dir()).await;
     (running, action)
 }
 
-/// Drops a file as careful operators do it.
-fn drop_in(action: &Path, name: &str, text: impl AsRef<[u8]>) {
+/// Puts a file into the action directory in one step: writes it under a temporary name and renames it.
+fn put_file(action: &Path, name: &str, text: impl AsRef<[u8]>) {
     let draft = action.join(format!("{name}.part"));
     fs::write(&draft, text).unwrap();
     fs::rename(&draft, action.join(name)).unwrap();
@@ -32,10 +32,11 @@ fn packed(text: &str) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Processed files by the names under which they were dropped, with their results.
+/// The folder of processed files.
 struct Results(PathBuf);
 
 impl Results {
+    /// Returns the original names of the processed files, with the texts of their results.
     fn all(&self) -> Vec<(String, String)> {
         let entries = fs::read_dir(&self.0).into_iter().flatten().flatten();
         let mut results: Vec<_> = entries
@@ -51,23 +52,23 @@ impl Results {
     }
 
     #[track_caller]
-    fn check(&self, name: &str, said: &str) {
+    fn check(&self, name: &str, expected: &str) {
         let all = self.all();
         let found = all.iter().find(|(of, _)| of == name);
         let text = &found.unwrap_or_else(|| panic!("{name}: {all:#?}")).1;
-        assert!(text.contains(said), "{name}: {text}");
+        assert!(text.contains(expected), "{name}: {text}");
     }
 
-    /// A file as it was dropped.
-    fn kept(&self, name: &str) -> Vec<u8> {
+    /// Returns the content of a processed file.
+    fn content(&self, name: &str) -> Vec<u8> {
         let mut entries = fs::read_dir(&self.0).unwrap().flatten();
-        let kept = entries.find(|entry| entry.file_name().to_string_lossy()[18..] == *name);
-        fs::read(kept.unwrap().path()).unwrap()
+        let entry = entries.find(|entry| entry.file_name().to_string_lossy()[18..] == *name);
+        fs::read(entry.unwrap().path()).unwrap()
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_dropped_into_the_action_directory_is_done_and_put_aside() {
+async fn files_in_the_action_directory_are_processed_and_moved() {
     let gate = Gate::serve(&[
         ("/", "<a href='/private/x'>x</a><a href='/open'>open</a>"),
         ("/open", ""),
@@ -77,10 +78,10 @@ async fn what_is_dropped_into_the_action_directory_is_done_and_put_aside() {
         ("/done", ""),
     ]);
     let home = Home::new();
-    let (mut running, action) = looking(&home, &gate).await;
+    let (mut running, action) = start_with_actions(&home, &gate).await;
     let results = Results(home.job().join("actions-done"));
     let seed = gate.url("/");
-    let drop = |name: &str, text: &[u8]| drop_in(&action, name, text);
+    let drop = |name: &str, text: &[u8]| put_file(&action, name, text);
     let url = |target: &str| gate.url(target);
     drop(
         "1.exclude",
@@ -89,7 +90,7 @@ async fn what_is_dropped_into_the_action_directory_is_done_and_put_aside() {
     let seeds = format!("{}\nno such thing ://\n# nothing\n", url("/seeded"));
     drop("2.seeds.gz", &packed(&seeds));
     let foreign = "http://foreign.invalid/";
-    // The job says nobody whom its webmaster could ask, and would not begin again with it.
+    // The job has no contact URL, so it could not be started again with a seed outside of this machine.
     drop("6.seeds", format!("{}\n{foreign}\n", url("/")).as_bytes());
     drop(
         "3.s.schedule",
@@ -97,7 +98,7 @@ async fn what_is_dropped_into_the_action_directory_is_done_and_put_aside() {
     );
     drop("4.include", format!("{}\n", url("/done")).as_bytes());
     drop("5.groovy", b"appCtx.shutdown()");
-    until("all is done", || results.all().len() == 6).await;
+    until("all files are processed", || results.all().len() == 6).await;
     gate.open();
     assert_eq!(running.wait(), 0);
 
@@ -111,13 +112,13 @@ async fn what_is_dropped_into_the_action_directory_is_done_and_put_aside() {
     results.check("5.groovy", "scripts are never executed");
     results.check("6.seeds", "0 new seeds, 1 known");
     results.check("6.seeds", "line 2: contact-url is missing");
-    assert_eq!(results.kept("5.groovy"), b"appCtx.shutdown()");
+    assert_eq!(results.content("5.groovy"), b"appCtx.shutdown()");
     assert_eq!(fs::read_dir(&action).unwrap().count(), 0);
 
-    assert_eq!(gate.was_asked("/seeded"), 1);
-    assert_eq!(gate.was_asked("/forced"), 1);
-    assert_eq!(gate.was_asked("/private/x"), 0);
-    assert_eq!(gate.was_asked("/open"), 1);
+    assert_eq!(gate.requests_for("/seeded"), 1);
+    assert_eq!(gate.requests_for("/forced"), 1);
+    assert_eq!(gate.requests_for("/private/x"), 0);
+    assert_eq!(gate.requests_for("/open"), 1);
     let why = home.run(&["frontier", "why", "job", &url("/private/x")]);
     assert!(why.code(0).out.contains("excluded-surts"));
     let why = home.run(&["frontier", "why", "job", &url("/done"), "--json"]);
@@ -128,7 +129,7 @@ async fn what_is_dropped_into_the_action_directory_is_done_and_put_aside() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_crawl_is_recovered_and_known_uris_are_forced() {
+async fn recovery_journals_are_imported_and_known_uris_are_forced() {
     let gate = Gate::serve(&[
         ("/", "<a href='/a'>a</a><a href='/was-done'>was done</a>"),
         ("/a", ""),
@@ -138,37 +139,37 @@ async fn another_crawl_is_recovered_and_known_uris_are_forced() {
         ("/packed", ""),
     ]);
     let home = Home::new();
-    let (mut running, action) = looking(&home, &gate).await;
+    let (mut running, action) = start_with_actions(&home, &gate).await;
     let results = Results(home.job().join("actions-done"));
     let seed = gate.url("/");
     let url = |target: &str| gate.url(target);
 
-    // The journal of a crawl that died: one page was done, another was queued, and a third is out of scope.
+    // The journal of a killed crawl: some pages are done, one is queued, and one is out of scope.
     let journal = format!(
         "F+ {done} L {seed}\nFe {done}\nFs {done}\nFs {too} L {seed}\nF+ {waited} L {seed}\nF+ http://foreign.invalid/ L {seed}\nnonsense\n",
         done = url("/was-done"),
         too = url("/done-too"),
         waited = url("/waited"),
     );
-    drop_in(&action, "1.s.recover", &journal);
-    until("it is recovered", || results.all().len() == 1).await;
-    // Its last part was cut off when that crawler was killed.
+    put_file(&action, "1.s.recover", &journal);
+    until("the journal is imported", || results.all().len() == 1).await;
+    // A journal whose end is missing, because its crawler was killed.
     let mut cut = packed(&format!("F+ {} L {seed}\n", url("/packed")));
     cut.truncate(cut.len() - 4);
-    drop_in(&action, "2.recover.gz", &cut);
-    drop_in(&action, "3.recover", "<html>no journal at all</html>\n");
-    // Done, as far as is known: it is fetched all the same. What was not known is fetched, too.
+    put_file(&action, "2.recover.gz", &cut);
+    put_file(&action, "3.recover", "<html>no journal at all</html>\n");
+    // A URI that counts as done is fetched again, and an unknown URI is fetched.
     let forced = format!("{}\n{} L {seed}\nno uri\n", url("/done-too"), url("/a"));
-    drop_in(&action, "4.force", forced);
-    drop_in(&action, "5.seeds.gz", "not compressed at all\n");
-    drop_in(
+    put_file(&action, "4.force", forced);
+    put_file(&action, "5.seeds.gz", "not compressed at all\n");
+    put_file(
         &action,
         "6.schedule",
         format!("{} L LL no-via\n", url("/a")),
     );
-    drop_in(&action, "7.schedule", b"\xff\xfe\n");
-    drop_in(&action, "notes.txt", "remember the milk");
-    until("all is done", || results.all().len() == 8).await;
+    put_file(&action, "7.schedule", b"\xff\xfe\n");
+    put_file(&action, "notes.txt", "remember the milk");
+    until("all files are processed", || results.all().len() == 8).await;
     gate.open();
     assert_eq!(running.wait(), 0);
 
@@ -184,15 +185,15 @@ async fn another_crawl_is_recovered_and_known_uris_are_forced() {
     results.check("6.schedule", "line 1: ");
     results.check("7.schedule", "line 1: not UTF-8");
     results.check("notes.txt", "not processed: the name must end in .seeds");
-    assert_eq!(results.kept("2.recover.gz"), cut);
-    assert_eq!(results.kept("notes.txt"), b"remember the milk");
+    assert_eq!(results.content("2.recover.gz"), cut);
+    assert_eq!(results.content("notes.txt"), b"remember the milk");
     assert_eq!(fs::read_dir(&action).unwrap().count(), 0);
 
-    assert_eq!(gate.was_asked("/was-done"), 0);
-    assert_eq!(gate.was_asked("/waited"), 1);
-    assert_eq!(gate.was_asked("/packed"), 1);
-    assert_eq!(gate.was_asked("/done-too"), 1);
-    assert_eq!(gate.was_asked("/a"), 1);
+    assert_eq!(gate.requests_for("/was-done"), 0);
+    assert_eq!(gate.requests_for("/waited"), 1);
+    assert_eq!(gate.requests_for("/packed"), 1);
+    assert_eq!(gate.requests_for("/done-too"), 1);
+    assert_eq!(gate.requests_for("/a"), 1);
     let foreign = "http://foreign.invalid/";
     assert!(lines(&home.job()).iter().all(|line| line.uri != foreign));
     let log = home.run(&["job", "log", "job"]).code(0).out;
@@ -201,14 +202,14 @@ async fn another_crawl_is_recovered_and_known_uris_are_forced() {
     }
 }
 
-/// Prefixes that are excluded one file after the other take longer than the crawl needs to see that nothing is left.
+/// Processing several files with excluded prefixes takes longer than the crawl needs to find that nothing is left.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crawl_does_not_end_while_its_action_directory_is_worked_off() {
+async fn a_crawl_does_not_end_while_action_files_are_processed() {
     let gate = Gate::serve(&[("/", "<a href='/private/x'>x</a>"), ("/seeded", "")]);
     let home = Home::new();
-    let (mut running, action) = looking(&home, &gate).await;
+    let (mut running, action) = start_with_actions(&home, &gate).await;
     let results = Results(home.job().join("actions-done"));
-    // All of them at one look: a folder in the place of the empty one, of files that nobody has written to for long.
+    // The crawl finds all files at once: a folder of old files replaces the empty action directory.
     let dropped = home.job().join("dropped");
     fs::create_dir(&dropped).unwrap();
     let drop = |name: &str, text: String| {
@@ -225,11 +226,11 @@ async fn a_crawl_does_not_end_while_its_action_directory_is_worked_off() {
     }
     drop("6.seeds", format!("{}\n", gate.url("/seeded")));
     fs::rename(&dropped, &action).unwrap();
-    until("the first is done", || !results.all().is_empty()).await;
+    until("the first file is processed", || !results.all().is_empty()).await;
     gate.open();
     assert_eq!(running.wait(), 0);
 
     results.check("6.seeds", "1 new seeds");
-    assert_eq!(gate.was_asked("/private/x"), 0);
-    assert_eq!(gate.was_asked("/seeded"), 1);
+    assert_eq!(gate.requests_for("/private/x"), 0);
+    assert_eq!(gate.requests_for("/seeded"), 1);
 }

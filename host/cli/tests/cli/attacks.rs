@@ -1,4 +1,4 @@
-//! Attacks by clients that may only talk to the daemon, or only write into a job's folder.
+//! Attacks by clients that can only send requests to the daemon, or only write into a job's folder.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -11,12 +11,12 @@ use crate::command::Home;
 use crate::job::Gate;
 use crate::serve::{Daemon, make};
 
-/// Nests this deep are no profile.
+/// Depth of nesting, which must be refused.
 const LEVELS: usize = 10_000;
 
-/// Texts in which something is nested very deep.
-fn nests() -> [(&'static str, String); 5] {
-    // A parser that bounds parts of keys and nested values has their product left.
+/// Returns TOML texts with very deep nesting, each with a name.
+fn deeply_nested_texts() -> [(&'static str, String); 5] {
+    // Each of the two numbers is small, but their product is large.
     let both = |parts: usize, values: usize| {
         let key = vec!["a"; parts].join(".");
         format!(
@@ -44,11 +44,11 @@ fn nests() -> [(&'static str, String); 5] {
 }
 
 #[test]
-fn what_is_nested_very_deep_is_a_fault_and_the_daemon_goes_on() {
+fn very_deep_nesting_is_refused_and_the_daemon_continues() {
     let home = Home::new();
     make(&home, "jobs/x", "http://nowhere.localhost/");
     let daemon = Daemon::start(&home, &["--no-auth"]);
-    for (what, text) in nests() {
+    for (what, text) in deeply_nested_texts() {
         home.file("deep.toml", &text);
         let ended = home.run(&["profile", "check", "deep.toml"]).code(2);
         assert!(ended.out.contains("deep.toml:"), "{what}: {ended:?}");
@@ -77,7 +77,7 @@ fn what_is_nested_very_deep_is_a_fault_and_the_daemon_goes_on() {
 }
 
 #[test]
-fn a_token_for_crawling_has_no_registry_asked() {
+fn the_role_operator_cannot_make_the_daemon_query_a_registry() {
     let registry = Registry::open();
     let home = Home::new();
     make(&home, "jobs/x", "http://nowhere.localhost/");
@@ -90,7 +90,7 @@ fn a_token_for_crawling_has_no_registry_asked() {
     let image = registry.image("a/b:1");
     let toml = format!("[plugins.x]\ncomponent = \"{image}\"");
     let set = format!("plugins.x.component = \"{image}\"");
-    let asked = [
+    let requests = [
         ("POST", "/profiles/check", json!({ "toml": toml })),
         (
             "POST",
@@ -104,14 +104,14 @@ fn a_token_for_crawling_has_no_registry_asked() {
         ),
     ];
     daemon.token = Some(operator);
-    let checked = daemon.post("/profiles/check", Some(asked[0].2.clone()), 200);
+    let checked = daemon.post("/profiles/check", Some(requests[0].2.clone()), 200);
     let fault = &checked["faults"][0];
     assert_eq!((&fault["line"], &fault["column"]), (&json!(2), &json!(1)));
     assert!(
         fault["problem"].as_str().unwrap().contains("role admin"),
         "{fault}"
     );
-    for (method, path, body) in &asked[1..] {
+    for (method, path, body) in &requests[1..] {
         let path = format!("/api/v1{path}");
         let answer = daemon.call(method, &path, Some(body.clone()), "");
         assert_eq!(answer.status, 403, "{path}: {answer:?}");
@@ -119,16 +119,16 @@ fn a_token_for_crawling_has_no_registry_asked() {
     }
     assert_eq!(registry.requests(), Vec::<String>::new());
     daemon.token = Some(admin);
-    let (_, path, body) = &asked[0];
+    let (_, path, body) = &requests[0];
     daemon.post(path, Some(body.clone()), 200);
     assert_eq!(registry.requests(), ["GET /v2/a/b/manifests/1"]);
 }
 
-/// Secrets that the API must not reveal.
+/// Content of a file that the API must not reveal.
 const SECRET: &str = "root:x:0:0:the secret";
 
 #[test]
-fn no_link_in_a_jobs_folder_shows_what_is_elsewhere() {
+fn symbolic_links_in_a_job_reveal_no_other_files() {
     let home = Home::new();
     let elsewhere = home.path().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
@@ -142,13 +142,13 @@ fn no_link_in_a_jobs_folder_shows_what_is_elsewhere() {
         "opilio.toml",
         "[heritrix]\nuser = \"nas\"\npassword-file = \"password\"\n",
     );
-    // Each of these in a job of its own, in the place of what was there.
+    // Each link is in a separate job, and replaces the file or folder of that name.
     let links = [
         ("logs", &elsewhere),
         ("logs/crawl.log", &secret),
         ("reports", &elsewhere),
         ("reports/plugins.json", &list),
-        // Archive files may be elsewhere, and nothing else is shown of that place.
+        // The archive folder may be a link, but only archive files in it are shown.
         ("warcs", &elsewhere),
         ("action", &elsewhere),
         ("profile.toml", &secret),
@@ -214,13 +214,13 @@ fn no_link_in_a_jobs_folder_shows_what_is_elsewhere() {
                 !answer.body.contains("root:x"),
                 "{link}, {path}: {answer:?}"
             );
-            let said: Value = serde_json::from_str(&answer.body).unwrap_or_default();
-            let detail = said["detail"].as_str().unwrap_or_default();
+            let problem: Value = serde_json::from_str(&answer.body).unwrap_or_default();
+            let detail = problem["detail"].as_str().unwrap_or_default();
             if answer.status == 409 && detail.contains("which is not followed") {
                 refused.push(path);
             }
         }
-        // What it stands for is refused with the reason.
+        // Requests for the linked file or folder are refused with the reason.
         let is_own = |link: &str| link.contains(".t");
         let expected: &[&str] = match *link {
             "logs" => &["logs", "logs/crawl.log"],
@@ -234,7 +234,7 @@ fn no_link_in_a_jobs_folder_shows_what_is_elsewhere() {
                 "{link}: {path} is not in {refused:?}"
             );
         }
-        // In a copy it would be a file like any other.
+        // A copy of the job would contain the content as an ordinary file.
         let copies = [
             (
                 "/api/v1/jobs/JOB/clone",
@@ -268,14 +268,14 @@ fn no_link_in_a_jobs_folder_shows_what_is_elsewhere() {
 }
 
 #[test]
-fn no_file_is_read_for_a_text_of_a_client() {
+fn profile_texts_of_clients_make_the_daemon_read_no_file() {
     let home = Home::new();
     let secret = home.file("secret", SECRET);
     let daemon = Daemon::start(&home, &["--no-auth"]);
     let secret = secret.display();
     for text in [
         format!("seeds-file = \"{secret}\"\n"),
-        // The checker reads on after an error.
+        // The check continues after an error.
         format!("seeds-file = \"{secret}\"\nworkers =\n"),
         format!("extends = \"{secret}\"\nworkers =\n"),
         format!("[[override]]\nuri.precedence-file = \"{secret}\"\n[[\n"),
@@ -295,7 +295,7 @@ fn no_file_is_read_for_a_text_of_a_client() {
 }
 
 #[test]
-fn no_link_among_the_profiles_shows_what_is_elsewhere() {
+fn symbolic_links_among_profiles_reveal_no_other_files() {
     let home = Home::new();
     let secret = home.file("secret", SECRET);
     let profiles = home.path().join("profiles");
@@ -303,7 +303,7 @@ fn no_link_among_the_profiles_shows_what_is_elsewhere() {
     home.file("profiles/there.toml", "name = 'there'\n");
     home.file("opilio.toml", "profiles = \"profiles\"\n");
     symlink(secret, profiles.join("out.toml")).unwrap();
-    // As Kubernetes mounts them.
+    // Kubernetes mounts files as such links.
     symlink("there.toml", profiles.join("within.toml")).unwrap();
     let daemon = Daemon::start(&home, &["--no-auth"]);
     assert_eq!(daemon.get("/profiles/within")["toml"], "name = 'there'\n");
@@ -319,7 +319,7 @@ fn no_link_among_the_profiles_shows_what_is_elsewhere() {
 }
 
 #[test]
-fn no_checkpoint_copies_what_a_link_leads_to() {
+fn checkpoints_do_not_copy_the_targets_of_links() {
     let home = Home::new();
     let secret = home.file("secret", SECRET);
     make(&home, "jobs/x", "http://nowhere.localhost/");
@@ -335,7 +335,7 @@ fn no_checkpoint_copies_what_a_link_leads_to() {
     home.run(&["job", "checkpoint", "jobs/x", "--to", "copy"])
         .code(0);
 
-    // Nor does a job that is made of one.
+    // A job that is made from a checkpoint does not copy them either.
     let components = home.path().join("copy/components");
     fs::create_dir_all(&components).unwrap();
     symlink(&secret, components.join("x.wasm")).unwrap();
@@ -345,7 +345,7 @@ fn no_checkpoint_copies_what_a_link_leads_to() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_with_links_that_lead_elsewhere_can_be_halted_and_deleted() {
+async fn a_job_with_links_to_other_files_can_be_stopped_and_deleted() {
     let gate = Gate::serve(&[("/", "")]);
     let home = Home::new();
     home.profile("name = 'gate'");
@@ -353,9 +353,9 @@ async fn a_job_with_links_that_lead_elsewhere_can_be_halted_and_deleted() {
     make(&home, "jobs/x", &gate.url("/"));
     let daemon = Daemon::start(&home, &["--no-auth"]);
     daemon.post("/jobs/x/start", None, 202);
-    until("the seed is asked for", || gate.was_asked("/") == 1).await;
+    until("the seed is requested", || gate.requests_for("/") == 1).await;
     let job = home.path().join("jobs/x");
-    // One that nobody reads is in nobody's way.
+    // A link that the daemon does not read has no effect.
     symlink(&secret, job.join("README")).unwrap();
     daemon.get("/jobs/x/seeds");
     symlink(&secret, job.join("added-seeds.txt")).unwrap();
@@ -366,7 +366,7 @@ async fn a_job_with_links_that_lead_elsewhere_can_be_halted_and_deleted() {
         daemon.post(&format!("/jobs/x/{action}"), None, 200);
     }
     gate.open();
-    until("it has stopped", || daemon.state("x") == "stopped").await;
+    until("the job has stopped", || daemon.state("x") == "stopped").await;
     let gone = daemon.call("DELETE", "/api/v1/jobs/x", None, "");
     assert_eq!(gone.status, 204, "{gone:?}");
     assert_eq!(fs::read_to_string(secret).unwrap(), SECRET);

@@ -1,4 +1,4 @@
-//! Errors are listed all at once, with their places, and nothing is created.
+//! Invalid input: all errors are listed with their places, and nothing is created.
 
 use opilio_stories::{Misdeed, asked, asks_for_the_network, scope_filter, until};
 use opilio_test_web::Gate;
@@ -8,7 +8,7 @@ use crate::serve::make;
 
 const SEED: &str = "http://www.story.localhost:9/";
 
-/// A crawl of this profile is refused with exit code 2 and these words, and leaves no trace.
+/// Asserts that a crawl with these arguments ends with exit code 2 and these words on standard error, and creates nothing.
 #[track_caller]
 fn check_refused(home: &Home, arguments: &[&str], words: &[&str]) -> Ended {
     let before = home.names();
@@ -23,12 +23,12 @@ fn check_refused(home: &Home, arguments: &[&str], words: &[&str]) -> Ended {
         );
     }
     assert_eq!(ended.out, "");
-    assert_eq!(home.names(), before, "something was made");
+    assert_eq!(home.names(), before, "a file was created");
     ended
 }
 
 #[test]
-fn every_fault_of_a_profile_is_reported_with_its_place() {
+fn every_error_of_a_profile_is_reported_with_its_place() {
     let home = Home::new();
     home.file("p.toml", "wrokers = 25\nstrategy = 'snapshots'\n[politeness]\nmin-delay = '2 parsecs'\n[stacks]\nscope = ['hobs']\n");
     check_refused(
@@ -44,7 +44,7 @@ fn every_fault_of_a_profile_is_reported_with_its_place() {
 }
 
 #[test]
-fn faults_of_plugins_settings_are_reported_together() {
+fn errors_in_plugin_settings_are_reported_together() {
     let home = Home::new();
     home.profile(
         "[plugins.hops]\ncomponent = 'builtin:hops'\nsettings = { max = 'many' }\n[plugins.path-depth]\ncomponent = 'builtin:path-depth'\nsettings = { maximum = 3 }",
@@ -57,7 +57,7 @@ fn faults_of_plugins_settings_are_reported_together() {
 }
 
 #[test]
-fn a_profile_that_is_not_there_is_said_to_be_missing() {
+fn a_missing_profile_is_reported() {
     check_refused(
         &Home::new(),
         &["missing.toml", "--seed", SEED],
@@ -74,14 +74,14 @@ fn a_profile_that_is_not_there_is_said_to_be_missing() {
 }
 
 #[test]
-fn a_profile_that_is_no_toml_is_said_where() {
+fn invalid_toml_is_reported_with_its_line() {
     let home = Home::new();
     home.file("p.toml", "name = 'a'\nthis is not TOML\n");
     check_refused(&home, &["p.toml", "--seed", SEED], &["p.toml:2:"]);
 }
 
 #[test]
-fn a_seed_that_is_no_url_is_named() {
+fn an_invalid_seed_is_reported() {
     let home = Home::new();
     home.profile("");
     check_refused(
@@ -104,7 +104,7 @@ fn a_seed_that_is_no_url_is_named() {
 }
 
 #[test]
-fn a_component_that_is_missing_or_none_or_nosy_is_refused_where_it_is_named() {
+fn an_unusable_component_is_reported_at_its_place_in_the_profile() {
     let home = Home::new();
     let profile = |path: &str| {
         home.profile(&format!(
@@ -141,7 +141,7 @@ fn a_component_that_is_missing_or_none_or_nosy_is_refused_where_it_is_named() {
 }
 
 #[test]
-fn a_component_of_another_kind_than_its_stack_is_refused() {
+fn a_component_of_the_wrong_kind_for_its_stack_is_refused() {
     let home = Home::new();
     home.file("filter.wasm", scope_filter(Misdeed::Traps));
     home.profile("stacks = { extract = ['mine'] }\n[plugins.mine]\ncomponent = 'filter.wasm'");
@@ -153,7 +153,7 @@ fn a_component_of_another_kind_than_its_stack_is_refused() {
 }
 
 #[test]
-fn a_component_that_is_not_the_pinned_one_is_refused() {
+fn a_component_with_another_digest_than_the_pinned_one_is_refused() {
     let home = Home::new();
     home.file("filter.wasm", scope_filter(Misdeed::Traps));
     let zeros = "0".repeat(64);
@@ -162,13 +162,13 @@ fn a_component_that_is_not_the_pinned_one_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_that_a_living_process_runs_is_left_alone() {
+async fn a_job_in_use_by_a_process_is_refused() {
     let gate = Gate::closed();
     let (home, web) = (Home::new(), held_tree(4, 0, &[(2, &gate)]).await);
     home.profile("name = 'tree'\nworkers = 1");
     let seed = web.url(WWW, "/");
     let mut running = home.start(&["crawl", "p.toml", "--seed", &seed, "--job", "job"]);
-    until("a page is asked for", || !asked(&web).is_empty()).await;
+    until("a page is requested", || !asked(&web).is_empty()).await;
     let ended = home.run(&["crawl", "p.toml", "--job", "job"]).code(3);
     let process = running.child.id();
     assert!(
@@ -191,7 +191,7 @@ async fn a_job_that_a_living_process_runs_is_left_alone() {
 }
 
 #[test]
-fn a_job_of_another_version_is_left_as_it_is() {
+fn a_job_of_another_layout_version_is_refused_and_not_changed() {
     let home = Home::new();
     home.profile("");
     std::fs::create_dir(home.job()).unwrap();
@@ -209,7 +209,7 @@ fn a_job_of_another_version_is_left_as_it_is() {
 }
 
 #[test]
-fn a_damaged_job_is_said_to_be() {
+fn a_damaged_job_is_reported() {
     let home = Home::new();
     home.profile("");
     std::fs::create_dir(home.job()).unwrap();
@@ -221,7 +221,7 @@ fn a_damaged_job_is_said_to_be() {
 }
 
 #[test]
-fn somebodys_files_are_left_alone() {
+fn a_directory_with_other_files_is_refused_and_not_changed() {
     let home = Home::new();
     home.profile("");
     std::fs::create_dir(home.job()).unwrap();
@@ -237,7 +237,7 @@ fn somebodys_files_are_left_alone() {
 }
 
 #[test]
-fn a_job_where_a_file_stands_is_refused_in_one_sentence() {
+fn a_file_in_place_of_the_job_directory_is_refused() {
     let home = Home::new();
     home.profile("");
     home.file("job", "a file");
@@ -249,14 +249,14 @@ fn a_job_where_a_file_stands_is_refused_in_one_sentence() {
 }
 
 #[test]
-fn the_command_line_itself_may_be_wrong() {
+fn errors_of_the_command_line_have_exit_code_2() {
     let home = Home::new();
     assert!(home.run(&[]).code(2).err.contains("Usage"));
     assert!(home.run(&["crawl"]).code(2).err.contains("PROFILE|URL|JOB"));
     home.run(&["crawl", "p.toml", "--quiet", "--json"]).code(2);
     home.run(&["crwal"]).code(2);
     let before = home.names();
-    for (command, said) in [
+    for (command, expected) in [
         (&["token", "new", " "][..], "invalid name \" \""),
         (
             &["token", "new", "lena", "--expires", "soon"],
@@ -267,14 +267,14 @@ fn the_command_line_itself_may_be_wrong() {
         (&["job", "list", "nowhere"], "folder nowhere not found"),
     ] {
         let ended = home.run(command).code(2);
-        assert!(ended.err.contains(said), "{command:?}: {ended:?}");
+        assert!(ended.err.contains(expected), "{command:?}: {ended:?}");
     }
-    assert_eq!(home.names(), before, "something was made");
+    assert_eq!(home.names(), before, "a file was created");
 }
 
-/// As `head` does it.
+/// `head` closes its input early, for example.
 #[test]
-fn whoever_reads_no_more_ends_a_command_well() {
+fn a_closed_output_ends_a_command_with_success() {
     let home = Home::new();
     home.profile("");
     let make = ["job", "new", "jobs/one", "--profile", "p.toml"];
@@ -292,15 +292,15 @@ fn whoever_reads_no_more_ends_a_command_well() {
         let (read, write) = std::io::pipe().unwrap();
         drop(read);
         let ended = home.opilio(command).stdout(write).output().unwrap();
-        let said = String::from_utf8_lossy(&ended.stderr);
-        assert_eq!(ended.status.code(), Some(0), "{command:?}: {said}");
-        assert_eq!(said, "", "{command:?}");
+        let errors = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(0), "{command:?}: {errors}");
+        assert_eq!(errors, "", "{command:?}");
     }
 }
 
-/// One exit code for all commands: a file that the command line names cannot be read, or has another format.
+/// All commands have the same exit code for a file on the command line that cannot be read or has another format.
 #[test]
-fn a_file_of_the_command_line_that_cannot_be_used_is_an_error_in_the_command_line() {
+fn unusable_files_on_the_command_line_have_exit_code_2() {
     let home = Home::new();
     make(&home, "jobs/one", SEED);
     home.file("text.txt", "some text\n");

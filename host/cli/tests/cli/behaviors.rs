@@ -1,4 +1,4 @@
-//! A page behaviour on trial: `opilio plugin run --page`.
+//! Trials of page behaviours: `opilio plugin run --page`.
 
 use opilio_test_web::{Reply, Web};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::command::Home;
 const REQUIRED: &str = "OPILIO_TEST_CHROMIUM";
 
 #[test]
-fn a_trial_without_a_behaviour_or_a_browser_says_what_is_missing() {
+fn a_trial_needs_a_page_behaviour_and_a_browser() {
     let home = Home::new();
     let page = ["--page", "http://127.0.0.1:4/"];
     let run = |plugin: &str, more: &[&str]| {
@@ -25,7 +25,7 @@ fn a_trial_without_a_behaviour_or_a_browser_says_what_is_missing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_behaviour_is_tried_on_a_page_step_by_step() {
+async fn a_trial_prints_every_step_of_a_behaviour() {
     let home = Home::new();
     let mut web = Web::builder();
     let tall = "<title>Tall</title><div style='height: 2000px'>tall</div>";
@@ -58,7 +58,7 @@ async fn a_behaviour_is_tried_on_a_page_step_by_step() {
     ] {
         assert!(ended.out.contains(words), "{words}: {}", ended.out);
     }
-    // With no step left it returns to the top.
+    // In its last step, the behaviour returns to the top of the page.
     let short = run(&["--private", "--json", "--page-steps", "2"]).code(0);
     let steps: Vec<Value> = short
         .out

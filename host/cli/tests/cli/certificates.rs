@@ -1,4 +1,4 @@
-//! The daemon under TLS, with certificates that somebody renews.
+//! The daemon with TLS: renewal of certificates, and TLS proxies.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::command::Home;
 use crate::serve::Daemon;
 
-/// Makes a certificate for this machine, and puts it where the daemon looks for one.
+/// Makes a certificate for this machine, and writes it to the files of the configuration.
 fn certificate(home: &Home) -> CertificateDer<'static> {
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     home.file("key.pem", made.signing_key.serialize_pem());
@@ -43,19 +43,19 @@ async fn a_certificate_is_renewed_while_the_daemon_runs() {
 
     daemon.trusted = Some(certificate(&home));
     let host = daemon.address;
-    let ask = format!("GET /healthz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-    until("the new certificate is shown", || {
-        daemon.exchange(&ask).is_ok()
+    let request = format!("GET /healthz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    until("the new certificate is used", || {
+        daemon.exchange(&request).is_ok()
     })
     .await;
     assert_eq!(daemon.get("/jobs")["total"], 0);
     daemon.trusted = Some(first);
-    let old = daemon.exchange(&ask).unwrap_err();
+    let old = daemon.exchange(&request).unwrap_err();
     assert_eq!(old.kind(), io::ErrorKind::InvalidData, "{old}");
 }
 
 #[test]
-fn behind_a_proxy_with_tls_the_daemon_listens_without_a_certificate() {
+fn behind_a_tls_proxy_the_daemon_needs_no_certificate() {
     let home = Home::new();
     let token = home.run(&["token", "new", "ada", "--role", "admin"]);
     let token = token.code(0).out.trim().to_owned();
@@ -70,7 +70,7 @@ fn behind_a_proxy_with_tls_the_daemon_listens_without_a_certificate() {
     assert!(refused.code(2).err.contains("requires authentication"));
 
     let daemon = Daemon::start(&home, &[]);
-    // The proxy passes the name on by which clients know it.
+    // The proxy forwards the host name that clients use.
     let host = "Host: crawler.example.org\r\nOrigin: https://crawler.example.org\r\n";
     let session = json!({ "token": token });
     let signed = daemon.call("POST", "/api/v1/session", Some(session), host);

@@ -1,4 +1,4 @@
-//! Checkpoints of a job: which there are, and the way back to one, on the terminal and over the API.
+//! Checkpoints of a job: listing and restoring them, by commands and over the API.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::command::Home;
 use crate::job::{Gate, job_log, paused};
 use crate::serve::{Daemon, make};
 
-/// A site whose front page leads to two more.
+/// Serves a site whose front page links to two more pages.
 fn gate() -> Gate {
     Gate::serve(&[
         ("/", "<a href='/a'>a</a><a href='/b'>b</a>"),
@@ -19,7 +19,7 @@ fn gate() -> Gate {
     ])
 }
 
-/// Everything in a folder that is the job's own, logs left out: paths and contents.
+/// Returns paths and contents of all files in a folder of the job, without logs and the lock.
 fn all(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -27,7 +27,7 @@ fn all(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
         match path.is_dir() {
             true if path.ends_with("logs") => {}
             true => found.extend(all(&path)),
-            // Whoever takes the lock writes its number there.
+            // The file contains the id of the process that has the lock.
             false if path.ends_with("lock") => {}
             false => found.push((path.clone(), fs::read(path).unwrap())),
         }
@@ -36,7 +36,7 @@ fn all(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     found
 }
 
-/// The only checkpoint in the job's folder.
+/// Returns the name of the only checkpoint in the job's folder.
 fn sole(job: &Path) -> String {
     let entries: Vec<_> = fs::read_dir(job.join("checkpoints")).unwrap().collect();
     assert_eq!(entries.len(), 1, "{entries:?}");
@@ -44,7 +44,7 @@ fn sole(job: &Path) -> String {
     entry.file_name().into_string().unwrap()
 }
 
-/// Duration of the job in the crawl report, in seconds.
+/// Returns the duration of the job in the crawl report, in seconds.
 fn duration(home: &Home) -> f64 {
     let report = home.run(&["job", "report", "job", "crawl", "--json"]);
     let facts: Value = serde_json::from_str(&report.code(0).out).unwrap();
@@ -52,7 +52,7 @@ fn duration(home: &Home) -> f64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_goes_back_to_its_own_checkpoint_and_crawls_on_from_there() {
+async fn a_job_is_restored_to_its_own_checkpoint_and_resumes_from_there() {
     let (home, gate) = (Home::new(), gate());
     let none = home.run(&["job", "checkpoints", "job"]).code(2);
     assert!(none.err.contains("job job not found"), "{none:?}");
@@ -61,7 +61,7 @@ async fn a_job_goes_back_to_its_own_checkpoint_and_crawls_on_from_there() {
     assert!(none.out.contains("has no checkpoints"), "{none:?}");
     home.run(&["job", "set", "job", "retry.max-retries=7"])
         .code(0);
-    // Neither is a WARC file, and nor is the index of the file that the crawl writes.
+    // These files are not WARC files and must not be counted, like the index of the file that is being written.
     for other in ["older.cdxj", ".half.warc.gz"] {
         fs::write(home.job().join("warcs").join(other), "").unwrap();
     }
@@ -79,7 +79,7 @@ async fn a_job_goes_back_to_its_own_checkpoint_and_crawls_on_from_there() {
     home.run(&["job", "seeds", "job", "--add", &added]).code(0);
     home.run(&["job", "resume", "job"]).code(0);
     assert_eq!(running.wait(), 0);
-    assert_eq!(gate.was_asked("/a"), 1);
+    assert_eq!(gate.requests_for("/a"), 1);
     let archived = fs::read_dir(home.job().join("warcs")).unwrap().count();
 
     let listed = home.run(&["job", "checkpoints", "job"]).code(0);
@@ -91,13 +91,13 @@ async fn a_job_goes_back_to_its_own_checkpoint_and_crawls_on_from_there() {
     assert_eq!(kept["is_whole"], true, "{kept}");
     assert_eq!((&kept["uris"], &kept["warcs"]), (&json!(5), &json!(1)));
 
-    // Nobody is there to be asked.
-    let unasked = home.run(&back[..5]).code(2);
-    assert!(unasked.err.contains("--yes"), "{unasked:?}");
+    // Without a terminal, the command cannot ask for confirmation.
+    let unconfirmed = home.run(&back[..5]).code(2);
+    assert!(unconfirmed.err.contains("--yes"), "{unconfirmed:?}");
     let worked = duration(&home);
     let gone = home.run(&back).code(0);
     assert!(gone.out.contains("5 URIs"), "{gone:?}");
-    // What the logs count took its time.
+    // The duration stays that of the visits in the logs.
     assert_eq!(duration(&home), worked);
     let glance = home.run(&["job", "list", "."]).code(0);
     assert!(
@@ -109,9 +109,9 @@ async fn a_job_goes_back_to_its_own_checkpoint_and_crawls_on_from_there() {
         .code(0);
     assert!(set.out.contains('7'), "{set:?}");
     let history = home.run(&["job", "history", "job"]).code(0);
-    let told = |what: &str| history.out.contains(what);
+    let has = |what: &str| history.out.contains(what);
     assert!(
-        told("retry.max-retries = 9") && told("/c") && told("restored to checkpoint"),
+        has("retry.max-retries = 9") && has("/c") && has("restored to checkpoint"),
         "{history:?}"
     );
     let log = job_log(&home);
@@ -123,16 +123,16 @@ async fn a_job_goes_back_to_its_own_checkpoint_and_crawls_on_from_there() {
 
     home.run(&["crawl", "p.toml", "--job", "job"]).code(0);
     assert!(duration(&home) > worked);
-    let asked = ["/", "/a", "/b", "/c"].map(|target| gate.was_asked(target));
-    assert_eq!(asked, [1, 2, 2, 1]);
+    let requests = ["/", "/a", "/b", "/c"].map(|target| gate.requests_for(target));
+    assert_eq!(requests, [1, 2, 2, 1]);
     sound(&home.job());
-    // Nothing that was archived is gone.
+    // Archive files are kept.
     let now = fs::read_dir(home.job().join("warcs")).unwrap().count();
     assert!(now > archived, "{now} files, {archived} before");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_sound_checkpoint_of_the_job_changes_nothing() {
+async fn an_unusable_checkpoint_changes_nothing() {
     let (home, gate) = (Home::new(), gate());
     let mut running = paused(&home, &gate).await;
     home.run(&["job", "checkpoint", "job"]).code(0);
@@ -156,13 +156,13 @@ async fn what_is_no_sound_checkpoint_of_the_job_changes_nothing() {
     let err = back("other", 2);
     assert!(err.contains("is not a complete checkpoint"), "{err}");
 
-    let whole = |problem: &str| {
+    let assert_listed_as_unusable = |problem: &str| {
         let json = home.run(&["job", "checkpoints", "job", "--json"]).code(0);
         let kept: Value = serde_json::from_str(&json.out).unwrap();
-        let said = kept["problem"].as_str().unwrap_or_default();
-        assert!(said.contains(problem), "{kept}");
+        let message = kept["problem"].as_str().unwrap_or_default();
+        assert!(message.contains(problem), "{kept}");
         let place = kept["directory"].as_str().unwrap();
-        assert!(!said.contains(place), "{kept}");
+        assert!(!message.contains(place), "{kept}");
         assert_eq!(kept["is_whole"], false, "{kept}");
     };
     let from = format!("job/checkpoints/{name}");
@@ -174,14 +174,14 @@ async fn what_is_no_sound_checkpoint_of_the_job_changes_nothing() {
     assert!(err.contains("is not a complete checkpoint"), "{err}");
     fs::rename(kept.join("kept"), kept.join("checkpoint.json")).unwrap();
     fs::rename(kept.join("seeds.txt"), kept.join("kept")).unwrap();
-    whole("its seeds.txt is missing");
+    assert_listed_as_unusable("its seeds.txt is missing");
     back(&from, 2);
     fs::rename(kept.join("kept"), kept.join("seeds.txt")).unwrap();
-    // What only opening it tells.
+    // Damage that is found only when the store is opened.
     let state = all(&kept.join("state")).into_iter();
     let tables = state.filter(|(path, bytes)| {
         let path = path.to_string_lossy();
-        // The first keyspace is the store's own.
+        // The first keyspace is internal to the store.
         path.contains("/tables/") && !path.contains("keyspaces/0/") && !bytes.is_empty()
     });
     let tables: Vec<_> = tables.collect();
@@ -194,21 +194,21 @@ async fn what_is_no_sound_checkpoint_of_the_job_changes_nothing() {
         assert!(err.contains("damaged"), "{err}");
         fs::write(file, bytes).unwrap();
     }
-    // Another disk has no place for it: what is there is not half exchanged.
+    // The state is on another disk and cannot be replaced in one step: nothing is replaced.
     let (state, elsewhere) = (home.job().join("state"), home.path().join("elsewhere"));
     fs::rename(&state, &elsewhere).unwrap();
     std::os::unix::fs::symlink(&elsewhere, &state).unwrap();
     let err = back(&from, 1);
     assert!(err.contains("opilio job restore"), "{err}");
     fs::remove_file(&state).unwrap();
-    // What the job knew is not needed for that: it may be what is damaged.
+    // The current state, which may be damaged or missing, is not needed for restoring.
     let again = ["job", "restore", &from, "job", "--in-place", "--yes"];
     home.run(&again).code(0);
     home.run(&["frontier", "check", "job"]).code(0);
 }
 
 #[test]
-fn checkpoints_that_were_never_finished_are_removed_at_the_next_start() {
+fn incomplete_checkpoints_are_removed_at_the_next_start() {
     let home = Home::new();
     home.profile("");
     let command = [
@@ -223,7 +223,7 @@ fn checkpoints_that_were_never_finished_are_removed_at_the_next_start() {
     home.run(&["job", "checkpoint", "job"]).code(0);
     let whole = sole(&home.job());
     let checkpoints = home.job().join("checkpoints");
-    // Each state that a kill may leave, and what somebody has put there.
+    // All incomplete states that a kill may leave, and a folder of another kind.
     for (name, parts) in [
         ("20260101000000001", &[][..]),
         ("20260101000000002", &["state.new/store/0.jnl"]),
@@ -261,7 +261,7 @@ fn checkpoints_that_were_never_finished_are_removed_at_the_next_start() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_api_lists_checkpoints_and_takes_jobs_back() {
+async fn the_api_lists_checkpoints_and_restores_jobs() {
     let (home, gate) = (Home::new(), gate());
     gate.open();
     home.profile("name = 'gate'");
@@ -275,7 +275,7 @@ async fn the_api_lists_checkpoints_and_takes_jobs_back() {
             json!(directory.file_name().unwrap().to_str())
         })
         .collect();
-    // A page at a time, the last first.
+    // The list is paged, newest first.
     let first = daemon.get("/jobs/x/checkpoints?limit=2");
     let listed = |page: &Value| -> Vec<Value> {
         let checkpoints = page["checkpoints"].as_array().unwrap();
@@ -306,10 +306,10 @@ async fn the_api_lists_checkpoints_and_takes_jobs_back() {
     back(&json!("../checkpoints"), 404);
     daemon.post("/jobs/y/restore", Some(json!({"checkpoint": "nope"})), 404);
     daemon.post("/jobs/x/start", None, 202);
-    until("it has ended", || daemon.state("x") == "finished").await;
-    assert_eq!(gate.asked(), ["/", "/a", "/b"]);
+    until("the crawl has ended", || daemon.state("x") == "finished").await;
+    assert_eq!(gate.requests(), ["/", "/a", "/b"]);
     let job = daemon.get("/jobs/x");
-    // DNS and robots.txt are URIs, too.
+    // DNS look-ups and robots.txt are URIs, too.
     assert_eq!(job["overview"]["uris"], 5, "{job}");
 
     let gone = back(&names[1], 200);
@@ -317,7 +317,7 @@ async fn the_api_lists_checkpoints_and_takes_jobs_back() {
         gone["result"].as_str().unwrap().contains("with 0 URIs"),
         "{gone}"
     );
-    // Nobody has to wait for what was answered.
+    // The new state is visible at once.
     assert_eq!(daemon.state("x"), "stopped");
     let job = daemon.get("/jobs/x");
     assert_eq!(job["overview"]["uris"], 0, "{job}");
@@ -331,12 +331,15 @@ async fn the_api_lists_checkpoints_and_takes_jobs_back() {
     );
 
     daemon.post("/jobs/x/start", None, 202);
-    until("it has ended again", || daemon.state("x") == "finished").await;
-    assert_eq!(gate.was_asked("/a"), 2);
+    until("the crawl has ended again", || {
+        daemon.state("x") == "finished"
+    })
+    .await;
+    assert_eq!(gate.requests_for("/a"), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_that_crawls_or_is_to_does_not_go_back() {
+async fn a_running_or_waiting_job_is_not_restored() {
     let (home, gate) = (Home::new(), gate());
     home.file("opilio.toml", "[limits]\njobs = 1\n");
     make(&home, "jobs/x", &gate.url("/"));
@@ -352,7 +355,7 @@ async fn a_job_that_crawls_or_is_to_does_not_go_back() {
         assert!(detail.contains("stop it first"), "{detail}");
     };
     daemon.post("/jobs/x/start", None, 202);
-    until("the seed is asked for", || gate.was_asked("/") == 1).await;
+    until("the seed is requested", || gate.requests_for("/") == 1).await;
     refused("x");
     daemon.post("/jobs/y/start", None, 202);
     refused("y");

@@ -1,4 +1,4 @@
-//! The binary in a home of its own.
+//! Runs the binary in a temporary working directory.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use tempfile::TempDir;
 /// The site that most tests crawl.
 pub(crate) const WWW: &str = "www.story.localhost";
 
-/// No line takes this long to come, on however slow a machine.
+/// Longest wait for a line of output, even on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// A working directory, with what is said of every crawl.
+/// A temporary working directory for the binary.
 pub(crate) struct Home(TempDir);
 
 /// A command that is running.
@@ -39,14 +39,14 @@ impl Home {
         self.path().join("job")
     }
 
-    /// Writes a file and gives its path.
+    /// Writes a file and returns its path.
     pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path().join(name);
         std::fs::write(&path, content).unwrap();
         path
     }
 
-    /// A profile that is in no way polite to this machine, whose disk may be nearly full, and says this besides.
+    /// Writes the profile `p.toml` with these settings. It has no politeness delays and no alerts about a full disk.
     pub(crate) fn profile(&self, more: &str) -> PathBuf {
         let text = format!(
             "politeness = {{ delay-factor = 0.0, min-delay = \"0s\", max-delay = \"0s\" }}\n\
@@ -58,7 +58,7 @@ impl Home {
         self.file("p.toml", text)
     }
 
-    /// Names in the directory.
+    /// Returns the sorted names in the directory.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.path()).unwrap();
         let mut names: Vec<_> = entries
@@ -68,14 +68,14 @@ impl Home {
         names
     }
 
-    /// The command, not begun.
+    /// Returns the command without starting it.
     pub(crate) fn opilio(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_opilio"));
         command.args(arguments);
         self.furnish(command)
     }
 
-    /// The command below a shell that first says `before`.
+    /// Returns the command as run by bash after the shell command `before`.
     pub(crate) fn opilio_after(&self, before: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new("bash");
         command
@@ -89,7 +89,7 @@ impl Home {
     }
 
     fn furnish(&self, mut command: Command) -> Command {
-        // Components are kept in `XDG_CACHE_HOME/opilio/components`: compiled once for all tests.
+        // All tests share the cache of compiled components in `XDG_CACHE_HOME/opilio/components`.
         let cache = component_cache().ancestors().nth(2).unwrap().to_owned();
         command
             .current_dir(self.path())
@@ -105,14 +105,14 @@ impl Home {
         Ended::of(&self.opilio(arguments).output().unwrap())
     }
 
-    /// Begins the command; its standard error can be followed.
+    /// Starts the command; its standard error can be followed.
     pub(crate) fn start(&self, arguments: &[&str]) -> Running {
         let mut command = self.opilio(arguments);
         command.stdout(Stdio::null());
         Running::of(command)
     }
 
-    /// Begins the command; its standard error and its standard output can be followed.
+    /// Starts the command; its standard error and its standard output can be followed.
     pub(crate) fn start_following_both(&self, arguments: &[&str]) -> Running {
         Running::of(self.opilio_after("exec >&2", arguments))
     }
@@ -125,7 +125,7 @@ impl Running {
         let (sender, lines) = mpsc::channel();
         std::thread::spawn(move || {
             for line in stderr.lines() {
-                // The test may have seen enough.
+                // The test may have stopped reading.
                 let _ = sender.send(line.unwrap());
             }
         });
@@ -140,7 +140,7 @@ impl Running {
 /// A command that has ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// Exit code; −1 where a signal ended it.
+    /// Exit code; −1 if a signal ended the process.
     pub(crate) code: i32,
     pub(crate) out: String,
     pub(crate) err: String,
@@ -164,8 +164,8 @@ impl Ended {
         self
     }
 
-    /// Lines of standard error, without notes about plugins that are compiled or built: a machine has these where that takes a
-    /// second.
+    /// Returns the lines of standard error without notes about the compilation and building of plugins, which appear only if they
+    /// take longer than a second.
     pub(crate) fn sentences(&self) -> impl Iterator<Item = &str> {
         let lines = self.err.trim_end().lines();
         lines.filter(|line| !line.starts_with("compiling ") && !line.starts_with("building "))
@@ -182,14 +182,14 @@ impl Running {
         assert!(done.success());
     }
 
-    /// Forgets the lines that were seen, so that the next ones are waited for.
+    /// Forgets the lines read so far, so that [`Running::wait_for_line`] waits for later ones.
     pub(crate) fn forget(&mut self) {
         self.seen.clear();
     }
 
-    /// Waits for a line of standard error.
+    /// Waits for a line of standard error that contains a text.
     #[track_caller]
-    pub(crate) fn until_said(&mut self, what: &str) {
+    pub(crate) fn wait_for_line(&mut self, what: &str) {
         while !self.seen.iter().any(|line| line.contains(what)) {
             match self.lines.recv_timeout(PATIENCE) {
                 Ok(line) => self.seen.push(line),
@@ -198,12 +198,12 @@ impl Running {
         }
     }
 
-    /// Lines of standard error that were seen.
+    /// Returns the lines of standard error that were read.
     pub(crate) fn seen(&self) -> &[String] {
         &self.seen
     }
 
-    /// Waits for the end; the exit code, −1 where a signal was it.
+    /// Waits for the end of the process. Returns the exit code; −1 if a signal ended the process.
     pub(crate) fn wait(&mut self) -> i32 {
         self.child.wait().unwrap().code().unwrap_or(-1)
     }
@@ -211,19 +211,19 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Nothing to do where it has ended.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A tree of pages, each naming the next two, and what each weighs besides.
+/// Serves a tree of pages: page n links to pages 2n and 2n + 1. Each page has this number of further bytes.
 pub(crate) async fn tree(pages: usize, bytes_a_page: usize) -> Web {
     held_tree(pages, bytes_a_page, &[]).await
 }
 
-/// A tree some pages of which come when their gates are open. Pages are asked for in the order of their numbers, one at a time:
-/// a crawl has not ended while one is held, however long a busy machine takes to interfere.
+/// Serves a tree in which some pages are held until their gates are open. While a page is held, the crawl cannot end, however slow
+/// the machine is. With one worker, pages are requested in the order of their numbers.
 pub(crate) async fn held_tree(pages: usize, bytes_a_page: usize, held: &[(usize, &Gate)]) -> Web {
     let page = move |n: usize| {
         let children = [2 * n, 2 * n + 1]
@@ -250,7 +250,7 @@ pub(crate) async fn held_tree(pages: usize, bytes_a_page: usize, held: &[(usize,
         .await
 }
 
-/// Text that hardly compresses.
+/// Returns text that hardly compresses.
 fn noise(seed: usize, length: usize) -> String {
     let mut state = seed as u32;
     let mut next = || {
@@ -260,7 +260,7 @@ fn noise(seed: usize, length: usize) -> String {
     (0..length).map(|_| next()).collect()
 }
 
-/// The URIs of [`tree`].
+/// Returns the URIs of [`tree`].
 pub(crate) fn uris_of_tree(web: &Web, pages: usize) -> Vec<String> {
     let mut uris = vec![web.url(WWW, "/")];
     uris.extend((2..pages).map(|n| web.url(WWW, &format!("/{n}.html"))));

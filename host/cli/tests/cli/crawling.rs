@@ -1,4 +1,4 @@
-//! `opilio crawl`, and how it ends.
+//! `opilio crawl`: its ends and exit codes.
 
 use opilio_stories::{asked, captures, html, lines, site, sound, until};
 use opilio_test_web::{Gate, Web};
@@ -15,7 +15,7 @@ fn archived(home: &Home, web: &Web, pages: usize) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_profile_a_seed_and_a_job_make_a_crawl() {
+async fn a_crawl_with_profile_seed_and_job_finishes() {
     let (home, web) = (Home::new(), tree(8, 0).await);
     home.profile("name = 'tree'");
     let seed = web.url(WWW, "/");
@@ -36,7 +36,7 @@ async fn a_profile_a_seed_and_a_job_make_a_crawl() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_waits_for_a_crawl_can_tell_a_limit_from_its_end() {
+async fn a_limit_and_the_end_of_a_crawl_have_different_exit_codes() {
     let (home, web) = (Home::new(), tree(8, 0).await);
     home.profile("name = 'tree'\nlimits.documents = 5");
     let seed = web.url(WWW, "/");
@@ -48,9 +48,9 @@ async fn who_waits_for_a_crawl_can_tell_a_limit_from_its_end() {
     assert!(archived(&home, &web, 8));
 }
 
-/// Loopback is refused by the default profile: the crawl runs, and fetches nothing.
+/// The default profile refuses loopback addresses, so the crawl runs and fetches nothing.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_url_alone_is_crawled_with_the_default_profile_in_a_job_named_after_it() {
+async fn a_url_is_crawled_with_the_default_profile_in_a_job_named_after_it() {
     let (home, web) = (
         Home::new(),
         site("localhost").page("/", html("")).serve().await,
@@ -78,7 +78,7 @@ async fn a_url_alone_is_crawled_with_the_default_profile_in_a_job_named_after_it
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn quiet_says_nothing_where_nothing_is_wrong() {
+async fn quiet_prints_nothing_without_errors() {
     let (home, web) = (Home::new(), tree(4, 0).await);
     home.profile("name = 'tree'");
     let ended = home
@@ -97,7 +97,7 @@ async fn quiet_says_nothing_where_nothing_is_wrong() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn json_is_one_object_a_line() {
+async fn json_output_is_one_object_per_line() {
     let (home, web) = (Home::new(), tree(4, 0).await);
     home.profile("name = 'tree'");
     let ended = home
@@ -117,7 +117,7 @@ async fn json_is_one_object_a_line() {
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     let summary = objects.last().unwrap();
-    // The pages; robots.txt and the name.
+    // Three pages; robots.txt and the DNS look-up.
     let statistics = &summary["progress"]["statistics"];
     let counts = [&statistics["succeeded"], &statistics["prerequisites"]];
     assert_eq!(counts, [3, 2], "{summary}");
@@ -135,7 +135,7 @@ async fn json_is_one_object_a_line() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interrupt_ends_politely_and_the_same_command_goes_on() {
+async fn an_interrupt_stops_the_crawl_and_the_same_command_resumes_it() {
     const PAGES: usize = 200;
     let gate = Gate::closed();
     let (home, web) = (Home::new(), held_tree(PAGES, 0, &[(30, &gate)]).await);
@@ -143,24 +143,27 @@ async fn an_interrupt_ends_politely_and_the_same_command_goes_on() {
     let seed = web.url(WWW, "/");
     let command = ["crawl", "p.toml", "--seed", &seed, "--job", "job"];
     let mut running = home.start(&command);
-    until("twenty pages are asked for", || asked(&web).len() >= 20).await;
+    until("twenty pages are requested", || asked(&web).len() >= 20).await;
     running.signal("INT");
-    running.until_said("stopping: current fetches finish");
+    running.wait_for_line("stopping: current fetches finish");
     gate.open();
     assert_eq!(running.wait(), 0);
     sound(&home.job());
-    assert!(!archived(&home, &web, PAGES), "stopped too late to tell");
+    assert!(
+        !archived(&home, &web, PAGES),
+        "stopped too late for this test"
+    );
 
     home.run(&command).code(0);
     sound(&home.job());
     assert!(archived(&home, &web, PAGES));
     let mut all = asked(&web);
     all.dedup();
-    assert_eq!(all.len(), asked(&web).len(), "nothing is asked for twice");
+    assert_eq!(all.len(), asked(&web).len(), "no page is requested twice");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_termination_ends_politely_too() {
+async fn a_termination_stops_the_crawl_politely() {
     let (home, web) = (Home::new(), tree(200, 0).await);
     home.profile("name = 'tree'\nworkers = 2");
     let mut running = home.start_following_both(&[
@@ -171,12 +174,12 @@ async fn a_termination_ends_politely_too() {
         "--job",
         "job",
     ]);
-    until("twenty pages are asked for", || asked(&web).len() >= 20).await;
+    until("twenty pages are requested", || asked(&web).len() >= 20).await;
     running.signal("TERM");
     assert_eq!(running.wait(), 0);
     sound(&home.job());
-    // Seeds are not counted, for want of time.
-    running.until_said("opilio job report");
+    // The summary does not count seeds, because that could take too long.
+    running.wait_for_line("opilio job report");
     let seen = running.seen();
     assert!(
         !seen.iter().any(|line| line.contains("fetched")),
@@ -184,9 +187,9 @@ async fn a_termination_ends_politely_too() {
     );
 }
 
-/// A server that never answers holds up the polite end; the second interrupt does not wait for it, and loses nothing.
+/// A polite stop waits for a server that never answers. A second interrupt does not wait, and nothing is lost.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_interrupt_waits_for_no_server_and_the_next_run_goes_on() {
+async fn a_second_interrupt_cuts_fetches_short_and_the_next_run_resumes() {
     let (home, web) = (Home::new(), tree(50, 0).await);
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let silent_seed = format!(
@@ -205,14 +208,14 @@ async fn a_second_interrupt_waits_for_no_server_and_the_next_run_goes_on() {
         "--job",
         "job",
     ]);
-    until("all pages are asked for", || asked(&web).len() >= 49).await;
+    until("all pages are requested", || asked(&web).len() >= 49).await;
     running.signal("INT");
-    running.until_said("stopping: current fetches finish");
+    running.wait_for_line("stopping: current fetches finish");
     running.signal("INT");
     assert_eq!(running.wait(), 0);
     sound(&home.job());
 
-    // Now the silent server is down, and the crawl can come to its end.
+    // Now the silent server is down, so the crawl can finish.
     drop(silent);
     home.run(&["crawl", "p.toml", "--job", "job"]).code(0);
     sound(&home.job());

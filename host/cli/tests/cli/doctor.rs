@@ -1,4 +1,4 @@
-//! `opilio doctor` on the machine of the test. Only the findings that the test itself brings about are compared.
+//! `opilio doctor` on the machine of the test. Only findings that the test itself causes are compared.
 
 use std::net::TcpListener;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::command::{Ended, Home};
 use crate::serve::Daemon;
 
-/// The findings, by check.
+/// Parses the findings.
 #[track_caller]
 fn findings(ended: &Ended) -> Vec<Value> {
     let lines = ended.out.lines();
@@ -24,7 +24,7 @@ fn finding(ended: &Ended, check: &str) -> Value {
 }
 
 #[test]
-fn it_checks_this_machine_and_leaves_nothing_behind() {
+fn doctor_checks_the_machine_and_leaves_no_files() {
     let home = Home::new();
     let ended = home.run(&[
         "doctor",
@@ -117,7 +117,7 @@ fn the_daemon_is_checked_before_it_starts_and_while_it_runs() {
         "opilio.toml",
         format!("jobs = \"jobs\"\nlisten = \"{address}\"\n"),
     );
-    // It closes the connection of the health check without an answer.
+    // The other server closes the connection of the health check without an answer.
     let other = std::thread::spawn(move || drop(other.accept()));
     let refused = doctor(&[]);
     assert_eq!(finding(&refused, "daemon")["state"], "error", "{refused:?}");
@@ -149,7 +149,7 @@ fn the_daemon_is_checked_before_it_starts_and_while_it_runs() {
             .starts_with("running and ready"),
         "{running}"
     );
-    // Whatever else this machine lacks.
+    // Other checks may fail on this machine.
     let has_error = findings(&ended).iter().any(|it| it["state"] == "error");
     ended.code(i32::from(has_error));
 }

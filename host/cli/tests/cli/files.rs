@@ -10,7 +10,7 @@ use crate::serve::{Answer, Daemon};
 
 const PAGES: usize = 30;
 
-/// A job in the daemon's folder that has crawled a tree of pages into several archive files that are text.
+/// Crawls a tree of pages in a job in the daemon's folder. The archive has several uncompressed files.
 async fn crawled(home: &Home, archive: &str) {
     let web = tree(PAGES, 8_000).await;
     home.profile(&format!(
@@ -32,7 +32,7 @@ fn names(list: &Value) -> Vec<&str> {
     files.map(|file| file["name"].as_str().unwrap()).collect()
 }
 
-/// The value of a header.
+/// Returns the value of a header.
 fn header<'a>(answer: &'a Answer, name: &str) -> Option<&'a str> {
     let mut lines = answer.head.lines();
     lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
@@ -83,7 +83,7 @@ async fn files_are_listed_and_downloaded_in_parts() {
     assert!(names(&list).contains(&"spelling/a.txt"), "{list}");
     assert!(!list.to_string().contains("private"), "{list}");
 
-    // Page by page it is the same list.
+    // The pages of the list together are the same list.
     let mut paged = Vec::new();
     let mut after = String::new();
     loop {
@@ -162,7 +162,7 @@ async fn files_are_listed_and_downloaded_in_parts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_handed_over_file_has_its_digest_as_long_as_it_is_the_same() {
+async fn a_handed_over_file_has_a_digest_until_it_changes() {
     let home = Home::new();
     crawled(&home, "on-close = [\"true\"]\n").await;
     let daemon = Daemon::start(&home, &["--no-auth"]);
@@ -211,7 +211,7 @@ async fn a_job_has_one_index_and_one_list_of_pages() {
     let listed_by_api = get("pages");
     assert_eq!(uris(&body(&listed_by_api)), listed);
 
-    // A file without an index is read by the command, and refused by the daemon.
+    // The command reads an archive file without an index; the daemon refuses it.
     let warcs = home.path().join("jobs/tree/warcs");
     let index = first_index(&warcs);
     fs::remove_file(index).unwrap();
@@ -230,7 +230,7 @@ fn first_index(warcs: &Path) -> std::path::PathBuf {
         .unwrap()
 }
 
-/// A body without the sizes of its chunks.
+/// Returns the body without chunk framing.
 fn body(answer: &Answer) -> String {
     if header(answer, "transfer-encoding") != Some("chunked") {
         return answer.body.clone();
@@ -244,7 +244,7 @@ fn body(answer: &Answer) -> String {
     body
 }
 
-/// The URIs of a list of pages, sorted. The first line describes the list.
+/// Returns the sorted URIs of a list of pages. Its first line describes the list.
 fn uris(pages: &str) -> Vec<String> {
     let lines = pages.lines().skip(1).map(|line| {
         let page: Value = serde_json::from_str(line).unwrap();

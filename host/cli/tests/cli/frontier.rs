@@ -1,4 +1,4 @@
-//! `opilio frontier`: looking into the frontier of a crawl, and changing it while it runs and while it does not.
+//! `opilio frontier`: inspecting and changing the frontier of a running or stopped crawl.
 
 use std::io::Read as _;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::command::{Home, Running};
 use crate::job::{Gate, job_log, paused, state, waiting};
 
-/// The queue of a gate.
+/// Returns the name of the queue of a gate.
 fn queue(gate: &Gate) -> String {
     opilio_uri::Uri::parse(&gate.url("/"))
         .unwrap()
@@ -21,7 +21,7 @@ fn resume(home: &Home, running: &mut Running) {
     sound(&home.job());
 }
 
-/// Output of `opilio frontier why`.
+/// Returns the output of `opilio frontier why`.
 fn why(home: &Home, uri: &str) -> String {
     home.run(&["frontier", "why", "job", uri]).code(0).out
 }
@@ -34,7 +34,7 @@ fn objects(text: &str) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_deleted_stays_known_and_what_is_forgotten_may_be_found_again() {
+async fn deleted_uris_stay_known_and_forgotten_ones_may_be_found_again() {
     let links =
         "<a href='/drop/1'>1</a><a href='/drop/2'>2</a><a href='/again'>3</a><a href='/keep'>4</a>";
     let found_again = "<a href='/drop/1'>1</a><a href='/again'>3</a>";
@@ -68,7 +68,7 @@ async fn what_is_deleted_stays_known_and_what_is_forgotten_may_be_found_again() 
         .map(|uri| uri["state"].clone())
         .collect();
     assert_eq!(states, ["deleted", "deleted"]);
-    // Page for page it is the same list.
+    // The pages of the list together are the same list.
     let page = |after: &[&str]| {
         let command = ["frontier", "list", "job", "--surt", &prefix, "--limit", "1"];
         let command = [&command[..], &["--json"], after].concat();
@@ -78,7 +78,7 @@ async fn what_is_deleted_stays_known_and_what_is_forgotten_may_be_found_again() 
     assert_eq!(first[0], objects(&list.out)[0]);
     assert_eq!(first[1]["answer"], "more", "{first:?}");
     let second = page(&["--after", first[1]["after"].as_str().unwrap()]);
-    assert_eq!(second, objects(&list.out)[1..], "and this is the last");
+    assert_eq!(second, objects(&list.out)[1..], "this is the last page");
     home.run(&["frontier", "delete", "job", "--yes"]).code(2);
     let bad = home
         .run(&["frontier", "count", "job", "--regex", "a(b"])
@@ -86,11 +86,11 @@ async fn what_is_deleted_stays_known_and_what_is_forgotten_may_be_found_again() 
     assert!(bad.err.contains("unclosed group"), "{bad:?}");
 
     resume(&home, &mut running);
-    let mut asked = gate.asked();
-    asked.sort();
-    assert_eq!(asked, ["/", "/again", "/keep"]);
-    let said = why(&home, &gate.url("/drop/1"));
-    assert!(said.contains("deleted by an operator"), "{said}");
+    let mut requests = gate.requests();
+    requests.sort();
+    assert_eq!(requests, ["/", "/again", "/keep"]);
+    let output = why(&home, &gate.url("/drop/1"));
+    assert!(output.contains("deleted by an operator"), "{output}");
     let log = job_log(&home);
     assert!(
         log.contains(&format!(
@@ -99,7 +99,7 @@ async fn what_is_deleted_stays_known_and_what_is_forgotten_may_be_found_again() 
         "{log}"
     );
 
-    // Each has a line in the crawl's log, written by whichever process deletes, and no second one.
+    // Each deleted URI has exactly one line in crawl.log, written by the process that deleted it.
     let lines = || {
         let log = std::fs::read_to_string(home.job().join("logs/crawl.log")).unwrap();
         let lines = log.lines().filter(|line| line.contains(" -6000 "));
@@ -129,7 +129,7 @@ async fn what_is_deleted_stays_known_and_what_is_forgotten_may_be_found_again() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_deleted_that_cannot_be_logged() {
+async fn nothing_is_deleted_if_it_cannot_be_logged() {
     let (home, gate) = (Home::new(), Gate::serve(&[("/", "<a href='/a'>a</a>")]));
     let mut running = paused(&home, &gate).await;
     home.run(&["job", "stop", "job"]).code(0);
@@ -157,7 +157,7 @@ async fn nothing_is_deleted_that_cannot_be_logged() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fetch_that_is_cancelled_counts_as_failed_with_minus_7000() {
+async fn a_cancelled_fetch_fails_with_status_minus_7000() {
     let (home, gate) = (Home::new(), Gate::serve(&[("/", "")]));
     let mut running = waiting(&home, &gate, "").await;
     let seed = gate.url("/");
@@ -165,7 +165,7 @@ async fn a_fetch_that_is_cancelled_counts_as_failed_with_minus_7000() {
         .run(&["frontier", "cancel", "job", &gate.url("/other")])
         .code(1);
     assert!(other.err.contains("is not being fetched"), "{other:?}");
-    // Who is at it, and at which step.
+    // The report shows the worker and the step of the visit.
     let threads = home.run(&["job", "report", "job", "threads", "--json"]);
     let threads = objects(&threads.code(0).out);
     let [facts, row] = &threads[..] else {
@@ -185,14 +185,14 @@ async fn a_fetch_that_is_cancelled_counts_as_failed_with_minus_7000() {
     let log = lines(&home.job());
     let line = log.iter().find(|line| line.uri == seed).unwrap();
     assert_eq!(line.status, -7000, "{log:#?}");
-    assert_eq!(gate.asked(), ["/"]);
+    assert_eq!(gate.requests(), ["/"]);
     sound(&home.job());
     let statistics = home.run(&["frontier", "statistics", "job"]).code(0);
     assert!(statistics.out.contains("1 failed"), "{statistics:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_queue_is_retired_and_comes_back_and_why_tells() {
+async fn queues_are_retired_and_reactivated_and_why_shows_it() {
     let (home, gate) = (
         Home::new(),
         Gate::serve(&[
@@ -205,27 +205,27 @@ async fn a_queue_is_retired_and_comes_back_and_why_tells() {
     );
     let mut running = paused(&home, &gate).await;
     let queue = queue(&gate);
-    let said = why(&home, &gate.url("/a"));
-    assert!(said.contains("ready since"), "{said}");
-    let said = why(&home, &gate.url("/"));
+    let output = why(&home, &gate.url("/a"));
+    assert!(output.contains("ready since"), "{output}");
+    let output = why(&home, &gate.url("/"));
     assert!(
-        said.contains("done since") && said.contains("200"),
-        "{said}"
+        output.contains("done since") && output.contains("200"),
+        "{output}"
     );
-    assert!(said.contains("  extracted by  http 0."), "{said}");
-    let said = why(&home, "http://elsewhere.org/x");
-    assert!(said.contains("no scope filter accepted it"), "{said}");
-    assert!(said.contains(&gate.url("/")), "{said}");
-    let said = why(&home, "http://never.org/");
-    assert!(said.contains("not known"), "{said}");
+    assert!(output.contains("  extracted by  http 0."), "{output}");
+    let output = why(&home, "http://elsewhere.org/x");
+    assert!(output.contains("no scope filter accepted it"), "{output}");
+    assert!(output.contains(&gate.url("/")), "{output}");
+    let output = why(&home, "http://never.org/");
+    assert!(output.contains("not known"), "{output}");
 
     let done = home.run(&["frontier", "freeze", "job", &queue]).code(0);
     assert!(done.out.contains("is frozen"), "{done:?}");
     home.run(&["frontier", "thaw", "job", &queue]).code(0);
     let done = home.run(&["frontier", "retire", "job", &queue]).code(0);
     assert!(done.out.contains("is retired by operator"), "{done:?}");
-    let said = why(&home, &gate.url("/a"));
-    assert!(said.contains("retired by operator"), "{said}");
+    let output = why(&home, &gate.url("/a"));
+    assert!(output.contains("retired by operator"), "{output}");
     let unknown = home
         .run(&["frontier", "retire", "job", "org,none,"])
         .code(1);
@@ -236,12 +236,12 @@ async fn a_queue_is_retired_and_comes_back_and_why_tells() {
     assert_eq!(objects(&retired.out)[0]["queue"], queue.as_str());
 
     resume(&home, &mut running);
-    assert_eq!(gate.asked(), ["/"]);
-    // The same commands work on a job that nobody runs.
+    assert_eq!(gate.requests(), ["/"]);
+    // The same commands work on a job without a process.
     let done = home.run(&["frontier", "unretire", "job", &queue]).code(0);
     assert!(done.out.contains("is ready"), "{done:?}");
     home.run(&["crawl", "p.toml", "--job", "job"]).code(0);
-    assert_eq!(gate.asked(), ["/", "/a"]);
+    assert_eq!(gate.requests(), ["/", "/a"]);
     let log = job_log(&home);
     for wanted in [" freeze ", " thaw ", " retire ", " unretire "] {
         assert!(log.contains(wanted), "{wanted} in {log}");
@@ -249,7 +249,7 @@ async fn a_queue_is_retired_and_comes_back_and_why_tells() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rests_that_are_too_long_are_ended_together() {
+async fn delays_that_are_too_long_are_shortened_in_all_queues() {
     let (home, gate) = (
         Home::new(),
         Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "")]),
@@ -265,7 +265,7 @@ async fn rests_that_are_too_long_are_ended_together() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_forced_is_fetched_whatever_is_known_of_it() {
+async fn forced_uris_are_fetched_even_if_known_or_out_of_scope() {
     let elsewhere = Gate::serve(&[("/far", "")]);
     elsewhere.open();
     let (home, gate) = (Home::new(), Gate::serve(&[("/", "")]));
@@ -279,16 +279,16 @@ async fn what_is_forced_is_fetched_whatever_is_known_of_it() {
         .code(2);
     assert!(no.err.contains("mailto"), "{no:?}");
     resume(&home, &mut running);
-    assert_eq!(gate.was_asked("/"), 2);
-    assert_eq!(elsewhere.was_asked("/far"), 1);
+    assert_eq!(gate.requests_for("/"), 2);
+    assert_eq!(elsewhere.requests_for("/far"), 1);
     home.run(&["frontier", "force", "job", &gate.url("/")])
         .code(0);
     home.run(&["crawl", "p.toml", "--job", "job"]).code(0);
-    assert_eq!(gate.was_asked("/"), 3);
+    assert_eq!(gate.requests_for("/"), 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn precedence_decides_what_goes_first() {
+async fn precedence_decides_the_order() {
     let links = "<a href='/a'>a</a><a href='/b'>b</a><a href='/c'>c</a>";
     let (home, gate) = (Home::new(), Gate::serve(&[("/", links)]));
     let mut running = paused(&home, &gate).await;
@@ -342,21 +342,21 @@ async fn precedence_decides_what_goes_first() {
     ])
     .code(2);
     resume(&home, &mut running);
-    assert_eq!(gate.asked(), ["/", "/c", "/a", "/b"]);
+    assert_eq!(gate.requests(), ["/", "/c", "/a", "/b"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_frozen_or_retired_while_it_is_in_flight_is_so_afterwards() {
+async fn freezing_or_retiring_a_queue_takes_effect_after_its_current_fetch() {
     let (home, gate) = (Home::new(), Gate::serve(&[("/", "")]));
     let mut running = waiting(&home, &gate, "").await;
     let queue = queue(&gate);
-    let said = |action: &str| home.run(&["frontier", action, "job", &queue]).code(0).out;
-    let frozen = said("freeze");
+    let change = |action: &str| home.run(&["frontier", action, "job", &queue]).code(0).out;
+    let frozen = change("freeze");
     let once = "once current fetches have finished, precedence";
     assert!(frozen.contains(&format!("is frozen {once}")), "{frozen}");
-    let thawed = said("thaw");
+    let thawed = change("thaw");
     assert!(thawed.contains("is in-process, precedence"), "{thawed}");
-    let retired = said("retire");
+    let retired = change("retire");
     assert!(
         retired.contains(&format!("is retired by operator {once}")),
         "{retired}"
@@ -366,7 +366,7 @@ async fn what_is_frozen_or_retired_while_it_is_in_flight_is_so_afterwards() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_floor_set_by_hand_keeps_the_crawl_waiting() {
+async fn a_floor_set_by_an_operator_keeps_the_crawl_waiting() {
     let elsewhere = Gate::serve(&[("/far", "")]);
     elsewhere.open();
     let links = "<a href='/a'>a</a>";
@@ -377,31 +377,34 @@ async fn a_floor_set_by_hand_keeps_the_crawl_waiting() {
     let queue = queue(&gate);
     home.run(&["frontier", "precedence", "job", "--queue", &queue, "9"])
         .code(0);
-    let said = home.run(&["frontier", "floor", "job", "9"]).code(0);
-    assert!(said.out.contains("the crawl waits for them"), "{said:?}");
+    let output = home.run(&["frontier", "floor", "job", "9"]).code(0);
+    assert!(
+        output.out.contains("the crawl waits for them"),
+        "{output:?}"
+    );
     home.run(&["job", "resume", "job"]).code(0);
     let is_done = || why(&home, &far).contains("done since");
-    until("what the floor lets through is fetched", is_done).await;
+    until("the URI above the floor is fetched", is_done).await;
     assert_eq!(state(&home).as_deref(), Some("running"));
 
     home.run(&["frontier", "floor", "job", "none"]).code(0);
     assert_eq!(running.wait(), 0);
-    assert_eq!(gate.asked(), ["/", "/a"]);
+    assert_eq!(gate.requests(), ["/", "/a"]);
     let log = job_log(&home);
     assert_eq!(log.matches("crawl begin").count(), 1, "{log}");
 
-    // Queues behind the precedence floor of the profile do not belong to the crawl.
+    // The crawl does not wait for queues below the precedence floor of the profile.
     let profile = "name = 'passed-over'\n[frontier]\nprecedence-floor = 1";
     home.profile(profile);
     let seed = gate.url("/b");
     let crawl = ["crawl", "p.toml", "--seed", &seed, "--job", "passed-over"];
     home.run(&crawl).code(0);
-    assert_eq!(gate.was_asked("/b"), 0);
+    assert_eq!(gate.requests_for("/b"), 0);
 }
 
-/// The profile names the seed; a page of another seed links to it after it has been removed.
+/// The seed is in the profile. After its removal, pages of another seed link to its site.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_seed_is_removed_with_what_it_alone_brought_in() {
+async fn a_seed_is_removed_with_the_queued_uris_found_only_through_it() {
     let home = Home::new();
     let gate = Gate::serve(&[("/", "<a href='/a'>a</a><a href='/b'>b</a>"), ("/z", "")]);
     let link = format!("<a href='{}'>z</a>", gate.url("/z"));
@@ -414,14 +417,17 @@ async fn a_seed_is_removed_with_what_it_alone_brought_in() {
     let (seed, stays) = (gate.url("/"), other.url("/"));
     home.profile(&format!("name = 'gate'\nseeds = ['{seed}', '{stays}']"));
     let mut running = home.start(&["crawl", "p.toml", "--job", "job"]);
-    until("both seeds are asked for", || {
-        gate.was_asked("/") + other.was_asked("/") == 2
+    until("both seeds are requested", || {
+        gate.requests_for("/") + other.requests_for("/") == 2
     })
     .await;
     home.run(&["job", "pause", "job"]).code(0);
     gate.open();
     other.open();
-    until("it is paused", || state(&home).as_deref() == Some("paused")).await;
+    until("the crawl is paused", || {
+        state(&home).as_deref() == Some("paused")
+    })
+    .await;
 
     let no = home
         .run(&["frontier", "remove-seed", "job", &gate.url("/a")])
@@ -429,31 +435,31 @@ async fn a_seed_is_removed_with_what_it_alone_brought_in() {
     assert!(no.err.contains("is not a seed"), "{no:?}");
     let done = home.run(&["frontier", "remove-seed", "job", &seed]).code(0);
     assert!(done.out.contains("2 queued URIs"), "{done:?}");
-    // Run again, it is about what has come back to its queue meanwhile.
+    // The command can be repeated, for URIs that were queued again meanwhile.
     let again = home.run(&["frontier", "remove-seed", "job", &seed]).code(0);
     assert!(again.out.contains("0 queued URIs"), "{again:?}");
     let seeds = std::fs::read_to_string(home.job().join("seeds.txt")).unwrap();
     assert!(seeds.contains(&stays) && !seeds.contains(&seed), "{seeds}");
     resume(&home, &mut running);
-    // A link to its site is judged by the scope as it is now, in this process and in the next.
+    // Links to the site of the seed are out of scope now, in this process and in the next.
     home.run(&["frontier", "force", "job", &other.url("/p")])
         .code(0);
     home.run(&["crawl", "p.toml", "--job", "job"]).code(0);
-    assert_eq!(gate.asked(), ["/"]);
-    assert_eq!(other.asked(), ["/", "/o", "/p"]);
+    assert_eq!(gate.requests(), ["/"]);
+    assert_eq!(other.requests(), ["/", "/o", "/p"]);
 
-    // Given again, it counts again.
+    // The seed can be added again.
     home.run(&["frontier", "force", "job", &other.url("/q")])
         .code(0);
     home.run(&["crawl", "p.toml", "--job", "job", "--seed", &seed])
         .code(0);
-    assert_eq!(gate.asked(), ["/", "/z"]);
+    assert_eq!(gate.requests(), ["/", "/z"]);
     let removed = std::fs::read_to_string(home.job().join("removed-seeds.txt")).unwrap();
     assert_eq!(removed, "");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_leaves_one_job_comes_into_another() {
+async fn exported_uris_are_imported_into_another_job() {
     let links = "<a href='/a'>a</a><a href='/b'>b</a>";
     let (home, gate) = (
         Home::new(),
@@ -482,15 +488,15 @@ async fn what_leaves_one_job_comes_into_another() {
         .unwrap();
     let line = |tag, target| format!("{tag} {} ", gate.url(target));
     for beginning in [line("Fs", "/"), line("F+", "/a"), line("F+", "/b")] {
-        let stands = journal.lines().any(|line| line.starts_with(&beginning));
-        assert!(stands, "{beginning}: {journal}");
+        let is_there = journal.lines().any(|line| line.starts_with(&beginning));
+        assert!(is_there, "{beginning}: {journal}");
     }
     resume(&home, &mut running);
-    assert_eq!(gate.asked().len(), 3);
+    assert_eq!(gate.requests().len(), 3);
     let sound = home.run(&["frontier", "check", "job"]).code(0);
     assert!(sound.out.contains("sound"), "{sound:?}");
 
-    // Another job, begun by another seed, takes over what was done and what was left.
+    // Another job with another seed imports the done and the queued URIs.
     let other = Gate::serve(&[("/", "")]);
     other.open();
     home.run(&["crawl", "p.toml", "--seed", &other.url("/"), "--job", "new"])
@@ -531,7 +537,7 @@ async fn what_leaves_one_job_comes_into_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn uris_are_selected_by_their_outcome() {
+async fn uris_are_selected_by_status_type_and_outcome() {
     let links = "<a href='/page'>1</a><a href='/gone'>2</a><a href='/lost'>3</a>";
     let gate = Gate::serve(&[("/", links), ("/page", "")]);
     gate.open();
@@ -590,7 +596,7 @@ async fn uris_are_selected_by_their_outcome() {
         "--yes",
     ];
     let gone = home.run(&gone).code(0);
-    // Those of the pages and of robots.txt.
+    // The two pages and robots.txt.
     assert!(gone.out.starts_with("3 URIs forgotten"), "{gone:?}");
     assert!(job_log(&home).contains("forget --host \"gate.localhost\" --status \"404\""));
     assert_eq!(list(&[]), ["/", "/page"]);

@@ -1,4 +1,4 @@
-//! A disk that is full: one sentence, nothing torn, and the next run goes on.
+//! A full disk: the crawl stops with one message and whole files, and the next run resumes it.
 
 use opilio_stories::{captures, html, site, sound};
 use opilio_test_web::Reply;
@@ -6,16 +6,15 @@ use opilio_test_web::Reply;
 use crate::command::{Ended, Home, WWW};
 use crate::serve::Daemon;
 
-/// Bodies of this many bytes, more of them than fit under [`FILE_MAX`].
+/// Size of a body. All bodies together exceed [`FILE_MAX`].
 const BODY_BYTES: usize = 8 << 20;
 const BODIES: usize = 12;
 
-/// A file may not grow past this: what a full disk looks like to one file, without asking for a disk. In units of
-/// 1024 bytes, as bash counts them; the journal of the frontier alone is set to 64 MiB when it is made. The signal that the
-/// system sends then (SIGXFSZ) must not end the process.
+/// Limit on the size of a file, in units of 1024 bytes, as in bash. It simulates a full disk: writes beyond it fail. It is larger
+/// than the journal of the frontier, which has 64 MiB from the start. The signal at the limit (SIGXFSZ) must not end the process.
 const FILE_MAX: &str = "ulimit -f 70000";
 
-/// Bytes that do not compress.
+/// Returns bytes that do not compress.
 fn noise(length: usize) -> Vec<u8> {
     let mut state = 1u64;
     let mut next = || {
@@ -28,7 +27,7 @@ fn noise(length: usize) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_disk_halts_the_crawl_and_the_next_run_goes_on() {
+async fn a_full_disk_halts_the_crawl_and_the_next_run_resumes_it() {
     let links: String = (0..BODIES)
         .map(|n| format!("<a href='/{n}.bin'>{n}</a>"))
         .collect();
@@ -70,7 +69,7 @@ async fn a_full_disk_halts_the_crawl_and_the_next_run_goes_on() {
 }
 
 #[test]
-fn a_disk_with_no_room_for_a_frontier_is_one_sentence_and_the_next_run_begins() {
+fn a_disk_without_space_for_the_frontier_is_one_error_and_the_next_run_starts() {
     let home = Home::new();
     home.profile("");
     let command = [
@@ -101,7 +100,7 @@ fn a_disk_with_no_room_for_a_frontier_is_one_sentence_and_the_next_run_begins() 
 }
 
 #[test]
-fn a_full_disk_takes_no_name_and_makes_no_promise() {
+fn on_a_full_disk_no_job_is_created_and_no_order_is_accepted() {
     const FULL: &str = "trap '' XFSZ; ulimit -f 0";
     let home = Home::new();
     home.profile("");

@@ -1,4 +1,4 @@
-//! Files of a job in a store: handed over during the crawl, after an outage, after sudden death, and deleted from the job.
+//! Hand-over of a job's files to a store: during the crawl, after an outage, after a kill; and deletion from the job.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::serve::Daemon;
 
 const PAGES: usize = 60;
 
-/// A profile whose files are small and go to the folder `store`.
+/// Writes a profile with small archive files and a store in the folder `store`.
 fn profile(home: &Home, store: &str) {
     let url = format!("file://{}", home.path().join("store").display());
     home.profile(&format!(
@@ -23,7 +23,7 @@ fn profile(home: &Home, store: &str) {
     ));
 }
 
-/// The names in a folder with this ending.
+/// Returns the names in a folder with this ending.
 fn names(folder: &Path, ending: &str) -> BTreeSet<String> {
     let entries = fs::read_dir(folder).into_iter().flatten();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -41,7 +41,7 @@ fn run(home: &Home, command: &[String]) -> crate::command::Ended {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn stored_files_leave_the_job_and_what_needs_them_says_where_they_are() {
+async fn files_deleted_after_handover_are_reported_with_their_place_in_the_store() {
     let (home, web) = (Home::new(), tree(PAGES, 8000).await);
     let (store, job) = (
         home.path().join("store/tree"),
@@ -105,14 +105,14 @@ async fn stored_files_leave_the_job_and_what_needs_them_says_where_they_are() {
     let missing = daemon.call("GET", &path, None, "");
     assert_eq!(missing.status, 404);
     assert!(missing.body.contains("after it was stored"), "{missing:?}");
-    // A copy that is back is shown again.
+    // A file that was copied back is used again.
     fs::copy(store.join("warcs").join(file), job.join("warcs").join(file)).unwrap();
     let shown = daemon.call("GET", &path, None, "");
     assert_eq!(shown.status, 200, "{shown:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_that_no_store_took_are_handed_over_later() {
+async fn files_left_at_the_end_are_handed_over_later() {
     let (home, web) = (Home::new(), tree(PAGES, 8000).await);
     profile(&home, "");
     let ended = run(&home, &crawl(&web, "job")).code(6);
@@ -148,7 +148,7 @@ async fn files_that_no_store_took_are_handed_over_later() {
     home.run(&["job", "handover", "job", "--list"]).code(0);
     assert!(alert()["until"].is_string(), "{}", alert());
     assert!(!listed().contains("alert"), "{}", listed());
-    // Nothing is left, so nothing is sent, and the log does not change.
+    // No file is left, so nothing is sent and the log does not change.
     let log = fs::read(home.job().join("logs/job.log")).unwrap();
     let again = home.run(&["job", "handover", "job", "--json"]).code(0);
     assert_eq!(again.out.lines().count(), 1, "{again:?}");
@@ -161,7 +161,7 @@ async fn files_that_no_store_took_are_handed_over_later() {
             assert!(copies[0] == copies[1], "{name}");
         }
     }
-    // A file that was redacted is waiting again, and replaces its copy.
+    // A redacted file must be handed over again, and replaces its copy.
     let page = web.url(WWW, "/7.html");
     let redact = [
         "warc", "redact", "job", "--uri", &page, "--reason", "asked", "--write",
@@ -251,7 +251,7 @@ async fn a_daemon_packs_a_job_and_hands_it_over() {
     let packages = daemon.get("/jobs/tree/files?kind=wacz");
     let url = format!("file://{}", store.join("tree").join(name).display());
     assert_eq!(packages["files"][0]["stored_at"], url, "{packages}");
-    // The job is free again.
+    // The lock of the job is free again.
     begin("tree/start", None, 202);
     assert_eq!(
         begin("tree/package", Some(json!({"title": "two\nlines"})), 422)["status"],
@@ -259,7 +259,7 @@ async fn a_daemon_packs_a_job_and_hands_it_over() {
     );
 }
 
-/// Pages that take their time, so that files are stored before the crawl has all of them. Some come when their gates are open.
+/// Serves pages that take 30 ms each, so that files are stored during the crawl. Some pages are held until their gates are open.
 async fn slow(pages: usize, held: &[(usize, Gate)]) -> Web {
     let links: String = (0..pages)
         .map(|page| format!("<a href='/{page}.html'>{page}</a>"))
@@ -275,9 +275,9 @@ async fn slow(pages: usize, held: &[(usize, Gate)]) -> Web {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_sudden_deaths_every_page_is_in_the_store() {
+async fn after_kills_every_page_is_in_the_store() {
     const PAGES: usize = 150;
-    // However late the files are stored, no crawl comes to its end before.
+    // Held pages keep each crawl from ending before files are stored.
     let gates = [PAGES / 2, PAGES - 1].map(|page| (page, Gate::closed()));
     let (home, web) = (Home::new(), slow(PAGES, &gates).await);
     fs::create_dir(home.path().join("store")).unwrap();

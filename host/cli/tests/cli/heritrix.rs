@@ -1,4 +1,4 @@
-//! `/engine`: jobs steered as clients of Heritrix 3 steer them. `cargo xtask judges heritrix` has their own clients do it.
+//! `/engine`: the API of Heritrix 3 for jobs. `cargo xtask judges heritrix` tests it with clients of Heritrix.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use opilio_stories::until;
 use crate::command::{Home, WWW, tree};
 use crate::serve::{Answer, Daemon, kill, process};
 
-/// A daemon that lets clients of Heritrix in, and jobs of theirs crawl this machine.
+/// Returns a home with a configuration for clients of Heritrix, whose jobs may crawl this machine.
 fn home() -> Home {
     use std::os::unix::fs::PermissionsExt as _;
     let home = Home::new();
@@ -53,7 +53,7 @@ fn get(daemon: &Daemon, path: &str) -> Answer {
     daemon.send("GET", path, "", "")
 }
 
-/// State of a job, in the words of Heritrix.
+/// Returns the state of a job in the words of Heritrix.
 fn description(daemon: &Daemon, job: &str) -> String {
     let body = get(daemon, &format!("/engine/job/{job}")).body;
     let rest = body.split("<statusDescription>").nth(1).unwrap_or_default();
@@ -69,7 +69,7 @@ async fn a_job_is_created_configured_built_launched_unpaused_torn_down_and_copie
     assert!(created.head.contains("/engine\r\n"), "{created:?}");
     let engine = get(&daemon, "/engine").body;
     assert!(engine.contains("<shortName>one</shortName>"), "{engine}");
-    // Whoever crawls is to say who that is.
+    // A job needs a contact URL.
     let refused = post(&daemon, "/engine/job/one", "action=build", 422);
     assert!(refused.body.contains("contact-url"), "{refused:?}");
     assert_eq!(description(&daemon, "one"), "Unbuilt");
@@ -86,13 +86,13 @@ async fn a_job_is_created_configured_built_launched_unpaused_torn_down_and_copie
     assert_eq!(daemon.send("PUT", config, &text, "").status, 200);
 
     post(&daemon, "/engine/job/one", "action=launch&checkpoint=", 303);
-    until("it is paused", || {
+    until("the job is paused", || {
         description(&daemon, "one") == "Active: PAUSED"
     })
     .await;
     let first = process(&home, "jobs/one");
     kill(&first);
-    until("it is begun again, and paused", || {
+    until("the job is restarted and paused", || {
         process(&home, "jobs/one") != first && description(&daemon, "one") == "Active: PAUSED"
     })
     .await;
@@ -100,7 +100,7 @@ async fn a_job_is_created_configured_built_launched_unpaused_torn_down_and_copie
     post(&daemon, "/engine/job/one", "action=checkpoint", 303);
     assert!(home.path().join("jobs/one/checkpoints").exists());
     post(&daemon, "/engine/job/one", "action=unpause", 303);
-    until("it has ended", || {
+    until("the crawl has ended", || {
         description(&daemon, "one") == "Finished: FINISHED"
     })
     .await;
@@ -114,7 +114,7 @@ async fn a_job_is_created_configured_built_launched_unpaused_torn_down_and_copie
     assert_eq!(job["checkpointFiles"], serde_json::json!(names), "{job}");
     let sizes = &job["sizeTotalsReport"];
     let count = |name: &str| sizes[name].as_u64().unwrap();
-    // robots.txt and the name's address among them.
+    // robots.txt and the DNS look-up are counted, too.
     assert!(count("novelCount") > 5, "{job}");
     let parts = count("novelCount") + count("notModifiedCount") + count("dupByHashCount");
     assert_eq!(parts, count("totalCount"), "{job}");
@@ -123,8 +123,8 @@ async fn a_job_is_created_configured_built_launched_unpaused_torn_down_and_copie
     let latest = get(&daemon, "/engine/job/one/jobdir/latest/logs/crawl.log");
     assert_eq!(latest.body, log);
     let summary = get(&daemon, "/engine/job/one/report/CrawlSummaryReport");
-    let told = get(&daemon, "/api/v1/jobs/one/reports/crawl?format=text").body;
-    assert_eq!((summary.status, &summary.body), (200, &told));
+    let report = get(&daemon, "/api/v1/jobs/one/reports/crawl?format=text").body;
+    assert_eq!((summary.status, &summary.body), (200, &report));
     let unknown = get(&daemon, "/engine/job/one/report/NoReport");
     assert!(unknown.body.contains("ToeThreadsReport"), "{unknown:?}");
     assert_eq!(unknown.status, 404, "{unknown:?}");
@@ -149,14 +149,14 @@ async fn a_job_is_created_configured_built_launched_unpaused_torn_down_and_copie
     assert_eq!(description(&daemon, "one"), "Unbuilt");
     post(&daemon, "/engine/job/one", "copyTo=two&asProfile=on", 303);
     post(&daemon, "/engine/job/two", "action=launch", 409);
-    goes_back(&daemon, &web, &names[0]).await;
+    launch_from_checkpoint(&daemon, &web, &names[0]).await;
     post(&daemon, "/engine/job/two", "copyTo=three", 303);
     assert_eq!(description(&daemon, "three"), "Unbuilt");
 }
 
-/// Job `one`, which has crawled all of the web and was torn down, is launched from its checkpoint, made before it crawled.
-async fn goes_back(daemon: &Daemon, web: &opilio_test_web::Web, name: &str) {
-    for (job, form, said) in [
+/// Launches job `one` from a checkpoint that was made before its first fetch. The job has crawled the web and was torn down.
+async fn launch_from_checkpoint(daemon: &Daemon, web: &opilio_test_web::Web, name: &str) {
+    for (job, form, expected) in [
         (
             "one",
             "action=launch&checkpoint=nope",
@@ -166,18 +166,18 @@ async fn goes_back(daemon: &Daemon, web: &opilio_test_web::Web, name: &str) {
         ("two", "action=launch&checkpoint=latest", "never built"),
     ] {
         let refused = post(daemon, &format!("/engine/job/{job}"), form, 404);
-        assert!(refused.body.contains(said), "{refused:?}");
+        assert!(refused.body.contains(expected), "{refused:?}");
         assert!(refused.body.contains("checkpointFiles"), "{refused:?}");
     }
     assert_eq!(description(daemon, "one"), "Unbuilt");
     let whole = get(daemon, "/engine/job/one").body;
     let listed = format!("<checkpointFiles><value>{name}</value></checkpointFiles>");
     assert!(whole.contains(&listed), "{whole}");
-    let asked = web.requests().len();
+    let requests = web.requests().len();
     for checkpoint in ["latest", name] {
         let form = format!("action=launch&checkpoint={checkpoint}");
         post(daemon, "/engine/job/one", &form, 303);
-        until("it is paused at its checkpoint", || {
+        until("the job is paused at its checkpoint", || {
             description(daemon, "one") == "Active: PAUSED"
         })
         .await;
@@ -189,20 +189,20 @@ async fn goes_back(daemon: &Daemon, web: &opilio_test_web::Web, name: &str) {
         );
         post(daemon, "/engine/job/one", &form, 409);
         post(daemon, "/engine/job/one", "action=unpause", 303);
-        until("it has ended", || {
+        until("the crawl has ended", || {
             description(daemon, "one") == "Finished: FINISHED"
         })
         .await;
         let job = get(daemon, "/engine/job/one").body;
         assert!(job.contains("<downloadedUriCount>7<"), "{job}");
     }
-    // Each time all of it anew.
-    assert_eq!(web.requests().len(), 3 * asked);
+    // Both launches crawled the whole web again.
+    assert_eq!(web.requests().len(), 3 * requests);
     post(daemon, "/engine/job/one", "action=teardown", 303);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_configuration_that_somebody_puts_into_the_folder_is_found_and_may_begin_at_once() {
+async fn a_configuration_written_into_the_folder_is_found_and_can_start_at_once() {
     let web = tree(3, 10).await;
     let home = home();
     let daemon = Daemon::start(&home, &["--no-auth"]);
@@ -220,15 +220,15 @@ async fn a_configuration_that_somebody_puts_into_the_folder_is_found_and_may_beg
     );
     post(&daemon, "/engine", "action=add&addpath=/etc", 403);
     post(&daemon, "/engine/job/found", "action=launch", 303);
-    until("it has ended", || {
+    until("the crawl has ended", || {
         description(&daemon, "found") == "Finished: FINISHED"
     })
     .await;
     assert!(!web.requests().is_empty());
 }
 
-/// Clients answer where they were challenged, after a body of which nobody wanted to know.
-fn a_challenged_connection_goes_on(closed: &Daemon) {
+/// Asserts that a connection stays open after a challenge to a request with a body, so that the client can repeat the request.
+fn assert_challenged_connection_stays_open(closed: &Daemon) {
     let head = format!(
         "POST /engine HTTP/1.1\r\nHost: {}\r\nContent-Length: 15\r\n\r\n",
         closed.address
@@ -239,7 +239,7 @@ fn a_challenged_connection_goes_on(closed: &Daemon) {
     socket
         .set_read_timeout(Some(Duration::from_millis(500)))
         .unwrap();
-    // Whoever does not wait for the body has answered by now.
+    // A server that does not wait for the body has answered by now.
     let _ = socket.peek(&mut answer);
     socket.set_read_timeout(None).unwrap();
     socket.write_all(b"action=rescan&x").unwrap();
@@ -254,7 +254,7 @@ fn a_challenged_connection_goes_on(closed: &Daemon) {
 }
 
 #[test]
-fn clients_answer_a_challenge_run_no_scripts_and_see_files_of_jobs_alone() {
+fn clients_are_authenticated_run_no_scripts_and_see_only_files_of_jobs() {
     let home = home();
     home.run(&["token", "new", "lena", "--role", "admin"])
         .code(0);
@@ -269,7 +269,7 @@ fn clients_answer_a_challenge_run_no_scripts_and_see_files_of_jobs_alone() {
     );
     let wrong = "Authorization: Digest username=\"nas\", realm=\"opilio\", nonce=\"1-a\", uri=\"/engine\", qop=auth, nc=00000001, cnonce=\"a\", response=\"b\"\r\n";
     assert_eq!(closed.send("GET", "/engine", "", wrong).status, 401);
-    a_challenged_connection_goes_on(&closed);
+    assert_challenged_connection_stays_open(&closed);
     drop(closed);
 
     let daemon = Daemon::start(&home, &["--no-auth"]);
@@ -305,7 +305,7 @@ fn clients_answer_a_challenge_run_no_scripts_and_see_files_of_jobs_alone() {
         assert_eq!(answer.status, status, "{method} {path} {form}: {answer:?}");
     }
     let value = "<property name=\"value\"><value>http://a.example/</value></property>";
-    // A file of this machine is not for whoever may only crawl, and whether there is one neither.
+    // Clients that may only crawl must neither read a file of this machine nor find out whether it exists.
     home.file("outside.txt", "http://secret.example/\n");
     let outside = home.path().join("outside.txt").display().to_string();
     let config = "/engine/job/one/jobdir/crawler-beans.cxml";

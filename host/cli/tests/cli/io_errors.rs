@@ -1,11 +1,11 @@
-//! Errors of the system: each is told with its own remedy, none is called damage, and the same command goes on.
+//! Errors of the system: each has its own remedy and is not reported as damage, and the same command resumes the crawl.
 
 use opilio_stories::{captures, html, site, sound};
 
 use crate::command::{Ended, Home, WWW};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn too_few_open_files_are_no_damage() {
+async fn a_limit_on_open_files_is_not_reported_as_damage() {
     let web = site(WWW).page("/", html("page")).serve().await;
     let home = Home::new();
     home.profile("name = 'files'");
@@ -20,21 +20,21 @@ async fn too_few_open_files_are_no_damage() {
             continue;
         }
         refused += 1;
-        let said = format!("{}{}", ended.out, ended.err);
-        assert!(said.contains("(ulimit -n)"), "{files}: {said}");
+        let output = format!("{}{}", ended.out, ended.err);
+        assert!(output.contains("(ulimit -n)"), "{files}: {output}");
         for wrong in ["damaged", "checkpoint", "free space"] {
-            assert!(!said.contains(wrong), "{files}: {said}");
+            assert!(!output.contains(wrong), "{files}: {output}");
         }
     }
     assert!(refused > 2, "{refused}");
     home.run(&command).code(0);
 }
 
-/// The largest file, in units of 1024 bytes: the journal of the frontier alone is set to 64 MiB when it is made.
+/// Limit on the size of a file, in units of 1024 bytes. The journal of the frontier has 64 MiB from the start.
 const FILE_MAX: usize = 70_000;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lines_that_could_not_be_written_are_made_of_the_archive() {
+async fn missing_log_lines_are_recovered_from_the_archive() {
     let web = site(WWW)
         .page("/", html("<a href='/a.html'>a</a>"))
         .page("/a.html", html("page"))
@@ -53,7 +53,7 @@ async fn lines_that_could_not_be_written_are_made_of_the_archive() {
         &seed,
     ])
     .code(0);
-    // A log without space for a further line. Its content is not a line of a crawl log.
+    // Fills the log, so that no further line fits below the limit. The content is not a line of a crawl log.
     let log = home.job().join("logs/crawl.log");
     let mut text = format!("{}\n", "x".repeat((1 << 20) - 1)).repeat(68);
     let room = FILE_MAX * 1024 - text.len();

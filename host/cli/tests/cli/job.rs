@@ -1,4 +1,4 @@
-//! `opilio job`: a crawl that is paused, ended, copied and asked about while it runs.
+//! `opilio job`: a running crawl is paused, stopped, copied and inspected.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -14,7 +14,7 @@ use crate::command::{Home, Running, WWW, held_tree};
 /// The host of [`Gate`].
 const HOST: &str = "gate.localhost";
 
-/// A server that answers nothing but robots.txt until it is opened.
+/// A server that holds all responses except those for robots.txt until it is opened.
 pub(crate) struct Gate {
     port: u16,
     state: Arc<State>,
@@ -28,7 +28,7 @@ struct State {
 }
 
 impl Gate {
-    /// Serves pages: a target and its body each.
+    /// Serves pages, each with a target and a body.
     pub(crate) fn serve(pages: &[(&str, &str)]) -> Gate {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -51,7 +51,7 @@ impl Gate {
         format!("http://{HOST}:{}{target}", self.port)
     }
 
-    /// The SURT form of a target.
+    /// Returns the SURT of a target.
     pub(crate) fn surt(&self, target: &str) -> String {
         opilio_uri::Uri::parse(&self.url(target)).unwrap().surt()
     }
@@ -61,14 +61,15 @@ impl Gate {
         self.state.opened.notify_all();
     }
 
-    /// Requests so far, without robots.txt.
-    pub(crate) fn asked(&self) -> Vec<String> {
+    /// Returns the targets of the requests so far, without robots.txt.
+    pub(crate) fn requests(&self) -> Vec<String> {
         self.state.asked.lock().unwrap().clone()
     }
 
-    pub(crate) fn was_asked(&self, target: &str) -> usize {
-        let asked = self.asked();
-        asked.iter().filter(|one| *one == target).count()
+    /// Returns the number of requests for a target so far.
+    pub(crate) fn requests_for(&self, target: &str) -> usize {
+        let requests = self.requests();
+        requests.iter().filter(|one| *one == target).count()
     }
 }
 
@@ -90,7 +91,7 @@ fn answer(mut stream: TcpStream, state: &State, pages: &[(String, String)]) {
         }
     }
     let (status, body) = page.map_or(("404 Not Found", ""), |(_, body)| ("200 OK", body));
-    // Who asked may have broken off.
+    // The client may have closed the connection.
     let _ = write!(
         stream,
         "HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
@@ -98,7 +99,7 @@ fn answer(mut stream: TcpStream, state: &State, pages: &[(String, String)]) {
     );
 }
 
-/// The state that `opilio job status` tells; none where it cannot be asked.
+/// Returns the state that `opilio job status` prints; `None` if the command fails.
 pub(crate) fn state(home: &Home) -> Option<String> {
     let output = home
         .opilio(&["job", "status", "job", "--json"])
@@ -108,22 +109,25 @@ pub(crate) fn state(home: &Home) -> Option<String> {
     Some(status["state"].as_str()?.to_owned())
 }
 
-/// A crawl of a gate's `/`, which has been asked for and waits there; `profile` is what its profile says besides.
+/// Starts a crawl of the gate's `/` with these further settings, and waits until the request for it is held.
 pub(crate) async fn waiting(home: &Home, gate: &Gate, profile: &str) -> Running {
     home.profile(&format!("name = 'gate'\n{profile}"));
     let seed = gate.url("/");
     let running = home.start(&["crawl", "p.toml", "--seed", &seed, "--job", "job"]);
-    until("the seed is asked for", || gate.was_asked("/") == 1).await;
+    until("the seed is requested", || gate.requests_for("/") == 1).await;
     running
 }
 
-/// A crawl of a gate's `/` that has been paused while that was in flight; then the gate was opened.
+/// Starts a crawl of the gate's `/`, pauses it while that fetch is in flight, opens the gate, and waits until the crawl is paused.
 pub(crate) async fn paused(home: &Home, gate: &Gate) -> Running {
     let running = waiting(home, gate, "").await;
     home.run(&["job", "pause", "job"]).code(0);
     assert_eq!(state(home).as_deref(), Some("pausing"));
     gate.open();
-    until("it is paused", || state(home).as_deref() == Some("paused")).await;
+    until("the crawl is paused", || {
+        state(home).as_deref() == Some("paused")
+    })
+    .await;
     running
 }
 
@@ -139,14 +143,17 @@ async fn a_paused_crawl_fetches_nothing_until_it_is_resumed() {
     home.profile("name = 'tree'\nworkers = 2");
     let seed = web.url(WWW, "/");
     let mut running = home.start(&["crawl", "p.toml", "--seed", &seed, "--job", "job"]);
-    until("twenty pages are asked for", || asked(&web).len() >= 20).await;
-    let said = home.run(&["job", "pause", "job"]).code(0).out;
-    assert!(said.contains("no new fetches start"), "{said}");
+    until("twenty pages are requested", || asked(&web).len() >= 20).await;
+    let output = home.run(&["job", "pause", "job"]).code(0).out;
+    assert!(output.contains("no new fetches start"), "{output}");
     gate.open();
-    until("it is paused", || state(&home).as_deref() == Some("paused")).await;
+    until("the crawl is paused", || {
+        state(&home).as_deref() == Some("paused")
+    })
+    .await;
 
     let before = asked(&web).len();
-    assert!(before < PAGES - 1, "paused too late to tell");
+    assert!(before < PAGES - 1, "paused too late for this test");
     for _ in 0..3 {
         home.run(&["frontier", "queues", "job"]).code(0);
     }
@@ -177,7 +184,7 @@ async fn a_paused_crawl_fetches_nothing_until_it_is_resumed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_paused_crawl_ends_at_an_interrupt_and_goes_on_later() {
+async fn a_paused_crawl_stops_at_an_interrupt_and_is_resumed_later() {
     let (home, gate) = (
         Home::new(),
         Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "")]),
@@ -185,13 +192,13 @@ async fn a_paused_crawl_ends_at_an_interrupt_and_goes_on_later() {
     let mut running = paused(&home, &gate).await;
     running.signal("INT");
     assert_eq!(running.wait(), 0);
-    assert_eq!(gate.asked(), ["/"]);
+    assert_eq!(gate.requests(), ["/"]);
     home.run(&["crawl", "p.toml", "--job", "job"]).code(0);
-    assert_eq!(gate.asked(), ["/", "/a"]);
+    assert_eq!(gate.requests(), ["/", "/a"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_terminal_that_is_gone_ends_a_crawl_in_good_order_unless_it_was_begun_to_outlive_it() {
+async fn a_closed_terminal_stops_a_crawl_unless_it_was_started_with_nohup() {
     let (home, gate) = (
         Home::new(),
         Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "")]),
@@ -207,10 +214,13 @@ async fn a_terminal_that_is_gone_ends_a_crawl_in_good_order_unless_it_was_begun_
     let begun = [
         "crawl", "p.toml", "--seed", &seed, "--job", "job", "--paused", "--quiet",
     ];
-    // These tests may run below nohup themselves, and what is ignored is inherited.
-    let heard = r#"exec env --default-signal=HUP "$0" "$@""#;
-    let mut running = home.opilio_after(heard, &begun).spawn().unwrap();
-    until("it is paused", || state(&home).as_deref() == Some("paused")).await;
+    // The tests themselves may run with nohup, and ignored signals are inherited.
+    let with_signal = r#"exec env --default-signal=HUP "$0" "$@""#;
+    let mut running = home.opilio_after(with_signal, &begun).spawn().unwrap();
+    until("the crawl is paused", || {
+        state(&home).as_deref() == Some("paused")
+    })
+    .await;
     hang_up(running.id());
     assert!(running.wait().unwrap().success());
     let log = job_log(&home);
@@ -219,11 +229,14 @@ async fn a_terminal_that_is_gone_ends_a_crawl_in_good_order_unless_it_was_begun_
         "{log}"
     );
 
-    // As nohup begins it.
+    // As with nohup.
     let crawl = ["crawl", "p.toml", "--job", "job", "--paused", "--quiet"];
     let mut command = home.opilio_after("trap '' HUP", &crawl);
     let mut outlives = command.stdout(Stdio::null()).spawn().unwrap();
-    until("it is paused", || state(&home).as_deref() == Some("paused")).await;
+    until("the crawl is paused", || {
+        state(&home).as_deref() == Some("paused")
+    })
+    .await;
     let why = home.run(&["frontier", "why", "job", &seed]).code(0).out;
     assert!(
         why.contains("; the job is paused, so nothing is fetched"),
@@ -232,15 +245,15 @@ async fn a_terminal_that_is_gone_ends_a_crawl_in_good_order_unless_it_was_begun_
     hang_up(outlives.id());
     home.run(&["job", "resume", "job"]).code(0);
     assert!(outlives.wait().unwrap().success());
-    assert_eq!(gate.asked(), ["/", "/a"]);
+    assert_eq!(gate.requests(), ["/", "/a"]);
     let log = job_log(&home);
     assert!(log.trim_end().ends_with("no URIs left"), "{log}");
 
-    // Nobody is left to read the summary.
+    // Standard output is closed when the summary is printed.
     let mut command = home.opilio(&["crawl", "p.toml", "--job", "job"]);
-    let mut unread = command.stdout(Stdio::piped()).spawn().unwrap();
-    drop(unread.stdout.take());
-    assert!(unread.wait().unwrap().success());
+    let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+    drop(process.stdout.take());
+    assert!(process.wait().unwrap().success());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -250,11 +263,11 @@ async fn stop_ends_politely() {
     home.profile("name = 'tree'\nworkers = 2");
     let seed = web.url(WWW, "/");
     let mut running = home.start(&["crawl", "p.toml", "--seed", &seed, "--job", "job"]);
-    until("twenty pages are asked for", || asked(&web).len() >= 20).await;
+    until("twenty pages are requested", || asked(&web).len() >= 20).await;
     home.run(&["job", "stop", "job"]).code(0);
     gate.open();
     assert_eq!(running.wait(), 0);
-    assert!(asked(&web).len() < 299, "stopped too late to tell");
+    assert!(asked(&web).len() < 299, "stopped too late for this test");
     sound(&home.job());
     assert_eq!(state(&home).as_deref(), Some("stopped"));
     let log = job_log(&home);
@@ -266,7 +279,7 @@ async fn stop_ends_politely() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_checkpoint_of_a_running_crawl_makes_a_job_that_goes_on_from_there() {
+async fn a_job_is_made_from_a_checkpoint_of_a_running_crawl() {
     let (home, gate) = (
         Home::new(),
         Gate::serve(&[
@@ -290,7 +303,7 @@ async fn a_checkpoint_of_a_running_crawl_makes_a_job_that_goes_on_from_there() {
 
     home.run(&["job", "resume", "job"]).code(0);
     assert_eq!(running.wait(), 0);
-    assert_eq!(gate.asked().len(), 3);
+    assert_eq!(gate.requests().len(), 3);
 
     home.run(&["job", "restore", "kept", "job"]).code(2);
     home.run(&["job", "restore", "p.toml", "other"]).code(2);
@@ -313,7 +326,7 @@ async fn a_checkpoint_of_a_running_crawl_makes_a_job_that_goes_on_from_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_process_works_on_a_job_and_what_needs_a_running_one_says_so() {
+async fn a_job_has_one_process_and_commands_that_need_it_have_clear_errors() {
     let (home, gate) = (Home::new(), Gate::serve(&[("/", "")]));
     let mut running = paused(&home, &gate).await;
     let second = home.run(&["crawl", "p.toml", "--job", "job"]).code(3);
@@ -357,7 +370,7 @@ async fn one_process_works_on_a_job_and_what_needs_a_running_one_says_so() {
     }
     let none = home.run(&["job", "observe", "job"]).code(0);
     assert!(none.out.contains("the job has no observers"), "{none:?}");
-    // Nobody is unknown, whatever the environment says or does not say.
+    // The user is known without the variables of the environment.
     let mut checkpoint = home.opilio(&["job", "checkpoint", "job"]);
     let nameless = checkpoint
         .env_remove("USER")
@@ -389,12 +402,12 @@ async fn one_process_works_on_a_job_and_what_needs_a_running_one_says_so() {
         );
     }
     let none = home.run(&["frontier", "queues", "nowhere"]).code(2);
-    assert_eq!(none.out, "", "what is not there is not empty");
+    assert_eq!(none.out, "", "a missing job is not an empty list");
     home.run(&["crawl", "p.toml", "--job", "job"]).code(0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_plugins_did_and_observers_report_is_there_when_the_crawl_is_over() {
+async fn plugin_statistics_and_observer_reports_are_available_after_the_crawl() {
     let web = site(WWW).page("/", html("a page")).serve().await;
     let home = Home::new();
     home.file("counter.wasm", counter());
@@ -405,7 +418,7 @@ async fn what_plugins_did_and_observers_report_is_there_when_the_crawl_is_over()
     let seed = web.url(WWW, "/");
     home.run(&["crawl", "p.toml", "--job", "job", "--seed", &seed])
         .code(0);
-    // DNS, robots.txt, and the page.
+    // The DNS look-up, robots.txt and the page.
     let report = home.run(&["job", "observe", "job"]).code(0);
     assert_eq!(report.out, "== counter count.txt\n03\n");
     let none = home.run(&["job", "observe", "job", "html"]).code(2);
@@ -427,16 +440,16 @@ async fn what_plugins_did_and_observers_report_is_there_when_the_crawl_is_over()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn garbage_on_the_socket_is_answered_and_harms_nothing() {
+async fn invalid_requests_on_the_socket_are_refused_without_harm() {
     let (home, gate) = (
         Home::new(),
         Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "")]),
     );
     let mut running = paused(&home, &gate).await;
     let socket = home.job().join("control");
-    let say = |bytes: &[u8]| {
+    let send = |bytes: &[u8]| {
         let mut stream = UnixStream::connect(&socket).unwrap();
-        // It may be hung up on before it has said everything.
+        // The crawl may close the connection before everything is sent.
         let _ = stream.write_all(bytes);
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let mut answer = String::new();
@@ -451,20 +464,20 @@ async fn garbage_on_the_socket_is_answered_and_harms_nothing() {
         b"{\"command\":{\"do\":\"why\",\"uri\":\"no uri\\u0000\"}}\n",
         b"{\"command\":",
     ] {
-        let answer = say(garbage);
+        let answer = send(garbage);
         assert!(answer.contains(r#""answer":"refused""#), "{answer:?}");
         assert!(answer.contains(r#""fault":"request""#), "{answer:?}");
     }
-    say(&vec![b'['; 4 << 20]);
-    // Those that connect and say nothing hold up nobody.
+    send(&vec![b'['; 4 << 20]);
+    // Silent connections do not delay others.
     let silent: Vec<UnixStream> = (0..5)
         .map(|_| UnixStream::connect(&socket).unwrap())
         .collect();
-    let two = say(b"{\"command\":{\"do\":\"statistics\"}}\n{\"command\":{\"do\":\"status\"}}\n");
+    let two = send(b"{\"command\":{\"do\":\"statistics\"}}\n{\"command\":{\"do\":\"status\"}}\n");
     assert_eq!(two.lines().count(), 4, "{two}");
     home.run(&["job", "resume", "job"]).code(0);
     assert_eq!(running.wait(), 0);
     drop(silent);
-    assert_eq!(gate.asked(), ["/", "/a"]);
+    assert_eq!(gate.requests(), ["/", "/a"]);
     assert!(lines(&home.job()).iter().all(|line| line.status > 0));
 }

@@ -1,4 +1,4 @@
-//! Jobs side by side in a folder: with a daemon that sees to them, and without.
+//! Several jobs in a folder, with and without a daemon.
 
 use std::fs;
 use std::path::Path;
@@ -19,10 +19,10 @@ async fn jobs_are_copied_listed_and_deleted_without_a_daemon() {
     let copied: Value = serde_json::from_str(&copied.code(0).out).unwrap();
     assert_eq!(copied["answer"], "created", "{copied}");
     assert!(copied["job"].as_str().unwrap().ends_with("jobs/two"));
-    // A name in use is an error of the command line, whatever the command.
+    // For every command, a name in use is an error of the command line.
     let new = ["job", "new", "jobs/two", "--profile", "snapshot"];
-    for taken in [&["job", "clone", "jobs/one", "two"][..], &new] {
-        let taken = home.run(taken).code(2);
+    for command in [&["job", "clone", "jobs/one", "two"][..], &new] {
+        let taken = home.run(command).code(2);
         assert!(taken.err.contains("two\" already exists"), "{taken:?}");
     }
     let states = || -> Vec<(String, String)> {
@@ -63,8 +63,8 @@ async fn jobs_are_copied_listed_and_deleted_without_a_daemon() {
         "{elsewhere:?}"
     );
     assert!(!home.path().join("typo").exists());
-    let unasked = home.run(&["job", "delete", "jobs/one"]).code(2);
-    assert!(unasked.err.contains("pass --yes"), "{unasked:?}");
+    let unconfirmed = home.run(&["job", "delete", "jobs/one"]).code(2);
+    assert!(unconfirmed.err.contains("pass --yes"), "{unconfirmed:?}");
     let deleted = home.run(&["job", "delete", "jobs/one", "--yes"]).code(0);
     assert!(
         deleted.out.starts_with("deleted the state of job one"),
@@ -80,11 +80,11 @@ async fn jobs_are_copied_listed_and_deleted_without_a_daemon() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_that_somebody_looks_into_is_begun_a_moment_later() {
+async fn a_job_whose_lock_is_held_for_a_moment_is_started_later() {
     let web = tree(3, 10).await;
     let home = Home::new();
     let daemon = Daemon::start(&home, &["--no-auth"]);
-    // A process that has its job before this test has the lock crawls first: another job is tried then.
+    // If the process gets the lock before this test does, the test tries another job.
     let mut numbers = 0..20;
     let (job, directory, lock) = loop {
         let job = format!("job{}", numbers.next().expect("a process that comes later"));
@@ -92,23 +92,26 @@ async fn a_job_that_somebody_looks_into_is_begun_a_moment_later() {
         let directory = home.path().join("jobs").join(&job);
         let lock = fs::File::open(directory.join("lock")).unwrap();
         let requests = web.requests().len();
-        // As others look: whether it is held is asked before it is held.
+        // The start is ordered before the test takes the lock.
         daemon.post(&format!("/jobs/{job}/start"), None, 202);
         lock.lock().unwrap();
         if web.requests().len() == requests {
             break (job, directory, lock);
         }
     };
-    let said = || fs::read_to_string(directory.join("process.log")).unwrap_or_default();
-    until("its process came too late", || said().contains("is in use")).await;
+    let log = || fs::read_to_string(directory.join("process.log")).unwrap_or_default();
+    until("the process has found the job in use", || {
+        log().contains("is in use")
+    })
+    .await;
     drop(lock);
-    until("it is finished", || daemon.state(&job) == "finished").await;
+    until("the job is finished", || daemon.state(&job) == "finished").await;
     let log = fs::read_to_string(directory.join("logs/job.log")).unwrap();
     assert!(!log.contains("died"), "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_that_waits_says_so_and_can_be_stopped_before_it_begins() {
+async fn a_waiting_job_is_shown_as_waiting_and_can_be_stopped() {
     let gate = Gate::serve(&[("/", "x")]);
     let home = Home::new();
     home.file("opilio.toml", "[limits]\njobs = 1\n");
@@ -126,7 +129,7 @@ async fn a_job_that_waits_says_so_and_can_be_stopped_before_it_begins() {
         status.contains("state  waiting for a free place"),
         "{status}"
     );
-    // Commands and the API have the same word for it.
+    // Commands and the API have the same name for the state.
     let status = home.run(&["job", "status", "jobs/b", "--json"]).code(0).out;
     let status: Value = serde_json::from_str(&status).unwrap();
     assert_eq!(status["state"], "waiting", "{status}");
@@ -167,36 +170,35 @@ async fn a_job_that_waits_says_so_and_can_be_stopped_before_it_begins() {
     assert_eq!(daemon.state("b"), "new");
 }
 
-/// Between the moment at which the daemon begins a process and that at which it has the job, whoever orders something must not be
-/// told that it begins so.
+/// The daemon starts a process, which takes the lock of the job later. Orders between these times must reach the process.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_ordered_while_a_process_is_on_its_way_reaches_it() {
+async fn orders_during_the_start_of_a_process_reach_it() {
     let home = Home::new();
     let daemon = Daemon::start(&home, &["--no-auth"]);
     for (job, order, state) in [("p", "pause", "paused"), ("s", "stop", "stopped")] {
-        // One for each: a crawl whose first page came at once could end before a busy machine gives the order.
+        // Each job has its own gate: otherwise a crawl could end before a busy machine gives the order.
         let gate = Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "the one")]);
         let path = format!("jobs/{job}");
         make(&home, &path, &gate.url("/"));
         daemon.post(&format!("/jobs/{job}/start"), None, 202);
         let orders = home.path().join(&path).join("orders.json");
-        until("its process is begun", || {
+        until("the process is started", || {
             let orders: Value = serde_json::from_slice(&fs::read(&orders).unwrap()).unwrap();
             !orders["begun"].is_null()
         })
         .await;
         home.run(&["job", order, &path]).code(0);
         gate.open();
-        until("it heeds that", || daemon.state(job) == state).await;
-        assert_eq!(gate.was_asked("/a"), 0);
+        until("the process obeys", || daemon.state(job) == state).await;
+        assert_eq!(gate.requests_for("/a"), 0);
     }
     // Crawls outlive the daemon: a paused one would wait for ever.
     home.run(&["job", "stop", "jobs/p"]).code(0);
 }
 
-/// A request that reads a job, or a hand-over of its files, holds the lock as a process of the job does.
+/// Requests that read a job and hand-overs of its files hold the lock, like a process of the job.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stop_has_its_effect_while_somebody_holds_the_lock_of_the_job() {
+async fn a_stop_takes_effect_while_the_lock_of_the_job_is_held() {
     let gate = Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "the one")]);
     let home = Home::new();
     let daemon = Daemon::start(&home, &["--no-auth"]);
@@ -212,57 +214,57 @@ async fn a_stop_has_its_effect_while_somebody_holds_the_lock_of_the_job() {
     };
     let result = |answer: Value| answer["result"].as_str().unwrap().to_owned();
 
-    // One waits for its time.
+    // The first job waits for its start time.
     for by_api in [true, false] {
         let job = format!("waits-{by_api}");
         let (directory, _lock) = held(&job);
         let later = json!({ "crawl": true, "by": "lena", "since": "2026-01-01T00:00:00Z",
             "start_at": "2099-01-01T00:00:00Z" });
         fs::write(directory.join("orders.json"), later.to_string()).unwrap();
-        until("it waits", || daemon.state(&job) == "waiting").await;
-        let said = match by_api {
+        until("the job waits", || daemon.state(&job) == "waiting").await;
+        let answer = match by_api {
             true => result(daemon.post(&format!("/jobs/{job}/stop"), None, 200)),
             false => {
                 let path = format!("jobs/{job}");
                 home.run(&["job", "stop", &path]).code(0).out
             }
         };
-        assert_eq!(said.trim(), "the job will not start");
+        assert_eq!(answer.trim(), "the job will not start");
         assert_eq!(orders(&directory)["crawl"], false);
         let log = fs::read_to_string(directory.join("logs/job.log")).unwrap();
         assert!(log.contains("stop => the job will not start"), "{log}");
-        until("it does not wait", || daemon.state(&job) == "new").await;
+        until("the job does not wait", || daemon.state(&job) == "new").await;
     }
 
-    // The process of another one waits for the lock.
+    // The process of another job waits for the lock.
     let (directory, lock) = held("starts");
     daemon.post("/jobs/starts/start", None, 202);
-    until("its process is begun", || {
+    until("the process is started", || {
         !orders(&directory)["begun"].is_null()
     })
     .await;
-    let said = result(daemon.post("/jobs/starts/stop", None, 200));
+    let answer = result(daemon.post("/jobs/starts/stop", None, 200));
     assert_eq!(
-        said,
+        answer,
         "the job stops as soon as its process accepts commands"
     );
     drop(lock);
-    // It has the job and is stopped, or it came too late. It is not begun again.
-    until("it does not crawl", || {
+    // The process got the lock and is stopped, or gave up. It is not started again.
+    until("the job has no pending order", || {
         let ordered = orders(&directory);
         ordered["stop_pending"].is_null() && ordered["crawl"] == false
     })
     .await;
     gate.open();
-    until("it has ended", || {
+    until("the process has ended", || {
         ["stopped", "new"].contains(&daemon.state("starts").as_str())
     })
     .await;
-    assert_eq!(gate.was_asked("/a"), 0);
+    assert_eq!(gate.requests_for("/a"), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stop_of_a_process_that_never_comes_can_be_given_again_and_is_over_some_time() {
+async fn a_stop_of_a_missing_process_can_be_repeated_and_is_withdrawn() {
     let home = Home::new();
     make(&home, "jobs/one", "http://nowhere.localhost/");
     let directory = home.path().join("jobs/one");
@@ -270,18 +272,18 @@ async fn a_stop_of_a_process_that_never_comes_can_be_given_again_and_is_over_som
     let pending = json!({ "crawl": false, "stop_pending": true, "by": "lena",
         "since": "2026-01-01T00:00:00Z", "begun": "2026-01-01T00:00:00Z" });
     fs::write(&orders, pending.to_string()).unwrap();
-    // As long as a process holds the lock, it may be the one that is to be stopped.
+    // While the lock is held, its holder may be the process to stop.
     let lock = fs::File::open(directory.join("lock")).unwrap();
     lock.lock().unwrap();
     let daemon = Daemon::start(&home, &["--no-auth"]);
-    until("it is ending", || daemon.state("one") == "ending").await;
+    until("the job is ending", || daemon.state("one") == "ending").await;
     let stops = "the job stops as soon as its process accepts commands";
-    let said = daemon.post("/jobs/one/stop", None, 200);
-    assert_eq!(said["result"], stops);
-    let said = home.run(&["job", "stop", "jobs/one"]).code(0).out;
-    assert_eq!(said.trim(), stops);
+    let answer = daemon.post("/jobs/one/stop", None, 200);
+    assert_eq!(answer["result"], stops);
+    let output = home.run(&["job", "stop", "jobs/one"]).code(0).out;
+    assert_eq!(output.trim(), stops);
     drop(lock);
-    until("it is new", || daemon.state("one") == "new").await;
+    until("the job is new", || daemon.state("one") == "new").await;
     until("no stop is pending", || {
         let ordered: Value = serde_json::from_slice(&fs::read(&orders).unwrap()).unwrap();
         ordered["stop_pending"].is_null()
@@ -289,9 +291,9 @@ async fn a_stop_of_a_process_that_never_comes_can_be_given_again_and_is_over_som
     .await;
 }
 
-/// A daemon that died has not carried a stop out. The next one must not stop what an operator has started since.
+/// A killed daemon has not carried out a stop. The next daemon must not stop a crawl that an operator has started since.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_start_without_a_daemon_withdraws_a_stop_that_was_not_carried_out() {
+async fn a_start_without_a_daemon_withdraws_a_pending_stop() {
     let gate = Gate::serve(&[("/", "x")]);
     let home = Home::new();
     make(&home, "jobs/one", &gate.url("/"));
@@ -303,13 +305,16 @@ async fn a_start_without_a_daemon_withdraws_a_stop_that_was_not_carried_out() {
     let ordered: Value = serde_json::from_slice(&fs::read(&orders).unwrap()).unwrap();
     assert!(ordered["stop_pending"].is_null(), "{ordered}");
     let daemon = Daemon::start(&home, &["--no-auth"]);
-    until("the daemon sees it", || daemon.state("one") == "running").await;
+    until("the daemon finds the crawl", || {
+        daemon.state("one") == "running"
+    })
+    .await;
     gate.open();
-    until("it is finished", || daemon.state("one") == "finished").await;
+    until("the job is finished", || daemon.state("one") == "finished").await;
 }
 
 #[test]
-fn a_job_without_a_contact_is_not_made_and_the_remedy_is_said() {
+fn a_job_without_a_contact_url_is_refused_with_a_remedy() {
     let home = Home::new();
     let new = ["job", "new", "jobs/job", "--profile", "continuous"];
     let seed = ["--seed", "https://www.nationalarchive.dk/"];
@@ -320,7 +325,7 @@ fn a_job_without_a_contact_is_not_made_and_the_remedy_is_said() {
 }
 
 #[test]
-fn a_file_of_the_daemon_that_is_damaged_is_named_before_it_listens() {
+fn the_daemon_does_not_start_with_damaged_files() {
     let home = Home::new();
     home.run(&["token", "new", "ada", "--role", "admin"])
         .code(0);
@@ -333,7 +338,7 @@ fn a_file_of_the_daemon_that_is_damaged_is_named_before_it_listens() {
 }
 
 #[test]
-fn profiles_and_jobs_that_cannot_be_read_are_named_with_what_helps() {
+fn unreadable_profiles_and_jobs_are_reported_with_a_remedy() {
     let home = Home::new();
     make(&home, "jobs/sound", "http://nowhere.localhost/");
     make(&home, "jobs/faulty", "http://nowhere.localhost/");
@@ -351,13 +356,13 @@ fn profiles_and_jobs_that_cannot_be_read_are_named_with_what_helps() {
     let listed = daemon.get("/profiles").to_string();
     assert!(listed.contains("\"bin\""), "{listed}");
     assert!(!listed.contains("\"dir\""), "{listed}");
-    for (path, status, said) in [
+    for (path, status, expected) in [
         ("/profiles/bin", 422, "bin.toml:2: not UTF-8"),
         ("/profiles/dir", 404, "not found"),
     ] {
         let answer = daemon.call("GET", &format!("/api/v1{path}"), None, "");
         assert_eq!(answer.status, status, "{path}: {answer:?}");
-        assert!(answer.body.contains(said), "{path}: {answer:?}");
+        assert!(answer.body.contains(expected), "{path}: {answer:?}");
     }
     let clone = |job: &str, to: &str, status| {
         let path = format!("/jobs/{job}/clone");
@@ -369,13 +374,13 @@ fn profiles_and_jobs_that_cannot_be_read_are_named_with_what_helps() {
     assert!(refused["faults"][0]["line"].is_u64(), "{refused}");
     assert!(!home.path().join("jobs/c1").exists());
     let refused = daemon.post("/jobs/torn/start", None, 409);
-    let said = refused["detail"].as_str().unwrap();
-    assert!(said.contains("course.json is damaged: "), "{said}");
-    assert!(said.contains("remove it"), "{said}");
+    let detail = refused["detail"].as_str().unwrap();
+    assert!(detail.contains("course.json is damaged: "), "{detail}");
+    assert!(detail.contains("remove it"), "{detail}");
 }
 
 #[test]
-fn a_job_whose_process_refuses_it_has_not_begun() {
+fn a_job_with_an_invalid_profile_does_not_start() {
     let home = Home::new();
     home.profile("");
     let make = ["job", "new", "./job", "--profile", "p.toml"];
@@ -392,9 +397,9 @@ fn a_job_whose_process_refuses_it_has_not_begun() {
     assert!(status.out.contains("must be at least 1"), "{status:?}");
 }
 
-/// The daemon that paused it has gone, and somebody crawls with it himself.
+/// The daemon that paused the job has ended, and an operator has started the crawl without a daemon.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_that_crawls_is_not_listed_as_waiting_for_its_window() {
+async fn a_running_job_is_not_listed_as_waiting_for_its_window() {
     let (home, gate) = (Home::new(), Gate::serve(&[("/", "")]));
     let mut running = waiting(&home, &gate, "").await;
     let orders = r#"{"crawl":true,"since":"2026-01-01T00:00:00Z","by":"ada","window_closed":true}"#;

@@ -1,4 +1,4 @@
-//! Sudden death: what is in flight may be archived twice, and nothing is lost.
+//! Killed processes: nothing is lost; fetches in flight may be archived twice.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ const WORKERS: usize = 4;
 const DEATHS: usize = 3;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crawl_that_is_killed_again_and_again_archives_every_page() {
-    // However long the signal takes, no crawl comes to its end before.
+async fn a_crawl_that_is_killed_repeatedly_archives_every_page() {
+    // Held pages keep each crawl from ending before the signal.
     let gates = [100, 200, 290].map(|page| (page, Gate::closed()));
     let held = gates.each_ref().map(|(page, gate)| (*page, gate));
     let (home, web) = (Home::new(), held_tree(PAGES, 2000, &held).await);
@@ -23,7 +23,7 @@ async fn a_crawl_that_is_killed_again_and_again_archives_every_page() {
     for (_, gate) in &gates {
         let enough = asked(&web).len() + 40;
         let mut running = home.start(&command);
-        until("forty more pages are asked for", || {
+        until("forty more pages are requested", || {
             asked(&web).len() >= enough
         })
         .await;
@@ -34,7 +34,7 @@ async fn a_crawl_that_is_killed_again_and_again_archives_every_page() {
     let ended = home.run(&command).code(0);
     assert!(ended.err.contains("was left open"), "{ended:?}");
     sound(&home.job());
-    // Each capture has its line and each line its capture, and files their indexes.
+    // Captures and lines of the log match, and all files have indexes.
     home.run(&["job", "verify", "job"]).code(0);
 
     let mut archived: BTreeMap<String, usize> = BTreeMap::new();
@@ -54,16 +54,16 @@ async fn a_crawl_that_is_killed_again_and_again_archives_every_page() {
         twice <= WORKERS * DEATHS,
         "{twice} URIs were archived more than once"
     );
-    let asked_twice = asked(&web).len() - (PAGES - 1);
+    let repeated_requests = asked(&web).len() - (PAGES - 1);
     assert!(
-        asked_twice <= WORKERS * DEATHS,
-        "{asked_twice} requests too many"
+        repeated_requests <= WORKERS * DEATHS,
+        "{repeated_requests} requests too many"
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_outlives_sudden_death() {
-    // The first who asks for the page waits until the second has come.
+async fn a_session_cookie_survives_a_kill() {
+    // The first request for the page is held until the second one arrives.
     let gate = Gate::of(2);
     let web = site(WWW)
         .page(
@@ -80,7 +80,7 @@ async fn a_session_outlives_sudden_death() {
     let front = format!("{WWW} /");
     let page = format!("{WWW} /held.html");
     let mut running = home.start(&command);
-    until("the page is asked for", || asked(&web).contains(&page)).await;
+    until("the page is requested", || asked(&web).contains(&page)).await;
     running.signal("KILL");
     assert_eq!(running.wait(), -1);
     home.run(&command).code(0);
@@ -102,8 +102,8 @@ async fn a_session_outlives_sudden_death() {
     assert_eq!(scratch.count(), 0);
 }
 
-/// The files and folders of a job whose making was killed, in the order in which they appear.
-const HALFWAY: [&str; 7] = [
+/// The files and folders of a job that is being created, in the order in which they appear.
+const CREATION_STEPS: [&str; 7] = [
     "lock",
     "state/",
     "warcs/",
@@ -114,11 +114,11 @@ const HALFWAY: [&str; 7] = [
 ];
 
 #[test]
-fn a_command_whose_job_was_made_halfway_makes_it() {
+fn a_half_created_job_is_created_by_the_same_command() {
     let home = Home::new();
     home.profile("");
     let seed = ["--seed", "http://localhost/"];
-    for length in [0, 1, 4, 5, HALFWAY.len()] {
+    for length in [0, 1, 4, 5, CREATION_STEPS.len()] {
         for (name, command) in [
             (
                 "new",
@@ -139,7 +139,7 @@ fn a_command_whose_job_was_made_halfway_makes_it() {
                 .code(0);
             }
             let job = home.path().join("jobs").join(name);
-            for part in &HALFWAY[..length] {
+            for part in &CREATION_STEPS[..length] {
                 let path = job.join(part);
                 match part.strip_suffix('/') {
                     Some(_) => std::fs::create_dir_all(path).unwrap(),
@@ -159,7 +159,7 @@ fn a_command_whose_job_was_made_halfway_makes_it() {
 }
 
 #[test]
-fn a_job_made_of_a_checkpoint_halfway_is_made_by_the_same_command() {
+fn a_half_restored_job_is_restored_by_the_same_command() {
     let home = Home::new();
     home.profile("");
     let new = [

@@ -1,4 +1,4 @@
-//! Settings that are changed while a crawl runs and hold at once, and checkpoints that it makes by itself.
+//! Settings that take effect at once in a running crawl, and periodic checkpoints.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::command::Home;
 use crate::job::{Gate, job_log, paused, waiting};
 
-/// All WARC files of the job, one behind the other, as text.
+/// Returns the concatenated WARC files of the job as text.
 fn archived(home: &Home) -> String {
     let mut text = String::new();
     for entry in fs::read_dir(home.job().join("warcs")).unwrap() {
@@ -20,7 +20,7 @@ fn archived(home: &Home) -> String {
     text
 }
 
-/// The checkpoints of the job: their names, and whether the crawl made them by itself.
+/// Returns the names of the job's checkpoints, and whether each is periodic and complete.
 fn checkpoints(home: &Home) -> Vec<(String, bool)> {
     let listed = home.run(&["job", "checkpoints", "job", "--json"]);
     let kept = listed.out.lines().map(|line| {
@@ -35,7 +35,7 @@ fn checkpoints(home: &Home) -> Vec<(String, bool)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_the_crawl_is_and_where_hosts_are_holds_for_the_next_fetch() {
+async fn changed_user_agent_and_dns_hosts_apply_to_the_next_fetch() {
     let gate = Gate::serve(&[("/", ""), ("/elsewhere", "")]);
     let home = Home::new();
     let mut running = waiting(&home, &gate, "archive.compression = 'none'").await;
@@ -52,7 +52,7 @@ async fn who_the_crawl_is_and_where_hosts_are_holds_for_the_next_fetch() {
         ])
         .code(0);
     assert_eq!(set.out.matches(", at once").count(), 4, "{set:?}");
-    // A name that no name server knows.
+    // Only dns.hosts has an address for this name.
     let elsewhere = gate
         .url("/elsewhere")
         .replace("gate.localhost", "elsewhere.test");
@@ -61,7 +61,7 @@ async fn who_the_crawl_is_and_where_hosts_are_holds_for_the_next_fetch() {
     gate.open();
     assert_eq!(running.wait(), 0);
 
-    assert_eq!(gate.was_asked("/elsewhere"), 1);
+    assert_eq!(gate.requests_for("/elsewhere"), 1);
     let now = format!(
         "(compatible; opilio/{}; by night +https://archive.nowhere.net/bot)",
         env!("CARGO_PKG_VERSION")
@@ -73,11 +73,11 @@ async fn who_the_crawl_is_and_where_hosts_are_holds_for_the_next_fetch() {
     assert!(request.contains("bot@archive.nowhere.net"), "{request}");
     let before = text.split("GET / ").nth(1).unwrap();
     assert!(!before[..before.find("\r\n\r\n").unwrap()].contains("night"));
-    // What follows stands below a description that says so.
+    // Later records follow a warcinfo record with the new user agent.
     assert!(text.contains(&format!("http-header-user-agent: Mozilla/5.0 {now}")));
     sound(&home.job());
 
-    // A restart knows it.
+    // The changes survive a restart.
     let settings = home.run(&["job", "settings", "job", "user-agent", "--json"]);
     assert!(settings.code(0).out.contains("by night"));
     let again = gate
@@ -85,11 +85,11 @@ async fn who_the_crawl_is_and_where_hosts_are_holds_for_the_next_fetch() {
         .replace("gate.localhost", "elsewhere.test");
     home.run(&["job", "seeds", "job", "--add", &again]).code(0);
     home.run(&["crawl", "p.toml", "--job", "job"]).code(0);
-    assert_eq!(gate.was_asked("/again"), 1);
+    assert_eq!(gate.requests_for("/again"), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn more_workers_begin_at_once() {
+async fn additional_workers_start_at_once() {
     let gate = Gate::serve(&[("/", ""), ("/other", "")]);
     let home = Home::new();
     let mut running = waiting(&home, &gate, "workers = 1").await;
@@ -105,16 +105,19 @@ async fn more_workers_begin_at_once() {
         "{}",
         report("threads")
     );
-    assert_eq!(gate.was_asked("/other"), 0);
+    assert_eq!(gate.requests_for("/other"), 0);
     home.run(&["job", "set", "job", "workers = 2"]).code(0);
-    // While the first is still at work.
-    until("the other is asked for", || gate.was_asked("/other") == 1).await;
+    // The first worker is still busy.
+    until("the other page is requested", || {
+        gate.requests_for("/other") == 1
+    })
+    .await;
     gate.open();
     assert_eq!(running.wait(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_limit_that_is_reached_already_ends_the_crawl() {
+async fn a_new_limit_that_is_already_reached_ends_the_crawl() {
     for (limit, end) in [
         ("limits.time = '1ms'", "time"),
         ("quotas.crawl.fetched = 1", "quota"),
@@ -123,9 +126,9 @@ async fn a_limit_that_is_reached_already_ends_the_crawl() {
         let home = Home::new();
         let mut running = paused(&home, &gate).await;
         home.run(&["job", "set", "job", limit]).code(0);
-        // Ended by a limit.
+        // The exit code of a limit.
         assert_eq!(running.wait(), 4, "{limit}");
-        assert_eq!(gate.was_asked("/a"), 0, "{limit}");
+        assert_eq!(gate.requests_for("/a"), 0, "{limit}");
         let log = job_log(&home);
         let last = log.lines().last().unwrap();
         assert!(
@@ -136,7 +139,7 @@ async fn a_limit_that_is_reached_already_ends_the_crawl() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn alerts_go_by_the_limits_and_to_the_program_that_are_set() {
+async fn changed_alert_limits_and_commands_take_effect() {
     let gate = Gate::serve(&[("/", "")]);
     let home = Home::new();
     let mut running = waiting(&home, &gate, "").await;
@@ -144,12 +147,12 @@ async fn alerts_go_by_the_limits_and_to_the_program_that_are_set() {
         "job",
         "set",
         "job",
-        "alerts.command = ['touch', '{kind}-told']",
+        "alerts.command = ['touch', '{kind}-raised']",
         "alerts.disk-warn = '8000000GiB'",
     ])
     .code(0);
-    let told = home.job().join("disk-low-told");
-    until("the program is told", || told.exists()).await;
+    let touched = home.job().join("disk-low-raised");
+    until("the command has run", || touched.exists()).await;
     home.run(&[
         "job",
         "set",
@@ -164,13 +167,13 @@ async fn alerts_go_by_the_limits_and_to_the_program_that_are_set() {
             .unwrap()
             .contains("cleared warning disk-low")
     };
-    until("it is over", is_over).await;
+    until("the alert is cleared", is_over).await;
     gate.open();
     assert_eq!(running.wait(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crawl_makes_checkpoints_by_itself_and_keeps_the_last() {
+async fn a_crawl_makes_periodic_checkpoints_and_keeps_the_last() {
     let gate = Gate::serve(&[("/", "")]);
     let home = Home::new();
     let again = "strategy = 'revisit'\nrevisit = { min-wait = '20ms', default-wait = '20ms', max-wait = '50ms' }";
@@ -193,19 +196,19 @@ async fn a_crawl_makes_checkpoints_by_itself_and_keeps_the_last() {
             .map(|(name, _)| name)
             .collect()
     };
-    until("there is one", || !periodic().is_empty()).await;
+    until("there is a periodic checkpoint", || !periodic().is_empty()).await;
     let first = periodic()[0].clone();
     let is_replaced = || {
         let kept = periodic();
         !kept.is_empty() && !kept.contains(&first)
     };
-    until("a later one has taken its place", is_replaced).await;
+    until("a later checkpoint has replaced it", is_replaced).await;
     home.run(&["job", "set", "job", "checkpoint.every = 'none'"])
         .code(0);
     home.run(&["job", "stop", "job"]).code(0);
     assert_eq!(running.wait(), 0);
     assert_eq!(periodic().len(), 1);
-    // The operator's own stays, and a job goes on from the crawl's.
+    // The checkpoint of the operator is kept, and a job can be restored from the periodic one.
     assert!(checkpoints(&home).contains(&own[0]));
     assert!(job_log(&home).contains("crawl checkpoint => "));
     let from = format!("job/checkpoints/{}", periodic()[0]);

@@ -1,4 +1,4 @@
-//! A shared crawl whose NATS loses messages that it had acknowledged, as in a power failure.
+//! A shared crawl whose NATS server loses acknowledged messages, as in a power failure.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::command::Home;
 use crate::shared_crawl::{SITES, all_uris, crawl, home, host, page, pages};
 
-/// Number of messages in the inbox of a part; 0 while NATS does not answer.
+/// Returns the number of messages in the inbox of a part; 0 while NATS does not answer.
 fn inbox(home: &Home, part: &str) -> u64 {
     let listed = home.run(&["node", "parts", "news", "--json"]).out;
     let mut parts = listed
@@ -21,7 +21,7 @@ fn inbox(home: &Home, part: &str) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn links_that_nats_has_lost_are_sent_again_and_no_page_is_missing() {
+async fn links_lost_by_nats_are_sent_again_and_no_page_is_missing() {
     let Some(mut server) = NatsServer::start() else {
         return;
     };
@@ -52,6 +52,6 @@ async fn links_that_nats_has_lost_are_sent_again_and_no_page_is_missing() {
     all.extend(pages(&home_b.job()));
     assert_eq!(all.keys().cloned().collect::<BTreeSet<_>>(), all_uris(&web));
     let log = std::fs::read_to_string(home_a.job().join("logs/alerts.log")).unwrap();
-    let is_told = |line: &str| line.contains(" raised ") && line.contains(" nats lost-links ");
-    assert!(log.lines().any(is_told), "{log}");
+    let is_raised = |line: &str| line.contains(" raised ") && line.contains(" nats lost-links ");
+    assert!(log.lines().any(is_raised), "{log}");
 }

@@ -1,4 +1,4 @@
-//! The `opilio` binary, from the outside: what it prints, how it exits, what it leaves behind.
+//! Tests of the `opilio` binary: its output, exit codes and files.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

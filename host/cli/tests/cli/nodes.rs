@@ -1,4 +1,4 @@
-//! Nodes of a cluster: daemons over a real `nats-server`, and `opilio node` beside them.
+//! Nodes of a cluster: daemons over a real `nats-server`, and `opilio node`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -22,7 +22,7 @@ fn join(home: &Home) -> Daemon {
     Daemon::start(home, &["--no-auth"])
 }
 
-/// The nodes as `opilio node list` shows them.
+/// Returns the nodes as `opilio node list` shows them.
 #[track_caller]
 fn listed(home: &Home) -> Vec<Value> {
     let ended = home.run(&["node", "list", "--json"]).code(0);
@@ -58,9 +58,13 @@ async fn nodes_are_listed_drained_and_removed() {
     let mut a = join(&home_a);
     let mut b = join(&home_b);
     assert_eq!(names_and_states(&home_a), ["a live", "b live"]);
-    until("one of them leads", || {
-        let leads = |node: &Value| node["is_leader"] == true;
-        listed(&home_b).iter().filter(|node| leads(node)).count() == 1
+    until("one of them is the leader", || {
+        let is_leader = |node: &Value| node["is_leader"] == true;
+        listed(&home_b)
+            .iter()
+            .filter(|node| is_leader(node))
+            .count()
+            == 1
     })
     .await;
     let nodes = b.get("/nodes");
@@ -86,13 +90,13 @@ async fn nodes_are_listed_drained_and_removed() {
         assert_eq!(done, expected);
     }
 
-    // A drained node starts no crawl. Meanwhile another one does.
+    // A drained node starts no crawl. Another node still does.
     let drained = home_a.run(&["node", "drain", "b"]).code(0);
     assert_eq!(
         drained.out,
         "node \"b\" is drained: its daemon starts no crawls\n"
     );
-    until("b knows that it is drained", || {
+    until("b is drained", || {
         b.get("/daemon")["node"]["is_drained"] == true
     })
     .await;
@@ -107,7 +111,7 @@ async fn nodes_are_listed_drained_and_removed() {
     assert_eq!(answer.status, 200, "{answer:?}");
     until("b has crawled", || b.state("one") == "finished").await;
 
-    // A node that ends in good order is no longer missed.
+    // A live node cannot be removed. A node that has left can be.
     let answer = a.call("DELETE", "/api/v1/nodes/b", None, "");
     assert_eq!(answer.status, 409, "{answer:?}");
     assert!(answer.body.contains("is alive: drain it"), "{answer:?}");
@@ -118,19 +122,19 @@ async fn nodes_are_listed_drained_and_removed() {
     let answer = a.call("POST", "/api/v1/nodes/b/drain", None, "");
     assert_eq!(answer.status, 404, "{answer:?}");
 
-    // Nobody is there to notice the death of the last one.
+    // No other node is left to notice that the last node is gone; `node remove` waits for its time to live.
     a.kill();
     assert_eq!(names_and_states(&home_b), ["a live"]);
     let removed = home_b.run(&["node", "remove", "a", "--json"]).code(0).out;
     let removed: Value = serde_json::from_str(&removed).unwrap();
     assert_eq!(removed, json!({ "answer": "removed", "name": "a" }));
     assert_eq!(names_and_states(&home_b), [""; 0]);
-    // Its name is free.
+    // The name can be used again.
     drop(join(&home_a));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_dies_is_gone_for_the_others() {
+async fn a_killed_node_is_shown_as_gone() {
     let Some(server) = NatsServer::start() else {
         return;
     };
@@ -155,40 +159,40 @@ async fn a_node_that_dies_is_gone_for_the_others() {
     drop(b);
 }
 
-/// Writes the file that a configuration names, readable only by its user.
+/// Writes the password file of the configuration, readable only by its user.
 fn write_password(home: &Home, password: &str) {
     let file = home.file("password", password);
     fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
 }
 
-/// Fails unless the daemon refuses to start with one sentence that has these parts.
+/// Asserts that the daemon refuses to start with one message that has these parts.
 #[track_caller]
-fn refused(home: &Home, parts: &[&str]) {
+fn assert_refused(home: &Home, parts: &[&str]) {
     let ended = home.run(&["serve", "--listen", "127.0.0.1:0", "--no-auth"]);
     assert_ne!(ended.code, 0, "{ended:?}");
-    let mut said = ended
+    let mut messages = ended
         .err
         .lines()
         .filter(|line| line.starts_with("opilio: "));
-    let sentence = said.next().unwrap_or_else(|| panic!("{ended:?}"));
-    assert!(said.next().is_none(), "{ended:?}");
+    let message = messages.next().unwrap_or_else(|| panic!("{ended:?}"));
+    assert!(messages.next().is_none(), "{ended:?}");
     for part in parts {
-        assert!(sentence.contains(part), "{sentence}");
+        assert!(message.contains(part), "{message}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_daemon_that_cannot_join_says_why() {
+async fn a_daemon_that_cannot_join_reports_the_reason() {
     let home = Home::new();
     let port = free_port();
     configure(&home, port, "a", "replicas = 9\n");
-    refused(&home, &["cluster.replicas is 9", "write 1"]);
+    assert_refused(&home, &["cluster.replicas is 9", "write 1"]);
     configure(&home, port, "a.b", "");
-    refused(&home, &["invalid cluster.node \"a.b\""]);
+    assert_refused(&home, &["invalid cluster.node \"a.b\""]);
     home.file("opilio.toml", "[cluster]\nservers = []\n");
-    refused(&home, &["opilio.toml:1:1", "missing field `node`"]);
+    assert_refused(&home, &["opilio.toml:1:1", "missing field `node`"]);
     configure(&home, port, "a", "");
-    refused(
+    assert_refused(
         &home,
         &[
             "no NATS server answers at nats://127.0.0.1",
@@ -205,13 +209,13 @@ async fn a_daemon_that_cannot_join_says_why() {
         return;
     };
     configure(&home, server.port, "a", "");
-    refused(&home, &["JetStream is disabled", "-js"]);
+    assert_refused(&home, &["JetStream is disabled", "-js"]);
     let authorization = "authorization { user: u, password: right }\n";
     let Some(server) = NatsServer::start_with(authorization) else {
         return;
     };
     configure(&home, server.port, "a", "");
-    refused(
+    assert_refused(
         &home,
         &[
             "refuses a client without credentials",
@@ -220,16 +224,16 @@ async fn a_daemon_that_cannot_join_says_why() {
     );
     let login = "user = \"u\"\npassword-file = \"password\"\n";
     configure(&home, server.port, "a", login);
-    refused(&home, &["cannot read", "check cluster.password-file"]);
+    assert_refused(&home, &["cannot read", "check cluster.password-file"]);
     write_password(&home, "wrong");
-    refused(&home, &["refuses user \"u\"", "cluster.password-file"]);
+    assert_refused(&home, &["refuses user \"u\"", "cluster.password-file"]);
     write_password(&home, "right\n");
     let first = join(&home);
 
     let other = Home::new();
     write_password(&other, "right");
     configure(&other, server.port, "a", login);
-    refused(
+    assert_refused(
         &other,
         &[
             "another process is in the cluster as node \"a\"",
@@ -242,7 +246,7 @@ async fn a_daemon_that_cannot_join_says_why() {
         "opilio.toml",
         text.replace("partitions = 16", "partitions = 32"),
     );
-    refused(
+    assert_refused(
         &other,
         &["cluster.partitions is 32", "created with 16", "write 16"],
     );

@@ -6,26 +6,26 @@ use serde_json::Value;
 
 use crate::command::{Home, WWW, tree};
 
-/// The URL of a server that is down.
+/// Returns the URL of a server that is down.
 fn down() -> String {
     format!("http://down.localhost:{CLOSED_PORT}/")
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crawl_that_fetches_no_seed_says_why_and_has_an_exit_code_of_its_own() {
+async fn a_crawl_that_fetches_no_seed_prints_reasons_and_has_its_own_exit_code() {
     let (home, web) = (Home::new(), site(WWW).page("/", html("")).serve().await);
     home.profile("name = 'down'");
     let (down, missing) = (down(), web.url(WWW, "/missing.html"));
     let crawl = ["crawl", "p.toml", "--seed", &down, "--seed", &missing];
     let ended = home.run(&[&crawl[..], &["--job", "job"]].concat()).code(5);
-    for said in [
+    for expected in [
         "no seed could be fetched",
         "0 of 2 fetched",
         &format!("{down}  "),
         "cannot connect to ",
         &format!("{missing}  status 404; correct or remove the seed"),
     ] {
-        assert!(ended.out.contains(said), "{said}: {ended:?}");
+        assert!(ended.out.contains(expected), "{expected}: {ended:?}");
     }
     let status = home.run(&["job", "status", "job"]).code(0);
     assert!(
@@ -34,7 +34,7 @@ async fn a_crawl_that_fetches_no_seed_says_why_and_has_an_exit_code_of_its_own()
             .contains("finished without a result: none of the 2 seeds"),
         "{status:?}"
     );
-    // The list of seeds has the same reasons, when no process runs the job.
+    // `job seeds` prints the same reasons without a process of the job.
     let listed = home.run(&["job", "seeds", "job", "--json"]).code(0).out;
     let whys: Vec<String> = listed
         .lines()
@@ -45,7 +45,7 @@ async fn a_crawl_that_fetches_no_seed_says_why_and_has_an_exit_code_of_its_own()
     assert!(whys[0].contains("check the server"), "{listed}");
     let remedy = "\"status 404; correct or remove the seed\"";
     assert_eq!(whys[1], remedy, "{listed}");
-    // The next start finds nothing to fetch, and says the same.
+    // The next start finds nothing to fetch and prints the same reasons.
     let again = home.run(&["crawl", "job", "--json"]).code(5);
     let summary: Value = serde_json::from_str(&again.out).unwrap();
     assert_eq!(summary["seeds"]["fetched"], 0, "{summary}");
@@ -73,7 +73,7 @@ async fn one_fetched_seed_is_enough_and_the_others_are_listed() {
     let ended = home.run(&[&crawl[..], &["--job", "job"]].concat()).code(0);
     assert!(ended.out.contains("1 of 2 fetched"), "{ended:?}");
     assert!(ended.out.contains(&format!("{down}  ")), "{ended:?}");
-    // Look-ups, robots.txt files and error responses are not documents.
+    // DNS look-ups, robots.txt files and error responses are not documents.
     assert!(
         ended
             .out
@@ -106,7 +106,7 @@ async fn a_server_that_is_down_is_explained_in_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_faulty_plugin_is_printed_a_few_times_and_then_counted() {
+async fn errors_of_a_plugin_are_printed_a_few_times_and_then_counted() {
     let (home, web) = (Home::new(), tree(40, 0).await);
     home.file("bad.wasm", extractor(Misdeed::Traps));
     home.profile(
@@ -119,10 +119,10 @@ async fn a_faulty_plugin_is_printed_a_few_times_and_then_counted() {
     let errors = |what: &str| ended.err.lines().filter(|line| line.contains(what)).count();
     assert_eq!(errors("details are in runtime-errors.log"), 3, "{ended:?}");
     assert_eq!(errors("10 errors so far"), 1, "{ended:?}");
-    // Two further lines at most: the component is not pinned, and the plugin is left out. Other lines have other causes.
-    let about_it = ended.sentences().filter(|line| line.contains("bad"));
-    assert!(about_it.count() <= 7, "{ended:?}");
-    // It is left out after 25 errors. Calls that other workers began before that fail too.
+    // Two further lines are possible: the component is not pinned, and the plugin is left out.
+    let about_plugin = ended.sentences().filter(|line| line.contains("bad"));
+    assert!(about_plugin.count() <= 7, "{ended:?}");
+    // The plugin is left out after 25 errors. Calls that other workers have begun before then fail, too.
     let (_, counted) = ended.out.split_once("plugin  bad: ").expect("a line");
     let count: u32 = counted.split(' ').next().unwrap().parse().unwrap();
     assert!((25..40).contains(&count), "{ended:?}");
@@ -167,7 +167,7 @@ async fn a_job_has_the_same_name_in_every_command() {
     assert!(refused.err.contains("without a job"), "{refused:?}");
 }
 
-/// A summary and a message name a command that resumes the job.
+/// The summary prints the command that resumes the job.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_command_that_resumes_a_limited_crawl_works_as_printed() {
     let (home, web) = (Home::new(), tree(8, 0).await);

@@ -1,4 +1,4 @@
-//! Overrides of a job that runs: `opilio job set`, `unset` and `overrides`, and the same over the API.
+//! Overrides of a running job: `opilio job set`, `unset` and `overrides`, and the same over the API.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ fn json_lines(out: &str) -> Vec<Value> {
         .collect()
 }
 
-/// Number, conditions and settings of every override, in their order.
+/// Asserts that these are the overrides of the job, in order: number, conditions and settings.
 #[track_caller]
 fn check(home: &Home, expected: &[(Option<u64>, &str, &str)]) {
     let listed = home.run(&["job", "overrides", "job", "--json"]).code(0);
@@ -39,7 +39,7 @@ fn check(home: &Home, expected: &[(Option<u64>, &str, &str)]) {
     assert_eq!(found, expected.collect::<Vec<_>>());
 }
 
-/// The value of `retry.delay` for a URI.
+/// Returns the value of `retry.delay` for a URI.
 #[track_caller]
 fn delay(home: &Home, uri: &str) -> String {
     let explained = home.run(&["job", "explain", "job", uri, "--json"]).code(0);
@@ -68,33 +68,33 @@ async fn overrides_of_a_running_crawl_are_listed_changed_moved_and_removed() {
     };
     check(&home, &[fixed]);
 
-    // A look ahead shows the URI and its values, and changes nothing.
+    // A dry run shows the URI and its values, and changes nothing.
     let wanted = ["retry.delay=1s", "retry.delay-max=9s"];
-    let looked = set(&[&wanted[..], &["--dry-run"]].concat()).code(0).out;
-    for said in [
+    let previewed = set(&[&wanted[..], &["--dry-run"]].concat()).code(0).out;
+    for expected in [
         seed.as_str(),
         "retry.delay: \"20ms\" → \"1s\"",
         "queued",
         "nothing was changed",
     ] {
-        assert!(looked.contains(said), "{said}: {looked}");
+        assert!(previewed.contains(expected), "{expected}: {previewed}");
     }
     check(&home, &[fixed]);
 
     let reason = ["--reason", "asked by mail"];
     let made = set(&[&wanted[..], &reason].concat()).code(0).out;
     assert!(made.contains("override 1, change 1 of the job"), "{made}");
-    // What is saved says as much as a look ahead.
-    for said in ["queued; settings change for ", seed.as_str()] {
-        assert!(made.contains(said), "{said}: {made}");
+    // The real change prints the same as the dry run.
+    for expected in ["queued; settings change for ", seed.as_str()] {
+        assert!(made.contains(expected), "{expected}: {made}");
     }
     set(&["retry.delay=2s", "retry.delay-max=9s"]).code(0);
     assert_eq!(delay(&home, &seed), "2s");
 
-    // The order decides. Where the same settings come later, a change touches nothing.
+    // Later overrides win: a change of settings that a later override sets, too, has no effect.
     let shift = ["job", "overrides", "job", "--move", "1", "--last"];
-    let looked = home.run(&[&shift[..], &["--check"]].concat()).code(0).out;
-    assert!(looked.contains("\"2s\" → \"1s\""), "{looked}");
+    let previewed = home.run(&[&shift[..], &["--check"]].concat()).code(0).out;
+    assert!(previewed.contains("\"2s\" → \"1s\""), "{previewed}");
     home.run(&shift).code(0);
     assert_eq!(delay(&home, &seed), "1s");
     let hidden = [
@@ -112,7 +112,7 @@ async fn overrides_of_a_running_crawl_are_listed_changed_moved_and_removed() {
     assert_ne!(touched["matched"], 0, "{hidden}");
     assert_eq!(touched["changed"], 0, "{hidden}");
 
-    // Conditions and settings of one change, and it keeps its number and its place.
+    // One change may replace conditions and settings. The override keeps its number and its place.
     home.run(&[
         "job",
         "set",
@@ -139,7 +139,7 @@ async fn overrides_of_a_running_crawl_are_listed_changed_moved_and_removed() {
         "robots.policy = \"ignore\"",
     );
     check(&home, &[fixed, second, first]);
-    // A reason is that of the change with this author: a move is not one, and a change without a reason has none.
+    // An override has the reason of its last change, if that change had one. A move does not count.
     let listed = home.run(&["job", "overrides", "job", "--json"]).code(0);
     let listed = json_lines(&listed.out);
     let reasons: Vec<&Value> = listed.iter().map(|one| &one["reason"]).collect();
@@ -148,8 +148,8 @@ async fn overrides_of_a_running_crawl_are_listed_changed_moved_and_removed() {
         [&Value::Null, &Value::Null, &json!("asked by mail")]
     );
 
-    // What cannot be is refused, with the place and what to do.
-    for (refused, code, said) in [
+    // Invalid changes are refused with the place and a remedy.
+    for (refused, code, expected) in [
         (
             &["set", "job", "--override", "7", "retry.delay=1s"][..],
             1,
@@ -189,14 +189,14 @@ async fn overrides_of_a_running_crawl_are_listed_changed_moved_and_removed() {
         (&["overrides", "job", "--move", "2"], 2, "--before"),
     ] {
         let refused = home.run(&[&["job"], refused].concat()).code(code);
-        assert!(refused.err.contains(said), "{said}: {refused:?}");
+        assert!(refused.err.contains(expected), "{expected}: {refused:?}");
     }
     let mixed = "[[override]]\nmatch.host = ['a.org']\nretry.delay = '1s'\n";
     let mixed = home.run(&["job", "set", "job", "workers=3", mixed]).code(2);
     assert!(mixed.err.contains("either one override or"), "{mixed:?}");
     check(&home, &[fixed, second, first]);
 
-    // A restart knows them; at rest they can change, too, and a checkpoint brings them back.
+    // Overrides survive a restart, can be changed in a stopped job, and are restored from a checkpoint.
     home.run(&["job", "checkpoint", "job", "--to", "point"])
         .code(0);
     gate.open();
@@ -241,22 +241,22 @@ async fn overrides_of_a_running_crawl_are_listed_changed_moved_and_removed() {
         ]
     );
     let log = job_log(&home);
-    for said in [
+    for expected in [
         "overrides --move 1 --last",
         "unset --override 1 --reason \"fast again\"",
     ] {
-        assert!(log.contains(said), "{said}: {log}");
+        assert!(log.contains(expected), "{expected}: {log}");
     }
     home.run(&["job", "restore", "point", "job", "--in-place", "--yes"])
         .code(0);
     check(&home, &[fixed, second, first]);
-    // A number is never used again.
+    // Numbers are never reused.
     let next = set(&["robots.policy=obey"]).code(0).out;
     assert!(next.contains("override 8, change 8"), "{next}");
 }
 
 #[test]
-fn overrides_are_the_same_over_the_api_for_those_who_may() {
+fn the_api_changes_overrides_for_the_allowed_roles() {
     let home = Home::new();
     let token = home.run(&["token", "new", "lena", "--role", "operator"]);
     let viewer = home.run(&["token", "new", "otto", "--role", "viewer"]);
@@ -282,18 +282,18 @@ fn overrides_are_the_same_over_the_api_for_those_who_may() {
             .map(|one| one["id"].as_u64().unwrap())
             .collect::<Vec<_>>()
     };
-    let mut looked = add("retry.delay = '2s'");
-    looked["only_check"] = true.into();
-    let looked = call("POST", "", Some(looked), 200);
-    assert_eq!(looked["number"], Value::Null, "{looked}");
-    assert!(looked["touched"]["examined"].is_u64(), "{looked}");
+    let mut previewed = add("retry.delay = '2s'");
+    previewed["only_check"] = true.into();
+    let previewed = call("POST", "", Some(previewed), 200);
+    assert_eq!(previewed["number"], Value::Null, "{previewed}");
+    assert!(previewed["touched"]["examined"].is_u64(), "{previewed}");
     assert_eq!(ids(), [0; 0]);
     assert_eq!(
         call("POST", "", Some(add("retry.delay = '2s'")), 200)["override_id"],
         1
     );
     call("POST", "", Some(add("robots.policy = 'ignore'")), 200);
-    // A proxy of this machine's network is out of reach for every role.
+    // No role may set a proxy in a private network or on this machine.
     call(
         "POST",
         "",
@@ -329,8 +329,8 @@ fn overrides_are_the_same_over_the_api_for_those_who_may() {
         json!({"time": "22:00-06:00"}),
         "{listed}"
     );
-    let looked = call("DELETE", "/1?only_check=true", None, 200);
-    assert_eq!(looked["changed"][0]["after"], Value::Null, "{looked}");
+    let previewed = call("DELETE", "/1?only_check=true", None, 200);
+    assert_eq!(previewed["changed"][0]["after"], Value::Null, "{previewed}");
     call("DELETE", "/1?reason=it%20works", None, 200);
     call("DELETE", "/1", None, 404);
     assert_eq!(ids(), [2]);
@@ -342,15 +342,15 @@ fn overrides_are_the_same_over_the_api_for_those_who_may() {
     );
     assert!(last["by"].as_str().unwrap().starts_with("lena"), "{last}");
 
-    // An administrator's override keeps its address, and for its host only.
+    // The address that an administrator allowed stays, and only for the host of the override.
     let loopback = "fetch.allow-addresses=['loopback']";
     home.run(&["job", "set", "jobs/x", "--host", "a.localhost", loopback])
         .code(0);
     let at = format!("/{}", ids().last().unwrap());
     let elsewhere = json!({"matching": {"host": ["b.localhost"]}});
     let refused = call("PATCH", &at, Some(elsewhere), 403);
-    let said = refused["detail"].as_str().unwrap();
-    assert!(said.contains("fetch.allow-addresses"), "{said}");
+    let detail = refused["detail"].as_str().unwrap();
+    assert!(detail.contains("fetch.allow-addresses"), "{detail}");
     call(
         "PATCH",
         &at,

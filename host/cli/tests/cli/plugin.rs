@@ -1,4 +1,4 @@
-//! An author's afternoon: a plugin is made, tried, tested, compared with another, and a fault of it looked into.
+//! `opilio plugin`: inspecting, running, testing, comparing and creating plugins, and replaying recorded calls.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::command::{Ended, Home, WWW, tree, uris_of_tree};
 const PAGE: &str =
     "<a href='two.html'>two</a><img src='i.png'><script>var u = '/api/x.json'</script>";
 
-/// A case that the filter `hops` meets, and one that it does not.
+/// A case that the filter `hops` passes, and one that it fails.
 const CASES: &str = r#"[
   { "id": "near",  "plugin": "hops", "settings": {"max": 1},
     "call": {"judge-candidates": {"stage": "scope", "candidates": [{"uri": "http://a.example/", "hop-path": "L"}]}},
@@ -19,17 +19,21 @@ const CASES: &str = r#"[
 "#;
 
 #[test]
-fn who_a_plugin_is_can_be_seen() {
+fn inspect_shows_the_metadata_of_a_plugin() {
     let home = Home::new();
     let ended = home.run(&["plugin", "inspect", "hops"]).code(0);
-    for said in [
+    for expected in [
         "builtin:hops\n",
         "  contract  0.3.0\n",
         "  kinds        filter\n",
         "from a snapshot",
         "  max                   whole number from 0            20       overridable  Most hops of any type from the seed",
     ] {
-        assert!(ended.out.contains(said), "{said:?} in {}", ended.out);
+        assert!(
+            ended.out.contains(expected),
+            "{expected:?} in {}",
+            ended.out
+        );
     }
     let ended = home.run(&["plugin", "inspect", "hops", "--json"]).code(0);
     let inspected: Value = serde_json::from_str(&ended.out).unwrap();
@@ -37,7 +41,7 @@ fn who_a_plugin_is_can_be_seen() {
 }
 
 #[test]
-fn plugins_run_in_less_address_space_or_the_limit_is_named() {
+fn plugins_run_in_little_address_space_or_the_limit_is_reported() {
     let home = Home::new();
     let inspect = |limit: &str| {
         let limit = format!("ulimit -v {limit}");
@@ -48,7 +52,7 @@ fn plugins_run_in_less_address_space_or_the_limit_is_named() {
                 .unwrap(),
         )
     };
-    // In KiB: 60 GB, where twelve plugins at the same time take 207.
+    // In KiB: 60 GB. Twelve concurrent plugins would reserve 207 GB.
     let ended = inspect("60000000").code(0);
     assert!(ended.out.contains("builtin:hops"), "{ended:?}");
     let ended = inspect("10000000").code(2);
@@ -56,7 +60,7 @@ fn plugins_run_in_less_address_space_or_the_limit_is_named() {
 }
 
 #[test]
-fn a_page_is_tried_and_its_links_come_back_resolved() {
+fn run_prints_the_resolved_links_of_a_page() {
     let home = Home::new();
     home.file("page.html", PAGE);
     let uri = "https://a.example/dir/page.html";
@@ -91,7 +95,7 @@ fn a_page_is_tried_and_its_links_come_back_resolved() {
 }
 
 #[test]
-fn standard_input_without_a_type_is_what_the_plugin_handles() {
+fn standard_input_gets_a_type_that_the_plugin_handles() {
     let home = Home::new();
     let page = std::fs::File::open(home.file("page", PAGE)).unwrap();
     let mut run = home.opilio(&["plugin", "run", "html", "-"]);
@@ -108,7 +112,7 @@ fn standard_input_without_a_type_is_what_the_plugin_handles() {
 }
 
 #[test]
-fn filters_are_asked_about_the_links_of_a_page() {
+fn filters_judge_the_links_of_a_page() {
     let home = Home::new();
     home.file("page.html", PAGE);
     let judged = |path: &str| {
@@ -120,15 +124,15 @@ fn filters_are_asked_about_the_links_of_a_page() {
             "--settings",
             r#"{"max": 1}"#,
         ];
-        let asked = [&run[..], &["--hop-path", path]].concat();
-        home.run(&asked).code(0).out
+        let arguments = [&run[..], &["--hop-path", path]].concat();
+        home.run(&arguments).code(0).out
     };
     assert!(judged("").contains("pass  http://example.com/two.html"));
     assert!(judged("L").contains("reject  http://example.com/two.html"));
 }
 
 #[test]
-fn cases_are_put_to_a_component_and_blessed() {
+fn cases_are_run_and_blessed() {
     let home = Home::new();
     std::fs::create_dir(home.path().join("cases")).unwrap();
     let file = home.file("cases/hops.json", CASES);
@@ -172,7 +176,7 @@ fn cases_are_put_to_a_component_and_blessed() {
 }
 
 #[test]
-fn a_component_is_judged_before_it_is_given_away() {
+fn check_finds_errors_of_a_component() {
     let home = Home::new();
     std::fs::create_dir(home.path().join("cases")).unwrap();
     home.file("cases/hops.json", CASES);
@@ -206,14 +210,14 @@ fn a_component_is_judged_before_it_is_given_away() {
         let of = findings.iter().filter(|one| one["what"] == what);
         of.into_iter().any(|one| one["weight"] == "fail")
     };
-    // Its schema is `{}`, which takes anything.
+    // The settings schema of the plugin is `{}`, which accepts everything.
     assert!(failed("guest: settings"), "{findings:#?}");
     assert!(failed("same answers"), "{findings:#?}");
     assert!(!failed("imports"), "{findings:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_another_version_would_change_on_an_archive_is_shown() {
+async fn run_diff_and_bench_read_an_archive() {
     let home = Home::new();
     let web = tree(8, 100).await;
     let profile = home.profile(&format!("seeds = [{:?}]", web.url(WWW, "/")));
@@ -224,15 +228,15 @@ async fn what_another_version_would_change_on_an_archive_is_shown() {
         home
     });
     let home = crawled.await.unwrap();
-    // And the answer that there is no robots.txt.
+    // The 404 response for robots.txt is a document, too.
     let pages = uris_of_tree(&web, 8).len() + 1;
-    tokio::task::spawn_blocking(move || told_of_an_archive(&home, pages))
+    tokio::task::spawn_blocking(move || check_archive_commands(&home, pages))
         .await
         .unwrap();
 }
 
-/// Run, diff and bench on what a crawl has archived.
-fn told_of_an_archive(home: &Home, pages: usize) {
+/// Checks the output of run, diff and bench on the archive of a crawl.
+fn check_archive_commands(home: &Home, pages: usize) {
     let ended = home.run(&["plugin", "run", "html", "job/warcs"]).code(0);
     let total = ended.out.lines().last().unwrap();
     assert!(
@@ -259,7 +263,7 @@ fn told_of_an_archive(home: &Home, pages: usize) {
         "{total}"
     );
 
-    // Options may stand anywhere.
+    // Options may be between the arguments.
     let bench = [
         "plugin",
         "bench",
@@ -281,11 +285,11 @@ fn told_of_an_archive(home: &Home, pages: usize) {
         measured[0]["memory_bytes"].as_u64() > Some(0),
         "{measured:?}"
     );
-    told_of_a_cut_archive(home);
+    check_damaged_archive(home);
 }
 
-/// No difference in what could be read is not the same as no difference.
-fn told_of_a_cut_archive(home: &Home) {
+/// Asserts that a damaged archive is reported and changes the exit code, even if diff finds no difference in the readable part.
+fn check_damaged_archive(home: &Home) {
     let warcs = std::fs::read_dir(home.job().join("warcs")).unwrap();
     let mut warcs = warcs.map(|file| file.unwrap().path());
     let warc = warcs.find(|file| file.extension().is_some_and(|ending| ending == "gz"));
@@ -307,7 +311,7 @@ fn told_of_a_cut_archive(home: &Home) {
     assert_eq!(totals["reading"]["ended_early"], true, "{totals}");
 }
 
-/// A recording as it is written today.
+/// Returns a recording in the current format.
 fn recording(max: u64, verdict: &str) -> String {
     json!({
         "format": "opilio-recording-1",
@@ -335,7 +339,7 @@ fn recording(max: u64, verdict: &str) -> String {
 }
 
 #[test]
-fn a_recorded_call_is_made_again_and_becomes_a_case() {
+fn a_recorded_call_is_repeated_and_becomes_a_case() {
     let home = Home::new();
     home.file("same.json", recording(1, "reject"));
     let ended = home.run(&["plugin", "replay", "same.json"]).code(0);
@@ -373,11 +377,11 @@ fn a_recorded_call_is_made_again_and_becomes_a_case() {
 }
 
 #[test]
-fn bad_questions_are_answered_with_a_sentence_and_2() {
+fn invalid_arguments_are_one_error_with_exit_code_2() {
     #[track_caller]
-    fn check(home: &Home, arguments: &[&str], said: &str) {
+    fn check(home: &Home, arguments: &[&str], expected: &str) {
         let ended = home.run(&[&["plugin"], arguments].concat()).code(2);
-        assert!(ended.err.contains(said), "{}", ended.err);
+        assert!(ended.err.contains(expected), "{}", ended.err);
         assert_eq!(ended.sentences().count(), 1, "{}", ended.err);
     }
     let home = Home::new();
@@ -455,10 +459,10 @@ fn bad_questions_are_answered_with_a_sentence_and_2() {
     );
 }
 
-/// A crate of every kind, as it is made, holds its own cases: natively it is not asked here, since cargo would have to
-/// build the SDK once more.
+/// A new project of all kinds passes its own cases as a component. Its native tests are not run here, since cargo would have to
+/// build the SDK again.
 #[test]
-fn a_new_plugin_of_every_kind_builds_and_holds_its_cases() {
+fn a_new_plugin_of_every_kind_builds_and_passes_its_cases() {
     let home = Home::new();
     let kinds = [
         "extractor",

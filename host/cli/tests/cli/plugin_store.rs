@@ -1,4 +1,4 @@
-//! `opilio plugin list`, `pull`, `push` and `prune`: a plugin that goes from its author to an operator by a registry.
+//! `opilio plugin list`, `pull`, `push` and `prune`: distribution of plugins by a registry.
 
 use opilio_stories::{asked, sound, until};
 use opilio_test_registry::{Guard, Registry};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::command::{Ended, Home, WWW, held_tree};
 
-/// A component that ships, as a file: it is as good a plugin as any.
+/// Writes a shipped component to a file. Returns its path.
 fn shipped(home: &Home, plugin: &str) -> String {
     let name = plugin.rsplit('/').next().unwrap();
     let builtin = opilio_builtin::find(name).unwrap();
@@ -15,7 +15,7 @@ fn shipped(home: &Home, plugin: &str) -> String {
     path.display().to_string()
 }
 
-/// One object per line.
+/// Parses the output, which has one object per line.
 fn objects(ended: &Ended) -> Vec<Value> {
     let lines = ended.out.lines();
     lines
@@ -23,19 +23,19 @@ fn objects(ended: &Ended) -> Vec<Value> {
         .collect()
 }
 
-/// The plugins in the store.
-fn kept(home: &Home, more: &[&str]) -> Vec<Value> {
+/// Returns the plugins in the store.
+fn stored_plugins(home: &Home, more: &[&str]) -> Vec<Value> {
     let list = ["plugin", "list", "--json"];
     let mut listed = objects(&home.run(&[&list[..], more].concat()).code(0));
     listed.retain(|plugin| plugin["built_in"] == false);
     listed
 }
 
-/// One sentence on standard error that says this.
+/// Asserts exit code 2 and one message on standard error that contains these parts.
 #[track_caller]
-fn refused(ended: Ended, says: &[&str]) {
+fn assert_refused(ended: Ended, parts: &[&str]) {
     let ended = ended.code(2);
-    for part in says {
+    for part in parts {
         assert!(
             ended.err.contains(part),
             "{part:?} is not in: {}",
@@ -46,7 +46,7 @@ fn refused(ended: Ended, says: &[&str]) {
 }
 
 #[test]
-fn what_an_author_pushes_an_operator_pulls_and_pins() {
+fn a_pushed_component_is_pulled_with_its_digest() {
     let registry = Registry::open();
     let (author, operator) = (Home::new(), Home::new());
     let image = registry.image("plugins/css:1.0");
@@ -89,7 +89,7 @@ fn what_an_author_pushes_an_operator_pulls_and_pins() {
 }
 
 #[test]
-fn the_list_shows_what_ships_and_what_was_pulled() {
+fn the_list_shows_shipped_and_pulled_plugins() {
     let registry = Registry::open();
     let home = Home::new();
     let empty = home.run(&["plugin", "list"]).code(0);
@@ -109,12 +109,12 @@ fn the_list_shows_what_ships_and_what_was_pulled() {
     assert_eq!(html["kinds"][0], "extractor");
     let users = html["profiles"].as_array().unwrap();
     assert!(users.contains(&"default".into()), "{html}");
-    let kept = kept(&home, &["--store", "mine"]);
-    assert_eq!(kept.len(), 1, "{kept:?}");
-    assert_eq!(kept[0]["name"], "css");
-    assert_eq!(kept[0]["images"][0], image);
+    let stored_plugins = stored_plugins(&home, &["--store", "mine"]);
+    assert_eq!(stored_plugins.len(), 1, "{stored_plugins:?}");
+    assert_eq!(stored_plugins[0]["name"], "css");
+    assert_eq!(stored_plugins[0]["images"][0], image);
     assert_eq!(
-        kept[0]["sha256"],
+        stored_plugins[0]["sha256"],
         opilio_builtin::find("css").unwrap().sha256
     );
     let text = home.run(&["plugin", "list", "--store", "mine"]).code(0);
@@ -122,7 +122,7 @@ fn the_list_shows_what_ships_and_what_was_pulled() {
 }
 
 #[test]
-fn pruning_says_what_goes_and_takes_what_no_tag_names_any_more() {
+fn prune_removes_components_without_a_tag() {
     let registry = Registry::open();
     let home = Home::new();
     let image = registry.image("p:latest");
@@ -149,28 +149,28 @@ fn pruning_says_what_goes_and_takes_what_no_tag_names_any_more() {
     assert!(done.out.contains("Removed 1 component"), "{}", done.out);
     let left = home.run(&["plugin", "prune", "--unused-for", "1d", "--json"]);
     assert_eq!(left.code(0).out, "");
-    let kept = kept(&home, &[]);
-    assert_eq!(kept.len(), 1, "{kept:?}");
+    let stored_plugins = stored_plugins(&home, &[]);
+    assert_eq!(stored_plugins.len(), 1, "{stored_plugins:?}");
     assert_eq!(
-        kept[0]["sha256"],
+        stored_plugins[0]["sha256"],
         opilio_builtin::find("js").unwrap().sha256
     );
-    refused(
+    assert_refused(
         home.run(&["plugin", "prune", "--unused-for", "long"]),
         &["such as 90d"],
     );
 }
 
 #[test]
-fn what_cannot_be_pulled_or_pushed_is_told_in_one_sentence() {
+fn failed_pulls_and_pushes_are_one_error() {
     let registry = Registry::open();
     let home = Home::new();
     let image = registry.image("p:1");
-    refused(
+    assert_refused(
         home.run(&["plugin", "pull", &image]),
         &["is not in its registry"],
     );
-    refused(
+    assert_refused(
         home.run(&["plugin", "pull", "oci://r.example/p"]),
         &["neither tag nor digest"],
     );
@@ -178,23 +178,23 @@ fn what_cannot_be_pulled_or_pushed_is_told_in_one_sentence() {
         .file("page.wasm", "<!doctype html>")
         .display()
         .to_string();
-    refused(home.run(&["plugin", "push", &page, &image]), &["page.wasm"]);
-    refused(home.run(&["plugin", "push", ".", &image]), &["is a folder"]);
+    assert_refused(home.run(&["plugin", "push", &page, &image]), &["page.wasm"]);
+    assert_refused(home.run(&["plugin", "push", ".", &image]), &["is a folder"]);
     let file = shipped(&home, "css");
     home.run(&["plugin", "push", &file, &image]).code(0);
     let other = "0".repeat(64);
     let pinned = home.run(&["plugin", "pull", &image, "--sha256", &other]);
-    refused(
+    assert_refused(
         pinned,
         &[&other, opilio_builtin::find("css").unwrap().sha256],
     );
     registry.guard(Guard::Tokens("reader", "secret"));
-    refused(
+    assert_refused(
         home.run(&["plugin", "pull", &image]),
         &["was refused", "--credentials"],
     );
     let missing = home.run(&["plugin", "pull", &image, "--credentials", "none.json"]);
-    refused(missing, &["credentials file none.json not found"]);
+    assert_refused(missing, &["credentials file none.json not found"]);
     let pair = "cmVhZGVyOnNlY3JldA==";
     let credentials = format!(
         r#"{{"auths":{{"{}":{{"auth":"{pair}"}}}}}}"#,
@@ -207,7 +207,7 @@ fn what_cannot_be_pulled_or_pushed_is_told_in_one_sentence() {
 
 /// A moved tag, a stopped registry and an empty store change nothing in a job that has started.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_goes_on_with_the_plugin_that_it_began_with() {
+async fn a_job_keeps_the_plugin_that_it_started_with() {
     const PAGES: usize = 200;
     let registry = Registry::open();
     let gate = Gate::closed();
@@ -222,15 +222,15 @@ async fn a_job_goes_on_with_the_plugin_that_it_began_with() {
     let seed = web.url(WWW, "/");
     let command = ["crawl", "p.toml", "--seed", &seed, "--job", "job"];
     let mut running = home.start(&command);
-    until("twenty pages are asked for", || asked(&web).len() >= 20).await;
+    until("twenty pages are requested", || asked(&web).len() >= 20).await;
     running.signal("INT");
-    running.until_said("stopping: current fetches finish");
+    running.wait_for_line("stopping: current fetches finish");
     gate.open();
     assert_eq!(running.wait(), 0);
-    assert!(asked(&web).len() < PAGES, "stopped too late to tell");
-    let kept = kept(&home, &[]);
-    let jobs = &kept[0]["jobs"];
-    assert_eq!(jobs.as_array().map(Vec::len), Some(1), "{kept:?}");
+    assert!(asked(&web).len() < PAGES, "stopped too late for this test");
+    let stored_plugins = stored_plugins(&home, &[]);
+    let jobs = &stored_plugins[0]["jobs"];
+    assert_eq!(jobs.as_array().map(Vec::len), Some(1), "{stored_plugins:?}");
 
     // Style sheets have no links to pages.
     home.run(&["plugin", "push", &css, &image]).code(0);
@@ -242,9 +242,9 @@ async fn a_job_goes_on_with_the_plugin_that_it_began_with() {
     assert!(fetched.len() >= PAGES - 1, "{} fetched", fetched.len());
 }
 
-/// The one line of a profile that names what is not there is the place of the fault, and nothing is made.
+/// The error has the line of the profile that names the missing component, and no job is created.
 #[test]
-fn a_profile_whose_component_cannot_be_had_is_at_fault_there() {
+fn a_component_missing_in_its_registry_is_an_error_of_the_profile() {
     let registry = Registry::open();
     let home = Home::new();
     let image = registry.image("plugins/links:1");
@@ -262,7 +262,7 @@ fn a_profile_whose_component_cannot_be_had_is_at_fault_there() {
 }
 
 #[test]
-fn other_commands_take_images_and_folders_too() {
+fn other_commands_accept_images_and_folders() {
     let registry = Registry::open();
     let home = Home::new();
     let image = registry.image("plugins/css:1.0");
@@ -279,11 +279,11 @@ fn other_commands_take_images_and_folders_too() {
         assert!(ended.out.contains(digest), "{named}: {}", ended.out);
     }
     let other = format!("{image}#other");
-    refused(
+    assert_refused(
         home.run(&["plugin", "inspect", &other]),
         &["no plugin `other` in "],
     );
-    refused(
+    assert_refused(
         home.run(&["plugin", "inspect", "plugins#other"]),
         &["css.wasm holds css"],
     );

@@ -1,4 +1,4 @@
-//! `opilio profile` says what is wrong with a profile, and what it makes of a URI.
+//! `opilio profile check`, `explain` and `new`: errors of a profile, and its effect on a URI.
 
 use serde_json::{Value, json};
 
@@ -73,16 +73,19 @@ fn every_value_is_shown_with_its_line() {
             "2026-07-01T23:00:00Z",
         ])
         .code(0);
-    let told: Value = serde_json::from_str(&ended.out).unwrap();
+    let explained: Value = serde_json::from_str(&ended.out).unwrap();
     let of = |key: &str| {
-        let settings = told["settings"].as_array().unwrap();
+        let settings = explained["settings"].as_array().unwrap();
         let found = settings.iter().find(|one| one["key"] == key).unwrap();
         (found["value"].clone(), found["line"].as_u64())
     };
-    assert_eq!(told["queue"], "org,a,");
-    let robots = told["robots"].as_str().unwrap();
+    assert_eq!(explained["queue"], "org,a,");
+    let robots = explained["robots"].as_str().unwrap();
     assert!(robots.starts_with("not fetched here"), "{robots}");
-    assert!(told["waits"].as_array().unwrap().is_empty(), "{told}");
+    assert!(
+        explained["waits"].as_array().unwrap().is_empty(),
+        "{explained}"
+    );
     assert_eq!(of("strategy"), ("snapshot".into(), Some(7)));
     assert_eq!(of("politeness.min-delay"), ("1s".into(), Some(10)));
     assert_eq!(of("workers"), (25.into(), None));
@@ -90,7 +93,7 @@ fn every_value_is_shown_with_its_line() {
 }
 
 #[test]
-fn a_profile_without_faults_is_said_to_have_none() {
+fn a_valid_profile_has_no_errors() {
     let home = Home::new();
     let ended = home.run(&["profile", "check", "snapshot"]).code(0);
     assert_eq!(ended.out, "snapshot has no errors\n");
@@ -100,35 +103,35 @@ fn a_profile_without_faults_is_said_to_have_none() {
 }
 
 #[test]
-fn a_profile_that_needs_a_missing_browser_is_valid_and_says_so() {
+fn a_profile_that_needs_a_missing_browser_is_valid_with_a_note() {
     let home = Home::new();
     home.file(
         "p.toml",
         "browser.executable = '/nonexistent/chromium'\n[[override]]\nmatch.host = ['a.org']\nbrowser.render = 'always'\n",
     );
     let ended = home.run(&["profile", "check", "p.toml", "--json"]).code(0);
-    let told: Value = serde_json::from_str(&ended.out).unwrap();
-    assert_eq!((&told["level"], &told["line"]), (&"info".into(), &4.into()));
-    let problem = told["problem"].as_str().unwrap();
-    assert!(problem.contains("/nonexistent/chromium"), "{told}");
-    let remedy = told["suggestion"].as_str().unwrap();
-    assert!(remedy.contains("install Chromium"), "{told}");
+    let note: Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!((&note["level"], &note["line"]), (&"info".into(), &4.into()));
+    let problem = note["problem"].as_str().unwrap();
+    assert!(problem.contains("/nonexistent/chromium"), "{note}");
+    let remedy = note["suggestion"].as_str().unwrap();
+    assert!(remedy.contains("install Chromium"), "{note}");
 }
 
 #[test]
-fn faults_of_plugins_settings_are_found_too() {
+fn errors_in_plugin_settings_are_found() {
     let home = Home::new();
     home.file(
         "p.toml",
         "[plugins.hops]\ncomponent = 'builtin:hops'\nsettings = { max = 'far' }\n",
     );
     let ended = home.run(&["profile", "check", "p.toml", "--json"]).code(2);
-    let told: Value = serde_json::from_str(&ended.out).unwrap();
+    let error: Value = serde_json::from_str(&ended.out).unwrap();
     assert_eq!(
-        (told["line"].as_u64(), told["column"].as_u64()),
+        (error["line"].as_u64(), error["column"].as_u64()),
         (Some(3), Some(20))
     );
-    assert_eq!(told["setting"], "/plugins/hops/settings/max");
+    assert_eq!(error["setting"], "/plugins/hops/settings/max");
     home.file("q.toml", "workers = 0\n");
     let ended = home.run(&["profile", "check", "q.toml"]).code(2);
     assert!(

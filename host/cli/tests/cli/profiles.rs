@@ -1,4 +1,4 @@
-//! Named profiles with their versions: the store that the command line and the daemon share.
+//! The store of named profiles and their versions, which the command line and the daemon share.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use crate::serve::{Answer, Daemon};
 const TEXT: &str =
     "# Ours\nextends = \"snapshot\"\n\n[politeness]\nmin-delay = \"2s\" # as they asked\n";
 
-/// A text that only the administrator of the machine may write.
+/// A profile that only the administrator of the machine may write.
 const REACHING: &str = "[fetch]\nallow-addresses = [\"loopback\"]\n";
 
 fn token(home: &Home, name: &str, role: &str) -> Option<String> {
@@ -19,7 +19,7 @@ fn token(home: &Home, name: &str, role: &str) -> Option<String> {
     Some(made.out.trim().to_owned())
 }
 
-fn saved(home: &Home, name: &str, text: &str) {
+fn save_profile(home: &Home, name: &str, text: &str) {
     home.file(&format!("{name}.toml"), text);
     home.run(&["profile", "save", &format!("{name}.toml")])
         .code(0);
@@ -32,7 +32,7 @@ fn put(daemon: &Daemon, name: &str, tag: Option<&str>, body: Value) -> Answer {
     daemon.call("PUT", &format!("/api/v1/profiles/{name}"), Some(body), &tag)
 }
 
-fn audited(home: &Home) -> String {
+fn audit_log(home: &Home) -> String {
     fs::read_to_string(home.path().join("jobs/.opilio/audit.jsonl")).unwrap_or_default()
 }
 
@@ -43,7 +43,7 @@ fn profiles_are_saved_compared_copied_and_deleted_on_the_command_line() {
     let save = ["profile", "save", "site.toml", "--reason", "first"];
     assert_eq!(
         home.run(&save).code(0).out,
-        "saved version 1 of profile site\n"
+        "save_profile version 1 of profile site\n"
     );
     let again = home.run(&save).code(0).out;
     assert_eq!(again, "profile site has not changed; its version is 1\n");
@@ -79,13 +79,13 @@ fn profiles_are_saved_compared_copied_and_deleted_on_the_command_line() {
         json!({"name": "site", "version": 2, "toml": "workers = 3\n"})
     );
     assert_eq!(object(&["show", "news"], 0)["version"], Value::Null);
-    // Not 1, which means a difference.
+    // Exit code 1 would mean a difference.
     let missing = home.run(&["profile", "compare", "site@9"]).code(2).err;
     assert!(
         missing.contains("site@9") || missing.contains("version 9"),
         "{missing}"
     );
-    // One text is not a difference, and what is shipped has no versions.
+    // A comparison needs two texts, and shipped profiles have no versions.
     let alone = home.run(&["profile", "compare", "site"]).code(2).err;
     assert!(alone.contains("site@1"), "{alone}");
     for command in [
@@ -96,7 +96,7 @@ fn profiles_are_saved_compared_copied_and_deleted_on_the_command_line() {
         let shipped = home.run(&[&["profile"], command].concat()).code(2).err;
         assert!(shipped.contains("opilio profile copy news"), "{shipped}");
     }
-    // The place of an error is in the file of the operator; a note does not refuse it.
+    // Errors have their place in the file of the operator. A note does not prevent saving.
     assert!(refused.err.contains("site.toml:1:11: must"), "{refused:?}");
     home.file("site.toml", "workers = 3\nrevisit.fixed-wait = \"2d\"\n");
     let noted = home.run(&["profile", "save", "site.toml", "--name", "noted"]);
@@ -120,7 +120,7 @@ fn profiles_are_saved_compared_copied_and_deleted_on_the_command_line() {
         (&first["number"], &first["reason"]),
         (&json!(1), &json!("first"))
     );
-    // A file that an editor has spoiled is listed with its errors.
+    // A file that was edited in place and is invalid is listed with its errors.
     home.file(
         "jobs/.opilio/profiles/other.toml",
         "description = \"ours\"\nworkers = 0\n",
@@ -146,8 +146,8 @@ fn profiles_are_saved_compared_copied_and_deleted_on_the_command_line() {
     assert!(of("news")["description"].is_string());
     let shown = home.run(&["profile", "list"]).code(0).out;
     assert!(shown.contains("1 error"), "{shown}");
-    let unasked = home.run(&["profile", "delete", "site"]).code(2);
-    assert!(unasked.err.contains("pass --yes"), "{unasked:?}");
+    let unconfirmed = home.run(&["profile", "delete", "site"]).code(2);
+    assert!(unconfirmed.err.contains("pass --yes"), "{unconfirmed:?}");
     let delete = ["profile", "delete", "site", "--yes", "--json"];
     let deleted = home.run(&delete).code(0).out;
     assert_eq!(deleted, "{\"answer\":\"deleted\",\"name\":\"site\"}\n");
@@ -167,9 +167,9 @@ fn profiles_are_saved_compared_copied_and_deleted_on_the_command_line() {
 }
 
 #[test]
-fn a_job_knows_the_version_that_it_began_with() {
+fn a_job_keeps_the_version_of_its_profile() {
     let home = Home::new();
-    saved(
+    save_profile(
         &home,
         "site",
         "workers = 2\nseeds = [\"http://a.localhost/\"]\n",
@@ -177,7 +177,7 @@ fn a_job_knows_the_version_that_it_began_with() {
     home.run(&["job", "new", "one", "--profile", "site"])
         .code(0);
     home.run(&["profile", "compare", "--job", "one"]).code(0);
-    saved(
+    save_profile(
         &home,
         "site",
         "workers = 3\nseeds = [\"http://a.localhost/\"]\n",
@@ -199,10 +199,10 @@ fn a_job_knows_the_version_that_it_began_with() {
         one["diff"].as_str().unwrap().contains("+workers = 3"),
         "{one}"
     );
-    // A clone began with the same text.
+    // A clone has the same version.
     daemon.post("/jobs/one/clone", Some(json!({"name": "two"})), 201);
     assert_eq!(origin("two")["version"], 1);
-    // So does a file that was edited in place, whose text stays available.
+    // A job of a file that was edited in place has a version, too, whose text stays available.
     let file = home.path().join("jobs/.opilio/profiles/site.toml");
     fs::write(&file, "workers = 4\nseeds = [\"http://a.localhost/\"]\n").unwrap();
     let new = json!({"name": "three", "profile": "site"});
@@ -218,7 +218,7 @@ fn a_job_knows_the_version_that_it_began_with() {
         kept["toml"].as_str().unwrap().starts_with("workers = 4"),
         "{kept}"
     );
-    // Shipped profiles have no versions, texts no name.
+    // Shipped profiles have no versions, and texts have no name.
     let new = json!({"name": "four", "profile": "snapshot", "seeds": ["http://a.localhost/"]});
     daemon.post("/jobs", Some(new), 201);
     let four = origin("four");
@@ -229,7 +229,7 @@ fn a_job_knows_the_version_that_it_began_with() {
     let new = json!({"name": "five", "profile_toml": "seeds = [\"http://a.localhost/\"]"});
     daemon.post("/jobs", Some(new), 201);
     assert_eq!(origin("five")["profile"], Value::Null);
-    // A changed text for one job.
+    // A text that was changed for one job.
     let text = "workers = 6\nseeds = [\"http://a.localhost/\"]\n";
     let new = json!({"name": "six", "profile": "site", "profile_toml": text});
     daemon.post("/jobs", Some(new), 201);
@@ -245,7 +245,7 @@ fn a_job_knows_the_version_that_it_began_with() {
 }
 
 #[test]
-fn nobody_overwrites_the_version_of_another_and_every_change_has_its_author() {
+fn concurrent_changes_are_refused_and_every_change_has_an_author() {
     let home = Home::new();
     let operator = token(&home, "otto", "operator");
     let admin = token(&home, "ada", "admin");
@@ -293,14 +293,14 @@ fn nobody_overwrites_the_version_of_another_and_every_change_has_its_author() {
     );
 
     let versions = daemon.get("/profiles/site/versions");
-    let said: Vec<_> = versions["versions"]
+    let authors: Vec<_> = versions["versions"]
         .as_array()
         .unwrap()
         .iter()
         .map(|it| (&it["by"], &it["reason"]))
         .collect();
     assert_eq!(
-        said,
+        authors,
         [
             (&json!("otto"), &json!("slower")),
             (&json!("otto"), &json!("ours"))
@@ -353,29 +353,29 @@ fn nobody_overwrites_the_version_of_another_and_every_change_has_its_author() {
     let versions = daemon.get("/profiles/site/versions");
     assert_eq!(versions["versions"][0]["change"], "delete", "{versions}");
     assert_eq!(versions["versions"][0]["by"], "ada", "{versions}");
-    let audited = audited(&home);
+    let audit_log = audit_log(&home);
     for line in [
         "\"user\":\"otto\"",
         "\"PUT\",\"path\":\"/api/v1/profiles/site\",\"status\":412",
         "\"DELETE\"",
     ] {
-        assert!(audited.contains(line), "{line}: {audited}");
+        assert!(audit_log.contains(line), "{line}: {audit_log}");
     }
 }
 
 #[test]
-fn a_profile_of_the_administrator_is_used_and_edited_and_its_reach_stays() {
+fn an_operator_may_edit_an_administrators_profile_without_widening_its_reach() {
     let home = Home::new();
     let operator = token(&home, "otto", "operator");
-    saved(&home, "inner", REACHING);
+    save_profile(&home, "inner", REACHING);
     let mut daemon = Daemon::start(&home, &[]);
     daemon.token = operator;
     let read = daemon.get("/profiles/inner");
     assert_eq!(read["toml"], REACHING);
     let tag = read["tag"].as_str().unwrap();
     let check = |toml: &str, profile: Option<&str>| {
-        let asked = json!({"toml": toml, "profile": profile});
-        let checked = daemon.post("/profiles/check", Some(asked), 200);
+        let body = json!({"toml": toml, "profile": profile});
+        let checked = daemon.post("/profiles/check", Some(body), 200);
         checked["faults"]
             .as_array()
             .unwrap()
@@ -383,16 +383,17 @@ fn a_profile_of_the_administrator_is_used_and_edited_and_its_reach_stays() {
             .map(|it| it["problem"].as_str().unwrap().to_owned())
             .collect::<Vec<_>>()
     };
-    let has_error = |said: &[String]| {
-        said.iter()
+    let has_error = |problems: &[String]| {
+        problems
+            .iter()
             .any(|it| it.contains("fetch.allow-addresses names"))
     };
     assert!(!has_error(&check(REACHING, Some("inner"))));
     assert!(has_error(&check(REACHING, None)));
     let wider = REACHING.replace("loopback", "metadata");
     assert!(has_error(&check(&wider, Some("inner"))));
-    // Questions about a text are not changes.
-    assert!(!audited(&home).contains("check"), "{}", audited(&home));
+    // Checks of a text are not in the audit log.
+    assert!(!audit_log(&home).contains("check"), "{}", audit_log(&home));
 
     let refused = put(&daemon, "inner", Some(tag), json!({"toml": wider}));
     assert_eq!(refused.status, 403, "{refused:?}");
@@ -413,15 +414,15 @@ fn a_profile_of_the_administrator_is_used_and_edited_and_its_reach_stays() {
     let refused = daemon.call("POST", "/api/v1/jobs", Some(job(&wider)), "");
     assert_eq!(refused.status, 403, "{refused:?}");
     daemon.post("/jobs", Some(job(REACHING)), 201);
-    // What the administrator has taken back does not return with an earlier version.
-    saved(&home, "inner", "workers = 3\n");
+    // An operator cannot copy an earlier version with a setting that the administrator has removed.
+    save_profile(&home, "inner", "workers = 3\n");
     let back = json!({"name": "back", "version": 1});
     let back = daemon.call("POST", "/api/v1/profiles/inner/copy", Some(back), "");
     assert_eq!(back.status, 403, "{back:?}");
 }
 
 #[test]
-fn a_form_changes_the_text_and_keeps_its_comments() {
+fn form_changes_keep_the_comments_of_the_text() {
     let home = Home::new();
     let daemon = Daemon::start(&home, &["--no-auth"]);
     let changes = json!([
@@ -437,7 +438,7 @@ fn a_form_changes_the_text_and_keeps_its_comments() {
     let expected = "# Ours\nextends = \"snapshot\"\n\n[politeness]\nmin-delay = \"5s\" # as they asked\n\n[plugins.hops.settings]\nmax = 3\n";
     assert_eq!(form["toml"], expected);
     assert_eq!(form["written"]["plugins"]["hops"]["settings"]["max"], 3);
-    // Of the extended profile, and the default.
+    // The values of the extended profile and the defaults.
     assert_eq!(form["inherited"]["workers"], 50);
     assert_eq!(
         form["inherited"]["politeness"]["delay-factor"], 5.0,
@@ -447,14 +448,14 @@ fn a_form_changes_the_text_and_keeps_its_comments() {
         form["effective"]["plugins"]["hops"]["component"],
         "builtin:hops"
     );
-    // An error elsewhere leaves the stacks known, with the edits of them.
+    // With an error elsewhere, the stacks are still returned, with their edits.
     let faulty = "workers = \"many\"\nstacks.extract = { after = [\"regex-list\"] }\n";
     let faulty = daemon.post("/profiles/form", Some(json!({"toml": faulty})), 200);
     assert_eq!(faulty["effective"], Value::Null, "{faulty}");
     let extract = faulty["stacks"]["extract"].as_array().unwrap();
     assert_eq!(extract.first().unwrap(), "http", "{faulty}");
     assert_eq!(extract.last().unwrap(), "regex-list", "{faulty}");
-    // A setting that is not allowed over the API leaves known what a shipped profile has, but no file is read.
+    // With a setting that is not allowed over the API, the values of a shipped profile are still returned. No file is read.
     let reaching = |base: &str| {
         let text = format!("extends = \"{base}\"\n{REACHING}");
         daemon.post("/profiles/form", Some(json!({"toml": text})), 200)
@@ -463,7 +464,7 @@ fn a_form_changes_the_text_and_keeps_its_comments() {
     assert_eq!(shipped["effective"], Value::Null, "{shipped}");
     assert_eq!(shipped["inherited"]["workers"], 50, "{shipped}");
     assert_eq!(shipped["stacks"]["wait"][0], "adaptive", "{shipped}");
-    saved(&home, "base", "workers = 7\n");
+    save_profile(&home, "base", "workers = 7\n");
     let named = reaching("base.toml");
     assert_ne!(named["inherited"]["workers"], 7, "{named}");
     assert_eq!(named["stacks"], json!({}), "{named}");
@@ -481,7 +482,7 @@ fn a_form_changes_the_text_and_keeps_its_comments() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_starts_at_its_time_or_when_somebody_says_so() {
+async fn a_job_starts_at_its_time_or_by_a_start_command() {
     let home = Home::new();
     let daemon = Daemon::start(&home, &["--no-auth"]);
     let new = json!({
@@ -489,17 +490,14 @@ async fn a_job_starts_at_its_time_or_when_somebody_says_so() {
         "start_at": "2999-01-01T00:00:00Z",
     });
     daemon.post("/jobs", Some(new), 201);
-    until("daemon.state('one') == 'waiting'", || {
-        daemon.state("one") == "waiting"
-    })
-    .await;
+    until("the job waits", || daemon.state("one") == "waiting").await;
     let one = daemon.get("/jobs/one");
     assert_eq!(
         one["overview"]["ended_why"],
         "the job starts at 2999-01-01T00:00:00Z"
     );
     daemon.post("/jobs/one/start", None, 202);
-    until("daemon.state('one') != 'waiting'", || {
+    until("the job does not wait any more", || {
         daemon.state("one") != "waiting"
     })
     .await;

@@ -1,5 +1,5 @@
-//! Projects of plugins: they stand alone, and an author's loop builds and tries them. No toolchain is needed: a program in the
-//! project's own folder stands for the language's.
+//! Plugin projects: creating, building and watching them. The tests need no toolchain: a shell script in the project replaces
+//! Python.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::job::{Gate, job_log};
 
 const LANGUAGES: [&str; 7] = ["rust", "js", "ts", "python", "c", "cpp", "go"];
 
-/// Stands for Python, and makes a component of `built.component` in the project.
+/// A replacement of Python, which copies `built.component` of the project as the built component.
 const PYTHON: &str = "#!/bin/sh\n\
     if [ \"$1\" = --version ]; then echo Python 3.11.0; exit; fi\n\
     grep -q broken plugin.py && exit 1\n\
@@ -38,7 +38,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// A project `css` whose component is that of the shipped plugin, with a case.
+/// Creates a project `css` with a case. Its build gives the component of the shipped plugin.
 fn project(home: &Home) {
     let new = ["plugin", "new", "--lang", "python", "--kind", "extractor"];
     home.run(&[&new[..], &["css"]].concat()).code(0);
@@ -50,7 +50,7 @@ fn project(home: &Home) {
              "expected": [{"links": [{"uri": "a.css", "hop": "embed", "context": "css/@import"}], "finished": true}]}]"#,
     );
     fs::create_dir_all(home.path().join("css/.venv/bin")).unwrap();
-    // Another process writes the program: a file that is open in this one could not be run.
+    // Another process writes the script: a file that this process has open for writing could not be run.
     let write = "printf %s \"$1\" > css/.venv/bin/python3 && chmod +x css/.venv/bin/python3";
     let mut shell = Command::new("sh");
     shell
@@ -99,7 +99,7 @@ fn a_new_project_and_its_sdk_are_described_in_json() {
 }
 
 #[test]
-fn a_new_project_names_nothing_outside_its_folder() {
+fn a_new_project_refers_to_nothing_outside_its_folder() {
     let home = Home::new();
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let checkout = checkout.canonicalize().unwrap().display().to_string();
@@ -178,18 +178,18 @@ fn a_component_that_is_older_than_its_sources_is_noted() {
     let later = SystemTime::now() + Duration::from_secs(60);
     source.unwrap().set_modified(later).unwrap();
     for command in [&run[..], &diff[..]] {
-        let said = home.run(command).err;
+        let errors = home.run(command).err;
         assert!(
-            said.contains(
+            errors.contains(
                 "css.wasm is older than its sources; `opilio plugin build ./css` rebuilds it"
             ),
-            "{command:?}: {said}"
+            "{command:?}: {errors}"
         );
     }
 }
 
 #[test]
-fn a_call_may_take_as_long_as_in_a_crawl_or_as_is_said() {
+fn the_time_limit_of_a_call_can_be_set() {
     let home = Home::new();
     home.file("page.html", "<a href=/x>x</a>".repeat(200_000));
     let run = ["plugin", "run", "html", "page.html"];
@@ -205,29 +205,29 @@ fn a_watched_project_is_built_tested_and_compared_after_a_change() {
     project(&home);
     home.file("page.css", STYLES);
     let mut watch = home.start_following_both(&["plugin", "watch", "css", "--on", "page.css"]);
-    watch.until_said("1 case passed");
-    watch.until_said("http://example.com/other.css");
-    watch.until_said("watching css");
+    watch.wait_for_line("1 case passed");
+    watch.wait_for_line("http://example.com/other.css");
+    watch.wait_for_line("watching css");
 
-    // Another component in the place of the first: the case fails, and the link is lost.
+    // With another component, the case fails and the link is lost.
     watch.forget();
     fs::copy(shipped("js.wasm"), home.path().join("css/built.component")).unwrap();
     home.file("css/plugin.py", "# changed");
-    watch.until_said("changed: plugin.py");
-    watch.until_said("1 case failed");
-    watch.until_said("lost links: 1");
-    watch.until_said("watching css");
+    watch.wait_for_line("changed: plugin.py");
+    watch.wait_for_line("1 case failed");
+    watch.wait_for_line("lost links: 1");
+    watch.wait_for_line("watching css");
 
     watch.forget();
     home.file("css/plugin.py", "# broken");
-    watch.until_said("does not build");
-    watch.until_said("watching css");
+    watch.wait_for_line("does not build");
+    watch.wait_for_line("watching css");
 
-    // A case is not built, but run.
+    // After a change of a case, the cases are run without a build.
     watch.forget();
     fs::remove_file(home.path().join("css/cases/css.json")).unwrap();
-    watch.until_said("changed: cases/css.json");
-    watch.until_said("no cases");
+    watch.wait_for_line("changed: cases/css.json");
+    watch.wait_for_line("no cases");
 }
 
 #[test]
@@ -237,14 +237,14 @@ fn a_watched_project_is_reported_as_json() {
     home.file("page.css", STYLES);
     let watch = ["plugin", "watch", "css", "--on", "page.css", "--json"];
     let mut watch = home.start_following_both(&watch);
-    watch.until_said("\"verdict\":\"holds\"");
-    watch.until_said("http://example.com/other.css");
-    watch.until_said("watching css");
+    watch.wait_for_line("\"verdict\":\"holds\"");
+    watch.wait_for_line("http://example.com/other.css");
+    watch.wait_for_line("watching css");
     watch.forget();
     home.file("css/plugin.py", "# broken");
-    watch.until_said("{\"changed\":[\"plugin.py\"]}");
-    watch.until_said("{\"problem\":\"the project does not build");
-    watch.until_said("watching css");
+    watch.wait_for_line("{\"changed\":[\"plugin.py\"]}");
+    watch.wait_for_line("{\"problem\":\"the project does not build");
+    watch.wait_for_line("watching css");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -256,20 +256,20 @@ async fn a_watched_project_replaces_its_plugin_in_a_running_job_if_cases_pass() 
         "name = 'gate'\nplugins.styles.component = 'builtin:css'\nstacks.extract = ['styles']",
     );
     let mut running = home.start(&["crawl", "p.toml", "--job", "job", "--seed", &gate.url("/")]);
-    until("the seed is asked for", || gate.was_asked("/") == 1).await;
+    until("the seed is requested", || gate.requests_for("/") == 1).await;
 
     let watch = [
         "plugin", "watch", "css", "--job", "job", "--plugin", "styles",
     ];
     let mut watch = home.start_following_both(&watch);
-    watch.until_said("1 case passed");
-    watch.until_said("styles was css ");
-    watch.until_said("watching css");
+    watch.wait_for_line("1 case passed");
+    watch.wait_for_line("styles was css ");
+    watch.wait_for_line("watching css");
     watch.forget();
     fs::copy(shipped("js.wasm"), home.path().join("css/built.component")).unwrap();
     home.file("css/plugin.py", "# changed");
-    watch.until_said("1 case failed");
-    watch.until_said("the job keeps its plugin: cases fail");
+    watch.wait_for_line("1 case failed");
+    watch.wait_for_line("the job keeps its plugin: cases fail");
     gate.open();
     assert_eq!(running.wait(), 0);
     assert_eq!(job_log(&home).matches("styles was css ").count(), 1);

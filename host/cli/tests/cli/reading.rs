@@ -1,4 +1,4 @@
-//! Reading of crawls: search of the crawl log, hosts, first captures, comparison of jobs and checkpoints, replay by pywb.
+//! Results of crawls: search of the crawl log, hosts, first captures, comparison of jobs and checkpoints, replay by pywb.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::command::{Home, WWW};
 use crate::serve::Daemon;
 
-/// A site of three pages with a dead link. Later, one page has other content, and there is another page.
+/// Serves a site of three pages with a dead link. With `is_later`, one page has other content, and there is one more page.
 async fn changing(is_later: Arc<AtomicBool>) -> Web {
     let later = is_later.clone();
     site(WWW)
@@ -24,7 +24,7 @@ async fn changing(is_later: Arc<AtomicBool>) -> Web {
                 true => "<a href='/new.html'>new</a>",
                 false => "",
             };
-            // The content of the page itself is compared, too.
+            // This changes the content of the front page, too.
             html(&format!(
                 "<a href='/a.html'>a</a><a href='/b.html'>b</a><a href='/gone.html'>gone</a>{more}"
             ))
@@ -61,7 +61,7 @@ fn objects(text: &str) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn visits_are_searched_by_the_columns_of_their_lines() {
+async fn crawl_log_lines_are_searched_by_column() {
     let home = Home::new();
     let web = crawled(&home).await;
     let found = |more: &[&str]| -> BTreeSet<String> {
@@ -159,7 +159,7 @@ async fn hosts_and_seeds_have_their_counts_and_captures() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_seed_that_redirects_has_the_capture_of_its_target_or_the_reason_for_none() {
+async fn a_redirected_seed_has_the_capture_of_its_target_or_a_reason() {
     let home = Home::new();
     let web = site(WWW)
         .page("/old.html", Reply::redirect(301, "/new.html"))
@@ -276,14 +276,14 @@ async fn two_jobs_and_a_checkpoint_are_compared() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pywb_gets_a_collection_of_the_jobs_files_and_is_started() {
+async fn replay_writes_a_collection_and_starts_pywb() {
     let home = Home::new();
     let web = crawled(&home).await;
     let missing = home
         .run(&["job", "replay", "one", "--wayback", "nowhere"])
         .code(2);
     assert!(missing.err.contains("replayweb.page"), "{missing:?}");
-    // A stand-in says with what it was called, and where.
+    // A script in place of `wayback` prints its folder, arguments and configuration.
     let wayback = home.file("wayback", "#!/bin/sh\necho \"$PWD $*\"\ncat config.yaml\n");
     fs::set_permissions(&wayback, fs::Permissions::from_mode(0o755)).unwrap();
     let port = {
@@ -309,7 +309,7 @@ async fn pywb_gets_a_collection_of_the_jobs_files_and_is_started() {
     let files = fs::read_to_string(folder.join("archives.txt")).unwrap();
     let path = files.lines().next().unwrap().split('\t').nth(1).unwrap();
     assert!(fs::exists(path).unwrap(), "{files}");
-    // The stand-in has ended, so that nothing listens.
+    // The script has ended, so nothing listens on the port.
     let daemon = Daemon::start(&home, &["--no-auth"]);
     let pywb = daemon.get("/jobs/one/pywb");
     assert_eq!(pywb["url"], Value::Null, "{pywb}");
@@ -319,10 +319,10 @@ async fn pywb_gets_a_collection_of_the_jobs_files_and_is_started() {
             .unwrap()
             .starts_with("opilio job replay /")
     );
-    // One that goes on, for which the test listens: the port is free again once the stand-in has begun.
+    // This script keeps running, and the test listens on the port in its place. The port is free once the script has started.
     home.file("wayback", "#!/bin/sh\necho replaying >&2\nexec sleep 600\n");
     let mut replaying = home.start(&replay);
-    replaying.until_said("replaying");
+    replaying.wait_for_line("replaying");
     let listening = TcpListener::bind(format!("127.0.0.1:{port}")).unwrap();
     let pywb = daemon.get("/jobs/one/pywb");
     let url = format!("http://127.0.0.1:{port}/one/");
@@ -337,7 +337,7 @@ const LOG: &[u8] = include_bytes!("../heritrix-job/crawl.log");
 const JOURNAL: &[u8] = include_bytes!("../heritrix-job/frontier.recover.gz");
 
 #[test]
-fn log_and_journal_of_heritrix_complete_each_other_in_any_order() {
+fn log_and_journal_of_heritrix_can_be_imported_in_any_order() {
     let home = Home::new();
     home.profile("");
     home.file("crawl.log", LOG);
@@ -353,7 +353,7 @@ fn log_and_journal_of_heritrix_complete_each_other_in_any_order() {
         let list = home.run(&["frontier", "export", job]).code(0).out;
         let mut uris = objects(&list);
         for uri in &mut uris {
-            // Times of the import itself.
+            // These are times of the import.
             if uri["state"] == "queued" {
                 uri["discovered"] = Value::Null;
                 uri["due"] = Value::Null;

@@ -1,4 +1,4 @@
-//! Plugins of a job that are replaced, and its tables, by way of the command line.
+//! `opilio plugin replace` and `opilio job tables`.
 
 use opilio_stories::until;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::command::Home;
 use crate::job::{Gate, job_log, state};
 
-/// The HTML extractor that ships, in a file that is not byte for byte the same.
+/// Returns the shipped HTML extractor with an added section, so that its digest differs.
 fn html_extractor() -> Vec<u8> {
     let mut component = opilio_builtin::find("html").unwrap().component.to_vec();
     component.extend([0, 8, 6]);
@@ -14,7 +14,7 @@ fn html_extractor() -> Vec<u8> {
     component
 }
 
-/// The same with a module that nobody uses, whose function would take the compiler gigabytes: 50,000 variables in 800 loops.
+/// Returns the same with an unused module. Compiling its function (50,000 variables in 800 loops) would take gigabytes of memory.
 fn costly_extractor() -> Vec<u8> {
     fn number(mut n: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -45,13 +45,13 @@ fn costly_extractor() -> Vec<u8> {
 }
 
 #[test]
-fn the_program_compiles_for_itself_until_nobody_asks_it_any_more() {
+fn the_compiler_process_ends_with_its_input() {
     let ended = Home::new().run(&["compile-components"]).code(0);
     assert_eq!((ended.out.as_str(), ended.err.as_str()), ("", ""));
 }
 
 #[test]
-fn a_component_that_is_costly_to_compile_is_refused_wherever_it_is_looked_at() {
+fn every_command_refuses_a_component_that_is_too_costly_to_compile() {
     let home = Home::new();
     home.file("costly.wasm", costly_extractor());
     home.profile("stacks.extract = ['pages']\nplugins.pages.component = 'costly.wasm'");
@@ -61,11 +61,11 @@ fn a_component_that_is_costly_to_compile_is_refused_wherever_it_is_looked_at() {
         ["profile", "check", "p.toml"],
     ] {
         let ended = home.run(&command);
-        let said = format!("{}{}", ended.out, ended.err);
+        let output = format!("{}{}", ended.out, ended.err);
         assert!(
-            said.contains("is too costly to compile: function")
-                && said.contains("50000 local variables and 800 loops"),
-            "{command:?}: {said}"
+            output.contains("is too costly to compile: function")
+                && output.contains("50000 local variables and 800 loops"),
+            "{command:?}: {output}"
         );
     }
 }
@@ -88,7 +88,7 @@ async fn an_operator_replaces_a_plugin_of_a_running_crawl() {
     let mut command = vec!["crawl", "p.toml", "--job", "job"];
     command.extend(seeds.iter().flat_map(|seed| ["--seed", seed]));
     let mut running = home.start(&command);
-    until("the seed is asked for", || gate.was_asked("/") == 1).await;
+    until("the seed is requested", || gate.requests_for("/") == 1).await;
 
     let tables = home.run(&["job", "tables", "job"]).code(0).out;
     let lines: Vec<Vec<&str>> = tables
@@ -134,8 +134,12 @@ async fn an_operator_replaces_a_plugin_of_a_running_crawl() {
     assert!(replaced.out.contains(", is html "), "{replaced:?}");
     gate.open();
     assert_eq!(running.wait(), 0);
-    let asked = gate.asked();
-    assert_eq!(asked, ["/", "/next", "/a"], "the new one finds the link");
+    let requests = gate.requests();
+    assert_eq!(
+        requests,
+        ["/", "/next", "/a"],
+        "the new plugin finds the link"
+    );
 
     let log = job_log(&home);
     assert!(
@@ -145,7 +149,7 @@ async fn an_operator_replaces_a_plugin_of_a_running_crawl() {
     assert!(log.contains(" tables --reload => read again"), "{log}");
     assert_eq!(log.matches(" => refused: not replaced").count(), 2, "{log}");
 
-    // At rest it has no tables, and a plugin is replaced for when it goes on.
+    // A finished job has no tables in memory. A plugin is replaced for its next start.
     assert_eq!(state(&home).as_deref(), Some("finished"));
     let refused = home.run(&["job", "tables", "job"]).code(1);
     assert!(refused.err.contains("no process runs job"), "{refused:?}");
@@ -158,7 +162,7 @@ async fn an_operator_replaces_a_plugin_of_a_running_crawl() {
     let kept = std::fs::read_to_string(home.job().join("plugins.json")).unwrap();
     assert!(kept.contains("\"component\": \"builtin:css\""), "{kept}");
 
-    // Settings that came with a replacement go before the profile's, so that changing these would do nothing.
+    // Settings of a replacement override those of the profile, so a change of the profile's settings is refused.
     let setting = "plugins.pages.settings.follow-nofollow=false";
     let set = || home.run(&["job", "set", "job", setting]);
     let in_force = || {

@@ -1,5 +1,5 @@
-//! Results of wait evaluators on small webs: docs/REVISITING.md has the whole measurement. Webs are simulated, the same at every
-//! run, so figures here are not subject to chance; margins are for evaluators that are made better at something else.
+//! Results of wait evaluators on small simulated webs. docs/REVISITING.md has the full measurements. Webs are the same in every
+//! run, so results do not vary; the margins leave room for changes of the evaluators.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::command::Home;
 
-/// A profile of those that the documented table compares.
+/// Returns the path of a profile that docs/REVISITING.md compares.
 fn evaluator(name: &str) -> PathBuf {
     let folder = PathBuf::from(concat!(
         env!("CARGO_MANIFEST_DIR"),
@@ -16,14 +16,14 @@ fn evaluator(name: &str) -> PathBuf {
     folder.join(name).with_extension("toml")
 }
 
-/// A home for simulations of this web.
+/// Returns a home with this scenario.
 fn web(toml: &str) -> Home {
     let home = Home::new();
     home.file("web.toml", toml);
     home
 }
 
-/// The report of one simulation.
+/// Runs a simulation and returns its report.
 #[track_caller]
 fn simulated(home: &Home, profile: PathBuf) -> Value {
     let profile = profile.to_str().unwrap();
@@ -39,9 +39,9 @@ fn number(report: &Value, name: &str) -> f64 {
     value.as_f64().unwrap()
 }
 
-/// Half a visit per page and day: neither enough for everything nor next to nothing.
+/// The budget is half a visit per page and day: not enough for all changes, but not tiny.
 #[test]
-fn who_shares_out_a_budget_beats_who_multiplies_waits_and_comes_near_to_the_best() {
+fn the_budgeted_evaluator_beats_adaptive_and_is_close_to_the_best_plan() {
     let web = web(r#"
 days = "75d"
 warm-up = "30d"
@@ -68,19 +68,19 @@ change = { process = "poisson", per-day = 0.1, rates = "lognormal", spread = 1.5
     assert!(best > 0.88 && best > other + 0.08, "{best} {other}");
 }
 
-/// By day and night, in bursts, and told by honest feeds, of which the best plan reads none: freshness with one goal and versions
-/// with the other, each of the best's.
+/// Changes with a rhythm of day and night, in bursts, and announced by honest feeds, which the best plan does not read. Compares
+/// freshness with one goal, and captured versions with the other, to the best plan.
 #[test]
-fn it_comes_near_to_the_best_by_day_and_in_bursts_and_beyond_it_with_feeds() {
+fn the_budgeted_evaluator_is_close_to_the_best_plan_and_better_with_feeds() {
     let rhythm =
         "process = \"rhythm\", per-day = 0.2, rates = \"lognormal\", spread = 1.5, quiet = 0.05";
     let bursts = "process = \"bursts\", per-day = 0.05, rates = \"lognormal\", spread = 1.0, bursts-per-year = 12, \
                   burst-length = \"5d\", burst-factor = 30";
-    let told = "process = \"poisson\", per-day = 0.05, rates = \"lognormal\", spread = 1.5";
+    let announced = "process = \"poisson\", per-day = 0.05, rates = \"lognormal\", spread = 1.5";
     for (change, site, days, freshness, captures) in [
         (rhythm, "known = true", 60, 0.96, 0.96),
         (bursts, "known = true", 90, 0.96, 0.90),
-        (told, "feed = \"honest\"", 60, 1.02, 0.97),
+        (announced, "feed = \"honest\"", 60, 1.02, 0.97),
     ] {
         let web = web(&format!(
             r#"
@@ -106,10 +106,10 @@ change = {{ {change} }}
     }
 }
 
-/// A front page and its sections change with each of six new pages a day: too often to be kept fresh at that price, and nothing
-/// new is found but by visiting them.
+/// A front page and its sections change with each of six new pages a day. Keeping them fresh would cost too much, but new pages are
+/// found only by visiting them.
 #[test]
-fn what_leads_to_new_pages_is_not_given_up_for_the_freshness_of_the_others() {
+fn pages_that_lead_to_new_pages_are_still_visited() {
     let web = web(r#"
 days = "40d"
 warm-up = "20d"
@@ -130,10 +130,10 @@ change = { process = "poisson", per-day = 0.2 }
     assert!((0.7..1.0).contains(&of_best), "{report:#}");
 }
 
-/// A site that answers in 20 seconds and rests for five has at most some 3,500 visits a day. Five times as many are paid
-/// for, and every page changes twice an hour.
+/// A site that answers in 20 seconds, with a delay of five, allows about 3,500 visits a day. The budget is five times as large, and
+/// every page changes twice an hour.
 #[test]
-fn no_budget_buys_visits_that_politeness_forbids() {
+fn a_large_budget_does_not_exceed_politeness() {
     let web = web(r#"
 days = "1d"
 warm-up = "6h"
@@ -156,9 +156,9 @@ change = { process = "poisson", per-day = 50 }
     }
 }
 
-/// Every answer has other bytes than the one before, and a page changes once in five days.
+/// Every response has different bytes, and a page changes once in five days.
 #[test]
-fn a_clock_is_no_news_where_it_is_stripped() {
+fn a_stripped_clock_does_not_count_as_a_change() {
     let web = web(r#"
 days = "50d"
 warm-up = "10d"
@@ -180,7 +180,7 @@ clock = 1.0
         web.file("stripped.toml", "extends = \"continuous\"\n"),
     );
     assert_eq!(number(&bare, "visits/unchanged"), 0.0, "{bare:#}");
-    // Each page found changed is one that has changed.
+    // All pages that were found changed had really changed.
     let changed = number(&stripped, "visits/changed");
     assert_eq!(changed, number(&stripped, "captured"), "{stripped:#}");
     assert!(

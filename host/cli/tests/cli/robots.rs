@@ -1,4 +1,4 @@
-//! `opilio robots` says what a robots.txt allows, and by which line.
+//! `opilio robots`: decisions of a robots.txt file, with the deciding lines.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::command::Home;
 const FILE: &str = "User-agent: *\nCrawl-delay: 2\nDisallow: /private # all of it\nAllow: /private/open\n\nUser-agent: big\nDisallow:\n";
 
 #[test]
-fn each_uri_is_allowed_or_refused_by_a_line() {
+fn each_decision_has_its_line() {
     let home = Home::new();
     let file = home.file("robots.txt", FILE);
     let file = file.to_str().unwrap();
@@ -40,7 +40,7 @@ https://www.example.org/private/a  refused: line 3, Disallow: /private
 }
 
 #[test]
-fn json_says_the_same() {
+fn json_has_the_same_decisions() {
     let home = Home::new();
     let file = home.file("robots.txt", FILE);
     let file = file.to_str().unwrap();
@@ -64,7 +64,7 @@ fn json_says_the_same() {
 }
 
 #[test]
-fn what_cannot_be_read_is_said() {
+fn unreadable_input_is_reported() {
     let home = Home::new();
     let ended = home.run(&["robots", "absent.txt", "/"]).code(2);
     assert!(

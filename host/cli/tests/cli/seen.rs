@@ -1,4 +1,4 @@
-//! A job as operators see it: logs, reports, figures, alerts; and what the command line says of itself.
+//! Logs, reports, metrics and alerts of a job; help, manual pages and completions of the command line.
 
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::process::{Child, ChildStdout, Stdio};
@@ -11,7 +11,7 @@ use crate::command::{Home, WWW, held_tree, tree};
 
 const PAGES: usize = 40;
 
-/// A job that has crawled a tree of pages.
+/// Crawls a tree of pages in a job.
 async fn crawled(home: &Home) {
     let web = tree(PAGES, 0).await;
     home.profile("name = 'tree'\nworkers = 2");
@@ -23,7 +23,7 @@ async fn crawled(home: &Home) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn logs_are_shown_by_tail_by_time_and_by_what_is_in_them() {
+async fn log_lines_are_selected_by_number_time_and_content() {
     let home = Home::new();
     crawled(&home).await;
     let list = home.run(&["job", "logs", "job"]).code(0).out;
@@ -91,13 +91,13 @@ async fn logs_are_shown_by_tail_by_time_and_by_what_is_in_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn reports_and_figures_are_there_while_it_runs_and_afterwards() {
+async fn reports_and_metrics_are_available_during_and_after_the_crawl() {
     let gate = Gate::closed();
     let (home, web) = (Home::new(), held_tree(300, 0, &[(30, &gate)]).await);
     home.profile("name = 'tree'\nworkers = 2");
     let seed = web.url(WWW, "/");
     let mut running = home.start(&["crawl", "p.toml", "--seed", &seed, "--job", "job"]);
-    until("twenty pages are asked for", || asked(&web).len() >= 20).await;
+    until("twenty pages are requested", || asked(&web).len() >= 20).await;
     home.run(&["job", "pause", "job"]).code(0);
     gate.open();
     let report = home.run(&["job", "report", "job"]).code(0).out;
@@ -138,7 +138,7 @@ async fn reports_and_figures_are_there_while_it_runs_and_afterwards() {
 }
 
 #[test]
-fn the_command_line_describes_itself_to_shells_and_as_manual() {
+fn completions_and_manual_pages_are_printed() {
     let home = Home::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = home.run(&["completions", shell]).code(0).out;
@@ -159,7 +159,7 @@ fn the_command_line_describes_itself_to_shells_and_as_manual() {
 
 #[cfg(unix)]
 #[test]
-fn prometheus_reads_the_figures_of_a_daemon_whether_jobs_run_or_not() {
+fn the_daemon_serves_metrics_of_running_and_stopped_jobs() {
     let home = Home::new();
     home.run(&[
         "job",
@@ -180,7 +180,7 @@ fn prometheus_reads_the_figures_of_a_daemon_whether_jobs_run_or_not() {
     assert!(!answer.body.contains("opilio_job_up"), "{}", answer.body);
 }
 
-/// A log that somebody follows.
+/// A running `opilio job logs --follow`.
 struct Followed {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -202,7 +202,7 @@ impl Followed {
 
 impl Drop for Followed {
     fn drop(&mut self) {
-        // Nothing to do where it has ended.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -244,15 +244,15 @@ fn a_log_is_read_and_followed_over_its_rotations() {
     let arguments = ["--since", "2026-11-20T12:00:01Z", "--tail", "9"];
     assert_eq!(read(&arguments), lines(1..5));
 
-    let mut come = Followed::start(&home);
-    assert_eq!(come.next(), line(4));
-    // Twice between two looks, as a small logs.rotate-size may have it.
+    let mut followed = Followed::start(&home);
+    assert_eq!(followed.next(), line(4));
+    // Rotates the log twice between two checks, which a small logs.rotate-size can cause.
     write(5..7);
     rotate("20261120120006500");
     write(7..8);
     rotate("20261120120007500");
     write(8..20);
     for second in 5..20 {
-        assert_eq!(come.next(), line(second));
+        assert_eq!(followed.next(), line(second));
     }
 }

@@ -1,4 +1,4 @@
-//! The demonstration that comes with the binary.
+//! `opilio selftest`.
 
 use crate::command::Home;
 

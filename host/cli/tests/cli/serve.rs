@@ -1,4 +1,4 @@
-//! `opilio serve`: a daemon over jobs that are processes of their own, asked as clients ask it.
+//! `opilio serve`: a daemon that controls jobs, each a process of its own, with requests as clients send them.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -16,13 +16,13 @@ use serde_json::{Value, json};
 use crate::command::{Home, WWW, tree};
 use crate::job::Gate;
 
-/// A daemon, and where it listens.
+/// A daemon and the address that it listens on.
 pub(crate) struct Daemon {
-    /// None where it is in this process.
+    /// `None` if the daemon runs in this process.
     child: Option<Child>,
     pub(crate) address: SocketAddr,
     pub(crate) token: Option<String>,
-    /// The one certificate that is trusted; without one it is plain HTTP.
+    /// The only certificate that is trusted. `None`: plain HTTP.
     pub(crate) trusted: Option<CertificateDer<'static>>,
 }
 
@@ -58,7 +58,7 @@ impl Daemon {
         daemon
     }
 
-    /// One that somebody else has begun, and ends.
+    /// A daemon that the caller started and ends.
     pub(crate) fn at(address: SocketAddr) -> Daemon {
         Daemon {
             child: None,
@@ -68,12 +68,12 @@ impl Daemon {
         }
     }
 
-    /// Sends a request and reads what comes until the daemon closes the connection.
+    /// Sends a request and reads the answer until the daemon closes the connection.
     pub(crate) fn exchange(&self, request: &str) -> io::Result<String> {
         let mut socket = TcpStream::connect(self.address)?;
         let mut text = String::new();
         let Some(trusted) = &self.trusted else {
-            // Who refuses a body answers before all of it has come, and goes.
+            // A daemon that refuses a body answers before it has received all of it, and closes the connection.
             let written = socket.write_all(request.as_bytes());
             let read = socket.read_to_string(&mut text);
             return match text.is_empty() {
@@ -112,7 +112,7 @@ impl Daemon {
         self.send(method, path, &body, &format!("{kind}{headers}"))
     }
 
-    /// Sends a body as it is; its kind is among the headers.
+    /// Sends an unchanged body. The headers have its content type.
     pub(crate) fn send(&self, method: &str, path: &str, body: &str, headers: &str) -> Answer {
         let token = self.token.as_ref().map_or(String::new(), |token| {
             format!("Authorization: Bearer {token}\r\n")
@@ -157,7 +157,7 @@ impl Daemon {
         })
     }
 
-    /// Has the daemon end in good order, and waits for its end.
+    /// Ends the daemon gracefully and waits for its end.
     pub(crate) fn end(&mut self) {
         let child = self.child.as_mut().unwrap();
         send("-TERM", &child.id().to_string());
@@ -174,14 +174,14 @@ impl Daemon {
 impl Drop for Daemon {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
-            // Nothing to do where it has ended.
+            // The process may have ended already.
             let _ = child.kill();
             let _ = child.wait();
         }
     }
 }
 
-/// Makes a job of a web, by the command line.
+/// Creates a job for a web with the command line.
 #[track_caller]
 pub(crate) fn make(home: &Home, job: &str, seed: &str) {
     let profile = home.profile("");
@@ -207,24 +207,18 @@ fn send(signal: &str, process: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn jobs_are_made_begun_finished_copied_and_deleted() {
+async fn jobs_are_created_started_finished_copied_and_deleted() {
     let web = tree(6, 10).await;
     let home = Home::new();
     let daemon = Daemon::start(&home, &["--no-auth"]);
     make(&home, "jobs/one", &web.url(WWW, "/"));
-    until("daemon.state('one') == 'new'", || {
-        daemon.state("one") == "new"
-    })
-    .await;
+    until("job one is new", || daemon.state("one") == "new").await;
     let copy = daemon.post("/jobs/one/clone", Some(json!({"name": "two"})), 201);
     assert_eq!(copy["name"], "two");
     daemon.post("/jobs/one/start", None, 202);
     home.run(&["job", "start", "jobs/two"]).code(0);
     for job in ["one", "two"] {
-        until("daemon.state(job) == 'finished'", || {
-            daemon.state(job) == "finished"
-        })
-        .await;
+        until("the job is finished", || daemon.state(job) == "finished").await;
         let status = daemon.get(&format!("/jobs/{job}/status"));
         assert_eq!(status["statistics"]["tally"]["succeeded"], 5, "{status}");
     }
@@ -236,9 +230,9 @@ async fn jobs_are_made_begun_finished_copied_and_deleted() {
     let seed = web.url(WWW, "/");
     let why = daemon.get(&format!("/jobs/one/why?uri={seed}"));
     assert_eq!(why["known"], "known");
-    let said = daemon.get(&format!("/jobs/one/mentions?uri={seed}"));
-    assert_eq!(said["visits"][0]["status"], 200, "{said}");
-    assert_eq!(said["is_whole"], true, "{said}");
+    let mentions = daemon.get(&format!("/jobs/one/mentions?uri={seed}"));
+    assert_eq!(mentions["visits"][0]["status"], 200, "{mentions}");
+    assert_eq!(mentions["is_whole"], true, "{mentions}");
     let bad = daemon.call("GET", "/api/v1/jobs/one/mentions?uri=http://[", None, "");
     assert_eq!(bad.status, 422, "{bad:?}");
     let capture = format!("/api/v1/jobs/one/capture?uri={seed}");
@@ -248,10 +242,7 @@ async fn jobs_are_made_begun_finished_copied_and_deleted() {
 
     let gone = daemon.call("DELETE", "/api/v1/jobs/one", None, "");
     assert_eq!(gone.status, 204, "{gone:?}");
-    until("daemon.state('one').is_empty()", || {
-        daemon.state("one").is_empty()
-    })
-    .await;
+    until("job one is gone", || daemon.state("one").is_empty()).await;
     assert!(home.path().join("jobs/one/warcs").exists());
     let gone = daemon.call("DELETE", "/api/v1/jobs/two?archive=true", None, "");
     assert_eq!(gone.status, 204, "{gone:?}");
@@ -259,9 +250,9 @@ async fn jobs_are_made_begun_finished_copied_and_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_uri_is_shown_as_it_was_and_lists_go_on_page_for_page() {
-    let turn = Arc::new(AtomicUsize::new(0));
-    let now = turn.clone();
+async fn captures_are_shown_by_date_and_lists_have_pages() {
+    let version = Arc::new(AtomicUsize::new(0));
+    let now = version.clone();
     let web = site(WWW)
         .page("/robots.txt", Reply::status(404))
         .answer("/", move |_| {
@@ -275,11 +266,11 @@ async fn a_uri_is_shown_as_it_was_and_lists_go_on_page_for_page() {
     home.run(&["crawl", "p.toml", "--job", "jobs/one", "--seed", &seed])
         .code(0);
     for _ in 1..3 {
-        turn.fetch_add(1, Ordering::SeqCst);
+        version.fetch_add(1, Ordering::SeqCst);
         home.run(&["frontier", "force", "jobs/one", &seed]).code(0);
         home.run(&["crawl", "p.toml", "--job", "jobs/one"]).code(0);
     }
-    // To the millisecond, which indexes leave out.
+    // With milliseconds, which indexes do not have.
     let mut dates: Vec<String> = captures(&home.path().join("jobs/one"))
         .iter()
         .filter(|capture| capture.uri == seed && ["response", "revisit"].contains(&&*capture.kind))
@@ -341,14 +332,14 @@ async fn a_uri_is_shown_as_it_was_and_lists_go_on_page_for_page() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_actions_that_conflict_each_is_done_or_refused() {
+async fn each_of_several_conflicting_actions_is_done_or_refused() {
     let gate = Gate::serve(&[("/", "")]);
     let home = Home::new();
     home.profile("name = 'gate'");
     make(&home, "jobs/x", &gate.url("/"));
     let daemon = Daemon::start(&home, &["--no-auth"]);
     daemon.post("/jobs/x/start", None, 202);
-    until("the seed is asked for", || gate.was_asked("/") == 1).await;
+    until("the seed is requested", || gate.requests_for("/") == 1).await;
     let actions = [
         "pause",
         "resume",
@@ -365,9 +356,9 @@ async fn of_actions_that_conflict_each_is_done_or_refused() {
             scope.spawn(move || {
                 let path = format!("/api/v1/jobs/x/{action}");
                 let answer = daemon.call("POST", &path, None, "");
-                let is_told = answer.head.contains("application/problem+json");
+                let is_problem = answer.head.contains("application/problem+json");
                 assert!(
-                    answer.status < 300 || (answer.status == 409 && is_told),
+                    answer.status < 300 || (answer.status == 409 && is_problem),
                     "{action}: {answer:?}"
                 );
             });
@@ -375,7 +366,7 @@ async fn of_actions_that_conflict_each_is_done_or_refused() {
     });
     gate.open();
     daemon.call("POST", "/api/v1/jobs/x/stop", None, "");
-    until("it is at rest", || {
+    until("it does not run", || {
         ["stopped", "finished"].contains(&daemon.state("x").as_str())
     })
     .await;
@@ -383,13 +374,13 @@ async fn of_actions_that_conflict_each_is_done_or_refused() {
 }
 
 #[test]
-fn no_way_of_writing_a_setting_runs_a_program_or_opens_a_file() {
+fn settings_that_run_a_program_or_open_a_file_are_refused_in_every_notation() {
     let home = Home::new();
     make(&home, "jobs/x", "http://nowhere.localhost/");
     let daemon = Daemon::start(&home, &["--no-auth"]);
     for set in [
         json!(["archive.on-close = [\"id\"]"]),
-        // What is not TOML by itself becomes a text, and the rest is taken nonetheless.
+        // A value that is not TOML becomes a string, and the rest is parsed as usual.
         json!(["archive.prefix = it's", "archive.on-close = [\"id\"]"]),
         json!(["politeness.min-delay=2s", "alerts.command = [\"id\"]"]),
         json!(["seeds-file=/etc/passwd"]),
@@ -403,7 +394,7 @@ fn no_way_of_writing_a_setting_runs_a_program_or_opens_a_file() {
             assert!([403, 422].contains(&answer.status), "{set}: {answer:?}");
         }
     }
-    // Written on below the conditions, it would be a table of the override that these begin.
+    // Appended to the conditions, it would be a table of the override that they begin.
     let proxy = json!({
         "set": ["[override.fetch]", "proxy = 'http://127.0.0.1:9/'"],
         "matching": {"host": ["nowhere.localhost"]},
@@ -417,11 +408,11 @@ fn no_way_of_writing_a_setting_runs_a_program_or_opens_a_file() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crawl_that_the_system_ends_goes_on_when_the_machine_is_up_again() {
+async fn a_crawl_that_the_system_ends_continues_after_the_machine_has_restarted() {
     let gate = Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "a")]);
     let home = Home::new();
     let mut daemon = Daemon::start(&home, &["--no-auth"]);
-    // The gate holds the page back, so that a polite end would wait for it.
+    // The gate delays the page, so that a graceful end would wait for it.
     let fetch = "fetch = { allow-addresses = [\"loopback\"], response-timeout = \"10m\", stop-grace = \"1ms\" }\n";
     let profile = home.file("p.toml", fetch);
     let (profile, seed) = (profile.to_str().unwrap(), gate.url("/"));
@@ -437,7 +428,7 @@ async fn a_crawl_that_the_system_ends_goes_on_when_the_machine_is_up_again() {
     .code(0);
     daemon.post("/jobs/job/start", None, 202);
     until("the crawl waits for its first page", || {
-        gate.was_asked("/") == 1
+        gate.requests_for("/") == 1
     })
     .await;
     let first = process(&home, "jobs/job");
@@ -451,31 +442,28 @@ async fn a_crawl_that_the_system_ends_goes_on_when_the_machine_is_up_again() {
     .await;
 
     let daemon = Daemon::start(&home, &["--no-auth"]);
-    // The first may take a while to be gone.
+    // The end of the first process may take some time.
     until("another process crawls", || {
         daemon.state("job") == "running" && process(&home, "jobs/job") != first
     })
     .await;
     gate.open();
-    until("daemon.state('job') == 'finished'", || {
-        daemon.state("job") == "finished"
-    })
-    .await;
+    until("the job is finished", || daemon.state("job") == "finished").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_daemon_that_is_to_end_its_crawls_waits_for_them_and_the_next_one_goes_on() {
+async fn a_daemon_that_must_end_its_crawls_waits_for_them_and_the_next_daemon_continues_them() {
     let gate = Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "a")]);
     let home = Home::new();
     let mut daemon = Daemon::start(&home, &["--no-auth", "--end-crawls"]);
-    // The gate holds the page back, so that a polite end would wait for it.
+    // The gate delays the page, so that a graceful end would wait for it.
     let fetch = "fetch = { allow-addresses = [\"loopback\"], response-timeout = \"10m\", stop-grace = \"1ms\" }\n";
     let profile = home.file("p.toml", fetch);
     let (profile, seed) = (profile.to_str().unwrap(), gate.url("/"));
     let new = ["job", "new", "jobs/job", "--profile", profile];
     home.run(&[&new[..], &["--seed", &seed]].concat()).code(0);
     daemon.post("/jobs/job/start", None, 202);
-    until("the seed is asked for", || gate.was_asked("/") == 1).await;
+    until("the seed is requested", || gate.requests_for("/") == 1).await;
     daemon.end();
     let job = home.path().join("jobs/job");
     let log = fs::read_to_string(job.join("logs/job.log")).unwrap();
@@ -491,18 +479,18 @@ async fn a_daemon_that_is_to_end_its_crawls_waits_for_them_and_the_next_one_goes
     let daemon = Daemon::start(&home, &["--no-auth"]);
     gate.open();
     until("it is finished", || daemon.state("job") == "finished").await;
-    assert_eq!(gate.was_asked("/a"), 1);
+    assert_eq!(gate.requests_for("/a"), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_paused_crawl_stays_paused_whatever_dies_until_somebody_resumes_it() {
+async fn a_paused_crawl_stays_paused_after_deaths_until_an_operator_resumes_it() {
     let gate = Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "a")]);
     let home = Home::new();
     home.file("opilio.toml", "[restart]\npause = \"100ms\"\n");
     let mut daemon = Daemon::start(&home, &["--no-auth"]);
     make(&home, "jobs/job", &gate.url("/"));
     daemon.post("/jobs/job/start", None, 202);
-    until("the seed is asked for", || gate.was_asked("/") == 1).await;
+    until("the seed is requested", || gate.requests_for("/") == 1).await;
     daemon.post("/jobs/job/pause", None, 200);
     gate.open();
     until("it is paused", || daemon.state("job") == "paused").await;
@@ -513,7 +501,7 @@ async fn a_paused_crawl_stays_paused_whatever_dies_until_somebody_resumes_it() {
         process(&home, "jobs/job") != first && daemon.state("job") == "paused"
     })
     .await;
-    // As when the machine goes down.
+    // As at the end of the machine: daemon and crawl are killed.
     let second = process(&home, "jobs/job");
     daemon.kill();
     kill(&second);
@@ -522,17 +510,17 @@ async fn a_paused_crawl_stays_paused_whatever_dies_until_somebody_resumes_it() {
         process(&home, "jobs/job") != second && daemon.state("job") == "paused"
     })
     .await;
-    assert_eq!(gate.was_asked("/a"), 0);
+    assert_eq!(gate.requests_for("/a"), 0);
 
     let third = process(&home, "jobs/job");
     home.run(&["job", "resume", "jobs/job"]).code(0);
     until("it is finished", || daemon.state("job") == "finished").await;
-    assert_eq!(gate.was_asked("/a"), 1);
+    assert_eq!(gate.requests_for("/a"), 1);
     assert_eq!(process(&home, "jobs/job"), third);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_daemon_without_its_folder_is_not_ready_and_calls_no_token_wrong() {
+async fn a_daemon_without_its_folder_is_not_ready_and_rejects_no_token() {
     let home = Home::new();
     let made = home
         .run(&["token", "new", "ada", "--role", "admin"])
@@ -543,8 +531,8 @@ async fn a_daemon_without_its_folder_is_not_ready_and_calls_no_token_wrong() {
     until("it is ready", || ready().status == 200).await;
     let (jobs, away) = (home.path().join("jobs"), home.path().join("jobs.away"));
     fs::rename(&jobs, &away).unwrap();
-    let is_told = |answer: Answer| answer.status == 503 && answer.body.contains("cannot use");
-    until("it is not ready, and says why", || is_told(ready())).await;
+    let is_reported = |answer: Answer| answer.status == 503 && answer.body.contains("cannot use");
+    until("it is not ready, and says why", || is_reported(ready())).await;
     let refused = daemon.call("GET", "/metrics", None, "");
     assert_eq!(refused.status, 503, "{refused:?}");
     assert!(refused.body.contains("file of tokens"), "{refused:?}");
@@ -554,21 +542,15 @@ async fn a_daemon_without_its_folder_is_not_ready_and_calls_no_token_wrong() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crawl_that_is_killed_goes_on_by_itself_and_one_outlives_the_daemon() {
+async fn a_killed_crawl_continues_by_itself_and_a_crawl_outlives_the_daemon() {
     let gate = Gate::serve(&[("/", "<a href='/a'>a</a>"), ("/a", "a")]);
     let home = Home::new();
     home.file("opilio.toml", "[restart]\npause = \"100ms\"\n");
     let mut daemon = Daemon::start(&home, &["--no-auth"]);
     make(&home, "jobs/job", &gate.url("/"));
-    until("daemon.state('job') == 'new'", || {
-        daemon.state("job") == "new"
-    })
-    .await;
+    until("the job is new", || daemon.state("job") == "new").await;
     daemon.post("/jobs/job/start", None, 202);
-    until("daemon.state('job') == 'running'", || {
-        daemon.state("job") == "running"
-    })
-    .await;
+    until("the job is running", || daemon.state("job") == "running").await;
 
     let first = process(&home, "jobs/job");
     kill(&first);
@@ -586,13 +568,10 @@ async fn a_crawl_that_is_killed_goes_on_by_itself_and_one_outlives_the_daemon() 
     let second = process(&home, "jobs/job");
     daemon.kill();
     let daemon = Daemon::start(&home, &["--no-auth"]);
-    until("daemon.state('job') == 'running'", || {
-        daemon.state("job") == "running"
-    })
-    .await;
+    until("the job is running", || daemon.state("job") == "running").await;
     assert_eq!(process(&home, "jobs/job"), second);
 
-    // Both at once: what was to crawl crawls when a daemon is there again.
+    // Daemon and crawl die together: a job that was crawling crawls again under the next daemon.
     let mut daemon = daemon;
     daemon.kill();
     kill(&second);
@@ -605,61 +584,58 @@ async fn a_crawl_that_is_killed_goes_on_by_itself_and_one_outlives_the_daemon() 
     daemon.post("/jobs/job/stop", None, 200);
     daemon.post("/jobs/job/pause", None, 409);
     gate.open();
-    until("daemon.state('job') == 'stopped'", || {
-        daemon.state("job") == "stopped"
-    })
-    .await;
+    until("the job is stopped", || daemon.state("job") == "stopped").await;
     daemon.post("/jobs/job/stop", None, 409);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_that_is_given_up_is_an_alert_until_it_is_begun_again() {
+async fn a_job_that_is_no_longer_restarted_has_an_alert_until_it_is_started_again() {
     let gate = Gate::serve(&[("/", "x")]);
     let home = Home::new();
     home.file("opilio.toml", "[restart]\nattempts = 0\n");
     let daemon = Daemon::start(&home, &["--no-auth"]);
-    let tell = "cat > told.tmp && mv told.tmp told.json";
-    let profile = home.profile(&format!("alerts.command = ['sh', '-c', '{tell}']"));
+    let command = "cat > alert.tmp && mv alert.tmp alert.json";
+    let profile = home.profile(&format!("alerts.command = ['sh', '-c', '{command}']"));
     let (profile, seed) = (profile.to_str().unwrap(), gate.url("/"));
     let new = ["job", "new", "jobs/job", "--profile", profile];
     home.run(&[&new[..], &["--seed", &seed]].concat()).code(0);
-    until("it is known", || daemon.state("job") == "new").await;
+    until("the daemon lists it", || daemon.state("job") == "new").await;
     daemon.post("/jobs/job/start", None, 202);
     until("it runs", || daemon.state("job") == "running").await;
     kill(&process(&home, "jobs/job"));
-    let told = home.path().join("jobs/job/told.json");
-    until("somebody is told", || told.exists()).await;
-    let told: Value = serde_json::from_slice(&fs::read(told).unwrap()).unwrap();
-    assert_eq!(told["alert"]["kind"], "halted", "{told}");
-    assert_eq!(told["name"], "job", "{told}");
-    let message = told["alert"]["message"].as_str().unwrap();
+    let alert = home.path().join("jobs/job/alert.json");
+    until("the alert command has run", || alert.exists()).await;
+    let alert: Value = serde_json::from_slice(&fs::read(alert).unwrap()).unwrap();
+    assert_eq!(alert["alert"]["kind"], "halted", "{alert}");
+    assert_eq!(alert["name"], "job", "{alert}");
+    let message = alert["alert"]["message"].as_str().unwrap();
     assert!(
         message.contains("the process died once, killed"),
         "{message}"
     );
-    let holds = || {
+    let is_open = || {
         let alerts = daemon.get("/jobs/job/alerts");
         let alerts = alerts["alerts"].as_array().unwrap().clone();
         alerts.iter().any(|alert| alert["until"].is_null())
     };
-    assert!(holds());
+    assert!(is_open());
     let open = || daemon.get("/jobs")["jobs"][0]["alerts"].clone();
     until("it counts as open", || open() == 1).await;
     let deaths = || daemon.get("/jobs")["jobs"][0]["deaths"].clone();
     until("its last death counts", || deaths() == 1).await;
     let known = json!({ "kind": "halted" });
     daemon.post("/jobs/job/alerts/acknowledge", Some(known), 200);
-    until("it is known, and no longer open", || open() == 0).await;
-    // The daemon may have taken a command that read the job for its process, until it looks again.
-    until("it is at rest", || daemon.state("job") == "failed").await;
+    until("it is acknowledged and no longer open", || open() == 0).await;
+    // A command that read the job may look like its process to the daemon until it checks again.
+    until("it does not run", || daemon.state("job") == "failed").await;
     gate.open();
     daemon.post("/jobs/job/start", None, 202);
     until("it is finished", || daemon.state("job") == "finished").await;
-    assert!(!holds());
+    assert!(!is_open());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn jobs_wait_for_a_place() {
+async fn jobs_wait_for_a_slot() {
     let gate = Gate::serve(&[("/", "x")]);
     let home = Home::new();
     home.file("opilio.toml", "[limits]\njobs = 1\n");
@@ -668,16 +644,10 @@ async fn jobs_wait_for_a_place() {
         make(&home, job, &gate.url("/"));
     }
     daemon.post("/jobs/a/start", None, 202);
-    until("daemon.state('a') == 'running'", || {
-        daemon.state("a") == "running"
-    })
-    .await;
+    until("job a is running", || daemon.state("a") == "running").await;
     daemon.post("/jobs/b/start", None, 202);
     daemon.post("/jobs/b/start", None, 409);
-    until("daemon.state('b') == 'waiting'", || {
-        daemon.state("b") == "waiting"
-    })
-    .await;
+    until("job b is waiting", || daemon.state("b") == "waiting").await;
     gate.open();
     until(
         "daemon.state('a') == 'finished' && daemon.state('b') == 'finished'",
@@ -687,7 +657,7 @@ async fn jobs_wait_for_a_place() {
 }
 
 #[test]
-fn tokens_allow_what_their_roles_say() {
+fn tokens_have_the_rights_of_their_roles() {
     let home = Home::new();
     let refused = home.run(&["serve", "--listen", "127.0.0.1:0", "--jobs", "jobs"]);
     assert!(refused.code(2).err.contains("opilio token new"));
@@ -747,7 +717,7 @@ fn tokens_allow_what_their_roles_say() {
     assert!(signed_in.contains("\"user\":\"otto\""), "{signed_in}");
     assert!(!audit.contains(&operator), "{audit}");
 
-    // Revoked, it is good for nothing, and neither is the cookie.
+    // A revoked token is not accepted, and neither is its cookie.
     let listed = home.run(&["token", "list"]).code(0).out;
     let line = listed.lines().find(|line| line.contains("otto")).unwrap();
     assert!(line.contains("operator"), "{line}");
@@ -774,7 +744,7 @@ fn tokens_allow_what_their_roles_say() {
 }
 
 #[test]
-fn bad_requests_are_problems_and_change_nothing() {
+fn bad_requests_are_answered_with_problems_and_change_nothing() {
     let home = Home::new();
     let daemon = Daemon::start(&home, &["--no-auth"]);
     let check = |method: &str, path: &str, body: Option<Value>, status: u16| {
@@ -820,7 +790,7 @@ fn bad_requests_are_problems_and_change_nothing() {
 }
 
 #[test]
-fn the_description_of_the_api_is_that_of_the_code() {
+fn the_api_description_agrees_with_the_code() {
     let home = Home::new();
     let now = home.run(&["serve", "--openapi"]).code(0).out;
     let kept = fs::read_to_string("../../docs/openapi.json").unwrap();

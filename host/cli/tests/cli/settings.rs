@@ -1,4 +1,4 @@
-//! Settings and seeds of a job that change after it was made, by way of the command line.
+//! Changes of settings and seeds of an existing job with the command line.
 
 use opilio_stories::{captures, lines};
 use serde_json::Value;
@@ -14,7 +14,7 @@ fn json(out: &str) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_operator_changes_a_running_crawl_and_a_restart_knows_it() {
+async fn changes_of_a_running_crawl_survive_a_restart() {
     let gate = Gate::serve(&[
         ("/", "<a href='/a/b/c/d'>deep</a><a href='/near'>near</a>"),
         ("/near", ""),
@@ -25,7 +25,7 @@ async fn an_operator_changes_a_running_crawl_and_a_restart_knows_it() {
     let mut running = waiting(&home, &gate, "").await;
     let seed = gate.url("/");
 
-    // Every fault at once, and nothing is changed.
+    // All errors are reported together, and nothing is changed.
     let refused = home
         .run(&[
             "job",
@@ -38,13 +38,13 @@ async fn an_operator_changes_a_running_crawl_and_a_restart_knows_it() {
             "plugins.path-depth.settings.max=deep",
         ])
         .code(2);
-    for said in [
+    for message in [
         "politeness.min-delay=soon: not a duration: \"soon\" (write a number and a unit: \"500ms\"",
         "politenes.max-delay=2s: ",
         "did you mean \"politeness\"",
         "frontier.queue-key was frozen when the job was created",
     ] {
-        assert!(refused.err.contains(said), "{said}: {refused:?}");
+        assert!(refused.err.contains(message), "{message}: {refused:?}");
     }
     let kind = home
         .run(&[
@@ -57,12 +57,12 @@ async fn an_operator_changes_a_running_crawl_and_a_restart_knows_it() {
         .code(2);
     let argument = "plugins.path-depth.settings.max=deep: ";
     assert!(kind.err.contains(argument), "{kind:?}");
-    // Nobody has written the text that is parsed.
+    // The error has no position: the parsed text is generated, not written by the operator.
     assert!(!kind.err.contains("set:"), "{kind:?}");
     assert_eq!(home.run(&["job", "history", "job"]).code(0).out, "");
     assert!(!home.job().join("changes").exists());
 
-    // What is only checked is not done.
+    // With --check, nothing is changed.
     let checked = home.run(&["job", "set", "job", "--check", "workers=3"]);
     assert!(checked.code(0).out.contains("nothing was changed"));
     assert!(!home.job().join("changes").exists());
@@ -87,7 +87,7 @@ async fn an_operator_changes_a_running_crawl_and_a_restart_knows_it() {
     let later = home.run(&["job", "set", "job", "--check", "archive.prefix=LATER"]);
     let later = later.code(0).out;
     assert!(later.contains("when the job resumes"), "{later}");
-    // An override by domain counts for what matches it alone.
+    // An override with a domain applies only to URIs that match it.
     home.run(&[
         "job",
         "set",
@@ -117,10 +117,10 @@ async fn an_operator_changes_a_running_crawl_and_a_restart_knows_it() {
     gate.open();
     assert_eq!(running.wait(), 0);
 
-    // The page four levels down was found twice, and refused by the setting that came while it ran.
-    assert_eq!(gate.was_asked("/a/b/c/d"), 0);
-    assert_eq!(gate.was_asked("/near"), 1);
-    assert_eq!(gate.was_asked("/added"), 1);
+    // The page four levels down was found twice, and rejected by the setting that was added during the crawl.
+    assert_eq!(gate.requests_for("/a/b/c/d"), 0);
+    assert_eq!(gate.requests_for("/near"), 1);
+    assert_eq!(gate.requests_for("/added"), 1);
     let seeds_file = std::fs::read_to_string(home.job().join("seeds.txt")).unwrap();
     assert_eq!(seeds_file, format!("{seed}\n"));
     assert!(lines(&home.job()).len() > 2);
@@ -143,7 +143,7 @@ async fn an_operator_changes_a_running_crawl_and_a_restart_knows_it() {
     assert!(history.iter().all(|one| one["by"] != "" && one["at"] != ""));
     assert!(job_log(&home).contains("set \"plugins.path-depth"));
 
-    // At rest it goes by them, too, and a later change comes behind them.
+    // The changes also apply to the stopped job, and a later change is appended to them.
     let seeds = json(&home.run(&["job", "seeds", "job", "--json"]).code(0).out);
     let seen: Vec<(&Value, &Value, &Value)> = seeds
         .iter()
@@ -187,14 +187,14 @@ async fn an_operator_changes_a_running_crawl_and_a_restart_knows_it() {
     assert_eq!(of("surt-scope")["answer"], "accept");
     assert_eq!(of("surt-scope")["decides"], false);
 
-    // As it was found, where nothing is said of that.
+    // Without --via and --hops, those of the discovery apply.
     let near = gate.url("/near");
     let explained = home.run(&["job", "explain", "job", &near, "--json"]);
     let explained = &json(&explained.code(0).out)[0];
     assert_eq!(explained["hops"], "L", "{explained}");
     assert_eq!(explained["via"], *seed, "{explained}");
 
-    // What few ever change is left out, unless somebody has.
+    // Expert settings are not shown unless they were changed.
     home.run(&["job", "set", "job", "fetch.first-byte-timeout=77s"])
         .code(0);
     home.run(&[
@@ -226,17 +226,17 @@ async fn an_operator_changes_a_running_crawl_and_a_restart_knows_it() {
 }
 
 #[test]
-fn a_contact_url_given_when_a_job_is_made_is_the_jobs_own() {
+fn a_contact_url_given_at_the_creation_of_a_job_is_stored_in_the_job() {
     let home = Home::new();
     let seed = "http://nowhere.example/";
     let url = "https://archive.nowhere.net/bot";
     let make = ["job", "new", "job", "--profile", "snapshot", "--seed", seed];
-    // A crawl that leaves the machine says who it is.
+    // A crawl that leaves the machine needs a contact URL.
     let refused = home.run(&make).code(2);
     assert!(refused.err.contains("contact-url"), "{refused:?}");
     home.run(&[&make[..], &["--contact-url", url]].concat())
         .code(0);
-    // Whoever goes on with it has it: here to check a change, as a daemon would to begin.
+    // Every later command has it: here a change is checked, as a daemon does before it starts the job.
     home.run(&["job", "set", "job", "politeness.min-delay=4s"])
         .code(0);
     let settings = home.run(&["job", "settings", "job", "operator", "--json"]);
@@ -250,7 +250,7 @@ fn a_contact_url_given_when_a_job_is_made_is_the_jobs_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_contact_url_given_when_a_job_is_gone_on_with_is_kept_once() {
+async fn a_contact_url_given_when_a_job_is_resumed_is_stored_once() {
     let gate = Gate::serve(&[("/", "")]);
     gate.open();
     let home = Home::new();
@@ -272,7 +272,7 @@ async fn a_contact_url_given_when_a_job_is_gone_on_with_is_kept_once() {
 }
 
 #[test]
-fn a_seed_of_somebody_elses_is_taken_only_into_a_job_that_says_who_it_is() {
+fn a_seed_on_another_machine_is_accepted_only_with_a_contact_url() {
     let home = Home::new();
     home.profile("");
     let own = "http://localhost/";
@@ -297,7 +297,7 @@ fn a_seed_of_somebody_elses_is_taken_only_into_a_job_that_says_who_it_is() {
 }
 
 #[test]
-fn what_is_no_setting_is_said_with_those_that_may_have_been_meant() {
+fn unknown_setting_names_are_refused_with_similar_names() {
     let home = Home::new();
     make(&home, "job", "http://a.localhost/");
     for (name, close) in [
@@ -308,8 +308,8 @@ fn what_is_no_setting_is_said_with_those_that_may_have_been_meant() {
         ("zebra", "--expert lists all settings"),
     ] {
         for more in [&[][..], &["--json"]] {
-            let asked = [&["job", "settings", "job", name], more].concat();
-            let refused = home.run(&asked).code(2);
+            let command = [&["job", "settings", "job", name], more].concat();
+            let refused = home.run(&command).code(2);
             assert!(refused.err.contains(close), "{name}: {refused:?}");
             assert_eq!(refused.out, "", "{name}");
         }
@@ -334,7 +334,7 @@ fn a_change_that_changes_nothing_is_refused() {
 }
 
 #[test]
-fn what_is_worth_a_word_is_said_of_the_change_that_brings_it_and_of_no_later_one() {
+fn a_note_is_printed_for_the_change_that_causes_it_and_for_no_later_change() {
     let home = Home::new();
     make(&home, "job", "http://a.localhost/");
     let seed = ["job", "seeds", "job", "--add", "http://elsewhere.example/"];

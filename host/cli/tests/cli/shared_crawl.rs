@@ -1,4 +1,5 @@
-//! A crawl that two nodes share over a real `nats-server`: each site has one node, and together they crawl what one would.
+//! A crawl that two nodes share over a real `nats-server`: each site belongs to one node, and together they crawl the same
+//! pages as one node.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,7 +14,7 @@ use crate::command::{Home, Running};
 
 pub(crate) const SITES: usize = 8;
 
-/// Pages of a site that are found on its first page.
+/// Number of pages that the first page of a site links to.
 const PAGES: usize = 5;
 
 /// Time to live of sessions, so that a restart after a death does not wait for long.
@@ -23,12 +24,12 @@ pub(crate) fn host(site: usize) -> String {
     format!("www.site{site}.localhost")
 }
 
-/// Sites whose first pages name own pages and a page of the next site, which nothing else names.
+/// Sites whose first page links to pages of the site and to a page of the next site that no other page links to.
 pub(crate) async fn web() -> Web {
     held_web(&[]).await
 }
 
-/// The same, with these pages of each site behind a gate.
+/// The same sites, with these pages of each site behind a gate.
 async fn held_web(held: &[(&str, &Gate)]) -> Web {
     let mut web = Web::builder();
     for site in 0..SITES {
@@ -56,7 +57,7 @@ pub(crate) fn page(site: usize, seen: &SeenRequest) -> Reply {
                 "{own}<a href='http://{next}:{port}/from-{site}.html'>next</a>"
             ))
         }
-        // The first page of the next site is named on every page.
+        // Every page links to the first page of the next site.
         _ => html(&format!("<a href='http://{next}:{port}/'>next</a>")),
     }
 }
@@ -86,7 +87,7 @@ pub(crate) fn pages(job: &Path) -> BTreeMap<String, usize> {
     pages
 }
 
-/// The configuration of a node.
+/// Returns the configuration of a node.
 pub(crate) fn configuration(server: &NatsServer, node: &str) -> String {
     format!(
         "[cluster]\nservers = [\"127.0.0.1:{}\"]\nnode = \"{node}\"\npartitions = 16\ntime-to-live = \"{TIME_TO_LIVE}\"\n",
@@ -94,7 +95,7 @@ pub(crate) fn configuration(server: &NatsServer, node: &str) -> String {
     )
 }
 
-/// A home with the configuration of a node and the profile of the crawl.
+/// Creates a home with the configuration of a node and the profile of the crawl.
 pub(crate) fn home(server: &NatsServer, web: &Web, node: &str) -> Home {
     let home = Home::new();
     home.file("opilio.toml", configuration(server, node));
@@ -124,14 +125,14 @@ fn sites(pages: &BTreeMap<String, usize>) -> BTreeSet<&str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_nodes_crawl_what_one_would_and_each_site_has_one_of_them() {
+async fn two_nodes_crawl_the_same_pages_as_one_and_each_site_has_one_node() {
     let Some(server) = NatsServer::start() else {
         return;
     };
     let web = web().await;
     let (home_a, home_b) = (home(&server, &web, "a"), home(&server, &web, "b"));
     let mut a = crawl(&home_a);
-    // The first one waits for the other one.
+    // The first node waits for the other node.
     until("the first node crawls", || web.requests().len() >= SITES).await;
     let mut b = crawl(&home_b);
     assert_eq!(b.wait(), 0);
@@ -145,7 +146,7 @@ async fn two_nodes_crawl_what_one_would_and_each_site_has_one_of_them() {
     assert_eq!(all.keys().cloned().collect::<BTreeSet<_>>(), all_uris(&web));
     assert!(all.values().all(|count| *count == 1), "{all:?}");
 
-    // The job is known, and only the same job can be resumed.
+    // The job is registered in the cluster, and only the same job can be resumed.
     let again = ["crawl", "job"];
     home_a.run(&again).code(0);
     let other = [
@@ -198,7 +199,7 @@ async fn two_nodes_crawl_what_one_would_and_each_site_has_one_of_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_is_killed_goes_on_and_no_page_is_missing() {
+async fn killed_nodes_continue_and_no_page_is_missing() {
     let Some(server) = NatsServer::start() else {
         return;
     };
@@ -207,12 +208,12 @@ async fn a_node_that_is_killed_goes_on_and_no_page_is_missing() {
     let mut a = crawl(&home_a);
     let mut b = crawl(&home_b);
     let fetched = |least: usize| web.requests().len() >= least;
-    until("both crawl", || fetched(SITES)).await;
+    until("both nodes crawl", || fetched(SITES)).await;
     b.signal("KILL");
     b.wait();
     // Links to the dead node wait in NATS.
     let mut b = crawl(&home_b);
-    until("they crawl on", || fetched(3 * SITES)).await;
+    until("the crawl continues", || fetched(3 * SITES)).await;
     a.signal("KILL");
     a.wait();
     let mut a = crawl(&home_a);
@@ -224,11 +225,11 @@ async fn a_node_that_is_killed_goes_on_and_no_page_is_missing() {
     }
     assert_eq!(all.keys().cloned().collect::<BTreeSet<_>>(), all_uris(&web));
     let repeated = all.values().filter(|count| **count > 1).count();
-    // Those in flight at a death: a queue has one.
+    // Pages that were being fetched at a death: one per queue.
     assert!(repeated <= 2 * SITES, "{all:?}");
 }
 
-/// Changes of a job, each with its kind.
+/// Returns the kinds of the changes of a job.
 fn changes(home: &Home) -> Vec<String> {
     let text = std::fs::read_to_string(home.job().join("history.jsonl")).unwrap_or_default();
     let changes = text
@@ -252,7 +253,7 @@ fn state(home: &Home) -> String {
     status["state"].as_str().unwrap_or_default().to_owned()
 }
 
-/// The component of the HTML extractor that a job uses.
+/// Returns the component of the HTML extractor that a job uses.
 fn html_component(home: &Home) -> String {
     let plugins = json_file(home, "plugins.json").to_string();
     let component = plugins.contains("changed.wasm");
@@ -260,7 +261,7 @@ fn html_component(home: &Home) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn operators_commands_act_on_all_nodes_once_and_survive_restarts() {
+async fn commands_of_operators_take_effect_once_on_all_nodes_and_survive_restarts() {
     let Some(server) = NatsServer::start() else {
         return;
     };
@@ -273,9 +274,12 @@ async fn operators_commands_act_on_all_nodes_once_and_survive_restarts() {
         let held = web.requests();
         held.iter().filter(|seen| seen.target == "/4.html").count()
     };
-    until("all sites are held", || is_held(&web) == SITES).await;
+    until("the gate holds a page of each site", || {
+        is_held(&web) == SITES
+    })
+    .await;
 
-    // A question about a URI goes to the node that has its site.
+    // A question about a URI is sent to the node that has its site.
     let uri = web.url(&host(0), "/");
     let why = ["frontier", "why", "job", &uri, "--json"];
     let answers = homes.map(|home| home.run(&why).code(0).out);
@@ -286,7 +290,7 @@ async fn operators_commands_act_on_all_nodes_once_and_survive_restarts() {
     assert_eq!(part(&answers[0]), part(&answers[1]), "{answers:?}");
     assert!(answers.iter().all(|it| it.contains("\"visits\":1")));
 
-    // An override, given on one node; it has another number where a change was made before.
+    // An override that is added on one node. Its number is different on a node that had a change before.
     let own = [
         "job",
         "set",
@@ -296,7 +300,7 @@ async fn operators_commands_act_on_all_nodes_once_and_survive_restarts() {
         "retry.max-retries=3",
     ];
     home_a.run(&own).code(0);
-    until("both have it", || {
+    until("both nodes have the override", || {
         homes.map(changes) == [["override add"], ["override add"]]
     })
     .await;
@@ -304,12 +308,12 @@ async fn operators_commands_act_on_all_nodes_once_and_survive_restarts() {
     assert!(refused.err.contains("nothing was changed"), "{refused:?}");
 
     home_b.run(&["job", "pause", "job"]).code(0);
-    until("both pause", || {
+    until("both nodes are paused", || {
         homes.map(state).iter().all(|it| it.starts_with("paus"))
     })
     .await;
 
-    // One that does not run gets commands when it starts, and gives them all the same.
+    // A node that does not run receives commands when it starts, but commands can be sent from it.
     b.signal("KILL");
     b.wait();
     let mut component = opilio_builtin::find("html").unwrap().component.to_vec();
@@ -320,12 +324,12 @@ async fn operators_commands_act_on_all_nodes_once_and_survive_restarts() {
     std::fs::remove_file(file).unwrap();
     home_b.run(&["job", "set", "job", "workers=3"]).code(0);
     assert_eq!(html_component(&home_b), "changed");
-    until("the other one has it too", || {
+    until("the other node has the setting too", || {
         changes(&home_a) == ["override add", "set "]
     })
     .await;
     let mut b = crawl(&home_b);
-    until("it pauses from its start", || {
+    until("the node is paused from its start", || {
         state(&home_b).starts_with("paus")
     })
     .await;
@@ -336,15 +340,18 @@ async fn operators_commands_act_on_all_nodes_once_and_survive_restarts() {
         .run(&["job", "unset", "job", "--override", &id])
         .code(0);
     let all = ["override add", "set ", "override remove"];
-    until("both have all changes", || homes.map(changes) == [all, all]).await;
+    until("both nodes have all changes", || {
+        homes.map(changes) == [all, all]
+    })
+    .await;
 
-    // A stop ends all; the pause is still there.
+    // A stop ends all processes; the pause remains.
     home_a.run(&["job", "stop", "job"]).code(0);
     gate.open();
     assert_eq!((a.wait(), b.wait()), (0, 0));
     let requests = web.requests().len();
     let (mut a, mut b) = (crawl(&home_a), crawl(&home_b));
-    until("both pause again", || {
+    until("both nodes are paused again", || {
         homes.map(state).iter().all(|it| it.starts_with("paus"))
     })
     .await;
@@ -359,9 +366,9 @@ async fn operators_commands_act_on_all_nodes_once_and_survive_restarts() {
         all_uris(&web)
     );
 
-    // One of the two does not have the site, and the other one does not run.
-    let asked = homes.map(|home| home.run(&why));
-    let refused = asked.iter().find(|ended| ended.code != 0).unwrap();
+    // One of the two nodes does not have the site, and the other node does not run.
+    let answers = homes.map(|home| home.run(&why));
+    let refused = answers.iter().find(|ended| ended.code != 0).unwrap();
     assert!(refused.err.contains("does not answer"), "{refused:?}");
 
     // Without NATS, nothing is changed.
@@ -375,7 +382,7 @@ async fn operators_commands_act_on_all_nodes_once_and_survive_restarts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_has_paused_by_itself_stays_paused_if_nats_does_not_take_the_resumption() {
+async fn a_node_that_paused_by_itself_stays_paused_if_nats_cannot_accept_the_resumption() {
     let Some(server) = NatsServer::start() else {
         return;
     };
@@ -383,8 +390,8 @@ async fn a_node_that_has_paused_by_itself_stays_paused_if_nats_does_not_take_the
     let web = held_web(&[("/4.html", &gate)]).await;
     let home_a = home(&server, &web, "a");
     let mut a = crawl(&home_a);
-    until("it crawls", || !web.requests().is_empty()).await;
-    // As alerts and crawl windows do.
+    until("the node crawls", || !web.requests().is_empty()).await;
+    // Alerts and crawl windows pause a node in this way.
     let pause = CommandRequest {
         by: Author::default(),
         command: Command::Pause,
@@ -411,13 +418,13 @@ async fn an_outage_of_nats_is_an_alert_and_the_crawl_continues_after_it() {
     let (home_a, home_b) = (home(&server, &web, "a"), home(&server, &web, "b"));
     let homes = [&home_a, &home_b];
     let (mut a, mut b) = (crawl(&home_a), crawl(&home_b));
-    until("both crawl", || web.requests().len() >= 2 * SITES).await;
+    until("both nodes crawl", || web.requests().len() >= 2 * SITES).await;
     server.kill();
     let has_alert = |home: &&Home| {
         let alerts = home.run(&["job", "alerts", "job"]).out;
         alerts.contains("NATS does not answer")
     };
-    until("both are paused", || homes.iter().all(has_alert)).await;
+    until("both nodes are paused", || homes.iter().all(has_alert)).await;
     server.begin();
     gate.open();
     assert_eq!((a.wait(), b.wait()), (0, 0));
@@ -433,7 +440,7 @@ async fn an_outage_of_nats_is_an_alert_and_the_crawl_continues_after_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_that_fails_on_one_node_is_an_alert_and_holds_up_no_pause_and_no_stop() {
+async fn a_command_that_fails_on_one_node_raises_an_alert_and_delays_no_pause_or_stop() {
     let Some(server) = NatsServer::start() else {
         return;
     };
@@ -442,31 +449,31 @@ async fn a_command_that_fails_on_one_node_is_an_alert_and_holds_up_no_pause_and_
     let (home_a, home_b) = (home(&server, &web, "a"), home(&server, &web, "b"));
     let homes = [&home_a, &home_b];
     let (mut a, mut b) = (crawl(&home_a), crawl(&home_b));
-    // One node alone may have made so many requests.
+    // One node alone can have sent as many requests, so the states are checked too.
     let are_running = || homes.map(state).iter().all(|it| it == "running");
-    until("both crawl", || {
+    until("both nodes crawl", || {
         web.requests().len() >= 2 * SITES && are_running()
     })
     .await;
 
-    // A folder in the place of the file, as a full disk would do.
+    // A folder in place of the file makes the write fail, as a full disk would.
     let file = home_b.job().join("added-seeds.txt");
     std::fs::create_dir(&file).unwrap();
     let new = web.url(&host(0), "/new.html");
     let add = ["job", "seeds", "job", "--add", &new];
     home_a.run(&add).code(0);
     let alerts = || home_b.run(&["job", "alerts", "job"]).out;
-    until("it is an alert", || alerts().contains("commands")).await;
+    until("an alert is raised", || alerts().contains("commands")).await;
     home_a.run(&["job", "pause", "job"]).code(0);
     let are_paused = || homes.map(state).iter().all(|it| it.starts_with("paus"));
-    until("both pause", are_paused).await;
+    until("both nodes are paused", are_paused).await;
     home_b.run(&["job", "stop", "job"]).code(0);
     gate.open();
     assert_eq!((a.wait(), b.wait()), (0, 0));
 
     std::fs::remove_dir(&file).unwrap();
     let (mut a, mut b) = (crawl(&home_a), crawl(&home_b));
-    until("both pause from their start", are_paused).await;
+    until("both nodes are paused from their start", are_paused).await;
     assert!(file.is_file());
     home_a.run(&["job", "resume", "job"]).code(0);
     assert_eq!((a.wait(), b.wait()), (0, 0));
@@ -476,7 +483,7 @@ async fn a_command_that_fails_on_one_node_is_an_alert_and_holds_up_no_pause_and_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_component_that_a_node_cannot_keep_is_kept_when_the_cause_is_removed() {
+async fn a_component_that_a_node_cannot_store_is_stored_when_the_cause_is_removed() {
     let Some(server) = NatsServer::start() else {
         return;
     };
@@ -484,11 +491,11 @@ async fn a_component_that_a_node_cannot_keep_is_kept_when_the_cause_is_removed()
     let web = held_web(&[("/4.html", &gate)]).await;
     let home_a = home(&server, &web, "a");
     let mut a = crawl(&home_a);
-    until("it crawls", || !web.requests().is_empty()).await;
+    until("the node crawls", || !web.requests().is_empty()).await;
     a.signal("KILL");
     a.wait();
 
-    // A folder in the place of the file, as a full disk would do.
+    // A folder in place of the file makes the write fail, as a full disk would.
     let draft = home_a.job().join("plugins.draft");
     std::fs::create_dir(&draft).unwrap();
     let mut component = opilio_builtin::find("html").unwrap().component.to_vec();
@@ -496,8 +503,8 @@ async fn a_component_that_a_node_cannot_keep_is_kept_when_the_cause_is_removed()
     home_a.file("changed.wasm", component);
     let replace = ["plugin", "replace", "job", "html", "changed.wasm"];
     let failed = home_a.run(&replace).code(1);
-    let is_held_up = failed.err.contains("not carried out here yet");
-    assert!(is_held_up, "{failed:?}");
+    let is_delayed = failed.err.contains("not carried out here yet");
+    assert!(is_delayed, "{failed:?}");
     assert_eq!(html_component(&home_a), "built in");
     std::fs::remove_dir(&draft).unwrap();
     home_a.run(&["job", "set", "job", "workers=3"]).code(0);
@@ -505,7 +512,7 @@ async fn a_component_that_a_node_cannot_keep_is_kept_when_the_cause_is_removed()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pause_of_all_nodes_holds_if_the_disk_is_full_when_a_process_starts() {
+async fn a_pause_of_all_nodes_applies_if_the_disk_is_full_when_a_process_starts() {
     let Some(server) = NatsServer::start() else {
         return;
     };
@@ -513,20 +520,20 @@ async fn a_pause_of_all_nodes_holds_if_the_disk_is_full_when_a_process_starts() 
     let web = held_web(&[("/4.html", &gate)]).await;
     let home_a = home(&server, &web, "a");
     let mut a = crawl(&home_a);
-    until("it crawls", || !web.requests().is_empty()).await;
+    until("the node crawls", || !web.requests().is_empty()).await;
     home_a.run(&["job", "pause", "job"]).code(0);
     a.signal("KILL");
     a.wait();
 
-    // A folder in the place of the file, as a full disk would do.
+    // A folder in place of the file makes the write fail, as a full disk would.
     let draft = home_a.job().join("cluster-commands.draft");
     std::fs::create_dir(&draft).unwrap();
     let requests = web.requests().len();
     let mut a = crawl(&home_a);
     let is_paused = || state(&home_a).starts_with("paus");
-    until("it pauses from its start", is_paused).await;
+    until("the node is paused from its start", is_paused).await;
     assert_eq!(web.requests().len(), requests);
-    // The resumption takes effect, although its place in the log cannot be written.
+    // The resumption takes effect although its position in the log cannot be written.
     home_a.run(&["job", "resume", "job"]).code(0);
     assert!(!is_paused());
     a.signal("KILL");
@@ -534,7 +541,7 @@ async fn a_pause_of_all_nodes_holds_if_the_disk_is_full_when_a_process_starts() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stop_that_is_given_where_the_process_has_died_ends_the_next_one() {
+async fn a_stop_that_is_sent_after_the_death_of_the_process_ends_the_next_process() {
     let Some(server) = NatsServer::start() else {
         return;
     };
@@ -542,21 +549,21 @@ async fn a_stop_that_is_given_where_the_process_has_died_ends_the_next_one() {
     let web = held_web(&[("/4.html", &gate)]).await;
     let home_a = home(&server, &web, "a");
     let mut a = crawl(&home_a);
-    until("it crawls", || !web.requests().is_empty()).await;
+    until("the node crawls", || !web.requests().is_empty()).await;
     a.signal("KILL");
     a.wait();
     home_a.run(&["job", "stop", "job"]).code(0);
     assert_eq!(crawl(&home_a).wait(), 0);
-    // The next start is an operator's.
+    // The stop has had its effect: the next start crawls.
     let requests = web.requests().len();
     let mut a = crawl(&home_a);
-    until("it crawls again", || web.requests().len() > requests).await;
+    until("the node crawls again", || web.requests().len() > requests).await;
     a.signal("KILL");
     a.wait();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_limit_of_the_crawl_is_reached_exactly_by_all_nodes_together() {
+async fn all_nodes_together_reach_a_limit_of_the_crawl_exactly() {
     let Some(server) = NatsServer::start() else {
         return;
     };
@@ -585,7 +592,7 @@ async fn a_limit_of_the_crawl_is_reached_exactly_by_all_nodes_together() {
     let reported = parts.map(|part| part["figures"]["fetched"].as_u64().unwrap());
     assert_eq!(reported.sum::<u64>(), LIMIT as u64);
 
-    // A higher limit is one for all nodes, too.
+    // A changed limit applies to all nodes.
     let more = ["job", "set", "job", "limits.documents='none'"];
     home_b.run(&more).code(0);
     let (mut a, mut b) = (crawl(&home_a), crawl(&home_b));

@@ -1,4 +1,4 @@
-//! Jobs that crawl at the same time under one daemon, and what they have together.
+//! Shares of bandwidth and connections of jobs that crawl at the same time under one daemon.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -20,34 +20,34 @@ const BANDWIDTH: u64 = 128 * 1024;
 /// Size of a page in bytes.
 const PAGE_BYTES: usize = 100_000;
 
-/// Saved bandwidth while less is received, in seconds: see the fetcher's throttle.
+/// Time whose unused bandwidth can be used later, in seconds. See the throttle of the fetcher.
 const SAVED_UP: f64 = 0.25;
 
-/// Bytes that one read may bring beyond the share.
+/// Bytes beyond the share that one read can receive.
 const READ_BYTES: f64 = 64.0 * 1024.0;
 
-/// A server that holds pages back until it is opened, and knows how many are being asked for.
+/// A server that answers requests for pages only after it is opened, and counts the waiting requests.
 #[derive(Default)]
-struct Hall {
+struct DelayedServer {
     is_open: Mutex<bool>,
     opened: Condvar,
-    /// Asked for and not answered: now, and at most.
+    /// Number of requests that wait for an answer: now, and the highest so far.
     held: Mutex<(usize, usize)>,
 }
 
-impl Hall {
-    fn serve() -> (Arc<Hall>, u16) {
-        let hall = Arc::new(Hall::default());
+impl DelayedServer {
+    fn serve() -> (Arc<DelayedServer>, u16) {
+        let server = Arc::new(DelayedServer::default());
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let served = hall.clone();
+        let served = server.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                let hall = served.clone();
-                std::thread::spawn(move || hall.answer(stream.unwrap()));
+                let server = served.clone();
+                std::thread::spawn(move || server.answer(stream.unwrap()));
             }
         });
-        (hall, port)
+        (server, port)
     }
 
     fn answer(&self, mut stream: TcpStream) {
@@ -73,17 +73,17 @@ impl Hall {
             is_open = self.opened.wait(is_open).unwrap();
         }
         drop(is_open);
-        // Before the answer: behind it the next may already be on its way.
+        // Counted before the answer, since the next request can arrive as soon as the answer is sent.
         self.held.lock().unwrap().0 -= 1;
         let head = format!(
             "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {PAGE_BYTES}\r\nConnection: close\r\n\r\n"
         );
-        // Who asked may have broken off.
+        // The client may have closed the connection.
         let _ = stream.write_all(head.as_bytes());
         let _ = stream.write_all(&[b'x'; PAGE_BYTES]);
     }
 
-    fn held_at_most(&self) -> usize {
+    fn most_held(&self) -> usize {
         self.held.lock().unwrap().1
     }
 
@@ -93,7 +93,7 @@ impl Hall {
     }
 }
 
-/// Jobs that crawl, with what they may take; none while one of them may take anything.
+/// Returns the shares of the running jobs, bytes per second and connections. `None` if a running job has no share yet.
 fn shares(daemon: &Daemon) -> Option<Vec<(u64, u64)>> {
     let jobs = daemon.get("/jobs");
     let crawls = |job: &&Value| job["state"] == "running";
@@ -109,8 +109,8 @@ fn shares(daemon: &Daemon) -> Option<Vec<(u64, u64)>> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn jobs_that_crawl_at_once_keep_together_to_what_there_is_for_all() {
-    let (hall, port) = Hall::serve();
+async fn running_jobs_together_keep_to_the_limits_of_the_daemon() {
+    let (server, port) = DelayedServer::serve();
     let home = Home::new();
     home.file(
         "opilio.toml",
@@ -128,13 +128,16 @@ async fn jobs_that_crawl_at_once_keep_together_to_what_there_is_for_all() {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         home.run(&arguments).code(0);
     }
-    until("both are there", || daemon.get("/jobs")["total"] == 2).await;
+    until("the daemon lists both jobs", || {
+        daemon.get("/jobs")["total"] == 2
+    })
+    .await;
 
-    // Five pages could be asked for at once, and three are.
+    // Without the limit, five pages would be requested at the same time.
     let status = |job: &str| daemon.get(&format!("/jobs/{job}/status"));
     daemon.post("/jobs/a/start", None, 202);
-    until("three pages are asked for", || hall.held_at_most() == 3).await;
-    until("it wants more connections", || {
+    until("three pages are requested", || server.most_held() == 3).await;
+    until("job a waits for a connection", || {
         status("a")["taken"]["waited_for_connections"].as_u64() > Some(0)
     })
     .await;
@@ -152,21 +155,21 @@ async fn jobs_that_crawl_at_once_keep_together_to_what_there_is_for_all() {
         );
     }
 
-    // Another is to begin: it does once the first, which is told to take less, has given a connection back.
+    // The second job starts when the first job, whose share is now smaller, has released a connection.
     daemon.post("/jobs/b/start", None, 202);
-    until("the first may have fewer connections", || {
+    until("the share of the first job is smaller", || {
         shares(&daemon).is_some_and(|shares| shares[0].1 == 1)
     })
     .await;
     assert_eq!(daemon.state("b"), "waiting");
 
-    // What comes from here on is held against the time that passes here: a slow machine has received less.
+    // Received bytes are compared with the time that passes in this test: a slow machine receives fewer.
     let began = Instant::now();
-    hall.open();
+    server.open();
     let most =
         || BANDWIDTH as f64 * (began.elapsed().as_secs_f64() + 2.0 * SAVED_UP) + 2.0 * READ_BYTES;
     let mut waited = [false; 2];
-    until("both are finished", || {
+    until("both jobs are finished", || {
         if let Some(shares) = shares(&daemon) {
             let bytes: u64 = shares.iter().map(|(bytes, _)| bytes).sum();
             let connections: u64 = shares.iter().map(|(_, connections)| connections).sum();
@@ -179,9 +182,9 @@ async fn jobs_that_crawl_at_once_keep_together_to_what_there_is_for_all() {
     })
     .await;
     let received = (2 * HOSTS * PAGE_BYTES) as f64;
-    assert!(received <= most(), "it came within {:?}", began.elapsed());
-    assert_eq!(waited, [true; 2], "somebody did not have to wait for bytes");
-    assert_eq!(hall.held_at_most(), 3);
+    assert!(received <= most(), "received within {:?}", began.elapsed());
+    assert_eq!(waited, [true; 2], "a job did not have to wait for bytes");
+    assert_eq!(server.most_held(), 3);
     for job in ["a", "b"] {
         let tally = &status(job)["statistics"]["tally"];
         assert_eq!(tally["succeeded"], HOSTS, "{tally}");

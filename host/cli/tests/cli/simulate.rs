@@ -1,10 +1,10 @@
-//! `opilio simulate`: whole runs on small webs, the same twice, side by side, and what is refused.
+//! `opilio simulate`: complete runs on small webs, reproducible results, comparisons, and refused input.
 
 use serde_json::{Value, json};
 
 use crate::command::{Ended, Home};
 
-/// Ten pages that never change, ten that change every other day, all known.
+/// Ten pages that never change and ten that change every other day, all known at the start.
 const WEB: &str = r#"
 days = "30d"
 warm-up = "10d"
@@ -27,7 +27,7 @@ clock = 1.0
 last-modified = { honest = 1.0 }
 "#;
 
-/// Visits every page after so many hours.
+/// Returns a profile that visits every page after a number of hours.
 fn fixed(hours: u32) -> String {
     format!("strategy = \"fixed\"\nrevisit.fixed-wait = \"{hours}h\"\n")
 }
@@ -42,9 +42,9 @@ fn json(ended: Ended) -> Value {
 }
 
 /// A page that changes every other day and is visited daily is stale from the change to the visit, once in two days; half of the
-/// pages never change. So freshness is 1 − delay/4, whatever the phases are, and no version is missed.
+/// pages never change. So freshness is 1 − delay/4 for all phases, and no version is missed.
 #[test]
-fn freshness_is_what_the_delay_of_captures_makes_it() {
+fn freshness_follows_from_the_delay_of_captures() {
     let home = Home::new();
     home.file("web.toml", WEB);
     home.file("daily.toml", fixed(24));
@@ -96,9 +96,10 @@ fn profiles_are_compared_on_the_same_webs_and_drawn() {
     }
 }
 
-/// Most of these pages live for a tenth of the time: who planned visits for all of it would do far worse than who finds them.
+/// Most of these pages exist for a tenth of the time: a plan with visits in all of the time would be far worse than one that
+/// takes the lifetime of pages into account.
 #[test]
-fn nobody_does_better_than_who_knows_when_pages_come_and_go() {
+fn the_oracle_takes_the_lifetime_of_pages_into_account() {
     let home = Home::new();
     home.file(
         "web.toml",
@@ -131,7 +132,7 @@ change = { process = "poisson", per-day = 0.5 }
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_before_anything_runs() {
+fn invalid_input_is_refused_before_a_simulation_runs() {
     let home = Home::new();
     home.file("web.toml", WEB);
     home.file("bad.toml", WEB.replace("known = true", "knwon = true"));
@@ -190,9 +191,9 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
     }
 }
 
-/// Without visits and changes all results are 0.
+/// A measure without data has no value and no best profile.
 #[test]
-fn nothing_is_no_merit() {
+fn a_measure_without_data_has_no_value() {
     let home = Home::new();
     home.file("web.toml", WEB);
     home.file("daily.toml", fixed(24));
@@ -232,9 +233,9 @@ fn nothing_is_no_merit() {
     assert!(text.contains("nothing changed"), "{text}");
 }
 
-/// Corrections by the limits are counted from the first visit on.
+/// Waits that the limits correct are counted from the first visit on.
 #[test]
-fn waits_that_are_corrected_are_counted_in_the_warm_up_too() {
+fn corrected_waits_are_counted_in_the_warm_up_too() {
     let home = Home::new();
     home.file("web.toml", WEB);
     let evaluator = |wait: &str| {
@@ -258,10 +259,10 @@ fn waits_that_are_corrected_are_counted_in_the_warm_up_too() {
     assert!(short["waits"].as_u64().unwrap() > 20 * 50, "{short:#}");
 }
 
-/// Five of the ten pages of a site are not fetched, and cost nothing; the others and the other site are as ever. What precedes a
-/// visit is not asked about: without its robots.txt nothing of the site would be visited.
+/// Five of the ten pages of a site are not fetched and use no budget; the other pages and the other site are not affected. The
+/// filter is not called for prerequisites of a visit: without its robots.txt, no page of the site would be visited.
 #[test]
-fn what_a_pre_fetch_filter_refuses_is_not_asked_for() {
+fn uris_that_a_pre_fetch_filter_rejects_are_not_requested() {
     let home = Home::new();
     home.file("web.toml", WEB);
     let refusing = "[stacks]\npre-fetch = [\"closed\"]\n[plugins.closed]\ncomponent = \"builtin:regex-list\"\n\
@@ -280,9 +281,9 @@ fn what_a_pre_fetch_filter_refuses_is_not_asked_for() {
     assert_eq!(some["visits"]["faults"], 0, "{some}");
 }
 
-/// A profile gives a kind of page its importance by the kind's name in its URIs.
+/// URIs have the name of their kind of page, so a profile can give a kind its importance.
 #[test]
-fn what_is_important_is_told_by_precedence() {
+fn precedence_gives_pages_their_importance() {
     let home = Home::new();
     let web = r#"
 days = "60d"
@@ -303,21 +304,21 @@ change = { process = "poisson", per-day = 0.5 }
     home.file("web.toml", web);
     let plain = "extends = \"continuous\"\nstacks.wait = [\"budgeted\"]\nplugins.budgeted = { component = \"builtin:budgeted\", settings = { theta = 0.0 } }\n";
     home.file("plain.toml", plain);
-    let told = "uri = { precedence = 20, precedence-policy = \"base\" }\n[[override]]\nmatch.regex = '/lead-'\nuri.precedence = 0\n";
-    home.file("told.toml", format!("{plain}{told}"));
+    let rank = "uri = { precedence = 20, precedence-policy = \"base\" }\n[[override]]\nmatch.regex = '/lead-'\nuri.precedence = 0\n";
+    home.file("ranked.toml", format!("{plain}{rank}"));
     let captures = |profile: &str| {
         let arguments = ["web.toml", "--profile", profile, "--json"];
         json(simulated(&home, &arguments))["captures"]
             .as_f64()
             .unwrap()
     };
-    let (plain, told) = (captures("plain.toml"), captures("told.toml"));
-    assert!(told > 1.1 * plain, "{told} {plain}");
+    let (plain, ranked) = (captures("plain.toml"), captures("ranked.toml"));
+    assert!(ranked > 1.1 * plain, "{ranked} {plain}");
 }
 
-/// Forty pages that change fifty times a day and are visited once: each is fresh for one 50th of a day after a visit.
+/// Pages that change fifty times a day and are visited once a day: each is fresh for one 50th of a day after a visit.
 #[test]
-fn the_best_is_never_nothing_where_there_is_a_budget() {
+fn the_best_freshness_with_a_budget_is_never_zero() {
     let home = Home::new();
     let web = WEB.replace("visits = 2.0", "visits = 1.0");
     let web = web.replace("process = \"never\"", "process = \"poisson\", per-day = 50");
@@ -337,9 +338,9 @@ fn the_best_is_never_nothing_where_there_is_a_budget() {
     assert!(!text.contains("inf") && !text.contains("NaN"), "{text}");
 }
 
-/// A server that fails at every request: nobody may ask it for a page, and the budget is whole.
+/// All requests to a server fail. Those for its robots.txt do not count against the budget.
 #[test]
-fn the_budget_is_not_for_robots_txt_even_where_it_fails() {
+fn requests_for_robots_txt_do_not_use_the_budget_even_if_they_fail() {
     let home = Home::new();
     home.file(
         "web.toml",
@@ -357,7 +358,7 @@ fn the_budget_is_not_for_robots_txt_even_where_it_fails() {
 }
 
 #[test]
-fn a_scenario_may_begin_wherever_it_is_not_refused() {
+fn a_scenario_can_start_at_the_first_and_the_last_allowed_date() {
     let home = Home::new();
     home.file("daily.toml", fixed(24));
     for start in ["1970-01-01T00:00:00Z", "8999-12-31T00:00:00Z"] {
@@ -368,7 +369,7 @@ fn a_scenario_may_begin_wherever_it_is_not_refused() {
         let report = json(simulated(&home, &arguments));
         let visits = &report["visits"];
         assert!(visits["pages"].as_u64().unwrap() > 300, "{report:#}");
-        // Nobody links to them where all pages are known.
+        // Feeds and sitemaps are visited although no page links to them.
         assert!(visits["lists"].as_u64().unwrap() > 0, "{report:#}");
     }
 }

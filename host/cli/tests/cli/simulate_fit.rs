@@ -1,4 +1,4 @@
-//! `opilio simulate fit`: logs as crawls leave them, rotated and compressed, and what is not a log.
+//! `opilio simulate fit`: rotated and compressed logs of crawls, and input that is not a log.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::command::{Ended, Home};
 
-/// Thirty pages of a host, every day for twenty days: ten that change daily, ten every fourth day, ten never.
+/// Returns log lines of thirty pages of a host, visited daily for twenty days: ten change daily, ten every fourth day, ten never.
 fn lines() -> Vec<String> {
     let mut lines = Vec::new();
     for day in 1..=20 {
@@ -32,18 +32,18 @@ fn lines() -> Vec<String> {
     lines
 }
 
-fn packed(text: &str) -> Vec<u8> {
+fn gzip(text: &str) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(text.as_bytes()).unwrap();
     encoder.finish().unwrap()
 }
 
-fn fitted(home: &Home, arguments: &[&str]) -> Ended {
+fn fit(home: &Home, arguments: &[&str]) -> Ended {
     home.run(&[&["simulate", "fit"], arguments].concat())
 }
 
-/// With this on standard input.
-fn fitted_from(home: &Home, input: &[u8], arguments: &[&str]) -> Ended {
+/// Runs `opilio simulate fit` with this input on standard input.
+fn fit_from(home: &Home, input: &[u8], arguments: &[&str]) -> Ended {
     let mut child = home
         .opilio(&[&["simulate", "fit"], arguments].concat())
         .stdin(Stdio::piped())
@@ -60,15 +60,15 @@ fn rotated_logs_in_any_order_are_one_log() {
     let home = Home::new();
     let lines = lines();
     home.file("whole.log", lines.concat());
-    let expected = fitted(&home, &["whole.log"]).code(0);
-    let said = "30 pages, 30 of them visited again, 570 intervals";
-    assert!(expected.err.contains(said), "{expected:#?}");
+    let expected = fit(&home, &["whole.log"]).code(0);
+    let summary = "30 pages, 30 of them visited again, 570 intervals";
+    assert!(expected.err.contains(summary), "{expected:#?}");
 
     let backwards: Vec<&str> = lines[..200].iter().rev().map(String::as_str).collect();
     home.file("crawl.log.1", backwards.concat());
     let members = [
-        packed(&lines[200..300].concat()),
-        packed(&lines[300..400].concat()),
+        gzip(&lines[200..300].concat()),
+        gzip(&lines[300..400].concat()),
     ];
     home.file("crawl.log.2.gz", members.concat());
     let last = lines[400..].concat();
@@ -78,42 +78,42 @@ fn rotated_logs_in_any_order_are_one_log() {
         ["crawl.log", "crawl.log.2.gz", "crawl.log.1"],
         ["crawl.log.2.gz", "crawl.log", "crawl.log.1"],
     ] {
-        let ended = fitted(&home, &logs).code(0);
+        let ended = fit(&home, &logs).code(0);
         assert_eq!(ended.out, expected.out, "{logs:?}");
         assert_eq!(ended.err, expected.err, "{logs:?}");
     }
 
     let rest = ["crawl.log.2.gz", "-", "crawl.log.1"];
-    let ended = fitted_from(&home, last.as_bytes(), &rest).code(0);
+    let ended = fit_from(&home, last.as_bytes(), &rest).code(0);
     assert_eq!(ended.out, expected.out);
-    let whole = packed(&lines.concat());
-    assert_eq!(fitted_from(&home, &whole, &["-"]).code(0).out, expected.out);
+    let whole = gzip(&lines.concat());
+    assert_eq!(fit_from(&home, &whole, &["-"]).code(0).out, expected.out);
 }
 
 #[test]
-fn what_is_fitted_can_be_simulated() {
+fn a_fitted_scenario_can_be_simulated() {
     let home = Home::new();
     home.file("crawl.log", lines().concat());
     home.file(
         "daily.toml",
         "strategy = \"fixed\"\nrevisit.fixed-wait = \"24h\"\n",
     );
-    let made = fitted(&home, &["crawl.log", "--output", "web.toml"]).code(0);
+    let made = fit(&home, &["crawl.log", "--output", "web.toml"]).code(0);
     assert_eq!(made.out, "");
-    let made = fitted(&home, &["crawl.log", "--output", "again.toml", "--json"]).code(0);
+    let made = fit(&home, &["crawl.log", "--output", "again.toml", "--json"]).code(0);
     assert_eq!(made.err, "");
     let made: Value = serde_json::from_str(&made.out).unwrap();
     let expected = json!({
         "answer": "created", "file": "again.toml", "pages": 30, "revisited": 30, "intervals": 570,
     });
     assert_eq!(made, expected);
-    let refused = fitted(&home, &["crawl.log", "--json"]).code(2);
+    let refused = fit(&home, &["crawl.log", "--json"]).code(2);
     assert!(refused.err.contains("--output"), "{refused:?}");
     let days = ["--days", "6", "--warm-up", "2", "--json"];
     let arguments = ["simulate", "web.toml", "--profile", "daily.toml"];
     let report = home.run(&[&arguments[..], &days].concat()).code(0).out;
     let report: Value = serde_json::from_str(&report).unwrap();
-    // All thirty on each of four days.
+    // All thirty pages on each of four days.
     assert_eq!(report["visits"]["pages"], 120, "{report:#}");
     assert_eq!(report["starved"], 0, "{report:#}");
     for found in ["changed", "unchanged"] {
@@ -121,13 +121,13 @@ fn what_is_fitted_can_be_simulated() {
     }
 }
 
-/// Nothing is written if a line is invalid, bytes are not text, or times are not those of a crawl.
+/// Nothing is written if a line is invalid, the input is not text, or a time is impossible for a crawl.
 #[test]
-fn what_is_no_log_is_told_once_with_its_place() {
+fn input_that_is_not_a_log_is_reported_once_with_its_position() {
     let home = Home::new();
     let lines = lines();
     let good = home.file("good.log", lines.concat());
-    let whole = packed(&lines.concat());
+    let whole = gzip(&lines.concat());
     home.file("cut.log.gz", &whole[..whole.len() / 2]);
     home.file("line.log", format!("{}nonsense\n", lines[0]));
     let mut state = 1_u32;
@@ -165,22 +165,22 @@ fn what_is_no_log_is_told_once_with_its_place() {
         ("none.log", "opilio: cannot read none.log: "),
     ] {
         let arguments = ["good.log", log, "--output", "web.toml"];
-        let ended = fitted(&home, &arguments).code(2);
+        let ended = fit(&home, &arguments).code(2);
         assert!(ended.err.starts_with(expected), "{ended:#?}");
-        // A fault, and the line that is meant.
+        // The error and the line that it refers to.
         assert!(ended.err.lines().count() <= 3, "{ended:#?}");
         assert_eq!(ended.out, "");
         assert_eq!(home.names(), before, "{log}");
     }
     let once: String = lines[..30].concat();
-    let ended = fitted_from(&home, once.as_bytes(), &["-"]).code(2);
+    let ended = fit_from(&home, once.as_bytes(), &["-"]).code(2);
     let expected = "no page that was visited twice in standard input";
     assert!(ended.err.contains(expected), "{ended:#?}");
     assert_eq!(std::fs::read_to_string(good).unwrap(), lines.concat());
 }
 
 #[test]
-fn a_file_that_is_there_stays_what_it_is() {
+fn an_existing_file_is_not_overwritten() {
     let home = Home::new();
     let log = home.file("crawl.log", lines().concat());
     let mine = home.file("web.toml", "mine");
@@ -188,7 +188,7 @@ fn a_file_that_is_there_stays_what_it_is() {
         ("crawl.log", log, lines().concat()),
         ("web.toml", mine, "mine".to_owned()),
     ] {
-        let ended = fitted(&home, &["crawl.log", "--output", output]).code(2);
+        let ended = fit(&home, &["crawl.log", "--output", output]).code(2);
         let expected = format!("opilio: {output} already exists; choose another file\n");
         assert_eq!(ended.err, expected);
         assert_eq!(ended.out, "");

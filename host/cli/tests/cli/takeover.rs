@@ -1,4 +1,4 @@
-//! Parts of a shared crawl on the way from one machine to another, over a real `nats-server` and a folder as archive store.
+//! Takeover of parts of a shared crawl by another machine, over a real `nats-server` and a folder as archive store.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,19 +14,19 @@ use tempfile::TempDir;
 use crate::command::{Home, Running};
 use crate::serve::Daemon;
 
-/// Enough that each of two parts has some.
+/// Number of sites: enough that each of two parts has some.
 const SITES: usize = 8;
 
-/// Pages that the first page of a site names.
+/// Number of pages that the first page of a site links to.
 const PAGES: usize = 5;
 
-/// Number of the page that is held back until the gate is open.
+/// Number of the page that is not answered until the gate is open.
 const HELD: usize = 3;
 
 /// Delay between two requests to a site.
 const DELAY: Duration = Duration::from_millis(300);
 
-/// A web, a NATS server and a store that the machines share.
+/// The web, the NATS server and the archive store that the machines share.
 struct World {
     nats: NatsServer,
     web: Web,
@@ -34,7 +34,7 @@ struct World {
     store: TempDir,
 }
 
-/// A machine.
+/// A machine, which is a home with the configuration of a node.
 struct Machine {
     home: Home,
 }
@@ -43,7 +43,7 @@ fn host(site: usize) -> String {
     format!("www.site{site}.localhost")
 }
 
-/// Sites whose first pages name own pages, and a page of the next site that nothing else names.
+/// Sites whose first page links to pages of the site and to a page of the next site that no other page links to.
 fn page(site: usize, seen: &SeenRequest) -> Reply {
     let host_and_port = seen.headers["host"].to_str().unwrap();
     let port = host_and_port.rsplit(':').next().unwrap();
@@ -106,7 +106,7 @@ impl World {
         Machine { home }
     }
 
-    /// Sites whose held page was asked for.
+    /// Number of sites whose held page was requested.
     fn held(&self) -> usize {
         let held = format!("/{HELD}.html");
         let requests = self.web.requests();
@@ -143,9 +143,9 @@ impl World {
         pages
     }
 
-    /// Asserts that the store has each page of the reference crawl, and those that were not held when a part was taken over once.
+    /// Asserts that the store has each page once, and that only pages that were held during a takeover were requested twice.
     #[track_caller]
-    fn has_every_page_once(&self) {
+    fn assert_every_page_once(&self) {
         let stored = self.stored();
         let pages = |site: usize| {
             let own = (0..PAGES).map(|n| format!("/{n}.html"));
@@ -169,9 +169,9 @@ impl World {
         }
     }
 
-    /// Asserts that the requests to each site came with the delay between them.
+    /// Asserts that the requests to each site had the delay between them.
     #[track_caller]
-    fn was_polite(&self) {
+    fn assert_polite(&self) {
         let mut last: BTreeMap<String, Instant> = BTreeMap::new();
         let mut requests = self.web.requests();
         requests.sort_by_key(|seen| seen.came);
@@ -207,7 +207,7 @@ impl Machine {
         self.home.start(&Self::arguments(job, more))
     }
 
-    /// The parts as `opilio node parts` shows them.
+    /// Returns the parts as `opilio node parts` shows them.
     #[track_caller]
     fn parts(&self) -> BTreeMap<String, Value> {
         let ended = self.home.run(&["node", "parts", "news", "--json"]).code(0);
@@ -218,10 +218,10 @@ impl Machine {
         parts.collect()
     }
 
-    /// Waits until a snapshot of a part has all that was captured before, and returns its time.
-    async fn until_saved(&self, job: &str, part: &str) -> String {
+    /// Waits until a snapshot of a part was published after this call, and returns its time.
+    async fn wait_for_snapshot(&self, job: &str, part: &str) -> String {
         let before = Timestamp::now();
-        // A change that the newest snapshot cannot have: otherwise there might be no other.
+        // Makes a change that the newest snapshot cannot have: without a change, no further snapshot may be published.
         let listed = self
             .home
             .run(&["frontier", "queues", job, "--json"])
@@ -263,15 +263,18 @@ async fn the_part_of_a_lost_machine_is_taken_over_and_no_page_is_missing() {
     let (one, two) = (world.machine("a"), world.machine("b"));
     let mut a = one.crawl("job", &[]);
     let mut b = two.crawl("job", &[]);
-    until("all sites are held", || world.held() == SITES).await;
-    one.until_saved("job", "a").await;
-    // It is an alert at the start, too, if one process begins long before the other.
+    until("the gate holds a page of each site", || {
+        world.held() == SITES
+    })
+    .await;
+    one.wait_for_snapshot("job", "a").await;
+    // At the start the alert is also raised if one process begins long before the other.
     let is_alert = || {
         let log = std::fs::read_to_string(two.job("job/logs/alerts.log")).unwrap_or_default();
         let last = log.lines().rfind(|line| line.contains(" part-gone a "));
         last.is_some_and(|line| line.contains(" raised warning "))
     };
-    until("both are at work", || !is_alert()).await;
+    until("no part is missing", || !is_alert()).await;
     a.signal("KILL");
     a.wait();
     std::fs::remove_dir_all(one.job("job")).unwrap();
@@ -283,7 +286,7 @@ async fn the_part_of_a_lost_machine_is_taken_over_and_no_page_is_missing() {
     })
     .await;
 
-    // Nobody begins the part anew by mistake.
+    // A part that has begun cannot be started from scratch by mistake.
     let ended = one.home.run(&Machine::arguments("job", &[])).code(1);
     assert!(ended.err.contains("has begun part \"a\""), "{ended:?}");
     assert!(!one.job("job").exists());
@@ -291,12 +294,15 @@ async fn the_part_of_a_lost_machine_is_taken_over_and_no_page_is_missing() {
     let join = ["crawl", "--cluster-job", "news", "--job", "taken"];
     let take_over = [&join[..], &["--take-over", "a"]].concat();
     let mut taken = two.home.start(&take_over);
-    until("it goes on there", || two.job("taken/job.json").exists()).await;
+    until("the part continues on the other machine", || {
+        two.job("taken/job.json").exists()
+    })
+    .await;
     until("the alert is over", || !is_alert()).await;
     world.gate.open();
     assert_eq!((taken.wait(), b.wait()), (0, 0));
-    world.has_every_page_once();
-    world.was_polite();
+    world.assert_every_page_once();
+    world.assert_polite();
     let parts = two.parts();
     for part in ["a", "b"] {
         let part = &parts[part];
@@ -306,7 +312,7 @@ async fn the_part_of_a_lost_machine_is_taken_over_and_no_page_is_missing() {
             (&"stopped".into(), &0.into())
         );
     }
-    // The snapshots before are gone.
+    // The earlier snapshots were deleted.
     let news = world.store.path().join("news");
     assert_eq!(
         files(&news.join("a-1/snapshots")),
@@ -315,7 +321,7 @@ async fn the_part_of_a_lost_machine_is_taken_over_and_no_page_is_missing() {
     let manifests = files(&news.join("a-2/snapshots"));
     let manifests = manifests.iter().filter(|it| it.ends_with("manifest.json"));
     assert_eq!(manifests.count(), 1);
-    // It does not go back to an earlier state.
+    // The job cannot be restored in place to an earlier state.
     let saved = ["job", "checkpoint", "taken", "--to", "saved"];
     two.home.run(&saved).code(0);
     let back = ["job", "restore", "saved", "taken", "--in-place", "--yes"];
@@ -324,15 +330,18 @@ async fn the_part_of_a_lost_machine_is_taken_over_and_no_page_is_missing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stop_that_a_lost_machine_did_not_get_ends_the_process_that_takes_its_part_over() {
+async fn a_stop_that_a_lost_machine_did_not_receive_ends_the_process_that_takes_over_its_part() {
     let Some(world) = World::new().await else {
         return;
     };
     let (one, two) = (world.machine("a"), world.machine("b"));
     let mut a = one.crawl("job", &[]);
     let mut b = two.crawl("job", &[]);
-    until("all sites are held", || world.held() == SITES).await;
-    one.until_saved("job", "a").await;
+    until("the gate holds a page of each site", || {
+        world.held() == SITES
+    })
+    .await;
+    one.wait_for_snapshot("job", "a").await;
     a.signal("KILL");
     a.wait();
     two.home.run(&["job", "stop", "job"]).code(0);
@@ -343,11 +352,11 @@ async fn a_stop_that_a_lost_machine_did_not_get_ends_the_process_that_takes_its_
     let mut taken = two.crawl("taken", &["--take-over", "a"]);
     assert_eq!(taken.wait(), 0);
     assert_eq!(world.web.requests().len(), requests);
-    // The next start is an operator's.
+    // The stop has had its effect: the next start crawls.
     let mut taken = two.home.start(&["crawl", "taken"]);
     let mut b = two.home.start(&["crawl", "job"]);
     assert_eq!((taken.wait(), b.wait()), (0, 0));
-    world.has_every_page_once();
+    world.assert_every_page_once();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -359,14 +368,23 @@ async fn a_process_whose_part_was_taken_over_fetches_and_writes_nothing() {
     let parts = ["--parts", "3"];
     let mut a = one.crawl("job", &parts);
     let mut b = two.crawl("job", &parts);
-    until("the crawl is known", || !world.requests().is_empty()).await;
+    until("the crawl is registered in the cluster", || {
+        !world.requests().is_empty()
+    })
+    .await;
     // A part that no node has begun.
     let mut third = two.crawl("third", &[&parts[..], &["--take-over", "part-1"]].concat());
-    until("all sites are held", || world.held() == SITES).await;
-    one.until_saved("job", "a").await;
+    until("the gate holds a page of each site", || {
+        world.held() == SITES
+    })
+    .await;
+    one.wait_for_snapshot("job", "a").await;
     opilio_test_nats::signal_process(a.child.id(), "-STOP");
     let mut taken = two.crawl("taken", &[&parts[..], &["--take-over", "a"]].concat());
-    until("it goes on there", || two.job("taken/job.json").exists()).await;
+    until("the part continues on the other machine", || {
+        two.job("taken/job.json").exists()
+    })
+    .await;
     world.gate.open();
     assert_eq!((taken.wait(), b.wait(), third.wait()), (0, 0, 0));
     let news = world.store.path().join("news");
@@ -380,14 +398,14 @@ async fn a_process_whose_part_was_taken_over_fetches_and_writes_nothing() {
     assert_eq!(world.web.requests().len(), requests);
     assert_eq!(files(&news), stored);
     assert_eq!(two.parts(), parts);
-    world.has_every_page_once();
-    world.was_polite();
+    world.assert_every_page_once();
+    world.assert_polite();
     let ended = one.home.run(&["crawl", "job"]).code(1);
     assert!(ended.err.contains("belongs to node \"b\""), "{ended:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_daemon_without_a_job_of_the_crawl_begins_its_part_and_takes_another_over() {
+async fn a_daemon_without_a_job_of_the_crawl_starts_its_part_and_takes_over_another_part() {
     let Some(world) = World::new().await else {
         return;
     };
@@ -396,14 +414,17 @@ async fn a_daemon_without_a_job_of_the_crawl_begins_its_part_and_takes_another_o
     let _daemon = Daemon::start(&one.home, &["--no-auth"]);
     let daemon = Daemon::start(&two.home, &["--no-auth"]);
     let mut a = one.crawl("job", &[]);
-    until("all sites are held", || world.held() == SITES).await;
-    one.until_saved("job", "a").await;
+    until("the gate holds a page of each site", || {
+        world.held() == SITES
+    })
+    .await;
+    one.wait_for_snapshot("job", "a").await;
     a.signal("KILL");
     a.wait();
     std::fs::remove_dir_all(one.job("job")).unwrap();
 
     one.home.run(&["node", "drain", "a"]).code(0);
-    until("it goes on there", || {
+    until("the part continues on the other machine", || {
         two.job("jobs/news-a/job.json").exists()
     })
     .await;
@@ -412,8 +433,8 @@ async fn a_daemon_without_a_job_of_the_crawl_begins_its_part_and_takes_another_o
         ["news-a", "news-b"].map(|job| daemon.state(job)) == ["finished", "finished"]
     })
     .await;
-    world.has_every_page_once();
-    world.was_polite();
+    world.assert_every_page_once();
+    world.assert_polite();
     let parts = two.parts();
     assert_eq!(["a", "b"].map(|part| &parts[part]["node"]), ["b", "b"]);
     for part in parts.values() {
@@ -436,7 +457,7 @@ async fn the_part_of_a_machine_that_was_shut_down_and_does_not_come_back_is_take
     one.until_saved("job", "a").await;
     of_one.end();
     a.signal("TERM");
-    a.until_said("stopping: current fetches finish");
+    a.wait_for_line("stopping: current fetches finish");
     a.signal("TERM");
     assert_eq!(a.wait(), 0);
     std::fs::remove_dir_all(one.job("job")).unwrap();
@@ -455,25 +476,31 @@ async fn the_part_of_a_machine_that_was_shut_down_and_does_not_come_back_is_take
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_part_of_a_drained_node_moves_by_itself_without_a_second_fetch() {
+async fn the_part_of_a_drained_node_is_taken_over_automatically_without_a_second_fetch() {
     let Some(world) = World::new().await else {
         return;
     };
     let (one, two) = (world.machine("a"), world.machine("b"));
-    // The job is made, and left to the daemon.
+    // The job is created and then controlled by the daemon.
     let mut a = one.crawl("jobs/news", &["--paused"]);
     let stop = ["job", "stop", "jobs/news"];
-    until("it is there", || one.home.run(&stop).code == 0).await;
+    until("the job accepts a stop", || one.home.run(&stop).code == 0).await;
     assert_eq!(a.wait(), 0);
     let mut b = two.crawl("jobs/news", &[]);
     let daemons = [&one, &two].map(|machine| Daemon::start(&machine.home, &["--no-auth"]));
     one.home.run(&["job", "start", "jobs/news"]).code(0);
-    until("all sites are held", || world.held() == SITES).await;
+    until("the gate holds a page of each site", || {
+        world.held() == SITES
+    })
+    .await;
 
     one.home.run(&["node", "drain", "a"]).code(0);
-    until("it stops", || daemons[0].state("news") == "ending").await;
+    until("the job of the drained node stops", || {
+        daemons[0].state("news") == "ending"
+    })
+    .await;
     world.gate.open();
-    until("it goes on there", || {
+    until("the part continues on the other machine", || {
         two.job("jobs/news-a/job.json").exists() && daemons[1].state("news-a") == "finished"
     })
     .await;
@@ -482,8 +509,8 @@ async fn the_part_of_a_drained_node_moves_by_itself_without_a_second_fetch() {
     assert_eq!(two.parts()["a"]["node"], "b");
     let twice = world.requests().into_iter().find(|(_, count)| *count > 1);
     assert_eq!(twice, None);
-    world.has_every_page_once();
-    world.was_polite();
+    world.assert_every_page_once();
+    world.assert_polite();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! Traces as a collector of OpenTelemetry gets them: what was done with a URI, and with a request to the daemon.
+//! Traces as an OpenTelemetry collector receives them: of the processing of a URI, and of a request to the daemon.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write as _};
@@ -19,14 +19,14 @@ struct Collector {
     parcels: Arc<Mutex<Vec<ExportTraceServiceRequest>>>,
 }
 
-/// A span as a person would look at it.
+/// A span in a form that is convenient for assertions.
 #[derive(Clone, Debug)]
 struct Span {
     name: String,
     trace: Vec<u8>,
     id: Vec<u8>,
     parent: Vec<u8>,
-    said: BTreeMap<String, String>,
+    attributes: BTreeMap<String, String>,
     resource: BTreeMap<String, String>,
     nanoseconds: u64,
 }
@@ -36,17 +36,17 @@ impl Collector {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let parcels: Arc<Mutex<Vec<_>>> = Arc::default();
-        let kept = parcels.clone();
+        let received = parcels.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                let (mut stream, kept) = (stream.unwrap(), kept.clone());
+                let (mut stream, received) = (stream.unwrap(), received.clone());
                 std::thread::spawn(move || {
                     let mut reader = BufReader::new(stream.try_clone().unwrap());
                     while let Some((head, body)) = request(&mut reader) {
                         assert!(head.starts_with("POST /v1/traces HTTP/1.1"), "{head}");
                         assert!(head.contains("application/x-protobuf"), "{head}");
                         let parcel = ExportTraceServiceRequest::decode(body.as_slice()).unwrap();
-                        kept.lock().unwrap().push(parcel);
+                        received.lock().unwrap().push(parcel);
                         let answer = "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: 0\r\n\r\n";
                         stream.write_all(answer.as_bytes()).unwrap();
                     }
@@ -69,7 +69,7 @@ impl Collector {
                     trace: span.trace_id.clone(),
                     id: span.span_id.clone(),
                     parent: span.parent_span_id.clone(),
-                    said: values(&span.attributes),
+                    attributes: values(&span.attributes),
                     resource: resource.clone(),
                     nanoseconds: span.end_time_unix_nano - span.start_time_unix_nano,
                 });
@@ -79,7 +79,7 @@ impl Collector {
     }
 }
 
-/// Head and body of a request, lower case where case does not matter.
+/// Reads a request and returns its head and body.
 fn request(reader: &mut impl BufRead) -> Option<(String, Vec<u8>)> {
     let (mut head, mut length) = (String::new(), 0);
     loop {
@@ -113,7 +113,7 @@ fn values(attributes: &[KeyValue]) -> BTreeMap<String, String> {
     known.collect()
 }
 
-/// A crawl of a page and what it links to, traced as the profile says; the spans that came.
+/// Crawls a page and the pages that it links to with settings of the profile for telemetry. Returns the received spans.
 async fn traced(telemetry: impl FnOnce(SocketAddr) -> String) -> (Vec<Span>, String) {
     let (home, collector) = (Home::new(), Collector::start());
     let web = site(WWW)
@@ -137,11 +137,11 @@ async fn a_uri_can_be_followed_from_its_fetch_to_the_frontier() {
         traced(|to| format!("telemetry = {{ otlp = 'http://{to}/', sample = 1.0 }}")).await;
     let root = spans
         .iter()
-        .find(|span| span.said.get("url.full") == Some(&leaf))
+        .find(|span| span.attributes.get("url.full") == Some(&leaf))
         .unwrap_or_else(|| panic!("{spans:?}"));
     assert_eq!((root.name.as_str(), root.parent.len()), ("uri", 0));
-    assert_eq!(root.said["opilio.status"], "200");
-    assert_eq!(root.said["opilio.hop_path"], "L");
+    assert_eq!(root.attributes["opilio.status"], "200");
+    assert_eq!(root.attributes["opilio.hop_path"], "L");
     assert_eq!(root.resource["service.name"], "opilio");
     assert_eq!(root.resource["opilio.job_name"], "traced");
 
@@ -164,22 +164,22 @@ async fn a_uri_can_be_followed_from_its_fetch_to_the_frontier() {
     }
     let called: Vec<&str> = of_leaf
         .iter()
-        .filter_map(|span| Some(span.said.get("opilio.plugin")?.as_str()))
+        .filter_map(|span| Some(span.attributes.get("opilio.plugin")?.as_str()))
         .collect();
     assert!(called.contains(&"html"), "{called:?}");
     let within = of_leaf.iter().filter(|span| span.parent == root.id);
     let longest = within.map(|span| span.nanoseconds).max().unwrap();
     assert!(root.nanoseconds >= longest);
-    // A look-up and a new connection are parts of what came first.
-    for (span, said) in [("dns", None), ("connect", Some(WWW))] {
+    // DNS look-up and connection belong to the trace of the first request to the server.
+    for (span, expected) in [("dns", None), ("connect", Some(WWW))] {
         let found = spans.iter().find(|it| it.name == span).unwrap();
-        let address = found.said.get("server.address").map(String::as_str);
-        assert_eq!(address, said, "{span}");
+        let address = found.attributes.get("server.address").map(String::as_str);
+        assert_eq!(address, expected, "{span}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_is_told_of_what_is_not_sampled_or_not_wanted() {
+async fn nothing_is_sent_without_sampling_or_without_a_collector() {
     let (spans, _) =
         traced(|to| format!("telemetry = {{ otlp = 'http://{to}', sample = 0.0 }}")).await;
     assert_eq!(spans.len(), 0, "{spans:?}");
@@ -188,7 +188,7 @@ async fn nobody_is_told_of_what_is_not_sampled_or_not_wanted() {
 }
 
 #[test]
-fn a_collector_that_is_not_there_holds_nobody_up() {
+fn an_unreachable_collector_does_not_delay_a_crawl() {
     let (home, nobody) = (Home::new(), format!("127.0.0.1:{CLOSED_PORT}"));
     home.profile(&format!(
         "name = 'traced'\nseeds = ['http://127.0.0.1:9/']\ntelemetry = {{ otlp = 'http://{nobody}', sample = 1.0 }}"
@@ -202,7 +202,7 @@ fn a_collector_that_is_not_there_holds_nobody_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_to_the_daemon_is_a_part_of_its_callers_trace() {
+async fn a_request_to_the_daemon_belongs_to_the_trace_of_its_caller() {
     let (home, collector) = (Home::new(), Collector::start());
     home.file(
         "opilio.toml",
@@ -220,28 +220,28 @@ async fn a_request_to_the_daemon_is_a_part_of_its_callers_trace() {
             .filter(|span| hex(&span.trace) == trace)
             .collect::<Vec<_>>()
     };
-    until("the trace has come", || !of_caller().is_empty()).await;
+    until("the trace has arrived", || !of_caller().is_empty()).await;
     let spans = of_caller();
     let request = spans.iter().find(|span| span.name.starts_with("GET "));
     let request = request.unwrap();
     assert_eq!(hex(&request.parent), "b7ad6b7169203331");
     assert_eq!(request.name, "GET /api/v1/jobs/{job}");
-    assert_eq!(request.said["http.response.status_code"], "404");
+    assert_eq!(request.attributes["http.response.status_code"], "404");
 }
 
 #[test]
-fn diagnostics_are_json_where_that_is_wanted() {
+fn diagnostics_are_json_if_that_is_requested() {
     let home = Home::new();
     home.profile("name = 'noisy'\nseeds = ['http://127.0.0.1:9/']");
     let crawl = ["crawl", "p.toml", "--job", "job", "--quiet"];
     let arguments = [&crawl[..], &["--log-format", "json"]].concat();
-    let said = home
+    let output = home
         .opilio(&arguments)
         .env("RUST_LOG", "info")
         .output()
         .unwrap();
-    let said = String::from_utf8(said.stderr).unwrap();
-    let line = said.lines().find(|line| line.starts_with('{'));
+    let output = String::from_utf8(output.stderr).unwrap();
+    let line = output.lines().find(|line| line.starts_with('{'));
     let line: serde_json::Value = serde_json::from_str(line.unwrap()).unwrap();
     assert_eq!(line["level"], "INFO");
     assert!(line["fields"]["message"].is_string(), "{line}");

@@ -1,4 +1,4 @@
-//! `opilio uri` says what becomes of a URI, or why it is refused.
+//! `opilio uri` prints all forms of a URI, or why it is refused.
 
 use std::io::{Read, Write};
 use std::process::Stdio;
@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use crate::command::{Ended, Home};
 
-/// Runs `opilio uri` with something on standard input.
+/// Runs `opilio uri` with this input on standard input.
 #[track_caller]
-fn fed(arguments: &[&str], input: &[u8]) -> Ended {
+fn with_input(arguments: &[&str], input: &[u8]) -> Ended {
     let home = Home::new();
     let mut child = home
         .opilio(&[&["uri"], arguments].concat())
@@ -63,7 +63,7 @@ https://u@WWW.Example.co.uk:443/A/../B?&sid=0123456789abcdef0123456789abcdef
 }
 
 #[test]
-fn refusals_stand_between_the_others_and_are_told_by_the_exit_code() {
+fn refused_uris_are_printed_in_order_and_change_the_exit_code() {
     let ended = Home::new()
         .run(&["uri", "mailto:a@b", "http://a..b/\u{1b}[31m", "example.org"])
         .code(1);
@@ -86,8 +86,8 @@ example.org
 }
 
 #[test]
-fn a_program_gets_an_object_a_line() {
-    let ended = fed(
+fn json_output_is_one_object_per_line() {
+    let ended = with_input(
         &["--json", "--base", "http://a.org/b/c", "-", "//x.org"],
         b"../d?e#f\n\r\n  \nftp:\n\x00\xff\n?q\r",
     )
@@ -134,17 +134,17 @@ fn a_program_gets_an_object_a_line() {
 }
 
 #[test]
-fn lines_without_end_are_counted_and_not_kept() {
+fn very_long_lines_are_counted_and_not_stored() {
     let mut input = b"http://a.org/".to_vec();
     input.resize(5_000_000, b'x');
     input.extend(b"\nhttp://b.org/");
-    let ended = fed(&["--json", "-"], &input).code(1);
+    let ended = with_input(&["--json", "-"], &input).code(1);
     let lines = lines(&ended);
     assert_eq!(lines[0]["problem"], "5000000 bytes, more than 65536");
     assert_eq!(lines[0]["input"].as_str().unwrap().len(), 1024 * 1024);
     assert_eq!(lines[1]["uri"], "http://b.org/");
-    // As long as a line may be, and longer than a URI.
-    let ended = fed(&["-"], &input[..1024 * 1024]).code(1);
+    // The maximum length of a line, which is longer than that of a URI.
+    let ended = with_input(&["-"], &input[..1024 * 1024]).code(1);
     assert!(
         ended
             .out
@@ -154,7 +154,7 @@ fn lines_without_end_are_counted_and_not_kept() {
 }
 
 #[test]
-fn the_rules_are_those_of_the_profile() {
+fn the_rules_of_the_profile_apply() {
     let home = Home::new();
     home.file(
         "p.toml",
@@ -164,21 +164,21 @@ fn the_rules_are_those_of_the_profile() {
     let ended = home
         .run(&["uri", "--json", "--profile", "p.toml", uri])
         .code(0);
-    let told = &lines(&ended)[0];
-    assert_eq!(told["canonical"], "http://news.example.org:8080/A");
-    assert_eq!(told["queue"], "example.org");
-    assert_eq!(told["rules"].as_array().unwrap().len(), 1);
+    let answer = &lines(&ended)[0];
+    assert_eq!(answer["canonical"], "http://news.example.org:8080/A");
+    assert_eq!(answer["queue"], "example.org");
+    assert_eq!(answer["rules"].as_array().unwrap().len(), 1);
     let shipped = home
         .run(&["uri", "--json", "--profile", "default", uri])
         .code(0);
-    let told = &lines(&shipped)[0];
-    assert_eq!(told["canonical"], "http://news.example.org:8080/a");
-    assert_eq!(told["queue"], "org,example,news,www,#8080");
+    let answer = &lines(&shipped)[0];
+    assert_eq!(answer["canonical"], "http://news.example.org:8080/a");
+    assert_eq!(answer["queue"], "org,example,news,www,#8080");
     assert_eq!(home.names(), ["p.toml"]);
 }
 
 #[test]
-fn faults_of_the_command_line_and_the_profile_have_a_code_of_their_own() {
+fn errors_in_the_command_line_and_the_profile_have_their_own_exit_code() {
     let home = Home::new();
     home.file("p.toml", "[canonicalization]\nrules = ['lower']\n");
     let ended = home
@@ -203,7 +203,7 @@ fn faults_of_the_command_line_and_the_profile_have_a_code_of_their_own() {
 }
 
 #[test]
-fn a_reader_who_has_seen_enough_is_no_fault() {
+fn a_reader_that_closes_the_output_is_not_an_error() {
     let home = Home::new();
     let mut child = home
         .opilio(&["uri", "-"])
@@ -214,15 +214,18 @@ fn a_reader_who_has_seen_enough_is_no_fault() {
         .unwrap();
     drop(child.stdout.take());
     let mut stdin = child.stdin.take().unwrap();
-    // The first answer finds nobody; whether the second line is still read is a matter of time.
+    // Nobody reads the first answer. Whether the second line is still read depends on timing.
     let _ = stdin.write_all(b"http://a.org/\nhttp://b.org/\n");
     drop(stdin);
-    let mut said = String::new();
+    let mut error = String::new();
     child
         .stderr
         .take()
         .unwrap()
-        .read_to_string(&mut said)
+        .read_to_string(&mut error)
         .unwrap();
-    assert_eq!((child.wait().unwrap().code(), said.as_str()), (Some(0), ""));
+    assert_eq!(
+        (child.wait().unwrap().code(), error.as_str()),
+        (Some(0), "")
+    );
 }

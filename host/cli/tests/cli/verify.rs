@@ -1,4 +1,4 @@
-//! `opilio job verify`: archive, indexes, log and frontier of a job compared with one another, and put right.
+//! `opilio job verify`: comparison of archive, indexes, log and frontier of a job, and repair.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::command::{Home, WWW};
 
-/// A site of three pages.
+/// Serves a site of three pages.
 async fn web() -> Web {
     site(WWW)
         .page("/", html("<a href='/a.html'>a</a>"))
@@ -20,7 +20,7 @@ async fn web() -> Web {
         .await
 }
 
-/// Crawls it to the end.
+/// Crawls the site to the end.
 fn crawl(home: &Home, web: &Web) {
     home.profile("name = 'three'\nworkers = 1");
     let seed = web.url(WWW, "/");
@@ -28,15 +28,15 @@ fn crawl(home: &Home, web: &Web) {
         .code(0);
 }
 
-/// Discrepancies by kind, and whether they were repaired, sorted.
+/// Returns the kinds of all discrepancies and whether they were repaired, sorted.
 fn verify(home: &Home, repair: bool, code: i32) -> Vec<String> {
     let verify: &[&str] = match repair {
         true => &["job", "verify", "job", "--json", "--repair"],
         false => &["job", "verify", "job", "--json"],
     };
     let ended = home.run(verify).code(code);
-    let told = ended.out.lines().map(|line| line.parse::<Value>().unwrap());
-    let mut kinds: Vec<String> = told
+    let findings = ended.out.lines().map(|line| line.parse::<Value>().unwrap());
+    let mut kinds: Vec<String> = findings
         .filter_map(|found| {
             let repaired = match found["is_repaired"].as_bool() {
                 Some(true) => " repaired",
@@ -49,7 +49,7 @@ fn verify(home: &Home, repair: bool, code: i32) -> Vec<String> {
     kinds
 }
 
-/// The only file of the job's archive.
+/// Returns the only file of the archive of a job.
 fn warc(job: &Path) -> PathBuf {
     let files = fs::read_dir(job.join("warcs")).unwrap();
     let mut files = files.map(|file| file.unwrap().path());
@@ -58,7 +58,7 @@ fn warc(job: &Path) -> PathBuf {
         .unwrap()
 }
 
-/// Takes the line about a URI out of the log.
+/// Deletes the line about a URI from the log.
 fn without_line(job: &Path, uri: &str) {
     let log = job.join("logs/crawl.log");
     let text = fs::read_to_string(&log).unwrap();
@@ -72,7 +72,7 @@ fn without_line(job: &Path, uri: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_does_not_agree_is_told_and_repaired() {
+async fn discrepancies_are_reported_and_repaired() {
     let (home, web) = (Home::new(), web().await);
     let none = home.run(&["job", "verify", "job"]).code(2);
     assert!(none.err.contains("job job not found"), "{none:?}");
@@ -114,13 +114,13 @@ async fn what_does_not_agree_is_told_and_repaired() {
     );
     assert_eq!(now.annotations, ["recovered"]);
 
-    // The counts have the line once more, as the log has.
+    // The counts include the line again, like the log.
     let report = home.run(&["job", "breakdown", "job", "--json"]).code(0);
     assert!(report.out.contains("200"), "{report:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_archive_has_lost_is_fetched_again() {
+async fn captures_that_the_archive_has_lost_are_fetched_again() {
     let (home, web) = (Home::new(), web().await);
     crawl(&home, &web);
     let (page, warc) = (web.url(WWW, "/b.html"), warc(&home.job()));
@@ -144,25 +144,25 @@ async fn what_the_archive_has_lost_is_fetched_again() {
     ];
     assert_eq!(verify(&home, true, 1), repaired);
     home.run(&["crawl", "p.toml", "--job", "job"]).code(0);
-    let asked = asked(&web);
-    let times = asked.iter().filter(|it| it.ends_with("/b.html")).count();
-    assert_eq!(times, 2, "{asked:?}");
+    let requests = asked(&web);
+    let times = requests.iter().filter(|it| it.ends_with("/b.html")).count();
+    assert_eq!(times, 2, "{requests:?}");
     sound(&home.job());
-    // The line of the capture that is gone stays.
+    // The log line of the lost capture remains.
     assert_eq!(verify(&home, false, 1), ["record-missing"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_next_start_writes_lines_that_a_kill_has_cost_and_no_second_ones() {
+async fn the_next_start_writes_lines_that_a_kill_has_lost_and_no_line_twice() {
     let (home, web) = (Home::new(), web().await);
     crawl(&home, &web);
     let page = web.url(WWW, "/a.html");
     let again = ["crawl", "p.toml", "--job", "job"];
-    // Of a job that ended in order nothing is asked.
+    // A job that ended gracefully is not checked at its next start.
     without_line(&home.job(), &page);
     home.run(&again).code(0);
     assert_eq!(verify(&home, false, 1), ["line-missing"]);
-    // As though it had been killed.
+    // Makes the job look as if its process had been killed.
     let file = home.job().join("course.json");
     let process_record = fs::read_to_string(&file).unwrap();
     let mut process_record: Value = process_record.parse().unwrap();

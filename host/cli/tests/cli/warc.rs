@@ -1,4 +1,4 @@
-//! `opilio warc` and `opilio package`, on archives as others and we write them.
+//! `opilio warc` and `opilio package`, on archives of other programs and of this crawler.
 
 use std::fs;
 use std::io::Read as _;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::command::{Ended, Home};
 
-/// A record of WARC/1.1, with whatever headers.
+/// Returns a record of WARC/1.1 with any additional headers.
 fn record(kind: &str, number: u32, uri: &str, more: &str, block: &str) -> String {
     let length = block.len();
     format!(
@@ -33,7 +33,7 @@ fn response(number: u32, uri: &str, head: &str, body: &str) -> String {
     )
 }
 
-/// A page and what is known of it, a revisit of it, a picture that is not there.
+/// Returns an archive with a page and its metadata, a revisit of it, and a missing picture.
 fn archive() -> String {
     let page =
         "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nTransfer-Encoding: chunked";
@@ -80,7 +80,7 @@ fn objects(ended: &Ended) -> Vec<Value> {
 }
 
 #[test]
-fn check_says_every_fault_with_its_place() {
+fn check_reports_every_error_with_its_position() {
     let home = home();
     let sound = home.run(&["warc", "check", "a.warc"]).code(0);
     assert_eq!(
@@ -100,8 +100,8 @@ fn check_says_every_fault_with_its_place() {
     assert_eq!(fault["file"], "./b.warc");
     assert_eq!(fault["offset"], 0);
     assert_eq!(fault["id"], "urn:uuid:00000000-0000-0000-0000-000000000001");
-    let said = fault["problem"].as_str().unwrap();
-    assert!(said.starts_with("payload digest is sha1:"), "{said}");
+    let problem = fault["problem"].as_str().unwrap();
+    assert!(problem.starts_with("payload digest is sha1:"), "{problem}");
     assert_eq!(objects[2]["problems"], 1);
     let missing = home.run(&["warc", "check", "c.warc"]).code(2);
     assert!(
@@ -151,7 +151,7 @@ fn records_are_listed_and_chosen() {
 }
 
 #[test]
-fn what_is_behind_damage_is_listed_too() {
+fn records_behind_damage_are_listed_too() {
     let home = Home::new();
     let damaged = archive().replacen("WARC-Type: metadata\r\n", "no colon\r\n", 1);
     home.file("a.warc", damaged);
@@ -204,7 +204,7 @@ fn one_record_is_shown_by_offset_id_or_uri() {
 }
 
 #[test]
-fn payloads_come_one_after_another_or_each_to_a_file() {
+fn payloads_are_concatenated_or_written_to_one_file_each() {
     let home = home();
     let together = home.run(&["warc", "cat", "a.warc"]).code(0);
     assert_eq!(together.out, "<title>A &amp; B</title>Käse\nnone");
@@ -235,7 +235,7 @@ fn the_index_is_sorted() {
 }
 
 #[test]
-fn nothing_is_redacted_unless_it_is_said_twice() {
+fn nothing_is_redacted_without_the_write_option() {
     let home = home();
     let redact = |more: &[&str]| {
         let all = [
@@ -259,7 +259,7 @@ fn nothing_is_redacted_unless_it_is_said_twice() {
     assert_eq!(home.names(), ["a.warc"]);
 
     home.run(&["warc", "index", "--beside", "a.warc"]).code(0);
-    // Hashes of what an index has, as the crawl keeps them beside it.
+    // Hashes of the entries of an index, which a crawl stores next to it.
     let catalogue = home.path().join(".catalogue-000001");
     fs::write(&catalogue, "hashes").unwrap();
     redact(&["--write"]).code(0);
@@ -278,7 +278,7 @@ fn nothing_is_redacted_unless_it_is_said_twice() {
         (&first["reason"], &first["uri"]),
         (&"a wish".into(), &"http://a.example/".into())
     );
-    // There is nothing left to take.
+    // All matching records are already redacted.
     let again = redact(&["--write"]).code(1);
     assert!(again.err.contains("are already redacted"), "{}", again.err);
     let no_reason = [
@@ -298,7 +298,7 @@ fn nothing_is_redacted_unless_it_is_said_twice() {
     );
 }
 
-/// A job whose profile puts its files elsewhere, as a crawl leaves it.
+/// Creates a job in the state after a crawl, with other folders for its files in the profile.
 fn job(home: &Home) -> std::path::PathBuf {
     let job = home.path().join("job");
     for folder in ["one", "two", "notes"] {
@@ -320,7 +320,7 @@ fn job(home: &Home) -> std::path::PathBuf {
 }
 
 #[test]
-fn of_a_job_the_files_are_taken_where_its_profile_puts_them() {
+fn files_of_a_job_are_found_in_the_folders_of_its_profile() {
     let home = Home::new();
     job(&home);
     let ended = home.run(&["warc", "check", "job"]).code(0);
@@ -336,7 +336,7 @@ fn of_a_job_the_files_are_taken_where_its_profile_puts_them() {
 }
 
 #[test]
-fn what_is_redacted_is_no_duplicate_any_more() {
+fn later_duplicates_do_not_refer_to_redacted_payloads() {
     let home = Home::new();
     let job = job(&home);
     let payload = |uri: &str, second: &str| StoredPayload {
@@ -348,13 +348,13 @@ fn what_is_redacted_is_no_duplicate_any_more() {
     };
     let digests = [b"1", b"2", b"3"].map(|text| Digest::sha1(text));
     let payloads = Payloads::open(job.join("known")).unwrap();
-    let goes = payload("http://a.example/", "01.678");
+    let removed = payload("http://a.example/", "01.678");
     let of_another_day = payload("http://a.example/", "59");
-    let stays = payload("http://a.example/none.png", "04");
-    for (digest, stored) in digests.iter().zip([&goes, &of_another_day, &stays]) {
+    let remaining = payload("http://a.example/none.png", "04");
+    for (digest, stored) in digests.iter().zip([&removed, &of_another_day, &remaining]) {
         payloads.keep(digest, stored).unwrap();
     }
-    // The job is known by its files, too. Its index is open here all the while, as a crawl would have it.
+    // The job is found from one of its files. Its index of payloads stays open in this test, as in a running crawl.
     let done = home
         .run(&[
             "warc",
@@ -369,7 +369,7 @@ fn what_is_redacted_is_no_duplicate_any_more() {
         .code(0);
     assert!(done.err.contains("1 payloads removed"), "{}", done.err);
     let found = digests.map(|digest| payloads.find(&digest).unwrap());
-    assert_eq!(found, [None, Some(of_another_day), Some(stays)]);
+    assert_eq!(found, [None, Some(of_another_day), Some(remaining)]);
 }
 
 #[test]
@@ -406,9 +406,9 @@ fn a_package_has_archive_index_pages_and_digests() {
             "package", "a.warc", "-o", "a.wacz", "--title", "A", "--json",
         ])
         .code(0);
-    let said = &objects(&ended)[0];
+    let summary = &objects(&ended)[0];
     assert_eq!(
-        (&said["captures"], &said["pages"], &said["seeds"]),
+        (&summary["captures"], &summary["pages"], &summary["seeds"]),
         (&3.into(), &1.into(), &1.into())
     );
     let file = fs::File::open(home.path().join("a.wacz")).unwrap();
@@ -451,7 +451,7 @@ fn pages_that_a_browser_rendered_are_marked() {
         let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html";
         response(number, &format!("http://a.example/{path}"), head, "page")
     };
-    // Records about a page have its date, which follows from the number here.
+    // Records about a page have the date of the page, which here depends on the number.
     let about = |number: u32, uri: &str| record("resource", number, uri, "", "{}");
     let archive = [
         about(1, "urn:pageinfo:http://a.example/shown"),

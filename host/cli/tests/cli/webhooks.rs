@@ -1,4 +1,4 @@
-//! Webhooks: events of a crawl and of a daemon, in batches, sent again after a failure, and signed.
+//! Webhooks: signed events of a crawl and of a daemon, in batches that are sent again after a failure.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +12,7 @@ use crate::serve::Daemon;
 
 const RECEIVER: &str = "127.0.0.1";
 
-/// A receiver that is not ready for the first request.
+/// Starts a receiver that refuses the first request.
 async fn receiver() -> Web {
     let mut web = Web::builder();
     web.site(RECEIVER).rest(|seen| match seen.visit {
@@ -22,7 +22,7 @@ async fn receiver() -> Web {
     web.serve().await.unwrap()
 }
 
-/// The events that were accepted.
+/// Returns the events of all requests that the receiver accepted.
 fn accepted(web: &Web) -> Vec<Value> {
     let accepted = web.requests().into_iter().filter(|seen| seen.status == 200);
     let batches = accepted.map(|seen| serde_json::from_slice::<Value>(&seen.body).unwrap());
@@ -39,7 +39,7 @@ fn states(events: &[Value]) -> Vec<&str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crawl_tells_of_its_states_files_and_captures() {
+async fn a_crawl_sends_events_about_its_states_files_and_captures() {
     const PAGES: usize = 30;
     let (home, web, hook) = (Home::new(), tree(PAGES, 100).await, receiver().await);
     home.file("secret", "lily of the valley\n");
@@ -80,7 +80,7 @@ async fn a_crawl_tells_of_its_states_files_and_captures() {
 
     let requests = hook.requests();
     let id = |at: usize| requests[at].headers["webhook-id"].clone();
-    // The first request was repeated under its id.
+    // The first request was repeated with the same id.
     assert_eq!((requests[0].status, id(0)), (503, id(1)));
     let ids: BTreeSet<_> = requests
         .iter()
@@ -97,7 +97,7 @@ async fn a_crawl_tells_of_its_states_files_and_captures() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_receiver_that_refuses_events_delays_nothing_and_losses_are_counted() {
+async fn a_receiver_that_refuses_events_does_not_delay_the_crawl_and_the_loss_is_logged() {
     let (home, web) = (Home::new(), tree(5, 100).await);
     let mut hook = Web::builder();
     hook.site(RECEIVER).rest(|_| Reply::status(401));
@@ -126,7 +126,7 @@ async fn a_receiver_that_refuses_events_delays_nothing_and_losses_are_counted() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_daemon_tells_of_the_states_of_all_jobs() {
+async fn a_daemon_sends_events_about_the_states_of_all_jobs() {
     let (home, web, hook) = (Home::new(), tree(5, 100).await, receiver().await);
     home.file(
         "opilio.toml",
@@ -139,7 +139,7 @@ async fn a_daemon_tells_of_the_states_of_all_jobs() {
     fs::create_dir(home.path().join("profiles")).unwrap();
     home.file("profiles/here.toml", profile);
     let daemon = Daemon::start(&home, &["--no-auth", "--config", "opilio.toml"]);
-    until("the daemon has looked at its jobs", || {
+    until("the daemon is ready", || {
         daemon.call("GET", "/readyz", None, "").status == 200
     })
     .await;
@@ -147,7 +147,7 @@ async fn a_daemon_tells_of_the_states_of_all_jobs() {
     let job = json!({"name": "tree", "profile": "here", "seeds": [seed], "start": true});
     let made = daemon.call("POST", "/api/v1/jobs", Some(job), "");
     assert_eq!(made.status, 201, "{made:?}");
-    until("the end was told", || {
+    until("the end of the job was sent", || {
         let events = accepted(&hook);
         let last = states(&events)
             .last()
@@ -176,7 +176,7 @@ async fn a_daemon_tells_of_the_states_of_all_jobs() {
 /// Subjects and bodies of messages.
 type Messages = std::sync::Arc<std::sync::Mutex<Vec<(String, Value)>>>;
 
-/// A server with as much of NATS' protocol as a publisher needs. Returns its address and what it gets.
+/// Starts a server with the part of the NATS protocol that a publisher needs. Returns its address and the received messages.
 fn nats() -> (String, Messages) {
     use std::io::{BufRead as _, BufReader, Read as _, Write as _};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -198,7 +198,7 @@ fn nats() -> (String, Messages) {
                     let words: Vec<&str> = line.split_whitespace().collect();
                     match words.as_slice() {
                         ["PING"] => client.write_all(b"PONG\r\n").unwrap(),
-                        // Of the headers and of the whole message, in bytes.
+                        // The last two words are the sizes of the headers and of the whole message, in bytes.
                         ["HPUB", subject, .., headers, total] => {
                             let (headers, total): (usize, usize) =
                                 (headers.parse().unwrap(), total.parse().unwrap());

@@ -1,4 +1,4 @@
-//! Exchanges with servers that behave and servers that do not: what is recorded is what the server's side saw.
+//! Exchanges with correct and with broken servers. The recording is compared with the bytes on the server's side.
 
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -14,7 +14,7 @@ use opilio_uri::Uri;
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// Enough for loopback on a busy machine, soon over where a test waits for it.
+/// Long enough for loopback on a busy machine, and short in tests that wait for it.
 const SHORT: Duration = Duration::from_secs(1);
 
 fn config() -> FetcherConfig {
@@ -42,7 +42,7 @@ fn all(spool: &Spool) -> Vec<u8> {
     bytes
 }
 
-/// Data that the server sends after the request, whether it then closes, and the result.
+/// A response that a server sends after the request. Then it closes the connection or keeps it open.
 struct Case {
     response: Vec<u8>,
     close: bool,
@@ -68,7 +68,7 @@ impl Case {
         self
     }
 
-    /// One exchange; both sides' bytes are compared here, whatever came of it.
+    /// Runs one exchange, and compares the recorded bytes with those on the server's side.
     async fn run(self) -> Exchange {
         let (response, close) = (self.response.clone(), self.close);
         let server = Server::plain(move |mut connection: Connection| {
@@ -102,7 +102,7 @@ impl Case {
         exchange
     }
 
-    /// A complete response: everything is recorded.
+    /// Checks a complete response, which is recorded whole.
     async fn complete(self, status: i32, payload: impl AsRef<[u8]>) -> Exchange {
         let sent = self.response.clone();
         let exchange = self.run().await;
@@ -119,7 +119,7 @@ impl Case {
         exchange
     }
 
-    /// A broken response: everything is recorded, up to where it makes no sense, and this is what it is called.
+    /// Checks a broken response, which is recorded up to the first invalid byte, with its status, truncation and annotation.
     async fn broken(
         self,
         status: i32,
@@ -177,7 +177,7 @@ async fn the_request_is_sent_as_configured() {
     let sent = |bytes: &[u8]| -> Vec<String> {
         let text: String = bytes.iter().map(|b| char::from(*b)).collect();
         let mut lines: Vec<String> = text.split("\r\n").map(str::to_owned).collect();
-        // A replaced field takes a place of its own.
+        // A replaced field has a place of its own.
         lines[1..].sort();
         lines
     };
@@ -313,7 +313,7 @@ async fn large_bodies_go_to_disk_unharmed() {
 }
 
 #[tokio::test]
-async fn broken_responses_end_with_the_right_code() {
+async fn broken_responses_have_the_right_status() {
     use TruncationCause::{Disconnect, Framing};
     let lost = Some(Disconnect);
     Case::new("").broken(-404, None, "").await;
@@ -346,7 +346,7 @@ async fn broken_responses_end_with_the_right_code() {
         "HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nhello",
         "HTTP/1.1 200 OK\r\nX: a\0b\r\nContent-Length: 5\r\n\r\nhello",
     ] {
-        // Of what has a head, the head is recorded.
+        // If the garbage has a head, the head is recorded.
         let head = garbage.contains("\r\nContent-Length:");
         let truncated = head.then_some(Framing);
         let exchange = Case::new(garbage).broken(-3, truncated, "").await;
@@ -362,7 +362,7 @@ async fn broken_responses_end_with_the_right_code() {
 }
 
 #[tokio::test]
-async fn more_than_the_message_has_room_for_is_cut_and_counted() {
+async fn bytes_after_the_message_are_cut_and_counted() {
     let exchange = Case::new("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello and more")
         .kept_open()
         .run()
@@ -403,12 +403,12 @@ async fn silence_is_a_timeout() {
     assert_eq!(exchange.head.unwrap().status, 200);
 }
 
-/// Sends `head`, then `again` and again for as long as the client stays.
+/// A server that sends `head`, and then `again` repeatedly until the client disconnects.
 async fn endless(head: &'static str, again: &'static str, pause: Duration) -> Server {
     Server::plain(move |mut connection| async move {
         connection.request().await;
         connection.send(head.as_bytes()).await;
-        // Without a pause in larger pieces, none of which ends with a chunk or a line.
+        // Without a pause it sends larger pieces, which do not end with a chunk or a line.
         let endless = again.repeat(1000);
         let mut rest = endless.as_bytes().iter().copied().cycle();
         let size = if pause.is_zero() { 997 } else { again.len() };
@@ -519,7 +519,7 @@ async fn endless_responses_are_cut() {
 }
 
 #[tokio::test]
-async fn endless_interim_responses_are_no_response() {
+async fn endless_interim_responses_are_a_failure() {
     let server = endless("", "HTTP/1.1 100 Continue\r\n\r\n", Duration::ZERO).await;
     let exchange = Fetcher::new(config())
         .unwrap()
@@ -534,7 +534,7 @@ async fn endless_interim_responses_are_no_response() {
 }
 
 #[tokio::test]
-async fn slow_heads_run_out_of_time() {
+async fn slow_heads_reach_the_time_limit() {
     let server = endless("HTTP/1.1 200 OK\r\n", "A: b\r\n", Duration::from_millis(20)).await;
     let mut config = config();
     config.total_timeout = SHORT;
@@ -561,9 +561,9 @@ async fn a_filter_can_stop_after_the_head() {
     .await;
     let fetcher = Fetcher::new(config()).unwrap();
     let wanted = request("http", server.address);
-    let asked = Arc::new(std::sync::Mutex::new(None));
-    let seen = asked.clone();
-    // Spawned, as the crawl does: the future must be able to move between threads.
+    let media_type = Arc::new(std::sync::Mutex::new(None));
+    let seen = media_type.clone();
+    // Spawned, as in the crawl: the future must be `Send`.
     let task = tokio::spawn({
         let (fetcher, wanted) = (fetcher.clone(), wanted.clone());
         async move {
@@ -578,7 +578,7 @@ async fn a_filter_can_stop_after_the_head() {
         }
     });
     let exchange = task.await.unwrap();
-    assert_eq!(asked.lock().unwrap().as_deref(), Some("video/mp4"));
+    assert_eq!(media_type.lock().unwrap().as_deref(), Some("video/mp4"));
     assert_eq!(exchange.aborted_by_filter.as_deref(), Some("too moving"));
     assert_eq!(
         (exchange.status(), exchange.annotations.as_slice()),
@@ -589,7 +589,7 @@ async fn a_filter_can_stop_after_the_head() {
         response.strip_suffix("hello world").unwrap().as_bytes()
     );
     assert!(exchange.payload.is_empty() && exchange.truncated.is_none());
-    // The connection is not used again: its body is still on the way.
+    // The connection is not reused, because its body has not been read.
     let next = fetcher.http(wanted, proceed).await;
     assert_eq!(
         (next.reused_connection, all(&next.payload).as_slice()),
@@ -633,7 +633,7 @@ async fn kept_connections_split_their_exchanges_exactly() {
 }
 
 #[tokio::test]
-async fn connections_are_not_kept_where_nobody_wants_it() {
+async fn connections_are_closed_if_the_configuration_does_not_keep_them() {
     let server = Server::plain(move |mut connection| async move {
         while connection.request().await {
             connection
@@ -656,13 +656,13 @@ async fn connections_are_not_kept_where_nobody_wants_it() {
 }
 
 #[tokio::test]
-async fn a_kept_connection_that_died_is_replaced_once() {
+async fn a_dead_idle_connection_is_replaced_once() {
     let server = Server::plain(move |mut connection| async move {
         connection.request().await;
         connection
             .send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
             .await;
-        // The first connection swallows its second request, as a server does that closes at the same moment.
+        // The first connection receives its second request and closes, as a server that had decided to close it.
         if connection.number == 0 {
             connection.request().await;
             connection.close().await;
@@ -681,7 +681,7 @@ async fn a_kept_connection_that_died_is_replaced_once() {
     let captures = server.captures();
     assert_eq!(captures.len(), 2);
     assert_eq!(exchange.request_bytes, captures[1].received);
-    // On a connection of its own the same is a failure.
+    // On a new connection the same is a failure.
     let empty = Case::new("").run().await;
     assert!(matches!(empty.failure, Some(FetchFailure::Empty)));
 }
@@ -725,7 +725,7 @@ async fn refused_connections_and_the_next_address() {
     })
     .await;
     let mut both = request("http", server.address);
-    // Nothing listens there.
+    // No server listens on this port.
     both.addresses.insert(0, "127.0.0.2".parse().unwrap());
     assert_eq!(fetcher.http(both, proceed).await.status(), 200);
     let mut nowhere = request("http", server.address);
@@ -761,15 +761,15 @@ async fn private_addresses_are_refused_before_connecting() {
 }
 
 #[tokio::test]
-async fn what_is_not_ours_is_unfetchable() {
+async fn uris_of_other_schemes_are_unfetchable() {
     let fetcher = Fetcher::new(config()).unwrap();
-    let mut wrong = request("http", "127.0.0.1:1".parse().unwrap());
-    wrong.uri = Uri::dns("site.test");
-    assert_eq!(fetcher.http(wrong, proceed).await.status(), -7);
+    let mut dns = request("http", "127.0.0.1:1".parse().unwrap());
+    dns.uri = Uri::dns("site.test");
+    assert_eq!(fetcher.http(dns, proceed).await.status(), -7);
 }
 
 #[tokio::test]
-async fn a_scratch_directory_that_fails_is_our_fault() {
+async fn a_failing_scratch_directory_has_its_own_status() {
     let body = format!(
         "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{}",
         "x".repeat(100)
@@ -797,7 +797,7 @@ async fn a_scratch_directory_that_fails_is_our_fault() {
 }
 
 #[test]
-fn headers_that_cannot_be_sent_are_no_configuration() {
+fn headers_that_cannot_be_sent_are_rejected() {
     for (name, value) in [("A b", "c"), ("A", "b\r\nC: d"), ("", "x")] {
         let mut config = config();
         config.headers.push((name.to_owned(), value.to_owned()));

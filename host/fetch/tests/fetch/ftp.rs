@@ -21,19 +21,19 @@ const FILE: &[u8] = b"The first line\r\nand the second\n";
 const MLSD: &[u8] = b"type=dir;modify=20261101000000; sub\r\ntype=file;size=31; file.txt\r\n";
 const LIST: &[u8] = b"-rw-r--r--   1 ftp ftp   31 Nov 20  2026 file.txt\r\n";
 
-/// Defect of a server.
+/// Behaviour of a server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Quirk {
     None,
-    /// Knows neither EPSV nor MLSD, SIZE nor MDTM, and names an address of its own choice.
+    /// Does not support EPSV, MLSD, SIZE or MDTM, and gives another address for data connections.
     Old,
     /// TLS from the first byte.
     Implicit,
-    /// Hangs up in the middle of a transfer and says so.
+    /// Breaks off in the middle of a transfer and reports it.
     Breaks,
-    /// Wants a password that nobody has.
+    /// Rejects every password.
     Closed,
-    /// Greets with something else.
+    /// Its greeting is not FTP.
     NoFtp,
     Busy,
 }
@@ -41,7 +41,7 @@ enum Quirk {
 /// A server with `/pub/file.txt`; stops when dropped.
 struct Ftp {
     address: SocketAddr,
-    heard: Arc<Mutex<Vec<String>>>,
+    commands: Arc<Mutex<Vec<String>>>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -57,18 +57,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 async fn serve(quirk: Quirk, tls: Option<TlsAcceptor>) -> Ftp {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let kept = heard.clone();
+    let commands = Arc::new(Mutex::new(Vec::new()));
+    let kept = commands.clone();
     let task = tokio::spawn(async move {
         loop {
             let (tcp, _) = listener.accept().await.unwrap();
-            // A client that goes away ends its session and nothing else.
+            // A client that disconnects ends only its session.
             tokio::spawn(session(tcp, quirk, tls.clone(), kept.clone()));
         }
     });
     Ftp {
         address,
-        heard,
+        commands,
         task,
     }
 }
@@ -77,7 +77,7 @@ async fn session(
     tcp: TcpStream,
     quirk: Quirk,
     tls: Option<TlsAcceptor>,
-    heard: Arc<Mutex<Vec<String>>>,
+    commands: Arc<Mutex<Vec<String>>>,
 ) -> Option<()> {
     let stream: Box<dyn Stream> = match &tls {
         Some(acceptor) => Box::new(acceptor.accept(tcp).await.ok()?),
@@ -98,7 +98,7 @@ async fn session(
             return None;
         }
         let line = line.trim_end().to_owned();
-        heard.lock().unwrap().push(line.clone());
+        commands.lock().unwrap().push(line.clone());
         let (command, argument) = line.split_once(' ').unwrap_or((&line, ""));
         let path = match argument.starts_with('/') {
             true => argument.to_owned(),
@@ -185,7 +185,7 @@ fn header<'a>(exchange: &'a Exchange, name: &str) -> Option<&'a str> {
 }
 
 #[tokio::test]
-async fn a_file_comes_with_what_the_server_knows_of_it() {
+async fn a_file_is_fetched_with_its_size_and_date() {
     let server = serve(Quirk::None, None).await;
     let exchange = get(&server, "/pub/file.txt").await;
     assert_eq!(exchange.status(), 226, "{exchange:?}");
@@ -222,7 +222,7 @@ async fn a_directory_is_listed_with_its_slash_and_without() {
 }
 
 #[tokio::test]
-async fn an_old_server_is_spoken_to_as_it_wants_and_leads_us_nowhere_else() {
+async fn an_old_server_is_fetched_from_and_its_data_address_is_ignored() {
     let server = serve(Quirk::Old, None).await;
     let exchange = get(&server, "/pub/file.txt").await;
     assert_eq!(
@@ -236,7 +236,7 @@ async fn an_old_server_is_spoken_to_as_it_wants_and_leads_us_nowhere_else() {
 }
 
 #[tokio::test]
-async fn passwords_are_sent_and_not_written_down() {
+async fn passwords_are_sent_and_not_recorded() {
     let server = serve(Quirk::None, None).await;
     let uri = format!("ftp://files.test:{}/pub/file.txt", server.address.port());
     let mut request = Request::new(Uri::parse(&uri).unwrap(), vec![Ipv4Addr::LOCALHOST.into()]);
@@ -247,7 +247,7 @@ async fn passwords_are_sent_and_not_written_down() {
     assert_eq!(exchange.status(), 226, "{exchange:?}");
     assert!(
         server
-            .heard
+            .commands
             .lock()
             .unwrap()
             .contains(&"PASS s ecret".to_owned())
@@ -259,15 +259,15 @@ async fn passwords_are_sent_and_not_written_down() {
     );
     assert!(!conversation.contains("ecret"), "{conversation}");
 
-    // What would be a command of its own is not said.
+    // A password that would be a further command is not sent.
     request.login = Some(("me".to_owned(), Secret::new("a\r\nDELE b")));
     let proceed = async |_: &ResponseHead| HeadVerdict::Continue;
     assert_eq!(fetcher.ftp(request, proceed).await.status(), -7);
-    assert!(!format!("{:?}", server.heard.lock().unwrap()).contains("DELE"));
+    assert!(!format!("{:?}", server.commands.lock().unwrap()).contains("DELE"));
 }
 
 #[tokio::test]
-async fn what_the_server_refuses_has_its_status_and_no_content() {
+async fn refusals_of_the_server_have_its_status_and_no_content() {
     for (quirk, path, status) in [
         (Quirk::None, "/pub/missing", 550),
         (Quirk::None, "/missing/", 502),
@@ -282,7 +282,7 @@ async fn what_the_server_refuses_has_its_status_and_no_content() {
 }
 
 #[tokio::test]
-async fn a_filter_may_end_it_before_the_content_comes() {
+async fn a_filter_can_stop_before_the_content() {
     let server = serve(Quirk::None, None).await;
     let uri = format!("ftp://files.test:{}/pub/file.txt", server.address.port());
     let request = Request::new(Uri::parse(&uri).unwrap(), vec![Ipv4Addr::LOCALHOST.into()]);
@@ -296,7 +296,7 @@ async fn a_filter_may_end_it_before_the_content_comes() {
 }
 
 #[tokio::test]
-async fn a_broken_transfer_is_cut_short_and_limits_are_kept() {
+async fn broken_transfers_are_truncated_and_limits_apply() {
     let server = serve(Quirk::Breaks, None).await;
     let exchange = get(&server, "/pub/file.txt").await;
     assert_eq!(
@@ -320,7 +320,7 @@ async fn a_broken_transfer_is_cut_short_and_limits_are_kept() {
 }
 
 #[tokio::test]
-async fn what_is_no_ftp_is_lost() {
+async fn a_server_of_another_protocol_is_a_lost_connection() {
     let server = serve(Quirk::NoFtp, None).await;
     let exchange = get(&server, "/").await;
     assert!(
@@ -330,7 +330,7 @@ async fn what_is_no_ftp_is_lost() {
 }
 
 #[tokio::test]
-async fn a_server_that_only_puts_us_off_is_left() {
+async fn a_server_that_only_sends_delays_is_abandoned() {
     let server = Server::plain(|mut connection| async move {
         while connection.send(b"120 ready in a minute\r\n").await {}
     })
@@ -338,12 +338,12 @@ async fn a_server_that_only_puts_us_off_is_left() {
     let config = config(Trust::Record);
     let exchange = get_with(config, "ftp", server.address, "/").await;
     assert_eq!(exchange.status(), -3, "{exchange:?}");
-    let spoken = String::from_utf8(exchange.request_bytes.to_vec()).unwrap();
-    assert_eq!(spoken.lines().count(), 10);
+    let transcript = String::from_utf8(exchange.request_bytes.to_vec()).unwrap();
+    assert_eq!(transcript.lines().count(), 10);
 }
 
 #[tokio::test]
-async fn refused_addresses_are_refused_here_too() {
+async fn the_address_policy_applies_to_ftp() {
     let server = serve(Quirk::None, None).await;
     let config = FetcherConfig::new("opilio-test/1", std::env::temp_dir());
     let exchange = get_with(config, "ftp", server.address, "/").await;
@@ -357,7 +357,7 @@ async fn refused_addresses_are_refused_here_too() {
         ),
         "{exchange:?}"
     );
-    assert!(server.heard.lock().unwrap().is_empty());
+    assert!(server.commands.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -371,7 +371,13 @@ async fn ftps_encrypts_conversation_and_data() {
         (226, FILE.to_vec())
     );
     assert_eq!(exchange.protocols(), ["ftp", "tls/1.3"]);
-    assert!(server.heard.lock().unwrap().contains(&"PROT P".to_owned()));
+    assert!(
+        server
+            .commands
+            .lock()
+            .unwrap()
+            .contains(&"PROT P".to_owned())
+    );
 
     let untrusting = config(Trust::Roots(Vec::new()));
     let exchange = get_with(untrusting, "ftps", server.address, "/pub/file.txt").await;
@@ -379,7 +385,7 @@ async fn ftps_encrypts_conversation_and_data() {
 }
 
 #[tokio::test]
-async fn whois_is_a_question_and_an_answer() {
+async fn whois_sends_a_query_and_records_the_answer() {
     let server = Server::plain(|mut connection| async move {
         let mut question = Vec::new();
         connection.line(&mut question).await;

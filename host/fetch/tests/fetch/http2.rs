@@ -1,4 +1,4 @@
-//! Servers that speak nothing but HTTP/2, and how their answers are written down.
+//! Servers that speak only HTTP/2, and the recordings of their responses.
 
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr};
@@ -22,9 +22,9 @@ use tokio_rustls::TlsAcceptor;
 enum Refusal {
     /// In the handshake.
     Alpn,
-    /// By hanging up.
+    /// By closing the connection.
     Close,
-    /// With a status.
+    /// With a status code.
     Status,
 }
 
@@ -97,7 +97,7 @@ where
     (Server { port, connections }, certificate)
 }
 
-/// Answers the preface with SETTINGS, then sends `before` once and `flood` without a pause until nobody listens.
+/// Answers the preface with SETTINGS, then sends `before` once and `flood` repeatedly until the client disconnects.
 async fn flood(
     mut session: tokio_rustls::server::TlsStream<tokio::net::TcpStream>,
     before: &[u8],
@@ -118,7 +118,7 @@ async fn flood(
     }
 }
 
-/// A server that floods every connection so.
+/// A server that floods every connection in this way.
 async fn serve_flood(before: &'static [u8], frames: &'static [u8]) -> Server {
     serve_with(Refusal::Alpn, move |session| flood(session, before, frames)).await
 }
@@ -130,16 +130,16 @@ async fn speak(session: tokio_rustls::server::TlsStream<tokio::net::TcpStream>) 
             let path = request.uri().path().to_owned();
             assert_eq!(request.uri().host(), Some("site.test"));
             assert!(!request.headers().contains_key("host"));
-            let mut came = request.into_body();
+            let mut received = request.into_body();
             let mut echo = Vec::new();
-            while let Some(Ok(data)) = came.data().await {
+            while let Some(Ok(data)) = received.data().await {
                 echo.extend_from_slice(&data);
-                let _ = came.flow_control().release_capacity(data.len());
+                let _ = received.flow_control().release_capacity(data.len());
             }
-            // More is promised than comes.
-            let promised = (path == "/breaks").then_some("9");
+            // The announced length is greater than that of the body.
+            let announced = (path == "/breaks").then_some("9");
             let mut response = http::Response::builder().status(200);
-            if let Some(length) = promised {
+            if let Some(length) = announced {
                 response = response.header("content-length", length);
             }
             let response = response
@@ -191,7 +191,7 @@ const EXPECTED: &str =
     "HTTP/1.1 200 \r\ncontent-type: text/plain\r\nset-cookie: a=1\r\nset-cookie: b=2\r\n\r\nhello";
 
 #[tokio::test]
-async fn a_server_that_refuses_http_1_is_asked_over_http_2() {
+async fn a_server_that_refuses_http_1_is_fetched_over_http_2() {
     for refusal in [Refusal::Alpn, Refusal::Close, Refusal::Status] {
         let server = serve(refusal).await;
         let fetcher = fetcher(|_| {});
@@ -208,7 +208,7 @@ async fn a_server_that_refuses_http_1_is_asked_over_http_2() {
                 sent.contains("\r\nuser-agent: opilio-test/1\r\n") && sent.ends_with("\r\n\r\n"),
                 "{sent}"
             );
-            // What it speaks is remembered.
+            // The protocol of the server is remembered.
             assert_eq!(server.connections.load(Ordering::SeqCst), connections);
         }
     }
@@ -235,7 +235,7 @@ async fn a_form_is_posted_over_http_2() {
 }
 
 #[tokio::test]
-async fn limits_and_losses_are_those_of_http_1() {
+async fn limits_and_failures_are_as_over_http_1() {
     let server = serve(Refusal::Alpn).await;
     let exchange = fetch(&fetcher(|_| {}), request(&server, "/breaks")).await;
     assert_eq!(
@@ -277,19 +277,19 @@ async fn a_filter_ends_an_exchange_over_http_2_at_its_head() {
 
 /// A PING (RFC 9113 §6.7).
 const PING: &[u8] = &[0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
-/// A frame of a type that nobody knows.
+/// A frame of an unknown type.
 const UNKNOWN: &[u8] = &[0, 0, 0, 0xee, 0, 0, 0, 0, 1];
 /// HEADERS of stream 1 with `:status: 103`, not indexed.
 const EARLY_HINTS: &[u8] = &[0, 0, 5, 1, 4, 0, 0, 0, 1, 0x08, 3, b'1', b'0', b'3'];
-/// HEADERS of stream 1 with `:status: 200`, and DATA with `hello`; there is to be more.
+/// HEADERS of stream 1 with `:status: 200`, and DATA with `hello`; the stream does not end.
 const BEGINNING: &[u8] = &[
     0, 0, 1, 1, 4, 0, 0, 0, 1, 0x88, 0, 0, 5, 0, 0, 0, 0, 0, 1, b'h', b'e', b'l', b'l', b'o',
 ];
-/// DATA with nothing in it.
+/// An empty DATA frame.
 const NO_DATA: &[u8] = &[0, 0, 0, 0, 0, 0, 0, 0, 1];
 
-/// No time limit plays a part: all are longer than any test.
-fn patient() -> Fetcher {
+/// A fetcher whose time limits are longer than any test.
+fn without_time_limits() -> Fetcher {
     fetcher(|config| {
         let long = std::time::Duration::from_secs(3600);
         config.response_timeout = long;
@@ -302,7 +302,7 @@ fn patient() -> Fetcher {
 async fn floods_of_frames_before_the_head_end_the_exchange() {
     for frames in [PING, UNKNOWN, EARLY_HINTS] {
         let server = serve_flood(b"", frames).await;
-        let exchange = fetch(&patient(), request(&server, "/")).await;
+        let exchange = fetch(&without_time_limits(), request(&server, "/")).await;
         assert_eq!(exchange.status(), -3, "{exchange:?}");
         assert!(exchange.head.is_none());
         let failure = exchange.failure.unwrap().to_string();
@@ -315,11 +315,11 @@ async fn floods_of_frames_in_the_body_cut_it() {
     for (frames, truncation) in [
         (PING, TruncationCause::Framing),
         (UNKNOWN, TruncationCause::Framing),
-        // These the library counts itself.
+        // The h2 library limits these itself.
         (NO_DATA, TruncationCause::Disconnect),
     ] {
         let server = serve_flood(BEGINNING, frames).await;
-        let exchange = fetch(&patient(), request(&server, "/")).await;
+        let exchange = fetch(&without_time_limits(), request(&server, "/")).await;
         assert_eq!(
             (exchange.status(), exchange.truncated),
             (-3, Some(truncation)),
@@ -330,8 +330,8 @@ async fn floods_of_frames_in_the_body_cut_it() {
 }
 
 #[tokio::test]
-async fn control_frames_are_no_sign_of_life() {
-    // Far fewer than a flood, and for ever.
+async fn control_frames_do_not_end_silence() {
+    // Far fewer frames than a flood, without end.
     let server = serve_with(Refusal::Alpn, |mut session| async move {
         let settings = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
         session.write_all(settings).await.unwrap();
@@ -349,7 +349,7 @@ async fn control_frames_are_no_sign_of_life() {
 }
 
 #[tokio::test]
-async fn a_name_server_that_floods_costs_a_lookup_no_more_than_its_time() {
+async fn a_name_server_that_floods_delays_a_lookup_up_to_its_limit_only() {
     let (server, certificate) = serve_as("127.0.0.1", Refusal::Alpn, |session| {
         flood(session, b"", PING)
     })

@@ -1,4 +1,4 @@
-//! Limits beside those of one exchange's bytes and time, and what they make of an exchange.
+//! Further limits of exchanges: rates, header counts, scratch space, addresses, ports, and the stop of a crawl.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use opilio_uri::Uri;
 use crate::server::{Connection, Server};
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-/// Enough for loopback on a busy machine, soon over where a test waits for it.
+/// Long enough for loopback on a busy machine, and short in tests that wait for it.
 const SHORT: Duration = Duration::from_secs(1);
 /// Longer than any test.
 const LONG: Duration = Duration::from_secs(600);
@@ -45,7 +45,7 @@ fn check(exchange: &Exchange, truncation: TruncationCause, reason: &str, annotat
     assert_eq!(exchange.annotations, [annotation]);
 }
 
-/// Half of a body, and then nothing.
+/// Sends half of a body, and then nothing.
 async fn half(mut connection: Connection) {
     connection.request().await;
     let head = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello";
@@ -65,11 +65,11 @@ async fn the_first_byte_has_a_limit_of_its_own() {
     let exchange = fetch(&Fetcher::new(config).unwrap(), &server).await;
     assert_eq!(exchange.status(), -4, "{exchange:?}");
 
-    let patient = Server::plain(half).await;
+    let answering = Server::plain(half).await;
     let mut config = self::config();
     config.first_byte_timeout = Some(LONG);
     config.response_timeout = SHORT;
-    let exchange = fetch(&Fetcher::new(config).unwrap(), &patient).await;
+    let exchange = fetch(&Fetcher::new(config).unwrap(), &answering).await;
     assert_eq!(
         (exchange.status(), exchange.payload.length()),
         (-4, 5),
@@ -78,7 +78,7 @@ async fn the_first_byte_has_a_limit_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_too_slow_is_cut() {
+async fn a_slow_body_is_cut() {
     let server = Server::plain(half).await;
     let mut config = config();
     config.rate_min = Some(100);
@@ -89,7 +89,7 @@ async fn a_body_that_is_too_slow_is_cut() {
 }
 
 #[tokio::test]
-async fn a_content_that_is_too_slow_is_cut() {
+async fn slow_whois_content_is_cut() {
     let server = Server::plain(|mut connection: Connection| async move {
         connection.line(&mut Vec::new()).await;
         while connection.send(b"x").await {
@@ -110,7 +110,7 @@ async fn a_content_that_is_too_slow_is_cut() {
     );
 }
 
-/// A server that always has more than a fetcher may receive, and a fetch of it that takes all there is until it is dropped.
+/// A server that sends without end, and a fetch that takes all of the allowed bandwidth until it is dropped.
 struct Busy {
     server: Server,
     fetch: tokio::task::JoinHandle<Exchange>,
@@ -126,9 +126,9 @@ impl Busy {
         let server = Server::plain(|mut connection: Connection| async move {
             connection.request().await;
             let head = b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\n";
-            let mut goes_on = connection.send(head).await;
-            while goes_on {
-                goes_on = connection.send(&[b'x'; 16 * 1024]).await;
+            let mut is_connected = connection.send(head).await;
+            while is_connected {
+                is_connected = connection.send(&[b'x'; 16 * 1024]).await;
             }
         })
         .await;
@@ -141,7 +141,7 @@ impl Busy {
         Busy { server, fetch }
     }
 
-    /// Returns `true` if it has taken all there is to the end.
+    /// Returns `true` if the fetch has run until now on one connection.
     fn is_busy(&self) -> bool {
         self.server.captures().len() == 1 && !self.fetch.is_finished()
     }
@@ -153,11 +153,11 @@ impl Drop for Busy {
     }
 }
 
-/// Long enough for several turns of the busy one.
-const SOME: Duration = Duration::from_secs(1);
+/// Long enough for several reads of the busy fetch.
+const BUSY_TIME: Duration = Duration::from_secs(1);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_content_that_is_too_slow_is_cut_although_another_takes_the_bandwidth() {
+async fn slow_whois_content_is_cut_although_another_fetch_takes_the_bandwidth() {
     let server = Server::plain(|mut connection: Connection| async move {
         connection.line(&mut Vec::new()).await;
         while connection.send(b"x").await {
@@ -166,10 +166,10 @@ async fn a_content_that_is_too_slow_is_cut_although_another_takes_the_bandwidth(
     })
     .await;
     let mut config = config();
-    config.rate_window = SOME;
+    config.rate_window = BUSY_TIME;
     let base = Fetcher::new(config.clone()).unwrap();
     let busy = Busy::with(&base).await;
-    config.total_timeout = 20 * SOME;
+    config.total_timeout = 20 * BUSY_TIME;
     config.rate_min = Some(100);
     let fetcher = base.with(config).unwrap();
     let uri = format!("whois://site.test:{}/x", server.address.port());
@@ -184,13 +184,13 @@ async fn a_content_that_is_too_slow_is_cut_although_another_takes_the_bandwidth(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_falls_silent_is_left_although_another_takes_the_bandwidth() {
+async fn a_silent_server_is_abandoned_although_another_fetch_takes_the_bandwidth() {
     let server = Server::plain(half).await;
     let mut config = config();
     let base = Fetcher::new(config.clone()).unwrap();
     let busy = Busy::with(&base).await;
-    config.total_timeout = 20 * SOME;
-    config.response_timeout = SOME;
+    config.total_timeout = 20 * BUSY_TIME;
+    config.response_timeout = BUSY_TIME;
     let exchange = fetch(&base.with(config).unwrap(), &server).await;
     assert!(busy.is_busy());
     let failure = exchange.failure.as_ref().map(ToString::to_string);
@@ -199,13 +199,13 @@ async fn a_server_that_falls_silent_is_left_although_another_takes_the_bandwidth
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_that_is_too_slow_is_cut_although_another_takes_the_bandwidth() {
+async fn a_slow_body_is_cut_although_another_fetch_takes_the_bandwidth() {
     let server = Server::plain(half).await;
     let mut config = config();
-    config.rate_window = SOME;
+    config.rate_window = BUSY_TIME;
     let base = Fetcher::new(config.clone()).unwrap();
     let busy = Busy::with(&base).await;
-    config.total_timeout = 20 * SOME;
+    config.total_timeout = 20 * BUSY_TIME;
     config.rate_min = Some(100);
     let exchange = fetch(&base.with(config).unwrap(), &server).await;
     assert!(busy.is_busy());
@@ -213,7 +213,7 @@ async fn a_body_that_is_too_slow_is_cut_although_another_takes_the_bandwidth() {
 }
 
 #[tokio::test]
-async fn header_lines_are_counted() {
+async fn the_number_of_headers_is_limited() {
     let server = Server::plain(|mut connection: Connection| async move {
         connection.request().await;
         let lines = "X: y\r\n".repeat(20);
@@ -232,7 +232,7 @@ async fn header_lines_are_counted() {
 }
 
 #[tokio::test]
-async fn a_stop_cuts_bodies_and_keeps_what_has_come() {
+async fn a_stop_cuts_bodies_and_keeps_received_bytes() {
     let server = Server::plain(half).await;
     let fetcher = Fetcher::new(config()).unwrap();
     let cut = fetcher.cut();
@@ -244,7 +244,7 @@ async fn a_stop_cuts_bodies_and_keeps_what_has_come() {
         .http(request(&server, &[LOOPBACK]), when_the_head_is_there)
         .await;
     check(&exchange, TruncationCause::Stop, "unspecified", "stopTrunc");
-    // What begins later does not begin.
+    // A later exchange does not begin.
     let exchange = fetch(&fetcher, &server).await;
     assert_eq!(
         (exchange.status(), exchange.head.is_some()),
@@ -253,7 +253,7 @@ async fn a_stop_cuts_bodies_and_keeps_what_has_come() {
     );
 }
 
-/// `megabytes` of body.
+/// Sends a body of this many megabytes.
 async fn large(mut connection: Connection, megabytes: usize) {
     connection.request().await;
     let length = megabytes << 20;
@@ -269,7 +269,7 @@ async fn large(mut connection: Connection, megabytes: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn scratch_space_is_waited_for() {
+async fn an_exchange_waits_for_scratch_space() {
     let server = Server::plain(|connection| large(connection, 3)).await;
     let mut config = config();
     config.spool_memory_max = 0;
@@ -283,7 +283,7 @@ async fn scratch_space_is_waited_for() {
         let proceed = async |_: &ResponseHead| HeadVerdict::Continue;
         tokio::spawn(async move { fetcher.http(request, proceed).await })
     };
-    // The first is still held: the other has to wait, whatever the time.
+    // The first recording still holds its space, so the other has to wait.
     tokio::task::yield_now().await;
     assert!(!other.is_finished());
     drop(first);
@@ -296,7 +296,7 @@ async fn scratch_space_is_waited_for() {
 }
 
 #[tokio::test]
-async fn where_nobody_can_make_room_the_download_is_cut() {
+async fn a_download_is_cut_if_no_other_exchange_can_release_space() {
     let server = Server::plain(|connection| large(connection, 3)).await;
     let mut config = config();
     config.spool_memory_max = 0;
@@ -315,13 +315,13 @@ async fn where_nobody_can_make_room_the_download_is_cut() {
 }
 
 #[tokio::test]
-async fn the_next_address_is_tried_where_one_does_not_answer() {
+async fn the_next_address_is_tried_if_one_does_not_answer() {
     let server = Server::plain(half).await;
     let mut config = config();
     config.body_bytes_max = Some(2);
     config.family = AddressFamily::Ipv6First;
     let fetcher = Fetcher::new(config.clone()).unwrap();
-    // Nobody listens on this port at ::1.
+    // No server listens on this port at ::1.
     let addresses = [LOOPBACK, IpAddr::V6(Ipv6Addr::LOCALHOST)];
     let proceed = async |_: &ResponseHead| HeadVerdict::Continue;
     let exchange = fetcher.http(request(&server, &addresses), proceed).await;
@@ -337,7 +337,7 @@ async fn the_next_address_is_tried_where_one_does_not_answer() {
 }
 
 #[tokio::test]
-async fn connections_come_from_the_address_that_is_set() {
+async fn connections_come_from_the_configured_address() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let from = tokio::spawn(async move { listener.accept().await.unwrap().1.ip() });
@@ -355,7 +355,7 @@ async fn connections_come_from_the_address_that_is_set() {
 }
 
 #[tokio::test]
-async fn a_fetcher_made_of_another_has_limits_of_its_own_and_shares_the_rest() {
+async fn a_derived_fetcher_has_its_own_limits_and_shares_connections() {
     let server = Server::plain(|mut connection: Connection| async move {
         while connection.request().await {
             let response = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
@@ -380,7 +380,7 @@ async fn a_fetcher_made_of_another_has_limits_of_its_own_and_shares_the_rest() {
 }
 
 #[tokio::test]
-async fn a_head_that_drips_has_a_limit_of_its_own() {
+async fn an_incomplete_head_has_its_own_time_limit() {
     let heads: [&[u8]; 2] = [
         b"HTTP/1.1 200 OK\r\nX: y",
         b"HTTP/1.1 103 Early Hints\r\n\r\n",
@@ -427,7 +427,7 @@ async fn a_body_may_take_longer_than_a_head() {
 }
 
 #[tokio::test]
-async fn ports_of_other_services_are_asked_only_where_the_profile_says_so() {
+async fn ports_of_other_services_are_used_only_if_the_profile_allows_them() {
     let (fetcher, server) = (Fetcher::new(config()).unwrap(), "site.test");
     let status = async |fetcher: &Fetcher, uri: String| {
         let request = Request::new(Uri::parse(&uri).unwrap(), vec![LOOPBACK]);
@@ -444,7 +444,7 @@ async fn ports_of_other_services_are_asked_only_where_the_profile_says_so() {
         let uri = format!("{scheme}://{server}:6697/x");
         assert_eq!(status(&fetcher, uri).await, -5001, "{scheme}");
     }
-    // Nobody listens there.
+    // No server listens on this port.
     let mut config = config();
     config.allow_ports = vec![1];
     let allowing = Fetcher::new(config).unwrap();

@@ -1,4 +1,4 @@
-//! The fetcher against servers on loopback that say exactly what a test tells them to.
+//! The fetcher against servers on loopback that send scripted bytes.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

@@ -1,4 +1,4 @@
-//! Through proxies: what is recorded is what the server at the other end saw and sent.
+//! Exchanges through proxies. The recording has the bytes that the origin server received and sent.
 
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -18,34 +18,34 @@ use crate::tls::certificate;
 const RESPONSE: &[u8] =
     b"HTTP/1.1 200 OK\r\ntransfer-ENCODING: chunked\r\nX-Fold: a\r\n b\r\n\r\n5;x=y\r\nhello\r\n0\r\n\r\n";
 
-/// A running proxy, and what it was asked for.
-struct Front {
+/// A running proxy, and the requests that it received.
+struct TestProxy {
     address: SocketAddr,
-    asked: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
-impl Front {
+impl TestProxy {
     async fn start(kind: ProxyKind, refuses: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let told = asked.clone();
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let log = requests.clone();
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                let told = told.clone();
+                let log = log.clone();
                 tokio::spawn(async move {
                     match kind {
-                        ProxyKind::Http => http(client, &told, refuses).await,
-                        ProxyKind::Socks5 => socks(client, &told, refuses).await,
+                        ProxyKind::Http => http(client, &log, refuses).await,
+                        ProxyKind::Socks5 => socks(client, &log, refuses).await,
                     }
                 });
             }
         });
-        Front { address, asked }
+        TestProxy { address, requests }
     }
 
-    fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+    fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
     }
 }
 
@@ -57,17 +57,17 @@ async fn head(stream: &mut TcpStream) -> Option<String> {
     Some(String::from_utf8(head).unwrap())
 }
 
-/// The names of the tests all live on this machine.
+/// Connects to the server of a test: all names stand for this machine.
 async fn origin(authority: &str) -> TcpStream {
     let (_, port) = authority.rsplit_once(':').unwrap();
     let to = SocketAddr::new(LOOPBACK, port.parse().unwrap());
     TcpStream::connect(to).await.unwrap()
 }
 
-async fn http(mut client: TcpStream, asked: &Mutex<Vec<String>>, refuses: bool) {
+async fn http(mut client: TcpStream, requests: &Mutex<Vec<String>>, refuses: bool) {
     let mut behind: Option<TcpStream> = None;
     while let Some(request) = head(&mut client).await {
-        asked.lock().unwrap().push(request.clone());
+        requests.lock().unwrap().push(request.clone());
         if refuses {
             let answer = b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n";
             client.write_all(answer).await.unwrap();
@@ -105,21 +105,21 @@ async fn http(mut client: TcpStream, asked: &Mutex<Vec<String>>, refuses: bool) 
     }
 }
 
-async fn socks(mut client: TcpStream, asked: &Mutex<Vec<String>>, refuses: bool) {
+async fn socks(mut client: TcpStream, requests: &Mutex<Vec<String>>, refuses: bool) {
     let [_, methods] = client.read_u16().await.unwrap().to_be_bytes();
     let mut offered = vec![0; methods.into()];
     client.read_exact(&mut offered).await.unwrap();
     if offered.contains(&2) {
         client.write_all(&[5, 2]).await.unwrap();
-        let mut said = Vec::new();
+        let mut credentials = Vec::new();
         client.read_u8().await.unwrap();
         for _ in 0..2 {
             let length = client.read_u8().await.unwrap();
             let mut text = vec![0; length.into()];
             client.read_exact(&mut text).await.unwrap();
-            said.push(String::from_utf8(text).unwrap());
+            credentials.push(String::from_utf8(text).unwrap());
         }
-        asked.lock().unwrap().push(said.join(":"));
+        requests.lock().unwrap().push(credentials.join(":"));
         client.write_all(&[1, u8::from(refuses)]).await.unwrap();
     } else {
         client.write_all(&[5, 0]).await.unwrap();
@@ -139,7 +139,7 @@ async fn socks(mut client: TcpStream, asked: &Mutex<Vec<String>>, refuses: bool)
         other => panic!("address of type {other}"),
     };
     let authority = format!("{host}:{}", client.read_u16().await.unwrap());
-    asked.lock().unwrap().push(authority.clone());
+    requests.lock().unwrap().push(authority.clone());
     let mut server = origin(&authority).await;
     let answer = [5, 0, 0, 1, 0, 0, 0, 0, 0, 0];
     client.write_all(&answer).await.unwrap();
@@ -148,11 +148,11 @@ async fn socks(mut client: TcpStream, asked: &Mutex<Vec<String>>, refuses: bool)
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-fn proxy(kind: ProxyKind, front: &Front) -> Proxy {
+fn proxy(kind: ProxyKind, test_proxy: &TestProxy) -> Proxy {
     Proxy {
         kind,
         host: "127.0.0.1".to_owned(),
-        port: front.address.port(),
+        port: test_proxy.address.port(),
         credentials: Some(("archive".to_owned(), "secret".to_owned())),
         remote_names: false,
         except: Vec::new(),
@@ -181,15 +181,15 @@ async fn answer(mut connection: Connection) {
     }
 }
 
-/// Two exchanges on one connection: what each side says of them is the same, byte for byte.
+/// Runs two exchanges on one connection, and checks that client and server recorded the same bytes.
 async fn same_on_both_sides(kind: ProxyKind, scheme: &str) -> Vec<String> {
-    let front = Front::start(kind, false).await;
+    let test_proxy = TestProxy::start(kind, false).await;
     let (acceptor, certificate) = certificate("site.test");
     let server = match scheme {
         "http" => Server::plain(answer).await,
         _ => Server::tls(acceptor, answer).await,
     };
-    let fetcher = fetcher(proxy(kind, &front), Trust::Roots(vec![certificate]));
+    let fetcher = fetcher(proxy(kind, &test_proxy), Trust::Roots(vec![certificate]));
     let (mut sent, mut received) = (Vec::new(), Vec::new());
     for reused in [false, true] {
         let exchange = fetch(&fetcher, scheme, &server, &[LOOPBACK]).await;
@@ -204,7 +204,7 @@ async fn same_on_both_sides(kind: ProxyKind, scheme: &str) -> Vec<String> {
         let known = (kind == ProxyKind::Socks5).then_some(LOOPBACK);
         assert_eq!(exchange.peer, known);
         let name = exchange.proxy.unwrap();
-        assert!(name.ends_with(&front.address.to_string()), "{name}");
+        assert!(name.ends_with(&test_proxy.address.to_string()), "{name}");
     }
     let capture = server.captures().remove(0);
     assert_eq!(
@@ -215,14 +215,14 @@ async fn same_on_both_sides(kind: ProxyKind, scheme: &str) -> Vec<String> {
         String::from_utf8_lossy(&received),
         String::from_utf8_lossy(&capture.sent)
     );
-    front.asked()
+    test_proxy.requests()
 }
 
 #[tokio::test]
-async fn a_forwarding_proxy_gets_whole_uris_and_credentials_that_no_record_has() {
-    let asked = same_on_both_sides(ProxyKind::Http, "http").await;
-    assert_eq!(asked.len(), 2);
-    for request in asked {
+async fn a_forwarding_proxy_gets_whole_uris_and_credentials_that_are_not_recorded() {
+    let requests = same_on_both_sides(ProxyKind::Http, "http").await;
+    assert_eq!(requests.len(), 2);
+    for request in requests {
         let mut lines = request.split("\r\n");
         let first = lines.next().unwrap();
         assert!(
@@ -238,34 +238,37 @@ async fn a_forwarding_proxy_gets_whole_uris_and_credentials_that_no_record_has()
 }
 
 #[tokio::test]
-async fn a_tunnel_is_asked_for_once() {
-    let asked = same_on_both_sides(ProxyKind::Http, "https").await;
-    assert_eq!(asked.len(), 1);
-    assert!(asked[0].starts_with("CONNECT site.test:"), "{asked:?}");
+async fn a_tunnel_is_requested_once() {
+    let requests = same_on_both_sides(ProxyKind::Http, "https").await;
+    assert_eq!(requests.len(), 1);
     assert!(
-        asked[0].contains("\r\nProxy-Authorization: Basic "),
-        "{asked:?}"
+        requests[0].starts_with("CONNECT site.test:"),
+        "{requests:?}"
+    );
+    assert!(
+        requests[0].contains("\r\nProxy-Authorization: Basic "),
+        "{requests:?}"
     );
 }
 
 #[tokio::test]
-async fn socks_is_given_the_address_that_was_judged() {
+async fn a_socks_proxy_gets_the_checked_address() {
     for scheme in ["http", "https"] {
-        let asked = same_on_both_sides(ProxyKind::Socks5, scheme).await;
-        assert_eq!(asked.len(), 2);
-        assert_eq!(asked[0], "archive:secret");
-        assert!(asked[1].starts_with("127.0.0.1:"), "{asked:?}");
+        let requests = same_on_both_sides(ProxyKind::Socks5, scheme).await;
+        assert_eq!(requests.len(), 2);
+        assert_eq!(requests[0], "archive:secret");
+        assert!(requests[1].starts_with("127.0.0.1:"), "{requests:?}");
     }
 }
 
 #[tokio::test]
-async fn names_go_to_the_proxy_where_it_looks_them_up() {
-    let front = Front::start(ProxyKind::Socks5, false).await;
+async fn names_are_sent_to_a_proxy_that_looks_them_up() {
+    let test_proxy = TestProxy::start(ProxyKind::Socks5, false).await;
     let server = Server::plain(answer).await;
     let proxy = Proxy {
         remote_names: true,
         credentials: None,
-        ..proxy(ProxyKind::Socks5, &front)
+        ..proxy(ProxyKind::Socks5, &test_proxy)
     };
     let fetcher = fetcher(proxy, Trust::Platform);
     let exchange = fetch(&fetcher, "http", &server, &[]).await;
@@ -275,48 +278,48 @@ async fn names_go_to_the_proxy_where_it_looks_them_up() {
         "{exchange:?}"
     );
     assert!(
-        front.asked()[0].starts_with("site.test:"),
+        test_proxy.requests()[0].starts_with("site.test:"),
         "{:?}",
-        front.asked()
+        test_proxy.requests()
     );
 }
 
 #[tokio::test]
-async fn what_policy_refuses_is_refused_before_a_proxy_is_asked() {
+async fn the_address_policy_applies_before_the_proxy() {
     for kind in [ProxyKind::Http, ProxyKind::Socks5] {
-        let front = Front::start(kind, false).await;
+        let test_proxy = TestProxy::start(kind, false).await;
         let server = Server::plain(answer).await;
         let private = [
             IpAddr::from([10, 0, 0, 1]),
             IpAddr::from([169, 254, 169, 254]),
         ];
-        let fetcher = fetcher(proxy(kind, &front), Trust::Platform);
+        let fetcher = fetcher(proxy(kind, &test_proxy), Trust::Platform);
         let exchange = fetch(&fetcher, "http", &server, &private).await;
         assert_eq!(exchange.status(), -5001, "{exchange:?}");
-        // An address in a URI is judged even where the proxy looks names up.
+        // An address in a URI is checked even if the proxy looks names up.
         let remote = Proxy {
             remote_names: true,
-            ..proxy(kind, &front)
+            ..proxy(kind, &test_proxy)
         };
         let fetcher = self::fetcher(remote, Trust::Platform);
         let request = Request::new(Uri::parse("http://[fd00:ec2::254]/").unwrap(), Vec::new());
         let proceed = async |_: &ResponseHead| HeadVerdict::Continue;
         let exchange = fetcher.http(request, proceed).await;
         assert_eq!(exchange.status(), -5001, "{exchange:?}");
-        assert!(front.asked().is_empty());
+        assert!(test_proxy.requests().is_empty());
     }
 }
 
 #[tokio::test]
-async fn a_proxy_that_refuses_is_no_answer_of_the_site() {
+async fn a_refusal_by_a_proxy_is_not_a_response_of_the_site() {
     for (kind, scheme) in [
         (ProxyKind::Http, "http"),
         (ProxyKind::Http, "https"),
         (ProxyKind::Socks5, "http"),
     ] {
-        let front = Front::start(kind, true).await;
+        let test_proxy = TestProxy::start(kind, true).await;
         let server = Server::plain(answer).await;
-        let fetcher = fetcher(proxy(kind, &front), Trust::Platform);
+        let fetcher = fetcher(proxy(kind, &test_proxy), Trust::Platform);
         let exchange = fetch(&fetcher, scheme, &server, &[LOOPBACK]).await;
         assert!(
             matches!(exchange.failure, Some(FetchFailure::Proxy { .. })),
@@ -329,12 +332,12 @@ async fn a_proxy_that_refuses_is_no_answer_of_the_site() {
 }
 
 #[tokio::test]
-async fn exceptions_are_connected_to_directly() {
-    let front = Front::start(ProxyKind::Http, true).await;
+async fn exceptions_are_fetched_without_the_proxy() {
+    let test_proxy = TestProxy::start(ProxyKind::Http, true).await;
     let server = Server::plain(answer).await;
     let proxy = Proxy {
         except: vec![".test".to_owned()],
-        ..proxy(ProxyKind::Http, &front)
+        ..proxy(ProxyKind::Http, &test_proxy)
     };
     let exchange = fetch(
         &fetcher(proxy, Trust::Platform),
@@ -344,5 +347,5 @@ async fn exceptions_are_connected_to_directly() {
     )
     .await;
     assert_eq!((exchange.status(), exchange.peer), (200, Some(LOOPBACK)));
-    assert!(front.asked().is_empty() && exchange.proxy.is_none());
+    assert!(test_proxy.requests().is_empty() && exchange.proxy.is_none());
 }

@@ -1,4 +1,4 @@
-//! A server that says exactly what a test tells it to, and keeps what crossed its side of each connection.
+//! A server that runs a script for each connection, and records the bytes that it received and sent.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ pub(crate) struct Server {
     task: JoinHandle<()>,
 }
 
-/// Data of one connection.
+/// The recorded bytes of one connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Capture {
     pub(crate) received: Vec<u8>,
@@ -43,7 +43,7 @@ impl Server {
         Self::start(None, script).await
     }
 
-    /// The same, below TLS.
+    /// The same, over TLS.
     pub(crate) async fn tls<F>(
         acceptor: TlsAcceptor,
         script: impl Fn(Connection) -> F + Send + 'static,
@@ -103,7 +103,7 @@ impl Drop for Server {
 }
 
 impl Connection {
-    /// Reads up to a line feed, that included.
+    /// Reads up to and including a line feed.
     pub(crate) async fn line(&mut self, line: &mut Vec<u8>) {
         let mut byte = [0];
         while !line.ends_with(b"\n") && self.stream.read(&mut byte).await.is_ok_and(|n| n == 1) {
@@ -111,7 +111,7 @@ impl Connection {
         }
     }
 
-    /// Reads one request head; false where the client has gone.
+    /// Reads one request head. Returns `false` if the client has disconnected.
     pub(crate) async fn request(&mut self) -> bool {
         let mut head = Vec::new();
         let mut byte = [0];
@@ -126,7 +126,7 @@ impl Connection {
         true
     }
 
-    /// Sends all of it; false where the client has gone.
+    /// Sends all bytes. Returns `false` if the client has disconnected.
     pub(crate) async fn send(&mut self, bytes: &[u8]) -> bool {
         let sent = self.stream.write_all(bytes).await.is_ok() && self.stream.flush().await.is_ok();
         if sent {
@@ -136,18 +136,18 @@ impl Connection {
         sent
     }
 
-    /// Waits for the client to go.
+    /// Waits until the client disconnects.
     pub(crate) async fn hang(mut self) {
         let mut rest = Vec::new();
         let _ = self.stream.read_to_end(&mut rest).await;
     }
 
-    /// Ends with FIN (and close_notify below TLS).
+    /// Closes the connection with FIN, after close_notify over TLS.
     pub(crate) async fn close(mut self) {
         let _ = self.stream.shutdown().await;
     }
 
-    /// Ends with what dropping the socket does: FIN without close_notify.
+    /// Drops the socket: FIN without close_notify.
     pub(crate) fn drop_silently(self) {}
 }
 

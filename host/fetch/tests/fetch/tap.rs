@@ -1,4 +1,4 @@
-//! Requests of browsers: any method, and a payload that is passed on while it comes.
+//! Requests for browsers: any method, and a payload that is passed on while it is received.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ fn request(server: &Server) -> Request {
     Request::new(Uri::parse(&uri).unwrap(), addresses)
 }
 
-/// Asks a server that answers so. Returns what it was sent, and the exchange.
+/// Sends a changed request to a server with this response. Returns the request as sent, and the exchange.
 async fn sent(response: &'static str, change: impl FnOnce(&mut Request)) -> (String, Exchange) {
     let server = Server::plain(move |mut connection| async move {
         connection.request().await;
@@ -100,7 +100,7 @@ async fn a_payload_is_passed_on_before_it_is_complete() {
     request.tap = Some(PayloadTap::new(sender));
     let fetcher = fetcher();
     let receiving = async {
-        // The server sends the rest only once the first part has come.
+        // The server sends the rest only after the client has received the first part.
         let first = payload.recv().await;
         go_on.notify_one();
         (first, payload.recv().await, payload.recv().await)
@@ -113,7 +113,7 @@ async fn a_payload_is_passed_on_before_it_is_complete() {
 }
 
 #[tokio::test]
-async fn an_exchange_ends_when_its_payload_is_not_wanted_any_more() {
+async fn an_exchange_ends_when_the_receiver_of_its_payload_is_dropped() {
     let server = Server::plain(|mut connection| async move {
         connection.request().await;
         connection

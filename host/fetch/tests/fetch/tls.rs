@@ -1,4 +1,4 @@
-//! HTTPS against servers with certificates of our own making.
+//! HTTPS against servers with self-signed certificates.
 
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr};
@@ -84,7 +84,7 @@ async fn a_trusted_certificate_is_fetched_and_its_session_recorded() {
 }
 
 #[tokio::test]
-async fn certificates_that_are_not_trusted_are_minus_nine() {
+async fn untrusted_certificates_are_minus_nine() {
     let (other_acceptor, other) = certificate("other.test");
     let (acceptor, _) = certificate("site.test");
     let unknown = Server::tls(acceptor, answer).await;
@@ -102,7 +102,7 @@ async fn certificates_that_are_not_trusted_are_minus_nine() {
 }
 
 #[tokio::test]
-async fn recording_without_trust_says_what_trust_would_have_said() {
+async fn trust_record_notes_that_a_certificate_is_untrusted() {
     let (acceptor, certificate) = certificate("other.test");
     let server = Server::tls(acceptor, answer).await;
     let exchange = fetch(&Fetcher::new(config(Trust::Record)).unwrap(), &server).await;
@@ -113,7 +113,7 @@ async fn recording_without_trust_says_what_trust_would_have_said() {
 }
 
 #[tokio::test]
-async fn what_is_no_tls_is_minus_nine_and_silence_a_timeout() {
+async fn other_protocols_are_minus_nine_and_silence_is_a_timeout() {
     let plain = Server::plain(|mut connection| async move {
         connection.send(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
         connection.hang().await;
@@ -131,7 +131,7 @@ async fn what_is_no_tls_is_minus_nine_and_silence_a_timeout() {
 }
 
 #[tokio::test]
-async fn sessions_that_end_without_saying_so_are_noted() {
+async fn sessions_without_close_notify_are_annotated() {
     let (acceptor, certificate) = certificate("site.test");
     let server = Server::tls(acceptor, |mut connection| async move {
         connection.request().await;
@@ -152,7 +152,7 @@ async fn sessions_that_end_without_saying_so_are_noted() {
         );
         assert_eq!(exchange.annotations, notes);
     }
-    // Where the length was promised, the end is a loss.
+    // If the length was announced, such an end is a failure.
     let (acceptor, certificate) = certificate_of_the_site();
     let server = Server::tls(acceptor, |mut connection| async move {
         connection.request().await;
@@ -171,8 +171,8 @@ async fn sessions_that_end_without_saying_so_are_noted() {
 }
 
 #[tokio::test]
-async fn a_server_that_speaks_older_tls_alone_is_told_as_such() {
-    // The alert protocol_version (70), in a record of TLS 1.0: what such servers answer.
+async fn a_server_with_only_older_tls_is_reported_as_such() {
+    // The alert protocol_version (70) in a record of TLS 1.0, as such servers send it.
     let server = Server::plain(|mut connection| async move {
         connection.send(&[21, 3, 1, 0, 2, 2, 70]).await;
         connection.hang().await;

@@ -27,8 +27,8 @@ impl Check<'_> {
                 entries += 1;
                 shown = shown.wrapping_add(xxh3_64(&key[PAGE_BYTES..]));
             } else {
-                self.found(InconsistencyKind::Malformed("embeds_by_page"), &key);
-                self.mend("embeds_by_page", &key, None)?;
+                self.report(InconsistencyKind::Malformed("embeds_by_page"), &key);
+                self.put_repair("embeds_by_page", &key, None)?;
             }
         }
         self.write()?;
@@ -46,7 +46,7 @@ impl Check<'_> {
         let mut sum: u64 = 0;
         for guard in self.store.embeds_by_page.iter() {
             let key = guard.key()?;
-            let shown = shown_of(&key).unwrap_or_default();
+            let shown = page_entry_of(&key).unwrap_or_default();
             sum = sum.wrapping_add(xxh3_64(&shown));
         }
         for guard in self.store.pages_by_embed.iter() {
@@ -57,9 +57,9 @@ impl Check<'_> {
         }
         for guard in self.store.pages_by_embed.iter() {
             let key = guard.key()?;
-            let Some((embed, page)) = keys::from_shown(&key) else {
-                self.found(InconsistencyKind::Malformed("pages_by_embed"), &key);
-                self.mend("pages_by_embed", &key, None)?;
+            let Some((embed, page)) = keys::from_page_of_embed(&key) else {
+                self.report(InconsistencyKind::Malformed("pages_by_embed"), &key);
+                self.put_repair("pages_by_embed", &key, None)?;
                 continue;
             };
             if !self
@@ -67,17 +67,17 @@ impl Check<'_> {
                 .embeds_by_page
                 .contains_key(keys::embed(&page, embed))?
             {
-                self.found(InconsistencyKind::OneSidedEmbed, embed.as_bytes());
-                self.mend("pages_by_embed", &key, None)?;
+                self.report(InconsistencyKind::OneSidedEmbed, embed.as_bytes());
+                self.put_repair("pages_by_embed", &key, None)?;
             }
         }
         for guard in self.store.embeds_by_page.iter() {
             let key = guard.key()?;
-            if let Some(shown) = shown_of(&key)
+            if let Some(shown) = page_entry_of(&key)
                 && !self.store.pages_by_embed.contains_key(&shown)?
             {
-                self.found(InconsistencyKind::OneSidedEmbed, &key[PAGE_BYTES..]);
-                self.mend("pages_by_embed", &shown, Some(Vec::new()))?;
+                self.report(InconsistencyKind::OneSidedEmbed, &key[PAGE_BYTES..]);
+                self.put_repair("pages_by_embed", &shown, Some(Vec::new()))?;
             }
         }
         self.write()
@@ -98,10 +98,10 @@ impl Check<'_> {
             if self.store.uris.contains_key(embed)? {
                 *pages.entry(hash).or_default() += 1;
             } else {
-                self.found(InconsistencyKind::StrayEmbed, embed);
-                self.mend("embeds_by_page", &key, None)?;
-                if let Some(shown) = shown_of(&key) {
-                    self.mend("pages_by_embed", &shown, None)?;
+                self.report(InconsistencyKind::StrayEmbed, embed);
+                self.put_repair("embeds_by_page", &key, None)?;
+                if let Some(shown) = page_entry_of(&key) {
+                    self.put_repair("pages_by_embed", &shown, None)?;
                 }
             }
         }
@@ -116,12 +116,12 @@ impl Check<'_> {
             };
             let referrers = pages.get(&hash).copied().unwrap_or(0);
             if record.referrers != referrers {
-                self.found(InconsistencyKind::WrongReferrers, &key);
+                self.report(InconsistencyKind::WrongReferrers, &key);
                 let record = encode(&UriRecord {
                     referrers,
                     ..record
                 })?;
-                self.mend("uris", &key, Some(record))?;
+                self.put_repair("uris", &key, Some(record))?;
             }
         }
         self.write()
@@ -129,8 +129,8 @@ impl Check<'_> {
 }
 
 /// The entry of `pages_by_embed` for one of `embeds_by_page`; `None` if it is malformed.
-fn shown_of(key: &[u8]) -> Option<Vec<u8>> {
+fn page_entry_of(key: &[u8]) -> Option<Vec<u8>> {
     let (page, embed) = key.split_first_chunk::<PAGE_BYTES>()?;
     let embed = std::str::from_utf8(embed).ok()?;
-    (!embed.is_empty()).then(|| keys::shown(embed, page))
+    (!embed.is_empty()).then(|| keys::page_of_embed(embed, page))
 }

@@ -14,8 +14,8 @@ impl Check<'_> {
         for guard in self.store.canonical_forms.iter() {
             let key = guard.key()?;
             if !known.may_hold(&key) {
-                self.found(InconsistencyKind::StrayCanonical, &key);
-                self.mend("canonical_forms", &key, None)?;
+                self.report(InconsistencyKind::StrayCanonical, &key);
+                self.put_repair("canonical_forms", &key, None)?;
             }
         }
         self.write()
@@ -61,8 +61,8 @@ impl Check<'_> {
         for guard in keyspace.clone().iter() {
             let (key, value) = guard.into_inner()?;
             if !is_readable(&key, &value) {
-                self.found(InconsistencyKind::Malformed(name), &key);
-                self.mend(name, &key, None)?;
+                self.report(InconsistencyKind::Malformed(name), &key);
+                self.put_repair(name, &key, None)?;
                 continue;
             }
             let text = String::from_utf8_lossy(&key);
@@ -76,8 +76,8 @@ impl Check<'_> {
             };
             last = Some((site.to_owned(), is_known));
             if !is_known {
-                self.found(InconsistencyKind::StraySite, &key);
-                self.mend(name, &key, None)?;
+                self.report(InconsistencyKind::StraySite, &key);
+                self.put_repair(name, &key, None)?;
             }
         }
         Ok(())
@@ -101,8 +101,8 @@ impl Check<'_> {
             if is_readable(&entry) {
                 readable += 1;
             } else {
-                self.found(InconsistencyKind::Malformed(name), &entry.0);
-                self.mend(name, &entry.0, None)?;
+                self.report(InconsistencyKind::Malformed(name), &entry.0);
+                self.put_repair(name, &entry.0, None)?;
             }
         }
         Ok(readable)

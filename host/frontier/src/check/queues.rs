@@ -39,11 +39,11 @@ impl Check<'_> {
                     is_queue_name(&issued.queue) && uri_of(issued.record_key.as_bytes()).is_ok()
                 });
             let Some(issued) = issued else {
-                self.found(InconsistencyKind::Malformed("in_process"), &key);
-                self.mend("in_process", &key, None)?;
+                self.report(InconsistencyKind::Malformed("in_process"), &key);
+                self.put_repair("in_process", &key, None)?;
                 continue;
             };
-            // A URI that has been deleted or forgotten meanwhile costs its queue a delay, no more.
+            // If the URI has been deleted or forgotten meanwhile, its queue only gets a delay.
             let record = self.queued(issued.record_key.as_bytes())?;
             if record.is_some_and(|record| record.queue == issued.queue) {
                 self.busy.insert(issued.queue);
@@ -96,8 +96,8 @@ impl Check<'_> {
         let holds_any = content.waiting > 0 || !content.ready.ready.is_empty();
         let Ok(name) = std::str::from_utf8(key) else {
             // Its entries belong to no URI, and have been reported before.
-            self.found(InconsistencyKind::Malformed("queues"), key);
-            return self.mend("queues", key, None);
+            self.report(InconsistencyKind::Malformed("queues"), key);
+            return self.put_repair("queues", key, None);
         };
         self.summary.queues += 1;
         let had_record = stored.is_some();
@@ -107,11 +107,11 @@ impl Check<'_> {
         let mut record = match known {
             Some(record) => record,
             None if had_record => {
-                self.found(InconsistencyKind::Malformed("queues"), key);
+                self.report(InconsistencyKind::Malformed("queues"), key);
                 QueueRecord::new(name, self.config)
             }
             None => {
-                self.found(InconsistencyKind::NoQueue, key);
+                self.report(InconsistencyKind::NoQueue, key);
                 QueueRecord::new(name, self.config)
             }
         };
@@ -125,7 +125,7 @@ impl Check<'_> {
             && record.waiting == content.waiting
             && record.first_due <= first_due;
         if is_known && !is_counted {
-            self.found(InconsistencyKind::WrongQueueCounts, key);
+            self.report(InconsistencyKind::WrongQueueCounts, key);
         }
         record.ready = content.ready.ready;
         record.waiting = content.waiting;
@@ -138,36 +138,36 @@ impl Check<'_> {
         let before = record
             .order_key
             .map(|order_key| keys::queue_order(record.precedence, order_key, name));
-        let is_in_line = match &before {
+        let has_place = match &before {
             Some(key) => self.store.queue_order.contains_key(key)?,
             None => false,
         };
         // A held queue has no place. A queue with a URI in process may have given up its place with it.
-        let must_line_up = holds_any && record.held(self.config).is_none();
+        let must_have_place = holds_any && record.held(self.config).is_none();
         let may_be_out = before.is_none() && self.busy.contains(name);
-        let needs_place = must_line_up && !is_in_line && !may_be_out;
+        let needs_place = must_have_place && !has_place && !may_be_out;
         let is_needless = !holds_any && before.is_some();
         if is_known && is_counted && needs_place {
-            self.found(InconsistencyKind::NotInLine, key);
+            self.report(InconsistencyKind::NotInLine, key);
         }
         if is_known && is_needless {
-            self.found(InconsistencyKind::NeedlessTurn, key);
+            self.report(InconsistencyKind::NeedlessTurn, key);
         }
         if is_known && is_counted && !needs_place && !is_needless {
             return Ok(());
         }
 
         if let Some(before) = &before {
-            self.mend("queue_order", before, None)?;
+            self.put_repair("queue_order", before, None)?;
         }
         record.precedence = record.computed_precedence(self.config);
-        record.order_key = must_line_up.then(|| self.new_order_key(&record));
+        record.order_key = must_have_place.then(|| self.new_order_key(&record));
         if let Some(order_key) = record.order_key {
             let key = keys::queue_order(record.precedence, order_key, name);
-            self.mend("queue_order", &key, Some(Vec::new()))?;
+            self.put_repair("queue_order", &key, Some(Vec::new()))?;
         }
         let record = encode(&record)?;
-        self.mend("queues", key, Some(record))
+        self.put_repair("queues", key, Some(record))
     }
 
     /// The place in the queue order of a queue with URIs to issue.
@@ -187,7 +187,7 @@ impl Check<'_> {
     }
 
     /// Reports places in the queue order that belong to no queue.
-    pub(super) fn line(&mut self) -> Result<(), FrontierError> {
+    pub(super) fn stray_places(&mut self) -> Result<(), FrontierError> {
         for guard in self.store.queue_order.iter() {
             let key = guard.key()?;
             let queue = keys::from_queue_order(&key).map(|(_, queue)| queue);
@@ -204,8 +204,8 @@ impl Check<'_> {
             });
             if !is_its_own {
                 let queue = queue.map_or_else(|| readable(&key), str::to_owned);
-                self.found(InconsistencyKind::StrayTurn, queue.as_bytes());
-                self.mend("queue_order", &key, None)?;
+                self.report(InconsistencyKind::StrayTurn, queue.as_bytes());
+                self.put_repair("queue_order", &key, None)?;
             }
         }
         self.write()

@@ -74,8 +74,8 @@ impl Check<'_> {
             match record {
                 Some(record) => self.record(&key, &record, &mut seen)?,
                 None => {
-                    self.found(InconsistencyKind::Malformed("uris"), &key);
-                    self.mend("uris", &key, None)?;
+                    self.report(InconsistencyKind::Malformed("uris"), &key);
+                    self.put_repair("uris", &key, None)?;
                 }
             }
         }
@@ -120,14 +120,14 @@ impl Check<'_> {
         match (is_ready, is_waiting) {
             (true, false) | (false, true) => seen.in_order += 1,
             (false, false) => {
-                self.found(InconsistencyKind::NotInQueue, key);
+                self.report(InconsistencyKind::NotInQueue, key);
                 // Not among the ready ones, which are fetched whatever their due time.
-                self.mend("waiting", &waiting_key, Some(waiting_value))?;
+                self.put_repair("waiting", &waiting_key, Some(waiting_value))?;
                 seen.in_order += u64::from(self.repairs);
             }
             (true, true) => {
-                self.found(InconsistencyKind::InBothOrders, key);
-                self.mend("ready", &ready_key, None)?;
+                self.report(InconsistencyKind::InBothOrders, key);
+                self.put_repair("ready", &ready_key, None)?;
                 seen.in_order += 1;
             }
         }
@@ -136,8 +136,8 @@ impl Check<'_> {
 
     fn canonical(&mut self, key: &[u8], canonical: CanonicalKey) -> Result<(), FrontierError> {
         if !self.store.canonical_forms.contains_key(canonical)? {
-            self.found(InconsistencyKind::NoCanonical, key);
-            self.mend(
+            self.report(InconsistencyKind::NoCanonical, key);
+            self.put_repair(
                 "canonical_forms",
                 &canonical,
                 Some(keys::whole_canonical_value(key)),
@@ -157,8 +157,8 @@ impl Check<'_> {
                 rank(&record).is_some_and(|rank| keys::ready(&record.queue, rank) == *key)
             });
             if !stands {
-                self.found(InconsistencyKind::Stray, &value);
-                self.mend("ready", &key, None)?;
+                self.report(InconsistencyKind::Stray, &value);
+                self.put_repair("ready", &key, None)?;
             }
         }
         for guard in self.store.waiting.iter() {
@@ -172,8 +172,8 @@ impl Check<'_> {
                 })
             });
             if !stands {
-                self.found(InconsistencyKind::Stray, record_key);
-                self.mend("waiting", &key, None)?;
+                self.report(InconsistencyKind::Stray, record_key);
+                self.put_repair("waiting", &key, None)?;
             }
         }
         self.write()

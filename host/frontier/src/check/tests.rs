@@ -107,7 +107,7 @@ fn findings(dir: &Path, repairs: bool) -> Vec<Inconsistency> {
 fn check(break_it: impl FnOnce(&Store), expected: &[(InconsistencyKind, &str)]) {
     let dir = store(&config());
     let before = findings(dir.path(), false);
-    assert_eq!(before, [], "a sound store");
+    assert_eq!(before, [], "a consistent store");
 
     let store = Store::open(dir.path(), &config()).unwrap();
     break_it(&store);
@@ -121,7 +121,11 @@ fn check(break_it: impl FnOnce(&Store), expected: &[(InconsistencyKind, &str)]) 
     let mut expected = expected.to_vec();
     expected.sort_unstable();
     assert_eq!(faults, expected);
-    assert_eq!(findings(dir.path(), false), found, "looking has changed it");
+    assert_eq!(
+        findings(dir.path(), false),
+        found,
+        "the check has changed the store"
+    );
     assert!(found.iter().all(|finding| !finding.is_repaired));
 
     let repaired = findings(dir.path(), true);
@@ -184,12 +188,12 @@ fn alter_counters(store: &Store, alter: impl FnOnce(&mut Counters)) {
 }
 
 #[test]
-fn a_sound_store_has_nothing_to_find() {
+fn a_consistent_store_has_no_findings() {
     check(|_| {}, &[]);
 }
 
 #[test]
-fn a_uri_that_has_lost_its_place() {
+fn a_queued_uri_in_neither_order() {
     check(
         |store| store.ready.remove(ready_key(store, READY)).unwrap(),
         &[
@@ -238,7 +242,7 @@ fn an_entry_of_another_uri() {
 }
 
 #[test]
-fn entries_behind_which_no_record_stands() {
+fn queue_entries_without_a_record() {
     check(
         |store| {
             let (mut key, value) = waiting_entry(store, WAITING);
@@ -311,7 +315,7 @@ fn a_queue_without_a_record_or_with_one_that_cannot_be_read() {
 }
 
 #[test]
-fn a_queue_that_counts_wrong() {
+fn wrong_queue_counts() {
     check(
         |store| alter_queue(store, "org,a,", |queue| queue.ready = vec![(1, 5)]),
         &[(InconsistencyKind::WrongQueueCounts, "org,a,")],
@@ -327,7 +331,7 @@ fn a_queue_that_counts_wrong() {
 }
 
 #[test]
-fn a_queue_out_of_line() {
+fn a_queue_missing_in_the_queue_order() {
     check(
         |store| {
             let queue = read_queue(store, "org,a,").unwrap().unwrap();
@@ -346,7 +350,7 @@ fn a_queue_out_of_line() {
 }
 
 #[test]
-fn an_empty_queue_in_the_line() {
+fn an_empty_queue_in_the_queue_order() {
     check(
         |store| {
             let order_key = OrderKey {
@@ -366,7 +370,7 @@ fn an_empty_queue_in_the_line() {
 }
 
 #[test]
-fn places_in_the_line_that_are_nobodys() {
+fn stray_places_in_the_queue_order() {
     check(
         |store| {
             let order_key = OrderKey {
@@ -391,7 +395,7 @@ fn places_in_the_line_that_are_nobodys() {
 }
 
 #[test]
-fn a_note_of_what_is_in_process_that_cannot_be_read() {
+fn malformed_entries_of_uris_in_process() {
     check(
         |store| {
             let issued = Issued {
@@ -416,7 +420,7 @@ fn a_note_of_what_is_in_process_that_cannot_be_read() {
 }
 
 #[test]
-fn a_canonical_form_that_is_missing_or_nobodys() {
+fn missing_and_stray_canonical_forms() {
     check(
         |store| {
             store
@@ -460,7 +464,7 @@ fn a_faded_uri_needs_no_canonical_form() {
 }
 
 #[test]
-fn embeds_and_who_counts_them() {
+fn wrong_entries_and_counts_of_embeds() {
     let page = keys::page(&key(WAITING));
     check(
         |store| {
@@ -490,7 +494,7 @@ fn embeds_and_who_counts_them() {
         |store| {
             store
                 .pages_by_embed
-                .remove(keys::shown(&key(EMBED), &page))
+                .remove(keys::page_of_embed(&key(EMBED), &page))
                 .unwrap();
             store.pages_by_embed.insert("short", []).unwrap();
         },
@@ -502,7 +506,7 @@ fn embeds_and_who_counts_them() {
 }
 
 #[test]
-fn what_is_kept_for_sites_of_which_nothing_is_known() {
+fn values_and_figures_of_unknown_sites() {
     let kept = encode(&KeptValue {
         version: 1,
         value: "value".to_owned(),
@@ -549,7 +553,7 @@ fn what_is_kept_for_sites_of_which_nothing_is_known() {
 }
 
 #[test]
-fn what_stands_for_itself_and_cannot_be_read() {
+fn malformed_values_without_relations() {
     check(
         |store| {
             let name = keys::tally(crate::TallyKind::Host, "a.org");
@@ -577,7 +581,7 @@ fn what_stands_for_itself_and_cannot_be_read() {
 }
 
 #[test]
-fn statistics_that_are_wrong() {
+fn wrong_statistics() {
     check(
         |store| {
             alter_counters(store, |counters| {
@@ -639,7 +643,7 @@ fn findings_are_sentences() {
 }
 
 #[test]
-fn a_retired_queue_need_not_stand_in_the_line() {
+fn a_retired_queue_needs_no_place_in_the_queue_order() {
     let dir = store(&config());
     let mut frontier = Frontier::open(dir.path(), config()).unwrap();
     assert!(frontier.retire("org,a,", true, at(2)).unwrap());
@@ -648,7 +652,7 @@ fn a_retired_queue_need_not_stand_in_the_line() {
 }
 
 #[test]
-fn queues_of_more_than_one_slot_are_sound_whatever_is_in_process() {
+fn queues_with_several_slots_are_consistent_with_any_uris_in_process() {
     let config = FrontierConfig {
         queue: QueueSettings {
             valence: 3,
@@ -675,7 +679,7 @@ fn queues_of_more_than_one_slot_are_sound_whatever_is_in_process() {
 }
 
 #[test]
-fn a_queue_all_of_whose_uris_are_in_process_need_not_stand_in_the_line() {
+fn a_queue_with_all_uris_in_process_needs_no_place_in_the_queue_order() {
     let mut config = config();
     config.queue.valence = 3;
     let dir = tempfile::tempdir().unwrap();

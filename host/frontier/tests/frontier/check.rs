@@ -1,4 +1,4 @@
-//! Invariants of all histories: a check finds nothing, whenever the process ends.
+//! Consistency checks after random histories, and the errors of checks.
 
 use opilio_frontier::{
     Candidate, Directive, Frontier, FrontierConfig, FrontierError, Issue, Next, Outcome, Strategy,
@@ -131,7 +131,7 @@ fn act(frontier: &mut Frontier, busy: &mut Vec<Issue>, now: &mut i64, step: Step
             }
         }
         Step::Pass(seconds) => *now += seconds,
-        // Whoever holds the frontier does so.
+        // The caller opens the store again.
         Step::Reopen => busy.clear(),
         Step::Delete(which) => {
             frontier.delete(&uri(URIS[which]), at(*now)).unwrap();
@@ -195,12 +195,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, max_shrink_iters: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn after_any_history_there_is_nothing_to_find(steps in prop::collection::vec(step(), 1..120)) {
+    fn a_check_after_any_history_has_no_findings(steps in prop::collection::vec(step(), 1..120)) {
         prop_assert_eq!(after(&config(), steps), Vec::<String>::new());
     }
 
     #[test]
-    fn nor_where_queues_have_slots_budgets_groups_and_quotas(steps in prop::collection::vec(step(), 1..120)) {
+    fn a_check_has_no_findings_with_slots_budgets_groups_and_quotas(steps in prop::collection::vec(step(), 1..120)) {
         let mut config = with_queue(|queue| {
             queue.valence = 2;
             queue.budget = Some(20);
@@ -216,7 +216,7 @@ proptest! {
 }
 
 #[test]
-fn a_store_in_use_is_not_looked_at() {
+fn a_store_in_use_is_not_checked() {
     let dir = tempfile::tempdir().unwrap();
     let _holder = Frontier::open(dir.path(), config()).unwrap();
     for check in [Frontier::check, Frontier::repair] {
@@ -226,7 +226,7 @@ fn a_store_in_use_is_not_looked_at() {
 }
 
 #[test]
-fn where_there_is_no_store_none_is_made() {
+fn a_check_without_a_store_creates_none() {
     let dir = tempfile::tempdir().unwrap();
     for check in [Frontier::check, Frontier::repair] {
         let error = check(dir.path(), &config(), &mut |_| {}).unwrap_err();
@@ -236,7 +236,7 @@ fn where_there_is_no_store_none_is_made() {
 }
 
 #[test]
-fn a_check_counts_what_it_looks_at() {
+fn a_check_counts_uris_and_queues() {
     let dir = tempfile::tempdir().unwrap();
     let mut frontier = Frontier::open(dir.path(), config()).unwrap();
     let all = URIS.iter().map(|text| candidate(text, "L")).collect();

@@ -1,4 +1,4 @@
-//! Copies of a frontier taken while it goes on.
+//! Checkpoints: copies of a frontier that are taken while it is used.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use opilio_frontier::{
 
 use crate::site::{at, candidate, config, revisited, secs, success};
 
-/// Everything a frontier says of itself.
+/// All records, queues, statistics and a caller value of a frontier.
 type Contents = (
     Vec<UriRecord>,
     Vec<QueueReport>,
@@ -20,7 +20,7 @@ fn contents(frontier: &Frontier) -> Contents {
     let records = frontier.records("").map(Result::unwrap).collect();
     let mut queues = frontier.queues(None, usize::MAX, at(0)).unwrap();
     for queue in &mut queues {
-        // What is in process there comes back with the next call that knows the time.
+        // The next call with a time puts back the URIs that were in process.
         queue.in_process = 0;
     }
     let mut statistics = frontier.statistics();
@@ -33,8 +33,8 @@ fn contents(frontier: &Frontier) -> Contents {
     )
 }
 
-/// Goes on for some steps from a second on: schedules, fetches, finishes, and leaves some in process.
-fn go_on(frontier: &mut Frontier, seconds: std::ops::Range<i64>) {
+/// Runs some steps, one a second: schedules, fetches, finishes, and leaves some URIs in process.
+fn crawl(frontier: &mut Frontier, seconds: std::ops::Range<i64>) {
     for second in seconds {
         let text = format!("http://host{}.org/{second}", second % 7);
         let strategy = [Strategy::Snapshot, Strategy::Revisit][usize::from(second % 2 == 0)];
@@ -65,22 +65,22 @@ fn open(dir: &std::path::Path) -> Frontier {
 }
 
 #[test]
-fn a_checkpoint_is_the_frontier_at_its_moment_whatever_goes_on() {
+fn a_checkpoint_has_the_state_of_its_moment_while_the_crawl_continues() {
     let dir = tempfile::tempdir().unwrap();
     let copy = dir.path().join("copy");
     let mut frontier = open(&dir.path().join("frontier"));
     frontier.put_caller_value("dns:a.org", b"then").unwrap();
-    go_on(&mut frontier, 0..400);
+    crawl(&mut frontier, 0..400);
 
     let then = contents(&frontier);
     let checkpoint = frontier.checkpoint();
     frontier.put_caller_value("dns:a.org", b"later").unwrap();
-    go_on(&mut frontier, 400..500);
+    crawl(&mut frontier, 400..500);
     let writer = std::thread::spawn({
         let copy = copy.clone();
         move || checkpoint.write(&copy).unwrap()
     });
-    go_on(&mut frontier, 500..800);
+    crawl(&mut frontier, 500..800);
     let summary = writer.join().unwrap();
     assert_ne!(contents(&frontier), then);
 
@@ -89,7 +89,7 @@ fn a_checkpoint_is_the_frontier_at_its_moment_whatever_goes_on() {
     assert_eq!(summary.uris, now.0.len() as u64);
     assert_eq!(now.0, then.0);
     for (now, then) in now.1.iter().zip(&then.1) {
-        // A queue of which a URI was in process shows its state anew.
+        // The state of a queue that had a URI in process may differ.
         assert_eq!(
             QueueReport {
                 state: then.state,
@@ -100,7 +100,7 @@ fn a_checkpoint_is_the_frontier_at_its_moment_whatever_goes_on() {
     }
     assert_eq!(now.1.len(), then.1.len());
     assert_eq!((now.2, now.3), (then.2, then.3));
-    go_on(&mut restored, 10_000..10_400);
+    crawl(&mut restored, 10_000..10_400);
     drop((restored, frontier));
     for store in ["copy", "frontier"] {
         let dir = dir.path().join(store);
@@ -109,12 +109,12 @@ fn a_checkpoint_is_the_frontier_at_its_moment_whatever_goes_on() {
 }
 
 #[test]
-fn both_go_on_alike() {
+fn frontier_and_checkpoint_continue_alike() {
     let dir = tempfile::tempdir().unwrap();
     let copy = dir.path().join("copy");
     let mut frontier = open(&dir.path().join("frontier"));
-    // Nothing is in process at its end.
-    go_on(&mut frontier, 1..49);
+    // No URI is in process at the end.
+    crawl(&mut frontier, 1..49);
     frontier.checkpoint().write(&copy).unwrap();
     let mut restored = open(&copy);
     for second in 50..400 {
@@ -135,7 +135,7 @@ fn both_go_on_alike() {
 }
 
 #[test]
-fn what_was_in_process_is_back_in_the_copy() {
+fn a_uri_in_process_is_queued_in_the_checkpoint() {
     let dir = tempfile::tempdir().unwrap();
     let copy = dir.path().join("copy");
     let mut frontier = open(&dir.path().join("frontier"));
@@ -150,17 +150,17 @@ fn what_was_in_process_is_back_in_the_copy() {
         .finished(issue.ticket, success(secs(0), None, vec![]), at(1))
         .unwrap();
     let mut restored = open(&copy);
-    // As after a crash, its queue rests first.
+    // As after a crash, its queue waits first.
     assert!(matches!(restored.next(at(5)).unwrap(), Next::WaitUntil(until) if until == at(15)));
     assert!(matches!(restored.next(at(15)).unwrap(), Next::Issue(_)));
 }
 
 #[test]
-fn nothing_is_written_over() {
+fn a_checkpoint_overwrites_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let frontier = open(&dir.path().join("frontier"));
-    for there in ["folder", "frontier"] {
-        let path = dir.path().join(there);
+    for existing in ["folder", "frontier"] {
+        let path = dir.path().join(existing);
         fs::create_dir_all(&path).unwrap();
         let error = frontier.checkpoint().write(&path).unwrap_err();
         assert!(matches!(error, FrontierError::Exists { .. }), "{error:?}");
@@ -174,7 +174,7 @@ fn nothing_is_written_over() {
 }
 
 #[test]
-fn an_attempt_cut_short_is_gone_over_again() {
+fn an_interrupted_checkpoint_is_replaced() {
     let dir = tempfile::tempdir().unwrap();
     let (copy, new) = (dir.path().join("copy"), dir.path().join("copy.new"));
     let frontier = open(&dir.path().join("frontier"));
@@ -186,17 +186,17 @@ fn an_attempt_cut_short_is_gone_over_again() {
 }
 
 #[test]
-fn an_attempt_under_way_is_left_alone() {
+fn a_checkpoint_in_progress_is_not_touched() {
     let dir = tempfile::tempdir().unwrap();
     let new = dir.path().join("copy.new");
     let frontier = open(&dir.path().join("frontier"));
-    let under_way = open(&new);
+    let other_writer = open(&new);
     let error = frontier
         .checkpoint()
         .write(&dir.path().join("copy"))
         .unwrap_err();
     assert!(matches!(error, FrontierError::InUse { .. }), "{error:?}");
-    drop(under_way);
+    drop(other_writer);
     assert!(new.join("format").exists());
 }
 
@@ -205,7 +205,7 @@ fn a_checkpoint_outlives_its_frontier() {
     let dir = tempfile::tempdir().unwrap();
     let copy = dir.path().join("copy");
     let mut frontier = open(&dir.path().join("frontier"));
-    go_on(&mut frontier, 0..20);
+    crawl(&mut frontier, 0..20);
     let then = contents(&frontier).0;
     let checkpoint = frontier.checkpoint();
     drop(frontier);
@@ -214,7 +214,7 @@ fn a_checkpoint_outlives_its_frontier() {
 }
 
 #[test]
-fn a_checkpoint_keeps_to_the_settings_it_is_opened_with() {
+fn a_checkpoint_can_be_opened_with_other_settings() {
     let dir = tempfile::tempdir().unwrap();
     let copy = dir.path().join("copy");
     open(&dir.path().join("frontier"))

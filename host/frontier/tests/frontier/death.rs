@@ -1,6 +1,6 @@
-//! Sudden deaths: a child process schedules, fetches and finishes, and says what has been acknowledged. It is killed at
-//! odd moments, again and again on one store; nothing it was told may be missing, and the rest of the crawl goes on. Others
-//! die while they write a checkpoint.
+//! Sudden deaths. A child process schedules, fetches and finishes URIs, and reports what has been acknowledged. It is killed at
+//! arbitrary moments, several times on one store. Nothing that was acknowledged may be missing, and the crawl must continue to its
+//! end. Other children die while they write a checkpoint.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,26 +14,26 @@ use opilio_frontier::{Frontier, FrontierConfig, LastOutcome, Next, UriState};
 
 use crate::site::{at, candidate, success, with_queue};
 
-/// Tells the child which folder to work in, and which round it is.
+/// Environment variables for the child: the folder to work in, and the number of the round.
 const DIR: &str = "OPILIO_TEST_DEATH_DIR";
 const ROUND: &str = "OPILIO_TEST_DEATH_ROUND";
 
-/// No rests: the child shall get far before it dies.
-fn hurried() -> FrontierConfig {
+/// Settings without politeness delays, so that the child makes progress before it is killed.
+fn without_delays() -> FrontierConfig {
     with_queue(|queue| {
         queue.politeness.min_delay = Duration::ZERO;
         queue.politeness.max_delay = Duration::ZERO;
     })
 }
 
-/// Not a test of its own: the process that is killed.
+/// The process that is killed; not a test by itself.
 #[test]
-#[ignore = "run by what_was_acknowledged_survives_sudden_death alone"]
+#[ignore = "run by acknowledged_changes_survive_sudden_death alone"]
 fn child() {
     let (Ok(dir), Ok(round)) = (std::env::var(DIR), std::env::var(ROUND)) else {
         return;
     };
-    let mut frontier = Frontier::open(Path::new(&dir), hurried()).unwrap();
+    let mut frontier = Frontier::open(Path::new(&dir), without_delays()).unwrap();
     let mut out = std::io::stdout().lock();
     let start = round.parse::<i64>().unwrap() * 1_000_000;
     for step in 0i64.. {
@@ -58,7 +58,7 @@ fn child() {
 }
 
 #[test]
-fn what_was_acknowledged_survives_sudden_death() {
+fn acknowledged_changes_survive_sudden_death() {
     let dir = tempfile::tempdir().unwrap();
     let mut scheduled = BTreeSet::new();
     let mut finished = BTreeSet::new();
@@ -84,7 +84,7 @@ fn what_was_acknowledged_survives_sudden_death() {
                 acknowledged += 1;
             }
             if acknowledged == lines_until_death {
-                // SIGKILL, in the middle of whatever it is doing. What it had said before is still read.
+                // SIGKILL, at an arbitrary moment. Lines printed before it are still read.
                 child.kill().unwrap();
             }
         }
@@ -98,10 +98,10 @@ fn what_was_acknowledged_survives_sudden_death() {
     drain(dir.path(), &scheduled);
 }
 
-/// Everything acknowledged is there, and the store agrees with itself.
+/// Checks that everything acknowledged is there, and that the store is consistent.
 fn check(dir: &Path, scheduled: &BTreeSet<String>, finished: &BTreeSet<String>) {
-    Frontier::check(dir, &hurried(), &mut |finding| panic!("{finding}")).unwrap();
-    let frontier = Frontier::open(dir, hurried()).unwrap();
+    Frontier::check(dir, &without_delays(), &mut |finding| panic!("{finding}")).unwrap();
+    let frontier = Frontier::open(dir, without_delays()).unwrap();
     let records: BTreeMap<_, _> = frontier
         .records("")
         .map(|record| record.map(|record| (record.uri.clone(), record)).unwrap())
@@ -137,9 +137,9 @@ fn check(dir: &Path, scheduled: &BTreeSet<String>, finished: &BTreeSet<String>) 
     );
 }
 
-/// The rest of the crawl: every URI that is not done is issued, once.
+/// Finishes the crawl: every URI that is not done is issued, once.
 fn drain(dir: &Path, scheduled: &BTreeSet<String>) {
-    let mut frontier = Frontier::open(dir, hurried()).unwrap();
+    let mut frontier = Frontier::open(dir, without_delays()).unwrap();
     let mut now = 100_000_000;
     loop {
         now += 1;
@@ -151,7 +151,7 @@ fn drain(dir: &Path, scheduled: &BTreeSet<String>) {
                     .unwrap();
             }
             Next::Empty => break,
-            Next::WaitUntil(_) | Next::InProcess => panic!("nothing should hold it up"),
+            Next::WaitUntil(_) | Next::InProcess => panic!("no queue should wait"),
         }
     }
     let visited = frontier
@@ -163,14 +163,14 @@ fn drain(dir: &Path, scheduled: &BTreeSet<String>) {
     assert_eq!(frontier.statistics().succeeded, visited as u64);
 }
 
-/// Not a test of its own: the process that is killed while it writes a checkpoint.
+/// The process that is killed while it writes a checkpoint; not a test by itself.
 #[test]
-#[ignore = "run by a_checkpoint_that_is_killed_anywhere_is_whole_or_not_there alone"]
-fn copying_child() {
+#[ignore = "run by a_checkpoint_killed_at_any_moment_is_whole_or_absent alone"]
+fn checkpointing_child() {
     let Ok(dir) = std::env::var(DIR) else {
         return;
     };
-    let frontier = Frontier::open(Path::new(&dir), hurried()).unwrap();
+    let frontier = Frontier::open(Path::new(&dir), without_delays()).unwrap();
     let checkpoint = Path::new(&dir).with_file_name("checkpoint");
     frontier.checkpoint().write(&checkpoint).unwrap();
 }
@@ -179,7 +179,7 @@ fn copying_child() {
 /// ended before.
 fn killed_at(dir: &Path, file: &Path) -> bool {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "death::copying_child", "--ignored"])
+        .args(["--exact", "death::checkpointing_child", "--ignored"])
         .env(DIR, dir)
         .stdout(Stdio::null())
         .spawn()
@@ -199,10 +199,10 @@ fn killed_at(dir: &Path, file: &Path) -> bool {
 }
 
 #[test]
-fn a_checkpoint_that_is_killed_anywhere_is_whole_or_not_there() {
+fn a_checkpoint_killed_at_any_moment_is_whole_or_absent() {
     let dir = tempfile::tempdir().unwrap();
     let store = dir.path().join("store");
-    let mut frontier = Frontier::open(&store, hurried()).unwrap();
+    let mut frontier = Frontier::open(&store, without_delays()).unwrap();
     let candidates = (0..5_000).map(|number| candidate(&format!("http://a.org/{number}"), ""));
     let candidates: Vec<_> = candidates.collect();
     let uris = candidates.len();
@@ -221,12 +221,13 @@ fn a_checkpoint_that_is_killed_anywhere_is_whole_or_not_there() {
         killed += u32::from(killed_at(&store, &dir.path().join(file)));
         for (path, is_there) in [(&store, true), (&checkpoint, checkpoint.exists())] {
             if is_there {
-                Frontier::check(path, &hurried(), &mut |finding| panic!("{finding}")).unwrap();
-                let frontier = Frontier::open(path, hurried()).unwrap();
+                Frontier::check(path, &without_delays(), &mut |finding| panic!("{finding}"))
+                    .unwrap();
+                let frontier = Frontier::open(path, without_delays()).unwrap();
                 assert_eq!(frontier.records("").count(), uris, "{file}");
             }
         }
         let _ = std::fs::remove_dir_all(&checkpoint);
     }
-    assert!(killed > 0, "nothing was killed");
+    assert!(killed > 0, "no child was killed");
 }

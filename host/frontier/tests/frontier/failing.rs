@@ -21,7 +21,7 @@ fn failed(status: i32) -> Outcome {
     }
 }
 
-/// Not fetched, and nobody knows for how long.
+/// Not fetched, for a reason of unknown duration.
 fn postponed(status: i32) -> Outcome {
     Outcome::Disregarded {
         status,
@@ -31,7 +31,7 @@ fn postponed(status: i32) -> Outcome {
     }
 }
 
-/// A failure that may be the URI's own, unless three in a row have it.
+/// A failure that may concern only the URI. After three different URIs in a row it counts as one of the server.
 fn retry(status: i32) -> Outcome {
     Outcome::Retry {
         status,
@@ -41,7 +41,7 @@ fn retry(status: i32) -> Outcome {
     }
 }
 
-/// Seconds until it is looked at again.
+/// Seconds until its next visit.
 fn wait(finished: &FinishResult, now: i64) -> i64 {
     let again = match finished.disposition {
         Disposition::Waiting(again) => again,
@@ -53,7 +53,7 @@ fn wait(finished: &FinishResult, now: i64) -> i64 {
     again.as_second() - at(now).as_second()
 }
 
-/// A page never seen that goes on failing is probed after these waits.
+/// Checks the waits after repeated failures of a page that has never been visited.
 #[track_caller]
 fn check_probes(mut fail: impl FnMut(&mut Site, i64) -> FinishResult) {
     let mut site = Site::new(config());
@@ -68,7 +68,7 @@ fn check_probes(mut fail: impl FnMut(&mut Site, i64) -> FinishResult) {
 }
 
 #[test]
-fn whatever_it_failed_with_a_page_never_seen_is_probed_soon_and_then_less_and_less_often() {
+fn an_unvisited_page_is_probed_soon_and_then_less_and_less_often_for_every_status() {
     for status in [-1, -2, -4, -6, -7, -9, -61, -62, -404, -7000] {
         check_probes(|site, now| {
             let page = site.issue(now, PAGE);
@@ -98,7 +98,7 @@ fn a_page_whose_attempts_are_used_up_is_probed_soon() {
 }
 
 #[test]
-fn a_page_whose_prerequisites_never_come_is_probed_soon() {
+fn a_page_whose_prerequisites_always_fail_is_probed_soon() {
     let mut site = Site::new(config());
     site.schedule(vec![revisited(PAGE, "")], 0);
     let deferred = || Outcome::Deferred {
@@ -121,7 +121,7 @@ fn a_page_whose_prerequisites_never_come_is_probed_soon() {
 }
 
 #[test]
-fn a_known_page_is_probed_later_than_one_never_seen_and_once_at_its_usual_wait() {
+fn a_visited_page_is_probed_later_than_an_unvisited_one_and_once_at_its_usual_wait() {
     let mut site = Site::new(config());
     site.schedule(vec![revisited(PAGE, "")], 0);
     let page = site.issue(0, PAGE);
@@ -133,7 +133,7 @@ fn a_known_page_is_probed_later_than_one_never_seen_and_once_at_its_usual_wait()
         assert_eq!(waited, expected);
         now += waited;
     }
-    // What came in between has not become its usual wait; and a visit begins it all anew.
+    // The waits between probes do not replace its usual wait. A successful visit resets the probes.
     let page = site.issue(now, PAGE);
     assert_eq!(page.record.wait, Some(secs(200)));
     site.finish(&page, success(ZERO, Some(secs(40)), vec![]), now);
@@ -143,7 +143,7 @@ fn a_known_page_is_probed_later_than_one_never_seen_and_once_at_its_usual_wait()
 }
 
 #[test]
-fn what_is_refused_is_looked_at_after_the_longest_wait() {
+fn a_refused_uri_is_considered_after_the_longest_wait() {
     let mut site = Site::new(config());
     site.schedule(vec![revisited(PAGE, "")], 0);
     let page = site.issue(0, PAGE);
@@ -178,7 +178,7 @@ fn each_uri_may_have_waits_of_its_own() {
 }
 
 #[test]
-fn one_uri_that_fails_holds_nobody_up() {
+fn a_failing_uri_does_not_delay_the_others_of_its_queue() {
     let mut site = Site::new(config());
     let uris = [PAGE, OTHER, THIRD].map(|text| candidate(text, ""));
     site.schedule(uris.to_vec(), 0);
@@ -188,7 +188,7 @@ fn one_uri_that_fails_holds_nobody_up() {
         (finished.disposition, finished.queue_ready),
         (Disposition::Retrying { attempts: 1 }, at(2))
     );
-    // It alone waits for the retry's delay, which doubles for it alone; the others rest as after any request.
+    // Only this URI waits for the retry delay, which doubles with each attempt. The other URIs wait as after any request.
     let why = site.frontier().why(&uri(PAGE), PAGE, at(1)).unwrap();
     let why = why.to_string();
     assert!(why.starts_with("retry at 2023-11-14T22:13:40Z"), "{why}");
@@ -222,7 +222,7 @@ fn state(site: &mut Site, now: i64) -> (QueueState, u32) {
 }
 
 #[test]
-fn different_uris_that_fail_in_a_row_rest_their_queue() {
+fn different_uris_that_fail_in_a_row_make_their_queue_back_off() {
     let mut site = Site::new(config());
     let uris = ["1", "2", "3", "4", "5"].map(|page| format!("http://a.org/{page}"));
     site.schedule(uris.iter().map(|uri| candidate(uri, "")).collect(), 0);
@@ -230,13 +230,13 @@ fn different_uris_that_fail_in_a_row_rest_their_queue() {
         let page = site.issue(now, uri);
         site.finish(&page, retry(503), now);
     }
-    // The row is known to whoever opens the store next.
+    // The row of failures is stored.
     site.reopen();
     let page = site.issue(4, &uris[2]);
     let finished = site.finish(&page, retry(-4), 4);
     assert_eq!(finished.queue_ready, at(24));
     assert_eq!(state(&mut site, 5), (QueueState::Snoozed, 1));
-    // From now on each failure is the server's, until something succeeds.
+    // From now on each failure counts as one of the server, until a success.
     let page = site.issue(24, &uris[3]);
     let finished = site.finish(&page, retry(503), 24);
     assert_eq!(finished.queue_ready, at(64));
@@ -248,7 +248,7 @@ fn different_uris_that_fail_in_a_row_rest_their_queue() {
 }
 
 #[test]
-fn one_uri_is_one_however_often_it_fails_and_a_success_ends_the_row() {
+fn a_uri_counts_once_in_a_row_of_failures_and_a_success_ends_the_row() {
     let mut site = Site::new(config());
     let uris = [PAGE, OTHER, THIRD].map(|text| candidate(text, ""));
     site.schedule(uris[..1].to_vec(), 0);
@@ -264,12 +264,12 @@ fn one_uri_is_one_however_often_it_fails_and_a_success_ends_the_row() {
     let page = site.issue(82, OTHER);
     site.finish(&page, retry(503), 82);
     assert_eq!(state(&mut site, 83).1, 0, "two in a row since the success");
-    // The operator's word ends the row, too.
+    // Waking the queue ends the row, too.
     assert!(site.frontier().wake("org,a,", at(83)).unwrap());
 }
 
 #[test]
-fn a_failing_prerequisite_rests_the_queue_that_waits_for_it() {
+fn a_failing_prerequisite_makes_its_queue_back_off() {
     let mut site = Site::new(config());
     site.schedule(vec![candidate(PAGE, ""), candidate(OTHER, "")], 0);
     let page = site.issue(0, PAGE);
@@ -282,11 +282,11 @@ fn a_failing_prerequisite_rests_the_queue_that_waits_for_it() {
 }
 
 #[test]
-fn the_queue_of_a_request_in_passing_rests_after_it_and_after_a_sudden_death_during_it() {
+fn a_reserved_queue_waits_after_its_release_and_after_a_sudden_death() {
     let robots = uri("http://a.org/robots.txt");
     let take = |site: &mut Site, now| site.frontier().reserve_queue("org,a,", &robots, at(now));
     let mut site = Site::new(config());
-    // It has held no URI yet.
+    // The queue has held no URI yet.
     assert_eq!(take(&mut site, 0).unwrap(), None);
     site.schedule(vec![candidate(PAGE, ""), candidate(OTHER, "")], 0);
     assert!(!matches!(site.next(0), Next::Issue(_)));
@@ -297,7 +297,7 @@ fn the_queue_of_a_request_in_passing_rests_after_it_and_after_a_sudden_death_dur
     site.visit(3, PAGE);
     assert_eq!(take(&mut site, 4).unwrap(), Some(at(5)));
     assert_eq!(take(&mut site, 5).unwrap(), None);
-    // A death: nobody knows how long the request took, so the rest is the longest.
+    // After a sudden death the duration of the request is unknown, so the longest delay applies.
     site.reopen();
     site.waits(6, 16);
     assert_eq!(take(&mut site, 7).unwrap(), Some(at(16)));
@@ -307,7 +307,7 @@ fn the_queue_of_a_request_in_passing_rests_after_it_and_after_a_sudden_death_dur
 }
 
 #[test]
-fn a_page_whose_prerequisite_cannot_be_held_fails_at_once() {
+fn a_page_whose_prerequisite_cannot_be_stored_fails_at_once() {
     let mut site = Site::new(config());
     site.schedule(vec![revisited(PAGE, "")], 0);
     let page = site.issue(0, PAGE);

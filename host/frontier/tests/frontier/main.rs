@@ -1,4 +1,4 @@
-//! The frontier from outside: stories, a naive model beside it, sudden deaths, stores that do not open.
+//! The frontier from outside: stories, comparison with a naive model, sudden deaths, stores that cannot be opened.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

@@ -1,5 +1,5 @@
-//! Random histories under random settings: the frontier and its naive double must answer alike, whatever is asked, and
-//! whenever the store is closed and opened again. Beside that, what no history may break is checked without the double.
+//! Random histories under random settings. The frontier and a naive model of it must give the same answers to all calls, however
+//! often the store is closed and opened again. Some invariants are also checked without the model.
 
 use std::{
     cell::Cell,
@@ -54,7 +54,7 @@ struct Link {
     precedence: u8,
     cost: u8,
     flags: u16,
-    /// From now.
+    /// Seconds from now.
     due: Option<i64>,
 }
 
@@ -120,7 +120,7 @@ enum Ending {
         state: ContentState,
         is_extracted: bool,
         refresh_embeds: bool,
-        /// With the URI or its site, and what; nothing removes it.
+        /// Keeps a value with the site (`true`) or the URI (`false`). `None` removes it.
         keeps: Option<(bool, Option<u8>)>,
     },
     Deferred(Vec<Link>),
@@ -446,17 +446,17 @@ impl Pair {
             Step::Reopen => {
                 self.site.reopen();
                 self.naive.reopen();
-                self.lose();
+                self.count_lost_requests();
             }
             Step::Reconfigure(settings) => self.reconfigure(*settings),
             Step::Include(links) => self.include(&links),
-            hand => self.hand(hand),
+            command => self.operate(command),
         }
         assert_eq!(self.site.frontier().statistics(), self.naive.statistics());
     }
 
-    /// Counts URIs in process as requested until now.
-    fn lose(&mut self) {
+    /// Records that the URIs in process have been requested until now, as the frontier assumes when it is opened again.
+    fn count_lost_requests(&mut self) {
         for issue in self.busy.drain(..) {
             if issue.uri.scheme() != "dns" {
                 self.last_request.insert(issue.queue, self.now);
@@ -467,7 +467,7 @@ impl Pair {
     fn reconfigure(&mut self, settings: Settings) {
         self.settings = settings;
         self.site.reopen_with(self.settings.open());
-        self.lose();
+        self.count_lost_requests();
         let mut after = None;
         loop {
             let frontier = self.site.frontier();
@@ -506,7 +506,7 @@ impl Pair {
         assert_eq!(answers.unwrap(), expected);
     }
 
-    fn hand(&mut self, step: Step) {
+    fn operate(&mut self, step: Step) {
         let now = self.now;
         let time = at(now);
         let naive = &mut self.naive;
@@ -607,7 +607,7 @@ impl Pair {
                 naive.set_floor(floor);
                 return;
             }
-            other => panic!("{other:?} is not done by hand"),
+            other => panic!("{other:?} is not an operator command"),
         };
         assert_eq!(is_done.unwrap(), expected);
     }
@@ -636,7 +636,7 @@ impl Pair {
         assert_eq!(answer, expected);
     }
 
-    /// Invariants of all histories, independent of the double.
+    /// Checks invariants of all histories without the model.
     fn check_politeness(&self, issue: &Issue) {
         let settings = |queue: &str| {
             let overrides = &self.settings.overrides;
@@ -672,8 +672,8 @@ impl Pair {
         }
     }
 
-    /// Leaves out links that would change nothing. A frontier that is not told of them is then in the same state as the model,
-    /// which is told of all.
+    /// Leaves out links that would change nothing. The model gets all links, and must be in the same state as a frontier that gets
+    /// only the others.
     fn without_idle_links(
         &mut self,
         outcome: Outcome,
@@ -791,7 +791,7 @@ impl Pair {
         assert_eq!(finished, expected, "{}", issue.uri);
     }
 
-    /// Everything that can be looked at, against the double.
+    /// Compares all that can be queried with the model.
     fn compare(&mut self) {
         for text in URIS {
             self.compare_record(text);
@@ -952,14 +952,14 @@ fn kept(keeps: Option<(bool, Option<u8>)>, for_site: bool) -> Vec<KeptChange> {
     change.into_iter().collect()
 }
 
-/// Plays a history on the frontier and its double, and then to the end: everything that is ready is issued in the same
-/// order. What the frontier counts in the end.
+/// Plays a history on the frontier and the model. Then all ready URIs must be issued in the same order. Returns the final
+/// statistics.
 fn play(settings: Settings, steps: Vec<Step>) -> Statistics {
     let mut pair = Pair::new(settings);
     for step in steps {
         pair.step(step);
     }
-    // What was in process when the store was last closed is put back by a first call.
+    // The first call puts back the URIs that were in process when the store was last closed.
     pair.step(Step::Next);
     pair.compare();
     for _ in 0..40 {
@@ -988,7 +988,7 @@ proptest! {
     #![proptest_config(proptest_config())]
 
     #[test]
-    fn any_history_is_answered_as_the_naive_double_does(
+    fn the_frontier_answers_any_history_as_the_naive_model_does(
         settings in settings(),
         steps in prop::collection::vec(step(), 1..120),
     ) {
@@ -996,10 +996,10 @@ proptest! {
     }
 }
 
-/// Flags of a link under revisit that is neither forced nor a seed and stands in the queue of its host.
+/// Flags of a link under revisit that is neither forced nor a seed, and that is in the queue of its host.
 const PLAIN: u16 = 74;
 
-/// Pages, and embeds of other sites.
+/// Indexes of pages, and of embeds of other sites.
 const PAGES: std::ops::Range<usize> = 0..2;
 const EMBEDS: [usize; 3] = [7, 9, 11];
 
@@ -1072,7 +1072,7 @@ fn step_of_embeds() -> BoxedStrategy<Step> {
 }
 
 #[test]
-fn embeds_fade_and_come_back_as_with_the_naive_double() {
+fn embeds_fade_and_return_as_in_the_naive_model() {
     let histories = (
         settings_of_embeds(),
         prop::collection::vec(step_of_embeds(), 60..160),
@@ -1085,7 +1085,7 @@ fn embeds_fade_and_come_back_as_with_the_naive_double() {
     if let Err(failure) = outcome {
         panic!("{failure}");
     }
-    // Without these the histories would show nothing: about one in two has an embed that fades, and chance may have it less.
+    // Without faded embeds the test would show nothing. About one history in two has one; the limit leaves room for chance.
     assert!(
         faded.get() >= u64::from(cases()) / 10,
         "{} faded",
@@ -1093,7 +1093,7 @@ fn embeds_fade_and_come_back_as_with_the_naive_double() {
     );
 }
 
-/// More of them by `PROPTEST_CASES`.
+/// Number of histories; `PROPTEST_CASES` can raise it.
 fn cases() -> u32 {
     const CASES: u32 = 96;
     match std::env::var("PROPTEST_CASES") {

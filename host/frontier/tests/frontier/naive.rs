@@ -1,7 +1,8 @@
-//! The frontier as one would write it with no store, no size and no hurry: maps in memory, searched from end to end. Times
-//! are whole seconds. What `next`, `schedule`, `finished` and the operator's calls answer must be the same.
+//! A naive model of the frontier: maps in memory that are searched from end to end, without a store and without regard to size and
+//! speed. Times are whole seconds. `next`, `schedule`, `finished` and the operator commands must return the same as those of the
+//! frontier.
 //!
-//! What can be counted is counted anew whenever it is asked; what is written down is what nothing else tells.
+//! Counts are made anew for each query where possible. Only values that do not follow from others are stored.
 
 use std::{
     cmp::Reverse,
@@ -20,7 +21,7 @@ use opilio_uri::{Hop, HopPath, Uri};
 
 use crate::site::{at, uri};
 
-/// Before everything: what has never rested.
+/// The time of slots that have never been used.
 const LONG_AGO: i64 = i64::MIN;
 
 pub(crate) struct Naive {
@@ -29,25 +30,25 @@ pub(crate) struct Naive {
     floor: Option<u8>,
     /// By exact URI.
     pub(crate) uris: BTreeMap<String, Known>,
-    /// Canonical form to the URI that has it.
+    /// URI by canonical form.
     pub(crate) canonicals: BTreeMap<String, String>,
     pub(crate) queues: BTreeMap<String, Queue>,
     /// Times at which the slots of a server group may issue again.
     groups: BTreeMap<String, Vec<i64>>,
     tallies: BTreeMap<(TallyKind, String), Tally>,
-    /// Page and embed, both by record key, to visits of the page without it in a row.
+    /// Number of visits of the page in a row without the embed, by page and embed. Both are record keys.
     embeds: BTreeMap<(String, String), u32>,
     pub(crate) refusals: BTreeMap<String, String>,
-    /// By host and port.
+    /// Values kept for sites, by host and port.
     pub(crate) sites: BTreeMap<String, KeptValues>,
     busy: Vec<Busy>,
-    /// In process when the store was closed.
+    /// URIs that were in process when the store was closed.
     recovered: Vec<Busy>,
     paid_until: i64,
-    /// Of these, what cannot be counted anew.
+    /// The statistics that cannot be counted from the records.
     counted: Statistics,
     clock: u64,
-    /// Queues that something was done to, in that order; true where their turn has ended.
+    /// Queues that have been changed, in the order of their changes; `true` if they get a new place in the queue order.
     touched: Vec<(String, bool)>,
 }
 
@@ -70,7 +71,7 @@ pub(crate) struct Known {
     pub(crate) last_outcome: LastOutcome,
     pub(crate) wait: Option<Duration>,
     pub(crate) kept: KeptValues,
-    /// Turns in a row that failed, or were disregarded until nobody knows when.
+    /// Visits in a row that failed, or were disregarded for an unknown time.
     pub(crate) failures: u32,
 }
 
@@ -112,7 +113,7 @@ pub(crate) struct Queue {
     order_key: Option<OrderKey>,
 }
 
-/// Its place in the line, within its precedence.
+/// A place in the queue order within a precedence.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct OrderKey {
     is_inactive: bool,
@@ -126,18 +127,18 @@ struct Busy {
     queue: String,
     slot: usize,
     group: Option<(String, usize)>,
-    /// Tallies that it will count in.
+    /// Tallies in which it will count.
     tallies: Vec<(TallyKind, String)>,
     issued: i64,
     overdue: u64,
 }
 
-/// URI that a queue could issue.
-enum Gives {
+/// The next URI that a queue can issue.
+enum NextUri {
     Nothing,
-    /// Nothing more until something of it is finished.
+    /// None until a URI in process is finished.
     Full,
-    /// From this time on: something that is ready, or not.
+    /// One at this time; `true` if it is among the ready URIs.
     At(i64, bool),
 }
 
@@ -193,9 +194,9 @@ impl Naive {
         self.clock
     }
 
-    // ---- what is asked
+    // ---- queries
 
-    /// All statistics, most of them counted anew.
+    /// All statistics, most of them counted from the records.
     pub(crate) fn statistics(&self) -> Statistics {
         let last_outcome = |last_outcome| {
             let all = self.uris.values();
@@ -226,7 +227,7 @@ impl Naive {
         self.busy.iter().filter(|busy| busy.queue == queue).count()
     }
 
-    /// In the order in which they would go: the ready ones, then those that wait.
+    /// The URIs of a queue in the order of issue: first the ready ones, then those that wait.
     pub(crate) fn in_order(&self, queue: &str) -> Vec<String> {
         let mut uris: Vec<_> = self
             .uris
@@ -297,7 +298,7 @@ impl Naive {
         }
     }
 
-    /// By its name in reports.
+    /// The cause of a queue's retirement, by its name in reports.
     pub(crate) fn retired_by(&self, name: &str) -> Option<&'static str> {
         let queue = &self.queues[name];
         if queue.is_frozen {
@@ -311,7 +312,7 @@ impl Naive {
         {
             Some("budget")
         } else {
-            over(&queue.settings.quota, &queue.tally, 0)
+            reached_limit(&queue.settings.quota, &queue.tally, 0)
         }
     }
 
@@ -328,7 +329,7 @@ impl Naive {
 
     pub(crate) fn schedule(&mut self, candidates: &[Candidate], now: i64) -> Vec<ScheduleResult> {
         let answers = self.admit(candidates, now, Origin::Caller);
-        self.line_up(now);
+        self.place_queues(now);
         answers
     }
 
@@ -379,7 +380,7 @@ impl Naive {
             || candidate.due.is_some()
             || candidate.directive > Directive::Normal
             || refreshes;
-        // Equal canonical forms are one document, whatever became of its other forms.
+        // URIs of one canonical form are one document.
         if holder.is_some() && !has_reason {
             return ScheduleResult::Known;
         }
@@ -424,15 +425,15 @@ impl Naive {
                 (Some(rank), directive, rank.due)
             }
             Place::Waiting(rank) => {
-                // Waiting ends for what is asked for by name, and for embeds of a page that has changed.
-                let asks =
+                // A forced or urgent candidate ends a wait, and so does an embed of a page that has changed.
+                let is_pulled =
                     candidate.directive > rank.directive && candidate.directive >= Directive::High;
-                let directive = if asks || moves || candidate.force {
+                let directive = if is_pulled || moves || candidate.force {
                     rank.directive.max(candidate.directive)
                 } else {
                     rank.directive
                 };
-                let due = if asks || moves || candidate.force || refreshes {
+                let due = if is_pulled || moves || candidate.force || refreshes {
                     rank.due.min(now)
                 } else {
                     rank.due.min(signal.unwrap_or(i64::MAX))
@@ -521,7 +522,7 @@ impl Naive {
         self.touch(&candidate.queue, false);
     }
 
-    /// Knowledge of another crawl.
+    /// Takes over URIs of another crawl.
     pub(crate) fn include(&mut self, known: &[ImportedUri], now: i64) -> Vec<ScheduleResult> {
         let mut answers = Vec::new();
         for one in known {
@@ -559,7 +560,7 @@ impl Naive {
             };
             answers.push(ScheduleResult::New);
         }
-        self.line_up(now);
+        self.place_queues(now);
         answers
     }
 
@@ -617,7 +618,7 @@ impl Naive {
         }
     }
 
-    /// None where the queue stands elsewhere in the line after all.
+    /// Issues the first URI of a queue. Returns `None` if the queue has another place in the queue order now.
     fn issue_from(&mut self, name: &str, now: i64) -> Option<NaiveNext> {
         let before = (self.queues[name].precedence, self.queues[name].order_key);
         for uri in self.uris.values_mut().filter(|uri| uri.queue == name) {
@@ -628,7 +629,7 @@ impl Naive {
             }
         }
         self.touch(name, false);
-        self.line_up(now);
+        self.place_queues(now);
         if before != (self.queues[name].precedence, self.queues[name].order_key) {
             return None;
         }
@@ -639,15 +640,15 @@ impl Naive {
             .unwrap();
         let uri = self.uris[&text].clone();
         let Place::Ready(rank) = uri.place else {
-            panic!("{text} is not ready, and {name} has its turn")
+            panic!("{text} is not ready, although {name} may issue")
         };
         let (tallies, over_quota) = match self.admittance(name, &text) {
             Some(admittance) => admittance,
             None => {
-                // It depends on what is in process whether the next one exceeds a quota.
+                // URIs in process decide whether the next one exceeds a quota.
                 self.delay_queue(name, now + 1);
                 self.touch(name, true);
-                self.line_up(now);
+                self.place_queues(now);
                 return None;
             }
         };
@@ -673,7 +674,7 @@ impl Naive {
             }
         }
         self.touch(name, true);
-        self.line_up(now);
+        self.place_queues(now);
         Some(NaiveNext::Issue {
             queue: name.to_owned(),
             due: rank.due,
@@ -685,7 +686,7 @@ impl Naive {
         })
     }
 
-    /// Tallies that it will count in, or the quota that it exceeds; none if neither is certain.
+    /// The tallies in which it will count, or the quota that it exceeds; `None` while URIs in process decide.
     #[expect(clippy::type_complexity, reason = "the only such value")]
     fn admittance(
         &self,
@@ -717,7 +718,7 @@ impl Naive {
             };
             let key = (kind, name);
             let tally = self.tallies.get(&key).copied().unwrap_or_default();
-            if let Some(limit) = over(&quota, &tally, 0) {
+            if let Some(limit) = reached_limit(&quota, &tally, 0) {
                 let (kind, name) = key;
                 return Some((Vec::new(), Some(OverQuota { kind, name, limit })));
             }
@@ -726,7 +727,7 @@ impl Naive {
                 .iter()
                 .filter(|busy| busy.tallies.contains(&key))
                 .count();
-            is_certain &= over(&quota, &tally, reserved).is_none();
+            is_certain &= reached_limit(&quota, &tally, reserved).is_none();
             keys.push(key);
         }
         is_certain.then_some((keys, None))
@@ -751,7 +752,7 @@ impl Naive {
                 scheduled = answers;
                 disposition
             }
-            Outcome::Considered { .. } => panic!("nothing here asks to be considered"),
+            Outcome::Considered { .. } => panic!("no reconsideration in these tests"),
             Outcome::Deferred { prerequisites } => {
                 uri.deferrals += 1;
                 let tries = uri.deferrals;
@@ -766,7 +767,7 @@ impl Naive {
                 } else {
                     self.counted.deferrals += 1;
                     scheduled = self.admit(prerequisites, now, Origin::NeededBy(&name));
-                    // A prerequisite lets its own go before it; other URIs come behind prerequisites anyway.
+                    // A prerequisite goes behind its own prerequisites. Other URIs go behind prerequisites anyway.
                     if rank.directive == Directive::Highest {
                         self.put_behind(text, now, now);
                     }
@@ -793,12 +794,12 @@ impl Naive {
                 };
                 let settings = queue.settings.clone();
                 let doubled = settings.retry_delay.as_secs() << (failures - 1).min(20);
-                let asked = after
+                let requested = after
                     .unwrap_or_default()
                     .min(settings.politeness.retry_after_max);
                 let delay = doubled
                     .min(settings.retry_delay_max.as_secs())
-                    .max(asked.as_secs());
+                    .max(requested.as_secs());
                 let until = now + delay.cast_signed();
                 if queue_waits {
                     self.delay_queue(&name, until);
@@ -838,7 +839,7 @@ impl Naive {
                 self.uris.insert(text.to_owned(), uri);
                 let known = match &outcome {
                     Outcome::Disregarded { wait, .. } => *wait,
-                    // Somebody would have to change the scope.
+                    // The decision lasts until the scope changes.
                     _ => Some(self.config.waits.max),
                 };
                 let wait = match known {
@@ -852,7 +853,7 @@ impl Naive {
             }
         };
         self.busy.remove(position);
-        self.line_up(now);
+        self.place_queues(now);
         let queue = &self.queues[&name];
         let ready = (0..usize::from(queue.settings.valence))
             .map(|slot| queue.slot(slot))
@@ -864,7 +865,7 @@ impl Naive {
         }
     }
 
-    /// The rest of its queue and group, and the bandwidth that is used up.
+    /// Charges a request: delays of its queue and group, and bandwidth.
     fn pay(&mut self, busy: &Busy, outcome: &Outcome, now: i64) {
         let transfer = match outcome {
             Outcome::Succeeded(success) => Some(success.transfer),
@@ -1017,7 +1018,7 @@ impl Naive {
         (disposition, scheduled)
     }
 
-    /// The embeds of other sites that a page shows now; none: those that it showed when it was last extracted.
+    /// Records the embeds of other sites that a page shows; `None` stands for those of its last extraction.
     fn show(&mut self, page: &str, outlinks: Option<&[Candidate]>) {
         let page_uri = uri(page);
         let page_key = page_uri.key();
@@ -1042,7 +1043,7 @@ impl Naive {
             };
             let misses = if is_shown { 0 } else { misses + 1 };
             let entry = (page_key.clone(), embed.clone());
-            // What is being fetched just now fades with the next visit.
+            // A URI in process fades with the next visit.
             if misses >= self.config.fade_after && !self.is_busy(&text_of(embed)) {
                 self.embeds.remove(&entry);
                 self.hide(embed);
@@ -1058,14 +1059,14 @@ impl Naive {
         }
     }
 
-    /// Pages that show it.
+    /// Number of pages that show an embed.
     pub(crate) fn referrers(&self, text: &str) -> u32 {
         let key = uri(text).key();
         let shown = self.embeds.keys().filter(|(_, embed)| *embed == key);
         u32::try_from(shown.count()).unwrap()
     }
 
-    /// A page shows an embed no more.
+    /// Records that a page does not show an embed any more.
     fn hide(&mut self, embed: &str) {
         let text = text_of(embed);
         let is_busy = self.is_busy(&text);
@@ -1096,8 +1097,9 @@ impl Naive {
         self.complete(busy, wait, cost, now)
     }
 
-    /// The wait after one more failure in a row: the shortest, twice that, and so on up to the longest; stopping once at the
-    /// usual wait. Where there has been a visit, the first of these is left out, unless the usual wait is as short.
+    /// The wait after one more failure in a row: the shortest, twice that, and so on up to the longest. The doubling stops once at
+    /// the usual wait. After a successful visit it begins with the second of these, unless the usual wait is as short as the
+    /// first.
     fn probe_wait(&mut self, text: &str) -> Option<Duration> {
         let limits = self.config.waits;
         let uri = self.uris.get_mut(text).unwrap();
@@ -1161,9 +1163,9 @@ impl Naive {
         }
     }
 
-    // ---- opening again
+    // ---- reopening
 
-    /// A new process: nothing is in process, and nobody knows since when.
+    /// A new process: no URI is in process, and the time of reopening is unknown.
     pub(crate) fn reopen(&mut self) {
         self.recovered.append(&mut self.busy);
         self.floor = self.config.precedence_floor;
@@ -1184,10 +1186,10 @@ impl Naive {
             self.queues.get_mut(&name).unwrap().settings = self.resolve(&name);
             self.touch(&name, false);
         }
-        self.line_up(now);
+        self.place_queues(now);
     }
 
-    /// URIs in process are back in their queues, and their slots wait as after the longest fetch.
+    /// Puts URIs in process back into their queues. Their slots wait as after the longest fetch.
     fn put_back(&mut self, now: i64) {
         for busy in std::mem::take(&mut self.recovered) {
             if !is_dns(&busy.text) {
@@ -1206,31 +1208,31 @@ impl Naive {
             }
             self.touch(&busy.queue, true);
         }
-        self.line_up(now);
+        self.place_queues(now);
     }
 
-    // ---- the operator's hand
+    // ---- operator commands
 
     pub(crate) fn withdraw(&mut self, text: &str, action: SweepAction, now: i64) -> bool {
         if !self.uris.contains_key(text) || self.is_busy(text) {
             return false;
         }
         self.remove(text, action);
-        self.line_up(now);
+        self.place_queues(now);
         true
     }
 
-    /// Those that are meant, and those of them in process.
+    /// Numbers of URIs examined, matched, and matched in process.
     pub(crate) fn sweep(
         &mut self,
         action: SweepAction,
         key_prefix: &str,
-        is_meant: impl Fn(&Known) -> bool,
+        matches_record: impl Fn(&Known) -> bool,
         part: usize,
         now: i64,
     ) -> (u64, u64, u64) {
         let keys: BTreeSet<_> = self.uris.keys().map(|text| uri(text).key()).collect();
-        let (mut examined, mut meant, mut in_process) = (0, 0, 0);
+        let (mut examined, mut matched, mut in_process) = (0, 0, 0);
         let keys: Vec<_> = keys
             .into_iter()
             .filter(|key| key.starts_with(key_prefix))
@@ -1240,21 +1242,21 @@ impl Naive {
             let all: Vec<_> = part
                 .iter()
                 .map(|key| text_of(key))
-                .filter(|text| is_meant(&self.uris[text]))
+                .filter(|text| matches_record(&self.uris[text]))
                 .collect();
             for text in all {
                 if self.is_busy(&text) {
                     in_process += 1;
                 } else {
-                    meant += 1;
+                    matched += 1;
                     if action != SweepAction::Count {
                         self.remove(&text, action);
                     }
                 }
             }
-            self.line_up(now);
+            self.place_queues(now);
         }
-        (examined, meant, in_process)
+        (examined, matched, in_process)
     }
 
     fn remove(&mut self, text: &str, action: SweepAction) {
@@ -1274,7 +1276,7 @@ impl Naive {
         }
     }
 
-    /// It may be found again, and shows nothing any more.
+    /// Removes a URI, so that it can be found again. As a page, it shows no embeds any more.
     fn forget(&mut self, text: &str) {
         let key = uri(text).key();
         let forgotten = self.uris.remove(text).unwrap();
@@ -1295,7 +1297,7 @@ impl Naive {
         }
     }
 
-    /// A canonical form is unknown once the URI that stands for it has gone.
+    /// Makes a canonical form unknown if this URI stands for it.
     fn withdraw_form(&mut self, canonical: &str, text: &str) {
         if self
             .canonicals
@@ -1317,7 +1319,7 @@ impl Naive {
         let queue = uri.queue.clone();
         if uri.rank().is_some() {
             self.touch(&queue, false);
-            self.line_up(now);
+            self.place_queues(now);
         }
         true
     }
@@ -1374,7 +1376,7 @@ impl Naive {
         };
         alter(queue);
         self.touch(name, true);
-        self.line_up(now);
+        self.place_queues(now);
         true
     }
 
@@ -1413,38 +1415,38 @@ impl Naive {
         self.queues.get_mut(name).unwrap()
     }
 
-    fn touch(&mut self, name: &str, has_had_its_turn: bool) {
+    fn touch(&mut self, name: &str, takes_new_place: bool) {
         self.known_queue(name);
         match self.touched.iter_mut().find(|(touched, _)| touched == name) {
-            Some((_, had)) => *had |= has_had_its_turn,
-            None => self.touched.push((name.to_owned(), has_had_its_turn)),
+            Some((_, new_place)) => *new_place |= takes_new_place,
+            None => self.touched.push((name.to_owned(), takes_new_place)),
         }
     }
 
-    /// Queues that something was done to take their places: who has had its turn behind whom it woke.
-    fn line_up(&mut self, now: i64) {
+    /// Gives the changed queues their places. Queues that get a new place follow the queues that they made ready.
+    fn place_queues(&mut self, now: i64) {
         let mut touched = std::mem::take(&mut self.touched);
-        touched.sort_by_key(|(_, has_had_its_turn)| *has_had_its_turn);
-        for (name, has_had_its_turn) in touched {
+        touched.sort_by_key(|(_, takes_new_place)| *takes_new_place);
+        for (name, takes_new_place) in touched {
             let precedence = self.precedence_of(&name);
             let is_held = self.queues[&name].is_frozen || self.retired_by(&name).is_some();
-            let gives = self.gives(&name, now);
+            let next_uri = self.next_uri(&name, now);
             let queue = &self.queues[&name];
             let is_inactive = self.config.session_budget.is_some() && queue.balance == 0;
-            let order_key = match (gives, queue.order_key) {
+            let order_key = match (next_uri, queue.order_key) {
                 _ if is_held => None,
-                (Gives::Nothing, _) => None,
-                (Gives::Full, order_key) => order_key,
-                // Who has been ready for long does not fall back for getting more.
-                (Gives::At(wake, is_ready), Some(order_key))
-                    if !has_had_its_turn
+                (NextUri::Nothing, _) => None,
+                (NextUri::Full, order_key) => order_key,
+                // A queue that has been ready for long does not fall back because it gets more URIs.
+                (NextUri::At(wake, is_ready), Some(order_key))
+                    if !takes_new_place
                         && order_key.is_inactive == is_inactive
                         && (order_key.wake == wake
                             || is_ready && wake == now && order_key.wake < now) =>
                 {
                     Some(order_key)
                 }
-                (Gives::At(wake, _), _) => Some(OrderKey {
+                (NextUri::At(wake, _), _) => Some(OrderKey {
                     is_inactive,
                     wake,
                     arrival: self.tick(),
@@ -1456,19 +1458,19 @@ impl Naive {
         }
     }
 
-    fn gives(&self, name: &str, now: i64) -> Gives {
+    fn next_uri(&self, name: &str, now: i64) -> NextUri {
         if self.is_full(name) {
-            return Gives::Full;
+            return NextUri::Full;
         }
         let (ready, waiting) = self.counts(name);
         let Some((at, _)) = self.slot(name) else {
-            return Gives::Full;
+            return NextUri::Full;
         };
         if ready > self.busy_of(name) as u64 {
-            return Gives::At(at.max(now), true);
+            return NextUri::At(at.max(now), true);
         }
         if waiting == 0 {
-            return Gives::Nothing;
+            return NextUri::Nothing;
         }
         let due = self
             .uris
@@ -1479,7 +1481,7 @@ impl Naive {
                 _ => None,
             })
             .min();
-        Gives::At(at.max(due.unwrap()), false)
+        NextUri::At(at.max(due.unwrap()), false)
     }
 
     fn precedence_of(&self, name: &str) -> u8 {
@@ -1519,13 +1521,13 @@ impl Naive {
         }
     }
 
-    /// No more of it may be in process.
+    /// Whether no further URI of the queue may be in process.
     fn is_full(&self, name: &str) -> bool {
         let mut busy = self.busy.iter().filter(|busy| busy.queue == name);
         let count = busy.clone().count();
         let queue = &self.queues[name];
         count >= self.valence(name)
-            || over(&queue.settings.quota, &queue.tally, count).is_some()
+            || reached_limit(&queue.settings.quota, &queue.tally, count).is_some()
             || busy.any(|busy| {
                 let rank = self.uris[&busy.text].rank();
                 rank.is_some_and(|rank| rank.directive == Directive::Highest)
@@ -1537,7 +1539,7 @@ impl Naive {
             .is_some_and(|floor| self.queues[name].precedence >= floor)
     }
 
-    /// The slot that may issue first, and when.
+    /// The slot that becomes free first, and the time at which it may issue.
     fn slot(&self, name: &str) -> Option<(i64, usize)> {
         if self.busy_of(name) >= self.valence(name) {
             return None;
@@ -1550,14 +1552,14 @@ impl Naive {
             .min()
     }
 
-    /// Its group rests, or has as much in process as it may.
+    /// Whether its group waits, or has as many URIs in process as allowed.
     fn stands_back(&self, name: &str, now: i64) -> bool {
         let group = self.group(name);
         let slot = group.map(|group| self.group_slot(&group));
         slot.is_some_and(|slot| slot.is_none_or(|(at, _)| at > now))
     }
 
-    /// The same of a group.
+    /// The same for a server group.
     fn group_slot(&self, group: &str) -> Option<(i64, usize)> {
         let slots = self.groups.get(group).cloned().unwrap_or_default();
         let in_use: Vec<_> = self
@@ -1604,7 +1606,7 @@ impl Known {
     }
 }
 
-/// Settings of queues, as the profile would have them.
+/// A resolver of queue settings, as the profile would provide it.
 pub(crate) fn resolver(
     config: &FrontierConfig,
     overrides: BTreeMap<String, QueueSettings>,
@@ -1638,7 +1640,7 @@ fn waiting(again: Option<Timestamp>) -> Disposition {
     again.map_or(Disposition::Done, Disposition::Waiting)
 }
 
-/// Host and port.
+/// Host and port of a URI.
 pub(crate) fn server(text: &str) -> String {
     let uri = uri(text);
     format!("{:?} {:?}", uri.host(), uri.port())
@@ -1652,8 +1654,8 @@ fn is_prerequisite(text: &str, known: &Known) -> bool {
     is_dns(text) || known.hop_path.last() == Some(Hop::Prerequisite)
 }
 
-/// The first limit that is reached, with so many more documents to come.
-fn over(quota: &Quota, tally: &Tally, to_come: usize) -> Option<&'static str> {
+/// The first limit that is reached if `to_come` more documents come in.
+fn reached_limit(quota: &Quota, tally: &Tally, to_come: usize) -> Option<&'static str> {
     let to_come = to_come as u64;
     let reached = |limit: Option<u64>, count| limit.is_some_and(|limit| limit <= count);
     if reached(quota.fetched, tally.fetched + to_come) {
@@ -1689,7 +1691,7 @@ fn directive(candidate: &Candidate, config: &FrontierConfig) -> Directive {
     };
     match candidate.directive {
         Directive::Highest if !hops.ends_with('P') => Directive::High,
-        asked => asked.max(found),
+        given => given.max(found),
     }
 }
 
@@ -1705,7 +1707,7 @@ fn whole(duration: Duration) -> i64 {
     duration.as_secs().cast_signed()
 }
 
-/// Since the beginning of the test.
+/// Seconds since the beginning of the test.
 pub(crate) fn seconds(time: Timestamp) -> i64 {
     time.as_second() - at(0).as_second()
 }

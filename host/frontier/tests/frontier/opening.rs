@@ -1,4 +1,4 @@
-//! Stores that do not open, and why.
+//! Stores that cannot be opened, and their errors.
 
 use std::fs;
 
@@ -67,7 +67,7 @@ fn a_store_of_another_version_is_refused_and_not_touched() {
 }
 
 #[test]
-fn an_empty_format_file_is_a_torn_one() {
+fn an_empty_format_file_counts_as_torn() {
     let dir = store();
     fs::write(dir.path().join("format"), "\n").unwrap();
     let before = content(dir.path());
@@ -80,7 +80,7 @@ fn an_empty_format_file_is_a_torn_one() {
 }
 
 #[test]
-fn a_store_whose_making_was_cut_short_is_made_again_whatever_is_in_it() {
+fn a_store_whose_creation_was_interrupted_is_created_again() {
     let made = |dir: &tempfile::TempDir| {
         drop(open(dir).unwrap());
         fs::remove_file(dir.path().join("format")).unwrap();
@@ -91,7 +91,7 @@ fn a_store_whose_making_was_cut_short_is_made_again_whatever_is_in_it() {
     let files = content(&dir.path().join("store"));
     assert!(files.len() > 15, "{files:?}");
     for (path, bytes) in files.into_iter().step_by(8) {
-        // Which files there are differs from one making to the next; most are there each time.
+        // The set of files differs between two creations; most files exist in each.
         if path.exists() {
             fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
         }
@@ -104,7 +104,7 @@ fn a_store_whose_making_was_cut_short_is_made_again_whatever_is_in_it() {
 }
 
 #[test]
-fn a_store_that_is_made_is_kept_though_its_marker_was_not_removed() {
+fn a_complete_store_is_kept_if_its_creation_marker_remains() {
     let dir = store();
     fs::write(dir.path().join("making"), "").unwrap();
     let frontier = open(&dir).unwrap();
@@ -134,7 +134,7 @@ fn a_folder_that_cannot_be_made_is_named() {
 }
 
 #[test]
-fn a_creation_cut_short_is_begun_anew() {
+fn an_interrupted_creation_is_restarted() {
     for files in [
         &["lock"][..],
         &["lock", "store/lock"],
@@ -154,15 +154,15 @@ fn a_creation_cut_short_is_begun_anew() {
 }
 
 #[test]
-fn a_store_that_lost_its_format_file_is_not_taken_for_a_new_one() {
+fn a_store_without_its_format_file_is_damaged_and_not_new() {
     let dir = store();
     fs::remove_file(dir.path().join("format")).unwrap();
     let error = open(&dir).map(drop).unwrap_err();
     assert!(matches!(error, FrontierError::Damaged { .. }), "{error:?}");
 }
 
-/// A store with everything written out in order, and more in its journal.
-fn settled() -> tempfile::TempDir {
+/// A store with 2,000 URIs in its tables and one more in its journal.
+fn store_with_tables() -> tempfile::TempDir {
     let (first, dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let mut frontier = open(&first).unwrap();
     let many = (0..2_000)
@@ -178,12 +178,12 @@ fn settled() -> tempfile::TempDir {
     dir
 }
 
-/// Files of a store whose path within it ends so.
-fn files(dir: &std::path::Path, is_meant: impl Fn(&str) -> bool) -> Vec<std::path::PathBuf> {
+/// Non-empty files of a store whose path within it meets the condition.
+fn files(dir: &std::path::Path, matches_path: impl Fn(&str) -> bool) -> Vec<std::path::PathBuf> {
     let all = content(dir).into_iter();
     let all = all.filter(|(path, bytes)| {
         let path = path.strip_prefix(dir).unwrap().to_str().unwrap();
-        is_meant(path) && !bytes.is_empty()
+        matches_path(path) && !bytes.is_empty()
     });
     all.map(|(path, _)| path).collect()
 }
@@ -199,16 +199,17 @@ const BREAKS: [fn(&mut Vec<u8>); 4] = [
     |bytes| *bytes.last_mut().unwrap() ^= 1,
 ];
 
-/// Opens a store with a broken file, which must be one sentence that names the store and what to do, and change nothing.
+/// Breaks each of these files in turn and opens the store. The error must be one sentence that names the store and the remedy, and
+/// no file may change.
 #[track_caller]
-fn check_torn(is_meant: impl Fn(&std::path::Path, &str) -> bool, files_min: usize) {
-    let dir = settled();
-    let meant = files(dir.path(), |path| is_meant(dir.path(), path));
-    assert!(meant.len() >= files_min, "{meant:?}");
-    for path in meant {
-        let sound = fs::read(&path).unwrap();
+fn check_torn(matches_path: impl Fn(&std::path::Path, &str) -> bool, files_min: usize) {
+    let dir = store_with_tables();
+    let matched = files(dir.path(), |path| matches_path(dir.path(), path));
+    assert!(matched.len() >= files_min, "{matched:?}");
+    for path in matched {
+        let intact = fs::read(&path).unwrap();
         for (number, break_it) in BREAKS.iter().enumerate() {
-            let mut bytes = sound.clone();
+            let mut bytes = intact.clone();
             break_it(&mut bytes);
             fs::write(&path, bytes).unwrap();
             let before = content(dir.path());
@@ -226,12 +227,12 @@ fn check_torn(is_meant: impl Fn(&std::path::Path, &str) -> bool, files_min: usiz
                 path.display()
             );
         }
-        fs::write(&path, sound).unwrap();
+        fs::write(&path, intact).unwrap();
     }
     open(&dir).map(drop).unwrap();
 }
 
-/// Returns `true` if a file is one that a keyspace's `current` names. Others are left by writers that have gone on.
+/// Returns `true` if a file is the list that its keyspace's `current` names. Other lists are outdated.
 fn is_current_list(dir: &std::path::Path, path: &str) -> bool {
     let path = dir.join(path);
     let current = fs::read(path.with_file_name("current")).unwrap_or_default();
@@ -242,14 +243,14 @@ fn is_current_list(dir: &std::path::Path, path: &str) -> bool {
 }
 
 #[test]
-fn a_torn_list_of_files_is_one_sentence_and_no_write() {
+fn a_torn_list_of_files_is_reported_and_nothing_is_written() {
     check_torn(|_, path| path.ends_with("/current"), 14);
     check_torn(is_current_list, 14);
 }
 
 #[test]
-fn a_torn_version_of_the_database_is_one_sentence_and_no_write() {
-    let dir = settled();
+fn a_torn_version_of_the_database_is_reported_and_nothing_is_written() {
+    let dir = store_with_tables();
     for bytes in [&b""[..], b"FJL\x09", b"nonsense"] {
         fs::write(dir.path().join("store/version"), bytes).unwrap();
         let before = content(dir.path());
@@ -263,8 +264,8 @@ fn a_torn_version_of_the_database_is_one_sentence_and_no_write() {
 }
 
 #[test]
-fn a_lost_file_is_one_sentence_and_no_write() {
-    let dir = settled();
+fn a_lost_file_is_reported_and_nothing_is_written() {
+    let dir = store_with_tables();
     let lists = |path: &str| {
         path.ends_with("/current") || path == "store/version" || is_current_list(dir.path(), path)
     };
@@ -285,24 +286,24 @@ fn a_lost_file_is_one_sentence_and_no_write() {
 }
 
 #[test]
-fn a_lost_keyspace_is_not_taken_for_an_empty_one() {
-    let dir = settled();
+fn a_lost_keyspace_is_damage_and_not_an_empty_keyspace() {
+    let dir = store_with_tables();
     fs::remove_dir_all(dir.path().join("store/keyspaces/1")).unwrap();
     let error = open(&dir).map(drop).unwrap_err();
     assert!(matches!(error, FrontierError::Torn { .. }), "{error:?}");
 }
 
 #[test]
-fn what_is_torn_within_a_table_is_found_by_a_check() {
-    let dir = settled();
+fn a_check_finds_a_torn_table() {
+    let dir = store_with_tables();
     let tables = files(dir.path(), |path| {
         path.contains("/tables/") && !path.contains("keyspaces/0/")
     });
     assert!(tables.len() >= 5, "{tables:?}");
     for path in tables {
-        let sound = fs::read(&path).unwrap();
-        for at in [10, sound.len() / 3, sound.len() / 2] {
-            let mut bytes = sound.clone();
+        let intact = fs::read(&path).unwrap();
+        for at in [10, intact.len() / 3, intact.len() / 2] {
+            let mut bytes = intact.clone();
             bytes[at] ^= 0x40;
             fs::write(&path, bytes).unwrap();
             let checked = Frontier::check(dir.path(), &config(), &mut |_| {});
@@ -313,14 +314,14 @@ fn what_is_torn_within_a_table_is_found_by_a_check() {
                 path.display()
             );
         }
-        fs::write(&path, sound).unwrap();
+        fs::write(&path, intact).unwrap();
     }
     Frontier::check(dir.path(), &config(), &mut |finding| panic!("{finding}")).unwrap();
 }
 
 #[test]
-fn what_is_torn_within_a_table_is_an_error_and_no_answer() {
-    let dir = settled();
+fn reading_a_torn_table_is_an_error() {
+    let dir = store_with_tables();
     let table = files(dir.path(), |path| path.contains("/tables/"))
         .into_iter()
         .max_by_key(|path| fs::metadata(path).unwrap().len())
@@ -344,8 +345,8 @@ fn what_is_torn_within_a_table_is_an_error_and_no_answer() {
 }
 
 #[test]
-fn a_torn_tail_of_the_journal_is_what_a_sudden_death_leaves() {
-    let dir = settled();
+fn a_torn_end_of_the_journal_does_not_prevent_opening() {
+    let dir = store_with_tables();
     let journal = files(dir.path(), |path| path.ends_with(".jnl"));
     let [journal] = &journal[..] else {
         panic!("{journal:?}");
@@ -361,7 +362,7 @@ fn a_torn_tail_of_the_journal_is_what_a_sudden_death_leaves() {
 }
 
 #[test]
-fn a_frontier_can_be_given_to_a_thread_of_its_own() {
+fn a_frontier_can_be_moved_to_another_thread() {
     let dir = store();
     let frontier = open(&dir).unwrap();
     let statistics = std::thread::spawn(move || frontier.statistics())

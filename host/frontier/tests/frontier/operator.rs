@@ -1,4 +1,4 @@
-//! The operator's hand and eye: why, precedence, retiring and freezing, sweeps, what other crawls know.
+//! Operator commands and queries: `why`, precedence, retiring and freezing, sweeps, import of URIs from other crawls.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn why(site: &mut Site, text: &str, seconds: i64) -> String {
 }
 
 #[test]
-fn why_says_which_filter_which_limit_which_state() {
+fn why_names_the_filter_the_limit_or_the_state() {
     let mut site = Site::new(with_queue(|queue| queue.budget = Some(2)));
     site.schedule(
         vec![
@@ -87,7 +87,7 @@ fn why_says_which_filter_which_limit_which_state() {
 }
 
 #[test]
-fn precedence_may_change_while_it_waits() {
+fn the_precedence_of_a_waiting_uri_can_be_changed() {
     let mut site = Site::new(config());
     site.schedule(
         vec![
@@ -112,7 +112,7 @@ fn precedence_may_change_while_it_waits() {
     site.visit(0, "http://a.org/2");
     let page = site.issue(2, "http://a.org/1");
     site.finish(&page, success(ZERO, Some(secs(100)), vec![]), 2);
-    // Its due time stays where it is.
+    // Its due time stays as it is.
     assert!(
         site.frontier()
             .set_precedence(&uri("http://a.org/1"), 9, at(5))
@@ -130,7 +130,7 @@ fn precedence_may_change_while_it_waits() {
 }
 
 #[test]
-fn a_frozen_or_retired_queue_takes_uris_and_gives_none_until_it_is_let_go() {
+fn a_frozen_or_retired_queue_takes_uris_and_issues_none_until_it_is_released() {
     let mut site = Site::new(config());
     site.schedule(vec![candidate("http://a.org/1", "")], 0);
     assert!(site.frontier().freeze("org,a,", true, at(0)).unwrap());
@@ -172,7 +172,7 @@ fn waking_a_queue_ends_its_back_off() {
 }
 
 #[test]
-fn what_rests_since_a_clock_was_ahead_goes_on_and_other_rests_stay() {
+fn overlong_waits_after_a_clock_was_ahead_are_shortened_and_other_waits_stay() {
     const YEAR: i64 = 365 * 86_400;
     let mut config = with_queue(|queue| queue.bandwidth = Some(100));
     config.bandwidth = Some(100);
@@ -204,7 +204,7 @@ fn what_rests_since_a_clock_was_ahead_goes_on_and_other_rests_stay() {
         let issue = site.issue(second, page);
         site.finish(&issue, success(ZERO, None, vec![]), second);
     }
-    // It is right again; the bandwidth of the whole crawl is spent for a year.
+    // The clock is right again. The bandwidth of the whole crawl is used up for a year.
     site.waits(10, YEAR + 2);
     assert_eq!(site.overlong_until(10), Some(YEAR + 2));
     let mut after = None;
@@ -220,7 +220,7 @@ fn what_rests_since_a_clock_was_ahead_goes_on_and_other_rests_stay() {
     }
     assert_eq!(woken, [(1, 1), (1, 0), (1, 1), (1, 0), (0, 0)]);
     site.issue(10, "http://d.org/1");
-    // As long as one request can bring, and as long as its server said.
+    // The longest wait after one request applies, and the `Retry-After` of the server.
     site.waits(10, 20);
     site.issue(20, "http://a.org/2");
     site.issue(20, "http://c.org/2");
@@ -231,7 +231,7 @@ fn what_rests_since_a_clock_was_ahead_goes_on_and_other_rests_stay() {
 }
 
 #[test]
-fn a_rest_that_nothing_explains_is_told_from_one_that_something_does() {
+fn only_waits_without_a_plausible_cause_count_as_overlong() {
     const YEAR: i64 = 365 * 86_400;
     let mut config = config();
     config.resolver = Some(Resolver::new(|queue| {
@@ -241,18 +241,18 @@ fn a_rest_that_nothing_explains_is_told_from_one_that_something_does() {
     }));
     config.group.min_delay = secs(7);
     let mut site = Site::new(config);
-    assert_eq!(site.overlong_until(0), None, "there is nothing");
+    assert_eq!(site.overlong_until(0), None, "empty store");
 
     let visit = |site: &mut Site, second, uri, wait| {
         let issue = site.issue(second, uri);
-        assert_eq!(site.overlong_until(second), None, "it is in process");
+        assert_eq!(site.overlong_until(second), None, "URI in process");
         site.finish(&issue, success(secs(1), wait, vec![]), second);
     };
-    // Due in a year because somebody said so.
+    // Due in a year by its wait.
     site.schedule(vec![revisited("http://a.org/1", "")], 0);
     visit(&mut site, 0, "http://a.org/1", Some(secs(YEAR as u64)));
-    assert_eq!(site.overlong_until(1), None, "it is not due");
-    // A back-off of minutes, which is what servers may ask for.
+    assert_eq!(site.overlong_until(1), None, "URI not due");
+    // A back-off of minutes, as servers may request it.
     site.schedule(vec![candidate("http://b.org/1", "")], 1);
     let b = site.issue(1, "http://b.org/1");
     let down = Outcome::Retry {
@@ -262,14 +262,18 @@ fn a_rest_that_nothing_explains_is_told_from_one_that_something_does() {
         transfer: None,
     };
     site.finish(&b, down, 1);
-    assert_eq!(site.overlong_until(2), None, "it backs off");
-    // The same from tomorrow's clock.
+    assert_eq!(site.overlong_until(2), None, "queue backs off");
+    // The same with a clock that was a day ahead.
     site.schedule(vec![candidate("http://b.org/2", "")], 2);
     visit(&mut site, 86_400, "http://b.org/1", None);
     assert_eq!(site.overlong_until(2), Some(86_402));
-    assert_eq!(site.overlong_until(86_400), None, "tomorrow it is polite");
+    assert_eq!(
+        site.overlong_until(86_400),
+        None,
+        "politeness delay at that time"
+    );
     visit(&mut site, 86_402, "http://b.org/2", None);
-    // A server group that rests since then, although its queue may go.
+    // A server group that waits since the clock was ahead, although its queue may issue.
     let pages = ["http://c.org/1", "http://c.org/2"];
     site.schedule(pages.map(|page| candidate(page, "")).to_vec(), 2);
     visit(&mut site, 86_500, "http://c.org/1", None);
@@ -280,7 +284,7 @@ fn a_rest_that_nothing_explains_is_told_from_one_that_something_does() {
 }
 
 #[test]
-fn a_sweep_goes_through_a_site_in_parts_and_leaves_what_is_in_process() {
+fn a_sweep_examines_a_site_in_parts_and_leaves_uris_in_process() {
     let mut site = Site::new(config());
     let texts = [
         "http://a.org/1",
@@ -317,7 +321,7 @@ fn a_sweep_goes_through_a_site_in_parts_and_leaves_what_is_in_process() {
 }
 
 #[test]
-fn what_another_crawl_knows_is_not_fetched_again_and_moves_nothing_here() {
+fn imported_uris_are_not_fetched_again_and_do_not_change_known_uris() {
     let mut site = Site::new(config());
     site.schedule(
         vec![
@@ -339,7 +343,7 @@ fn what_another_crawl_knows_is_not_fetched_again_and_moves_nothing_here() {
         vec![
             known(candidate("http://a.org/once", "L")),
             known(revisited("http://a.org/again", "L")),
-            // Known here, and not raised for being an embed there.
+            // Known in this crawl, and not raised although it is an embed in the other one.
             known(candidate("http://b.org/2", "LE")),
             ImportedUri {
                 last_outcome: LastOutcome::Failed,
@@ -358,14 +362,14 @@ fn what_another_crawl_knows_is_not_fetched_again_and_moves_nothing_here() {
     assert_eq!(record.digests.payload, Some([7; 20]));
     site.visit(0, "http://b.org/1");
     site.visit(2, "http://b.org/2");
-    // The shortest wait since it failed, and the longest since the last visit.
+    // The shortest wait after the failure, and the longest wait after the last visit.
     site.waits(3, 20);
     site.visit(20, "http://c.org/");
     site.waits(21, 600);
 }
 
 #[test]
-fn of_what_a_seed_brought_in_only_what_no_other_has_found_is_forgotten() {
+fn forget_sole_removes_only_uris_that_no_other_seed_has_found() {
     let mut site = Site::new(config());
     let from = |seed: &str, text: &str| Candidate {
         source: Some(seed.to_owned()),
@@ -380,7 +384,7 @@ fn of_what_a_seed_brought_in_only_what_no_other_has_found_is_forgotten() {
         ],
         0,
     );
-    // In one batch, in another, and after the store has been closed.
+    // Found by the other seed in another batch, and after the store was closed.
     site.schedule(vec![from(other, "http://a.org/shared")], 0);
     site.reopen();
     site.schedule(vec![from(other, "http://a.org/later?form=2")], 0);
@@ -404,7 +408,7 @@ fn of_what_a_seed_brought_in_only_what_no_other_has_found_is_forgotten() {
 }
 
 #[test]
-fn forgetting_one_of_two_forms_leaves_the_other_known() {
+fn forgetting_one_of_two_uris_of_a_canonical_form_keeps_the_other() {
     let mut site = Site::new(config());
     site.schedule(vec![candidate("http://a.org/1", "L")], 0);
     let forced = Candidate {

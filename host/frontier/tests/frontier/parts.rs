@@ -1,4 +1,5 @@
-//! A crawl that several frontiers share: each has a part of the queues, and sends what belongs to others.
+//! A crawl that several frontiers share. Each has a part of the queues, and sends the candidates of other parts to their
+//! frontiers.
 
 use std::time::Duration;
 
@@ -40,7 +41,7 @@ fn uris_in_outbox(site: &mut Site) -> Vec<String> {
 }
 
 #[test]
-fn two_frontiers_visit_what_one_would() {
+fn two_frontiers_visit_the_uris_that_one_would_visit() {
     let (mut a, mut b) = (Site::new(part("a")), Site::new(part("b")));
     let seeds = vec![
         candidate("http://a.org/", ""),
@@ -54,7 +55,7 @@ fn two_frontiers_visit_what_one_would() {
         b.schedule(seeds, 0),
         [ScheduleResult::Sent, ScheduleResult::New]
     );
-    // Each knows its own seed already.
+    // Each frontier has its own seed already.
     let known = [ScheduleResult::Known];
     assert_eq!(deliver(&mut a, &mut b, 0), known);
     assert_eq!(deliver(&mut b, &mut a, 0), known);
@@ -81,7 +82,7 @@ fn two_frontiers_visit_what_one_would() {
 }
 
 #[test]
-fn what_was_not_delivered_is_sent_again_after_a_death() {
+fn undelivered_candidates_are_sent_again_after_a_crash() {
     let mut a = Site::new(part("a"));
     a.schedule(vec![candidate("http://a.org/", "")], 0);
     let issue = a.issue(0, "http://a.org/");
@@ -98,7 +99,7 @@ fn what_was_not_delivered_is_sent_again_after_a_death() {
     assert_eq!(
         a.frontier().outbox(entries[0].number, 9).unwrap().len(),
         1,
-        "from the first after a number on"
+        "entries after the number of the first"
     );
     a.frontier().remove_sent(entries[0].number).unwrap();
     assert_eq!(uris_in_outbox(&mut a), ["http://c.org/"]);
@@ -107,7 +108,7 @@ fn what_was_not_delivered_is_sent_again_after_a_death() {
 }
 
 #[test]
-fn a_link_that_was_sent_is_not_sent_for_every_page() {
+fn a_link_to_another_part_is_sent_once() {
     let mut a = Site::new(part("a"));
     let link = || vec![candidate("http://b.org/", "L")];
     assert_eq!(a.schedule(link(), 0), [ScheduleResult::Sent]);
@@ -115,7 +116,7 @@ fn a_link_that_was_sent_is_not_sent_for_every_page() {
     let known = a.frontier().changes_nothing(link().iter()).unwrap();
     assert_eq!(known, [true]);
     assert_eq!(uris_in_outbox(&mut a).len(), 1);
-    // An operator's order is, and so is a link from another seed, for whose quota it counts.
+    // A forced candidate is sent again. So is a link from another seed, because it counts for the quota of that seed.
     let forced = Candidate {
         force: true,
         ..candidate("http://b.org/", "L")

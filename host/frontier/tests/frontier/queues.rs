@@ -27,7 +27,7 @@ fn down() -> Outcome {
 }
 
 #[test]
-fn each_slot_rests_after_its_own_fetch() {
+fn each_slot_waits_after_its_own_fetch() {
     let mut site = Site::new(with_queue(|queue| queue.valence = 2));
     site.schedule(pages("a.org", 4), 0);
     let first = site.issue(0, "http://a.org/1");
@@ -35,7 +35,7 @@ fn each_slot_rests_after_its_own_fetch() {
     assert!(matches!(site.next(0), Next::InProcess));
     site.finish(&first, success(secs(2), None, vec![]), 2);
     site.waits(2, 6);
-    // The second returns halfway through that wait, and changes nothing about it.
+    // The second fetch ends halfway through that wait, and does not change it.
     site.finish(&second, success(secs(4), None, vec![]), 4);
     site.waits(4, 6);
     site.issue(6, "http://a.org/3");
@@ -44,18 +44,18 @@ fn each_slot_rests_after_its_own_fetch() {
 }
 
 #[test]
-fn a_host_that_is_down_costs_one_probe_at_a_time_even_with_valence_3() {
+fn a_host_that_is_down_gets_one_request_at_a_time_even_with_valence_3() {
     let mut site = Site::new(with_queue(|queue| queue.valence = 3));
     site.schedule(pages("a.org", 5), 0);
     let first = site.issue(0, "http://a.org/1");
     let second = site.issue(0, "http://a.org/2");
     site.finish(&first, down(), 0);
-    // Even when the rest is over, nothing goes beside the one that is still in process.
+    // Even after the back-off, nothing is issued beside the URI that is still in process.
     assert!(matches!(site.next(30), Next::InProcess));
     site.finish(&second, down(), 30);
     let probe = site.issue(70, "http://a.org/3");
     assert!(matches!(site.next(70), Next::InProcess));
-    // It is back: all its slots are, too.
+    // The host answers again, so all slots are usable again.
     site.finish(&probe, success(ZERO, None, vec![]), 70);
     site.issue(72, "http://a.org/4");
     site.issue(72, "http://a.org/5");
@@ -63,7 +63,7 @@ fn a_host_that_is_down_costs_one_probe_at_a_time_even_with_valence_3() {
 }
 
 #[test]
-fn nothing_goes_beside_a_prerequisite() {
+fn nothing_is_issued_beside_a_prerequisite() {
     let mut site = Site::new(with_queue(|queue| queue.valence = 3));
     site.schedule(pages("a.org", 2), 0);
     let page = site.issue(0, "http://a.org/1");
@@ -76,7 +76,7 @@ fn nothing_goes_beside_a_prerequisite() {
 }
 
 #[test]
-fn a_lowered_valence_shortens_no_rest() {
+fn a_lowered_valence_shortens_no_wait() {
     let mut site = Site::new(with_queue(|queue| queue.valence = 2));
     site.schedule(pages("a.org", 3), 0);
     let first = site.issue(0, "http://a.org/1");
@@ -89,7 +89,7 @@ fn a_lowered_valence_shortens_no_rest() {
 }
 
 #[test]
-fn two_hosts_on_one_address_share_its_patience() {
+fn two_hosts_on_one_address_share_its_politeness_delay() {
     let mut site = Site::new(FrontierConfig {
         group: GroupSettings {
             valence: 1,
@@ -118,7 +118,7 @@ fn two_hosts_on_one_address_share_its_patience() {
 }
 
 #[test]
-fn a_queue_that_leaves_its_group_waits_for_it_no_longer() {
+fn a_queue_that_leaves_its_group_no_longer_waits_for_it() {
     let mut site = Site::new(with_queue(|queue| queue.group = None));
     for queue in ["org,a,", "org,b,"] {
         let frontier = site.frontier();
@@ -137,7 +137,7 @@ fn a_queue_that_leaves_its_group_waits_for_it_no_longer() {
 }
 
 #[test]
-fn bandwidth_overshoots_by_no_more_than_what_is_in_flight() {
+fn bandwidth_is_exceeded_by_the_bytes_in_flight_at_most() {
     let sent = |bytes| {
         let transfer = Transfer {
             duration: secs(1),
@@ -157,7 +157,7 @@ fn bandwidth_overshoots_by_no_more_than_what_is_in_flight() {
     }
     let a = site.issue(0, "http://a.org/1");
     let b = site.issue(0, "http://b.org/1");
-    // A thousand bytes since 0 are paid at 10, the five hundred beside them at 15.
+    // A thousand bytes since 0 use up the bandwidth until 10, and the other five hundred until 15.
     site.finish(&a, sent(1_000), 1);
     site.waits(1, 10);
     site.finish(&b, sent(500), 1);
@@ -193,7 +193,7 @@ fn requests_in_passing_use_the_bandwidth_of_the_crawl_and_of_their_queue() {
         ..config()
     });
     site.schedule(pages("a.org", 1), 0);
-    // No queue has this name. A thousand bytes since 0 are paid at 10, a hundred more at 11.
+    // No queue has this name. A thousand bytes since 0 use up the bandwidth until 10, and a hundred more until 11.
     for bytes in [1_000, 100] {
         let frontier = site.frontier();
         frontier
@@ -253,21 +253,21 @@ fn low_precedence_does_not_starve() {
         })
     };
     assert_eq!(issued_at(3, None), None);
-    // Two precedences in twenty seconds; then it has been ready longer.
+    // Ageing makes up the difference of two precedences in twenty seconds. Then the queue has been ready longer.
     assert_eq!(issued_at(3, Some(secs(10))), Some(30));
-    // Behind the best precedence there is, too.
+    // The same against a queue of the best precedence.
     assert_eq!(issued_at(0, Some(secs(10))), Some(60));
 }
 
 #[test]
-fn a_queue_past_the_floor_collects_and_gives_nothing() {
+fn a_queue_past_the_floor_takes_uris_and_issues_none() {
     let mut site = Site::new(config());
     site.schedule(pages("a.org", 1), 0);
     site.frontier().set_precedence_floor(Some(3));
     assert!(matches!(site.next(0), Next::Empty));
     let report = site.frontier().queue("org,a,", at(0)).unwrap().unwrap();
     assert_eq!(report.state, QueueState::Ineligible);
-    // With a usual floor of 3 it would give nothing either.
+    // With a usual floor of 3 it would issue nothing either.
     for (usual, is_passed_over) in [(None, true), (Some(4), true), (Some(3), false)] {
         let found = site.frontier().has_below_floor(usual).unwrap();
         assert_eq!(found, is_passed_over, "{usual:?}");
@@ -288,7 +288,7 @@ fn a_spent_session_lets_inactive_queues_go_first() {
     });
     site.schedule(pages("a.org", 5), 0);
     site.schedule(pages("b.org", 5), 0);
-    // Two of one, then two of the other, not one of each in turn.
+    // Each queue issues two URIs in a row, not one in turn.
     for text in ["a.org/1", "a.org/2", "b.org/1", "b.org/2", "a.org/3"] {
         site.visit(1, &format!("http://{text}"));
     }
@@ -297,7 +297,7 @@ fn a_spent_session_lets_inactive_queues_go_first() {
 }
 
 #[test]
-fn a_retired_queue_comes_back_when_its_budget_is_raised() {
+fn a_retired_queue_resumes_when_its_budget_is_raised() {
     let costly = |page: usize| Candidate {
         cost: 2,
         ..candidate(&format!("http://a.org/{page}"), "L")
@@ -352,7 +352,7 @@ fn a_quota_of_ten_documents_is_never_exceeded_with_five_in_process() {
 }
 
 #[test]
-fn what_is_past_the_quota_of_its_host_domain_or_source_is_issued_with_the_reason() {
+fn a_uri_over_the_quota_of_its_host_domain_or_source_is_issued_with_the_reason() {
     let two = Quota {
         fetched: Some(1),
         ..Quota::default()
@@ -379,7 +379,7 @@ fn what_is_past_the_quota_of_its_host_domain_or_source_is_issued_with_the_reason
     );
     let www = site.issue(0, "http://www.a.org/1");
     let b = site.issue(0, "http://b.org/1");
-    // Whether there is room depends on those two: the others rest a moment.
+    // The other URIs may exceed a quota, depending on these two: their queues wait for a moment.
     site.waits(0, 1);
     site.finish(&www, success(ZERO, None, vec![]), 0);
     site.finish(&b, success(ZERO, None, vec![]), 0);
@@ -396,7 +396,7 @@ fn what_is_past_the_quota_of_its_host_domain_or_source_is_issued_with_the_reason
 }
 
 #[test]
-fn successes_cost_precedence_and_revisits_do_not() {
+fn first_successes_worsen_precedence_and_revisits_do_not() {
     let mut site = Site::new(with_queue(|queue| {
         queue.precedence_policy = PrecedencePolicy::SuccessCounts(vec![1, 2]);
     }));
@@ -426,7 +426,7 @@ fn successes_cost_precedence_and_revisits_do_not() {
 }
 
 #[test]
-fn a_queues_settings_are_known_after_a_restart_without_the_profile() {
+fn settings_of_queues_survive_a_restart_without_the_resolver() {
     let by_name = |name: &str| QueueSettings {
         valence: if name == "org,a," { 2 } else { 1 },
         ..config().queue
@@ -437,16 +437,16 @@ fn a_queues_settings_are_known_after_a_restart_without_the_profile() {
         ..config()
     });
     site.schedule(pages("a.org", 2), 0);
-    // The hash says that nothing has changed: nobody is asked.
-    let nobody = |name: &str| -> QueueSettings { panic!("asked for {name}") };
+    // The hash is the same, so the resolver is not called.
+    let uncalled = |name: &str| -> QueueSettings { panic!("resolved {name}") };
     site.reopen_with(FrontierConfig {
-        resolver: Some(Resolver::new(nobody)),
+        resolver: Some(Resolver::new(uncalled)),
         settings_hash: 7,
         ..config()
     });
     site.issue(0, "http://a.org/1");
     site.issue(0, "http://a.org/2");
-    // Another hash: it is asked with the next change.
+    // With another hash, the settings are resolved at the next change.
     site.reopen_with(FrontierConfig {
         settings_hash: 8,
         ..config()

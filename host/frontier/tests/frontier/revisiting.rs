@@ -1,4 +1,4 @@
-//! Guarantees of revisits: strategies by URI, embeds that fade and are refreshed, signals, scope that changes.
+//! Guarantees of revisits: strategies by URI, embeds that fade and are refreshed, signals, changes of scope.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const ZERO: Duration = Duration::ZERO;
 const EMBED: &str = "http://cdn.net/logo";
 
 #[test]
-fn the_front_page_is_continuous_and_the_archive_once() {
+fn a_revisited_page_and_a_snapshot_page_share_a_queue() {
     let mut site = Site::new(config());
     site.schedule(
         vec![
@@ -29,7 +29,7 @@ fn the_front_page_is_continuous_and_the_archive_once() {
         let front = site.issue(visit * 100, "http://a.org/");
         site.finish(&front, success(ZERO, Some(secs(100)), vec![]), visit * 100);
     }
-    // An override makes it fixed, then once.
+    // An override changes its strategy to snapshot.
     let front = site.issue(400, "http://a.org/");
     let once = Success {
         strategy: Some(Strategy::Snapshot),
@@ -42,7 +42,7 @@ fn the_front_page_is_continuous_and_the_archive_once() {
     site.is_empty(10_000);
 }
 
-/// Visits the page, which shows these.
+/// Visits the page, which shows these embeds.
 fn show(site: &mut Site, seconds: i64, embeds: &[&str]) -> Vec<ScheduleResult> {
     let page = site.issue(seconds, "http://a.org/");
     let outlinks = embeds.iter().map(|text| revisited(text, "E")).collect();
@@ -62,7 +62,7 @@ fn show(site: &mut Site, seconds: i64, embeds: &[&str]) -> Vec<ScheduleResult> {
 }
 
 #[test]
-fn an_off_site_embed_fades_and_is_back_when_it_is_linked_again() {
+fn an_embed_of_another_site_fades_and_is_queued_again_when_it_is_linked() {
     let mut site = Site::new(config());
     site.schedule(vec![revisited("http://a.org/", "")], 0);
     show(&mut site, 0, &[EMBED, "http://www.a.org/own"]);
@@ -74,12 +74,12 @@ fn an_off_site_embed_fades_and_is_back_when_it_is_linked_again() {
         let record = site.frontier().record(&uri(text)).unwrap();
         record.unwrap().place
     };
-    // One visit with it starts the count anew.
+    // A visit that finds the embed restarts the count.
     for (round, embeds) in [&[][..], &[], &[EMBED], &[], &[]].into_iter().enumerate() {
         let second = 100 * (i64::try_from(round).unwrap() + 1);
         show(&mut site, second, embeds);
         if !embeds.is_empty() {
-            // Refreshed with its page: due now.
+            // The embed is refreshed with its page: due now.
             let embed = site.issue(second, EMBED);
             site.finish(&embed, success(ZERO, Some(secs(100_000)), vec![]), second);
         }
@@ -88,9 +88,9 @@ fn an_off_site_embed_fades_and_is_back_when_it_is_linked_again() {
     show(&mut site, 600, &[]);
     assert_eq!(place(&mut site, EMBED), UriState::Faded);
     assert_eq!(site.frontier().statistics().faded, 1);
-    // Those of its own site are the page's own business.
+    // Embeds of the same site do not fade.
     assert_ne!(place(&mut site, "http://www.a.org/own"), UriState::Faded);
-    // A link of any page is enough.
+    // One link on any page is enough.
     let scheduled = site.schedule(vec![revisited(EMBED, "L")], 650);
     assert!(
         matches!(scheduled[..], [ScheduleResult::Raised(_)]),
@@ -100,7 +100,7 @@ fn an_off_site_embed_fades_and_is_back_when_it_is_linked_again() {
 }
 
 #[test]
-fn an_embed_that_has_faded_and_is_deleted_stays_known() {
+fn a_faded_embed_that_is_deleted_stays_known() {
     let mut site = Site::new(config());
     site.schedule(vec![revisited("http://a.org/", "")], 0);
     show(&mut site, 0, &[EMBED]);
@@ -122,7 +122,7 @@ fn an_embed_that_has_faded_and_is_deleted_stays_known() {
 }
 
 #[test]
-fn an_embed_that_is_being_fetched_when_it_is_dropped_fades_with_the_next_visit() {
+fn an_embed_that_is_in_process_when_it_would_fade_fades_with_the_next_visit() {
     let mut site = Site::new(config());
     site.schedule(vec![revisited("http://a.org/", "")], 0);
     show(&mut site, 0, &[EMBED]);
@@ -139,14 +139,14 @@ fn an_embed_that_is_being_fetched_when_it_is_dropped_fades_with_the_next_visit()
 }
 
 #[test]
-fn a_signal_lets_it_come_sooner_and_never_later() {
+fn the_due_time_of_a_candidate_shortens_a_wait_and_never_lengthens_it() {
     let mut site = Site::new(config());
     let text = "http://a.org/";
     let due = |second| Candidate {
         due: Some(at(second)),
         ..revisited(text, "L")
     };
-    // Not before its time, where it is new.
+    // A new URI is not issued before its due time.
     site.schedule(vec![due(50)], 0);
     site.waits(0, 50);
     let page = site.issue(50, text);
@@ -161,7 +161,7 @@ fn a_signal_lets_it_come_sooner_and_never_later() {
 }
 
 #[test]
-fn what_falls_out_of_scope_is_forgotten_and_a_seed_never_is() {
+fn a_uri_out_of_scope_is_forgotten_unless_it_is_a_seed() {
     let mut site = Site::new(config());
     let seed = Candidate {
         seed: true,
@@ -186,7 +186,7 @@ fn what_falls_out_of_scope_is_forgotten_and_a_seed_never_is() {
 }
 
 #[test]
-fn what_a_feed_says_has_changed_since_is_due_now_and_older_news_moves_nothing() {
+fn a_signal_after_the_last_visit_makes_a_uri_due_and_an_older_one_does_not() {
     let mut site = Site::new(config());
     site.schedule(vec![revisited("http://a.org/1", "L")], 0);
     let page = site.issue(0, "http://a.org/1");
@@ -203,7 +203,7 @@ fn what_a_feed_says_has_changed_since_is_due_now_and_older_news_moves_nothing() 
     assert_eq!(site.schedule(vec![news(60)], 100), raised);
     let page = site.issue(100, "http://a.org/1");
     site.finish(&page, success(ZERO, Some(secs(500)), vec![]), 100);
-    // A clock that goes before is believed no further than now.
+    // A date in the future counts as now.
     assert_eq!(
         site.schedule(vec![news(9_000)], 100),
         [ScheduleResult::Known]
@@ -215,25 +215,25 @@ fn what_a_feed_says_has_changed_since_is_due_now_and_older_news_moves_nothing() 
         let record = site.frontier().record(&uri("http://a.org/1"));
         record.unwrap().unwrap().signals
     };
-    assert_eq!(signals(&mut site), [], "forgotten with the visit");
-    // Not before the shortest wait; and what was told stands with the record, once.
-    let patient = |modified| Candidate {
+    assert_eq!(signals(&mut site), [], "removed by the visit");
+    // The shortest wait applies. The record has the signal once.
+    let with_min_wait = |modified| Candidate {
         min_wait: secs(50),
         ..news(modified)
     };
     for _ in 0..2 {
-        site.schedule(vec![patient(210)], 220);
+        site.schedule(vec![with_min_wait(210)], 220);
         site.waits(220, 250);
     }
-    let told = signals(&mut site);
-    let [signal] = &told[..] else {
-        panic!("{told:?}");
+    let stored = signals(&mut site);
+    let [signal] = &stored[..] else {
+        panic!("{stored:?}");
     };
     assert_eq!((signal.at, signal.modified), (at(220), at(210)));
     assert_eq!(signal.source, SignalSource::Feed);
     let page = site.issue(250, "http://a.org/1");
     site.finish(&page, success(ZERO, Some(secs(500)), vec![]), 250);
-    // What is further ahead is an announcement.
+    // A date that is further ahead is an announcement and not a change.
     let next_week = 300 + 7 * 86_400;
     assert_eq!(
         site.schedule(vec![news(next_week)], 300),
@@ -241,7 +241,7 @@ fn what_a_feed_says_has_changed_since_is_due_now_and_older_news_moves_nothing() 
     );
 }
 
-/// The page waits for 1,000 seconds and is to be asked about after 100.
+/// Visits the page. Its wait is 1,000 seconds, and its reconsideration is due after 100.
 fn long_wait(site: &mut Site) {
     site.schedule(vec![revisited("http://a.org/", "")], 0);
     let page = site.issue(0, "http://a.org/");
@@ -267,18 +267,18 @@ fn considered(wait: Option<u64>, ask_again: Option<u64>) -> Outcome {
 }
 
 #[test]
-fn a_long_wait_is_considered_anew_and_no_visit_is_counted() {
+fn a_long_wait_is_reconsidered_and_no_visit_is_counted() {
     let mut site = Site::new(config());
     long_wait(&mut site);
     site.reopen();
     let page = site.issue(100, "http://a.org/");
     assert_eq!(page.visit_after, Some(at(1_000)));
     assert_eq!(page.overdue, ZERO);
-    // Nobody has a better answer.
+    // The evaluator keeps the planned wait.
     site.finish(&page, considered(None, Some(200)), 100);
     let page = site.issue(300, "http://a.org/");
     assert_eq!(page.visit_after, Some(at(1_000)));
-    // Prices have fallen.
+    // The evaluator shortens the wait.
     let finished = site.finish(&page, considered(Some(50), None), 300);
     assert_eq!(finished.disposition, Disposition::Waiting(at(350)));
     let record = site.frontier().record(&uri("http://a.org/")).unwrap();
@@ -289,9 +289,9 @@ fn a_long_wait_is_considered_anew_and_no_visit_is_counted() {
     assert_eq!(site.frontier().statistics().visits, 1);
 }
 
-/// Of three pages one has been due for long, and lists have named the two others, which are to be asked about.
+/// One of three pages has been due for long. Signals from lists make the two others due for reconsideration.
 #[test]
-fn what_lists_name_is_asked_about_and_visited_before_what_is_merely_due() {
+fn uris_with_signals_are_reconsidered_and_visited_before_uris_that_are_merely_due() {
     let mut site = Site::new(config());
     long_wait(&mut site);
     let pages = ["http://a.org/due", "http://a.org/idly"];
@@ -322,7 +322,7 @@ fn what_lists_name_is_asked_about_and_visited_before_what_is_merely_due() {
     site.finish(&page, considered(Some(0), Some(100)), 50);
     let page = site.issue(50, pages[1]);
     assert_eq!(page.visit_after, Some(at(1_020)));
-    // Its evaluator does not believe lists: the page is due, with a normal directive.
+    // The evaluator ignores the signal: the page is due later, with a normal directive.
     site.finish(&page, considered(Some(5), None), 50);
     let page = site.issue(60, "http://a.org/");
     assert_eq!(page.visit_after, None);
@@ -333,7 +333,7 @@ fn what_lists_name_is_asked_about_and_visited_before_what_is_merely_due() {
 }
 
 #[test]
-fn each_past_visit_tells_its_digest_and_the_wait_decided_after_it() {
+fn each_past_visit_has_its_digest_and_the_wait_after_it() {
     let mut site = Site::new(FrontierConfig {
         history_length: 4,
         ..config()
@@ -356,7 +356,7 @@ fn each_past_visit_tells_its_digest_and_the_wait_decided_after_it() {
             ..Success::default()
         }))
     };
-    let turns = [
+    let visits = [
         (0, visit(ContentState::New, Some(7), secs(100), None)),
         (
             100,
@@ -375,7 +375,7 @@ fn each_past_visit_tells_its_digest_and_the_wait_decided_after_it() {
             },
         ),
     ];
-    for (seconds, outcome) in turns {
+    for (seconds, outcome) in visits {
         let page = site.issue(seconds, "http://a.org/");
         site.finish(&page, outcome, seconds);
     }
@@ -384,19 +384,19 @@ fn each_past_visit_tells_its_digest_and_the_wait_decided_after_it() {
     let page = site.issue(again, "http://a.org/");
     let changed = visit(ContentState::Changed, Some(8), secs(1_000), Some(100));
     site.finish(&page, changed, again);
-    // The last wait is thought over: it is what is known of the time after the last visit.
+    // The reconsideration replaces the last wait in the history: 100 s so far and 50 s more.
     let page = site.issue(again + 100, "http://a.org/");
     site.finish(&page, considered(Some(50), None), again + 100);
     site.reopen();
     let record = site.frontier().record(&uri("http://a.org/")).unwrap();
-    let told: Vec<_> = record
+    let past_visits: Vec<_> = record
         .unwrap()
         .history
         .iter()
         .map(|past| (past.status, past.digest, past.wait))
         .collect();
     assert_eq!(
-        told,
+        past_visits,
         [
             (200, Some([8; 5]), Some(secs(150))),
             (-2, None, Some(probe)),
@@ -407,7 +407,7 @@ fn each_past_visit_tells_its_digest_and_the_wait_decided_after_it() {
 }
 
 #[test]
-fn what_comes_out_late_or_was_moved_is_visited_and_not_considered() {
+fn a_uri_that_is_overdue_or_forced_is_visited_and_not_reconsidered() {
     let mut site = Site::new(config());
     long_wait(&mut site);
     let page = site.issue(1_200, "http://a.org/");
@@ -425,7 +425,7 @@ fn what_comes_out_late_or_was_moved_is_visited_and_not_considered() {
 }
 
 #[test]
-fn news_of_a_page_whose_evaluator_wants_to_be_asked_has_it_considered_once() {
+fn a_signal_causes_one_reconsideration() {
     let mut site = Site::new(config());
     long_wait(&mut site);
     let news = |modified| Candidate {
@@ -437,7 +437,7 @@ fn news_of_a_page_whose_evaluator_wants_to_be_asked_has_it_considered_once() {
     let page = site.issue(20, "http://a.org/");
     assert_eq!(page.visit_after, Some(at(1_000)));
     assert_eq!(page.record.signals.len(), 1);
-    // The evaluator does not believe the news: the page still waits, and the same news has no effect.
+    // The evaluator ignores the signal: the page still waits, and the same signal has no further effect.
     site.finish(&page, considered(None, Some(5_000)), 20);
     site.waits(20, 1_000);
     assert_eq!(site.schedule(vec![news(10)], 30), [ScheduleResult::Known]);
@@ -446,7 +446,7 @@ fn news_of_a_page_whose_evaluator_wants_to_be_asked_has_it_considered_once() {
     let page = site.issue(40, "http://a.org/");
     assert_eq!(page.visit_after, Some(at(1_000)));
     assert_eq!(page.record.signals.len(), 2);
-    // Believed.
+    // The evaluator makes the page due now.
     site.finish(&page, considered(Some(0), Some(0)), 40);
     let page = site.issue(40, "http://a.org/");
     assert_eq!((page.visit_after, page.overdue), (None, ZERO));

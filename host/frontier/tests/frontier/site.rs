@@ -1,4 +1,4 @@
-//! Parts of the tests: candidates, outcomes, and a frontier in a folder of its own.
+//! Helpers of the tests: candidates, outcomes, and a frontier in a temporary folder.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use opilio_frontier::{
 };
 use opilio_uri::{HopPath, Uri};
 
-/// Politeness and waits in numbers that are easy to follow.
+/// A configuration with round numbers for politeness and waits.
 pub(crate) fn config() -> FrontierConfig {
     FrontierConfig {
         queue: QueueSettings {
@@ -36,7 +36,7 @@ pub(crate) fn config() -> FrontierConfig {
     }
 }
 
-/// The same, with other settings for all queues.
+/// The same with changed settings of all queues.
 pub(crate) fn with_queue(set: impl FnOnce(&mut QueueSettings)) -> FrontierConfig {
     let mut config = config();
     set(&mut config.queue);
@@ -55,7 +55,7 @@ pub(crate) fn uri(text: &str) -> Uri {
     Uri::parse(text).unwrap()
 }
 
-/// Snapshot, canonical form without the query.
+/// A candidate under snapshot. Its canonical form is its URI without the query.
 pub(crate) fn candidate(text: &str, hops: &str) -> Candidate {
     let uri = uri(text);
     let canonical = uri
@@ -98,7 +98,7 @@ pub(crate) fn success(
     }))
 }
 
-/// A request that took so long and brought a hundred bytes.
+/// A request of this duration that received a hundred bytes.
 pub(crate) fn took(duration: Duration) -> Transfer {
     Transfer {
         duration,
@@ -162,7 +162,7 @@ impl Site {
         }
     }
 
-    /// Nothing is issued before `until`.
+    /// Asserts that nothing is issued before `until`.
     #[track_caller]
     pub(crate) fn waits(&mut self, seconds: i64, until: i64) {
         let next = self.next(seconds);
@@ -172,7 +172,7 @@ impl Site {
         );
     }
 
-    /// Until when rests that nothing explains keep everything from being issued, in seconds.
+    /// The time in seconds until which overlong waits keep all queues from issuing.
     pub(crate) fn overlong_until(&mut self, seconds: i64) -> Option<i64> {
         let until = self.frontier().overlong_until(at(seconds)).unwrap();
         until.map(|until| until.as_second() - at(0).as_second())
@@ -190,7 +190,7 @@ impl Site {
             .unwrap()
     }
 
-    /// Issues, succeeds without outlinks in no time, and is done with it.
+    /// Issues this URI and finishes it at once, as a success without outlinks.
     #[track_caller]
     pub(crate) fn visit(&mut self, seconds: i64, expected: &str) -> FinishResult {
         let issue = self.issue(seconds, expected);

@@ -1,4 +1,4 @@
-//! One story a test: what a crawl would see.
+//! Stories: each test plays one situation of a crawl.
 
 use std::time::Duration;
 
@@ -75,7 +75,7 @@ fn equal_canonical_forms_are_one_document() {
 }
 
 #[test]
-fn a_redirect_to_ones_own_canonical_form_is_followed() {
+fn a_redirect_to_a_uri_of_the_same_canonical_form_is_followed() {
     let mut site = Site::new(config());
     site.schedule(vec![candidate("http://a.org/", "")], 0);
     let issue = site.issue(0, "http://a.org/");
@@ -94,7 +94,7 @@ fn a_redirect_to_ones_own_canonical_form_is_followed() {
         [ScheduleResult::New, ScheduleResult::Known]
     );
     let mut issue = site.issue(2, "http://a.org/?lang=en");
-    // A server that redirects to ever new sessions is followed some way, not for ever.
+    // Redirects to ever new sessions are followed a limited number of times.
     let mut hops = "RR".to_owned();
     for session in 0.. {
         let target = candidate(&format!("http://a.org/?sid={session}"), &hops);
@@ -110,7 +110,7 @@ fn a_redirect_to_ones_own_canonical_form_is_followed() {
 }
 
 #[test]
-fn a_queue_has_one_uri_in_process_and_rests_after_it() {
+fn a_queue_has_one_uri_in_process_and_waits_after_it() {
     let mut site = Site::new(config());
     site.schedule(
         vec![
@@ -121,7 +121,7 @@ fn a_queue_has_one_uri_in_process_and_rests_after_it() {
     );
     let issue = site.issue(0, "http://a.org/1");
     assert!(matches!(site.next(5), Next::InProcess));
-    // Twice three seconds.
+    // Twice the three seconds of the fetch.
     let finished = site.finish(&issue, success(secs(3), None, vec![]), 5);
     assert_eq!(finished.queue_ready, at(11));
     site.waits(6, 11);
@@ -130,7 +130,7 @@ fn a_queue_has_one_uri_in_process_and_rests_after_it() {
 }
 
 #[test]
-fn queues_take_turns_and_the_longest_ready_goes_first() {
+fn the_queue_that_has_been_ready_longest_goes_first() {
     let mut site = Site::new(config());
     for (second, text) in [
         "http://c.org/1",
@@ -173,7 +173,7 @@ fn within_a_queue_directive_precedence_and_arrival_decide() {
             with("http://a.org/embed", "LE", Directive::Normal, 1),
             with("http://a.org/embedded-deeply", "LEE", Directive::Normal, 1),
             with("http://a.org/high", "L", Directive::High, 200),
-            // Highest is for prerequisites; to a link it is as good as high.
+            // Highest is for prerequisites only: a link with it counts as high.
             with("http://a.org/pretender", "L", Directive::Highest, 201),
             with("http://a.org/robots.txt", "P", Directive::Highest, 250),
         ],
@@ -195,7 +195,7 @@ fn within_a_queue_directive_precedence_and_arrival_decide() {
 }
 
 #[test]
-fn being_found_as_an_embed_brings_a_link_forward() {
+fn a_link_found_again_as_an_embed_is_raised() {
     let mut site = Site::new(config());
     site.schedule(
         vec![
@@ -216,7 +216,7 @@ fn being_found_as_an_embed_brings_a_link_forward() {
 }
 
 #[test]
-fn finding_it_again_never_moves_a_due_time_but_force_and_high_do() {
+fn a_found_uri_keeps_its_due_time_unless_it_is_forced_or_high() {
     let mut site = Site::new(config());
     let text = "http://a.org/1";
     site.schedule(vec![revisited(text, "")], 0);
@@ -264,7 +264,7 @@ fn finding_it_again_never_moves_a_due_time_but_force_and_high_do() {
 }
 
 #[test]
-fn force_brings_back_what_is_done() {
+fn force_queues_a_uri_that_is_done() {
     let mut site = Site::new(config());
     site.schedule(vec![candidate("http://a.org/1", "")], 0);
     site.visit(0, "http://a.org/1");
@@ -277,7 +277,7 @@ fn force_brings_back_what_is_done() {
         [ScheduleResult::Forced]
     );
     site.visit(5, "http://a.org/1");
-    // Another form of a known document is fetched as it was written.
+    // Another URI of a known canonical form is fetched as it was given.
     assert_eq!(
         site.schedule(vec![forced("http://a.org/1?form=2")], 10),
         [ScheduleResult::Forced]
@@ -287,7 +287,7 @@ fn force_brings_back_what_is_done() {
 }
 
 #[test]
-fn revisits_come_when_due_with_their_history() {
+fn revisits_are_issued_when_due_with_their_history() {
     let mut site = Site::new(config());
     let text = "http://a.org/1";
     site.schedule(vec![revisited(text, "")], 0);
@@ -397,7 +397,7 @@ fn an_urgent_uri_due_later_does_not_hide_an_ordinary_one_due_now() {
 }
 
 #[test]
-fn prerequisites_go_first_and_cost_nothing_when_they_ask_no_web_server() {
+fn prerequisites_go_first_and_cost_no_delay_without_a_web_request() {
     let mut site = Site::new(config());
     site.schedule(
         vec![
@@ -456,14 +456,14 @@ fn an_expired_prerequisite_is_fetched_again() {
 }
 
 #[test]
-fn a_prerequisite_comes_into_the_queue_that_needs_it() {
+fn a_prerequisite_goes_into_the_queue_that_needs_it() {
     let mut site = Site::new(config());
     let elsewhere = Candidate {
         queue: "elsewhere".to_owned(),
         ..candidate("dns:a.org", "P")
     };
     site.schedule(vec![elsewhere.clone(), candidate("http://a.org/1", "")], 0);
-    // It is in process there: the queue that needs it rests a moment.
+    // The prerequisite is in process in another queue, so the queue that depends on it waits for a moment.
     let dns = site.issue(0, "dns:a.org");
     let issue = site.issue(0, "http://a.org/1");
     let finished = site.finish(
@@ -521,7 +521,7 @@ fn a_loop_of_prerequisites_ends_with_a_failure() {
 }
 
 #[test]
-fn a_host_that_is_down_costs_one_probe_at_a_time_and_backs_off() {
+fn the_queue_of_a_host_that_is_down_backs_off_and_makes_one_request_at_a_time() {
     let mut site = Site::new(config());
     site.schedule(
         vec![
@@ -539,13 +539,13 @@ fn a_host_that_is_down_costs_one_probe_at_a_time_and_backs_off() {
     );
     site.visit(1, "http://b.org/1");
     site.waits(1, 20);
-    // The others of the queue are tried before it is its turn again; the rest doubles.
+    // The other URIs of the queue go before the retry. The back-off doubles.
     let a2 = site.issue(20, "http://a.org/2");
     assert_eq!(site.finish(&a2, retry(-2, None), 20).queue_ready, at(60));
     let a1 = site.issue(60, "http://a.org/1");
     assert_eq!((a1.record.attempts, a1.record.status), (1, -2));
     assert_eq!(site.finish(&a1, retry(-2, None), 60).queue_ready, at(120));
-    // A success ends it.
+    // A success ends the back-off.
     site.visit(120, "http://a.org/2");
     let a1 = site.issue(122, "http://a.org/1");
     assert_eq!(site.finish(&a1, retry(-2, None), 122).queue_ready, at(142));
@@ -615,7 +615,7 @@ fn a_crawl_delay_is_kept_with_its_queue() {
 }
 
 #[test]
-fn what_failed_or_was_disregarded_is_probed_again_under_revisit_alone() {
+fn failed_and_disregarded_uris_are_probed_under_revisit_only() {
     let mut site = Site::new(config());
     let failed = |status| Outcome::Failed {
         status,
@@ -672,7 +672,7 @@ fn what_failed_or_was_disregarded_is_probed_again_under_revisit_alone() {
 }
 
 #[test]
-fn what_is_disregarded_until_a_known_time_comes_back_then_and_not_after_the_longest_wait() {
+fn a_uri_disregarded_until_a_known_time_is_due_then_or_after_the_longest_wait() {
     let mut site = Site::new(config());
     let uris = ["http://a.org/1", "http://a.org/2", "http://a.org/3"];
     let snapshot = candidate(uris[2], "");
@@ -691,14 +691,14 @@ fn what_is_disregarded_until_a_known_time_comes_back_then_and_not_after_the_long
         site.finish(&issue, outcome, 0).disposition
     };
     assert_eq!(disregard(uris[0], 60), Disposition::Waiting(at(60)));
-    // The store is looked through once in the longest wait, whatever a robots.txt says.
+    // The longest wait applies, however long the robots.txt is valid.
     assert_eq!(disregard(uris[1], 9_999), Disposition::Waiting(at(1_000)));
     assert_eq!(disregard(uris[2], 60), Disposition::Done);
     site.issue(60, uris[0]);
 }
 
 #[test]
-fn a_uri_in_process_is_back_when_the_store_is_opened_again_and_its_queue_rests_first() {
+fn after_reopening_a_uri_in_process_is_queued_again_and_its_queue_waits() {
     let mut site = Site::new(config());
     site.schedule(
         vec![
@@ -725,7 +725,7 @@ fn a_uri_in_process_is_back_when_the_store_is_opened_again_and_its_queue_rests_f
         "{error:?}"
     );
     site.visit(50, "http://b.org/1");
-    // Nobody knows when its request ended: the longest rest counts from the first call that knows the time.
+    // The end of its request is unknown, so the longest delay counts from the first call with a time.
     site.waits(50, 60);
     site.reopen();
     site.waits(51, 60);
@@ -735,7 +735,7 @@ fn a_uri_in_process_is_back_when_the_store_is_opened_again_and_its_queue_rests_f
 }
 
 #[test]
-fn a_rest_survives_opening_again() {
+fn a_politeness_delay_survives_reopening() {
     let mut site = Site::new(config());
     site.schedule(
         vec![
@@ -754,7 +754,7 @@ fn a_rest_survives_opening_again() {
 fn queues_of_lower_precedence_go_first() {
     let mut site = Site::new(config());
     site.schedule(vec![candidate("http://a.org/1", "")], 0);
-    // A queue keeps its place until it is touched; the configuration counts for what is touched from now on.
+    // A queue keeps its precedence until it changes. The new configuration applies to queues that change from now on.
     site.reopen_with(FrontierConfig {
         queue: QueueSettings {
             precedence: 1,
@@ -777,7 +777,7 @@ fn queues_of_lower_precedence_go_first() {
 }
 
 #[test]
-fn names_that_no_key_can_be_made_of_are_refused_and_break_nothing() {
+fn invalid_names_are_refused_and_change_nothing() {
     let mut site = Site::new(config());
     for name in ["", &"n".repeat(70_000)] {
         let error = site
@@ -806,7 +806,7 @@ fn names_that_no_key_can_be_made_of_are_refused_and_break_nothing() {
 }
 
 #[test]
-fn reports_show_what_queues_do() {
+fn reports_show_the_states_of_queues() {
     let mut site = Site::new(config());
     let mut seeds: Vec<_> = ["a", "b", "c", "d"]
         .iter()
@@ -864,7 +864,7 @@ fn records_are_listed_by_site() {
 }
 
 #[test]
-fn what_is_forgotten_may_be_found_again_and_what_is_deleted_may_not() {
+fn a_forgotten_uri_can_be_found_again_and_a_deleted_one_cannot() {
     let mut site = Site::new(config());
     let text = "http://a.org/1?x";
     site.schedule(vec![candidate(text, "")], 0);
@@ -899,7 +899,7 @@ fn what_is_forgotten_may_be_found_again_and_what_is_deleted_may_not() {
     let issue = site.issue(4, text);
     assert!(
         !site.frontier().forget(&uri(text), at(4)).unwrap(),
-        "it is in process"
+        "a URI in process"
     );
     site.finish(&issue, success(ZERO, None, vec![]), 4);
     assert!(site.frontier().forget(&uri(text), at(4)).unwrap());
@@ -907,7 +907,7 @@ fn what_is_forgotten_may_be_found_again_and_what_is_deleted_may_not() {
 }
 
 #[test]
-fn forgetting_the_first_of_those_that_wait_lets_the_queue_sleep_longer() {
+fn forgetting_the_first_waiting_uri_lets_the_queue_sleep_longer() {
     let mut site = Site::new(config());
     site.schedule(
         vec![
@@ -930,15 +930,15 @@ fn forgetting_the_first_of_those_that_wait_lets_the_queue_sleep_longer() {
 }
 
 #[test]
-fn what_cannot_be_held_is_refused_with_its_reason() {
+fn candidates_with_invalid_queue_names_are_refused_with_the_reason() {
     let mut site = Site::new(config());
     for queue in ["", "a\0b", &"q".repeat(2_000)] {
-        let odd = Candidate {
+        let malformed = Candidate {
             queue: queue.to_owned(),
             ..candidate("http://a.org/1", "")
         };
         assert_eq!(
-            site.schedule(vec![odd], 0),
+            site.schedule(vec![malformed], 0),
             [ScheduleResult::Refused(Refusal::QueueName)]
         );
     }
@@ -960,7 +960,7 @@ fn a_long_context_is_cut_between_characters() {
 }
 
 #[test]
-fn small_values_are_kept_under_their_names() {
+fn caller_values_are_kept_under_their_names() {
     let mut site = Site::new(config());
     assert_eq!(
         site.frontier().caller_value("robots:http://a.org").unwrap(),
@@ -983,7 +983,7 @@ fn small_values_are_kept_under_their_names() {
 }
 
 #[test]
-fn a_finished_ticket_is_unknown_and_harms_nothing() {
+fn a_finished_ticket_is_unknown_and_changes_nothing() {
     let mut site = Site::new(config());
     site.schedule(
         vec![
@@ -1006,7 +1006,7 @@ fn a_finished_ticket_is_unknown_and_harms_nothing() {
 }
 
 #[test]
-fn outlinks_wake_the_queues_they_go_to() {
+fn outlinks_make_their_queues_ready() {
     let mut site = Site::new(config());
     site.schedule(vec![candidate("http://a.org/1", "")], 0);
     let issue = site.issue(0, "http://a.org/1");

@@ -1,4 +1,4 @@
-//! A frontier that goes on in the place of another one.
+//! A frontier that replaces another one.
 
 use std::time::Duration;
 
@@ -9,20 +9,20 @@ use crate::site::{Site, at, candidate, config, success, uri, with_queue};
 #[test]
 fn every_queue_waits_for_a_whole_delay_after_a_takeover() {
     let mut site = Site::new(config());
-    let of_a = |name: &str| candidate(&format!("http://a.org/{name}"), "L");
-    site.schedule(vec![of_a("1"), of_a("2")], 0);
+    let page = |name: &str| candidate(&format!("http://a.org/{name}"), "L");
+    site.schedule(vec![page("1"), page("2")], 0);
     site.visit(0, "http://a.org/1");
     site.frontier().wait_everywhere(at(100)).unwrap();
-    // The longest delay is 10 s. Both queues count, the one that has fetched and the one that comes later.
+    // The longest delay is 10 s. It applies to the queue that has fetched and to the queue that comes later.
     site.waits(100, 110);
     site.schedule(vec![candidate("http://b.org/", "L")], 103);
     site.waits(104, 110);
     site.reopen();
     site.waits(105, 110);
-    let turn = site
-        .frontier()
-        .reserve_queue("org,c,", &uri("http://c.org/robots.txt"), at(106));
-    assert_eq!(turn.unwrap(), Some(at(110)));
+    let refused_until =
+        site.frontier()
+            .reserve_queue("org,c,", &uri("http://c.org/robots.txt"), at(106));
+    assert_eq!(refused_until.unwrap(), Some(at(110)));
     let mut issued: Vec<String> = (0..2)
         .map(|_| match site.next(110) {
             Next::Issue(issue) => issue.uri.to_string(),
@@ -34,7 +34,7 @@ fn every_queue_waits_for_a_whole_delay_after_a_takeover() {
 }
 
 #[test]
-fn a_crawl_delay_counts_after_a_takeover() {
+fn a_crawl_delay_applies_after_a_takeover() {
     let mut site = Site::new(with_queue(|queue| {
         queue.politeness.max_delay = Duration::ZERO
     }));

@@ -1,4 +1,4 @@
-//! Relations between settings that may be overridden: each is one sentence.
+//! Relations between settings that may be overridden.
 
 use std::time::Duration;
 
@@ -49,8 +49,8 @@ pub(crate) fn of_settings(settings: &EffectiveSettings, at: &str, check: &mut Ch
         ("/retry/delay-max", retry.delay_max),
     );
     // The precedence policy `file` needs a file.
-    robots_have_what_their_policy_needs(&settings.robots, at, check);
-    a_proxy_gets_both_or_neither(&settings.fetch, at, check);
+    check_robots(&settings.robots, at, check);
+    check_proxy_login(&settings.fetch, at, check);
     let uri = &settings.uri;
     let file_is_faulty = check.faults.covers(&format!("{at}/uri/precedence-file"))
         || check.faults.covers("/uri/precedence-file");
@@ -70,8 +70,8 @@ pub(crate) fn of_settings(settings: &EffectiveSettings, at: &str, check: &mut Ch
     }
 }
 
-/// A proxy gets a user name together with a password. One of them may be in the profile and the other in an override.
-fn a_proxy_gets_both_or_neither(fetch: &Fetch, at: &str, check: &mut Check<'_>) {
+/// A proxy needs both a user name and a password, or neither. One of them may be in the profile and the other in an override.
+fn check_proxy_login(fetch: &Fetch, at: &str, check: &mut Check<'_>) {
     let Some(proxy) = &fetch.proxy else {
         return;
     };
@@ -92,21 +92,21 @@ fn a_proxy_gets_both_or_neither(fetch: &Fetch, at: &str, check: &mut Check<'_>) 
             &key,
             KeyOrValue::Value,
             Level::Error,
-            "a user name and a password for the proxy go together".to_owned(),
+            "the proxy needs both a user name and a password".to_owned(),
             Some("set both fetch.proxy-user and fetch.proxy-password, or neither".to_owned()),
         );
     }
 }
 
-/// A custom robots.txt, and other robots whose rules may count, must be written.
-fn robots_have_what_their_policy_needs(robots: &RobotsSettings, at: &str, check: &mut Check<'_>) {
+/// The policy `custom` needs the text of a robots.txt. Policies that follow other robots need the names of these robots.
+fn check_robots(robots: &RobotsSettings, at: &str, check: &mut Check<'_>) {
     let (problem, suggestion) = match robots.policy {
         RobotsPolicy::Custom if robots.text.is_empty() => (
             "the policy is \"custom\", and there is no text",
             "set robots.text to the lines of a robots.txt",
         ),
         RobotsPolicy::FirstNamed | RobotsPolicy::MostFavoured if robots.agents.is_empty() => (
-            "the policy is about other robots, and there are no agents",
+            "the policy needs the names of other robots, and there are no agents",
             "set robots.agents = [\"archive.org_bot\"]",
         ),
         _ => return,

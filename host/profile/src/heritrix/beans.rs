@@ -48,7 +48,7 @@ pub(crate) struct Beans {
     /// Top-level beans, in order.
     pub(crate) list: Vec<Bean>,
     /// Overrides without a bean: their line in the file, and the problem.
-    pub(crate) astray: Vec<(usize, String)>,
+    pub(crate) unmatched_overrides: Vec<(usize, String)>,
     /// Properties that have been converted: offset of the bean, and name of the property.
     used: BTreeSet<(usize, String)>,
 }
@@ -120,7 +120,7 @@ impl Beans {
             }
             let settings = match bean.properties.get("properties") {
                 Some(Property::Text(text)) => lines_of(text).unwrap_or_else(|problem| {
-                    self.astray.push((bean.line, problem));
+                    self.unmatched_overrides.push((bean.line, problem));
                     Vec::new()
                 }),
                 Some(Property::Map(map)) => map.clone(),
@@ -139,7 +139,7 @@ impl Beans {
             if !is_set {
                 let problem =
                     format!("{path} = {value:?}: there is no such bean or property to set");
-                self.astray.push((line, problem));
+                self.unmatched_overrides.push((line, problem));
             }
         }
     }

@@ -15,11 +15,11 @@ const FAULTY_LINES_MAX: usize = 200;
 const OVERRIDE: &str = "[[override]]";
 
 impl Import {
-    /// The profile, without its invalid parts, which are listed.
-    pub(super) fn checked(&mut self, given: &ProfileContext) -> String {
+    /// The profile without its invalid parts. Each of these is listed as unconverted.
+    pub(super) fn valid_toml(&mut self, context: &ProfileContext) -> String {
         let mut toml = self.toml();
         for _ in 0..FAULTY_LINES_MAX {
-            let Err(faults) = Profile::parse("imported.toml", &toml, given) else {
+            let Err(faults) = Profile::parse("imported.toml", &toml, context) else {
                 return toml;
             };
             let mut lines: Vec<String> = toml.lines().map(str::to_owned).collect();
@@ -33,7 +33,7 @@ impl Import {
                 return toml;
             };
             let line = lines[number].clone();
-            // Lines are emptied and not deleted: their order tells to which sheet they belong.
+            // No line is deleted: the number of headers before a line shows the sheet to which it belongs.
             let sheets = lines[..number].iter().filter(|line| *line == OVERRIDE);
             let sheet = sheets.count().checked_sub(1);
             let (bean, at) = sheet
@@ -42,7 +42,7 @@ impl Import {
             let remedy = fault
                 .suggestion
                 .map_or(String::new(), |it| format!(" ({it})"));
-            self.leave(at, &bean, &format!("{line}: {}{remedy}", fault.problem));
+            self.list_unconverted(at, &bean, &format!("{line}: {}{remedy}", fault.problem));
             lines[number] = format!("# {line} # {}", fault.problem.replace('\n', " "));
             toml = lines.join("\n") + "\n";
         }
@@ -50,7 +50,7 @@ impl Import {
     }
 
     fn toml(&self) -> String {
-        let mut text = "# Made of a crawler-beans.cxml. What is not written here is as by default, which docs/PROFILE.md lists.\n".to_owned();
+        let mut text = "# Imported from a crawler-beans.cxml. Settings that are not written here have their defaults; docs/PROFILE.md lists them.\n".to_owned();
         let mut tables: BTreeMap<&str, Vec<(&str, &Value)>> = BTreeMap::new();
         for (name, value) in &self.settings {
             let (table, key) = name.split_once('.').unwrap_or(("", name));

@@ -55,7 +55,7 @@ const WHOLE: &str = "$1";
 
 impl Import {
     /// Applies the policy that a bean's class selects.
-    pub(super) fn choice(&mut self, bean: &Bean) {
+    pub(super) fn convert_policy(&mut self, bean: &Bean) {
         let chosen = CHOICES.iter().find(|(class, ..)| *class == bean.class);
         if let Some((_, setting, value)) = chosen {
             self.set(setting, (*value).into());
@@ -82,7 +82,7 @@ impl Import {
             Ok(steps) => self.set("queue.precedence-steps", json!(steps)),
             Err(_) => {
                 let problem = format!("incrementCounts = {written:?}: no numbers with commas");
-                self.leave(bean.line, &bean.name(), &problem);
+                self.list_unconverted(bean.line, &bean.name(), &problem);
             }
         }
     }
@@ -103,11 +103,9 @@ impl Import {
             match known {
                 Some((_, name)) => list.push(json!(name)),
                 None if rule.class == "RegexRule" => list.extend(self.regex_rule(&rule)),
-                None => self.leave(
-                    rule.line,
-                    &rule.name(),
-                    "nothing here is known to do the same",
-                ),
+                None => {
+                    self.list_unconverted(rule.line, &rule.name(), "Opilio has no known equivalent")
+                }
             }
         }
         let default = crate::canonicalization::CanonicalizationFile::default();
@@ -125,18 +123,19 @@ impl Import {
             (Ok(_), Some(replace)) => Some(json!({ "regex": regex, "replace": replace })),
             (Err(why), _) => {
                 let problem = format!("regex = {regex:?}: {why}");
-                self.leave(rule.line, &rule.name(), &problem);
+                self.list_unconverted(rule.line, &rule.name(), &problem);
                 None
             }
             (_, None) => {
-                let problem = format!("format = {format:?}: what its escapes mean is not known");
-                self.leave(rule.line, &rule.name(), &problem);
+                let problem =
+                    format!("format = {format:?}: the meaning of its escapes is not known");
+                self.list_unconverted(rule.line, &rule.name(), &problem);
                 None
             }
         }
     }
 
-    /// Converts a run time if its operation is `TERMINATE`. Opilio has none of the other two.
+    /// Converts a run time if its operation is `TERMINATE`. Opilio does not have the other two operations.
     fn run_time(&mut self, bean: &Bean) {
         let operation = self.taken_text(bean, "expirationOperation");
         let operation = operation.as_deref().unwrap_or("PAUSE");
@@ -145,12 +144,12 @@ impl Import {
             .find_map(|name| self.taken_text(bean, name));
         let seconds = seconds.as_deref().unwrap_or("86400");
         if operation == "TERMINATE" {
-            self.put(bean, "runtimeSec", "limits.time", Unit::Seconds, seconds);
+            self.convert(bean, "runtimeSec", "limits.time", Unit::Seconds, seconds);
         } else {
             let problem = format!(
-                "{operation} after {seconds} s: only the end of a job is a setting here, as limits.time"
+                "{operation} after {seconds} s: Opilio has a setting only for the end of a job, limits.time"
             );
-            self.leave(bean.line, &bean.name(), &problem);
+            self.list_unconverted(bean.line, &bean.name(), &problem);
         }
     }
 
@@ -163,7 +162,7 @@ impl Import {
         let pattern = rules::is_linear(&java).and_then(|()| crate::matching::regex(&java));
         if let Err(why) = pattern {
             let problem = format!("stripRegex = {java:?}: {why}");
-            return self.leave(bean.line, &bean.name(), &problem);
+            return self.list_unconverted(bean.line, &bean.name(), &problem);
         }
         let mut settings = Map::from_iter([("patterns".to_owned(), json!([java]))]);
         match size.map(|size| size.parse::<u64>()) {
@@ -171,8 +170,8 @@ impl Import {
                 settings.insert("max-size".to_owned(), size.into());
             }
             Some(Err(_)) => {
-                let problem = "maxSizeBytes: not a number of bytes; the default holds";
-                self.leave(bean.line, &bean.name(), problem);
+                let problem = "maxSizeBytes: not a number of bytes; the default applies";
+                self.list_unconverted(bean.line, &bean.name(), problem);
             }
             None => {}
         }
@@ -203,7 +202,7 @@ impl Import {
                 }
                 None => {
                     let problem = format!("acceptHeaders: {:?} is not a header", line.trim());
-                    self.leave(bean.line, &bean.name(), &problem);
+                    self.list_unconverted(bean.line, &bean.name(), &problem);
                 }
             }
         }
@@ -223,10 +222,10 @@ impl Import {
                     self.set("fetch.proxy", format!("{kind}://{host}:{port}").into());
                 }
                 (None, None) => {}
-                _ => self.leave(
+                _ => self.list_unconverted(
                     bean.line,
                     &bean.name(),
-                    "a proxy of which only one of host and port is said: write fetch.proxy",
+                    "only one of the proxy's host and port is set: write fetch.proxy",
                 ),
             }
         }
@@ -240,7 +239,7 @@ impl Import {
     }
 }
 
-/// Converts `$1` to the form of a profile. `None` if there are backslashes, each of which has its own meaning in Java.
+/// Converts `$1` to the form of a profile. `None` if there are backslashes, which are escapes in Java.
 fn groups(format: &str) -> Option<String> {
     if format.contains('\\') {
         return None;

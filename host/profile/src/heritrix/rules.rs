@@ -41,8 +41,8 @@ pub(crate) fn is_linear(java: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Converts an expression that has to match the whole text into one with the same meaning here. The error is the reason for which
-/// there is none.
+/// Converts an expression that has to match the whole text into one with the same meaning in a profile. The error is the reason for
+/// which this is not possible.
 pub(crate) fn translated(java: &str) -> Result<String, String> {
     is_linear(java)?;
     // A search finds a match anywhere, so `.*` at the beginning and end is not needed.
@@ -65,10 +65,10 @@ impl Import {
         for rule in rules {
             match self.beans.target(&rule).cloned() {
                 Some(inner) if inner.class == "DecideRuleSequence" => {
-                    self.leave(
+                    self.list_unconverted(
                         inner.line,
                         &inner.name(),
-                        "a sequence within a sequence: its rules stand in the one above it now, which may decide otherwise",
+                        "a sequence within a sequence: its rules are now in the outer sequence, whose decisions may differ",
                     );
                     found.extend(self.rules_of(&inner));
                 }
@@ -76,7 +76,7 @@ impl Import {
                 None => {
                     if let Property::Reference(id) = &rule {
                         let problem = format!("it names a rule {id:?}, and there is no such bean");
-                        self.leave(scope.line, &scope.name(), &problem);
+                        self.list_unconverted(scope.line, &scope.name(), &problem);
                     }
                 }
             }
@@ -129,15 +129,15 @@ impl Import {
             }
             settings
         };
-        let of = |value: Value| value.as_object().cloned().unwrap_or_default();
+        let object = |value: Value| value.as_object().cloned().unwrap_or_default();
         let (component, settings) = match class.as_str() {
             "AcceptDecideRule" => (
                 "regex-list",
-                of(json!({ "patterns": ["."], "then": "accept" })),
+                object(json!({ "patterns": ["."], "then": "accept" })),
             ),
             "RejectDecideRule" => (
                 "regex-list",
-                of(json!({ "patterns": ["."], "then": "reject" })),
+                object(json!({ "patterns": ["."], "then": "reject" })),
             ),
             "SurtPrefixedDecideRule" => ("surt-scope", decided(self.surts(rule))),
             "OnHostsDecideRule" => {
@@ -172,7 +172,7 @@ impl Import {
                 let schemes = self.texts(rule, "schemes");
                 match schemes.is_empty() {
                     true => ("scheme", Map::new()),
-                    false => ("scheme", of(json!({ "schemes": schemes }))),
+                    false => ("scheme", object(json!({ "schemes": schemes }))),
                 }
             }
             "SeedAcceptDecideRule" => ("seed", Map::new()),
@@ -181,42 +181,42 @@ impl Import {
                 let (patterns, left_out) = self.patterns(rule);
                 // If all expressions have to match, or none may, a missing expression makes the rule decide on more URIs.
                 if left_out && is_all != is_not {
-                    self.leave(
+                    self.list_unconverted(
                         rule.line,
                         &rule.name(),
-                        "without that expression it would decide on more than it did; the rule is left out",
+                        "without that expression the rule would decide on more URIs; the rule is left out",
                     );
                     return None;
                 }
                 if patterns.is_empty() {
-                    self.leave(
+                    self.list_unconverted(
                         rule.line,
                         &rule.name(),
-                        "it has no expression that can be carried over; the rule is left out",
+                        "it has no expression that can be converted; the rule is left out",
                     );
                     return None;
                 }
-                let mut settings = of(json!({ "patterns": patterns }));
+                let mut settings = object(json!({ "patterns": patterns }));
                 if is_all {
                     settings.insert("all".to_owned(), true.into());
                 }
-                self.used(rule, "listLogicalOr");
+                self.mark_converted(rule, "listLogicalOr");
                 ("regex-list", decided(settings))
             }
             "HopsPathMatchesRegexDecideRule" => {
                 let (patterns, _) = self.patterns(rule);
                 if patterns.is_empty() {
-                    self.leave(
+                    self.list_unconverted(
                         rule.line,
                         &rule.name(),
-                        "it has no expression that can be carried over; the rule is left out",
+                        "it has no expression that can be converted; the rule is left out",
                     );
                     return None;
                 }
-                ("hop-path", decided(of(json!({ "patterns": patterns }))))
+                ("hop-path", decided(object(json!({ "patterns": patterns }))))
             }
             "ScriptedDecideRule" => {
-                self.leave(
+                self.list_unconverted(
                     rule.line,
                     &rule.name(),
                     "scripts are not executed; opilio plugin new begins a filter of your own",
@@ -224,12 +224,16 @@ impl Import {
                 return None;
             }
             _ => {
-                self.leave(rule.line, &rule.name(), "there is no filter that does the same by itself; docs/SCOPE.md lists those there are");
+                self.list_unconverted(
+                    rule.line,
+                    &rule.name(),
+                    "no single filter does the same; docs/SCOPE.md lists all filters",
+                );
                 return None;
             }
         };
         for property in ["decision", "enabled"] {
-            self.used(rule, property);
+            self.mark_converted(rule, property);
         }
         // The built-in plugin with its defaults needs no table.
         if settings.is_empty() && !self.plugins.contains_key(component) {
@@ -251,14 +255,14 @@ impl Import {
             settings.insert("also-check-via".to_owned(), true.into());
         }
         for property in ["seedsAsSurtPrefixes", "alsoCheckVia", "surtsDumpFile"] {
-            self.used(rule, property);
+            self.mark_converted(rule, property);
         }
         let source = rule
             .properties
             .get("surtsSource")
             .or_else(|| rule.properties.get("surtsSourceFile"));
-        self.used(rule, "surtsSource");
-        self.used(rule, "surtsSourceFile");
+        self.mark_converted(rule, "surtsSource");
+        self.mark_converted(rule, "surtsSourceFile");
         match source {
             Some(Property::Bean(source)) => match (source.text("path"), source.text("value")) {
                 (Some(path), _) => {
@@ -312,13 +316,13 @@ impl Import {
     }
 
     fn number(&mut self, rule: &Bean, property: &str, key: &str) -> Map<String, Value> {
-        self.used(rule, property);
+        self.mark_converted(rule, property);
         match rule.text(property).map(|text| (text, text.parse::<u64>())) {
             Some((_, Ok(number))) => Map::from_iter([(key.to_owned(), Value::from(number))]),
             Some((text, Err(_))) => {
                 let problem =
-                    format!("{property} = {text:?}: not a whole number; the default holds");
-                self.leave(rule.line, &rule.name(), &problem);
+                    format!("{property} = {text:?}: not a whole number; the default applies");
+                self.list_unconverted(rule.line, &rule.name(), &problem);
                 Map::new()
             }
             None => Map::new(),
@@ -326,7 +330,7 @@ impl Import {
     }
 
     fn texts(&mut self, rule: &Bean, property: &str) -> Vec<String> {
-        self.used(rule, property);
+        self.mark_converted(rule, property);
         let value = rule.properties.get(property);
         value.map_or(Vec::new(), Property::texts)
     }
@@ -336,14 +340,14 @@ impl Import {
         let mut left_out = false;
         let mut written = self.texts(rule, "regexList");
         written.extend(self.texts(rule, "regex"));
-        self.used(rule, "timeoutPerRegexSeconds");
+        self.mark_converted(rule, "timeoutPerRegexSeconds");
         let mut patterns = Vec::new();
         for java in written.iter().filter(|java| !java.is_empty()) {
             match translated(java) {
                 Ok(pattern) => patterns.push(pattern),
                 Err(why) => {
                     left_out = true;
-                    self.leave(
+                    self.list_unconverted(
                         rule.line,
                         &rule.name(),
                         &format!("the expression {java:?}: {why}"),
@@ -394,7 +398,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_expression_means_the_same_or_is_left_out_with_the_reason() {
+    fn an_expression_keeps_its_meaning_or_is_refused_with_the_reason() {
         for (java, ours) in [
             (".*/calendar/.*", "/calendar/"),
             ("http://a\\.org/.*", "^(?:http://a\\.org/.*)$"),

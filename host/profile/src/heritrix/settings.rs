@@ -506,7 +506,7 @@ impl Unit {
                 "ignore" => "ignore",
                 other => {
                     return Err(format!(
-                        "no policy {other:?} here; docs/FETCHING.md has those there are"
+                        "Opilio has no policy {other:?}; docs/FETCHING.md lists all policies"
                     ));
                 }
             }),

@@ -15,10 +15,10 @@ impl Import {
     pub(super) fn sheets(&mut self, beans: &[Bean]) {
         for association in beans {
             if association.class == "DecideRuledSheetAssociation" {
-                self.leave(
+                self.list_unconverted(
                     association.line,
                     &association.name(),
-                    "sheets are associated by SURT prefix, host, domain or expression here, not by rules; write an [[override]]",
+                    "sheets are associated by SURT prefix, host, domain or expression in Opilio, not by rules; write an [[override]]",
                 );
                 continue;
             }
@@ -28,7 +28,7 @@ impl Import {
             let prefixes = self.list_of(association, "surtPrefixes");
             for name in self.list_of(association, "targetSheetNames") {
                 let Some(sheet) = self.beans.by_id(&name).cloned() else {
-                    self.leave(
+                    self.list_unconverted(
                         association.line,
                         &association.name(),
                         &format!("no sheet {name:?}"),
@@ -76,8 +76,8 @@ impl Import {
             .iter()
             .find(|(of, name, ..)| class.as_deref() == Some(*of) && *name == property);
         let Some((_, _, setting, unit)) = entry else {
-            let problem = format!("{path} = {:?}: there is no setting of it here", text.trim());
-            self.leave(sheet.line, &sheet.name(), &problem);
+            let problem = format!("{path} = {:?}: Opilio has no setting for it", text.trim());
+            self.list_unconverted(sheet.line, &sheet.name(), &problem);
             return;
         };
         match unit.read(text) {
@@ -85,7 +85,7 @@ impl Import {
             Ok(value) => settings.extend(each(setting, value)),
             Err(why) => {
                 let problem = format!("{path} = {:?}: {why}", text.trim());
-                self.leave(sheet.line, &sheet.name(), &problem);
+                self.list_unconverted(sheet.line, &sheet.name(), &problem);
             }
         }
     }

@@ -39,7 +39,7 @@ use crate::uri::UriFile;
 const OVERRIDES_MAX: usize = 100_000;
 
 /// Most forced queues that are checked for overrides without effect, since each is compared with all overrides.
-const FORCED_LOOKED_AT: usize = 100;
+const FORCED_CHECKED_MAX: usize = 100;
 
 /// Pointer to the overrides in the document.
 const AT: &str = "/override";
@@ -55,7 +55,7 @@ pub(crate) struct OverrideContext<'s, 'b> {
 }
 
 /// Removes settings from the overrides that cannot be overridden, and reports them.
-pub(crate) fn take_out_what_is_fixed(document: &Document, value: &mut Value) -> Diagnostics {
+pub(crate) fn remove_fixed_settings(document: &Document, value: &mut Value) -> Diagnostics {
     let mut faults = Diagnostics::default();
     let tables = value.get_mut("override").and_then(Value::as_array_mut);
     for (number, table) in tables.into_iter().flatten().enumerate() {
@@ -65,7 +65,7 @@ pub(crate) fn take_out_what_is_fixed(document: &Document, value: &mut Value) -> 
         let known = |pointer: &str| file::has_setting(pointer);
         let mut refuse = |pointer: &str| {
             let at = format!("{AT}/{number}{pointer}");
-            let (problem, suggestion) = why_fixed(pointer);
+            let (problem, suggestion) = fixed_setting_error(pointer);
             let mut fault = document.fault(&at, KeyOrValue::Key, Level::Error, problem);
             fault.suggestion = Some(suggestion);
             faults.push(fault);
@@ -111,7 +111,7 @@ pub(crate) fn take_out_what_is_fixed(document: &Document, value: &mut Value) -> 
     faults
 }
 
-fn why_fixed(pointer: &str) -> (String, String) {
+fn fixed_setting_error(pointer: &str) -> (String, String) {
     let name = dotted(pointer);
     if pointer == "/override" {
         return (
@@ -153,12 +153,12 @@ pub(crate) fn check(
         })
         .collect();
     stack_edit::check_anchors(&edits, &context.base.stacks, check);
-    queues_of_their_own(&list, check);
-    let mut index = |says: fn(&Override) -> bool| {
-        let those = (0..).zip(&list).filter(|(_, one)| says(one));
+    note_forced_queues(&list, check);
+    let mut index = |is_indexed: fn(&Override) -> bool| {
+        let those = (0..).zip(&list).filter(|(_, one)| is_indexed(one));
         MatchIndex::new(those.map(|(number, one)| (number, &one.conditions))).unwrap_or_else(|| {
             let problem = "the patterns of the overrides are too large together".to_owned();
-            let suggestion = "match host, domain or surt beside regex".to_owned();
+            let suggestion = "match host, domain or surt in addition to regex".to_owned();
             check.report(AT, KeyOrValue::Key, Level::Error, problem, Some(suggestion));
             MatchIndex::default()
         })
@@ -185,27 +185,33 @@ pub(crate) fn check(
 
 /// Reports settings without effect. Only its name decides which settings apply to a queue. An override may force a queue with a
 /// plain name. Queue settings in overrides for sites do not reach that queue, even if it holds URIs of these sites.
-fn queues_of_their_own(list: &[Override], check: &mut Check<'_>) {
+fn note_forced_queues(list: &[Override], check: &mut Check<'_>) {
     let forced = (0..).zip(list).filter_map(|(number, one)| {
         let name = one.queue_name.as_ref()?;
         (!looks_like_key(name)).then_some((number, one, name))
     });
-    for (number, one, name) in forced.take(FORCED_LOOKED_AT) {
-        let of_it = list.iter().filter(|of| of.conditions.queue.contains(name));
-        let set_by_it: BTreeSet<String> = of_it.flat_map(Override::queue_settings).collect();
-        let elsewhere = list.iter().filter(|of| {
-            let (by, forced) = (&of.conditions, &one.conditions);
-            by.queue.is_empty() && by.names_places() && by.may_meet(forced)
+    for (number, one, name) in forced.take(FORCED_CHECKED_MAX) {
+        let of_queue = list
+            .iter()
+            .filter(|other| other.conditions.queue.contains(name));
+        let set_for_queue: BTreeSet<String> = of_queue.flat_map(Override::queue_settings).collect();
+        let elsewhere = list.iter().filter(|other| {
+            let (conditions, forced) = (&other.conditions, &one.conditions);
+            conditions.queue.is_empty()
+                && conditions.names_sites()
+                && conditions.may_overlap(forced)
         });
-        let lost: BTreeSet<String> = elsewhere.flat_map(Override::queue_settings).collect();
-        let lost: Vec<String> = lost.difference(&set_by_it).cloned().collect();
-        if lost.is_empty() {
+        let without_effect: BTreeSet<String> =
+            elsewhere.flat_map(Override::queue_settings).collect();
+        let without_effect: Vec<String> =
+            without_effect.difference(&set_for_queue).cloned().collect();
+        if without_effect.is_empty() {
             continue;
         }
         let problem = format!(
             "settings of other overrides for sites do not apply to the queue {}: {}",
             quote(name),
-            lost.join(", ")
+            without_effect.join(", ")
         );
         let suggestion = format!("set it for match.queue = [{}], too", quote(name));
         let at = in_override(number, "/queue/name");
@@ -316,8 +322,9 @@ impl OverrideFile {
             } else if pointer.starts_with("/canonicalization/")
                 && let Some(condition) = conditions.unfit_for_canonical_form()
             {
-                let problem =
-                    format!("{name} holds for sites, so it cannot depend on match.{condition}");
+                let problem = format!(
+                    "{name} applies to whole sites, so it cannot depend on match.{condition}"
+                );
                 (problem, "match surt, host or domain")
             } else {
                 continue;

@@ -123,7 +123,7 @@ impl Profile {
         let mut faults = Diagnostics::default();
         for (pointer, others) in shape.fixed(&written) {
             let problem = format!(
-                "plugin {} does not let {} be overridden",
+                "plugin {} does not allow overrides of {}",
                 quote(instance),
                 dotted(&pointer)
             );
@@ -134,7 +134,7 @@ impl Profile {
             fault.suggestion = Some(match others.as_slice() {
                 [] => "give the plugin a second table under [plugins] and override the stack"
                     .to_owned(),
-                others => format!("it lets these: {}", others.join(", ")),
+                others => format!("it allows overrides of {}", others.join(", ")),
             });
             faults.push(fault);
         }

@@ -35,12 +35,12 @@ impl Profile {
     ///
     /// # Errors
     /// All its errors, if one is of [`Level::Error`]. Also fails if it cannot be read.
-    pub fn load(path: &Path, given: &ProfileContext) -> Result<Self, Diagnostics> {
+    pub fn load(path: &Path, context: &ProfileContext) -> Result<Self, Diagnostics> {
         let file = path.display().to_string();
         let text = read(path).map_err(|problem| unreadable(&file, problem))?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        let base = given.base.as_deref().unwrap_or(folder);
-        Self::follow(&file, text, base, given)
+        let base = context.base.as_deref().unwrap_or(folder);
+        Self::follow(&file, text, base, context)
     }
 
     /// Checks a profile in memory. `file` is its name in errors. Relative paths start at [`ProfileContext::base`], or at the
@@ -48,24 +48,24 @@ impl Profile {
     ///
     /// # Errors
     /// All its errors, if one is of [`Level::Error`].
-    pub fn parse(file: &str, text: &str, given: &ProfileContext) -> Result<Self, Diagnostics> {
-        let base = given.base.as_deref().unwrap_or(Path::new(""));
-        Self::follow(file, text.to_owned(), base, given)
+    pub fn parse(file: &str, text: &str, context: &ProfileContext) -> Result<Self, Diagnostics> {
+        let base = context.base.as_deref().unwrap_or(Path::new(""));
+        Self::follow(file, text.to_owned(), base, context)
     }
 
     fn follow(
         file: &str,
         text: String,
         base: &Path,
-        given: &ProfileContext,
+        context: &ProfileContext,
     ) -> Result<Self, Diagnostics> {
         let own = own_layer(file, text, base);
         let layers = Layers::follow(own.clone()).map_err(|mut faults| {
-            faults.append(faults_whatever_is_extended(&own));
+            faults.append(faults_of_own_text(&own));
             faults.sort();
             faults
         })?;
-        Self::check(layers, given)
+        Self::check(layers, context)
     }
 
     /// Checks a profile from given layers: those that it extends and later changes. `extends` is not followed. It is for jobs,
@@ -77,16 +77,16 @@ impl Profile {
         below: Vec<Layer>,
         own: Layer,
         above: Vec<Layer>,
-        given: &ProfileContext,
+        context: &ProfileContext,
     ) -> Result<Self, Diagnostics> {
-        Self::check(Layers { below, own, above }, given)
+        Self::check(Layers { below, own, above }, context)
     }
 
     /// The plugins of each stage of a profile in memory, in the order of their calls, by the key of the stage in `[stacks]`. Errors
     /// in other parts do not matter. A stage is missing if its value is neither a list of names nor a valid edit. All stages are
     /// missing if a profile that it extends cannot be read.
-    pub fn stacks_of(text: &str, given: &ProfileContext) -> BTreeMap<String, Vec<String>> {
-        let base = given.base.as_deref().unwrap_or(Path::new(""));
+    pub fn stacks_of(text: &str, context: &ProfileContext) -> BTreeMap<String, Vec<String>> {
+        let base = context.base.as_deref().unwrap_or(Path::new(""));
         let Ok(layers) = Layers::follow(own_layer("profile.toml", text.to_owned(), base)) else {
             return BTreeMap::new();
         };
@@ -107,7 +107,7 @@ impl Profile {
             let has_table = |name: &str| tables.is_some_and(|it| it.contains_key(name));
             for stage in [Stage::Render, Stage::Behave] {
                 if let Some(stack) = stacks.get_mut(stage.key()) {
-                    leave_out_shipped(stack, has_table, &given.builtins);
+                    leave_out_shipped(stack, has_table, &context.builtins);
                 }
             }
         }
@@ -118,14 +118,14 @@ impl Profile {
     ///
     /// # Errors
     /// All errors, as for [`Profile::load`]. An unknown name is one of them.
-    pub fn builtin(name: &str, given: &ProfileContext) -> Result<Self, Diagnostics> {
+    pub fn builtin(name: &str, context: &ProfileContext) -> Result<Self, Diagnostics> {
         match builtin_profiles::text(name) {
-            Some(text) => Self::parse(&format!("{name}.toml"), text, given),
+            Some(text) => Self::parse(&format!("{name}.toml"), text, context),
             None => Err(Self::unknown(name, "built-in profile", &[])),
         }
     }
 
-    /// The error about a name of which nothing was found. `what` names the kinds of things that were looked for. The error lists
+    /// The error about an unknown name. `what` is the kind of thing that was looked up, as the message names it. The error lists
     /// the operator's own profiles, `saved`, and the built-in ones.
     pub fn unknown(name: &str, what: &str, saved: &[String]) -> Diagnostics {
         let mut known: Vec<&str> = saved.iter().map(String::as_str).collect();
@@ -140,16 +140,16 @@ impl Profile {
     }
 
     /// Turns the written profile into the usable one.
-    fn check(layers: Layers, given: &ProfileContext) -> Result<Self, Diagnostics> {
+    fn check(layers: Layers, context: &ProfileContext) -> Result<Self, Diagnostics> {
         let (document, syntax) = layers.document();
         let Layers { below, own, .. } = layers;
         let (file, base) = (own.file.as_str(), own.base.as_path());
         let (mut written, faults) = as_profile_file(&document, syntax.clone())?;
-        let faults = plugins::missing_components(faults, &given.builtins);
+        let faults = plugins::missing_components(faults, &context.builtins);
         if renders_nothing(&document.value) {
             let plugins = &written.plugins;
             for stack in [&mut written.stacks.render, &mut written.stacks.behave] {
-                leave_out_shipped(stack, |name| plugins.contains_key(name), &given.builtins);
+                leave_out_shipped(stack, |name| plugins.contains_key(name), &context.builtins);
             }
         }
         let mut check = Check::new(&document, faults);
@@ -157,7 +157,7 @@ impl Profile {
         let name = written
             .name
             .clone()
-            .or_else(|| given.name.clone())
+            .or_else(|| context.name.clone())
             .unwrap_or_else(|| stem(file));
         if name.trim().is_empty() {
             check.part("").refuse(
@@ -171,7 +171,7 @@ impl Profile {
             .part("")
             .header_value("user-agent", &written.user_agent);
         let mut operator = written.operator.check(check.part("operator"));
-        if let Some(url) = &given.contact_url {
+        if let Some(url) = &context.contact_url {
             operator.contact_url = Some(url.clone());
         }
         let user_agent = user_agent(&written.user_agent, operator.contact_url.as_deref());
@@ -179,7 +179,7 @@ impl Profile {
             &written.plugins,
             check.part("plugins"),
             base,
-            &given.builtins,
+            &context.builtins,
         );
         let stacks = written.stacks.check(check.part("stacks"), &mut instances);
         instances.check_filters(&written.plugins, check.part("plugins"));
@@ -188,7 +188,7 @@ impl Profile {
             &written.seeds,
             written.seeds_file.as_deref(),
             base,
-            &given.seeds,
+            &context.seeds,
         );
         check.faults.append(of_seeds);
 
@@ -260,7 +260,7 @@ impl Profile {
         };
         // If the text is not TOML, half of it may be missing. Then nothing is reported about missing values.
         if syntax.is_empty() {
-            relations::check(&profile, given, &mut check);
+            relations::check(&profile, context, &mut check);
         }
         let mut faults = check.faults;
         faults.sort();
@@ -308,7 +308,7 @@ fn as_profile_file(
         .iter()
         .filter_map(|fault| Some(fault.place.as_ref()?.line))
         .collect();
-    faults.append(checking::take_out_what_is_fixed(document, &mut value));
+    faults.append(checking::remove_fixed_settings(document, &mut value));
     for fault in shape.check(document, "", &mut value) {
         // Values on a line that is not TOML are guesses.
         if !fault
@@ -337,7 +337,7 @@ fn as_profile_file(
 }
 
 /// Errors in the text of a profile that do not depend on the layers below it. Those layers may have the keys that it lacks.
-fn faults_whatever_is_extended(own: &Layer) -> Diagnostics {
+fn faults_of_own_text(own: &Layer) -> Diagnostics {
     let (document, syntax) = Layers::alone(own);
     let faults =
         as_profile_file(&document, syntax).map_or_else(|faults| faults, |(_, faults)| faults);

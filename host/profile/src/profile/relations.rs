@@ -1,4 +1,4 @@
-//! Relations between settings of a profile: each is one sentence. Values that are invalid by themselves are not checked again.
+//! Relations between settings of a profile. Values that are invalid by themselves are not checked again.
 //! [`crate::effective::relations`] has the relations between settings that may be overridden.
 
 mod unread;
@@ -25,23 +25,23 @@ use crate::stage::Stage;
 /// Usual shortest delay. A shorter one is reported when servers of other people are crawled.
 const MIN_DELAY_USUAL: Duration = Duration::from_millis(500);
 
-pub(super) fn check(profile: &Profile, given: &ProfileContext, check: &mut Check<'_>) {
-    delays_and_times(profile, check);
-    memory_holds_more_than_bodies(profile, check);
-    seeds_are_there(profile, given, check);
-    operator_can_be_reached(profile, given, check);
-    user_agent_says_who(profile, check);
-    loopback_can_be_reached(profile, given, check);
-    politeness_towards_others(profile, given, check);
-    plugins_are_used(profile, check);
-    faults_are_dealt_with(profile, check);
-    revisits_are_timed(profile, check);
-    published_checkpoints_have_a_store(profile, check);
-    waits::have_an_effect(profile, check);
-    unread::are_noted(profile, check);
+pub(super) fn check(profile: &Profile, context: &ProfileContext, check: &mut Check<'_>) {
+    check_durations(profile, check);
+    check_memory(profile, check);
+    check_seeds_exist(profile, context, check);
+    check_contact(profile, context, check);
+    check_user_agent(profile, check);
+    check_loopback(profile, context, check);
+    check_politeness(profile, context, check);
+    check_unused_plugins(profile, check);
+    check_fault_policies(profile, check);
+    check_wait_evaluators(profile, check);
+    check_checkpoint_store(profile, check);
+    waits::check(profile, check);
+    unread::check(profile, check);
 }
 
-fn delays_and_times(profile: &Profile, check: &mut Check<'_>) {
+fn check_durations(profile: &Profile, check: &mut Check<'_>) {
     let settings = &profile.settings;
     of_settings(settings, "", check);
     let fetch = &settings.fetch;
@@ -82,8 +82,8 @@ fn delays_and_times(profile: &Profile, check: &mut Check<'_>) {
     );
 }
 
-/// Another machine reads them there.
-fn published_checkpoints_have_a_store(profile: &Profile, check: &mut Check<'_>) {
+/// Published checkpoints need a store, from which another machine reads them.
+fn check_checkpoint_store(profile: &Profile, check: &mut Check<'_>) {
     let key = "/checkpoint/publish-every";
     let has_store = profile.archive.store.is_some() || check.faults.covers("/archive/store");
     if profile.checkpoint.publish_every.is_some() && !has_store {
@@ -97,8 +97,8 @@ fn published_checkpoints_have_a_store(profile: &Profile, check: &mut Check<'_>) 
     }
 }
 
-/// Documents are read in the part of the memory that bodies leave.
-fn memory_holds_more_than_bodies(profile: &Profile, check: &mut Check<'_>) {
+/// Plugins read documents in the memory that bodies leave, which must be at least 64 MiB.
+fn check_memory(profile: &Profile, check: &mut Check<'_>) {
     const DOCUMENTS_MIN: u64 = 64 << 20;
     let (memory, bodies) = ("/limits/memory", "/fetch/spool-memory-total");
     let left = profile
@@ -125,8 +125,8 @@ fn memory_holds_more_than_bodies(profile: &Profile, check: &mut Check<'_>) {
     );
 }
 
-/// A crawl needs seeds, unless its job knows its seeds already.
-fn seeds_are_there(profile: &Profile, given: &ProfileContext, check: &mut Check<'_>) {
+/// A crawl needs seeds, unless its job has them already.
+fn check_seeds_exist(profile: &Profile, context: &ProfileContext, check: &mut Check<'_>) {
     let faulty = ["/seeds", "/seeds-file"]
         .iter()
         .any(|at| check.faults.covers(at));
@@ -134,28 +134,28 @@ fn seeds_are_there(profile: &Profile, given: &ProfileContext, check: &mut Check<
         fault.pointer.starts_with("/seeds")
             || (fault.file != check.document.file && fault.level == Level::Error)
     });
-    if profile.seeds.is_empty() && !given.seeds_elsewhere && !faulty && !some_fault {
+    if profile.seeds.is_empty() && !context.seeds_elsewhere && !faulty && !some_fault {
         check.faults.push(seeds::none_given(check.document));
     }
 }
 
-/// An operator who crawls servers of others gives contact details. A profile may leave them open, a job may not.
-fn operator_can_be_reached(profile: &Profile, given: &ProfileContext, check: &mut Check<'_>) {
-    if let Some(url) = &given.contact_url {
+/// An operator who crawls servers of others must give contact details. They may be missing in a profile, but not in a job.
+fn check_contact(profile: &Profile, context: &ProfileContext, check: &mut Check<'_>) {
+    if let Some(url) = &context.contact_url {
         if let Some((level, problem)) = contact_problem(url) {
             let fault = of_flag("--contact-url", level, problem, check.document);
             check.faults.push(fault);
         }
         return;
     }
-    if let Some(remark) = contact_is_missing(profile, &profile.seeds.list) {
-        remark.report(given, check);
+    if let Some(remark) = missing_contact(profile, &profile.seeds.list) {
+        remark.report(context, check);
     }
 }
 
-/// Servers see the contact URL only in the User-Agent. Some sites answer only a browser's User-Agent, so that its absence is not
-/// an error.
-fn user_agent_says_who(profile: &Profile, check: &mut Check<'_>) {
+/// Servers see the contact URL only in the User-Agent. Some sites answer only a browser's User-Agent, so a missing URL gets only a
+/// note.
+fn check_user_agent(profile: &Profile, check: &mut Check<'_>) {
     let Some(url) = &profile.operator.contact_url else {
         return;
     };
@@ -164,7 +164,7 @@ fn user_agent_says_who(profile: &Profile, check: &mut Check<'_>) {
             "/user-agent",
             KeyOrValue::Value,
             Level::Info,
-            format!("servers are not told the contact URL {}", quote(url)),
+            format!("the header does not contain the contact URL {}", quote(url)),
             Some("write +@CONTACT-URL@ into it".to_owned()),
         );
     }
@@ -179,14 +179,14 @@ struct Remark<'s> {
     suggestion: &'static str,
     /// The first seed that it is about.
     seed: &'s Seed,
-    /// The suggestion if that seed was given beside the profile.
+    /// The suggestion if that seed was given outside of the profile.
     flag: &'static str,
 }
 
 impl Remark<'_> {
-    /// Reports the remark at the setting, or as one about the seed, if that was given beside the profile.
-    fn report(self, given: &ProfileContext, check: &mut Check<'_>) {
-        if is_from_flag(self.seed, given) {
+    /// Reports the remark at the setting, or at the seed if that was given outside of the profile.
+    fn report(self, context: &ProfileContext, check: &mut Check<'_>) {
+        if is_from_flag(self.seed, context) {
             let mut fault = of_flag(seeds::GIVEN, self.level, self.problem, check.document);
             self.pointer.clone_into(&mut fault.pointer);
             fault.suggestion = Some(self.flag.to_owned());
@@ -204,17 +204,17 @@ impl Remark<'_> {
     }
 }
 
-/// Returns `true` if a seed was given beside the profile. The seeds of a job that exists are in its own file.
-fn is_from_flag(seed: &Seed, given: &ProfileContext) -> bool {
-    let mut flags = given.seeds.iter();
-    !given.seeds_elsewhere
+/// Returns `true` if a seed was given outside of the profile. The seeds of an existing job are in its own file.
+fn is_from_flag(seed: &Seed, context: &ProfileContext) -> bool {
+    let mut flags = context.seeds.iter();
+    !context.seeds_elsewhere
         && flags.any(|text| {
             let (seeds, _) = Seeds::parse(seeds::GIVEN, text);
             seeds.list.iter().any(|it| it.uri == seed.uri)
         })
 }
 
-/// An error that an argument beside the profile causes, whatever the profile says.
+/// An error in an argument that was given outside of the profile. Its place is the argument.
 fn of_flag(flag: &str, level: Level, problem: String, document: &Document) -> Diagnostic {
     let mut fault = document.fault("", KeyOrValue::Key, level, problem);
     flag.clone_into(&mut fault.file);
@@ -226,8 +226,8 @@ impl Profile {
     /// Checks seeds that are added to a job of this profile. Warnings should refuse the seeds, because the job would not restart
     /// with them. There may also be notes.
     pub fn check_seeds(&self, seeds: &[Seed]) -> Diagnostics {
-        let missing = contact_is_missing(self, seeds);
-        let remarks = missing.into_iter().chain(delay_is_short(self, seeds));
+        let missing = missing_contact(self, seeds);
+        let remarks = missing.into_iter().chain(short_delay(self, seeds));
         let faults = remarks.map(|remark| {
             let (pointer, level) = (remark.pointer, remark.level);
             let mut fault = self
@@ -240,7 +240,7 @@ impl Profile {
     }
 }
 
-fn contact_is_missing<'s>(profile: &Profile, seeds: &'s [Seed]) -> Option<Remark<'s>> {
+fn missing_contact<'s>(profile: &Profile, seeds: &'s [Seed]) -> Option<Remark<'s>> {
     if profile.operator.contact_url.is_some() {
         return None;
     }
@@ -258,8 +258,8 @@ fn contact_is_missing<'s>(profile: &Profile, seeds: &'s [Seed]) -> Option<Remark
     })
 }
 
-/// Private addresses are refused unless the profile allows them.
-fn loopback_can_be_reached(profile: &Profile, given: &ProfileContext, check: &mut Check<'_>) {
+/// Seeds on this machine are fetched only if the profile allows loopback addresses.
+fn check_loopback(profile: &Profile, context: &ProfileContext, check: &mut Check<'_>) {
     let mut seeds = profile.seeds.list.iter();
     let allowed = &profile.settings.fetch.allow_addresses;
     if allowed.contains(&AllowedAddresses::Loopback) {
@@ -272,24 +272,24 @@ fn loopback_can_be_reached(profile: &Profile, given: &ProfileContext, check: &mu
         pointer: "/fetch/allow-addresses",
         level: Level::Info,
         problem: format!(
-            "{} is on this machine, and allow-addresses does not say \"loopback\"",
+            "{} is on this machine, and allow-addresses does not contain \"loopback\"",
             quote(seed.uri.as_str())
         ),
         suggestion: "set fetch.allow-addresses = [\"loopback\"]",
         seed,
         flag: "set fetch.allow-addresses = [\"loopback\"] in a profile",
     };
-    remark.report(given, check);
+    remark.report(context, check);
 }
 
-/// The operator is responsible for a short delay.
-fn politeness_towards_others(profile: &Profile, given: &ProfileContext, check: &mut Check<'_>) {
-    if let Some(remark) = delay_is_short(profile, &profile.seeds.list) {
-        remark.report(given, check);
+/// A short delay gets a note, because the operator is responsible for it.
+fn check_politeness(profile: &Profile, context: &ProfileContext, check: &mut Check<'_>) {
+    if let Some(remark) = short_delay(profile, &profile.seeds.list) {
+        remark.report(context, check);
     }
 }
 
-fn delay_is_short<'s>(profile: &Profile, seeds: &'s [Seed]) -> Option<Remark<'s>> {
+fn short_delay<'s>(profile: &Profile, seeds: &'s [Seed]) -> Option<Remark<'s>> {
     let delay = profile.settings.politeness.min_delay;
     let mut others = seeds.iter().filter(|it| !on_loopback(profile, &it.uri));
     if delay >= MIN_DELAY_USUAL {
@@ -309,7 +309,7 @@ fn delay_is_short<'s>(profile: &Profile, seeds: &'s [Seed]) -> Option<Remark<'s>
 }
 
 /// A plugin in no stack is never called.
-fn plugins_are_used(profile: &Profile, check: &mut Check<'_>) {
+fn check_unused_plugins(profile: &Profile, check: &mut Check<'_>) {
     let stacks = &profile.settings.stacks;
     for name in profile.plugins.keys() {
         let is_used = Stage::ALL
@@ -325,15 +325,15 @@ fn plugins_are_used(profile: &Profile, check: &mut Check<'_>) {
     }
 }
 
-/// The scope fails closed, and only filters accept or reject.
-fn faults_are_dealt_with(profile: &Profile, check: &mut Check<'_>) {
+/// The scope must not accept URIs when it fails, and only filters may accept or reject.
+fn check_fault_policies(profile: &Profile, check: &mut Check<'_>) {
     for (name, instance) in &profile.plugins {
         let mut stages: Vec<Stage> = Stage::ALL.into_iter().collect();
         let stacks = &profile.settings.stacks;
         stages.retain(|stage| {
             let mut added = profile.named_by_overrides();
             stacks.stage(*stage).contains(name)
-                || added.any(|(there, added, _)| there == *stage && added == name)
+                || added.any(|(at, added, _)| at == *stage && added == name)
         });
         let table = crate::document::child("/plugins", name);
         let mut refuse = |key: &str, problem: &str, suggestion: &str| {
@@ -374,7 +374,7 @@ fn faults_are_dealt_with(profile: &Profile, check: &mut Check<'_>) {
 }
 
 /// Without a wait evaluator every document is visited at the default wait.
-fn revisits_are_timed(profile: &Profile, check: &mut Check<'_>) {
+fn check_wait_evaluators(profile: &Profile, check: &mut Check<'_>) {
     let settings = &profile.settings;
     if settings.strategy == Strategy::Revisit && settings.stacks.wait.is_empty() {
         let wait = format_duration(settings.revisit.default_wait);

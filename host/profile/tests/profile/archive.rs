@@ -3,7 +3,7 @@
 use crate::faults_of;
 
 #[test]
-fn an_archive_that_cannot_be_is_refused() {
+fn invalid_archive_settings_are_refused() {
     #[track_caller]
     fn check(written: &str, problem: &str) {
         let text = format!(
@@ -46,7 +46,7 @@ fn an_archive_that_cannot_be_is_refused() {
     check("[archive]\non-close = [\"\"]", "no program");
     check(
         "[archive]\non-close = [\"cp\", \"{path}\"]",
-        "nothing is filled in for \"{path}\"",
+        "unknown placeholder \"{path}\"",
     );
     for url in [
         "/mnt/archive",

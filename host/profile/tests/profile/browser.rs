@@ -1,4 +1,4 @@
-//! The pages of a profile that are rendered.
+//! Rendering of pages: the settings that turn it on, and its stack.
 
 use crate::{faults_of, profile};
 
@@ -45,7 +45,7 @@ fn shipped_behaviours_are_in_the_stack_if_pages_are_rendered() {
 }
 
 #[test]
-fn the_loading_of_a_page_is_not_longer_than_the_page() {
+fn load_time_is_at_most_page_time() {
     let faults = faults_of("browser.load-time = \"100s\"\n").to_string();
     assert!(faults.contains("page-time"), "{faults}");
 }

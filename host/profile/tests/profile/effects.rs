@@ -1,10 +1,10 @@
-//! Settings and plugins without effect, which are noted.
+//! Notes about settings and plugins without effect.
 
 use opilio_profile::{Profile, ProfileContext};
 
-use crate::{faults_of, given};
+use crate::{context, faults_of};
 
-/// `expected` are the beginnings of the notes, a line each, without the file's name.
+/// Compares the notes of a profile with their expected beginnings, one line each, without the file's name.
 #[track_caller]
 fn check_notes(text: &str, expected: &[&str]) {
     let notes = faults_of(text);
@@ -20,7 +20,7 @@ fn check_notes(text: &str, expected: &[&str]) {
 }
 
 #[test]
-fn settings_that_nothing_reads_are_noted() {
+fn settings_without_effect_are_noted() {
     for (text, expected) in [
         (
             "revisit.fixed-wait = '2d'\n",
@@ -161,7 +161,7 @@ fn waits_of_an_evaluator_that_the_profile_limits_or_replaces_are_noted() {
 }
 
 #[test]
-fn what_one_override_reads_is_not_noted() {
+fn settings_with_an_effect_in_one_override_are_not_noted() {
     let overridden = |setting: &str| format!("[[override]]\nmatch.host = ['a.org']\n{setting}\n");
     for (text, setting) in [
         ("revisit.fixed-wait = '2d'", "strategy = 'fixed'"),
@@ -176,7 +176,7 @@ fn what_one_override_reads_is_not_noted() {
     ] {
         check_notes(&format!("{text}\n{}", overridden(setting)), &[]);
     }
-    // An override is noted as the profile is, and of many only the first.
+    // Overrides get the same notes as a profile. If several have the same error, only the first gets a note.
     let many = overridden("revisit.fixed-wait = '2d'").repeat(3);
     check_notes(
         &many,
@@ -209,16 +209,16 @@ fn plugins_of_a_stage_that_is_turned_off_are_noted() {
     );
 }
 
-/// A profile that somebody writes usually begins as a copy of one that ships, or extends one.
+/// Operators usually begin with a copy of a shipped profile, or extend one.
 #[test]
-fn neither_copies_of_shipped_profiles_nor_what_they_give_to_others_are_noted() {
+fn copies_and_extensions_of_shipped_profiles_get_no_notes() {
     for name in Profile::builtin_names() {
         let copy = format!("{}\n# A copy.\n", Profile::builtin_text(name).unwrap());
-        let given = ProfileContext {
+        let context = ProfileContext {
             seeds: vec!["http://www.harvest.localhost:8080/".to_owned()],
-            ..given()
+            ..context()
         };
-        let profile = Profile::parse("p.toml", &copy, &given).unwrap();
+        let profile = Profile::parse("p.toml", &copy, &context).unwrap();
         let notes = profile.notices.to_string();
         assert!(!notes.contains("no effect"), "{name}: {notes}");
         assert!(!notes.contains("never called"), "{name}: {notes}");

@@ -3,10 +3,10 @@
 use opilio_profile::{Level, Profile, ProfileContext};
 use proptest::prelude::*;
 
-use crate::{check, faults_of, given};
+use crate::{check, context, faults_of};
 
 #[test]
-fn every_fault_of_a_file_is_reported_at_its_place() {
+fn every_error_of_a_file_is_reported_at_its_place() {
     check(
         include_str!("many-faults.toml"),
         include_str!("many-faults.txt"),
@@ -14,7 +14,7 @@ fn every_fault_of_a_file_is_reported_at_its_place() {
 }
 
 #[test]
-fn a_misspelt_key_names_the_right_one() {
+fn the_right_name_of_a_misspelt_key_is_suggested() {
     check(
         "[politeness]\n  min-dealy = \"2s\"\n",
         r#"
@@ -35,13 +35,13 @@ p.toml:2:10: leaves less than 64MiB beside fetch.spool-memory-total for document
       |          ^^^^^^^^
 "#,
     );
-    let of = |text: &str| faults_of(text).to_string();
-    let bodies = of("[fetch]\nspool-memory-total = \"500MiB\"\n");
+    let printed = |text: &str| faults_of(text).to_string();
+    let bodies = printed("[fetch]\nspool-memory-total = \"500MiB\"\n");
     assert!(bodies.starts_with("p.toml:2:22: leaves less"), "{bodies}");
 }
 
 #[test]
-fn no_memory_is_set_that_no_machine_has() {
+fn memory_settings_have_an_upper_limit() {
     check(
         "[fetch]\nspool-memory = \"1000GiB\"\n[frontier]\ncache = \"100000GiB\"\n[plugins.html]\ncomponent = \"builtin:html\"\n[plugins.html.limits]\nmemory = \"5GiB\"\n",
         r#"
@@ -77,7 +77,7 @@ p.toml:8:10: must be at most 4GiB: 5GiB (this is held in memory: write "4GiB" or
 }
 
 #[test]
-fn a_key_in_the_wrong_table_is_sent_home() {
+fn the_full_name_of_a_key_in_the_wrong_table_is_suggested() {
     check(
         "min-delay = \"2s\"\n[archive]\nworkers = 3\n",
         r#"
@@ -92,14 +92,14 @@ p.toml:3:1: unknown key "workers" (its full name is workers, without a table)
 }
 
 #[test]
-fn a_key_of_earlier_versions_is_told_what_has_come_in_its_place() {
+fn the_replacement_of_a_withdrawn_key_is_suggested() {
     check(
         "[fetch]\nprivate-addresses = true\n[[override]]\nmatch.host = [\"a.org\"]\nfetch.private-addresses = true",
         r#"
-p.toml:2:1: unknown key "private-addresses" (write allow-addresses = ["loopback", "private"], and "link-local" or "metadata" where they are meant too)
+p.toml:2:1: unknown key "private-addresses" (write allow-addresses = ["loopback", "private"], and add "link-local" or "metadata" if they are needed)
     2 | private-addresses = true
       | ^^^^^^^^^^^^^^^^^
-p.toml:5:7: unknown key "private-addresses" (write allow-addresses = ["loopback", "private"], and "link-local" or "metadata" where they are meant too)
+p.toml:5:7: unknown key "private-addresses" (write allow-addresses = ["loopback", "private"], and add "link-local" or "metadata" if they are needed)
     5 | fetch.private-addresses = true
       |       ^^^^^^^^^^^^^^^^^
 "#,
@@ -107,11 +107,11 @@ p.toml:5:7: unknown key "private-addresses" (write allow-addresses = ["loopback"
 }
 
 #[test]
-fn a_proxy_is_told_a_name_with_its_password() {
+fn a_proxy_needs_both_user_name_and_password() {
     check(
         "[fetch]\nproxy = \"http://a.org:1\"\nproxy-user = \"me\"",
         r#"
-p.toml:3:14: a user name and a password for the proxy go together (set both fetch.proxy-user and fetch.proxy-password, or neither)
+p.toml:3:14: the proxy needs both a user name and a password (set both fetch.proxy-user and fetch.proxy-password, or neither)
     3 | proxy-user = "me"
       |              ^^^^
 "#,
@@ -119,7 +119,7 @@ p.toml:3:14: a user name and a password for the proxy go together (set both fetc
 }
 
 #[test]
-fn faults_of_syntax_have_places_and_hide_nothing_else() {
+fn syntax_errors_have_places_and_hide_no_other_errors() {
     check(
         "name = \"x\nworkers = true\n[robots]\npolicy = \"obey\"\npolicy = \"obey\"\n",
         r#"
@@ -137,7 +137,7 @@ p.toml:5:1: not TOML: duplicate key
 }
 
 #[test]
-fn relations_are_checked_between_what_is_written_and_defaults() {
+fn relations_between_written_values_and_defaults_are_checked() {
     check(
         "[politeness]\nmin-delay = \"10s\"\n[revisit]\nmin-wait = \"2d\"\nmax-wait = \"1d\"\ndefault-wait = \"1d\"",
         r#"
@@ -155,7 +155,7 @@ p.toml:6:16: default-wait (1d) is shorter than min-wait (2d)
 }
 
 #[test]
-fn a_faulty_value_takes_part_in_no_relation() {
+fn relations_of_an_invalid_value_are_not_checked() {
     check(
         "[politeness]\nmin-delay = \"10 parsecs\"\nmax-delay = 1\n",
         r#"
@@ -170,22 +170,22 @@ p.toml:3:13: number without a unit: 1 (write "1s")
 }
 
 #[test]
-fn seeds_are_needed_unless_the_job_knows_them() {
-    let given = ProfileContext {
+fn seeds_are_needed_unless_the_job_has_them() {
+    let context = ProfileContext {
         seeds_elsewhere: false,
-        ..given()
+        ..context()
     };
-    let faults = Profile::parse("p.toml", "name = \"x\"\nseeds = []\n", &given).unwrap_err();
+    let faults = Profile::parse("p.toml", "name = \"x\"\nseeds = []\n", &context).unwrap_err();
     assert_eq!(
         faults.to_string(),
         "p.toml:2:1: there are no seeds (write seeds = [\"https://www.example.org/\"], seeds-file = \"seeds.txt\", or pass --seed URL)\n    2 | seeds = []\n      | ^^^^^"
     );
-    let given = ProfileContext {
+    let context = ProfileContext {
         seeds: vec!["http://a.localhost/".to_owned()],
-        ..given
+        ..context
     };
     assert_eq!(
-        Profile::parse("p.toml", "", &given)
+        Profile::parse("p.toml", "", &context)
             .unwrap()
             .seeds
             .list
@@ -195,7 +195,7 @@ fn seeds_are_needed_unless_the_job_knows_them() {
 }
 
 #[test]
-fn faults_of_the_command_line_and_of_the_seeds_file_name_them() {
+fn errors_name_the_command_line_or_the_seeds_file() {
     let folder = tempfile::tempdir().unwrap();
     let seeds = folder.path().join("seeds.txt");
     std::fs::write(
@@ -203,15 +203,15 @@ fn faults_of_the_command_line_and_of_the_seeds_file_name_them() {
         "\u{feff}# sites\nexample.org # one\n  gopher://example.org/\n+http://(org,other,\n",
     )
     .unwrap();
-    let given = ProfileContext {
+    let context = ProfileContext {
         seeds: ["http://", "exmaple", "htp:/x.org", "http://intranet"]
             .map(str::to_owned)
             .to_vec(),
         base: Some(folder.path().to_owned()),
         contact_url: Some("https://www.kb.nl/crawl".to_owned()),
-        ..given()
+        ..context()
     };
-    let faults = Profile::parse("p.toml", "seeds-file = \"seeds.txt\"", &given).unwrap_err();
+    let faults = Profile::parse("p.toml", "seeds-file = \"seeds.txt\"", &context).unwrap_err();
     let printed = faults
         .to_string()
         .replace(&seeds.display().to_string(), "seeds.txt");
@@ -239,9 +239,9 @@ fn faults_of_the_command_line_and_of_the_seeds_file_name_them() {
 }
 
 #[test]
-fn an_instance_called_like_a_plugin_that_ships_is_told_that_ones_component() {
+fn the_component_of_a_shipped_plugin_of_the_same_name_is_suggested() {
     let text = "[plugins.hops.settings]\nmax = 3\n[plugins.own.settings]\nmax = 3\n";
-    let faults = Profile::parse("p.toml", text, &given()).unwrap_err();
+    let faults = Profile::parse("p.toml", text, &context()).unwrap_err();
     let suggested: Vec<_> = faults
         .iter()
         .filter(|it| it.level == Level::Error)
@@ -259,11 +259,11 @@ fn an_instance_called_like_a_plugin_that_ships_is_told_that_ones_component() {
 
 #[test]
 fn contact_is_a_warning_that_a_job_refuses() {
-    let given = ProfileContext {
+    let context = ProfileContext {
         seeds: vec!["https://www.kb.nl/".to_owned()],
-        ..given()
+        ..context()
     };
-    let profile = Profile::parse("p.toml", "[operator]\nname = \"Ada\"", &given).unwrap();
+    let profile = Profile::parse("p.toml", "[operator]\nname = \"Ada\"", &context).unwrap();
     assert_eq!(profile.notices.worst(), Some(Level::Warning));
     assert_eq!(
         profile.check_job().unwrap_err().to_string(),
@@ -272,7 +272,7 @@ fn contact_is_a_warning_that_a_job_refuses() {
     );
 
     let placeholder = "[operator]\ncontact-url = \"https://www.example.com/crawl\"";
-    let profile = Profile::parse("p.toml", placeholder, &given).unwrap();
+    let profile = Profile::parse("p.toml", placeholder, &context).unwrap();
     let printed = profile.check_job().unwrap_err().to_string();
     assert!(
         printed.starts_with("p.toml:2:15: warning: contact-url is a placeholder:"),
@@ -281,7 +281,7 @@ fn contact_is_a_warning_that_a_job_refuses() {
 
     let on_the_line = ProfileContext {
         contact_url: Some("https://www.kb.nl/crawl".to_owned()),
-        ..given.clone()
+        ..context.clone()
     };
     let profile = Profile::parse("p.toml", "", &on_the_line).unwrap();
     profile.check_job().unwrap();
@@ -298,11 +298,11 @@ fn contact_is_a_warning_that_a_job_refuses() {
         "javascript:x",
         "https://a)b/",
     ] {
-        let given = ProfileContext {
+        let context = ProfileContext {
             contact_url: Some(url.to_owned()),
-            ..given.clone()
+            ..context.clone()
         };
-        let printed = Profile::parse("p.toml", "", &given)
+        let printed = Profile::parse("p.toml", "", &context)
             .unwrap_err()
             .to_string();
         assert!(
@@ -313,21 +313,21 @@ fn contact_is_a_warning_that_a_job_refuses() {
 }
 
 #[test]
-fn what_a_flag_or_a_later_layer_causes_is_reported_there() {
-    let given = ProfileContext {
+fn errors_of_a_flag_or_a_later_layer_are_reported_there() {
+    let context = ProfileContext {
         seeds: vec!["https://www.kb.nl/".to_owned()],
         seeds_elsewhere: false,
-        ..given()
+        ..context()
     };
-    let profile = Profile::builtin("snapshot", &given).unwrap();
+    let profile = Profile::builtin("snapshot", &context).unwrap();
     let printed = profile.check_job().unwrap_err().to_string();
     assert!(
         printed.starts_with("seeds: warning: contact-url is missing, and \"https://www.kb.nl/\" is not on this machine (pass a contact URL too (--contact-url URL),"),
         "{printed}"
     );
-    // A seed of the profile was not given beside it.
+    // The seed is in the profile, so the error is about the profile and not about the flag.
     let own = "seeds = [\"https://www.nb.no/\"]\n[operator]\n";
-    let profile = Profile::parse("p.toml", own, &given).unwrap();
+    let profile = Profile::parse("p.toml", own, &context).unwrap();
     let printed = profile.check_job().unwrap_err().to_string();
     assert!(printed.starts_with("p.toml:2:2: warning:"), "{printed}");
 
@@ -340,21 +340,24 @@ fn what_a_flag_or_a_later_layer_causes_is_reported_there() {
 }
 
 #[test]
-fn a_user_agent_without_the_contact_is_said() {
+fn a_user_agent_without_the_contact_url_is_noted() {
     let notices = |user_agent: &str| {
         let written = format!(
             "user-agent = \"{user_agent}\"\n[operator]\ncontact-url = \"https://www.kb.nl/crawl\""
         );
-        let profile = Profile::parse("p.toml", &written, &given()).unwrap();
+        let profile = Profile::parse("p.toml", &written, &context()).unwrap();
         profile.notices.to_string()
     };
     let printed = notices("Mozilla/5.0 (X11; Linux x86_64)");
     assert!(
-        printed.contains("p.toml:1:14: note: servers are not told the contact URL \"https://www.kb.nl/crawl\" (write +@CONTACT-URL@ into it)"),
+        printed.contains("p.toml:1:14: note: the header does not contain the contact URL \"https://www.kb.nl/crawl\" (write +@CONTACT-URL@ into it)"),
         "{printed}"
     );
-    for tells in ["a +@CONTACT-URL@", "a +https://www.kb.nl/crawl"] {
-        assert!(!notices(tells).contains("not told"), "{tells}");
+    for user_agent in ["a +@CONTACT-URL@", "a +https://www.kb.nl/crawl"] {
+        assert!(
+            !notices(user_agent).contains("does not contain"),
+            "{user_agent}"
+        );
     }
 }
 
@@ -367,13 +370,13 @@ fn loopback_needs_no_contact() {
         "http://[::1]/",
         "http://x.test/",
     ] {
-        let given = ProfileContext {
+        let context = ProfileContext {
             seeds: vec![seed.to_owned()],
-            ..given()
+            ..context()
         };
         let text =
             "[dns.hosts]\n\"x.test\" = \"127.0.0.1\"\n[fetch]\nallow-addresses = ['loopback']";
-        let profile = Profile::parse("p.toml", text, &given).unwrap();
+        let profile = Profile::parse("p.toml", text, &context).unwrap();
         assert!(profile.notices.is_empty(), "{}", profile.notices);
         assert!(
             profile
@@ -386,16 +389,16 @@ fn loopback_needs_no_contact() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_one_sentence() {
+fn an_unreadable_file_is_reported_in_one_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("none.toml");
-    let printed = Profile::load(&path, &given()).unwrap_err().to_string();
+    let printed = Profile::load(&path, &context()).unwrap_err().to_string();
     assert!(
         printed.starts_with(&format!("{}: cannot be read: ", path.display())),
         "{printed}"
     );
     std::fs::write(&path, b"name = \"\xff\"").unwrap();
-    let printed = Profile::load(&path, &given()).unwrap_err().to_string();
+    let printed = Profile::load(&path, &context()).unwrap_err().to_string();
     assert!(
         printed.starts_with(&format!("{}: not UTF-8: ", path.display())),
         "{printed}"
@@ -412,7 +415,7 @@ fn relative_paths_start_at_the_profile() {
         "seeds-file = \"s.txt\"\n[plugins.mine]\ncomponent = \"./my.wasm#best\"",
     )
     .unwrap();
-    let profile = Profile::load(&path, &given()).unwrap();
+    let profile = Profile::load(&path, &context()).unwrap();
     assert_eq!(profile.name, "news");
     assert_eq!(profile.seeds.list[0].uri.as_str(), "http://a.localhost/");
     let opilio_profile::ComponentReference::File { path, plugin } =
@@ -426,9 +429,9 @@ fn relative_paths_start_at_the_profile() {
     );
 }
 
-/// Every line with a key that takes a unit, of every table: a typo in a pointer of the checks would put the fault elsewhere.
+/// Checks every setting with a unit, in every table: a typo in a pointer of the checks would put the error elsewhere.
 #[test]
-fn each_value_with_a_unit_is_faulted_at_itself() {
+fn errors_of_values_with_units_are_reported_at_the_value() {
     let schema = Profile::schema();
     let mut seen = 0;
     let properties = schema["properties"].as_object().unwrap();
@@ -469,7 +472,7 @@ fn a_file_of_the_wrong_kind_is_refused_in_reasonable_time_and_length() {
 }
 
 #[test]
-fn deep_nesting_is_answered() {
+fn deep_nesting_is_refused() {
     for text in [
         "a.".repeat(100_000) + "a = 1",
         format!("[{}a]", "a.".repeat(100_000)),
@@ -488,12 +491,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn any_text_is_answered_with_places_inside_it(text in "(\\PC|\n|\r\n|\t){0,200}") {
+    fn errors_of_any_text_have_places_inside_it(text in "(\\PC|\n|\r\n|\t){0,200}") {
         places_are_inside(&text)?;
     }
 
     #[test]
-    fn any_damage_to_a_profile_is_answered(
+    fn errors_of_damaged_profiles_have_places_inside_them(
         which in 0usize..8,
         at in 0usize..4000,
         gone in 0usize..40,
@@ -549,18 +552,18 @@ fn waits_without_effect_are_noted() {
             "p.toml:4:29: note: initial-wait (1m) is shorter than revisit.min-wait (1h), which applies instead",
         ),
     ] {
-        let said = notices(text);
-        assert!(said.starts_with(expected), "{said}");
+        let notes = notices(text);
+        assert!(notes.starts_with(expected), "{notes}");
     }
     for text in [
-        // Both say the same.
+        // Both default waits are equal.
         "[revisit]\ndefault-wait = \"3d\"\n",
         &format!("{own}[revisit]\ndefault-wait = \"5d\"\n"),
-        // Other evaluators leave documents over, for which the wait applies.
+        // These evaluators do not answer for every document. The wait applies to the others.
         "[revisit]\ndefault-wait = \"2d\"\n[stacks]\nwait = [\"feed-trigger\"]\n",
         "[revisit]\ndefault-wait = \"2d\"\n[plugins.adaptive]\ncomponent = \"builtin:adaptive\"\nsettings = { media-types = [\"text/*\"] }\n",
     ] {
-        let said = notices(text);
-        assert!(!said.contains("wait"), "{said}");
+        let notes = notices(text);
+        assert!(!notes.contains("wait"), "{notes}");
     }
 }

@@ -9,7 +9,7 @@ use opilio_profile::{
 use opilio_uri::Uri;
 use serde_json::json;
 
-use crate::given;
+use crate::context;
 
 const JOB: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <beans xmlns="http://www.springframework.org/schema/beans" xmlns:p="http://www.springframework.org/schema/p">
@@ -105,19 +105,20 @@ http://www.kb.nl/
 "#;
 
 fn import(xml: &str) -> ImportedProfile {
-    import_heritrix(xml, NamedFiles::In("".as_ref()), &given().builtins).unwrap()
+    import_heritrix(xml, NamedFiles::In("".as_ref()), &context().builtins).unwrap()
 }
 
 fn parse(toml: &str) -> Profile {
-    let given = ProfileContext {
+    let context = ProfileContext {
         seeds_elsewhere: false,
-        ..given()
+        ..context()
     };
-    Profile::parse("papers.toml", toml, &given).unwrap_or_else(|faults| panic!("{faults}\n{toml}"))
+    Profile::parse("papers.toml", toml, &context)
+        .unwrap_or_else(|faults| panic!("{faults}\n{toml}"))
 }
 
 #[test]
-fn logs_are_carried_over_and_folders_of_actions_are_told() {
+fn logs_are_imported_and_action_folders_are_listed() {
     let modules = r#"
  <bean id="loggerModule" class="org.archive.crawler.reporting.CrawlerLoggerModule"><property name="logExtraInfo" value="true"/></bean>
  <bean id="actionDirectory" class="org.archive.crawler.framework.ActionDirectory">
@@ -141,12 +142,12 @@ fn logs_are_carried_over_and_folders_of_actions_are_told() {
     let of_scope = left("DecideRuleSequence");
     assert_eq!(
         of_scope,
-        [r#"logExtraInfo = "true": there is no setting of it here"#]
+        [r#"logExtraInfo = "true": Opilio has no setting for it"#]
     );
     assert!(!parse(&import(JOB).toml).logs.extra_info);
 }
 
-/// The job with these beans besides its own, which come before its scope.
+/// Imports the job with additional beans, which come before its scope.
 fn with_beans(beans: &str) -> ImportedProfile {
     let scope = r#" <bean id="scope" class="org.archive.modules.deciderules.DecideRuleSequence">"#;
     assert_eq!(JOB.matches(scope).count(), 1);
@@ -154,7 +155,7 @@ fn with_beans(beans: &str) -> ImportedProfile {
 }
 
 #[test]
-fn revisits_digests_and_checkpoints_are_carried_over() {
+fn revisits_digests_and_checkpoints_are_imported() {
     let imported = with_beans(
         r#"
  <bean id="digest" class="org.archive.modules.extractor.HTTPContentDigest">
@@ -235,7 +236,7 @@ fn an_expression_that_cannot_be_stripped_is_listed() {
 }
 
 #[test]
-fn a_job_becomes_a_profile_that_checks_and_a_list_of_what_is_left() {
+fn a_job_becomes_a_valid_profile_and_a_list_of_unconverted_parts() {
     let imported = import(JOB);
     let profile = parse(&imported.toml);
     profile.check_job().unwrap();
@@ -257,7 +258,7 @@ fn a_job_becomes_a_profile_that_checks_and_a_list_of_what_is_left() {
     let at = |uri: &str| profile.effective(&Uri::parse(uri).unwrap());
     let settings = at("http://www.kb.nl/");
     assert_eq!(settings.politeness.min_delay.as_secs(), 4);
-    // What it did where it said nothing.
+    // The default of Heritrix, because the job does not set it.
     assert_eq!(settings.politeness.max_delay.as_secs(), 30);
     assert_eq!(settings.retry.max_retries, 5);
     assert_eq!(settings.fetch.total_timeout.as_secs(), 10);
@@ -275,18 +276,18 @@ fn a_job_becomes_a_profile_that_checks_and_a_list_of_what_is_left() {
             "scheme"
         ]
     );
-    let of = |name: &str| profile.plugins[name].settings.to_string();
-    assert_eq!(of("hops"), r#"{"max":7}"#);
+    let settings_of = |name: &str| profile.plugins[name].settings.to_string();
+    assert_eq!(settings_of("hops"), r#"{"max":7}"#);
     assert_eq!(
-        of("regex-list-out"),
+        settings_of("regex-list-out"),
         r#"{"patterns":["/calendar/"],"then":"reject"}"#
     );
     assert_eq!(
-        of("surt-scope-out"),
+        settings_of("surt-scope-out"),
         r#"{"from-seeds":false,"prefixes":["http://(nl,kb,private,"],"then":"reject"}"#
     );
     assert_eq!(
-        of("host-out"),
+        settings_of("host-out"),
         r#"{"from-seeds":true,"otherwise":"reject","then":"pass"}"#
     );
     let extract = settings.stacks.stage(Stage::Extract);
@@ -303,16 +304,16 @@ fn a_job_becomes_a_profile_that_checks_and_a_list_of_what_is_left() {
         .iter()
         .map(|one| format!("{}: {}", one.bean, one.problem))
         .collect();
-    for said in [
+    for problem in [
         "ScriptedDecideRule: scripts are not executed",
         "a back-reference has no equivalent",
-        "youtube (ExtractorYoutubeDL): nothing here is known to do the same",
+        "youtube (ExtractorYoutubeDL): Opilio has no known equivalent",
         "slowly (Sheet): extractorHtml.maxElementLength = \"1024\"",
         "frontier (BdbFrontier): dumpPendingAtClose = \"true\"",
     ] {
         assert!(
-            left.iter().any(|one| one.contains(said)),
-            "{said}: {left:#?}"
+            left.iter().any(|one| one.contains(problem)),
+            "{problem}: {left:#?}"
         );
     }
     assert_eq!(left.len(), 5, "{left:#?}");
@@ -330,7 +331,7 @@ fn a_job_becomes_a_profile_that_checks_and_a_list_of_what_is_left() {
 }
 
 #[test]
-fn what_a_profile_may_not_say_is_left_out_and_listed() {
+fn invalid_settings_are_left_out_and_listed() {
     let imported = import(
         "<beans><bean id='metadata' class='org.archive.modules.CrawlMetadata'>\
          <property name='operatorFrom' value='nobody'/><property name='jobName' value='x'/></bean>\
@@ -356,7 +357,7 @@ fn what_a_profile_may_not_say_is_left_out_and_listed() {
 }
 
 #[test]
-fn what_is_no_such_file_is_refused() {
+fn files_of_other_kinds_are_refused() {
     let refused = |xml: &str| import_heritrix(xml, NamedFiles::In("".as_ref()), &[]).unwrap_err();
     assert!(refused("hello").contains("not XML"));
     assert!(refused("<html/>").contains("its root is <html>"));
@@ -367,14 +368,14 @@ fn what_is_no_such_file_is_refused() {
 }
 
 #[test]
-fn what_comes_from_elsewhere_has_no_file_read() {
+fn files_named_by_an_untrusted_configuration_are_not_read() {
     let home = tempfile::tempdir().unwrap();
     let secret = home.path().join("secret.txt");
     std::fs::write(&secret, "http://secret.example/\n").unwrap();
     let import = |module: &str| {
         let file = secret.display().to_string();
         let xml = format!("<beans>{}</beans>", module.replace("FILE", &file));
-        let builtins = given().builtins;
+        let builtins = context().builtins;
         (
             import_heritrix(&xml, NamedFiles::In(home.path()), &builtins),
             import_heritrix(&xml, NamedFiles::Unread, &builtins),
@@ -408,7 +409,7 @@ fn what_comes_from_elsewhere_has_no_file_read() {
     }
 }
 
-/// A job whose beans stand within each other, as the profile that Heritrix ships has them.
+/// A job with nested beans, as in the profile that Heritrix ships.
 const NESTED: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <beans xmlns="http://www.springframework.org/schema/beans">
  <bean id="metadata" class="org.archive.modules.CrawlMetadata">
@@ -478,12 +479,12 @@ const NESTED: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 </beans>"#;
 
 #[test]
-fn what_stands_within_a_bean_is_carried_over_or_listed() {
-    let builtins = given().builtins;
+fn nested_beans_are_imported_or_listed() {
+    let builtins = context().builtins;
     let folder = tempfile::tempdir().unwrap();
     let imported = import_heritrix(NESTED, NamedFiles::In(folder.path()), &builtins).unwrap();
     let toml: toml::Table = imported.toml.parse().unwrap();
-    let said = serde_json::to_value(toml).unwrap();
+    let settings = serde_json::to_value(toml).unwrap();
     let own = json!({ "regex": "(.*)[?&]print=1", "replace": "${1}" });
     for (setting, value) in [
         (
@@ -502,28 +503,28 @@ fn what_stands_within_a_bean_is_carried_over_or_listed() {
         ("/quotas/queue/bytes", json!("1024KiB")),
         ("/limits/time", json!("1h")),
     ] {
-        let found = said.pointer(setting);
+        let found = settings.pointer(setting);
         assert_eq!(found, Some(&value), "{setting}: {}", imported.toml);
     }
     // HostnameQueueAssignmentPolicy has queues of host and port, which is the default.
-    assert_eq!(said.pointer("/frontier/queue-key"), None);
+    assert_eq!(settings.pointer("/frontier/queue-key"), None);
     let left: Vec<&str> = imported
         .left
         .iter()
         .map(|left| left.problem.as_str())
         .collect();
-    for said in [
-        "nothing here is known to do the same",
+    for problem in [
+        "Opilio has no known equivalent",
         "forceQueueAssignment = \"one\"",
         "digestAlgorithm = \"md5\"",
         "shouldFetchBodyRule = \"ContentTypeMatchesRegexDecideRule\"",
         "serverMaxSuccessKb = \"9\"",
-        "passwords do not stand in profiles",
+        "a profile contains no passwords",
         "template = \"${prefix}-${timestamp17}\"",
     ] {
         assert!(
-            left.iter().any(|one| one.contains(said)),
-            "{said}: {left:#?}"
+            left.iter().any(|one| one.contains(problem)),
+            "{problem}: {left:#?}"
         );
     }
     for class in ["OwnRule", "ExtractorUniversal"] {
@@ -534,7 +535,7 @@ fn what_stands_within_a_bean_is_carried_over_or_listed() {
 }
 
 #[test]
-fn what_a_sheet_says_of_queues_is_lost_for_paths_alone() {
+fn queue_settings_of_a_sheet_are_lost_only_for_paths() {
     let own = "<value>http://(nl,kb,slow,</value>";
     let more = "<value>http://(nl,kb,www,)/</value><value>http://(nl,kb,www,)/deep</value>";
     let imported = import(&JOB.replace(own, more));
@@ -559,7 +560,7 @@ fn what_a_sheet_says_of_queues_is_lost_for_paths_alone() {
 }
 
 #[test]
-fn what_a_job_says_by_the_way_is_read_as_java_reads_it_or_told() {
+fn overrides_are_read_like_java_properties_or_listed() {
     let overrides = r#"metadata.operatorContactUrl=https://archive.kb.nl/crawl
 metadata.jobName : pap\u00e9rs
 metadata.description = line one, \
@@ -580,9 +581,10 @@ seeds.textSource.nothing.value=4
          <ref bean='missing'/></list></property></bean></beans>"
     );
     let imported = import(&xml);
-    let said = |text: &str| assert!(imported.toml.contains(text), "{text}: {}", imported.toml);
-    said("description = \"line one, continued\"");
-    said("\"http://www.kb.nl/\"");
+    let check_contains =
+        |text: &str| assert!(imported.toml.contains(text), "{text}: {}", imported.toml);
+    check_contains("description = \"line one, continued\"");
+    check_contains("\"http://www.kb.nl/\"");
     assert!(!imported.toml.contains("# seeds"), "{}", imported.toml);
     let left: Vec<&str> = imported
         .left
@@ -592,7 +594,7 @@ seeds.textSource.nothing.value=4
     for problem in [
         "nosuch.foo = \"3\": there is no such bean or property to set",
         "seeds.textSource.nothing.value = \"4\": there is no such bean",
-        "maxPathDepth = \"many\": not a whole number; the default holds",
+        "maxPathDepth = \"many\": not a whole number; the default applies",
         "it names a rule \"missing\", and there is no such bean",
         "a line that is not a seed",
     ] {
@@ -603,7 +605,7 @@ seeds.textSource.nothing.value=4
     }
 }
 
-/// Of several expressions that all have to match one less matches more, and rejects more: rather no rule than another one.
+/// If all expressions of a rule have to match, the rule without one of them matches more URIs, and rejects more. So it is left out.
 #[test]
 fn a_rule_that_would_decide_on_more_without_an_expression_is_left_out() {
     let scope = |class: &str, or: bool| {
@@ -613,13 +615,13 @@ fn a_rule_that_would_decide_on_more_without_an_expression_is_left_out() {
              <property name='listLogicalOr' value='{or}'/><property name='regexList'><list>\
              <value>.*calendar.*</value><value>.*(?!x).*</value></list></property></bean></list></property></bean></beans>"
         ));
-        let is_told = imported
+        let is_listed = imported
             .left
             .iter()
             .any(|one| one.problem.contains("the rule is left out"));
-        let is_there = imported.toml.contains("calendar");
-        assert_ne!(is_told, is_there, "{}", imported.toml);
-        is_there
+        let is_imported = imported.toml.contains("calendar");
+        assert_ne!(is_listed, is_imported, "{}", imported.toml);
+        is_imported
     };
     assert!(scope("MatchesListRegexDecideRule", true));
     assert!(!scope("MatchesListRegexDecideRule", false));

@@ -1,4 +1,4 @@
-//! Profiles that extend others: what holds, where it comes from, and what is said of faults.
+//! Profiles that extend others: effective values, their origins, and the places of errors.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use opilio_profile::{Layer, Origin, Profile, ProfileContext, Stage, TableSource};
 use opilio_uri::Uri;
 
-use crate::given;
+use crate::context;
 
 fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -19,18 +19,18 @@ fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
 }
 
 fn load(folder: &tempfile::TempDir, name: &str) -> Profile {
-    Profile::load(&folder.path().join(name), &given()).unwrap_or_else(|faults| panic!("{faults}"))
+    Profile::load(&folder.path().join(name), &context()).unwrap_or_else(|faults| panic!("{faults}"))
 }
 
 fn refusal(folder: &tempfile::TempDir, name: &str) -> String {
-    let faults = Profile::load(&folder.path().join(name), &given()).unwrap_err();
+    let faults = Profile::load(&folder.path().join(name), &context()).unwrap_err();
     faults
         .to_string()
         .replace(&format!("{}/", folder.path().display()), "")
 }
 
 #[test]
-fn an_institution_has_one_profile_and_its_crawls_say_what_differs() {
+fn the_profile_of_a_crawl_overrides_that_of_its_institution() {
     let home = folder(&[
         (
             "house/house.toml",
@@ -67,7 +67,7 @@ fn an_institution_has_one_profile_and_its_crawls_say_what_differs() {
     );
     assert_eq!(extract.last().unwrap(), "regex-list");
     assert_eq!(news.settings().robots.agents, ["c"]);
-    // The path is where the layer says it is, not where the profile stands.
+    // A path is relative to the file of the layer that has it, not to the profile.
     let TableSource::File(blocked) = &news.tables["blocked"].source else {
         panic!("{:?}", news.tables);
     };
@@ -85,30 +85,30 @@ fn an_institution_has_one_profile_and_its_crawls_say_what_differs() {
         };
         (one.toml(), place)
     };
-    let of = |value: &str, place: &str| (value.to_owned(), place.to_owned());
+    let explanation = |value: &str, place: &str| (value.to_owned(), place.to_owned());
     let site = "http://other.org/";
     assert_eq!(
         explained(site, "politeness.min-delay"),
-        of("\"3s\"", "house.toml:4")
+        explanation("\"3s\"", "house.toml:4")
     );
     assert_eq!(
         explained(site, "politeness.max-delay"),
-        of("\"8s\"", "news.toml:2")
+        explanation("\"8s\"", "news.toml:2")
     );
     assert_eq!(
         explained(site, "fetch.body-max"),
-        of("\"4GiB\"", "snapshot.toml:34")
+        explanation("\"4GiB\"", "snapshot.toml:34")
     );
     assert_eq!(
         explained("http://a.slow.org/", "politeness.min-delay"),
-        of("\"4s\"", "house.toml:10")
+        explanation("\"4s\"", "house.toml:10")
     );
     assert_eq!(
         explained("http://www.slow.org/", "politeness.min-delay"),
-        of("\"5s\"", "news.toml:7")
+        explanation("\"5s\"", "news.toml:7")
     );
 
-    // A job keeps the layers, and needs the files no more.
+    // A job keeps the layers, and does not need their files any more.
     let below = news.extended().to_vec();
     let own = Layer {
         file: "profile.toml".to_owned(),
@@ -123,7 +123,7 @@ fn an_institution_has_one_profile_and_its_crawls_say_what_differs() {
         base: home.path().to_owned(),
         files: BTreeMap::new(),
     };
-    let frozen = Profile::layered(below, own, vec![change], &given()).unwrap();
+    let frozen = Profile::layered(below, own, vec![change], &context()).unwrap();
     assert_eq!(frozen.settings().politeness.max_delay.as_secs(), 7);
     assert_eq!(frozen.workers, 7);
     assert_eq!(frozen.source_text(), news.source_text());
@@ -159,7 +159,7 @@ fn files_are_listed_by_layer_and_read_from_copies() {
     ];
     assert_eq!(shown, expected);
 
-    // Another machine has copies, and other folders.
+    // On another machine the layers use copies of the files, in other folders.
     let copies = |files: &[(&str, &str)]| {
         let copies = files.iter();
         let copies = copies.map(|(written, copy)| ((*written).to_owned(), home.path().join(copy)));
@@ -177,16 +177,19 @@ fn files_are_listed_by_layer_and_read_from_copies() {
         ("seeds.txt", "copy-of-seeds.txt"),
     ];
     let own = elsewhere(&own, &news);
-    let there = Profile::layered(vec![below], own, Vec::new(), &given()).unwrap();
-    assert_eq!(there.seeds.list.len(), 2);
-    assert_eq!(there.source_text(), news);
+    let copied = Profile::layered(vec![below], own, Vec::new(), &context()).unwrap();
+    assert_eq!(copied.seeds.list.len(), 2);
+    assert_eq!(copied.source_text(), news);
     let copy = |name: &str| TableSource::File(home.path().join(name));
-    assert_eq!(there.tables["news"].source, copy("copy-of-rows.txt"));
-    assert_eq!(there.tables["house"].source, copy("copy-of-house-rows.txt"));
+    assert_eq!(copied.tables["news"].source, copy("copy-of-rows.txt"));
+    assert_eq!(
+        copied.tables["house"].source,
+        copy("copy-of-house-rows.txt")
+    );
 }
 
 #[test]
-fn faults_name_the_file_and_the_line_that_are_wrong() {
+fn errors_name_the_file_and_the_line() {
     let home = folder(&[
         ("base.toml", "workers = 3\npoliteness.min-delay = 'soon'\n"),
         ("a.toml", "extends = 'base.toml'\nworkers = 0\n"),
@@ -220,7 +223,7 @@ fn faults_name_the_file_and_the_line_that_are_wrong() {
     assert!(h.starts_with("h.toml:1:11: profile \""), "{h}");
     assert!(h.contains("h.toml:2:11: must be at least 1"), "{h}");
     assert!(h.contains("did you mean \"politeness\"?"), "{h}");
-    // What is extended may say what is missing here.
+    // The profile that cannot be read may have the missing values. So they are not reported.
     assert_eq!(
         h.lines().filter(|line| line.starts_with("h.toml")).count(),
         3,
@@ -270,11 +273,11 @@ fn errors_of_a_change_have_names_that_can_be_typed() {
         ("politeness = '4s'", "(write politeness.KEY=VALUE)"),
     ] {
         let own = layer("p.toml", profile);
-        let refused = Profile::layered(Vec::new(), own, vec![layer("set", change)], &given());
+        let refused = Profile::layered(Vec::new(), own, vec![layer("set", change)], &context());
         let refused = refused.unwrap_err().to_string();
         assert!(refused.contains(expected), "{change}: {refused}");
-        // A profile has tables.
-        let refused = Profile::parse("p.toml", change, &given()).unwrap_err();
+        // The names in errors of a profile are below table headers.
+        let refused = Profile::parse("p.toml", change, &context()).unwrap_err();
         let refused = refused.to_string();
         assert!(!refused.contains(expected), "{change}: {refused}");
     }
@@ -285,15 +288,15 @@ fn a_profile_with_the_name_of_a_shipped_one_extends_it() {
     let home = folder(&[("news.toml", "extends = 'news'\nworkers = 3\n")]);
     let news = load(&home, "news.toml");
     assert_eq!(news.workers, 3);
-    let shipped = Profile::builtin("news", &given()).unwrap();
+    let shipped = Profile::builtin("news", &context()).unwrap();
     assert_eq!(news.settings().revisit, shipped.settings().revisit);
-    // A text that has no file yet is checked under its future name.
-    let text = Profile::parse("news.toml", news.source_text(), &given());
+    // A text that is not saved yet is checked under the name of its future file.
+    let text = Profile::parse("news.toml", news.source_text(), &context());
     assert_eq!(text.unwrap_or_else(|faults| panic!("{faults}")).workers, 3);
 }
 
 #[test]
-fn an_edit_of_a_stack_needs_nothing_that_is_extended() {
+fn a_stack_can_be_edited_without_an_extended_profile() {
     let home = folder(&[("a.toml", "stacks.scope = { after = ['regex-list'] }\n")]);
     let profile = load(&home, "a.toml");
     let scope = profile.settings().stacks.stage(Stage::Scope);
@@ -302,20 +305,20 @@ fn an_edit_of_a_stack_needs_nothing_that_is_extended() {
 }
 
 #[test]
-fn stacks_are_known_despite_errors_elsewhere() {
+fn stacks_are_found_despite_errors_elsewhere() {
     let home = folder(&[(
         "base.toml",
         "stacks.extract = { without = ['swf'], after = ['regex-list'] }\n",
     )]);
-    let given = ProfileContext {
+    let context = ProfileContext {
         base: Some(home.path().to_owned()),
-        ..given()
+        ..context()
     };
-    let stacks = |text: &str| Profile::stacks_of(text, &given);
+    let stacks = |text: &str| Profile::stacks_of(text, &context);
     let faulty = "extends = 'base.toml'\nworkers = 'many'\nplugins.mine = { settings = 3 }\n\
                   stacks.extract = { after = ['mine'], without = ['pdf'] }\n\
                   stacks.scope = { befor = ['domain'] }\nstacks.change = ['html-strip']\n";
-    assert!(Profile::parse("a.toml", faulty, &given).is_err());
+    assert!(Profile::parse("a.toml", faulty, &context).is_err());
     let known = stacks(faulty);
     let extract = &known["extract"];
     assert_eq!(extract[extract.len() - 2..], ["regex-list", "mine"]);
@@ -324,16 +327,16 @@ fn stacks_are_known_despite_errors_elsewhere() {
         "{extract:?}"
     );
     assert_eq!(known["change"], ["html-strip"]);
-    // The default, of which nothing is called while no page is rendered.
+    // The defaults. The stack of page behaviours is empty, because no page is rendered.
     assert_eq!(known["wait"], ["adaptive"]);
     assert!(known["behave"].is_empty(), "{known:?}");
-    // This edit has an error, so that nobody knows its result.
+    // This edit has an error, so the resulting stack is unknown.
     assert!(!known.contains_key("scope"), "{known:?}");
-    // Without an error they are those of the profile.
-    let sound = "extends = 'base.toml'\nstacks.scope = { after = ['regex-list'] }\n";
+    // Without an error the stacks are those of the profile.
+    let valid = "extends = 'base.toml'\nstacks.scope = { after = ['regex-list'] }\n";
     let profile =
-        Profile::parse("a.toml", sound, &given).unwrap_or_else(|faults| panic!("{faults}"));
+        Profile::parse("a.toml", valid, &context).unwrap_or_else(|faults| panic!("{faults}"));
     let values = profile.values();
-    assert_eq!(serde_json::json!(stacks(sound)), values["stacks"]);
+    assert_eq!(serde_json::json!(stacks(valid)), values["stacks"]);
     assert!(stacks("extends = 'nowhere.toml'\n").is_empty());
 }

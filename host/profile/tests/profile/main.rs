@@ -1,4 +1,4 @@
-//! Profiles from outside: what is read out of them, where it comes from, and what is said of their faults.
+//! Tests of profiles through the public API: their values, the origins of these, and errors.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -15,7 +15,7 @@ mod settings;
 
 use opilio_profile::{Diagnostics, Profile, ProfileContext};
 
-/// Plugins that stand for those that ship. Names alone matter here: nothing is loaded.
+/// Names of the shipped plugins. No plugin is loaded.
 const BUILTINS: [&str; 50] = [
     "accept",
     "adaptive",
@@ -69,8 +69,8 @@ const BUILTINS: [&str; 50] = [
     "xml",
 ];
 
-/// Knowledge of the host besides the profile: its plugins, and that seeds come from elsewhere, so that texts need none.
-fn given() -> ProfileContext {
+/// The context of all test profiles: the names of plugins, and seeds from elsewhere, so that the texts need no seeds.
+fn context() -> ProfileContext {
     ProfileContext {
         builtins: BUILTINS.map(str::to_owned).to_vec(),
         seeds_elsewhere: true,
@@ -80,18 +80,18 @@ fn given() -> ProfileContext {
 
 #[track_caller]
 fn profile(text: &str) -> Profile {
-    Profile::parse("p.toml", text, &given()).unwrap_or_else(|faults| panic!("{faults}"))
+    Profile::parse("p.toml", text, &context()).unwrap_or_else(|faults| panic!("{faults}"))
 }
 
-/// All that is said of a profile: why it is refused, or what is noticed of one that is not.
+/// All errors, warnings and notes of a profile.
 fn faults_of(text: &str) -> Diagnostics {
-    match Profile::parse("p.toml", text, &given()) {
+    match Profile::parse("p.toml", text, &context()) {
         Ok(profile) => profile.notices,
         Err(faults) => faults,
     }
 }
 
-/// `expected` is all that is said of the profile, as it is printed.
+/// Compares the printed errors, warnings and notes of a profile with `expected`.
 #[track_caller]
 fn check(text: &str, expected: &str) {
     let printed = faults_of(text).to_string();

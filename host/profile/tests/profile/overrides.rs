@@ -1,4 +1,4 @@
-//! Overrides: what holds for which URI and which queue, where it comes from, and what is refused.
+//! Overrides: the settings of URIs and queues, their origins, and refused overrides.
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -9,31 +9,31 @@ use opilio_profile::{
 };
 use opilio_uri::Uri;
 
-use crate::{check, faults_of, given, profile};
+use crate::{check, context, faults_of, profile};
 
 fn uri(text: &str) -> Uri {
     Uri::parse(text).unwrap()
 }
 
-/// The shortest delay, in seconds, of the queue that a URI stands in.
+/// Checks the shortest delay, in seconds, of a URI's queue.
 #[track_caller]
-fn delay(profile: &Profile, of: &str, seconds: u64) {
-    let queue = profile.queue_name(&uri(of));
+fn check_delay(profile: &Profile, text: &str, seconds: u64) {
+    let queue = profile.queue_name(&uri(text));
     let settings = profile.queue_settings(&queue);
     assert_eq!(
         settings.politeness.min_delay,
         Duration::from_secs(seconds),
-        "{of} in {queue}"
+        "{text} in {queue}"
     );
-    let same = profile.effective(&uri(of));
-    assert_eq!(same.politeness, settings.politeness, "{of}");
+    let same = profile.effective(&uri(text));
+    assert_eq!(same.politeness, settings.politeness, "{text}");
     let waits = (settings.retry_delay, settings.retry_delay_max);
-    assert_eq!((same.retry.delay, same.retry.delay_max), waits, "{of}");
-    assert_eq!(same.retry.max_retries, settings.max_retries, "{of}");
+    assert_eq!((same.retry.delay, same.retry.delay_max), waits, "{text}");
+    assert_eq!(same.retry.max_retries, settings.max_retries, "{text}");
 }
 
 #[test]
-fn the_last_that_matches_wins_key_by_key() {
+fn the_last_matching_override_wins_key_by_key() {
     let profile = profile(
         r#"
         [politeness]
@@ -49,14 +49,14 @@ fn the_last_that_matches_wins_key_by_key() {
         politeness.crawl-delay-max = "10s"
         "#,
     );
-    delay(&profile, "http://example.com/", 2);
-    delay(&profile, "http://notexample.org/", 2);
-    delay(&profile, "http://example.org/", 3);
-    delay(&profile, "https://a.b.example.org:81/", 3);
-    delay(&profile, "http://www.example.org/x", 4);
-    delay(&profile, "http://www.example.org:81/x", 4);
-    delay(&profile, "http://www2.example.org/x", 4);
-    delay(&profile, "http://a.www.example.org/x", 3);
+    check_delay(&profile, "http://example.com/", 2);
+    check_delay(&profile, "http://notexample.org/", 2);
+    check_delay(&profile, "http://example.org/", 3);
+    check_delay(&profile, "https://a.b.example.org:81/", 3);
+    check_delay(&profile, "http://www.example.org/x", 4);
+    check_delay(&profile, "http://www.example.org:81/x", 4);
+    check_delay(&profile, "http://www2.example.org/x", 4);
+    check_delay(&profile, "http://a.www.example.org/x", 3);
     let all = profile.queue_settings("org,example,www,");
     assert_eq!(all.politeness.max_delay, Duration::from_secs(9));
     assert_eq!(all.politeness.retry_after_max, Duration::from_secs(3600));
@@ -68,7 +68,7 @@ fn the_last_that_matches_wins_key_by_key() {
 }
 
 #[test]
-fn the_order_written_decides_not_how_exact_a_match_is() {
+fn overrides_apply_in_their_order_however_exactly_they_match() {
     let table = |matching: &str, seconds: u32| {
         format!(
             "[[override]]\nmatch = {{ {matching} }}\npoliteness = {{ min-delay = \"{seconds}s\" }}\n"
@@ -78,12 +78,12 @@ fn the_order_written_decides_not_how_exact_a_match_is() {
         table("host = [\"www.a.org\"]", 4),
         table("domain = [\"a.org\"]", 3),
     );
-    delay(&profile(&format!("{host}{domain}")), "http://www.a.org/", 3);
-    delay(&profile(&format!("{domain}{host}")), "http://www.a.org/", 4);
+    check_delay(&profile(&format!("{host}{domain}")), "http://www.a.org/", 3);
+    check_delay(&profile(&format!("{domain}{host}")), "http://www.a.org/", 4);
 }
 
 #[test]
-fn all_conditions_must_hold_and_of_a_list_any() {
+fn all_conditions_must_match_and_any_item_of_a_list() {
     let profile = profile(
         r#"
         [[override]]
@@ -94,17 +94,17 @@ fn all_conditions_must_hold_and_of_a_list_any() {
         strategy = "fixed"
         "#,
     );
-    let precedence = |of: &str| {
+    let precedence = |text: &str| {
         profile
-            .queue_settings(&profile.queue_name(&uri(of)))
+            .queue_settings(&profile.queue_name(&uri(text)))
             .precedence
     };
     assert_eq!(precedence("http://a.org:8080/"), 1);
     assert_eq!(precedence("http://b.org:8081/"), 1);
     assert_eq!(precedence("http://a.org:8081/"), 3);
     assert_eq!(precedence("http://c.org:8080/"), 3);
-    let strategy = |of: &str, source: Option<&str>| {
-        let uri = uri(of);
+    let strategy = |text: &str, source: Option<&str>| {
+        let uri = uri(text);
         profile
             .effective_with(&UriContext {
                 source,
@@ -132,7 +132,7 @@ fn all_conditions_must_hold_and_of_a_list_any() {
 }
 
 #[test]
-fn the_front_of_a_site_is_continuous_and_its_archive_is_not() {
+fn a_folder_of_a_site_may_have_another_strategy() {
     let profile = profile(
         r#"
         strategy = "revisit"
@@ -213,7 +213,7 @@ fn lists_are_replaced_whole_and_stacks_edited() {
 }
 
 #[test]
-fn a_media_type_is_known_with_the_response() {
+fn media_types_match_only_responses() {
     let profile = profile(
         r#"
         [[override]]
@@ -247,7 +247,7 @@ fn a_media_type_is_known_with_the_response() {
 }
 
 #[test]
-fn nights_may_have_other_delays() {
+fn delays_may_depend_on_the_time_of_day() {
     let profile = profile(
         r#"
         [[override]]
@@ -377,12 +377,12 @@ fn canonical_forms_may_have_rules_by_site() {
 }
 
 #[test]
-fn queue_keys_limit_what_a_queue_is_known_by() {
+fn queue_keys_limit_the_conditions_for_queues() {
     let with = |key: &str, matching: &str| {
         let text = format!(
             "frontier.queue-key = \"{key}\"\n[[override]]\nmatch = {{ {matching} }}\nqueue.valence = 2\n"
         );
-        match Profile::parse("p.toml", &text, &given()) {
+        match Profile::parse("p.toml", &text, &context()) {
             Ok(profile) => {
                 let queue = profile.queue_name(&uri("http://www.example.co.uk:8080/x"));
                 format!("{queue} {}", profile.queue_settings(&queue).valence)
@@ -462,7 +462,7 @@ fn queue_keys_limit_what_a_queue_is_known_by() {
 }
 
 #[test]
-fn what_cannot_be_overridden_says_when_it_is_needed() {
+fn errors_name_the_stage_at_which_a_setting_is_needed() {
     check(
         r#"
 [[override]]
@@ -506,7 +506,7 @@ p.toml:11:1: workers is needed once for the whole job and cannot be overridden (
 }
 
 #[test]
-fn identity_depends_on_the_uri_alone() {
+fn only_the_uri_decides_about_identity() {
     check(
         r#"
 [[override]]
@@ -532,7 +532,7 @@ p.toml:7:7: queue.name must be the same whenever a URI is found, so it cannot de
 p.toml:10:7: queue.name must be the same whenever a URI is found, so it cannot depend on match.queue (match surt, host, domain, port or regex)
    10 | queue.name = "x"
       |       ^^^^
-p.toml:13:18: canonicalization.rules holds for sites, so it cannot depend on match.regex (match surt, host or domain)
+p.toml:13:18: canonicalization.rules applies to whole sites, so it cannot depend on match.regex (match surt, host or domain)
    13 | canonicalization.rules = []
       |                  ^^^^^
 "#,
@@ -540,7 +540,7 @@ p.toml:13:18: canonicalization.rules holds for sites, so it cannot depend on mat
 }
 
 #[test]
-fn faults_of_overrides_have_places() {
+fn errors_of_overrides_have_places() {
     check(
         include_str!("override-faults.toml"),
         include_str!("override-faults.txt"),
@@ -548,7 +548,7 @@ fn faults_of_overrides_have_places() {
 }
 
 #[test]
-fn relations_hold_for_each_override_on_the_profile() {
+fn relations_are_checked_for_each_override() {
     check(
         r#"
 [politeness]
@@ -584,7 +584,7 @@ p.toml:12:24: max-wait (2d) is shorter than default-wait (3d) (default-wait is n
 }
 
 #[test]
-fn a_user_of_a_proxy_has_a_password_here_or_there() {
+fn a_proxy_login_may_be_split_between_profile_and_override() {
     check(
         r#"
 [fetch]
@@ -605,7 +605,7 @@ match.host = ["d.org"]
 fetch.proxy-user = ""
 "#,
         r#"
-p.toml:17:20: a user name and a password for the proxy go together (set both fetch.proxy-user and fetch.proxy-password, or neither)
+p.toml:17:20: the proxy needs both a user name and a password (set both fetch.proxy-user and fetch.proxy-password, or neither)
    17 | fetch.proxy-user = ""
       |                    ^^
 "#,
@@ -613,7 +613,7 @@ p.toml:17:20: a user name and a password for the proxy go together (set both fet
 }
 
 #[test]
-fn of_two_overrides_that_contradict_the_longer_wait_holds() {
+fn the_longer_wait_of_contradicting_overrides_applies() {
     let profile = profile(
         r#"
         [[override]]
@@ -647,7 +647,7 @@ fn of_two_overrides_that_contradict_the_longer_wait_holds() {
 }
 
 #[test]
-fn every_value_says_where_it_comes_from() {
+fn every_value_has_its_origin() {
     let profile = profile(
         r#"name = "x"
 strategy = "revisit"
@@ -665,26 +665,26 @@ strategy = "fixed"
 "#,
     );
     let explained = profile.explain(&uri("http://www.a.org/"));
-    let of = |key: &str| {
+    let explanation = |key: &str| {
         let found = explained.iter().find(|one| one.key == key);
         found.map_or_else(
             || panic!("{key}"),
             |one| format!("{} {}", one.toml(), one.place),
         )
     };
-    assert_eq!(of("name"), "\"x\" p.toml:1");
-    assert_eq!(of("strategy"), "\"fixed\" p.toml:13");
-    assert_eq!(of("politeness.min-delay"), "\"5s\" p.toml:11");
-    assert_eq!(of("politeness.max-delay"), "\"5s\" default");
+    assert_eq!(explanation("name"), "\"x\" p.toml:1");
+    assert_eq!(explanation("strategy"), "\"fixed\" p.toml:13");
+    assert_eq!(explanation("politeness.min-delay"), "\"5s\" p.toml:11");
+    assert_eq!(explanation("politeness.max-delay"), "\"5s\" default");
     assert_eq!(
-        of("stacks.extract"),
+        explanation("stacks.extract"),
         "[\"http\", \"html\", \"css\", \"robots\", \"sitemap\", \"feed\", \"manifest\", \"svg\", \"media\", \
          \"office\", \"pdf\", \"swf\", \"ftp-listing\", \"whois\", \"json\", \"xml\"] p.toml:8"
     );
-    assert_eq!(of("quotas.host.bytes"), "\"1GiB\" p.toml:12");
-    assert_eq!(of("quotas.host.novel"), "\"none\" default");
-    assert_eq!(of("frontier.embed-preference-hops"), "0 default");
-    assert_eq!(of("archive.prefix"), "\"WEB\" default");
+    assert_eq!(explanation("quotas.host.bytes"), "\"1GiB\" p.toml:12");
+    assert_eq!(explanation("quotas.host.novel"), "\"none\" default");
+    assert_eq!(explanation("frontier.embed-preference-hops"), "0 default");
+    assert_eq!(explanation("archive.prefix"), "\"WEB\" default");
     assert!(
         !explained
             .iter()
@@ -702,7 +702,7 @@ strategy = "fixed"
 }
 
 #[test]
-fn the_hash_of_settings_changes_with_settings_alone() {
+fn only_settings_change_the_hash_of_settings() {
     let hash = |text: &str| profile(text).settings_hash();
     let base = hash("");
     assert_eq!(
@@ -732,7 +732,7 @@ fn precedences_come_from_a_file_beside_the_profile() {
     std::fs::write(&ranks, "http://a.org/ 7\n").unwrap();
     let text = "[[override]]\nmatch.domain = [\"a.org\"]\nuri = { precedence-policy = \"file\", precedence-file = \"ranks.txt\" }\n";
     std::fs::write(&path, text).unwrap();
-    let profile = Profile::load(&path, &given()).unwrap();
+    let profile = Profile::load(&path, &context()).unwrap();
     let settings = profile.effective(&uri("http://a.org/"));
     assert_eq!(settings.uri.precedence_policy, UriPrecedencePolicy::File);
     assert_eq!(
@@ -753,11 +753,11 @@ fn precedences_come_from_a_file_beside_the_profile() {
     );
     std::fs::write(&ranks, "http://a.org/ 8\n").unwrap();
     assert_ne!(
-        Profile::load(&path, &given()).unwrap().settings_hash(),
+        Profile::load(&path, &context()).unwrap().settings_hash(),
         profile.settings_hash()
     );
     std::fs::write(&ranks, "http://a.org/\n").unwrap();
-    let printed = Profile::load(&path, &given()).unwrap_err().to_string();
+    let printed = Profile::load(&path, &context()).unwrap_err().to_string();
     assert!(
         printed.contains("ranks.txt: line 1: no number after \"http://a.org/\" ("),
         "{printed}"
@@ -766,16 +766,16 @@ fn precedences_come_from_a_file_beside_the_profile() {
 }
 
 #[test]
-fn a_queue_name_is_not_for_the_whole_profile() {
+fn a_queue_name_outside_of_overrides_is_refused() {
     check(
         "[queue]\nname = \"x\"\n",
         "p.toml:2:1: all URIs would be in one queue (set it in an override, for the URIs that match)\n    2 | name = \"x\"\n      | ^^^^",
     );
 }
 
-/// Ten thousand overrides of all kinds, against asking each of them in order.
+/// Compares ten thousand overrides of all kinds with a search through the list in order.
 #[test]
-fn ten_thousand_overrides_are_told_apart_quickly() {
+fn ten_thousand_overrides_are_matched_quickly() {
     let mut text = String::new();
     for number in 0..10_000_u32 {
         let site = number % 500;
@@ -830,7 +830,7 @@ fn ten_thousand_overrides_are_told_apart_quickly() {
             }
         }
     }
-    // A thousand times what it takes; asking each would take longer.
+    // A thousand times the usual time. A check of every override would take longer.
     assert!(
         started.elapsed() < Duration::from_secs(20),
         "{:?}",
@@ -842,7 +842,7 @@ fn ten_thousand_overrides_are_told_apart_quickly() {
 }
 
 #[test]
-fn the_schema_lets_overrides_say_what_can_be_overridden() {
+fn the_schema_of_overrides_has_the_overridable_settings() {
     let schema = Profile::schema();
     let tables = &schema["$defs"]["Override"]["properties"];
     let keys = |table: &str| -> Vec<&str> {
@@ -869,12 +869,13 @@ fn the_schema_lets_overrides_say_what_can_be_overridden() {
     );
 }
 
-/// A queue that is named by a word has no host, so that nothing that is said of hosts holds in it; whoever forces one is told.
+/// A forced queue name belongs to no host, so settings for sites do not apply to that queue. The override that forces it gets a
+/// note.
 #[test]
-fn what_is_said_of_sites_does_not_hold_in_a_forced_queue_and_that_is_said() {
+fn settings_for_sites_that_a_forced_queue_lacks_are_noted() {
     let notes = |text: &str| {
-        let said = faults_of(text);
-        let problems = said.iter().map(|fault| fault.problem.clone());
+        let faults = faults_of(text);
+        let problems = faults.iter().map(|fault| fault.problem.clone());
         problems
             .filter(|problem| problem.contains("do not apply to the queue"))
             .collect::<Vec<_>>()
@@ -885,21 +886,21 @@ fn what_is_said_of_sites_does_not_hold_in_a_forced_queue_and_that_is_said() {
             "[[override]]\nmatch.host = [\"{host}\"]\npoliteness = {{ min-delay = \"9s\", max-delay = \"9s\" }}\nquotas.host.bytes = \"1GiB\"\n"
         )
     };
-    let told = notes(&format!("{}{forced}", slow("www.example.org")));
+    let found = notes(&format!("{}{forced}", slow("www.example.org")));
     assert_eq!(
-        told,
+        found,
         [
             "settings of other overrides for sites do not apply to the queue \"large\": politeness.max-delay, politeness.min-delay, quotas.host"
         ]
     );
-    // Of other sites, or said of the queue itself.
+    // No note: the settings are for other sites, or for the queue itself.
     assert!(notes(&format!("{}{forced}", slow("notexample.org"))).is_empty());
     let itself = slow("www.example.org").replace(
         "match.host = [\"www.example.org\"]",
         "match.queue = [\"large\"]",
     );
     assert!(notes(&format!("{}{forced}{itself}", slow("example.org"))).is_empty());
-    // A name that is a key belongs to its site.
+    // A name in the form of a key belongs to the site of that key.
     let key = forced.replace("large", "org,example,www,");
     assert!(notes(&format!("{}{key}", slow("www.example.org"))).is_empty());
 }

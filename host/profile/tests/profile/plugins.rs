@@ -1,5 +1,5 @@
-//! Settings of plugins in a profile besides their own: guards, fault policies, tables, recordings, and settings that
-//! overrides change.
+//! Keys of plugin tables besides `settings`: guards, fault policies and limits. Also tables, recordings, and settings of plugins
+//! that overrides change.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use opilio_profile::{
 use opilio_uri::Uri;
 use serde_json::{Value, json};
 
-use crate::{check, given, profile};
+use crate::{check, context, profile};
 
 /// A settings schema that `regex-strip` might have.
 fn schema() -> Value {
@@ -82,7 +82,7 @@ p.toml:3:41: "hops" is listed twice (remove one)
 }
 
 #[test]
-fn what_follows_a_fault_is_said_by_plugin_and_stage() {
+fn fault_policies_depend_on_plugin_and_stage() {
     let profile = profile(
         "[plugins.html]\ncomponent = 'builtin:html'\non-fault = 'pause'\n\
          breaker = { faults = 3, calls = 10, then = 'pause', rest = '1m' }",
@@ -149,14 +149,14 @@ p.toml:3:9: only a file is watched (remove watch)
 }
 
 #[test]
-fn tables_stand_in_files_or_in_the_profile() {
-    let given = ProfileContext {
+fn table_rows_are_in_a_file_or_in_the_profile() {
+    let context = ProfileContext {
         base: Some("/base".into()),
-        ..given()
+        ..context()
     };
     let text = "[tables.blocked]\nkind = 'surt-prefixes'\nfile = 'blocked.txt'\nreload = '1m'\n\
                 [tables.words]\nkind = 'key-values'\nrows = [\"a\\tb\"]\n[tables.fixed]\nkind = 'regexes'\nfile = 'x'\nreload = 'none'";
-    let profile = Profile::parse("p.toml", text, &given).unwrap();
+    let profile = Profile::parse("p.toml", text, &context).unwrap();
     let blocked = &profile.tables["blocked"];
     assert_eq!(blocked.kind, TableKind::SurtPrefixes);
     assert_eq!(
@@ -233,17 +233,17 @@ patterns = ["z"]
 fn settings_of_plugins_are_overridden_key_by_key_and_lists_whole() {
     let profile = profile(OVERRIDDEN);
     let written = profile.plugins["strip"].settings.clone();
-    let of = |uri: &str| {
+    let settings_of = |uri: &str| {
         let settings = profile.effective(&Uri::parse(uri).unwrap());
         settings.plugins.over("strip", &written)
     };
-    assert_eq!(of("http://b.org/"), None);
+    assert_eq!(settings_of("http://b.org/"), None);
     assert_eq!(
-        of("http://a.org/"),
+        settings_of("http://a.org/"),
         Some(json!({"limit": 9, "page": {"foot": false, "head": false}, "patterns": ["x", "y"]}))
     );
     assert_eq!(
-        of("http://www.a.org/"),
+        settings_of("http://www.a.org/"),
         Some(json!({"limit": 9, "page": {"foot": false, "head": false}, "patterns": ["z"]}))
     );
     let explained = profile.explain(&Uri::parse("http://www.a.org/").unwrap());
@@ -260,7 +260,7 @@ fn settings_of_plugins_are_overridden_key_by_key_and_lists_whole() {
 }
 
 #[test]
-fn what_overrides_make_of_settings_is_held_against_the_schema() {
+fn overridden_settings_are_checked_against_the_schema() {
     let profile = profile(OVERRIDDEN);
     let all: Vec<(u32, &str)> = profile.overridden_settings().collect();
     assert_eq!(all, [(0, "strip"), (1, "strip")]);
@@ -276,7 +276,7 @@ fn what_overrides_make_of_settings_is_held_against_the_schema() {
 }
 
 #[test]
-fn what_a_plugin_does_not_let_be_overridden_is_refused_where_it_stands() {
+fn settings_that_cannot_be_overridden_are_refused_at_their_places() {
     let text = "[stacks]\ndigest = ['regex-strip']\n[[override]]\nmatch.host = ['a.org']\n\
                 [override.plugins.regex-strip.settings]\nlimit = 3\npattern = 'x'\npatterns = 'x'\npage.foot = true\n";
     let profile = profile(text);
@@ -284,7 +284,7 @@ fn what_a_plugin_does_not_let_be_overridden_is_refused_where_it_stands() {
     let faults = profile.check_overridden_settings(override_, &base, &schema());
     let printed = faults.unwrap_err().to_string();
     let expected = r#"
-p.toml:6:1: plugin "regex-strip" does not let limit be overridden (it lets these: patterns)
+p.toml:6:1: plugin "regex-strip" does not allow overrides of limit (it allows overrides of patterns)
     6 | limit = 3
       | ^^^^^
 p.toml:7:1: unknown key "pattern" (did you mean "patterns"?)
@@ -293,7 +293,7 @@ p.toml:7:1: unknown key "pattern" (did you mean "patterns"?)
 p.toml:8:12: expected a list, found "x" (write ["x"])
     8 | patterns = 'x'
       |            ^^^
-p.toml:9:6: plugin "regex-strip" does not let page.foot be overridden (it lets these: head)
+p.toml:9:6: plugin "regex-strip" does not allow overrides of page.foot (it allows overrides of head)
     9 | page.foot = true
       |      ^^^^
 "#;
@@ -301,7 +301,7 @@ p.toml:9:6: plugin "regex-strip" does not let page.foot be overridden (it lets t
 }
 
 #[test]
-fn an_override_of_settings_is_known_where_the_plugin_needs_it() {
+fn conditions_for_plugin_settings_must_be_known_at_their_stage() {
     check(
         r#"
 [stacks]
@@ -332,7 +332,7 @@ p.toml:10:22: plugins.css.settings.x is needed once for the whole job and cannot
 }
 
 #[test]
-fn settings_from_elsewhere_are_completed_or_refused_in_words() {
+fn settings_outside_of_a_profile_are_completed_or_refused() {
     assert_eq!(
         complete_settings(&schema(), json!({"patterns": ["x"]})).unwrap(),
         json!({"patterns": ["x"], "limit": 7})

@@ -1,28 +1,28 @@
-//! The profiles that ship, and the defaults that documentation promises.
+//! The shipped profiles, and the defaults that the documentation states.
 
 use std::time::Duration;
 
 use opilio_profile::{Profile, ProfileContext, ProfileFile, Stage, Strategy};
 use serde_json::Value;
 
-/// One seed, since profiles that ship have none.
-fn given() -> ProfileContext {
+/// One seed, because shipped profiles have none.
+fn context() -> ProfileContext {
     ProfileContext {
         seeds: vec!["http://www.harvest.localhost:8080/".to_owned()],
         seeds_elsewhere: false,
-        ..crate::given()
+        ..crate::context()
     }
 }
 
 #[test]
-fn each_loads_without_fault() {
+fn every_shipped_profile_is_valid() {
     for name in Profile::builtin_names() {
-        let given = ProfileContext {
+        let context = ProfileContext {
             seeds: vec!["https://www.kb.nl/".to_owned()],
             contact_url: Some("https://www.kb.nl/crawl".to_owned()),
-            ..given()
+            ..context()
         };
-        let profile = Profile::builtin(name, &given).unwrap_or_else(|faults| panic!("{faults}"));
+        let profile = Profile::builtin(name, &context).unwrap_or_else(|faults| panic!("{faults}"));
         if name != "demo" {
             assert!(profile.notices.is_empty(), "{}", profile.notices);
         }
@@ -30,8 +30,8 @@ fn each_loads_without_fault() {
 }
 
 #[test]
-fn demo_runs_on_this_machine_without_notice() {
-    let profile = Profile::builtin("demo", &given()).unwrap();
+fn demo_runs_on_this_machine_without_notices() {
+    let profile = Profile::builtin("demo", &context()).unwrap();
     assert!(profile.notices.is_empty(), "{}", profile.notices);
     let settings = profile.effective(&profile.seeds.list[0].uri);
     assert_eq!(
@@ -50,8 +50,8 @@ fn demo_runs_on_this_machine_without_notice() {
 }
 
 #[test]
-fn continuous_strips_and_waits() {
-    let profile = Profile::builtin("continuous", &given()).unwrap();
+fn continuous_strips_html_and_waits_by_media_type() {
+    let profile = Profile::builtin("continuous", &context()).unwrap();
     let settings = profile.settings();
     assert_eq!(settings.strategy, Strategy::Revisit);
     assert_eq!(
@@ -62,7 +62,7 @@ fn continuous_strips_and_waits() {
         settings.stacks.stage(Stage::Wait),
         ["feed-trigger", "wait-text", "wait-images", "adaptive"]
     );
-    // The thesis' figures.
+    // The waits of the thesis.
     for (name, types, wait) in [
         ("wait-text", "text/*", "12h"),
         ("wait-images", "image/*", "2d"),
@@ -71,7 +71,7 @@ fn continuous_strips_and_waits() {
         assert_eq!(settings["media-types"][0], types);
         assert_eq!(settings["initial-wait"], wait);
     }
-    // It predicts in the one and checks in the other.
+    // The filter predicts at the first stage and verifies at the second.
     for stage in [Stage::MidFetch, Stage::Archive] {
         assert_eq!(settings.stacks.stage(stage), ["unchanged-headers"]);
     }
@@ -79,13 +79,13 @@ fn continuous_strips_and_waits() {
 
 #[test]
 fn focused_and_broad_fetch_once_and_rank_links() {
-    let focused = Profile::builtin("focused", &given()).unwrap();
+    let focused = Profile::builtin("focused", &context()).unwrap();
     assert_eq!(focused.settings().strategy, Strategy::Snapshot);
     assert_eq!(
         focused.settings().stacks.stage(Stage::Precedence),
         ["keyword-precedence", "link-precedence"]
     );
-    let broad = Profile::builtin("broad", &given()).unwrap();
+    let broad = Profile::builtin("broad", &context()).unwrap();
     let settings = broad.settings();
     assert_eq!(settings.strategy, Strategy::Snapshot);
     assert_eq!(
@@ -98,13 +98,13 @@ fn focused_and_broad_fetch_once_and_rank_links() {
 
 #[test]
 fn news_visits_front_pages_sooner_than_articles() {
-    let profile = Profile::builtin("news", &given()).unwrap();
+    let profile = Profile::builtin("news", &context()).unwrap();
     assert_eq!(profile.settings().strategy, Strategy::Revisit);
     let waits = |uri: &str| {
         let settings = profile.effective(&opilio_uri::Uri::parse(uri).unwrap());
         let own = &profile.plugins["wait-text"].settings;
-        let said = settings.plugins.over("wait-text", own);
-        said.unwrap_or_else(|| own.clone())
+        let overridden = settings.plugins.over("wait-text", own);
+        overridden.unwrap_or_else(|| own.clone())
     };
     for front in ["https://www.kb.nl/", "http://news.example.org:8080/"] {
         assert_eq!(waits(front)["initial-wait"], "15m", "{front}");
@@ -114,7 +114,7 @@ fn news_visits_front_pages_sooner_than_articles() {
 }
 
 #[test]
-fn the_profile_that_ships_for_a_cluster_has_parts_that_can_move() {
+fn the_shipped_cluster_profile_allows_takeovers() {
     let text = include_str!("../../../../deploy/cluster/profiles/shared.toml");
     let profile = crate::profile(text);
     assert!(profile.checkpoint.publish_every.is_some());
@@ -122,15 +122,15 @@ fn the_profile_that_ships_for_a_cluster_has_parts_that_can_move() {
 }
 
 #[test]
-fn default_profile_is_what_nothing_written_means() {
-    let default = Profile::builtin("default", &given()).unwrap();
+fn the_default_profile_equals_an_empty_one() {
+    let default = Profile::builtin("default", &context()).unwrap();
     let empty = Profile::parse(
         "default.toml",
         "description = \"A snapshot of the seeds' sites\"",
-        &given(),
+        &context(),
     )
     .unwrap();
-    let seen = |profile: &Profile| {
+    let summary = |profile: &Profile| {
         let rules: Vec<&str> = profile
             .canonicaliser
             .rules()
@@ -170,7 +170,7 @@ fn default_profile_is_what_nothing_written_means() {
             )
         )
     };
-    assert_eq!(seen(&default), seen(&empty));
+    assert_eq!(summary(&default), summary(&empty));
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn default_profile_writes_out_every_setting() {
     let default = serde_json::to_value(ProfileFile::default()).unwrap();
     for (key, value) in default.as_object().unwrap() {
         let Some(table) = value.as_object().filter(|table| !table.is_empty()) else {
-            // Written, an empty list of overrides would be in the way of the first that is added.
+            // An empty list of overrides would prevent operators from adding [[override]] tables.
             let expected = key == "description"
                 || !value.is_null()
                     && ![
@@ -196,11 +196,11 @@ fn default_profile_writes_out_every_setting() {
             continue;
         };
         for (inner, value) in table {
-            let there = written
+            let is_written = written
                 .get(key)
                 .and_then(|table| table.get(inner))
                 .is_some();
-            assert_eq!(there, !value.is_null(), "{key}.{inner}");
+            assert_eq!(is_written, !value.is_null(), "{key}.{inner}");
             for (deep, _) in value.as_object().into_iter().flatten() {
                 let table = written[key][inner].as_table().unwrap();
                 assert!(table.contains_key(deep), "{key}.{inner}.{deep}");
@@ -209,15 +209,15 @@ fn default_profile_writes_out_every_setting() {
     }
 }
 
-/// Each setting's description, which editors show, names the default that holds when it is left out, and why.
+/// The description of each setting, which editors show, states its default and the reason for it.
 #[test]
 fn every_default_equals_its_description() {
     let schema = Profile::schema();
     let default = serde_json::to_value(ProfileFile::default()).unwrap();
     let limits = serde_json::to_value(opilio_profile::PluginLimitsFile::default()).unwrap();
     let mut seen = 0;
-    described(&schema, &schema, &default, "", &mut seen);
-    described(
+    check_descriptions(&schema, &schema, &default, "", &mut seen);
+    check_descriptions(
         &schema,
         &schema["$defs"]["PluginLimitsFile"],
         &limits,
@@ -225,7 +225,7 @@ fn every_default_equals_its_description() {
         &mut seen,
     );
     let breaker = serde_json::to_value(opilio_profile::BreakerFile::default()).unwrap();
-    described(
+    check_descriptions(
         &schema,
         &schema["$defs"]["BreakerFile"],
         &breaker,
@@ -235,14 +235,14 @@ fn every_default_equals_its_description() {
     assert!(seen >= 50, "{seen}");
 }
 
-fn described(schema: &Value, node: &Value, default: &Value, at: &str, seen: &mut usize) {
+fn check_descriptions(schema: &Value, node: &Value, default: &Value, at: &str, seen: &mut usize) {
     for (key, node) in node["properties"].as_object().unwrap() {
         let at = format!("{at}/{key}");
         let target = node["$ref"]
             .as_str()
             .and_then(|target| schema.pointer(&target[1..]));
         if let Some(table) = target.filter(|target| target["properties"].is_object()) {
-            described(schema, table, &default[key], &at, seen);
+            check_descriptions(schema, table, &default[key], &at, seen);
             continue;
         }
         let description = node["description"]
@@ -269,7 +269,7 @@ fn described(schema: &Value, node: &Value, default: &Value, at: &str, seen: &mut
     }
 }
 
-/// Numbers become integers of the host: none may be written that does not fit.
+/// Numbers become integers of the host, so the schema must refuse those that do not fit.
 #[test]
 fn every_whole_number_has_bounds() {
     fn visit(node: &Value, at: &str) {
@@ -285,8 +285,8 @@ fn every_whole_number_has_bounds() {
 }
 
 #[test]
-fn an_unknown_ready_profile_is_named() {
-    let printed = Profile::builtin("snapshots", &given())
+fn an_unknown_profile_name_is_reported() {
+    let printed = Profile::builtin("snapshots", &context())
         .unwrap_err()
         .to_string();
     assert_eq!(
@@ -296,10 +296,10 @@ fn an_unknown_ready_profile_is_named() {
 }
 
 #[test]
-fn source_text_is_kept_to_the_byte() {
+fn source_text_is_kept_byte_for_byte() {
     let text = "# \u{e9}\r\nname = \"x\"\r\n";
     assert_eq!(
-        Profile::parse("p.toml", text, &given())
+        Profile::parse("p.toml", text, &context())
             .unwrap()
             .source_text(),
         text

@@ -1,4 +1,4 @@
-//! Settings of plugins: checked against the plugin's schema, faults at their place in the profile however they are written.
+//! Settings of plugins: the check against the plugin's schema, and the places of errors.
 
 use opilio_profile::{Level, Profile, complete_settings};
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ fn defaults_are_filled_in_at_every_depth() {
 }
 
 #[test]
-fn faults_stand_where_the_setting_is_written() {
+fn errors_are_placed_at_the_setting() {
     check(
         "[plugins.hops]\ncomponent = \"builtin:hops\"\n[plugins.hops.settings]\nmaks = 3\npatterns = [\"a\", 2, \"\"]\nmode = \"strickt\"\n",
         r#"
@@ -88,7 +88,7 @@ p.toml:2:64: expected true or false, found the number 1 (as in true)
 }
 
 #[test]
-fn what_an_implied_instance_lacks_is_said_where_a_stack_names_it() {
+fn missing_settings_of_an_implied_instance_are_reported_at_the_stack() {
     let schema =
         json!({"type": "object", "properties": {"list": {"type": "string"}}, "required": ["list"]});
     let profile = profile("[stacks]\nscope = [\"surt-scope\", \"hops\"]\n");
@@ -102,7 +102,7 @@ fn what_an_implied_instance_lacks_is_said_where_a_stack_names_it() {
 }
 
 #[test]
-fn a_schema_that_is_none_is_the_components_fault() {
+fn an_invalid_schema_is_reported_at_the_component() {
     let text = "[plugins.hops]\ncomponent = \"builtin:hops\"\n";
     for schema in [
         json!({"type": 5}),
@@ -121,9 +121,9 @@ fn a_schema_that_is_none_is_the_components_fault() {
     }
 }
 
-/// The plugin's schema says what it means that a value breaks a constraint.
+/// The keyword `x-opilio-level` of a setting's schema sets the level of an error.
 #[test]
-fn a_value_outside_its_constraint_is_as_grave_as_the_schema_says() {
+fn the_schema_sets_the_level_of_an_error() {
     let number = |level: &str| {
         let mut number = json!({"type": "integer", "maximum": 9, "x-opilio-overridable": true});
         if !level.is_empty() {
@@ -154,7 +154,7 @@ fn a_value_outside_its_constraint_is_as_grave_as_the_schema_says() {
 }
 
 #[test]
-fn a_schema_that_refers_to_itself_ends() {
+fn a_recursive_schema_is_handled() {
     let schema = json!({"type": "object", "properties": {"a": {"$ref": "#", "default": {}}}});
     let settings = profile("").check_settings("hops", &schema).unwrap();
     assert!(settings["a"]["a"].is_object());
@@ -171,7 +171,7 @@ fn a_schema_whose_checks_double_with_each_level_of_the_settings_is_refused() {
     let problems = complete_settings(&itself(twice), deep.clone()).unwrap_err();
     assert!(problems[0].contains("more than 1000 steps"), "{problems:?}");
     assert!(complete_settings(&itself(json!({"$ref": "#"})), deep).is_ok());
-    // Defaults that double are put in no more often than that either.
+    // Defaults that double with each level are limited in the same way.
     let filled = json!({"type": "object", "properties": {
         "a": {"$ref": "#", "default": {}},
         "b": {"$ref": "#", "default": {}},
@@ -181,7 +181,7 @@ fn a_schema_whose_checks_double_with_each_level_of_the_settings_is_refused() {
         printed.to_string().contains("more than 1000 steps"),
         "{printed}"
     );
-    // Nor does what an error suggests go on for ever.
+    // The suggestion in an error is limited, too.
     let required = json!({"type": "object", "required": ["a"], "properties": {
         "a": {"type": "object", "required": ["a"], "properties": {"a": {"$ref": "#"}}},
     }});
@@ -194,7 +194,7 @@ fn a_schema_whose_checks_double_with_each_level_of_the_settings_is_refused() {
 }
 
 #[test]
-fn callers_report_their_own_faults_at_the_right_line() {
+fn errors_of_callers_are_placed_at_the_right_line() {
     let text = "[plugins.hops]\ncomponent = \"builtin:hops\"\n[plugins.hops.settings]\npatterns = [\n  'a',\n  '(',\n]\n";
     let profile = profile(text);
     #[track_caller]
@@ -216,7 +216,7 @@ fn callers_report_their_own_faults_at_the_right_line() {
 }
 
 #[test]
-fn a_table_that_the_profile_does_not_have_is_named_where_it_is_written() {
+fn a_missing_table_is_reported_at_its_name() {
     let schema = json!({
         "type": "object",
         "additionalProperties": false,

@@ -1,4 +1,4 @@
-//! The simulator's side of a visit: every question is answered at once.
+//! The driver of a simulated visit. It answers every question at once.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ use opilio_visit::{
 
 use super::{EndKind, SimulatedCrawl, SimulationError, State, VisitEnd};
 
-/// One visit: the answers to its questions.
+/// One visit: the data for the answers to its questions.
 pub(super) struct SimulatedVisit<'c> {
     crawl: &'c SimulatedCrawl,
     pipeline: Arc<Pipeline>,

@@ -8,7 +8,7 @@ use std::io::Read;
 use std::rc::Rc;
 
 use super::FitError;
-use super::log::{Look, Outcome, read};
+use super::log::{LoggedVisit, Outcome, read};
 use super::spread::Interval;
 
 /// Longest time between the first visit and the last: that of the longest scenario. A longer one comes from a wrong clock.
@@ -53,7 +53,7 @@ struct Visit {
     took: Option<u64>,
 }
 
-/// A host as the logs know it.
+/// A host in the logs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Host {
     pub(super) pages: Vec<Page>,
@@ -63,14 +63,14 @@ pub(super) struct Host {
     pub(super) took: Vec<u64>,
 }
 
-/// A page as the logs know it; times are days since 1970.
+/// A page in the logs; times are days since 1970.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Page {
     pub(super) media_type: String,
     pub(super) section: String,
     pub(super) first: f64,
     pub(super) last: f64,
-    pub(super) looks: usize,
+    pub(super) visits: usize,
     pub(super) intervals: Vec<Interval>,
     digest: Option<Rc<str>>,
     pub(super) bytes: u64,
@@ -95,9 +95,9 @@ impl History {
     pub(super) fn read(&mut self, file: &str, log: impl Read) -> Result<(), FitError> {
         let index = self.files.len();
         self.files.push(file.to_owned());
-        read(file, log, |number, look| {
+        read(file, log, |number, logged| {
             let line = Line {
-                at: look.at,
+                at: logged.at,
                 file: index,
                 number,
             };
@@ -108,22 +108,22 @@ impl History {
             if line.at > last.at {
                 *last = line;
             }
-            self.take(look);
+            self.take(logged);
         })
     }
 
-    fn take(&mut self, look: Look) {
+    fn take(&mut self, logged: LoggedVisit) {
         let visit = Visit {
-            at: look.at,
-            outcome: look.outcome,
-            digest: look.digest.map(|digest| self.word(&digest)),
-            media_type: self.word(&look.media_type),
-            size: look.size,
-            took: look.took,
+            at: logged.at,
+            outcome: logged.outcome,
+            digest: logged.digest.map(|digest| self.word(&digest)),
+            media_type: self.word(&logged.media_type),
+            size: logged.size,
+            took: logged.took,
         };
-        let section = look.section;
-        let of_host = self.visits.entry(look.host).or_default();
-        let of_page = of_host.entry(look.uri).or_insert_with(|| Visits {
+        let section = logged.section;
+        let of_host = self.visits.entry(logged.host).or_default();
+        let of_page = of_host.entry(logged.uri).or_insert_with(|| Visits {
             section,
             visits: Vec::new(),
         });
@@ -195,8 +195,8 @@ impl Host {
             let failed = visits.extract_if(.., |one| one.outcome == Outcome::Failed);
             host.failures += failed.count() as u64;
             // A page cannot be gone before it has been there.
-            let is_there = |one: &Visit| one.outcome != Outcome::Gone;
-            let Some(first) = visits.iter().position(is_there) else {
+            let exists = |one: &Visit| one.outcome != Outcome::Gone;
+            let Some(first) = visits.iter().position(exists) else {
                 continue;
             };
             host.pages.push(Page::of(section, &visits[first..]));
@@ -224,8 +224,8 @@ impl Page {
 
     fn take(&mut self, visit: &Visit) {
         let at = days(visit.at);
-        self.looks += 1;
-        if self.looks == 1 {
+        self.visits += 1;
+        if self.visits == 1 {
             self.first = at;
             self.media_type = visit.media_type.to_string();
         }
@@ -254,7 +254,7 @@ impl Page {
         }
         if let Some(is_changed) = is_changed
             && !is_back
-            && self.looks > 1
+            && self.visits > 1
             && before < at
         {
             let days = at - before;

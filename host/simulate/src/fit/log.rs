@@ -27,7 +27,7 @@ const YEARS: RangeInclusive<i16> = 1970..=8999;
 
 /// One visit.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Look {
+pub(super) struct LoggedVisit {
     pub(super) uri: String,
     pub(super) host: String,
     /// The first folder of its path.
@@ -62,7 +62,7 @@ pub(super) enum Outcome {
 pub(super) fn read(
     file: &str,
     log: impl Read,
-    mut take: impl FnMut(usize, Look),
+    mut take: impl FnMut(usize, LoggedVisit),
 ) -> Result<(), FitError> {
     let unreadable = |source| FitError::Unreadable {
         file: file.to_owned(),
@@ -91,11 +91,11 @@ pub(super) fn read(
         let text = String::from_utf8_lossy(&line);
         let found = match is_torn {
             true => Ok(None),
-            false => look(text.trim_end_matches(['\r', '\n'])),
+            false => parse_line(text.trim_end_matches(['\r', '\n'])),
         };
         let is_text = is_text(&line);
         if !is_log && !is_text && (is_torn || found.is_err()) {
-            return Err(FitError::Faults(no_text(file, is_packed).into()));
+            return Err(FitError::Faults(not_text(file, is_packed).into()));
         }
         if is_torn {
             break;
@@ -103,9 +103,9 @@ pub(super) fn read(
         match found {
             Ok(found) => {
                 is_log |= !text.trim().is_empty();
-                found.into_iter().for_each(|look| take(number, look));
+                found.into_iter().for_each(|visit| take(number, visit));
             }
-            Err(Wrong { column, problem }) if is_text => {
+            Err(LineError { column, problem }) if is_text => {
                 faults.push(fault(file, number, &text, column, problem));
             }
             Err(_) => {
@@ -160,14 +160,14 @@ const REMEDY: &str =
     "take the line out, or give the crawl.log of another job: no crawl writes such a line";
 
 /// An error of a line, with the byte at which it begins.
-struct Wrong {
+struct LineError {
     column: usize,
     problem: String,
 }
 
-fn no_text(file: &str, is_packed: bool) -> Diagnostic {
+fn not_text(file: &str, is_packed: bool) -> Diagnostic {
     let problem = match is_packed {
-        true => "compressed with gzip, and what is in it is not text",
+        true => "compressed with gzip, but its content is not text",
         false => "neither text nor compressed with gzip",
     };
     let suggestion = "give a crawl.log as it was written, or compressed with gzip; what is packed otherwise must be unpacked \
@@ -198,13 +198,13 @@ fn fault(file: &str, number: usize, line: &str, column: usize, problem: String) 
     }
 }
 
-fn look(line: &str) -> Result<Option<Look>, Wrong> {
+fn parse_line(line: &str) -> Result<Option<LoggedVisit>, LineError> {
     let columns: Vec<&str> = line.split_ascii_whitespace().collect();
     if columns.is_empty() {
         return Ok(None);
     }
     let place = |column: &str| column.as_ptr() as usize - line.as_ptr() as usize;
-    let wrong = |column: &str, problem: String| Wrong {
+    let line_error = |column: &str, problem: String| LineError {
         column: place(column),
         problem,
     };
@@ -226,16 +226,16 @@ fn look(line: &str) -> Result<Option<Look>, Wrong> {
             "{} columns where a crawl log has {COLUMNS} or more",
             columns.len()
         );
-        return Err(wrong(columns[0], problem));
+        return Err(line_error(columns[0], problem));
     };
     let code: i32 = status
         .parse()
-        .map_err(|_| wrong(status, format!("{status:?} is not a status")))?;
+        .map_err(|_| line_error(status, format!("{status:?} is not a status")))?;
     let is_page = address.starts_with("http://") || address.starts_with("https://");
     if !is_page || hop_path.ends_with('P') {
         return Ok(None);
     }
-    let uri = Uri::parse(address).map_err(|why| wrong(address, format!("{why}")))?;
+    let uri = Uri::parse(address).map_err(|why| line_error(address, format!("{why}")))?;
     // The twelfth column, or the eleventh if no source is written. Heritrix may write a thirteenth.
     let annotations = columns.get(COLUMNS).or(columns.get(COLUMNS - 1));
     let annotations = annotations.copied().unwrap_or_default();
@@ -256,7 +256,7 @@ fn look(line: &str) -> Result<Option<Look>, Wrong> {
         _ => Outcome::Failed,
     };
     let (start, took) = match fetch.split_once('+') {
-        Some((start, took)) => (start, duration(took).map_err(|why| wrong(fetch, why))?),
+        Some((start, took)) => (start, duration(took).map_err(|why| line_error(fetch, why))?),
         None => (logged, None),
     };
     let bytes = match size {
@@ -265,16 +265,16 @@ fn look(line: &str) -> Result<Option<Look>, Wrong> {
     };
     let bytes = bytes.ok_or_else(|| {
         let problem = format!("{size:?} is not a number of bytes, or more than {SIZE_MAX}");
-        wrong(size, problem)
+        line_error(size, problem)
     })?;
-    let at = time(start).ok_or_else(|| wrong(start, format!("{start:?} is not a time")))?;
+    let at = time(start).ok_or_else(|| line_error(start, format!("{start:?} is not a time")))?;
     if !YEARS.contains(&at.to_zoned(TimeZone::UTC).year()) {
         let (first, last) = (YEARS.start(), YEARS.end());
         let problem = format!("{start:?} is not in the years from {first} to {last}");
-        return Err(wrong(start, problem));
+        return Err(line_error(start, problem));
     }
     let folder = uri.path().trim_start_matches('/').split_once('/');
-    Ok(Some(Look {
+    Ok(Some(LoggedVisit {
         host: uri.host().unwrap_or_default().to_owned(),
         section: folder.map_or("", |(section, _)| section).to_owned(),
         uri: address.to_owned(),
@@ -347,56 +347,61 @@ mod tests {
 
     #[track_caller]
     fn check(line: &str, expected: Option<Outcome>) {
-        let found = look(line).ok().flatten();
-        assert_eq!(found.map(|look| look.outcome), expected, "{line}");
+        let found = parse_line(line).ok().flatten();
+        assert_eq!(found.map(|visit| visit.outcome), expected, "{line}");
     }
 
     #[test]
-    fn a_line_is_a_look() {
-        let Ok(Some(look)) = look(PAGE) else {
-            panic!("no look");
+    fn a_line_is_a_visit() {
+        let Ok(Some(visit)) = parse_line(PAGE) else {
+            panic!("no visit");
         };
-        assert_eq!((look.host.as_str(), look.section.as_str()), ("a.org", "x"));
-        assert_eq!((look.took, look.size), (Some(42), 1234));
-        assert_eq!(look.at % 86_400_000, 12 * 3_600_000 + 500);
+        assert_eq!(
+            (visit.host.as_str(), visit.section.as_str()),
+            ("a.org", "x")
+        );
+        assert_eq!((visit.took, visit.size), (Some(42), 1234));
+        assert_eq!(visit.at % 86_400_000, 12 * 3_600_000 + 500);
     }
 
     #[track_caller]
-    fn refused(line: &str, expected: &str) {
-        let problem = look(line).map_err(|wrong| wrong.problem).unwrap_err();
+    fn check_refused(line: &str, expected: &str) {
+        let problem = parse_line(line)
+            .map_err(|line_error| line_error.problem)
+            .unwrap_err();
         assert!(problem.contains(expected), "{problem}");
     }
 
     #[test]
     fn numbers_that_no_crawl_writes_are_refused() {
         for size in ["-5", "18446744073709551615", "many"] {
-            refused(
+            check_refused(
                 &PAGE.replace(" 1234 ", &format!(" {size} ")),
                 "number of bytes",
             );
         }
         for took in ["18446744073709551615", "86400001", "1e3", ""] {
             let line = PAGE.replace("+42 ", &format!("+{took} "));
-            refused(&line, "number of milliseconds");
+            check_refused(&line, "number of milliseconds");
         }
         check(&PAGE.replace("+42", "+-42"), Some(Outcome::Body));
         check(&PAGE.replace(" 1234 ", " - "), Some(Outcome::Body));
     }
 
     #[test]
-    fn years_are_those_that_a_scenario_may_begin_in() {
-        for (year, is_taken) in [(1969, false), (1970, true), (8999, true), (9000, false)] {
+    fn only_years_in_which_a_scenario_may_begin_are_accepted() {
+        for (year, is_accepted) in [(1969, false), (1970, true), (8999, true), (9000, false)] {
             let web = format!(
                 "start = \"{year}-06-01T00:00:00Z\"\ndays = \"40d\"\n[budget]\nvisits = 1.0\n[[site]]\nname = \"a\"\npages = 1\n\
                  [[site.page]]\nchange = {{ process = \"never\" }}\n"
             );
             let scenario = Scenario::parse("web.toml", &web);
-            assert_eq!(scenario.is_ok(), is_taken, "{year}: {scenario:?}");
+            assert_eq!(scenario.is_ok(), is_accepted, "{year}: {scenario:?}");
             let line = PAGE.replace(" 20261120", &format!(" {year}1120"));
-            if is_taken {
+            if is_accepted {
                 check(&line, Some(Outcome::Body));
             } else {
-                refused(&line, "is not in the years from 1970 to 8999");
+                check_refused(&line, "is not in the years from 1970 to 8999");
             }
         }
     }
@@ -416,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gzip_has_packed_is_read_to_its_last_member() {
+    fn a_gzip_log_is_read_to_its_last_member() {
         let text = format!("{PAGE}\n{PAGE}\n");
         assert_eq!(lines(text.as_bytes()), Ok(vec![1, 2]));
         let (first, last) = text.split_at(100);
@@ -427,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_told_once() {
+    fn a_log_that_is_not_text_is_reported_once() {
         let garbage = b"a\nb\n\xff\n\xff\0\n\n\xfe\n";
         let zeros = [0; 100].as_slice();
         for bytes in [garbage.as_slice(), &garbage[4..], zeros] {
@@ -436,8 +441,8 @@ mod tests {
             assert_eq!(problem.lines().count(), 1, "{problem}");
         }
         let twice = lines(&packed("\0\n")).unwrap_err();
-        assert!(twice.contains("what is in it is not text"), "{twice}");
-        // A log that continues as something else.
+        assert!(twice.contains("its content is not text"), "{twice}");
+        // The log begins as text and continues with other bytes.
         let broken = [PAGE.as_bytes(), b"\n", &garbage[4..]].concat();
         let problem = lines(&broken).unwrap_err();
         assert!(problem.starts_with("x:2:1: not text"), "{problem}");
@@ -452,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn a_media_type_that_is_none_is_unknown() {
+    fn an_invalid_media_type_is_unknown() {
         for (written, expected) in [
             ("Text/HTML", "text/html"),
             ("no-type", ""),
@@ -461,14 +466,16 @@ mod tests {
             ("text", ""),
             ("text/", ""),
         ] {
-            let found = look(&PAGE.replace("text/html", written)).ok().flatten();
-            let found = found.map(|look| look.media_type);
+            let found = parse_line(&PAGE.replace("text/html", written))
+                .ok()
+                .flatten();
+            let found = found.map(|visit| visit.media_type);
             assert_eq!(found.as_deref(), Some(expected), "{written:?}");
         }
     }
 
     #[test]
-    fn statuses_and_annotations_say_what_was_found() {
+    fn statuses_and_annotations_give_the_outcome() {
         check(PAGE, Some(Outcome::Body));
         check(
             &PAGE.replace("5vis", "5vis,unchanged"),

@@ -19,7 +19,7 @@ pub(super) struct Spread {
 }
 
 /// The prior, with the weight of [`PRIOR_PAGES`]: pages change every ten days, and rates differ by a factor of 4.5 in either
-/// direction. It decides if there are few pages, and keeps the distribution from collapsing.
+/// direction. It dominates if there are few pages, and keeps the distribution from collapsing.
 const PRIOR: Spread = Spread {
     never: 0.1,
     median: 0.1,
@@ -186,14 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn known_spreads_are_found_again() {
+    fn a_known_distribution_is_recovered() {
         check(0.0, 0.1, 1.5);
         check(0.4, 0.2, 1.0);
         check(0.2, 1.0, 0.5);
     }
 
     #[test]
-    fn nothing_seen_leaves_what_was_supposed() {
+    fn without_visits_the_prior_stays() {
         let found = Spread::fit(&[]);
         assert!((found.never - PRIOR.never).abs() < 1e-6, "{found:?}");
         assert!(

@@ -24,7 +24,7 @@ impl Paint {
     }
 }
 
-/// The form of a mark, by which runs can be told apart without colours.
+/// The form of a mark, which distinguishes runs without colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
     Circle,
@@ -263,14 +263,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_any_characters_make_a_drawing() {
+    fn names_may_contain_any_character() {
         let mut svg = String::new();
         ("a\tb\u{1b}[1m\u{0}é<&>".chars()).for_each(|c| push_escaped(&mut svg, c));
         assert_eq!(svg, "a\tb\u{fffd}[1m\u{fffd}é&lt;&amp;&gt;");
     }
 
     #[test]
-    fn svg_as_written() {
+    fn shapes_become_this_svg() {
         let mut canvas = Canvas::new(20, 10);
         let red = Paint::solid([255, 0, 0]);
         canvas.line(&[(1.0, 2.0), (3.0, 4.25)], Stroke::solid(2.0, red));

@@ -29,7 +29,7 @@ pub(super) struct Axis {
 
 /// The style of a run or a reference, in the plot and in the legend.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Look {
+pub(super) struct SeriesStyle {
     pub(super) paint: Paint,
     pub(super) line: Option<Line>,
     pub(super) mark: Option<(Mark, f64)>,
@@ -107,37 +107,41 @@ impl Chart {
     }
 
     /// Draws a mark at each of the points.
-    pub(super) fn marks(&mut self, points: impl IntoIterator<Item = (f64, f64)>, look: Look) {
-        let Some((mark, radius)) = look.mark else {
+    pub(super) fn marks(
+        &mut self,
+        points: impl IntoIterator<Item = (f64, f64)>,
+        style: SeriesStyle,
+    ) {
+        let Some((mark, radius)) = style.mark else {
             return;
         };
         for point in points {
             let place = self.place(point);
-            self.canvas.mark(place, radius, mark, look.paint);
+            self.canvas.mark(place, radius, mark, style.paint);
         }
     }
 
     /// Draws lines through nearly the same points. Their dashes follow each other, so that each line is visible.
-    pub(super) fn lines(&mut self, points: &[(f64, f64)], looks: &[Look]) {
+    pub(super) fn lines(&mut self, points: &[(f64, f64)], styles: &[SeriesStyle]) {
         const PIECE: f64 = 16.0;
         let places: Vec<Point> = points.iter().map(|point| self.place(*point)).collect();
-        let looks = looks
+        let styles = styles
             .iter()
-            .filter_map(|look| Some((look.line?, look.paint)));
-        let looks: Vec<(Line, Paint)> = looks.collect();
-        let dashes = [PIECE, PIECE * (looks.len().max(1) - 1) as f64];
-        for (index, (line, paint)) in looks.iter().enumerate() {
+            .filter_map(|style| Some((style.line?, style.paint)));
+        let styles: Vec<(Line, Paint)> = styles.collect();
+        let dashes = [PIECE, PIECE * (styles.len().max(1) - 1) as f64];
+        for (index, (line, paint)) in styles.iter().enumerate() {
             let mut stroke = line.stroke(*paint);
-            if looks.len() > 1 {
+            if styles.len() > 1 {
                 // Its dash begins at the end of the preceding ones.
                 stroke.dashes = &dashes;
-                stroke.offset = PIECE * (looks.len() - index) as f64;
+                stroke.offset = PIECE * (styles.len() - index) as f64;
             }
             self.canvas.line(&places, stroke);
         }
     }
 
-    /// Writes in the middle of the frame why it is empty.
+    /// Writes the reason for an empty frame into its middle.
     pub(super) fn explain(&mut self, lines: &[&str]) {
         for (index, line) in lines.iter().enumerate() {
             let row = index as f64 - 0.5 * (lines.len() - 1) as f64;
@@ -150,7 +154,7 @@ impl Chart {
     }
 
     /// Adds the legend, in as many columns as its longest name leaves room for.
-    pub(super) fn with_legend(self, legend: &[(String, Look)]) -> Canvas {
+    pub(super) fn with_legend(self, legend: &[(String, SeriesStyle)]) -> Canvas {
         let mut canvas = self.canvas;
         let room = RIGHT - LEFT;
         let most = ((room - LEGEND_SIGN) / LETTER) as usize;
@@ -159,15 +163,15 @@ impl Chart {
         let column = LEGEND_SIGN + LETTER * (longest.unwrap_or_default() + 3) as f64;
         let columns = ((room / column) as usize).clamp(1, 4);
         let top = BOTTOM + 68.0;
-        for (index, (name, (_, look))) in names.into_iter().zip(legend).enumerate() {
+        for (index, (name, (_, style))) in names.into_iter().zip(legend).enumerate() {
             let x = LEFT + room / columns as f64 * (index % columns) as f64;
             let y = top + LEGEND_ROW * (index / columns) as f64;
-            if let Some(line) = look.line {
-                canvas.line(&[(x, y), (x + 26.0, y)], line.stroke(look.paint));
+            if let Some(line) = style.line {
+                canvas.line(&[(x, y), (x + 26.0, y)], line.stroke(style.paint));
             }
-            if let Some((mark, radius)) = look.mark {
+            if let Some((mark, radius)) = style.mark {
                 // Marks that are small in the plot are larger in the legend, to show their form.
-                canvas.mark((x + 13.0, y), radius.max(4.0), mark, look.paint);
+                canvas.mark((x + 13.0, y), radius.max(4.0), mark, style.paint);
             }
             let place = (x + LEGEND_SIGN, y);
             canvas.text(place, &name, Anchor::Start, Weight::Regular, INK);
@@ -193,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_end_as_they_are() {
+    fn long_names_are_cut_at_their_start() {
         assert_eq!(shortened("budgeted-0", 10), "budgeted-0");
         assert_eq!(shortened("é/budgeted-0", 10), "...geted-0");
     }
@@ -206,13 +210,13 @@ mod tests {
             to: 1.0,
             ticks: Vec::new(),
         };
-        let look = Look {
+        let style = SeriesStyle {
             paint: INK,
             line: None,
             mark: None,
         };
         let height = |name: &str, count: usize| {
-            let legend = vec![(name.to_owned(), look); count];
+            let legend = vec![(name.to_owned(), style); count];
             let chart = Chart::new("", "", axis(), axis());
             chart.with_legend(&legend).height
         };

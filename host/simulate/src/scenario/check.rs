@@ -116,16 +116,16 @@ impl Check {
             self.refuse(&format!("{at}/name"), problem, example);
         }
         if site.count == Some(0) {
-            let problem = "no such site".to_owned();
+            let problem = "a group of 0 sites".to_owned();
             let suggestion = "write count = 1, or leave the site out";
             self.refuse(&format!("{at}/count"), problem, suggestion);
         }
         if site.pages == 0 && (site.known || site.growth <= 0.0) {
             let problem = "a site without pages".to_owned();
             let suggestion = if site.known {
-                "write pages = 100, or known = false where all are to come"
+                "write pages = 100, or known = false if all pages appear later"
             } else {
-                "write pages = 100, or growth = 1.0 where all are to come"
+                "write pages = 100, or growth = 1.0 if all pages appear later"
             };
             self.refuse(&format!("{at}/pages"), problem, suggestion);
         }
@@ -188,7 +188,7 @@ impl Check {
         let pointer = format!("{at}/crawl-delay");
         let crawl_delay = self.duration(&pointer, Some(&written.crawl_delay), DAY);
         if crawl_delay > DAY || crawl_delay.subsec_nanos() > 0 {
-            let problem = format!("a rest of {crawl_delay:?}");
+            let problem = format!("a crawl delay of {crawl_delay:?}");
             self.refuse(
                 &pointer,
                 problem,
@@ -210,7 +210,7 @@ impl Check {
             let suggestion = "write per-year = 12, or 8760 at most: once an hour";
             self.refuse(&format!("{at}/per-year"), problem, suggestion);
         } else if length > every {
-            let problem = format!("{per_year} times of {length} days do not go into a year");
+            let problem = format!("{per_year} times of {length} days do not fit into a year");
             self.refuse(at, problem, "write a shorter length or a smaller per-year");
         }
         Some(Recurrence { every, length })
@@ -220,7 +220,7 @@ impl Check {
     pub(super) fn names(&mut self, sites: &[SiteGroup]) {
         for (index, site) in sites.iter().enumerate() {
             if sites[..index].iter().any(|other| other.name == site.name) {
-                let problem = format!("{:?} is there twice", site.name);
+                let problem = format!("two groups of sites are called {:?}", site.name);
                 let suggestion = "write another name, or a higher count for the first one";
                 self.refuse(&format!("/site/{index}/name"), problem, suggestion);
             }
@@ -250,7 +250,7 @@ impl Check {
             for (name, share) in [("clock", kind.clock), ("noise", kind.noise)] {
                 if share > 0.0 {
                     let problem = format!("{name} is written into HTML, not into {media_type}");
-                    let suggestion = "leave it out, or the media type";
+                    let suggestion = "leave it out, or leave media-type out";
                     self.refuse(&format!("{at}/{name}"), problem, suggestion);
                 }
             }
@@ -311,8 +311,8 @@ impl Check {
                 of_bursts,
             ),
         ];
-        for (key, is_there, suggestion) in keys {
-            if is_there {
+        for (key, is_set, suggestion) in keys {
+            if is_set {
                 let problem = format!("{key} has no effect here");
                 self.refuse(&format!("{at}/{key}"), problem, suggestion);
             }
@@ -347,7 +347,7 @@ impl Check {
                 1.0
             }
             (_, None) => {
-                let problem = "no number of changes a day".to_owned();
+                let problem = "the number of changes a day is missing".to_owned();
                 self.refuse(at, problem, "write per-day = 0.1");
                 1.0
             }

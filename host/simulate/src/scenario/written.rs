@@ -51,7 +51,7 @@ pub(super) struct SiteFile {
     pub(super) pages: u32,
     /// Number of folders of each site. Default: 1.
     pub(super) sections: Option<u32>,
-    /// `true` if the crawl knows all pages, the feed and the sitemap from the beginning. It then finds none of them by links.
+    /// `true` if all pages, the feed and the sitemap are seeds of the crawl. It then finds no page by links.
     #[serde(default)]
     pub(super) known: bool,
     /// New pages of each site per day.

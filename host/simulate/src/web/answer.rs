@@ -48,8 +48,13 @@ pub(crate) enum PageAnswer {
 
 impl Web {
     /// Returns a server's answer to a request at this time.
-    pub(crate) fn serve(&mut self, uri: &Uri, asked: &RequestHeaders, now: i64) -> Served {
-        let (site, place) = self.place(uri);
+    pub(crate) fn serve(
+        &mut self,
+        uri: &Uri,
+        request_headers: &RequestHeaders,
+        now: i64,
+    ) -> Served {
+        let (site, target) = self.target_of(uri);
         let Some(site) = site else {
             return Served {
                 answer: ServerAnswer::Failure,
@@ -65,7 +70,7 @@ impl Web {
         // Between half and one and a half times the mean.
         let took = group.response.mul_f64(0.5 + uniform(&mut random));
         let fails = uniform(&mut random) < group.failures;
-        if let UriTarget::Page(id) = place {
+        if let UriTarget::Page(id) = target {
             self.visited(id, now);
         }
         let response = |status, media_type: &str, content: String| {
@@ -85,8 +90,8 @@ impl Web {
         if fails {
             return response(503, "text/plain", String::new());
         }
-        match place {
-            UriTarget::Page(id) => self.serve_page(id, asked, now, took, &mut random),
+        match target {
+            UriTarget::Page(id) => self.serve_page(id, request_headers, now, took, &mut random),
             UriTarget::Robots => {
                 let rules = self.robots(site, now);
                 response(200, "text/plain", rules)
@@ -124,7 +129,7 @@ impl Web {
     fn serve_page(
         &mut self,
         id: PageId,
-        asked: &RequestHeaders,
+        request_headers: &RequestHeaders,
         now: i64,
         took: Duration,
         random: &mut impl Rng,
@@ -168,7 +173,10 @@ impl Web {
             headers.push(("Last-Modified".to_owned(), date.clone()));
         }
         // An entity tag goes before a date (RFC 9110 §13.2.2).
-        let not_modified = match (&asked.if_none_match, &asked.if_modified_since) {
+        let not_modified = match (
+            &request_headers.if_none_match,
+            &request_headers.if_modified_since,
+        ) {
             (Some(known), _) => etag.as_ref() == Some(known),
             (None, Some(known)) => last_modified.as_ref() == Some(known),
             (None, None) => false,

@@ -1,4 +1,4 @@
-//! Misbehaving servers, and the expected results. A line of the table is a server.
+//! Misbehaving servers, and the expected results of their crawl. Each case is one server.
 
 use std::io::Write;
 use std::time::Duration;
@@ -15,43 +15,43 @@ pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 /// `fetch.total-timeout` of the crawl.
 pub(crate) const TOTAL_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Servers that wait until another has been crawled.
+/// Servers that hold their answers back until the good site has been crawled.
 pub(crate) const HOSTAGES: usize = 4;
 
-/// Returns what is wrong with the requests of a server.
-pub(crate) type Complaint = fn(&[ReceivedRequest]) -> Option<String>;
+/// Checks the requests that a server received. Returns the error, if there is one.
+pub(crate) type RequestCheck = fn(&[ReceivedRequest]) -> Option<String>;
 
-/// A server, and what the crawl has to say of it.
+/// A server, and the expected log lines and records.
 pub(crate) struct Case {
     pub(crate) rogue: Rogue,
     /// Status of `/`.
     pub(crate) status: i32,
-    /// Status of `/next`, which is asked for after it and answered well, where anybody answers.
+    /// Status of `/next`, which is requested after `/`. The server answers it properly if it still answers.
     pub(crate) next: i32,
-    /// Other URIs and their statuses: targets of the server, or whole.
+    /// Other URIs and their statuses: targets of the server, or absolute URIs.
     pub(crate) others: Vec<(&'static str, i32)>,
-    /// The URI that all that follows is about.
+    /// Target or URI to which the following expectations apply.
     pub(crate) about: &'static str,
     pub(crate) record: Record,
-    /// Annotations, by their beginnings. Others that say that something was cut are not to be there.
+    /// Beginnings of the expected annotations. Other annotations about truncation are errors.
     pub(crate) notes: Vec<&'static str>,
-    /// The limit that ends it.
+    /// The time limit that ends the fetch.
     pub(crate) ended_by: Option<Duration>,
-    /// Expected content of its metadata record.
+    /// Expected text in the metadata record.
     pub(crate) metadata: Option<&'static str>,
-    /// Settings of an override for its host.
+    /// Settings of an override for the host.
     pub(crate) settings: Option<&'static str>,
-    pub(crate) asked: Option<Complaint>,
+    pub(crate) asked: Option<RequestCheck>,
 }
 
 /// The response record.
 #[derive(Debug)]
 pub(crate) enum Record {
-    /// There is none.
+    /// No record.
     Nothing,
-    /// With all that belongs to it.
+    /// A complete record.
     Whole,
-    /// `WARC-Truncated`.
+    /// A record with this `WARC-Truncated`.
     Cut(&'static str),
 }
 
@@ -113,12 +113,12 @@ impl Case {
     }
 }
 
-/// A server that does this at `/`.
+/// Returns a server with these steps at `/`.
 fn page(name: &str, steps: impl Into<Vec<RogueStep>>) -> Rogue {
     Rogue::new(name).answers("/", steps)
 }
 
-/// A server that does this at `/robots.txt`.
+/// Returns a server with these steps at `/robots.txt`.
 fn robots(name: &str, steps: impl Into<Vec<RogueStep>>) -> Rogue {
     Rogue::new(name).answers("/robots.txt", steps)
 }
@@ -131,7 +131,7 @@ fn flood(bytes: impl AsRef<[u8]>) -> RogueStep {
     Flood(bytes.as_ref().repeat(64))
 }
 
-/// A body with its length, under a head that has these lines as well.
+/// Sends a response with status 200, these header lines, and a body with its length.
 fn whole(lines: &str, body: impl AsRef<[u8]>) -> RogueStep {
     let body = body.as_ref();
     let head = format!(
@@ -153,7 +153,7 @@ fn gzip(content: impl AsRef<[u8]>) -> Vec<u8> {
     packed.finish().unwrap()
 }
 
-/// Zeros that are many times as long when they are unpacked.
+/// Returns 256 MiB of zeros, compressed with gzip.
 fn bomb() -> Vec<u8> {
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     let zeros = vec![0; 1 << 20];
@@ -208,7 +208,7 @@ fn slow() -> Vec<Case> {
         )
         .note("timeTrunc")
         .after(TOTAL_TIMEOUT),
-        // As far as the limits of this crawl let it come: a byte, and no second.
+        // The server sends no further byte within the time limits of this crawl.
         case(page("byte-a-minute", [send(LONG), Hang]), -4, Cut("time"))
             .note("timeTrunc")
             .after(RESPONSE_TIMEOUT),
@@ -459,7 +459,7 @@ fn framing() -> Vec<Case> {
     ]
 }
 
-/// Shapes by which one reader finds another message than the next; the `/next` page must not be what they smuggle in.
+/// Responses whose length different readers interpret differently. The smuggled response must not be taken for `/next`.
 fn smuggling() -> Vec<Case> {
     const POISON: &str = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison";
     let both = |lines: &str| {
@@ -568,7 +568,7 @@ fn connections() -> Vec<Case> {
             200,
             Whole,
         ),
-        // Says that it keeps the connection, and does not.
+        // Promises to keep the connection open, and closes it.
         case(robots("keeps-no-word", [whole("", ""), Close]), 200, Whole),
     ]
 }
@@ -593,7 +593,7 @@ fn heads() -> Vec<Case> {
             200,
             Whole,
         ),
-        // Not to be read as anything (RFC 9110 §5.5).
+        // NUL, CR and LF in a header value are invalid (RFC 9110 §5.5).
         case(page("nul-in-header", line("X-Odd: a\0b\r\n")), -3, Cut("unspecified")),
         case(page("controls-in-header", line("X-Odd: \x01\x07\x1b[31m\x7f\r\nContent-Type: text/\x1b[31mplain\r\n")), 200, Whole),
         case(page("nul-in-name", line("X\0Odd: a\r\n")), -3, Cut("unspecified")),
@@ -627,7 +627,7 @@ fn tls() -> Vec<Case> {
             Whole,
         )
         .says("tls-certificate: not trusted"),
-        // Where nobody can be trusted, robots.txt cannot be had.
+        // If the certificate is not trusted, robots.txt cannot be fetched either.
         case(good("tls-untrusted"), -61, Nothing)
             .with(UNTRUSTED)
             .next(-61)
@@ -666,7 +666,7 @@ fn tls() -> Vec<Case> {
             Nothing,
         )
         .next(-9),
-        // Fatal, handshake_failure; fatal, protocol_version (RFC 8446 §6).
+        // The alerts are: fatal, handshake_failure; and fatal, protocol_version (RFC 8446 §6).
         case(
             after(
                 "tls-no-common-cipher",
@@ -985,8 +985,8 @@ fn robots_and_cookies(bomb: &[u8]) -> Vec<Case> {
     ]
 }
 
-/// They hold their answers back until the site beside them is done, which begins when all are waited for: those who hang
-/// cost nobody else.
+/// Servers that hold their answers back until the good site is crawled. The good site answers once all of them have a request in
+/// flight. The case shows that hanging servers do not delay other sites.
 fn hostages(held: &Gate, free: &Gate) -> Vec<Case> {
     const PATIENT: &str = "fetch = { response-timeout = '250s', total-timeout = '250s' }";
     let wait = || [RogueStep::Pass(held.clone()), RogueStep::Pass(free.clone())];

@@ -1,6 +1,6 @@
-//! One crawl of every server that misbehaves, beside one that does not.
+//! One crawl of many misbehaving servers and one good site.
 //!
-//! A program of its own: descriptors and memory are those of a process, and other tests have theirs.
+//! It is a separate test binary, because it measures descriptors and memory of its process.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -16,11 +16,11 @@ use cases::{Case, HOSTAGES, RESPONSE_TIMEOUT, Record, TOTAL_TIMEOUT, cases};
 const GOOD: &str = "good.localhost";
 const GOOD_PAGES: usize = 100;
 
-/// On top of a limit that ends a fetch: what a machine may take that has much else to do.
+/// Time by which a fetch may exceed its time limit on a busy machine.
 const SLOWNESS: Duration = Duration::from_secs(30);
 
-/// Memory that the whole siege may take beyond that of a crawl of one page; half of it is usual. Servers and crawler share
-/// the process. A flood or an unpacked bomb that is held in memory takes more.
+/// Memory that the crawl may use beyond a crawl of one page; half of it is usual. Servers and crawler share the process. A flood or
+/// an unpacked gzip bomb in memory would use more.
 const MEMORY_MAX: u64 = 256 << 20;
 
 fn profile(cases: &[Case]) -> String {
@@ -62,7 +62,8 @@ fn profile(cases: &[Case]) -> String {
     text
 }
 
-/// A site whose first page comes when every hostage is held, and whose last sets them free.
+/// Serves the good site. Its first page is answered when all hostages have a request in flight; its last page releases the
+/// hostages.
 async fn good(held: &Gate, free: &Gate) -> Web {
     let links: String = (1..=GOOD_PAGES)
         .map(|n| format!("<a href='/{n}.html'>{n}</a>"))
@@ -80,8 +81,8 @@ async fn good(held: &Gate, free: &Gate) -> Web {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_ends_as_it_should_and_none_is_at_the_cost_of_another() {
-    // What a process opens and keeps once is not a leak.
+async fn misbehaving_servers_have_the_expected_results_and_delay_no_other_site() {
+    // A first crawl opens the descriptors that the process keeps, which are not leaks.
     let web = site("first.localhost")
         .page("/", html("a page"))
         .serve()
@@ -102,37 +103,37 @@ async fn each_ends_as_it_should_and_none_is_at_the_cost_of_another() {
             .seed(rogues.url(name, "/"))
             .seed(rogues.url(name, "/next"));
     }
-    let told = story.run().await.finished();
+    let result = story.run().await.finished();
 
     let mut faults = Vec::new();
     for case in &cases {
-        faults.extend(judge(case, &rogues, &told));
+        faults.extend(judge(case, &rogues, &result));
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 
     let good: Vec<_> = (1..=GOOD_PAGES)
-        .map(|n| told.sole(&web.url(GOOD, &format!("/{n}.html"))).status)
+        .map(|n| result.sole(&web.url(GOOD, &format!("/{n}.html"))).status)
         .collect();
     assert_eq!(good, [200; GOOD_PAGES]);
 
-    let log = told.log_file("crawl.log");
+    let log = result.log_file("crawl.log");
     let control = log.lines().find(|line| line.contains(char::is_control));
     assert_eq!(
         control, None,
-        "a column of the log is what a server makes it"
+        "the log contains control characters from a server"
     );
 
-    let scratch = told.job().join("scratch");
+    let scratch = result.job().join("scratch");
     let left: Vec<_> = std::fs::read_dir(&scratch)
         .map(|left| left.flatten().map(|entry| entry.path()).collect())
         .unwrap_or_default();
     assert!(left.is_empty(), "{left:?}");
-    drop((told, story, rogues, web));
-    before.is_left_as_it_was().await;
+    drop((result, story, rogues, web));
+    before.assert_released().await;
 }
 
-/// Returns the differences from the case.
-fn judge(case: &Case, rogues: &Rogues, told: &FinishedCrawl) -> Vec<String> {
+/// Returns the differences between the result and the expectations of a case.
+fn judge(case: &Case, rogues: &Rogues, result: &FinishedCrawl) -> Vec<String> {
     let name = case.rogue.name();
     let uri = |target: &str| match target.contains("://") {
         true => target.to_owned(),
@@ -143,7 +144,7 @@ fn judge(case: &Case, rogues: &Rogues, told: &FinishedCrawl) -> Vec<String> {
     others.push(("/", case.status));
     others.push(("/next", case.next));
     for (target, status) in others {
-        let lines = told.of(&uri(target));
+        let lines = result.of(&uri(target));
         let found: Vec<_> = lines.iter().map(|line| line.status).collect();
         if found != [status] {
             faults.push(format!(
@@ -152,7 +153,7 @@ fn judge(case: &Case, rogues: &Rogues, told: &FinishedCrawl) -> Vec<String> {
         }
     }
     if case.next == 200 {
-        let next = told.records("response", &uri("/next"));
+        let next = result.records("response", &uri("/next"));
         let whole = next.iter().all(|record| {
             record
                 .text()
@@ -163,7 +164,7 @@ fn judge(case: &Case, rogues: &Rogues, told: &FinishedCrawl) -> Vec<String> {
         }
     }
     let about = uri(case.about);
-    let records = told.records("response", &about);
+    let records = result.records("response", &about);
     let found: Vec<_> = records
         .iter()
         .map(|record| record.header("warc-truncated"))
@@ -178,11 +179,11 @@ fn judge(case: &Case, rogues: &Rogues, told: &FinishedCrawl) -> Vec<String> {
             "{name}: records of {about} have WARC-Truncated {found:?} and not {expected:?}"
         ));
     }
-    let requests = told.records("request", &about).len();
+    let requests = result.records("request", &about).len();
     if requests != expected.len() {
         faults.push(format!("{name}: {requests} request records"));
     }
-    let Some(line) = told.of(&about).pop() else {
+    let Some(line) = result.of(&about).pop() else {
         return faults;
     };
     for note in &case.notes {
@@ -207,7 +208,7 @@ fn judge(case: &Case, rogues: &Rogues, told: &FinishedCrawl) -> Vec<String> {
         }
     }
     if let Some(text) = case.metadata {
-        let metadata = told.records("metadata", &about);
+        let metadata = result.records("metadata", &about);
         if !metadata.iter().any(|record| record.text().contains(text)) {
             faults.push(format!("{name}: no {text:?} in its metadata: {metadata:?}"));
         }
@@ -226,7 +227,7 @@ fn judge(case: &Case, rogues: &Rogues, told: &FinishedCrawl) -> Vec<String> {
 /// Resources of this process.
 struct Process {
     descriptors: usize,
-    /// The most bytes of memory it has had.
+    /// Peak memory in bytes.
     memory: u64,
 }
 
@@ -244,8 +245,8 @@ impl Process {
         }
     }
 
-    /// Waits until background threads have ended and given back their resources.
-    async fn is_left_as_it_was(&self) {
+    /// Waits until background threads have released their resources. Asserts that the memory stayed within its limit.
+    async fn assert_released(&self) {
         until("every descriptor is closed", || {
             let now = descriptors();
             now.len() <= self.descriptors

@@ -1,4 +1,4 @@
-//! Alerts: problems of a crawl reach the operator.
+//! Alerts: when they are raised and cleared, and how they reach the operator.
 
 use std::time::Duration;
 
@@ -19,8 +19,8 @@ async fn alerts(story: &Story) -> Vec<Alert> {
     }
 }
 
-/// Requests that the hook has received so far.
-fn sent(web: &Web) -> Vec<Value> {
+/// Returns the requests that the webhook has received so far.
+fn webhook_requests(web: &Web) -> Vec<Value> {
     let requests = web.requests();
     let posts = requests.iter().filter(|seen| seen.target == "/hook");
     posts
@@ -29,18 +29,18 @@ fn sent(web: &Web) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_full_disk_pauses_the_crawl_tells_who_is_to_know_and_goes_on_when_told_to() {
+async fn a_full_disk_pauses_the_crawl_until_an_operator_resumes_it() {
     let web = site(WWW)
         .page("/", html("<a href='/a'>a</a>"))
         .page("/a", html("a"));
-    // The hook is away at first.
+    // The webhook fails at first.
     let web = web.and(HOOK).answer("/hook", |seen| match seen.visit {
         1 => Reply::status(503),
         _ => Reply::status(204),
     });
     let web = web.serve().await;
     let story = crawl().seed(web.url(WWW, "/"));
-    let told = story.job().join("told");
+    let command_input = story.job().join("command-input");
     let story = story.profile(&format!(
         r#"[alerts]
         disk-warn = "2000000GiB"
@@ -48,12 +48,16 @@ async fn a_full_disk_pauses_the_crawl_tells_who_is_to_know_and_goes_on_when_told
         webhook = "{}"
         command = ["sh", "-c", "cat > \"$0\"", "{}"]"#,
         web.url(HOOK, "/hook"),
-        told.display(),
+        command_input.display(),
     ));
     let operator = async {
-        until("the hook has taken it", || sent(&web).len() == 2).await;
-        until("the command has read it", || {
-            std::fs::read(&told).is_ok_and(|text| serde_json::from_slice::<Value>(&text).is_ok())
+        until("the webhook has accepted the alert", || {
+            webhook_requests(&web).len() == 2
+        })
+        .await;
+        until("the command has read the alert", || {
+            std::fs::read(&command_input)
+                .is_ok_and(|text| serde_json::from_slice::<Value>(&text).is_ok())
         })
         .await;
         let alerts = alerts(&story).await;
@@ -61,7 +65,7 @@ async fn a_full_disk_pauses_the_crawl_tells_who_is_to_know_and_goes_on_when_told
         alerts
     };
     let (ended, alerts) = story.run_with(operator).await;
-    // It went on, and was not paused again by the same disk.
+    // The crawl resumed, and the same disk did not pause it again.
     assert_eq!(ended.finished().statuses().len(), 4);
 
     assert_eq!(alerts.len(), 1, "{alerts:?}");
@@ -75,21 +79,24 @@ async fn a_full_disk_pauses_the_crawl_tells_who_is_to_know_and_goes_on_when_told
         "{}",
         alert.message
     );
-    let sent = sent(&web);
-    assert_eq!(sent[0], sent[1]);
-    assert_eq!(sent[1]["event"], "raised");
-    assert_eq!(sent[1]["alert"]["kind"], "disk-low");
-    // The job is called by its directory; several may have one profile.
+    let webhook_requests = webhook_requests(&web);
+    assert_eq!(webhook_requests[0], webhook_requests[1]);
+    assert_eq!(webhook_requests[1]["event"], "raised");
+    assert_eq!(webhook_requests[1]["alert"]["kind"], "disk-low");
+    // `name` is the name of the job's directory, because several jobs may have the same profile.
     assert_eq!(
-        (&sent[1]["name"], &sent[1]["profile"]),
+        (
+            &webhook_requests[1]["name"],
+            &webhook_requests[1]["profile"]
+        ),
         (&"job".into(), &"story".into())
     );
-    let read: Value = serde_json::from_slice(&std::fs::read(&told).unwrap()).unwrap();
-    assert_eq!(read, sent[1]);
+    let read: Value = serde_json::from_slice(&std::fs::read(&command_input).unwrap()).unwrap();
+    assert_eq!(read, webhook_requests[1]);
 }
 
 #[tokio::test]
-async fn a_hook_that_never_answers_holds_nothing_up() {
+async fn a_webhook_that_never_answers_does_not_delay_the_crawl() {
     let web = site(WWW)
         .page("/", html("<a href='/a'>a</a>"))
         .page("/a", html("a"));
@@ -101,15 +108,15 @@ async fn a_hook_that_never_answers_holds_nothing_up() {
         "[alerts]\ndisk-warn = '2000000GiB'\nwebhook = '{}'\nwebhook-timeout = '100ms'",
         web.url(HOOK, "/hook"),
     ));
-    let told = story.run().await.finished();
-    assert_eq!(told.statuses().len(), 4);
-    let log = told.log_file("alerts.log");
+    let result = story.run().await.finished();
+    assert_eq!(result.statuses().len(), 4);
+    let log = result.log_file("alerts.log");
     assert_eq!(log.lines().count(), 1, "{log}");
     assert!(log.contains(" raised warning disk-low "), "{log}");
 }
 
 #[tokio::test]
-async fn a_plugin_that_fails_too_often_is_an_alert() {
+async fn a_plugin_that_fails_too_often_raises_an_alert() {
     let web = site(WWW)
         .page("/", html("<a href='/a'>a</a>"))
         .rest(|_| html("page"));
@@ -120,25 +127,25 @@ async fn a_plugin_that_fails_too_often_is_an_alert() {
             "[stacks]\nextract = ['html', 'bad']\n[plugins.bad.breaker]\nfaults = 1\ncalls = 5",
         )
         .seed(web.url(WWW, "/"));
-    let told = story.run().await.finished();
-    let log = told.log_file("alerts.log");
+    let result = story.run().await.finished();
+    let log = result.log_file("alerts.log");
     assert!(
         log.contains(" raised warning plugin bad failed too often"),
         "{log}"
     );
-    assert!(told.log_file("job.log").contains("alert plugin bad"));
+    assert!(result.log_file("job.log").contains("alert plugin bad"));
 }
 
-/// Alerts that the hook received as raised and cleared, in order.
+/// Returns `raised KIND` or `cleared KIND` for each event that the webhook received, in order.
 fn events(web: &Web) -> Vec<String> {
-    let events = sent(web).into_iter().map(|notice| {
+    let events = webhook_requests(web).into_iter().map(|notice| {
         let (event, kind) = (&notice["event"], &notice["alert"]["kind"]);
         format!("{} {}", event.as_str().unwrap(), kind.as_str().unwrap())
     });
     events.collect()
 }
 
-/// Returns `true` if the hook was told that each of these is over.
+/// Returns `true` if the webhook received a cleared event of each kind.
 fn are_cleared(web: &Web, kinds: &[&str]) -> bool {
     let events = events(web);
     kinds
@@ -146,9 +153,9 @@ fn are_cleared(web: &Web, kinds: &[&str]) -> bool {
         .all(|kind| events.contains(&format!("cleared {kind}")))
 }
 
-/// Asserts that the hook was told that each of these was raised, and later that it was over.
+/// Asserts that the webhook received a raised event and a later cleared event of each kind.
 #[track_caller]
-fn raised_and_cleared(web: &Web, kinds: &[&str]) {
+fn assert_raised_and_cleared(web: &Web, kinds: &[&str]) {
     let events = events(web);
     for kind in kinds {
         let of = |event: &str| {
@@ -166,19 +173,19 @@ fn raised_and_cleared(web: &Web, kinds: &[&str]) {
 }
 
 #[tokio::test]
-async fn faults_and_walls_that_are_many_are_told_and_told_to_be_over() {
+async fn alerts_about_plugin_errors_and_walls_are_raised_and_cleared() {
     let mut links = String::new();
     for page in 0..12 {
         links.push_str(&format!("<a href='/wall/{page}'>w</a>"));
     }
-    // More than there is time for: it ends when all is over.
+    // More pages than are needed: the crawl is stopped when the alerts are cleared.
     for page in 0..3000 {
         links.push_str(&format!("<a href='/text/{page}'>t</a>"));
     }
     let slowly = Duration::from_millis(120);
     let web = site(WWW).page("/", html(&links)).rest(move |seen| {
         let reply = match seen.target.starts_with("/wall/") {
-            // The plugin fails at them, too.
+            // The plugin fails on these pages, too.
             true => html("Just a moment").with("cf-mitigated", "challenge"),
             false => Reply::ok("text/plain", seen.target.clone()),
         };
@@ -199,11 +206,11 @@ async fn faults_and_walls_that_are_many_are_told_and_told_to_be_over() {
         ))
         .seed(web.url(WWW, "/"));
     let kinds = ["fault-rate", "bot-walls"];
-    let told = story
-        .run_until("it is over", || are_cleared(&web, &kinds))
+    let result = story
+        .run_until("the alerts are cleared", || are_cleared(&web, &kinds))
         .await;
-    raised_and_cleared(&web, &kinds);
-    let log = told.log_file("alerts.log");
+    assert_raised_and_cleared(&web, &kinds);
+    let log = result.log_file("alerts.log");
     let wall = " raised warning bot-walls - ";
     assert!(
         log.contains(wall) && log.contains("contact the sites"),
@@ -212,8 +219,8 @@ async fn faults_and_walls_that_are_many_are_told_and_told_to_be_over() {
 }
 
 #[tokio::test]
-async fn hosts_that_are_down_together_are_told_and_told_to_be_over() {
-    // More than there is time for: it ends when all is over.
+async fn alerts_about_failing_hosts_are_raised_and_cleared() {
+    // More pages than are needed: the crawl is stopped when the alerts are cleared.
     let links: String = (0..300)
         .map(|page| format!("<a href='/{page}'>p</a>"))
         .collect();
@@ -238,16 +245,16 @@ async fn hosts_that_are_down_together_are_told_and_told_to_be_over() {
         story = story.seed(format!("http://down-{host}.story.localhost:{CLOSED_PORT}/"));
     }
     let kinds = ["hosts-failing", "failure-rate"];
-    let told = story
-        .run_until("it is over", || are_cleared(&web, &kinds))
+    let result = story
+        .run_until("the alerts are cleared", || are_cleared(&web, &kinds))
         .await;
-    raised_and_cleared(&web, &kinds);
-    let log = told.log_file("alerts.log");
+    assert_raised_and_cleared(&web, &kinds);
+    let log = result.log_file("alerts.log");
     assert!(log.contains("of 13 queues back off"), "{log}");
 }
 
 #[tokio::test]
-async fn a_crawl_that_goes_on_does_not_say_again_what_it_has_said() {
+async fn a_resumed_crawl_does_not_repeat_its_alerts() {
     let web = site(WWW)
         .page("/", html("a"))
         .page("/b", html("b"))
@@ -257,7 +264,7 @@ async fn a_crawl_that_goes_on_does_not_say_again_what_it_has_said() {
         .seed(web.url(WWW, "/"))
         .profile("[alerts]\ndisk-warn = '2000000GiB'");
     story.run().await.finished();
-    // Nobody runs it, and it is known all the same.
+    // No process runs the job; its alerts are still known.
     let before = alerts(&story).await;
     assert_eq!(before.len(), 1, "{before:?}");
     assert_eq!(before[0].kind, AlertKind::DiskLow);
@@ -271,8 +278,8 @@ async fn a_crawl_that_goes_on_does_not_say_again_what_it_has_said() {
     assert!(refused.contains("no active alert bot-walls"), "{refused}");
 
     let story = story.seed(web.url(WWW, "/b"));
-    let told = story.run().await.finished();
-    let log = told.log_file("alerts.log");
+    let result = story.run().await.finished();
+    let log = result.log_file("alerts.log");
     assert_eq!(log.lines().count(), 1, "{log}");
     let after = alerts(&story).await;
     assert_eq!(after[0].since, before[0].since);

@@ -1,4 +1,4 @@
-//! The archive of a crawl by the profile's settings: formats, duplicates, indexes, hand-over.
+//! Settings of the archive: formats, duplicates, indexes, hand-over.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,13 +9,13 @@ use opilio_test_web::{Gate, Reply};
 
 const WWW: &str = "www.story.localhost";
 
-/// The same on two pages, and long enough to count.
+/// A picture that is served at two URIs. It is long enough for the detection of duplicates.
 fn picture() -> Reply {
     Reply::ok("image/png", vec![7; 2000])
 }
 
-fn files(told: &FinishedCrawl, ending: &str) -> Vec<PathBuf> {
-    let folder = fs::read_dir(told.job().join("warcs")).unwrap();
+fn files(result: &FinishedCrawl, ending: &str) -> Vec<PathBuf> {
+    let folder = fs::read_dir(result.job().join("warcs")).unwrap();
     let mut files: Vec<PathBuf> = folder.map(|entry| entry.unwrap().path()).collect();
     files.retain(|file| file.to_string_lossy().ends_with(ending));
     files.sort();
@@ -23,7 +23,7 @@ fn files(told: &FinishedCrawl, ending: &str) -> Vec<PathBuf> {
 }
 
 #[tokio::test]
-async fn a_payload_that_another_uri_brought_becomes_a_revisit_that_names_it() {
+async fn a_payload_known_from_another_uri_becomes_a_revisit_record() {
     let web = site(WWW)
         .page(
             "/",
@@ -35,19 +35,19 @@ async fn a_payload_that_another_uri_brought_becomes_a_revisit_that_names_it() {
         .page("/less.png", html("x"))
         .serve()
         .await;
-    let told = crawl()
+    let result = crawl()
         .profile("[archive.duplicates]\nacross-uris = true\n")
         .seed(web.url(WWW, "/"))
         .run()
         .await
         .finished();
     let (a, b) = (web.url(WWW, "/a.png"), web.url(WWW, "/b.png"));
-    let whole = [&a, &b].map(|uri| told.records("response", uri).len());
+    let whole = [&a, &b].map(|uri| result.records("response", uri).len());
     assert_eq!(whole.iter().sum::<usize>(), 1, "{whole:?}");
     let (first, second) = if whole[0] == 1 { (&a, &b) } else { (&b, &a) };
     let (first, revisit) = (
-        told.record("response", first),
-        told.record("revisit", second),
+        result.record("response", first),
+        result.record("revisit", second),
     );
     assert_eq!(
         revisit.header("warc-refers-to-target-uri"),
@@ -72,16 +72,16 @@ async fn a_payload_that_another_uri_brought_becomes_a_revisit_that_names_it() {
             .ends_with("/identical-payload-digest")
     );
     assert!(revisit.text().starts_with("HTTP/1.1 200") && revisit.text().ends_with("\r\n\r\n"));
-    let log = told.sole(second);
+    let log = result.sole(second);
     assert!(
         log.notes("duplicate:digest") && log.notes("warcRevisit:uriAgnosticDigest"),
         "{log:?}"
     );
     for small in ["/small.png", "/less.png"] {
-        told.record("response", &web.url(WWW, small));
+        result.record("response", &web.url(WWW, small));
     }
     // robots.txt, the page, one picture and two small ones; the other picture is not novel.
-    let tally = told.summary.progress.statistics.tally;
+    let tally = result.summary.progress.statistics.tally;
     assert_eq!(tally.fetched - tally.novel, 1, "{tally:?}");
 }
 
@@ -126,7 +126,7 @@ async fn jobs_that_crawl_at_the_same_time_share_an_index_of_digests() {
 }
 
 #[tokio::test]
-async fn an_earlier_archive_is_known_by_its_index() {
+async fn payloads_of_an_earlier_archive_are_known_from_its_index() {
     let web = site(WWW).page("/", picture()).serve().await;
     let story = crawl();
     let digest = Digest::sha1(&[7; 2000]);
@@ -134,7 +134,7 @@ async fn an_earlier_archive_is_known_by_its_index() {
         "org,example)/old 20200102030405 {{\"url\":\"http://example.org/old\",\"mime\":\"image/png\",\"status\":\"200\",\"digest\":\"{digest}\",\"length\":\"9\",\"offset\":\"5\",\"filename\":\"old.warc.gz\"}}\n"
     );
     let history = story.file("old.cdxj", &line);
-    let told = story
+    let result = story
         .profile(&format!(
             "[archive.duplicates]\nacross-uris = true\nhistory = [{:?}]\n",
             history.display().to_string()
@@ -143,7 +143,7 @@ async fn an_earlier_archive_is_known_by_its_index() {
         .run()
         .await
         .finished();
-    let revisit = told.record("revisit", &web.url(WWW, "/"));
+    let revisit = result.record("revisit", &web.url(WWW, "/"));
     assert_eq!(
         revisit.header("warc-refers-to-target-uri"),
         Some("http://example.org/old")
@@ -158,7 +158,7 @@ async fn an_earlier_archive_is_known_by_its_index() {
 #[tokio::test]
 async fn a_crawl_is_written_as_zstd_with_both_digests_and_an_index() {
     let web = site(WWW).page("/", html("hello")).serve().await;
-    let told = crawl()
+    let result = crawl()
         .profile(
             "[archive]\ncompression = \"zstd\"\ndigest = \"both\"\nindex = true\nname = \"x-${serialno}\"\nmore-directories = [\"warcs2\"]\n",
         )
@@ -166,15 +166,15 @@ async fn a_crawl_is_written_as_zstd_with_both_digests_and_an_index() {
         .run()
         .await
         .finished();
-    let [file] = &files(&told, ".warc.zst")[..] else {
-        panic!("{:?}", files(&told, ""));
+    let [file] = &files(&result, ".warc.zst")[..] else {
+        panic!("{:?}", files(&result, ""));
     };
     assert!(file.ends_with("x-00000.warc.zst"));
     assert!(check(file).unwrap().is_sound());
     let mut reader = Reader::open(file).unwrap();
     assert!(reader.next_record().unwrap().is_some());
     assert_eq!(reader.packing(), Packing::Zstd);
-    let page = told.record("response", &web.url(WWW, "/"));
+    let page = result.record("response", &web.url(WWW, "/"));
     for (header, label) in [
         ("warc-payload-digest", "sha1:"),
         ("warc-payload-digest-sha256", "sha256:"),
@@ -183,7 +183,7 @@ async fn a_crawl_is_written_as_zstd_with_both_digests_and_an_index() {
     ] {
         assert!(page.header(header).unwrap().starts_with(label), "{header}");
     }
-    let written = fs::read_to_string(&files(&told, ".cdxj")[0]).unwrap();
+    let written = fs::read_to_string(&files(&result, ".cdxj")[0]).unwrap();
     let made: Vec<String> = index(file)
         .unwrap()
         .iter()
@@ -196,28 +196,29 @@ async fn a_crawl_is_written_as_zstd_with_both_digests_and_an_index() {
 #[tokio::test]
 async fn a_crawl_is_written_as_arc() {
     let web = site(WWW).page("/", html("hello")).serve().await;
-    let told = crawl()
+    let result = crawl()
         .profile("[archive]\nformat = \"arc\"\n")
         .seed(web.url(WWW, "/"))
         .run()
         .await
         .finished();
-    assert_eq!(files(&told, ".arc.gz").len(), 1);
-    let page = told.record("response", &web.url(WWW, "/"));
+    assert_eq!(files(&result, ".arc.gz").len(), 1);
+    let page = result.record("response", &web.url(WWW, "/"));
     assert!(page.text().contains("<body>hello"), "{}", page.text());
     assert!(
-        told.captures
+        result
+            .captures
             .iter()
             .all(|capture| ["warcinfo", "response", "resource"].contains(&capture.kind.as_str()))
     );
 }
 
 #[tokio::test]
-async fn every_file_says_who_crawled_by_which_profile() {
+async fn warcinfo_names_software_host_plugins_and_profile() {
     let web = site(WWW).page("/", html("hello")).serve().await;
     let story = crawl().seed(web.url(WWW, "/"));
-    let told = story.run().await.finished();
-    let info = &told.captures[0];
+    let result = story.run().await.finished();
+    let info = &result.captures[0];
     assert_eq!(info.kind, "warcinfo");
     for line in [
         "software: opilio/",
@@ -228,17 +229,17 @@ async fn every_file_says_who_crawled_by_which_profile() {
     ] {
         assert!(info.text().contains(line), "{line}: {}", info.text());
     }
-    let profile = &told.captures[1];
+    let profile = &result.captures[1];
     assert_eq!(profile.uri, "metadata://opilio/profile.toml");
     assert_eq!(profile.text(), story.profile_text());
 }
 
 #[cfg(unix)]
 #[tokio::test]
-async fn closed_files_are_handed_over_with_their_checksums_and_after_a_failure_at_the_next_start() {
+async fn closed_files_are_handed_over_with_checksums_and_again_after_a_failure() {
     let web = site(WWW).page("/", html("hello")).serve().await;
     let story = crawl().seed(web.url(WWW, "/"));
-    // Fails until there is a file `open`.
+    // The command fails until the file `open` exists.
     let script = story.file(
         "take.sh",
         "test -e open || exit 7\necho \"$1 $2\" >> taken\n",
@@ -247,23 +248,25 @@ async fn closed_files_are_handed_over_with_their_checksums_and_after_a_failure_a
         "[archive]\non-close = [\"sh\", {:?}, \"{{sha256}}\", \"{{file}}\"]\n",
         script.display().to_string()
     ));
-    let told = story.run().await.finished();
-    assert!(!told.job().join("taken").exists());
+    let result = story.run().await.finished();
+    assert!(!result.job().join("taken").exists());
     assert!(
-        told.log_file("job.log").contains("alert handover on-close"),
+        result
+            .log_file("job.log")
+            .contains("alert handover on-close"),
         "{}",
-        told.log_file("job.log")
+        result.log_file("job.log")
     );
-    fs::write(told.job().join("open"), "").unwrap();
+    fs::write(result.job().join("open"), "").unwrap();
     story.run().await;
-    let files = files(&told, ".warc.gz");
-    let taken = fs::read_to_string(told.job().join("taken")).unwrap();
+    let files = files(&result, ".warc.gz");
+    let taken = fs::read_to_string(result.job().join("taken")).unwrap();
     let first = &files[0];
     assert!(taken.contains(&*first.to_string_lossy()), "{taken}");
     assert_eq!(taken.split(' ').next().unwrap().len(), 64, "{taken}");
     let before = taken.lines().count();
     story.run().await;
-    let taken = fs::read_to_string(told.job().join("taken")).unwrap();
+    let taken = fs::read_to_string(result.job().join("taken")).unwrap();
     assert_eq!(
         taken.matches(&*first.to_string_lossy()).count(),
         1,
@@ -272,62 +275,64 @@ async fn closed_files_are_handed_over_with_their_checksums_and_after_a_failure_a
 }
 
 #[tokio::test]
-async fn the_archive_grows_no_further_than_the_profile_says() {
+async fn a_limit_on_the_size_of_the_archive_ends_the_crawl() {
     let web = site(WWW)
         .rest(|seen| html(&format!("<a href='{}x'>{}</a>", seen.target, seen.visit)))
         .serve()
         .await;
-    let told = crawl()
+    let result = crawl()
         .profile("[archive]\nmax-total-bytes = \"20KiB\"\n")
         .seed(web.url(WWW, "/"))
         .run()
         .await;
     assert!(
-        told.summary.end.to_string().contains("max-total-bytes"),
+        result.summary.end.to_string().contains("max-total-bytes"),
         "{}",
-        told.summary.end
+        result.summary.end
     );
 }
 
 /// The metadata record names the plugins that accepted a page and chose its wait, and their components.
 #[tokio::test]
-async fn a_metadata_record_says_who_decided_what_about_the_capture() {
+async fn a_metadata_record_names_the_deciding_plugins() {
     let web = site(WWW)
         .page("/", html("<a href='/a.html'>a</a>"))
         .page("/a.html", html("a"))
         .serve()
         .await;
-    let told = crawl()
+    let result = crawl()
         .profile(
             "strategy = 'revisit'
             stacks.wait = ['adaptive']
             revisit = { default-wait = '1h', min-wait = '1h' }",
         )
         .seed(web.url(WWW, "/"))
-        .run_until("both pages have come", || asked(&web).len() >= 2)
+        .run_until("both pages are fetched", || asked(&web).len() >= 2)
         .await;
-    let seed = told.record("metadata", &web.url(WWW, "/")).text();
+    let seed = result.record("metadata", &web.url(WWW, "/")).text();
     assert!(seed.contains("acceptedAs: seed\r\n"), "{seed}");
-    let robots = told.record("metadata", &web.url(WWW, "/robots.txt")).text();
+    let robots = result
+        .record("metadata", &web.url(WWW, "/robots.txt"))
+        .text();
     assert!(robots.contains("acceptedAs: prerequisite\r\n"), "{robots}");
     assert!(!robots.contains("waitMs"), "{robots}");
 
-    let page = told.record("metadata", &web.url(WWW, "/a.html")).text();
-    let said = |name: &str| {
+    let page = result.record("metadata", &web.url(WWW, "/a.html")).text();
+    let values = |name: &str| {
         let lines = page.lines().filter_map(|line| line.split_once(": "));
-        let said = lines.filter(|(said, _)| *said == name);
-        said.map(|(_, value)| value).collect::<Vec<_>>()
+        let fields = lines.filter(|(field, _)| *field == name);
+        fields.map(|(_, value)| value).collect::<Vec<_>>()
     };
-    assert!(said("acceptedBy")[0].starts_with("surt-scope"), "{page}");
-    assert_eq!(said("waitBy"), ["adaptive"], "{page}");
-    let wait: u64 = said("waitMs")[0].parse().unwrap();
+    assert!(values("acceptedBy")[0].starts_with("surt-scope"), "{page}");
+    assert_eq!(values("waitBy"), ["adaptive"], "{page}");
+    let wait: u64 = values("waitMs")[0].parse().unwrap();
     assert!(wait >= 3_600_000, "{page}");
-    let info = told
+    let info = result
         .captures
         .iter()
         .find(|capture| capture.kind == "warcinfo");
     let info = info.unwrap().text();
-    let plugins = said("plugin");
+    let plugins = values("plugin");
     let names: Vec<_> = plugins
         .iter()
         .filter_map(|plugin| plugin.split(' ').next())

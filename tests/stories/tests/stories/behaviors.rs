@@ -1,5 +1,5 @@
 //! Page behaviours in Chromium: content that appears only after scrolling, clicking or dismissing a banner is captured, and a
-//! behaviour costs no more than its steps.
+//! faulty behaviour costs only its steps.
 
 use opilio_stories::{FinishedCrawl, Misdeed, asked, html, page_behavior, restless_behavior, site};
 use opilio_test_web::Reply;
@@ -8,7 +8,7 @@ use crate::rendered::rendering;
 
 const WWW: &str = "www.story.localhost";
 
-/// Loads parts as long as its end is in sight, up to four. Addresses are written so that only the page itself knows them.
+/// A page that loads up to four further parts while its end is visible. URIs are encoded, so that extractors cannot find them.
 const ENDLESS: &str = "<div style='height: 3000px'>first</div><p id=end>end</p><script>
     const end = document.querySelector('#end');
     let part = 0;
@@ -20,7 +20,7 @@ const ENDLESS: &str = "<div style='height: 3000px'>first</div><p id=end>end</p><
     }).observe(end);
     </script>";
 
-/// A banner of OneTrust over a list that loads more in two clicks.
+/// A banner of OneTrust over a list whose further parts load by two clicks.
 const LIST: &str = "<div id=onetrust-banner-sdk style='position: fixed; inset: 0; background: white'>
     <button id=onetrust-accept-btn-handler onclick='answer(\"accepted\")'>Accept</button>
     <button id=onetrust-reject-all-handler onclick='answer(\"rejected\")'>Reject</button></div>
@@ -38,7 +38,7 @@ const LIST: &str = "<div id=onetrust-banner-sdk style='position: fixed; inset: 0
     }
     </script>";
 
-/// A sound that nothing requests before it is started, and replies behind a button, twice.
+/// A sound that is requested only when it is played, and replies that load by two clicks on a button.
 const FORUM: &str = "<audio preload=none></audio><button class=replies>Replies</button><ol></ol><script>
     document.querySelector('audio').src = atob('L3NvdW5kLndhdg==');
     let part = 0;
@@ -49,7 +49,7 @@ const FORUM: &str = "<audio preload=none></audio><button class=replies>Replies</
     };
     </script>";
 
-/// A second of silence: WAVE, 8 bits, 8,000 samples a second.
+/// Returns a WAVE file with one second of silence: 8 bits, 8,000 samples a second.
 fn sound() -> Vec<u8> {
     let samples: u32 = 8000;
     let mut file = b"RIFF".to_vec();
@@ -63,10 +63,10 @@ fn sound() -> Vec<u8> {
     file
 }
 
-/// The annotation of a behaviour on the page.
-fn behaved<'t>(told: &'t FinishedCrawl, uri: &str, name: &str) -> Option<&'t str> {
+/// Returns the annotation of a behaviour on a page.
+fn behavior_annotation<'t>(result: &'t FinishedCrawl, uri: &str, name: &str) -> Option<&'t str> {
     let of_name = format!("behaved:{name}:");
-    let annotations = told.sole(uri).annotations.iter();
+    let annotations = result.sole(uri).annotations.iter();
     annotations
         .map(String::as_str)
         .find(|it| it.starts_with(&of_name))
@@ -89,29 +89,29 @@ async fn web(page: &'static str) -> opilio_test_web::Web {
 }
 
 #[tokio::test]
-async fn a_page_that_grows_with_scrolling_is_captured_whole_with_autoscroll_only() {
+async fn autoscroll_captures_a_page_that_grows_by_scrolling() {
     let Some(story) = rendering() else { return };
     let web = web(ENDLESS).await;
     let url = |target: &str| web.url(WWW, target);
-    let told = story.seed(url("/")).run().await.finished();
-    assert_eq!(behaved(&told, &url("/"), "autoscroll"), None);
-    assert!(told.of(&url("/part/1")).is_empty());
+    let result = story.seed(url("/")).run().await.finished();
+    assert_eq!(behavior_annotation(&result, &url("/"), "autoscroll"), None);
+    assert!(result.of(&url("/part/1")).is_empty());
 
     let Some(story) = rendering() else { return };
-    let told = story
+    let result = story
         .profile("stacks.behave = ['autoscroll']")
         .seed(url("/"))
         .run()
         .await
         .finished();
-    let steps = behaved(&told, &url("/"), "autoscroll").unwrap();
+    let steps = behavior_annotation(&result, &url("/"), "autoscroll").unwrap();
     assert!(!steps.ends_with(":steps"), "{steps}");
     for number in 1..=4 {
-        told.record("response", &url(&format!("/part/{number}")));
-        let item = told.sole(&url(&format!("/item/{number}")));
+        result.record("response", &url(&format!("/part/{number}")));
+        let item = result.sole(&url(&format!("/item/{number}")));
         assert_eq!((item.status, &*item.hops), (200, "L"), "{item:?}");
     }
-    let info = told.record("resource", &format!("urn:pageinfo:{}", url("/")));
+    let info = result.record("resource", &format!("urn:pageinfo:{}", url("/")));
     let info: serde_json::Value = serde_json::from_slice(&info.block).unwrap();
     let run = &info["behaviors"][0];
     assert_eq!(
@@ -126,14 +126,14 @@ async fn a_banner_is_dismissed_and_more_is_loaded_by_clicks() {
     let Some(story) = rendering() else { return };
     let web = web(LIST).await;
     let url = |target: &str| web.url(WWW, target);
-    let told = story
+    let result = story
         .profile("stacks.behave = ['consent', 'load-more']\nbrowser.screenshots = false")
         .seed(url("/"))
         .run()
         .await
         .finished();
     for name in ["consent", "load-more"] {
-        let steps = behaved(&told, &url("/"), name);
+        let steps = behavior_annotation(&result, &url("/"), name);
         assert!(steps.is_some_and(|it| !it.contains(":fault")), "{steps:?}");
     }
     let requests = asked(&web);
@@ -152,11 +152,11 @@ async fn a_banner_is_dismissed_and_more_is_loaded_by_clicks() {
 }
 
 #[tokio::test]
-async fn media_are_started_and_a_site_has_actions_of_its_own() {
+async fn media_are_played_and_actions_for_one_site_are_carried_out() {
     let Some(story) = rendering() else { return };
     let web = web(FORUM).await;
     let url = |target: &str| web.url(WWW, target);
-    let told = story
+    let result = story
         .profile(
             "stacks.behave = ['autoplay', 'site-specific']\nbrowser.screenshots = false
             [plugins.site-specific]
@@ -171,25 +171,25 @@ async fn media_are_started_and_a_site_has_actions_of_its_own() {
         .await
         .finished();
     for name in ["autoplay", "site-specific"] {
-        let steps = behaved(&told, &url("/"), name);
+        let steps = behavior_annotation(&result, &url("/"), name);
         assert!(
             steps.is_some_and(|it| it.matches(':').count() == 2),
             "{name}: {steps:?}"
         );
     }
     for target in ["/sound.wav", "/part/1", "/part/2"] {
-        told.record("response", &url(target));
+        result.record("response", &url(target));
     }
-    assert_eq!(told.sole(&url("/item/2")).hops, "L");
-    assert!(told.of(&url("/part/3")).is_empty());
+    assert_eq!(result.sole(&url("/item/2")).hops, "L");
+    assert!(result.of(&url("/part/3")).is_empty());
 }
 
 #[tokio::test]
-async fn a_behaviour_that_never_finishes_or_fails_costs_its_steps_and_not_the_page() {
+async fn a_failing_or_endless_behaviour_does_not_lose_the_page() {
     let Some(story) = rendering() else { return };
     let web = web(ENDLESS).await;
     let url = |target: &str| web.url(WWW, target);
-    let told = story
+    let result = story
         .plugin("restless", &restless_behavior())
         .plugin("faulty", &page_behavior(Misdeed::Traps))
         .profile("stacks.behave = ['restless', 'faulty', 'autoscroll']\nbrowser.page-steps = 3")
@@ -197,7 +197,7 @@ async fn a_behaviour_that_never_finishes_or_fails_costs_its_steps_and_not_the_pa
         .run()
         .await
         .finished();
-    let page = told.sole(&url("/"));
+    let page = result.sole(&url("/"));
     for annotation in [
         "rendered",
         "behaved:restless:3:steps",
@@ -209,12 +209,12 @@ async fn a_behaviour_that_never_finishes_or_fails_costs_its_steps_and_not_the_pa
         );
     }
     assert!(
-        behaved(&told, &url("/"), "autoscroll").is_some(),
+        behavior_annotation(&result, &url("/"), "autoscroll").is_some(),
         "{page:?}"
     );
-    told.record("response", &url("/"));
-    told.record("response", &url("/part/1"));
-    let view = told.record("resource", &format!("urn:view:{}", url("/")));
+    result.record("response", &url("/"));
+    result.record("response", &url("/part/1"));
+    let view = result.record("resource", &format!("urn:view:{}", url("/")));
     assert!(view.block.starts_with(b"\x89PNG"));
-    assert!(told.log_file("runtime-errors.log").contains("faulty"));
+    assert!(result.log_file("runtime-errors.log").contains("faulty"));
 }

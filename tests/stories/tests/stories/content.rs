@@ -1,4 +1,4 @@
-//! Links in content of every coding, and bodies of every size.
+//! Links in content of several codings and charsets, and bodies of several sizes.
 
 use std::io::Write;
 
@@ -13,7 +13,7 @@ fn payload_digest(body: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn links_are_found_in_whatever_a_page_is_written() {
+async fn links_are_found_in_all_codings_and_charsets() {
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     gzip.write_all(b"<a href='/from-gzip.html'>x</a>").unwrap();
     let utf16: Vec<u8> = "\u{feff}<a href='/from-utf-16.html'>x</a>"
@@ -28,7 +28,7 @@ async fn links_are_found_in_whatever_a_page_is_written() {
         .page("/wide", Reply::ok("text/html", utf16))
         .serve()
         .await;
-    let told = crawl().seed(web.url(WWW, "/")).run().await.finished();
+    let result = crawl().seed(web.url(WWW, "/")).run().await.finished();
     let mut expected = [
         "/",
         "/%C3%B1o%20%C3%BC.html",
@@ -45,13 +45,14 @@ async fn links_are_found_in_whatever_a_page_is_written() {
     expected.sort();
     assert_eq!(asked(&web), expected);
     assert_eq!(
-        told.record("response", &web.url(WWW, "/caf%C3%A9.html"))
+        result
+            .record("response", &web.url(WWW, "/caf%C3%A9.html"))
             .status(),
         404
     );
 }
 
-/// Bytes that do not compress.
+/// Returns bytes that do not compress.
 fn noise(length: usize) -> Vec<u8> {
     let mut state = 1u32;
     let mut next = || {
@@ -79,22 +80,22 @@ async fn a_body_that_does_not_fit_in_memory_is_archived_whole() {
         )
         .serve()
         .await;
-    let told = crawl()
+    let result = crawl()
         .profile("[fetch]\nspool-memory = '4KiB'")
         .seed(web.url(WWW, "/"))
         .run()
         .await
         .finished();
-    let whole = told.record("response", &web.url(WWW, "/large.bin"));
+    let whole = result.record("response", &web.url(WWW, "/large.bin"));
     assert!(whole.block.ends_with(&body));
     assert_eq!(
         whole.header("warc-payload-digest"),
         Some(&*payload_digest(&body))
     );
-    let chunked = told.record("response", &web.url(WWW, "/chunked.bin"));
+    let chunked = result.record("response", &web.url(WWW, "/chunked.bin"));
     assert!(
         chunked.block.len() > body.len() + 300 * 5,
-        "the framing of {} chunks is kept",
+        "the framing of {} chunks is archived",
         300
     );
     assert_eq!(
@@ -102,15 +103,15 @@ async fn a_body_that_does_not_fit_in_memory_is_archived_whole() {
         Some(&*payload_digest(&body))
     );
     assert_eq!(chunked.header("warc-truncated"), None);
-    assert_eq!(told.sole(&web.url(WWW, "/large.bin")).size, "300000");
-    let left: Vec<_> = std::fs::read_dir(told.job().join("scratch"))
+    assert_eq!(result.sole(&web.url(WWW, "/large.bin")).size, "300000");
+    let left: Vec<_> = std::fs::read_dir(result.job().join("scratch"))
         .unwrap()
         .collect();
     assert!(left.is_empty(), "{left:?}");
 }
 
 #[tokio::test]
-async fn a_body_that_is_too_long_is_cut_and_says_so() {
+async fn a_body_that_is_too_long_is_truncated_and_marked() {
     let body = noise(50_000);
     let web = site(WWW)
         .page("/", html("<a href='/large.bin'>l</a>"))
@@ -120,19 +121,19 @@ async fn a_body_that_is_too_long_is_cut_and_says_so() {
         )
         .serve()
         .await;
-    let told = crawl()
+    let result = crawl()
         .profile("[fetch]\nbody-max = '10KiB'")
         .seed(web.url(WWW, "/"))
         .run()
         .await
         .finished();
-    let cut = told.record("response", &web.url(WWW, "/large.bin"));
+    let cut = result.record("response", &web.url(WWW, "/large.bin"));
     assert_eq!(cut.header("warc-truncated"), Some("length"));
     assert!(cut.block.ends_with(&body[..10 * 1024]));
     assert_eq!(
         cut.header("warc-payload-digest"),
         Some(&*payload_digest(&body[..10 * 1024]))
     );
-    let whole = told.record("response", &web.url(WWW, "/"));
+    let whole = result.record("response", &web.url(WWW, "/"));
     assert_eq!(whole.header("warc-truncated"), None);
 }

@@ -1,4 +1,4 @@
-//! Cookies: kept, sent back, taken along when a crawl is stopped.
+//! Cookies: storing, sending back, and saving them when a crawl stops.
 
 use opilio_stories::{asked, crawl, html, site};
 use opilio_test_web::{Reply, SeenRequest, Web};
@@ -6,16 +6,16 @@ use opilio_test_web::{Reply, SeenRequest, Web};
 use crate::many::{A, B};
 use crate::rendered::rendering;
 
-/// The Cookie header of the last request for a page.
+/// Returns the Cookie header of the last request for a page.
 #[track_caller]
-fn sent(web: &Web, host: &str, target: &str) -> String {
+fn sent_cookies(web: &Web, host: &str, target: &str) -> String {
     let requests = web.requests();
-    let asked = requests
+    let request = requests
         .iter()
         .rev()
         .find(|seen| seen.host == host && seen.target == target);
-    let headers = &asked
-        .unwrap_or_else(|| panic!("{host}{target} was not asked for"))
+    let headers = &request
+        .unwrap_or_else(|| panic!("{host}{target} was not requested"))
         .headers;
     headers
         .get("cookie")
@@ -40,18 +40,20 @@ async fn two_hosts() -> Web {
 }
 
 #[tokio::test]
-async fn what_a_server_sets_is_sent_back_to_it_alone() {
+async fn a_cookie_is_sent_back_only_to_its_server() {
     let web = two_hosts().await;
-    let told = crawl()
+    let result = crawl()
         .seed(web.url(A, "/"))
         .seed(web.url(B, "/"))
         .run()
         .await
         .finished();
-    assert_eq!(sent(&web, A, "/"), "");
-    assert_eq!(sent(&web, A, "/in/side.html"), "deep=2; session=1");
-    assert_eq!(sent(&web, B, "/"), "");
-    let request = told.record("request", &web.url(A, "/in/side.html")).text();
+    assert_eq!(sent_cookies(&web, A, "/"), "");
+    assert_eq!(sent_cookies(&web, A, "/in/side.html"), "deep=2; session=1");
+    assert_eq!(sent_cookies(&web, B, "/"), "");
+    let request = result
+        .record("request", &web.url(A, "/in/side.html"))
+        .text();
     assert!(
         request.contains("\r\nCookie: deep=2; session=1\r\n"),
         "{request}"
@@ -59,7 +61,7 @@ async fn what_a_server_sets_is_sent_back_to_it_alone() {
 }
 
 #[tokio::test]
-async fn none_are_kept_where_the_profile_does_not_want_them() {
+async fn cookies_are_not_stored_if_the_profile_rejects_them() {
     let web = two_hosts().await;
     crawl()
         .profile("[[override]]\nmatch.host = ['a.localhost']\ncookies = { accept = false }")
@@ -67,11 +69,11 @@ async fn none_are_kept_where_the_profile_does_not_want_them() {
         .run()
         .await
         .finished();
-    assert_eq!(sent(&web, A, "/in/side.html"), "");
+    assert_eq!(sent_cookies(&web, A, "/in/side.html"), "");
 }
 
 #[tokio::test]
-async fn they_outlive_a_stop_and_are_read_from_and_written_to_files() {
+async fn cookies_survive_a_stop_and_are_read_and_written_as_files() {
     let web = site(A)
         .page(
             "/",
@@ -92,21 +94,21 @@ async fn they_outlive_a_stop_and_are_read_from_and_written_to_files() {
             file.display()
         ))
         .seed(web.url(A, "/"));
-    let asked = |target: &str| web.requests().iter().any(|seen| seen.target == target);
+    let is_requested = |target: &str| web.requests().iter().any(|seen| seen.target == target);
     story
-        .run_until("the second page", || asked("/b.html"))
+        .run_until("the second page", || is_requested("/b.html"))
         .await;
-    let told = story.run().await.finished();
-    assert_eq!(sent(&web, A, "/"), "ours=yes");
-    assert_eq!(sent(&web, A, "/c.html"), "ours=yes; session=1");
-    let saved = std::fs::read_to_string(told.job().join("saved.txt")).unwrap();
+    let result = story.run().await.finished();
+    assert_eq!(sent_cookies(&web, A, "/"), "ours=yes");
+    assert_eq!(sent_cookies(&web, A, "/c.html"), "ours=yes; session=1");
+    let saved = std::fs::read_to_string(result.job().join("saved.txt")).unwrap();
     assert_eq!(
         saved,
         "# Netscape HTTP Cookie File\n\
          .a.localhost\tTRUE\t/\tFALSE\t0\tours\tyes\n\
          a.localhost\tFALSE\t/\tFALSE\t0\tsession\t1\n"
     );
-    let log = told.log_file("job.log");
+    let log = result.log_file("job.log");
     assert_eq!(
         log.matches("1 cookies read, 1 lines skipped").count(),
         1,
@@ -115,7 +117,7 @@ async fn they_outlive_a_stop_and_are_read_from_and_written_to_files() {
 }
 
 #[tokio::test]
-async fn a_flood_of_cookies_has_an_end() {
+async fn cookies_per_host_are_limited() {
     let mut front = html("<a href='/b.html'>b</a>");
     for n in 0..400 {
         front = front.with("set-cookie", format!("n{n}={}", "x".repeat(50)));
@@ -131,12 +133,12 @@ async fn a_flood_of_cookies_has_an_end() {
         .run()
         .await
         .finished();
-    let sent = sent(&web, A, "/b.html");
-    assert_eq!(sent.split("; ").count(), 20, "{sent}");
+    let sent_cookies = sent_cookies(&web, A, "/b.html");
+    assert_eq!(sent_cookies.split("; ").count(), 20, "{sent_cookies}");
 }
 
 #[tokio::test]
-async fn who_is_sent_back_with_a_cookie_comes_back_once() {
+async fn a_redirect_to_the_same_page_with_a_cookie_is_followed_once() {
     let wall = |seen: &SeenRequest| match seen.headers.contains_key("cookie") {
         true => html("<a href='/closed.html'>c</a>"),
         false => Reply::redirect(302, "/").with("set-cookie", "seen=1; Path=/"),
@@ -149,10 +151,10 @@ async fn who_is_sent_back_with_a_cookie_comes_back_once() {
         )
         .serve()
         .await;
-    let told = crawl().seed(web.url(A, "/")).run().await.finished();
+    let result = crawl().seed(web.url(A, "/")).run().await.finished();
     let front = web.url(A, "/");
-    assert!(told.sole(&front).status == 200 && told.sole(&front).notes("cookieRedirect"));
-    let statuses: Vec<_> = told
+    assert!(result.sole(&front).status == 200 && result.sole(&front).notes("cookieRedirect"));
+    let statuses: Vec<_> = result
         .records("response", &front)
         .iter()
         .map(|it| it.status())
@@ -167,7 +169,7 @@ async fn who_is_sent_back_with_a_cookie_comes_back_once() {
 #[tokio::test]
 async fn a_rendered_page_sends_the_cookies_of_the_crawl_to_its_own_site_only() {
     let Some(story) = rendering() else { return };
-    // Addresses are written so that only the page itself knows them.
+    // URIs are encoded, so that extractors cannot find them.
     let asking = "<p>page</p><script>
         const other = 'http:' + '//' + atob('Yi5sb2NhbGhvc3Q=') + ':' + location.port;
         for (const base of [location.origin, other])
@@ -184,7 +186,7 @@ async fn a_rendered_page_sends_the_cookies_of_the_crawl_to_its_own_site_only() {
         "cookies.txt",
         ".a.localhost\tTRUE\t/\tFALSE\t0\tours\tyes\n.b.localhost\tTRUE\t/\tFALSE\t0\ttheirs\tyes\n",
     );
-    let told = story
+    let result = story
         .profile(&format!(
             "cookies.load = '{}'\nbrowser.screenshots = false",
             file.display()
@@ -194,9 +196,9 @@ async fn a_rendered_page_sends_the_cookies_of_the_crawl_to_its_own_site_only() {
         .await
         .finished();
     for host in [A, B] {
-        let line = told.sole(&web.url(host, "/from-page"));
+        let line = result.sole(&web.url(host, "/from-page"));
         assert!(line.notes("method:POST"), "{line:?}");
     }
-    assert_eq!(sent(&web, A, "/from-page"), "ours=yes");
-    assert_eq!(sent(&web, B, "/from-page"), "");
+    assert_eq!(sent_cookies(&web, A, "/from-page"), "ours=yes");
+    assert_eq!(sent_cookies(&web, B, "/from-page"), "");
 }

@@ -9,7 +9,7 @@ use crate::revisits::{revisiting, visits};
 const WWW: &str = "www.story.localhost";
 const ELSEWHERE: &str = "elsewhere.localhost";
 
-/// Pictures never change, so wait evaluators alone would not look at them again within this story.
+/// Settings with a long wait for pictures: without `refresh-embeds`, this story would not visit a picture twice.
 const PICTURES_WAIT: &str = r#"
     revisit = { refresh-embeds = true, max-wait = "4w" }
     [[override]]
@@ -18,7 +18,7 @@ const PICTURES_WAIT: &str = r#"
 "#;
 
 #[tokio::test]
-async fn a_page_that_has_changed_brings_its_embeds_along_and_one_that_has_not_does_not() {
+async fn embeds_are_refreshed_with_a_changed_page_only() {
     let web = hosts(&[A], 0, &Reply::ok("image/png", "a picture"))
         .answer("/", |seen| {
             html(&format!(
@@ -40,7 +40,7 @@ async fn a_page_that_has_changed_brings_its_embeds_along_and_one_that_has_not_do
     assert_eq!(visits(&web, "/same.png"), 1);
 }
 
-/// The page shows the picture twice, then no more.
+/// Serves a page that shows a picture of another site at its first two visits only.
 async fn web_that_drops_a_picture(
     page: impl Fn(usize, Reply) -> Reply + Send + Sync + 'static,
     picture: impl Fn(usize, Reply) -> Reply + Send + Sync + 'static,
@@ -71,27 +71,30 @@ async fn web_that_drops_a_picture(
 }
 
 #[tokio::test]
-async fn an_embed_of_another_site_that_no_page_shows_any_more_is_not_visited_again() {
-    let as_it_is = |_, reply| reply;
-    let web = web_that_drops_a_picture(as_it_is, as_it_is).await;
-    let told = revisiting()
+async fn an_embed_of_another_site_that_no_page_names_fades() {
+    let unchanged = |_, reply| reply;
+    let web = web_that_drops_a_picture(unchanged, unchanged).await;
+    let result = revisiting()
         .profile("revisit.fade-after = 2")
         .seed(web.url(WWW, "/"))
         .run_until("many visits", || visits(&web, "/") >= 12)
         .await;
-    let last = last_of_the_picture(&web);
+    let last = visits_before_last_picture(&web);
     assert!(
         (1..=5).contains(&last),
         "seen before visit {last} of the page"
     );
-    assert_eq!(told.summary.progress.statistics.faded, 1);
+    assert_eq!(result.summary.progress.statistics.faded, 1);
 }
 
-/// The picture is being fetched while the page is visited without it as often as lets it fade.
+/// The fetch of the picture lasts until the page has been visited without it often enough for the picture to fade.
 #[tokio::test]
-async fn an_embed_that_is_in_process_when_it_should_fade_fades_afterwards() {
-    let (asked_again, enough) = (Gate::of(2), Gate::of(2));
-    let (of_page, of_picture) = ((asked_again.clone(), enough.clone()), (asked_again, enough));
+async fn an_embed_in_process_fades_after_its_visit() {
+    let (second_request, enough) = (Gate::of(2), Gate::of(2));
+    let (of_page, of_picture) = (
+        (second_request.clone(), enough.clone()),
+        (second_request, enough),
+    );
     let web = web_that_drops_a_picture(
         move |visit, reply| match visit {
             3 => reply.behind(&of_page.0),
@@ -107,16 +110,16 @@ async fn an_embed_that_is_in_process_when_it_should_fade_fades_afterwards() {
         },
     )
     .await;
-    let told = revisiting()
+    let result = revisiting()
         .profile("revisit.fade-after = 2")
         .seed(web.url(WWW, "/"))
         .run_until("many visits", || visits(&web, "/") >= 16)
         .await;
-    assert_eq!(told.summary.progress.statistics.faded, 1);
+    assert_eq!(result.summary.progress.statistics.faded, 1);
 }
 
-/// Number of requests of the page before the last request of the picture.
-fn last_of_the_picture(web: &Web) -> usize {
+/// Returns the number of requests for the page before the last request for the picture.
+fn visits_before_last_picture(web: &Web) -> usize {
     let requests = web.requests();
     let last = requests
         .iter()

@@ -1,4 +1,4 @@
-//! `explain`: the recorded answers of plugins about one URI, and their answers now.
+//! Commands `why` and `explain`: the recorded answers of plugins about a URI, and their current answers.
 
 use opilio_control::{Command, CommandResponse, ExplainedUri, WhyAnswer};
 use opilio_stories::{Story, asked, crawl, html, site, until};
@@ -33,7 +33,7 @@ async fn explain(story: &Story, uri: &str) -> ExplainedUri {
 }
 
 #[tokio::test]
-async fn extractors_that_have_been_replaced_are_named_to_those_they_have_read() {
+async fn why_names_the_replaced_extractors_that_read_a_document() {
     let (first, last) = (Gate::of(2), Gate::of(2));
     let web = site(WWW)
         .page("/", html("first").behind(&first))
@@ -48,32 +48,33 @@ async fn extractors_that_have_been_replaced_are_named_to_those_they_have_read() 
     let new = file(&story, "new.wasm", &html_extractor("new"));
     let page = web.url(WWW, "/");
     let operator = async {
-        until("the page is asked for", || asked(&web).len() == 1).await;
+        until("the page is requested", || asked(&web).len() == 1).await;
         story.order(replace(&new)).await.unwrap();
         first.come();
-        until("the last is asked for", || asked(&web).len() == 3).await;
-        let told = why(&story, &page).await;
+        until("the last page is requested", || asked(&web).len() == 3).await;
+        let answer = why(&story, &page).await;
         last.come();
-        told
+        answer
     };
-    let (told, while_running) = story.run_with(operator).await;
-    told.finished();
-    let at_rest = why(&story, &page).await;
+    let (result, while_running) = story.run_with(operator).await;
+    result.finished();
+    let while_stopped = why(&story, &page).await;
     let next = why(&story, &web.url(WWW, "/next.html")).await;
 
-    let [running, rest, next] = [while_running, at_rest, next].map(|why| why.read_by.unwrap());
+    let [running, stopped, next] =
+        [while_running, while_stopped, next].map(|why| why.read_by.unwrap());
     assert_eq!(running.is_in_force, Some(false), "{running:?}");
-    assert_eq!(rest.is_in_force, None);
-    assert_eq!(running.plugins, rest.plugins);
-    let plugins = rest.plugins.iter();
+    assert_eq!(stopped.is_in_force, None);
+    assert_eq!(running.plugins, stopped.plugins);
+    let plugins = stopped.plugins.iter();
     let names: Vec<(&str, &str)> = plugins.map(|one| (&*one.name, &*one.plugin)).collect();
     assert_eq!(names, [("http", "http"), ("pages", "html")]);
-    assert_ne!(rest.plugins[1].sha256, next.plugins[1].sha256);
-    assert_eq!(rest.plugins[0], next.plugins[0]);
+    assert_ne!(stopped.plugins[1].sha256, next.plugins[1].sha256);
+    assert_eq!(stopped.plugins[0], next.plugins[0]);
 }
 
 #[tokio::test]
-async fn a_response_that_a_filter_has_refused_says_which_and_where_it_stands() {
+async fn why_names_the_filter_and_the_stage_of_a_refused_response() {
     let web = site(WWW)
         .page("/b.html", Reply::html("<title>Page not found</title>"))
         .serve()
@@ -90,11 +91,11 @@ async fn a_response_that_a_filter_has_refused_says_which_and_where_it_stands() {
     assert_eq!(refusal.filter.as_deref(), Some("soft-404"), "{refusal:?}");
     assert_eq!(refusal.stages, ["post-fetch"]);
     assert!(refusal.reason.starts_with("soft-404:"), "{refusal:?}");
-    assert_eq!(why.read_by, None, "nothing has read it");
+    assert_eq!(why.read_by, None, "no extractor has read it");
 }
 
 #[tokio::test]
-async fn wait_evaluators_say_what_would_follow_the_next_visit() {
+async fn explain_predicts_the_wait_after_the_next_visit() {
     let web = site(WWW).page("/", html("always the same")).serve().await;
     let story = revisiting().seed(web.url(WWW, "/"));
     story
@@ -108,8 +109,8 @@ async fn wait_evaluators_say_what_would_follow_the_next_visit() {
     let found: Vec<&str> = explained.waits.iter().map(|one| &*one.found).collect();
     assert_eq!(found, ["unchanged", "changed"]);
     for (one, factor) in explained.waits.iter().zip([1.5, 1.0 / 1.5]) {
-        let held = (wait * factor).clamp(0.01, 0.2);
-        assert!((one.wait_s - held).abs() < 0.002, "{wait} {one:?}");
+        let expected = (wait * factor).clamp(0.01, 0.2);
+        assert!((one.wait_s - expected).abs() < 0.002, "{wait} {one:?}");
         let decides = one.answers.iter().find(|answer| answer.decides).unwrap();
         assert_eq!(
             (&*decides.evaluator, &*decides.answer),
@@ -119,9 +120,9 @@ async fn wait_evaluators_say_what_would_follow_the_next_visit() {
     let stack = explained.stacks.iter().find(|stack| stack.stage == "wait");
     let names = stack.unwrap().plugins.iter().map(|one| &*one.name);
     let answers = explained.waits[0].answers.iter();
-    let asked: Vec<&str> = answers.map(|one| &*one.evaluator).collect();
-    assert_eq!(names.collect::<Vec<_>>(), asked);
-    // Asking has changed nothing.
+    let evaluators: Vec<&str> = answers.map(|one| &*one.evaluator).collect();
+    assert_eq!(names.collect::<Vec<_>>(), evaluators);
+    // The command has changed nothing.
     let again = why(&story, &page).await.uri.unwrap()["wait_s"].clone();
     assert_eq!(again.as_f64().unwrap(), wait);
 

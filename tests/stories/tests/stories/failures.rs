@@ -8,7 +8,7 @@ use opilio_test_web::Reply;
 const WWW: &str = "www.story.localhost";
 
 #[tokio::test]
-async fn a_busy_server_is_asked_again_when_it_said_and_the_answer_is_archived() {
+async fn a_busy_server_is_retried_after_its_retry_after() {
     let web = site(WWW)
         .page("/", html("<a href='/busy.html'>b</a>"))
         .answer("/busy.html", |seen| match seen.visit {
@@ -17,45 +17,45 @@ async fn a_busy_server_is_asked_again_when_it_said_and_the_answer_is_archived() 
         })
         .serve()
         .await;
-    let told = crawl().seed(web.url(WWW, "/")).run().await.finished();
+    let result = crawl().seed(web.url(WWW, "/")).run().await.finished();
     let busy = web.url(WWW, "/busy.html");
-    assert_eq!(told.record("response", &busy).status(), 200);
-    let line = told.sole(&busy);
+    assert_eq!(result.record("response", &busy).status(), 200);
+    let line = result.sole(&busy);
     assert!(line.status == 200 && line.notes("2t"), "{line:?}");
     assert!(
-        told.summary.progress.elapsed >= Duration::from_secs(1),
+        result.summary.progress.elapsed >= Duration::from_secs(1),
         "{:?}",
-        told.summary.progress.elapsed
+        result.summary.progress.elapsed
     );
-    assert!(told.log_file("nonfatal-errors.log").contains(&busy));
+    assert!(result.log_file("nonfatal-errors.log").contains(&busy));
 }
 
 #[tokio::test]
-async fn a_server_that_stays_busy_is_archived_as_it_is_in_the_end() {
+async fn the_last_answer_of_a_server_that_stays_busy_is_archived() {
     let web = site(WWW).page("/", Reply::status(503)).serve().await;
-    let told = crawl().seed(web.url(WWW, "/")).run().await.finished();
+    let result = crawl().seed(web.url(WWW, "/")).run().await.finished();
     assert_eq!(asked(&web).len(), 3, "once, and two retries");
-    assert_eq!(told.record("response", &web.url(WWW, "/")).status(), 503);
-    assert_eq!(told.sole(&web.url(WWW, "/")).status, 503);
+    assert_eq!(result.record("response", &web.url(WWW, "/")).status(), 503);
+    assert_eq!(result.sole(&web.url(WWW, "/")).status, 503);
 }
 
 #[tokio::test]
-async fn a_host_that_is_down_costs_few_probes_however_many_pages_it_has() {
+async fn a_host_that_is_down_costs_few_requests_for_many_pages() {
     let down = format!("http://down.localhost:{CLOSED_PORT}");
     let pictures: String = (0..10)
         .map(|n| format!("<img src='{down}/{n}.png'>"))
         .collect();
     let web = site(WWW).page("/", html(&pictures)).serve().await;
-    let told = crawl().seed(web.url(WWW, "/")).run().await.finished();
-    let robots = told.sole(&format!("{down}/robots.txt"));
+    let result = crawl().seed(web.url(WWW, "/")).run().await.finished();
+    let robots = result.sole(&format!("{down}/robots.txt"));
     assert!(robots.status == -2 && robots.notes("3t"), "{robots:?}");
     for n in 0..10 {
-        assert_eq!(told.sole(&format!("{down}/{n}.png")).status, -61);
+        assert_eq!(result.sole(&format!("{down}/{n}.png")).status, -61);
     }
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_up_is_probed_by_its_robots_txt_alone() {
+async fn only_robots_txt_of_a_server_that_closes_connections_is_requested() {
     let mute = raw(Vec::new());
     let pictures: String = (0..10)
         .map(|n| {
@@ -66,12 +66,17 @@ async fn a_server_that_hangs_up_is_probed_by_its_robots_txt_alone() {
         })
         .collect();
     let web = site(WWW).page("/", html(&pictures)).serve().await;
-    let told = crawl().seed(web.url(WWW, "/")).run().await.finished();
+    let result = crawl().seed(web.url(WWW, "/")).run().await.finished();
     assert_eq!(
-        told.sole(&mute.url("mute.localhost", "/robots.txt")).status,
+        result
+            .sole(&mute.url("mute.localhost", "/robots.txt"))
+            .status,
         -404
     );
-    assert_eq!(told.sole(&mute.url("mute.localhost", "/7.png")).status, -61);
+    assert_eq!(
+        result.sole(&mute.url("mute.localhost", "/7.png")).status,
+        -61
+    );
     let probes: Vec<_> = mute
         .exchanges()
         .into_iter()
@@ -83,9 +88,9 @@ async fn a_server_that_hangs_up_is_probed_by_its_robots_txt_alone() {
     );
 }
 
-/// `.invalid` has no addresses by RFC 6761 §6.4; no name server is asked.
+/// `.invalid` has no addresses (RFC 6761 §6.4), so no name server is queried.
 #[tokio::test]
-async fn a_name_without_an_address_is_told_apart_from_pages_that_cannot_be_had_for_it() {
+async fn a_name_without_an_address_and_its_pages_have_different_statuses() {
     let nowhere = "http://nowhere.invalid";
     let web = site(WWW)
         .page(
@@ -96,9 +101,9 @@ async fn a_name_without_an_address_is_told_apart_from_pages_that_cannot_be_had_f
         )
         .serve()
         .await;
-    let told = crawl().seed(web.url(WWW, "/")).run().await.finished();
+    let result = crawl().seed(web.url(WWW, "/")).run().await.finished();
     let error_of = |uri: &str| {
-        let line = told.sole(uri);
+        let line = result.sole(uri);
         let mut annotations = line.annotations.iter();
         let error = annotations.find_map(|it| it.strip_prefix("err="));
         (line.status, error.unwrap_or_default().to_owned())
@@ -111,17 +116,17 @@ async fn a_name_without_an_address_is_told_apart_from_pages_that_cannot_be_had_f
     );
     let (status, error) = error_of(&format!("{nowhere}/a.png"));
     assert_eq!((status, &*error), (-6, "no_address_for_nowhere.invalid"));
-    assert_eq!(told.sole(&format!("{nowhere}/b.png")).status, -6);
+    assert_eq!(result.sole(&format!("{nowhere}/b.png")).status, -6);
 }
 
 #[tokio::test]
-async fn failures_of_a_class_that_is_not_named_are_final_at_once() {
+async fn errors_of_other_classes_than_retry_errors_are_final_at_once() {
     let mute = raw(Vec::new());
     let seed = mute.url("mute.localhost", "/");
     let story =
         crawl().profile("retry.errors = ['connect', 'timeout']\n[robots]\npolicy = 'ignore'");
-    let told = story.seed(&seed).run().await.finished();
-    assert_eq!(told.sole(&seed).status, -404);
+    let result = story.seed(&seed).run().await.finished();
+    assert_eq!(result.sole(&seed).status, -404);
     let targets: Vec<_> = mute.exchanges().into_iter().map(|it| it.target).collect();
     assert_eq!(targets, ["/robots.txt", "/"], "each once");
 }
@@ -131,7 +136,7 @@ async fn a_retry_after_may_be_a_date() {
     let web = site(WWW)
         .answer("/", |seen| match seen.visit {
             1 => {
-                // To the second, so that at least one lies between.
+                // Dates have a precision of one second, so the wait is at least one second.
                 let at = jiff::Timestamp::now() + Duration::from_secs(2);
                 let date = at.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
                 Reply::status(429).with("retry-after", date)
@@ -140,14 +145,14 @@ async fn a_retry_after_may_be_a_date() {
         })
         .serve()
         .await;
-    let told = crawl().seed(web.url(WWW, "/")).run().await.finished();
-    assert_eq!(told.sole(&web.url(WWW, "/")).status, 200);
-    let elapsed = told.summary.progress.elapsed;
+    let result = crawl().seed(web.url(WWW, "/")).run().await.finished();
+    assert_eq!(result.sole(&web.url(WWW, "/")).status, 200);
+    let elapsed = result.summary.progress.elapsed;
     assert!(elapsed >= Duration::from_secs(1), "{elapsed:?}");
 }
 
 #[tokio::test]
-async fn a_page_that_is_busy_holds_up_no_other_page_of_its_host() {
+async fn a_busy_page_does_not_delay_other_pages_of_its_host() {
     let links: String = (1..=5)
         .map(|n| format!("<a href='/{n}.html'>{n}</a>"))
         .collect();
@@ -164,11 +169,11 @@ async fn a_page_that_is_busy_holds_up_no_other_page_of_its_host() {
         .run_until("the other pages", || asked(&web).len() >= 7)
         .await;
     let busy = asked(&web).iter().filter(|it| it.contains("busy")).count();
-    assert_eq!(busy, 1, "it waits for its own hour");
+    assert_eq!(busy, 1, "the page waits for its retry delay of an hour");
 }
 
 #[tokio::test]
-async fn a_page_that_fails_before_its_first_success_is_probed_after_the_shortest_wait() {
+async fn a_page_without_success_so_far_is_probed_after_the_minimum_wait() {
     let web = site(WWW)
         .answer("/", |seen| match seen.visit {
             1 => html("never").taking(Duration::from_secs(3600)),
@@ -188,10 +193,10 @@ async fn a_page_that_fails_before_its_first_success_is_probed_after_the_shortest
             "#,
         )
         .seed(web.url(WWW, "/"));
-    let told = story
+    let result = story
         .run_until("the second visit", || asked(&web).len() >= 2)
         .await;
-    let statuses: Vec<_> = told
+    let statuses: Vec<_> = result
         .of(&web.url(WWW, "/"))
         .iter()
         .map(|line| line.status)
@@ -199,20 +204,20 @@ async fn a_page_that_fails_before_its_first_success_is_probed_after_the_shortest
     assert_eq!(statuses, [-4, 200]);
 }
 
-/// A name server that knows one address for every name, and denies the names once.
+/// Starts a name server that answers every query with 127.0.0.1, except the second query for an IPv4 address: NXDOMAIN.
 fn forgetful_name_server() -> std::net::SocketAddr {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
     std::thread::spawn(move || {
-        let (mut query, mut asked_for_ipv4) = ([0; 512], 0);
+        let (mut query, mut ipv4_queries) = ([0; 512], 0);
         while let Ok((length, from)) = socket.recv_from(&mut query) {
             let Some(end) = query[12..length].iter().position(|byte| *byte == 0) else {
                 continue;
             };
             let question = &query[12..12 + end + 5];
             let is_ipv4 = question[end + 2] == 1;
-            asked_for_ipv4 += u32::from(is_ipv4);
-            let is_denied = asked_for_ipv4 == 2;
+            ipv4_queries += u32::from(is_ipv4);
+            let is_denied = ipv4_queries == 2;
             let count = u8::from(is_ipv4 && !is_denied);
             let code = if is_denied { 3 } else { 0 };
             let header = [
@@ -238,7 +243,7 @@ fn forgetful_name_server() -> std::net::SocketAddr {
 }
 
 #[tokio::test]
-async fn a_name_that_loses_its_address_for_a_moment_costs_no_page() {
+async fn a_name_without_an_address_for_a_moment_loses_no_page() {
     let host = "pictures.story.test";
     let picture = Reply::ok("image/png", "a picture");
     let pictures = site(host).rest(move |_| picture.clone()).serve().await;
@@ -262,16 +267,16 @@ async fn a_name_that_loses_its_address_for_a_moment_costs_no_page() {
         politeness = {{ min-delay = "400ms", max-delay = "400ms" }}
         "#
     ));
-    let told = story.seed(web.url(WWW, "/")).run().await.finished();
+    let result = story.seed(web.url(WWW, "/")).run().await.finished();
     for url in &urls {
-        assert_eq!(told.sole(url).status, 200);
+        assert_eq!(result.sole(url).status, 200);
     }
-    let failed = told.log_file("nonfatal-errors.log");
+    let failed = result.log_file("nonfatal-errors.log");
     assert!(failed.contains(&format!("dns:{host}")), "{failed}");
 }
 
 #[tokio::test]
-async fn a_page_whose_name_servers_are_away_waits_for_them_as_often_as_the_profile_says() {
+async fn a_page_is_retried_max_retries_times_if_name_servers_are_down() {
     let closed = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let names = closed.local_addr().unwrap();
     drop(closed);
@@ -280,20 +285,20 @@ async fn a_page_whose_name_servers_are_away_waits_for_them_as_often_as_the_profi
         .page("/", html(&format!("<img src='{away}a.png'>")))
         .serve()
         .await;
-    // The last rest of the queue is longer than what is known of the name holds.
+    // The last delay of the queue is longer than the lifetime of the negative answer about the name.
     let story = crawl().profile(&format!(
         r#"
         dns = {{ servers = ["{names}"], negative-expires = "50ms" }}
         retry = {{ max-retries = 1, delay = "300ms" }}
         "#
     ));
-    let told = story.seed(web.url(WWW, "/")).run().await.finished();
-    let look_up = told.sole("dns:away.story.test");
+    let result = story.seed(web.url(WWW, "/")).run().await.finished();
+    let look_up = result.sole("dns:away.story.test");
     assert!(look_up.status == -1 && look_up.notes("2t"), "{look_up:?}");
-    assert_eq!(told.sole(&format!("{away}a.png")).status, -6);
+    assert_eq!(result.sole(&format!("{away}a.png")).status, -6);
 }
 
-/// A name server that answers every query with this code of RFC 1035 §4.1.1.
+/// Starts a name server that answers every query with this response code (RFC 1035 §4.1.1).
 fn name_server_that_answers(code: u8) -> std::net::SocketAddr {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
@@ -325,8 +330,7 @@ fn name_server_that_answers(code: u8) -> std::net::SocketAddr {
 }
 
 #[tokio::test]
-async fn a_robots_txt_that_redirects_to_a_host_without_address_closes_the_site_if_the_host_may_exist()
- {
+async fn a_robots_txt_redirect_to_an_unresolvable_host_closes_the_site_if_the_host_may_exist() {
     let (server_failure, name_error) = (2, 3);
     for (code, status) in [(server_failure, -61), (name_error, 200)] {
         let names = name_server_that_answers(code);
@@ -339,19 +343,19 @@ async fn a_robots_txt_that_redirects_to_a_host_without_address_closes_the_site_i
             .serve()
             .await;
         let profile = format!("dns.servers = [\"{names}\"]\nretry.max-retries = 1\n");
-        let told = crawl()
+        let result = crawl()
             .profile(&profile)
             .seed(web.url(WWW, "/"))
             .run()
             .await
             .finished();
-        assert_eq!(told.sole(&web.url(WWW, "/")).status, status);
+        assert_eq!(result.sole(&web.url(WWW, "/")).status, status);
     }
 }
 
-/// The name of a host may be given another address at any time.
+/// The address of a host may change at any time.
 #[tokio::test]
-async fn a_host_that_leads_to_a_refused_address_is_probed_again() {
+async fn a_host_with_a_refused_address_is_probed_again() {
     let inside = "http://inside.story.test/a.png";
     let web = site(WWW)
         .page("/", html(&format!("<img src='{inside}'>")))
@@ -369,6 +373,6 @@ async fn a_host_that_leads_to_a_refused_address_is_probed_again() {
         of_picture.filter(|line| line.status == -5001).count()
     };
     story
-        .run_until("it was probed twice", || refused() >= 2)
+        .run_until("the host was probed twice", || refused() >= 2)
         .await;
 }

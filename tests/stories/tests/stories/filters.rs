@@ -1,4 +1,4 @@
-//! Filters at every stage of one crawl: each leaves out what it is about, and says so.
+//! Filters at every stage of one crawl, with their annotations.
 
 use opilio_control::{Command, CommandResponse};
 use opilio_stories::{Story, asked, crawl, html, refuser, site};
@@ -43,7 +43,7 @@ const PROFILE: &str = r#"
     plugins.loopback.settings = { addresses = ["127.0.0.0/8", "::1"] }
 "#;
 
-/// The filter that refused a URI, as the operator sees it; empty if no filter accepted it.
+/// Returns the reason of the filter that refused a URI; empty if no filter accepted it.
 async fn why(story: &Story, uri: &str) -> String {
     let uri = uri.to_owned();
     let answers = story.order(Command::Why { uri }).await.unwrap();
@@ -58,7 +58,7 @@ async fn why(story: &Story, uri: &str) -> String {
 }
 
 #[tokio::test]
-async fn filters_leave_out_what_they_are_about_at_every_stage_and_say_so() {
+async fn filters_reject_at_every_stage_and_their_reasons_are_recorded() {
     let links = "herring <a href='/off.html'>o</a> <a href='/film'>f</a> <a href='/gone.html'>g</a>
         <a href='/list?a=1&b=2'>l</a> <a href='/list?b=2&a=1'>l</a> <a href='/fish.zip'>z</a>";
     let web = site(WWW)
@@ -80,10 +80,10 @@ async fn filters_leave_out_what_they_are_about_at_every_stage_and_say_so() {
         .serve()
         .await;
     let story = crawl().profile(PROFILE).seed(web.url(WWW, "/"));
-    let told = story.run().await.finished();
+    let result = story.run().await.finished();
 
-    // Scope: another domain, a permuted query and a packed file were never asked for; nor what leads from a page off
-    // the subject.
+    // Scope: another domain, a permuted query and a packed file were not requested. Links of a page without the keyword were not
+    // extracted.
     let expected = ["/", "/film", "/gone.html", "/list?a=1&b=2", "/off.html"];
     assert_eq!(
         asked(&web),
@@ -95,44 +95,44 @@ async fn filters_leave_out_what_they_are_about_at_every_stage_and_say_so() {
     let reason = why(&story, &web.url(WWW, "/fish.zip")).await;
     assert!(reason.starts_with("files-out:"), "{reason}");
     // Pre-fetch: the address of one host, by an override.
-    let inside = told.sole(&web.url(INSIDE, "/"));
+    let inside = result.sole(&web.url(INSIDE, "/"));
     assert_eq!(inside.status, -5001);
     assert!(inside.notes("loopback:127.0.0.1"), "{inside:?}");
     // Mid-fetch: the type.
-    let film = told.sole(&web.url(WWW, "/film"));
+    let film = result.sole(&web.url(WWW, "/film"));
     assert_eq!(film.status, -5001);
     assert!(film.notes("films-out:video/mp4"), "{film:?}");
-    // Pre-extract: no keyword; archived all the same.
+    // Pre-extract: the page without the keyword is archived, but not extracted.
     let off = web.url(WWW, "/off.html");
     assert!(
-        told.sole(&off).notes("unextracted:subject:no_keyword"),
+        result.sole(&off).notes("unextracted:subject:no_keyword"),
         "{:?}",
-        told.sole(&off)
+        result.sole(&off)
     );
-    told.record("response", &off);
+    result.record("response", &off);
     // Archive: the status.
     let gone = web.url(WWW, "/gone.html");
     assert!(
-        told.sole(&gone).notes("unwritten:missing-out:status_404"),
+        result.sole(&gone).notes("unwritten:missing-out:status_404"),
         "{:?}",
-        told.sole(&gone)
+        result.sole(&gone)
     );
-    assert!(told.records("response", &gone).is_empty());
+    assert!(result.records("response", &gone).is_empty());
 }
 
-/// A filter that does not ship is somebody's own: what it refuses has a status of its own.
+/// Refusals by filters that are not shipped have their own status.
 #[tokio::test]
-async fn what_a_filter_of_ones_own_refuses_has_minus_5002() {
+async fn refusals_by_custom_filters_have_status_minus_5002() {
     for stage in ["pre-fetch", "post-fetch"] {
         let web = site(WWW).page("/", html("a page")).serve().await;
-        let told = crawl()
+        let result = crawl()
             .plugin("never", &refuser())
             .profile(&format!("stacks.{stage} = ['never']"))
             .seed(web.url(WWW, "/"))
             .run()
             .await
             .finished();
-        let page = told.sole(&web.url(WWW, "/"));
+        let page = result.sole(&web.url(WWW, "/"));
         assert_eq!(page.status, -5002, "{stage}: {page:?}");
         assert!(page.notes("never"), "{stage}: {page:?}");
     }

@@ -1,4 +1,4 @@
-//! Guards: filters that decide whether one plugin of a stack is asked.
+//! Guards: filters that decide whether one plugin of a stack is called.
 
 use opilio_stories::{Misdeed, asked, crawl, extractor, html, refuser, scope_filter, site};
 use opilio_test_web::Web;
@@ -14,9 +14,9 @@ async fn two_pages() -> Web {
 }
 
 #[tokio::test]
-async fn a_plugin_is_not_asked_about_documents_that_its_guard_rejects() {
+async fn a_plugin_is_not_called_for_documents_that_its_guard_rejects() {
     let web = two_pages().await;
-    let told = crawl()
+    let result = crawl()
         .plugin("bad", &extractor(Misdeed::Traps))
         .plugin("never", &refuser())
         .profile("plugins.bad.filters = ['never']\nstacks.extract = ['bad', 'http', 'html']")
@@ -24,24 +24,24 @@ async fn a_plugin_is_not_asked_about_documents_that_its_guard_rejects() {
         .run()
         .await
         .finished();
-    assert_eq!(told.log_file("runtime-errors.log"), "");
-    assert_eq!(asked(&web).len(), 2, "the others see it");
+    assert_eq!(result.log_file("runtime-errors.log"), "");
+    assert_eq!(asked(&web).len(), 2, "the other extractors are called");
     let calls = |name: &str| {
-        let plugins = &told.summary.plugins;
+        let plugins = &result.summary.plugins;
         plugins
             .iter()
             .find(|plugin| plugin.name == name)
             .unwrap()
             .calls
     };
-    // Once for each document, robots.txt included.
+    // The guard is called once for each document, including robots.txt.
     assert_eq!((calls("never"), calls("bad")), (3, 0));
 }
 
 #[tokio::test]
 async fn a_filter_passes_on_candidates_that_its_guard_rejects() {
     let web = two_pages().await;
-    let told = crawl()
+    let result = crawl()
         .plugin("bad", &scope_filter(Misdeed::Traps))
         .plugin("never", &refuser())
         .profile("plugins.bad.filters = ['never']\nstacks.scope = ['surt-scope', 'bad']")
@@ -49,15 +49,15 @@ async fn a_filter_passes_on_candidates_that_its_guard_rejects() {
         .run()
         .await
         .finished();
-    assert_eq!(told.log_file("runtime-errors.log"), "");
+    assert_eq!(result.log_file("runtime-errors.log"), "");
     assert_eq!(asked(&web).len(), 2, "{:?}", asked(&web));
 }
 
-/// Nobody knows whether the filter would have been asked, so it is as if it had failed.
+/// Without the answer of the guard it is unknown whether the filter applies, so the filter counts as failed.
 #[tokio::test]
-async fn where_a_guard_of_the_scope_fails_the_scope_fails_closed() {
+async fn a_failing_guard_of_a_scope_filter_rejects_the_candidates() {
     let web = two_pages().await;
-    let told = crawl()
+    let result = crawl()
         .plugin("bad", &scope_filter(Misdeed::Traps))
         .plugin("never", &refuser())
         .profile("plugins.never.filters = ['bad']\nstacks.scope = ['surt-scope', 'never']")
@@ -66,6 +66,6 @@ async fn where_a_guard_of_the_scope_fails_the_scope_fails_closed() {
         .await
         .finished();
     assert_eq!(asked(&web), [format!("{WWW} /")]);
-    let errors = told.log_file("runtime-errors.log");
+    let errors = result.log_file("runtime-errors.log");
     assert!(errors.contains(" bad trap "), "{errors}");
 }

@@ -1,4 +1,4 @@
-//! Every kind of plugin misbehaving at once, and the policies that hold then.
+//! Errors of plugins of every kind at once, and the policies for errors.
 
 use opilio_crawl::End;
 use opilio_stories::{
@@ -21,8 +21,8 @@ async fn changing_pages() -> Web {
         .await
 }
 
-/// All but the scope and what decides about links there.
-fn besieged(misdeed: Misdeed) -> Story {
+/// Returns a story with faulty plugins of all kinds, except in the scope stack.
+fn with_faulty_plugins(misdeed: Misdeed) -> Story {
     let mut story = crawl()
         .plugin("bad-extract", &extractor(misdeed))
         .plugin("bad-strip", &stripper(misdeed))
@@ -47,7 +47,7 @@ fn besieged(misdeed: Misdeed) -> Story {
             on-fault = "accept"
             "#,
         );
-    // What traps may be out of the processor for longer than this, and would be stopped for its time.
+    // Plugins that trap get a long time limit: on a busy machine they could otherwise time out first.
     let is_endless = matches!(misdeed, Misdeed::Loops);
     for name in [
         "extract", "strip", "change", "rank", "wait", "watch", "filter",
@@ -58,20 +58,23 @@ fn besieged(misdeed: Misdeed) -> Story {
     story
 }
 
-async fn check_besieged(misdeed: Misdeed, kind: &str) {
+async fn check_faulty_plugins(misdeed: Misdeed, kind: &str) {
     let web = changing_pages().await;
-    let told = besieged(misdeed)
+    let result = with_faulty_plugins(misdeed)
         .seed(web.url(WWW, "/"))
         .run_until("two visits of each page", || {
             visits(&web, "/") >= 2 && visits(&web, "/a.html") >= 2
         })
         .await;
-    assert_eq!(told.summary.end, End::Stopped);
-    let errors = told.log_file("runtime-errors.log");
+    assert_eq!(result.summary.end, End::Stopped);
+    let errors = result.log_file("runtime-errors.log");
     for target in ["/", "/a.html"] {
         let uri = web.url(WWW, target);
-        // Each visit is archived in full: nothing says that it is the same.
-        assert_eq!(told.records("response", &uri).len(), told.of(&uri).len());
+        // Each visit is archived in full, because no plugin reports that the document is unchanged.
+        assert_eq!(
+            result.records("response", &uri).len(),
+            result.of(&uri).len()
+        );
         assert!(
             errors.contains(&format!(" bad-extract {kind} {uri}: ")),
             "{errors}"
@@ -82,7 +85,7 @@ async fn check_besieged(misdeed: Misdeed, kind: &str) {
             errors.contains(&format!(" bad-{name} {kind} ")),
             "{name}: {errors}"
         );
-        let plugins = &told.summary.plugins;
+        let plugins = &result.summary.plugins;
         let plugin = plugins
             .iter()
             .find(|plugin| plugin.name == format!("bad-{name}"));
@@ -96,16 +99,16 @@ async fn check_besieged(misdeed: Misdeed, kind: &str) {
 
 #[tokio::test]
 async fn every_page_is_archived_though_every_plugin_traps() {
-    check_besieged(Misdeed::Traps, "trap").await;
+    check_faulty_plugins(Misdeed::Traps, "trap").await;
 }
 
 #[tokio::test]
 async fn every_page_is_archived_though_no_plugin_ever_returns() {
-    check_besieged(Misdeed::Loops, "timeout").await;
+    check_faulty_plugins(Misdeed::Loops, "timeout").await;
 }
 
 #[tokio::test]
-async fn a_plugin_that_fails_too_often_is_left_out_and_the_job_says_so() {
+async fn a_plugin_that_fails_too_often_is_left_out_and_reported() {
     let mut web = site("s0.localhost");
     for n in 0..10 {
         web = web.and(&format!("s{n}.localhost")).page("/", html("a"));
@@ -119,23 +122,23 @@ async fn a_plugin_that_fails_too_often_is_left_out_and_the_job_says_so() {
             ),
         |story, n| story.seed(web.url(&format!("s{n}.localhost"), "/")),
     );
-    let told = story.run().await.finished();
-    let plugins = &told.summary.plugins;
+    let result = story.run().await.finished();
+    let plugins = &result.summary.plugins;
     let bad = plugins.iter().find(|plugin| plugin.name == "bad").unwrap();
     assert_eq!((bad.calls, bad.faults_all(), bad.trips), (3, 3, 1));
     assert!(bad.left_out_s.is_some_and(|left| left > 3000.0), "{bad:?}");
-    let log = told.log_file("job.log");
+    let log = result.log_file("job.log");
     assert!(
         log.contains("alert plugin bad => failed too often") && log.contains("left out for 3600 s"),
         "{log}"
     );
-    let report = std::fs::read_to_string(told.job().join("reports/plugins.txt")).unwrap();
+    let report = std::fs::read_to_string(result.job().join("reports/plugins.txt")).unwrap();
     assert!(report.contains("3 trap, left out for"), "{report}");
     assert_eq!(asked(&web).len(), 10);
 }
 
 #[tokio::test]
-async fn a_fault_pauses_the_crawl_where_the_profile_says_so() {
+async fn a_plugin_error_pauses_the_crawl_with_on_fault_pause() {
     let web = changing_pages().await;
     let story = crawl()
         .plugin("bad", &extractor(Misdeed::Traps))
@@ -145,7 +148,7 @@ async fn a_fault_pauses_the_crawl_where_the_profile_says_so() {
     let stop = crawl.stop();
     let job_log = || std::fs::read_to_string(story.job().join("logs/job.log")).unwrap_or_default();
     let stopping = async {
-        until("it is paused", || {
+        until("the crawl is paused", || {
             job_log().contains("pause => paused; no fetches in flight")
         })
         .await;

@@ -1,11 +1,11 @@
-//! Canonical forms, site by site.
+//! Canonicalisation rules of single sites.
 
 use opilio_stories::{asked, crawl, html};
 use opilio_test_web::Reply;
 
 use crate::many::{A, B, hosts};
 
-/// On one site the query says only where a visitor came from.
+/// A rule for one site that removes the query.
 const WITHOUT_QUERY: &str = r#"
     [[override]]
     match.host = ["a.localhost"]
@@ -13,8 +13,8 @@ const WITHOUT_QUERY: &str = r#"
 "#;
 
 #[tokio::test]
-async fn a_rule_for_one_site_makes_uris_the_same_there_alone_and_what_is_fetched_is_the_uri_as_found()
- {
+async fn a_canonicalisation_rule_of_one_site_applies_only_there_and_leaves_fetched_uris_unchanged()
+{
     let links =
         html("<a href='/Page?from=1'>1</a> <a href='/page?from=2'>2</a> <a href='/page'>3</a>");
     let web = hosts(&[A, B], 0, &html("a page"))
@@ -24,7 +24,7 @@ async fn a_rule_for_one_site_makes_uris_the_same_there_alone_and_what_is_fetched
         .page("/", links)
         .serve()
         .await;
-    let told = crawl()
+    let result = crawl()
         .profile(WITHOUT_QUERY)
         .seed(web.url(A, "/"))
         .seed(web.url(B, "/"))
@@ -44,14 +44,15 @@ async fn a_rule_for_one_site_makes_uris_the_same_there_alone_and_what_is_fetched
         expected.map(|(host, target)| format!("{host} {target}"))
     );
     assert_eq!(
-        told.record("response", &web.url(A, "/Page?from=1"))
+        result
+            .record("response", &web.url(A, "/Page?from=1"))
             .status(),
         200
     );
 }
 
 #[tokio::test]
-async fn a_redirect_to_what_counts_as_the_same_is_followed() {
+async fn a_redirect_to_a_uri_with_the_same_canonical_form_is_followed() {
     let web = hosts(&[A], 0, &html("a page"))
         .page("/", html("<a href='/start'>s</a>"))
         .page("/start", Reply::redirect(302, "/start?session=1"))

@@ -1,4 +1,4 @@
-//! Values that plugins keep with URIs and sites, from visit to visit and from process to process.
+//! Kept values: values that plugins keep with URIs and sites across visits and processes.
 
 use opilio_stories::{html, keeper, site};
 
@@ -7,7 +7,7 @@ use crate::revisits::{revisiting, visits};
 const WWW: &str = "www.story.localhost";
 
 #[tokio::test]
-async fn what_a_plugin_keeps_is_there_at_the_next_visit_and_after_a_restart() {
+async fn kept_values_survive_to_the_next_visit_and_a_restart() {
     let web = site(WWW)
         .page("/", html("<a href='/a.html'>a</a>"))
         .page("/a.html", html("a"))
@@ -23,22 +23,25 @@ async fn what_a_plugin_keeps_is_there_at_the_next_visit_and_after_a_restart() {
         })
         .await;
     let before = visits(&web, "/");
-    let told = story
+    let result = story
         .run_until("one more", || visits(&web, "/") > before)
         .await;
     for target in ["/", "/a.html"] {
-        for (visit, line) in told.of(&web.url(WWW, target)).iter().enumerate() {
-            let kept = format!("uri-{}", "x".repeat(visit + 1));
+        for (visit, line) in result.of(&web.url(WWW, target)).iter().enumerate() {
+            let value = format!("uri-{}", "x".repeat(visit + 1));
             assert!(
-                line.annotations.contains(&kept),
+                line.annotations.contains(&value),
                 "{target} {visit}: {line:?}"
             );
         }
     }
-    // Both pages, and robots.txt, add to what is kept for the site; one worker, so none comes between another's.
-    let pages = told.log.iter().filter(|line| line.uri.starts_with("http"));
+    // Visits of both pages and of robots.txt add to the value of the site. With one worker, visits do not overlap.
+    let pages = result
+        .log
+        .iter()
+        .filter(|line| line.uri.starts_with("http"));
     for (visit, line) in pages.enumerate() {
-        let kept = format!("site-{}", "x".repeat(visit + 1));
-        assert!(line.annotations.contains(&kept), "{visit}: {line:?}");
+        let value = format!("site-{}", "x".repeat(visit + 1));
+        assert!(line.annotations.contains(&value), "{visit}: {line:?}");
     }
 }

@@ -19,7 +19,7 @@ fn gzip(text: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn what_no_page_links_to_is_found_in_sitemaps_and_feeds() {
+async fn sitemaps_and_feeds_lead_to_pages_without_links() {
     let web = site(WWW)
         .page("/robots.txt", Reply::ok("text/plain", "User-agent: *\nAllow: /\nSitemap: /maps.xml"))
         .page(
@@ -51,7 +51,7 @@ async fn what_no_page_links_to_is_found_in_sitemaps_and_feeds() {
         .page("/drawn.png", Reply::ok("image/png", "d"))
         .serve()
         .await;
-    let told = crawl().seed(web.url(WWW, "/")).run().await.finished();
+    let result = crawl().seed(web.url(WWW, "/")).run().await.finished();
     for (target, hops) in [
         ("/maps.xml", "PM"),
         ("/map.xml.gz", "PMM"),
@@ -63,14 +63,14 @@ async fn what_no_page_links_to_is_found_in_sitemaps_and_feeds() {
         ("/shown.png", "LE"),
         ("/data.html", "L"),
     ] {
-        let line = told.sole(&web.url(WWW, target));
+        let line = result.sole(&web.url(WWW, target));
         assert_eq!((line.status, line.hops.as_str()), (200, hops), "{target}");
     }
 }
 
-/// The feed is visited often, its items hardly ever; an item that changes says so in the feed.
+/// The feed has short waits and its items have long ones. The feed has a later date for the item that changes.
 #[tokio::test]
-async fn an_item_that_has_changed_says_the_feed_is_visited_again() {
+async fn an_item_with_a_new_date_in_the_feed_is_visited_again() {
     let web = site(WWW)
         .answer("/", |seen| {
             let item = if seen.visit > 2 {

@@ -1,11 +1,11 @@
-//! Sites that want to know who we are: passwords, forms, and where none of it may turn up.
+//! HTTP authentication and login forms. Passwords must not appear in logs, reports and metadata records.
 
 use opilio_stories::{FinishedCrawl, Story, asked, crawl, html, site};
 use opilio_test_web::{Reply, SeenRequest, Web, schemes};
 
 use crate::many::{A, B};
 
-const HUSH: &str = "hush-hush";
+const PASSWORD: &str = "hush-hush";
 
 fn header(seen: &SeenRequest, name: &str) -> String {
     let value = seen.headers.get(name);
@@ -14,19 +14,19 @@ fn header(seen: &SeenRequest, name: &str) -> String {
         .unwrap_or_default()
 }
 
-/// A story whose profile knows a password, kept in a file.
+/// Returns a story whose profile refers to a file with a password.
 fn with_password(toml: &str) -> Story {
     let story = crawl();
-    let file = story.file("secret.txt", &format!("{HUSH}\n"));
+    let file = story.file("secret.txt", &format!("{PASSWORD}\n"));
     story.profile(&toml.replace("SECRET", &file.display().to_string()))
 }
 
 const CREDENTIAL: &str = "[credentials.staff]\nhosts = ['*.localhost']\nrealm = 'Staff'\nuser = 'archive'\npassword = { file = 'SECRET' }";
 
-/// No log, report or metadata record has the password.
+/// Asserts that no file of the job and no metadata record contains the password in clear text.
 #[track_caller]
-fn says_nothing(told: &FinishedCrawl) {
-    let mut folders = vec![told.job().to_owned()];
+fn assert_no_password(result: &FinishedCrawl) {
+    let mut folders = vec![result.job().to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -35,17 +35,17 @@ fn says_nothing(told: &FinishedCrawl) {
                 false => {
                     let bytes = std::fs::read(&path).unwrap();
                     let text = String::from_utf8_lossy(&bytes);
-                    assert!(!text.contains(HUSH), "{}", path.display());
+                    assert!(!text.contains(PASSWORD), "{}", path.display());
                 }
             }
         }
     }
-    for capture in told
+    for capture in result
         .captures
         .iter()
         .filter(|it| it.kind != "request" && it.kind != "response")
     {
-        assert!(!capture.text().contains(HUSH), "{capture:?}");
+        assert!(!capture.text().contains(PASSWORD), "{capture:?}");
     }
 }
 
@@ -58,25 +58,25 @@ fn guarded(seen: &SeenRequest) -> Reply {
 }
 
 #[tokio::test]
-async fn a_server_that_asks_once_is_told_from_then_on() {
+async fn credentials_are_sent_after_one_challenge() {
     let web = site(A)
         .page("/", html("<a href='/staff/a.html'>a</a>"))
         .answer("/staff/a.html", guarded)
         .answer("/staff/b.html", guarded)
         .serve()
         .await;
-    let told = with_password(CREDENTIAL)
+    let result = with_password(CREDENTIAL)
         .seed(web.url(A, "/"))
         .run()
         .await
         .finished();
     let (a, b) = (web.url(A, "/staff/a.html"), web.url(A, "/staff/b.html"));
-    let line = told.sole(&a);
+    let line = result.sole(&a);
     assert!(
         line.status == 200 && line.notes("authenticated:staff"),
         "{line:?}"
     );
-    assert_eq!(told.sole(&b).status, 200);
+    assert_eq!(result.sole(&b).status, 200);
     assert_eq!(
         asked(&web),
         [
@@ -86,18 +86,18 @@ async fn a_server_that_asks_once_is_told_from_then_on() {
             "a.localhost /staff/b.html"
         ]
     );
-    let statuses: Vec<_> = told
+    let statuses: Vec<_> = result
         .records("response", &a)
         .iter()
         .map(|it| it.status())
         .collect();
     assert_eq!(statuses, [401, 200], "the challenge is archived too");
-    let requests = told.records("request", &a);
+    let requests = result.records("request", &a);
     assert!(
         requests[1].text().contains("\r\nAuthorization: Basic "),
-        "as it was sent"
+        "the request is archived as sent"
     );
-    says_nothing(&told);
+    assert_no_password(&result);
 }
 
 #[tokio::test]
@@ -117,22 +117,26 @@ async fn a_password_that_is_wrong_or_not_for_this_realm_is_not_tried_again() {
     let story = with_password(CREDENTIAL)
         .seed(web.url(A, "/"))
         .seed(web.url(B, "/"));
-    let told = story.run().await.finished();
+    let result = story.run().await.finished();
     assert_eq!(
         asked(&web),
         ["a.localhost /", "a.localhost /", "b.localhost /"]
     );
-    assert_eq!(told.sole(&web.url(A, "/")).status, 401);
-    assert_eq!(told.sole(&web.url(B, "/")).status, 401);
+    assert_eq!(result.sole(&web.url(A, "/")).status, 401);
+    assert_eq!(result.sole(&web.url(B, "/")).status, 401);
 }
 
 #[tokio::test]
-async fn a_digest_is_counted_and_made_anew_when_its_nonce_is_stale() {
+async fn a_digest_is_computed_again_if_its_nonce_is_stale() {
     let answer = |seen: &SeenRequest| {
-        let said = header(seen, "authorization");
+        let authorization = header(seen, "authorization");
         let nonce = if seen.target == "/" { "one" } else { "two" };
-        let fresh = said.starts_with("Digest ") && said.contains(&format!("nonce=\"{nonce}\""));
-        if fresh && said.contains("username=\"archive\"") && said.contains("nc=00000001") {
+        let is_fresh = authorization.starts_with("Digest ")
+            && authorization.contains(&format!("nonce=\"{nonce}\""));
+        if is_fresh
+            && authorization.contains("username=\"archive\"")
+            && authorization.contains("nc=00000001")
+        {
             return html("<a href='/b.html'>b</a>");
         }
         let challenge = format!(
@@ -145,26 +149,26 @@ async fn a_digest_is_counted_and_made_anew_when_its_nonce_is_stale() {
         .answer("/b.html", answer)
         .serve()
         .await;
-    let told = with_password(CREDENTIAL)
+    let result = with_password(CREDENTIAL)
         .seed(web.url(A, "/"))
         .run()
         .await
         .finished();
-    assert_eq!(told.sole(&web.url(A, "/")).status, 200);
-    assert_eq!(told.sole(&web.url(A, "/b.html")).status, 200);
+    assert_eq!(result.sole(&web.url(A, "/")).status, 200);
+    assert_eq!(result.sole(&web.url(A, "/b.html")).status, 200);
     assert_eq!(asked(&web).len(), 4);
-    says_nothing(&told);
+    assert_no_password(&result);
 }
 
 #[tokio::test]
-async fn a_secret_that_is_not_there_is_a_fault_of_the_profile() {
+async fn a_missing_secret_is_an_error_of_the_profile() {
     for table in [
         "[credentials.staff]\nhosts = ['a.localhost']\nuser = 'archive'\npassword = { env = 'NO_SUCH_VARIABLE_OF_OPILIO' }",
         "[fetch]\nproxy = 'http://127.0.0.1:9'\nproxy-user = 'archive'\nproxy-password = { env = 'NO_SUCH_VARIABLE_OF_OPILIO' }",
     ] {
         let story = crawl().profile(table).seed("http://a.localhost/");
         let Err(problem) = story.begin() else {
-            panic!("it began");
+            panic!("the crawl began");
         };
         let problem = problem.to_string();
         assert!(
@@ -177,7 +181,7 @@ async fn a_secret_that_is_not_there_is_a_fault_of_the_profile() {
 
 const LOGIN: &str = "workers = 1\n[logins.shop]\npage = 'PAGE'\nfields = { user = 'archive' }\nsecrets = { pass = { file = 'SECRET' } }\nrefused = 'wrong password'";
 
-/// A site that shows nothing to who has no session. Sessions end when `ends` says so.
+/// Returns a site that redirects requests without a session to its login page. A session ends when `ends` returns `true`.
 fn shop(ends: fn(&SeenRequest) -> bool) -> opilio_stories::Sites {
     let page = move |text: &'static str| {
         move |seen: &SeenRequest| match header(seen, "cookie").contains("session=") && !ends(seen) {
@@ -198,7 +202,7 @@ fn shop(ends: fn(&SeenRequest) -> bool) -> opilio_stories::Sites {
         .answer("/do", |seen| {
             let body = String::from_utf8_lossy(&seen.body).into_owned();
             let is_visitor = header(seen, "cookie").contains("visitor=1");
-            match body == format!("token=t%261&user=archive&pass={HUSH}") && is_visitor {
+            match body == format!("token=t%261&user=archive&pass={PASSWORD}") && is_visitor {
                 true => Reply::redirect(303, "/").with("set-cookie", "session=1"),
                 false => html("wrong password"),
             }
@@ -210,14 +214,14 @@ fn login(web: &Web) -> Story {
 }
 
 #[tokio::test]
-async fn a_form_is_sent_before_the_first_page_and_once() {
+async fn a_login_form_is_submitted_once_before_the_first_page() {
     let web = shop(|_| false).serve().await;
     let story = login(&web).seed(web.url(A, "/"));
-    let asked_for = |target: &str| web.requests().iter().any(|seen| seen.target == target);
+    let is_requested = |target: &str| web.requests().iter().any(|seen| seen.target == target);
     story
-        .run_until("the second page", || asked_for("/b.html"))
+        .run_until("the second page", || is_requested("/b.html"))
         .await;
-    let told = story.run().await.finished();
+    let result = story.run().await.finished();
     let in_order: Vec<_> = web
         .requests()
         .iter()
@@ -234,31 +238,31 @@ async fn a_form_is_sent_before_the_first_page_and_once() {
             "GET /c.html"
         ]
     );
-    let form = told.sole(&web.url(A, "/do"));
+    let form = result.sole(&web.url(A, "/do"));
     assert!(form.status == 303 && form.hops.ends_with('P'), "{form:?}");
     for page in ["/", "/b.html", "/c.html"] {
-        assert_eq!(told.sole(&web.url(A, page)).status, 200);
+        assert_eq!(result.sole(&web.url(A, page)).status, 200);
     }
-    let sent = told.record("request", &web.url(A, "/do")).text();
+    let sent = result.record("request", &web.url(A, "/do")).text();
     assert!(
-        sent.starts_with("POST /do HTTP/1.1\r\n") && sent.contains(HUSH),
-        "as it was sent"
+        sent.starts_with("POST /do HTTP/1.1\r\n") && sent.contains(PASSWORD),
+        "the request is archived as sent"
     );
     assert!(
-        told.log_file("job.log").contains("login shop"),
+        result.log_file("job.log").contains("login shop"),
         "{}",
-        told.log_file("job.log")
+        result.log_file("job.log")
     );
-    says_nothing(&told);
+    assert_no_password(&result);
 }
 
 #[tokio::test]
-async fn whose_session_has_ended_logs_in_again() {
-    // The third page, when it is asked for first.
+async fn the_login_is_repeated_when_the_session_has_ended() {
+    // The session ends at the first request for the third page.
     let web = shop(|seen| seen.target == "/c.html" && seen.visit == 1)
         .serve()
         .await;
-    let told = login(&web).seed(web.url(A, "/")).run().await.finished();
+    let result = login(&web).seed(web.url(A, "/")).run().await.finished();
     let of = |target: &str| {
         web.requests()
             .iter()
@@ -266,14 +270,14 @@ async fn whose_session_has_ended_logs_in_again() {
             .count()
     };
     assert_eq!((of("/login"), of("/do"), of("/c.html")), (2, 2, 2));
-    assert_eq!(told.sole(&web.url(A, "/c.html")).status, 200);
+    assert_eq!(result.sole(&web.url(A, "/c.html")).status, 200);
 }
 
 #[tokio::test]
-async fn a_page_that_stays_closed_is_archived_as_it_is() {
+async fn a_page_that_stays_closed_after_the_login_is_archived() {
     let web = shop(|seen| seen.target == "/c.html").serve().await;
-    let told = login(&web).seed(web.url(A, "/")).run().await.finished();
-    assert_eq!(told.sole(&web.url(A, "/c.html")).status, 302);
+    let result = login(&web).seed(web.url(A, "/")).run().await.finished();
+    assert_eq!(result.sole(&web.url(A, "/c.html")).status, 302);
     let of = |target: &str| {
         web.requests()
             .iter()
@@ -284,21 +288,21 @@ async fn a_page_that_stays_closed_is_archived_as_it_is() {
 }
 
 #[tokio::test]
-async fn pages_behind_a_login_that_is_refused_fail() {
+async fn pages_behind_a_refused_login_fail() {
     let web = shop(|_| false).serve().await;
     let story = login(&web).profile("logins.shop.fields.user = 'nobody'");
-    let told = story.seed(web.url(A, "/")).run().await.finished();
-    let front = told.sole(&web.url(A, "/"));
+    let result = story.seed(web.url(A, "/")).run().await.finished();
+    let front = result.sole(&web.url(A, "/"));
     assert!(
         front.status == -62 && front.notes("login:shop"),
         "{front:?}"
     );
-    assert!(told.log_file("job.log").contains("alert login shop"));
+    assert!(result.log_file("job.log").contains("alert login shop"));
 }
 
 #[tokio::test]
-async fn passwords_in_links_go_nowhere() {
-    let link = format!("<a href='http://someone:{HUSH}@outside.localhost/b.html'>b</a>");
+async fn passwords_in_links_are_removed() {
+    let link = format!("<a href='http://someone:{PASSWORD}@outside.localhost/b.html'>b</a>");
     let web = site(A)
         .page("/", html("front"))
         .and(B)
@@ -306,16 +310,16 @@ async fn passwords_in_links_go_nowhere() {
         .serve()
         .await;
     let port = web.address().port();
-    let seed = format!("http://someone:{HUSH}@a.localhost:{port}/");
-    let told = crawl()
+    let seed = format!("http://someone:{PASSWORD}@a.localhost:{port}/");
+    let result = crawl()
         .seed(seed)
         .seed(web.url(B, "/"))
         .run()
         .await
         .finished();
-    assert_eq!(told.sole(&web.url(A, "/")).status, 200);
-    for capture in told.captures.iter().filter(|it| it.kind == "metadata") {
-        assert!(!capture.text().contains(HUSH), "{}", capture.text());
+    assert_eq!(result.sole(&web.url(A, "/")).status, 200);
+    for capture in result.captures.iter().filter(|it| it.kind == "metadata") {
+        assert!(!capture.text().contains(PASSWORD), "{}", capture.text());
     }
     for log in [
         "crawl.log",
@@ -323,10 +327,10 @@ async fn passwords_in_links_go_nowhere() {
         "uri-errors.log",
         "nonfatal-errors.log",
     ] {
-        assert!(!told.log_file(log).contains(HUSH), "{log}");
+        assert!(!result.log_file(log).contains(PASSWORD), "{log}");
     }
-    let seeds = std::fs::read_to_string(told.job().join("seeds.txt")).unwrap();
-    assert!(!seeds.contains(HUSH), "{seeds}");
+    let seeds = std::fs::read_to_string(result.job().join("seeds.txt")).unwrap();
+    assert!(!seeds.contains(PASSWORD), "{seeds}");
 }
 
 fn note(path: &str) -> Option<&'static [u8]> {
@@ -334,18 +338,20 @@ fn note(path: &str) -> Option<&'static [u8]> {
 }
 
 #[tokio::test]
-async fn ftp_servers_are_told_the_profiles_password_and_never_one_of_a_link() {
+async fn ftp_servers_get_the_profiles_password_and_not_that_of_a_link() {
     let port = schemes::ftp(note).unwrap();
-    let told = with_password(&CREDENTIAL.replace("realm = 'Staff'\n", ""))
+    let result = with_password(&CREDENTIAL.replace("realm = 'Staff'\n", ""))
         .profile("[operator]\nfrom = 'crawl@example.org'\n[dns.hosts]\n'files.test' = '127.0.0.1'")
         .seed(format!(
-            "ftp://someone:{HUSH}@files.localhost:{port}/note.txt"
+            "ftp://someone:{PASSWORD}@files.localhost:{port}/note.txt"
         ))
-        .seed(format!("ftp://someone:{HUSH}@files.test:{port}/note.txt"))
+        .seed(format!(
+            "ftp://someone:{PASSWORD}@files.test:{port}/note.txt"
+        ))
         .run()
         .await
         .finished();
-    for (host, said) in [
+    for (host, login) in [
         (
             "files.localhost",
             "USER archive\r\n331 and you are?\r\nPASS ****\r\n",
@@ -356,13 +362,13 @@ async fn ftp_servers_are_told_the_profiles_password_and_never_one_of_a_link() {
         ),
     ] {
         let uri = format!("ftp://{host}:{port}/note.txt");
-        assert_eq!(told.sole(&uri).status, 226);
-        let conversation: String = told
+        assert_eq!(result.sole(&uri).status, 226);
+        let conversation: String = result
             .records("metadata", &uri)
             .iter()
             .map(|it| it.text())
             .collect();
-        assert!(conversation.contains(said), "{conversation}");
+        assert!(conversation.contains(login), "{conversation}");
     }
-    says_nothing(&told);
+    assert_no_password(&result);
 }

@@ -9,7 +9,7 @@ pub(crate) const A: &str = "a.localhost";
 pub(crate) const B: &str = "b.localhost";
 pub(crate) const C: &str = "c.localhost";
 
-/// Hosts whose front page links to `/1.html` and so on, each answered with `page`. None has a robots.txt.
+/// Returns hosts without robots.txt. Their front page links to `/1.html`, `/2.html` …; each of these is answered with `page`.
 pub(crate) fn hosts(names: &[&str], pages: usize, page: &Reply) -> Sites {
     let links: String = (1..=pages)
         .map(|n| format!("<a href='/{n}.html'>{n}</a>"))
@@ -24,7 +24,7 @@ pub(crate) fn hosts(names: &[&str], pages: usize, page: &Reply) -> Sites {
     })
 }
 
-/// `HOST TARGET` of every request so far that is not for robots.txt, in the order in which they came.
+/// Returns `HOST TARGET` for every request so far except those for robots.txt, in the order of arrival.
 pub(crate) fn in_order(web: &Web) -> Vec<String> {
     web.requests()
         .iter()
@@ -33,8 +33,8 @@ pub(crate) fn in_order(web: &Web) -> Vec<String> {
         .collect()
 }
 
-/// Requests to a host so far that were not for robots.txt.
-pub(crate) fn asked_of(web: &Web, host: &str) -> usize {
+/// Returns the number of requests to a host so far, without those for robots.txt.
+pub(crate) fn requests_to(web: &Web, host: &str) -> usize {
     web.requests()
         .iter()
         .filter(|seen| seen.host == host && seen.target != "/robots.txt")

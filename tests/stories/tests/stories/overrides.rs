@@ -1,4 +1,4 @@
-//! `[[override]]`: what an operator sees of other values for some sites.
+//! `[[override]]`: settings for some sites.
 
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use opilio_stories::{asked, crawl, html, rests};
@@ -8,7 +8,7 @@ use crate::many::{A, B, hosts, ms};
 use crate::revisits::{revisiting, visits};
 
 #[tokio::test]
-async fn a_front_page_is_visited_again_and_again_and_the_archive_once() {
+async fn pages_with_the_snapshot_strategy_are_visited_once() {
     let front = html(
         "<a href='/archive/old.html'>old</a> <a href='/2001/05/'>older</a> <a href='/now.html'>now</a>",
     );
@@ -28,7 +28,7 @@ async fn a_front_page_is_visited_again_and_again_and_the_archive_once() {
         web.url(A, "/archive/")
     );
     let once = ["/archive/old.html", "/2001/05/"];
-    let told = revisiting()
+    let result = revisiting()
         .profile(&overrides)
         .seed(web.url(A, "/"))
         .run_until("five visits", || {
@@ -39,19 +39,19 @@ async fn a_front_page_is_visited_again_and_again_and_the_archive_once() {
         .await;
     for target in once {
         assert_eq!(visits(&web, target), 1);
-        let line = told.sole(&web.url(A, target));
+        let line = result.sole(&web.url(A, target));
         assert!(!line.notes("wt:"), "no next visit: {line:?}");
     }
 }
 
-/// The waits that evaluators choose for a page that changes all the time would get shorter each time.
+/// Wait evaluators would choose shorter and shorter waits for this page, which changes at every visit.
 #[tokio::test]
-async fn a_fixed_wait_is_kept_whatever_the_page_does() {
+async fn a_fixed_wait_does_not_depend_on_changes() {
     let web = hosts(&[A], 0, &html("a page"))
         .answer("/", |seen| html(&format!("version {}", seen.visit)))
         .serve()
         .await;
-    let told = revisiting()
+    let result = revisiting()
         .profile(
             r#"
             [[override]]
@@ -63,7 +63,7 @@ async fn a_fixed_wait_is_kept_whatever_the_page_does() {
         .seed(web.url(A, "/"))
         .run_until("four visits", || visits(&web, "/") >= 4)
         .await;
-    for line in told.of(&web.url(A, "/")) {
+    for line in result.of(&web.url(A, "/")) {
         assert!(line.notes("wt:80ms"), "{line:?}");
     }
     let requests = web.requests();
@@ -79,7 +79,7 @@ async fn a_fixed_wait_is_kept_whatever_the_page_does() {
 }
 
 #[tokio::test]
-async fn what_holds_at_this_time_of_day_holds_and_what_holds_at_another_does_not() {
+async fn overrides_by_time_of_day_apply_only_at_that_time() {
     let private = html("<a href='/private.html'>p</a>");
     let robots = Reply::ok("text/plain", "User-agent: *\nDisallow: /private\n");
     let mut sites = hosts(&[A, B], 0, &html("a page"));
@@ -96,7 +96,7 @@ async fn what_holds_at_this_time_of_day_holds_and_what_holds_at_another_does_not
         (&now - hour).strftime("%H:%M"),
         (&now + hour).strftime("%H:%M"),
     );
-    let told = crawl()
+    let result = crawl()
         .profile(&format!(
             r#"
             [[override]]
@@ -114,16 +114,16 @@ async fn what_holds_at_this_time_of_day_holds_and_what_holds_at_another_does_not
         .run()
         .await
         .finished();
-    assert_eq!(told.sole(&web.url(A, "/private.html")).status, 200);
-    assert_eq!(told.sole(&web.url(B, "/private.html")).status, -9998);
+    assert_eq!(result.sole(&web.url(A, "/private.html")).status, 200);
+    assert_eq!(result.sole(&web.url(B, "/private.html")).status, -9998);
     let rests = rests(&web, |seen| seen.host == A);
     assert_eq!(rests.len(), 2);
     assert!(rests.iter().all(|rest| *rest >= ms(60)), "{rests:?}");
 }
 
-/// Style sheets name pictures; on one host nobody looks into them. On the other, one page is out of scope.
+/// Style sheets name pictures. One host has no extractor for style sheets; on the other, one page is out of scope.
 #[tokio::test]
-async fn a_host_has_extractors_and_a_scope_of_its_own() {
+async fn overrides_change_extractors_and_scope_of_a_host() {
     let mut sites = hosts(&[A, B], 0, &html("a page"));
     for host in [A, B] {
         sites = sites
@@ -172,9 +172,9 @@ async fn a_host_has_extractors_and_a_scope_of_its_own() {
     );
 }
 
-/// An override by media type is known before the second visit, so that the request can be conditional.
+/// Before the second visit, the media type is known and the override applies, so the request is conditional.
 #[tokio::test]
-async fn extractors_by_media_type_do_not_cost_a_server_whole_bodies() {
+async fn revisits_with_extractors_by_media_type_are_conditional() {
     let web = hosts(&[A], 0, &html("a page").with("etag", "\"v1\""))
         .serve()
         .await;
@@ -199,7 +199,7 @@ async fn extractors_by_media_type_do_not_cost_a_server_whole_bodies() {
 }
 
 #[tokio::test]
-async fn a_filter_among_the_extractors_of_an_override_is_a_fault_and_nothing_is_created() {
+async fn a_filter_among_the_extractors_of_an_override_is_an_error_of_the_profile() {
     let story = crawl()
         .profile(
             r#"
@@ -218,7 +218,7 @@ async fn a_filter_among_the_extractors_of_an_override_is_a_fault_and_nothing_is_
 }
 
 #[tokio::test]
-async fn headers_are_those_of_the_site() {
+async fn overrides_change_request_headers() {
     let web = hosts(&[A, B], 1, &html("a page")).serve().await;
     crawl()
         .profile(

@@ -1,4 +1,4 @@
-//! Plugins that fail: the crawl goes on, nothing is lost, and the log says who and where.
+//! Plugin errors: the crawl continues without loss, and the log names plugin and URI.
 
 use opilio_crawl::End;
 use opilio_stories::{
@@ -20,33 +20,33 @@ async fn three_pages() -> Web {
 
 async fn check_extractor(misdeed: Misdeed, kind: &str) {
     let web = three_pages().await;
-    let told = crawl()
+    let result = crawl()
         .plugin("bad", &extractor(misdeed))
         .profile("[plugins.bad.limits]\ntime = '50ms'\n[stacks]\nextract = ['bad', 'http', 'html', 'css', 'js']")
         .seed(web.url(WWW, "/"))
         .run()
         .await
         .finished();
-    let errors = told.log_file("runtime-errors.log");
+    let errors = result.log_file("runtime-errors.log");
     for target in ["/", "/a.html", "/b.html"] {
         let uri = web.url(WWW, target);
-        assert_eq!(told.record("response", &uri).status(), 200);
+        assert_eq!(result.record("response", &uri).status(), 200);
         assert!(errors.contains(&format!(" bad {kind} {uri}: ")), "{errors}");
     }
     assert!(errors.contains("\n    of guest 1.0.0\n"), "{errors}");
-    let bad = told
+    let bad = result
         .summary
         .plugins
         .iter()
         .find(|plugin| plugin.name == "bad")
         .unwrap();
-    // robots.txt is a document too.
+    // robots.txt is a document, too.
     assert_eq!(bad.faults_all(), 4, "{errors}");
-    assert_eq!(told.summary.progress.faults, 4);
+    assert_eq!(result.summary.progress.faults, 4);
 }
 
 #[tokio::test]
-async fn an_extractor_that_traps_costs_its_own_links_alone() {
+async fn an_extractor_that_traps_loses_only_its_own_links() {
     check_extractor(Misdeed::Traps, "trap").await;
 }
 
@@ -56,7 +56,7 @@ async fn an_extractor_that_never_returns_is_stopped() {
 }
 
 #[tokio::test]
-async fn a_plugin_that_wants_more_than_it_may_have_is_refused_before_anything_is_made() {
+async fn a_plugin_with_forbidden_imports_is_refused_before_the_job_is_created() {
     let story = crawl()
         .plugin("nosy", &asks_for_the_network())
         .profile("[stacks]\npre-fetch = ['nosy']")
@@ -77,7 +77,7 @@ fn with_failing_scope() -> Story {
 }
 
 #[tokio::test]
-async fn a_scope_filter_that_always_fails_lets_nothing_in_and_halts_the_crawl() {
+async fn a_scope_filter_that_always_fails_rejects_all_links_and_halts_the_crawl() {
     let mut web = site("s0.localhost");
     for n in 0..40 {
         let body = "<a href='/a.html'>a</a>";
@@ -90,30 +90,33 @@ async fn a_scope_filter_that_always_fails_lets_nothing_in_and_halts_the_crawl() 
     let story = (0..40).fold(with_failing_scope(), |story, n| {
         story.seed(web.url(&format!("s{n}.localhost"), "/"))
     });
-    let told = story.run().await;
-    let End::Halted(why) = &told.summary.end else {
-        panic!("{:?}", told.summary.end)
+    let result = story.run().await;
+    let End::Halted(why) = &result.summary.end else {
+        panic!("{:?}", result.summary.end)
     };
     assert!(
         why.contains("bad") && why.contains("run the same command again"),
         "{why}"
     );
     assert!(
-        asked(&web).iter().all(|asked| asked.ends_with(" /")),
+        asked(&web).iter().all(|request| request.ends_with(" /")),
         "{:?}",
         asked(&web)
     );
-    assert!(asked(&web).len() < 40, "it halts before it is through");
+    assert!(
+        asked(&web).len() < 40,
+        "the crawl halts before all seeds are fetched"
+    );
 }
 
 #[tokio::test]
-async fn other_faults_of_a_revisit_leave_the_crawl_going() {
+async fn errors_of_strippers_and_wait_evaluators_do_not_stop_the_crawl() {
     let web = site(WWW)
         .answer("/", |seen| html(&format!("version {}", seen.visit)))
         .serve()
         .await;
     let visits = || asked(&web).len();
-    let told = crawl()
+    let result = crawl()
         .plugin("bad-strip", &stripper(Misdeed::Traps))
         .plugin("bad-wait", &wait_evaluator(Misdeed::Traps))
         .profile(
@@ -128,16 +131,16 @@ async fn other_faults_of_a_revisit_leave_the_crawl_going() {
         .await;
     let page = web.url(WWW, "/");
     assert_eq!(
-        told.records("response", &page).len(),
+        result.records("response", &page).len(),
         visits(),
-        "unknown is archived"
+        "documents of unknown state are archived"
     );
     assert!(
-        told.of(&page).iter().all(|line| line.notes("wt:30ms")),
+        result.of(&page).iter().all(|line| line.notes("wt:30ms")),
         "{:?}",
-        told.of(&page)
+        result.of(&page)
     );
-    let errors = told.log_file("runtime-errors.log");
+    let errors = result.log_file("runtime-errors.log");
     assert!(
         errors.contains(" bad-strip trap ") && errors.contains(" bad-wait trap "),
         "{errors}"

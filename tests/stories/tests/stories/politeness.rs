@@ -1,4 +1,4 @@
-//! Rests: how long, whose, and that a restart does not shorten them.
+//! Politeness delays: their length and the queues that they apply to, also across restarts.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use opilio_test_web::Reply;
 use crate::many::{A, B, hosts, in_order, ms};
 
 #[tokio::test]
-async fn one_host_rests_and_another_does_not() {
+async fn a_politeness_delay_applies_only_to_the_hosts_of_its_override() {
     let web = hosts(&[A, B], 5, &html("a page")).serve().await;
     crawl()
         .profile(
@@ -37,8 +37,8 @@ async fn one_host_rests_and_another_does_not() {
 }
 
 #[tokio::test]
-async fn a_crawl_delay_is_kept_and_a_long_one_counts_as_the_most_that_the_profile_allows() {
-    let asks = |delay: &str| {
+async fn crawl_delays_are_obeyed_up_to_crawl_delay_max() {
+    let rules = |delay: &str| {
         Reply::ok(
             "text/plain",
             format!("User-agent: *\nCrawl-delay: {delay}\n"),
@@ -46,9 +46,9 @@ async fn a_crawl_delay_is_kept_and_a_long_one_counts_as_the_most_that_the_profil
     };
     let web = hosts(&[A, B], 3, &html("a page"))
         .and(A)
-        .page("/robots.txt", asks("0.06"))
+        .page("/robots.txt", rules("0.06"))
         .and(B)
-        .page("/robots.txt", asks("3600"))
+        .page("/robots.txt", rules("3600"))
         .serve()
         .await;
     crawl()
@@ -66,7 +66,7 @@ async fn a_crawl_delay_is_kept_and_a_long_one_counts_as_the_most_that_the_profil
 }
 
 #[tokio::test]
-async fn a_retry_after_holds_for_the_whole_host_and_over_a_stop() {
+async fn retry_after_applies_to_the_whole_host_and_across_a_stop() {
     let web = hosts(&[A], 3, &html("a page"))
         .answer("/1.html", |seen| match seen.visit {
             1 => Reply::status(429).with("retry-after", "1"),
@@ -78,21 +78,17 @@ async fn a_retry_after_holds_for_the_whole_host_and_over_a_stop() {
     story
         .run_until("the refusal", || in_order(&web).len() >= 2)
         .await;
-    assert_eq!(
-        in_order(&web).len(),
-        2,
-        "nothing more is asked for after it"
-    );
-    let told = story.run().await.finished();
-    assert_eq!(told.sole(&web.url(A, "/1.html")).status, 200);
+    assert_eq!(in_order(&web).len(), 2, "no request follows the refusal");
+    let result = story.run().await.finished();
+    assert_eq!(result.sole(&web.url(A, "/1.html")).status, 200);
     let rests = rests(&web, |seen| seen.target != "/robots.txt");
     assert!(rests[1] >= Duration::from_secs(1), "{rests:?}");
     assert_eq!(rests.len(), 4);
 }
 
-/// Every request to the host that is down hangs until the crawler gives up.
+/// Every request to the failing host takes until the response timeout.
 #[tokio::test]
-async fn a_host_that_is_down_costs_one_probe_at_a_time_and_holds_nobody_up() {
+async fn a_failing_host_gets_one_request_at_a_time_and_does_not_delay_others() {
     let never = html("never").taking(Duration::from_secs(3600));
     let web = hosts(&[B], 10, &html("a page"))
         .and(A)
@@ -115,13 +111,13 @@ async fn a_host_that_is_down_costs_one_probe_at_a_time_and_holds_nobody_up() {
     for link in &links {
         story = story.seed(link.clone());
     }
-    let told = story.run().await.finished();
+    let result = story.run().await.finished();
     assert_eq!(at_once(&web, |seen| seen.host == A), 1);
     let requests = web.requests();
     let probes: Vec<_> = requests.iter().filter(|seen| seen.host == A).collect();
     let targets: Vec<_> = probes.iter().map(|seen| seen.target.as_str()).collect();
     assert_eq!(targets, ["/robots.txt"; 3], "once and two retries");
-    // Until the crawler gives up, and the rest, which is twice as long the second time.
+    // The response timeout and the back-off, which doubles.
     assert!(
         probes[1].came - probes[0].came >= ms(2000 + 200),
         "{probes:?}"
@@ -131,7 +127,7 @@ async fn a_host_that_is_down_costs_one_probe_at_a_time_and_holds_nobody_up() {
         "{probes:?}"
     );
     for link in &links {
-        assert_eq!(told.sole(link).status, -61);
+        assert_eq!(result.sole(link).status, -61);
     }
     let others = requests.iter().filter(|seen| seen.host == B);
     assert!(others.clone().count() > 10);
@@ -140,9 +136,9 @@ async fn a_host_that_is_down_costs_one_probe_at_a_time_and_holds_nobody_up() {
     }
 }
 
-/// The floor is the profile's: neither a wait of nothing nor a rank above all goes below it.
+/// The minimum delay of the profile applies even with a wait of 0 and the first rank.
 #[tokio::test]
-async fn no_plugin_has_a_page_again_before_its_host_has_rested() {
+async fn no_plugin_shortens_the_politeness_delay() {
     let web = hosts(&[A], 3, &html("a page")).serve().await;
     crawl()
         .plugin("never-waits", &never_waits())
@@ -156,7 +152,9 @@ async fn no_plugin_has_a_page_again_before_its_host_has_rested() {
             "#,
         )
         .seed(web.url(A, "/"))
-        .run_until("every page has come twice", || in_order(&web).len() >= 12)
+        .run_until("every page was fetched twice", || {
+            in_order(&web).len() >= 12
+        })
         .await;
     let rests = rests(&web, |_| true);
     assert!(rests.len() >= 11, "{rests:?}");
@@ -164,7 +162,7 @@ async fn no_plugin_has_a_page_again_before_its_host_has_rested() {
 }
 
 #[tokio::test]
-async fn a_plugin_that_wants_pages_again_at_once_waits_and_ends_like_any_retry() {
+async fn retries_of_a_filter_are_polite_and_limited() {
     let web = hosts(&[A], 3, &html("a page"))
         .page("/robots.txt", Reply::status(404))
         .serve()
@@ -177,29 +175,29 @@ async fn a_plugin_that_wants_pages_again_at_once_waits_and_ends_like_any_retry()
         "#,
     );
     let story = seeds.iter().fold(story, |story, seed| story.seed(seed));
-    let told = story.run().await.finished();
+    let result = story.run().await.finished();
     let rests = rests(&web, |_| true);
     assert!(rests.iter().all(|rest| *rest >= ms(80)), "{rests:?}");
-    // Log, frontier and archive agree: the URIs have failed, robots.txt with them, and what came last can be looked at.
-    let known = &told.summary.progress.statistics;
+    // In log, frontier and archive, the URIs and robots.txt have failed, and the last responses are archived.
+    let known = &result.summary.progress.statistics;
     assert_eq!(known.failed, 4, "{known:?}");
     for seed in &seeds {
-        let line = told.sole(seed);
+        let line = result.sole(seed);
         assert_eq!(line.status, -8, "{line:?}");
-        assert_eq!(told.record("response", seed).status(), 200);
+        assert_eq!(result.record("response", seed).status(), 200);
         assert!(
             line.notes("retriesExhausted:never-content:") && line.notes("os200"),
             "{line:?}"
         );
         assert!(line.notes("3t") && line.digest != "-", "{line:?}");
-        let metadata = told.record("metadata", seed).text();
+        let metadata = result.record("metadata", seed).text();
         assert!(
             metadata.contains("retriesExhausted:never-content:"),
             "{metadata}"
         );
-        let asked = in_order(&web).into_iter();
+        let requests = in_order(&web).into_iter();
         let target = seed.rsplit_once('/').unwrap().1;
-        let times = asked.filter(|asked| asked.ends_with(target)).count();
-        assert_eq!(times, 3, "once, and two retries: {:?}", told.log);
+        let times = requests.filter(|request| request.ends_with(target)).count();
+        assert_eq!(times, 3, "once, and two retries: {:?}", result.log);
     }
 }

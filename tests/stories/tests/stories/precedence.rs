@@ -3,9 +3,9 @@
 use opilio_stories::{asked, crawl, html, site};
 use opilio_test_web::{Reply, Web};
 
-use crate::many::{A, B, asked_of, hosts, in_order};
+use crate::many::{A, B, hosts, in_order, requests_to};
 
-/// A page with two links and a style sheet, which shows a picture: it is found after the links.
+/// Serves a page with two links and a style sheet. The style sheet names a picture, which is found after the links.
 async fn web_with_a_late_picture() -> Web {
     site(A)
         .page("/robots.txt", Reply::status(404))
@@ -41,24 +41,24 @@ async fn check_order(profile: &str, expected: [&str; 5]) {
 const AS_FOUND: [&str; 5] = ["/", "/s.css", "/x.html", "/y.html", "/i.png"];
 
 #[tokio::test]
-async fn what_costs_the_same_goes_in_the_order_in_which_it_was_found() {
+async fn uris_of_equal_precedence_are_fetched_in_the_order_of_discovery() {
     check_order("", AS_FOUND).await;
 }
 
 #[tokio::test]
-async fn what_has_fewer_links_behind_it_goes_first() {
+async fn the_policy_hops_prefers_fewer_link_hops() {
     let profile = r#"uri = { precedence-policy = "hops" }"#;
     check_order(profile, ["/", "/s.css", "/i.png", "/x.html", "/y.html"]).await;
 }
 
 #[tokio::test]
-async fn what_has_fewer_hops_of_any_kind_behind_it_goes_first() {
+async fn the_policy_hops_can_count_hops_of_all_types() {
     let profile = r#"uri = { precedence-policy = "hops", navigation-hops-only = false }"#;
     check_order(profile, AS_FOUND).await;
 }
 
 #[tokio::test]
-async fn an_override_lets_part_of_a_site_go_first() {
+async fn an_override_changes_the_precedence_of_a_part_of_a_site() {
     check_order(
         r#"
         uri.precedence-policy = "base"
@@ -72,7 +72,7 @@ async fn an_override_lets_part_of_a_site_go_first() {
 }
 
 #[tokio::test]
-async fn pages_go_in_the_order_of_a_file() {
+async fn precedences_can_come_from_a_file() {
     let web = hosts(&[A], 4, &html("a page")).serve().await;
     let list = [(1, 40), (2, 10), (4, 0)]
         .map(|(page, precedence)| {
@@ -98,9 +98,9 @@ async fn pages_go_in_the_order_of_a_file() {
     );
 }
 
-/// A valence of two leaves each queue a slot that does not rest when the only worker is idle again.
+/// With a valence of two, each queue has a slot without a delay when the only worker is idle again.
 #[tokio::test]
-async fn all_of_one_host_goes_before_all_of_another() {
+async fn a_queue_of_higher_precedence_is_crawled_first() {
     let web = hosts(&[A, B], 5, &html("a page")).serve().await;
     crawl()
         .profile(
@@ -136,11 +136,11 @@ async fn a_precedence_floor_holds_a_host_back_until_it_is_raised() {
         .seed(web.url(A, "/"))
         .seed(web.url(B, "/"));
     story.run().await.finished();
-    assert_eq!((asked_of(&web, A), asked_of(&web, B)), (0, 4));
+    assert_eq!((requests_to(&web, A), requests_to(&web, B)), (0, 4));
     story.amend("frontier.precedence-floor = 6");
     story.run().await.finished();
     assert_eq!(
-        (asked_of(&web, A), asked_of(&web, B)),
+        (requests_to(&web, A), requests_to(&web, B)),
         (4, 4),
         "{:?}",
         asked(&web)

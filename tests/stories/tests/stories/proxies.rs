@@ -7,22 +7,22 @@ use opilio_stories::{Certificate, Rogue, Rogues, crawl};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 
-/// An HTTP proxy that tunnels and forwards, one exchange a connection, to this machine whatever the name; the first lines
-/// that it was sent.
+/// Starts an HTTP proxy that tunnels and forwards to this machine for all host names, with one exchange per connection. Returns its
+/// port and the request lines that it receives.
 async fn proxy() -> (u16, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let asked = Arc::<Mutex<Vec<String>>>::default();
-    let told = asked.clone();
+    let request_lines = Arc::<Mutex<Vec<String>>>::default();
+    let received = request_lines.clone();
     tokio::spawn(async move {
         while let Ok((client, _)) = listener.accept().await {
-            tokio::spawn(serve(client, told.clone()));
+            tokio::spawn(serve(client, received.clone()));
         }
     });
-    (port, asked)
+    (port, request_lines)
 }
 
-async fn serve(mut client: TcpStream, asked: Arc<Mutex<Vec<String>>>) {
+async fn serve(mut client: TcpStream, request_lines: Arc<Mutex<Vec<String>>>) {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         let Ok(byte) = client.read_u8().await else {
@@ -32,7 +32,7 @@ async fn serve(mut client: TcpStream, asked: Arc<Mutex<Vec<String>>>) {
     }
     let head = String::from_utf8(head).unwrap();
     let (first, rest) = head.split_once("\r\n").unwrap();
-    asked.lock().unwrap().push(first.to_owned());
+    request_lines.lock().unwrap().push(first.to_owned());
     let words: Vec<_> = first.split(' ').collect();
     let [method, target, version] = words[..] else {
         panic!("{first}");
@@ -51,14 +51,14 @@ async fn serve(mut client: TcpStream, asked: Arc<Mutex<Vec<String>>>) {
         let head = format!("{method} /{path} {version}\r\n{rest}");
         server.write_all(head.as_bytes()).await.unwrap();
     }
-    // Whoever goes first ends it.
+    // Copying ends when either side closes its connection.
     let _ = copy_bidirectional(&mut client, &mut server).await;
 }
 
 /// The archive has the request as the server received it, without the headers for the proxy.
 #[tokio::test]
-async fn what_comes_through_a_proxy_is_archived_as_the_server_had_it() {
-    let (port, asked) = proxy().await;
+async fn requests_through_a_proxy_are_archived_as_the_server_received_them() {
+    let (port, request_lines) = proxy().await;
     let rogues = Rogues::serve([
         Rogue::new("plain"),
         Rogue::new("secret").with_tls(Certificate::Good),
@@ -69,7 +69,7 @@ async fn what_comes_through_a_proxy_is_archived_as_the_server_had_it() {
         rogues.url("secret", "/b"),
         rogues.url("direct", "/c"),
     );
-    let told = crawl()
+    let result = crawl()
         .profile(&format!(
             "[fetch]\nproxy = 'http://127.0.0.1:{port}'\nno-proxy = ['direct.localhost']\nkeep-alive = false"
         ))
@@ -85,24 +85,24 @@ async fn what_comes_through_a_proxy_is_archived_as_the_server_had_it() {
         format!("CONNECT {} HTTP/1.1", authority(&secret)),
         format!("CONNECT {} HTTP/1.1", authority(&secret)),
     ];
-    let mut asked = asked.lock().unwrap().clone();
+    let mut request_lines = request_lines.lock().unwrap().clone();
     expected.sort();
-    asked.sort();
-    assert_eq!(asked, expected);
+    request_lines.sort();
+    assert_eq!(request_lines, expected);
     for (name, uri) in [("plain", &plain), ("secret", &secret), ("direct", &direct)] {
-        assert_eq!(told.sole(uri).status, 200);
-        let response = told.record("response", uri);
+        assert_eq!(result.sole(uri).status, 200);
+        let response = result.record("response", uri);
         assert!(response.text().ends_with(&format!("a page of {name}")));
         let target = uri.rsplit_once('/').unwrap().1;
-        let asked = rogues.asked();
-        let got = asked
+        let requests = rogues.asked();
+        let received = requests
             .iter()
-            .find(|asked| asked.name == name && asked.target.ends_with(target))
+            .find(|request| request.name == name && request.target.ends_with(target))
             .unwrap();
-        assert_eq!(told.record("request", uri).text(), got.head);
+        assert_eq!(result.record("request", uri).text(), received.head);
         let is_direct = name == "direct";
         assert_eq!(response.header("warc-ip-address").is_some(), is_direct);
-        let metadata = told.record("metadata", uri).text();
+        let metadata = result.record("metadata", uri).text();
         let line = format!("proxy: http://127.0.0.1:{port}");
         assert_eq!(metadata.contains(&line), !is_direct, "{metadata}");
     }

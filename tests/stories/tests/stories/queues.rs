@@ -1,4 +1,4 @@
-//! Queues: who waits for whom, and who does not.
+//! Queues: delays and overlap of fetches within queues and server groups.
 
 use opilio_stories::{at_once, crawl, html, rests};
 use opilio_test_web::Gate;
@@ -6,7 +6,7 @@ use opilio_test_web::Gate;
 use crate::many::{A, B, C, hosts, ms};
 
 #[tokio::test]
-async fn two_hosts_in_one_queue_never_overlap_and_rest_between_each_other() {
+async fn hosts_in_one_queue_share_its_delay_and_never_overlap() {
     let web = hosts(&[A, B], 4, &html("a page").taking(ms(10)))
         .serve()
         .await;
@@ -36,7 +36,7 @@ async fn two_hosts_in_one_queue_never_overlap_and_rest_between_each_other() {
 }
 
 #[tokio::test]
-async fn parallel_queues_fetch_a_host_at_as_many_places_at_once_and_no_more() {
+async fn parallel_queues_limit_concurrent_fetches_of_a_host() {
     let page = html("a page").behind(&Gate::of(3)).taking(ms(20));
     let web = hosts(&[A], 30, &page).serve().await;
     crawl()
@@ -49,7 +49,7 @@ async fn parallel_queues_fetch_a_host_at_as_many_places_at_once_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_valence_of_three_lets_three_requests_overlap_and_never_four() {
+async fn a_valence_of_three_allows_three_concurrent_requests() {
     let three = html("a page").behind(&Gate::of(3)).taking(ms(20));
     let web = hosts(&[A, B], 12, &html("a page").taking(ms(20)))
         .and(A)
@@ -74,8 +74,8 @@ async fn a_valence_of_three_lets_three_requests_overlap_and_never_four() {
     assert_eq!(at_once(&web, |seen| seen.host == B), 1);
 }
 
-/// A third host stands outside of the group: a page of it is at the server together with one of theirs, or both would
-/// wait at the gate in vain.
+/// Checks a group of two hosts. A third host is not in the group: the gate opens only when a page of it and a page of the group are
+/// in flight at the same time.
 async fn check_group(group: &str) {
     let gate = Gate::of(2);
     let web = hosts(&[A, B, C], 3, &html("a page").taking(ms(10)))
@@ -112,11 +112,11 @@ async fn check_group(group: &str) {
 }
 
 #[tokio::test]
-async fn hosts_on_one_address_never_overlap_and_rest_between_each_other() {
+async fn hosts_on_one_address_share_a_delay_and_never_overlap() {
     check_group("address").await;
 }
 
 #[tokio::test]
-async fn hosts_of_a_group_never_overlap_and_rest_between_each_other() {
+async fn hosts_of_a_server_group_share_a_delay_and_never_overlap() {
     check_group("hosting").await;
 }

@@ -1,12 +1,12 @@
-//! Budgets and quotas: how much of a site is enough.
+//! Budgets and quotas.
 
 use opilio_stories::{FinishedCrawl, asked, crawl, html};
 use opilio_test_web::{Reply, Web};
 
-use crate::many::{A, B, C, asked_of, hosts};
+use crate::many::{A, B, C, hosts, requests_to};
 
 #[tokio::test]
-async fn a_spent_budget_retires_a_queue_and_a_raised_one_brings_it_back() {
+async fn a_spent_budget_retires_a_queue_and_a_larger_one_reactivates_it() {
     let web = hosts(&[A, B], 9, &html("a page")).serve().await;
     let story = crawl()
         .profile(
@@ -18,9 +18,9 @@ async fn a_spent_budget_retires_a_queue_and_a_raised_one_brings_it_back() {
         )
         .seed(web.url(A, "/"))
         .seed(web.url(B, "/"));
-    let told = story.run().await.finished();
-    assert_eq!((asked_of(&web, A), asked_of(&web, B)), (5, 10));
-    assert_eq!(told.summary.progress.statistics.queued, 5);
+    let result = story.run().await.finished();
+    assert_eq!((requests_to(&web, A), requests_to(&web, B)), (5, 10));
+    assert_eq!(result.summary.progress.statistics.queued, 5);
 
     story.amend(
         r#"
@@ -29,30 +29,31 @@ async fn a_spent_budget_retires_a_queue_and_a_raised_one_brings_it_back() {
         queue.budget = 1000
         "#,
     );
-    let told = story.run().await.finished();
-    let mut whole: Vec<_> = (1..=9)
+    let result = story.run().await.finished();
+    let mut expected: Vec<_> = (1..=9)
         .flat_map(|n| [A, B].map(|host| format!("{host} /{n}.html")))
         .chain([A, B].map(|host| format!("{host} /")))
         .collect();
-    whole.sort();
-    assert_eq!(asked(&web), whole, "each page once");
-    assert_eq!(told.summary.progress.statistics.queued, 0);
+    expected.sort();
+    assert_eq!(asked(&web), expected, "each page once");
+    assert_eq!(result.summary.progress.statistics.queued, 0);
 }
 
-/// The hosts and how much may be asked of each; what is beyond is in the log with this annotation.
+/// Asserts that each group of hosts had this number of requests, and that `beyond` further URIs are in the log with this
+/// annotation.
 #[track_caller]
 fn check(
     web: &Web,
-    told: &FinishedCrawl,
-    enough: &[(&[&str], usize)],
+    result: &FinishedCrawl,
+    quotas: &[(&[&str], usize)],
     beyond: usize,
     annotation: &str,
 ) {
-    for (hosts, enough) in enough {
-        let asked: usize = hosts.iter().map(|host| asked_of(web, host)).sum();
-        assert_eq!(asked, *enough, "{hosts:?}: {:#?}", told.statuses());
+    for (hosts, quota) in quotas {
+        let requests: usize = hosts.iter().map(|host| requests_to(web, host)).sum();
+        assert_eq!(requests, *quota, "{hosts:?}: {:#?}", result.statuses());
     }
-    let refused: Vec<_> = told
+    let refused: Vec<_> = result
         .log
         .iter()
         .filter(|line| line.status == -5003)
@@ -64,9 +65,9 @@ fn check(
 }
 
 #[tokio::test]
-async fn a_hosts_quota_is_never_exceeded_however_many_fetch_at_once() {
+async fn a_hosts_quota_is_not_exceeded_by_concurrent_fetches() {
     let web = hosts(&[A, B], 9, &html("a page")).serve().await;
-    let told = crawl()
+    let result = crawl()
         .profile(
             r#"
             workers = 8
@@ -84,7 +85,7 @@ async fn a_hosts_quota_is_never_exceeded_however_many_fetch_at_once() {
         .finished();
     check(
         &web,
-        &told,
+        &result,
         &[(&[A], 4), (&[B], 7)],
         6 + 3,
         "quota:host:fetched",
@@ -95,7 +96,7 @@ async fn a_hosts_quota_is_never_exceeded_however_many_fetch_at_once() {
 async fn a_domains_quota_counts_its_hosts_together() {
     let (one, other) = ("one.story.localhost", "other.story.localhost");
     let web = hosts(&[one, other, A], 5, &html("a page")).serve().await;
-    let told = crawl()
+    let result = crawl()
         .profile("workers = 8\nqueue.valence = 4\nquotas.domain.fetched = 7")
         .seed(web.url(one, "/"))
         .seed(web.url(other, "/"))
@@ -105,16 +106,16 @@ async fn a_domains_quota_counts_its_hosts_together() {
         .finished();
     check(
         &web,
-        &told,
+        &result,
         &[(&[one, other], 7), (&[A], 6)],
         5,
         "quota:domain:fetched",
     );
 }
 
-/// All of one host was found from the seed on another.
+/// All URIs of host B were found from the seed on host A.
 #[tokio::test]
-async fn a_sources_quota_counts_what_was_found_from_its_seed() {
+async fn a_sources_quota_counts_uris_found_from_its_seed() {
     let web = hosts(&[A, B, C], 5, &html("a page"))
         .and(A)
         .answer("/1.html", |seen| {
@@ -128,7 +129,7 @@ async fn a_sources_quota_counts_what_was_found_from_its_seed() {
         })
         .serve()
         .await;
-    let told = crawl()
+    let result = crawl()
         .profile("workers = 8\nqueue.valence = 4\nquotas.source.fetched = 6")
         .seed(web.url(A, "/"))
         .seed(format!("+{}", web.url(B, "/")))
@@ -136,11 +137,15 @@ async fn a_sources_quota_counts_what_was_found_from_its_seed() {
         .run()
         .await
         .finished();
-    let beyond = told.log.iter().filter(|line| line.status == -5003).count();
+    let beyond = result
+        .log
+        .iter()
+        .filter(|line| line.status == -5003)
+        .count();
     assert!(beyond > 0);
     check(
         &web,
-        &told,
+        &result,
         &[(&[A, B], 6), (&[C], 6)],
         beyond,
         "quota:source:fetched",
@@ -148,35 +153,35 @@ async fn a_sources_quota_counts_what_was_found_from_its_seed() {
 }
 
 #[tokio::test]
-async fn bytes_are_counted_with_the_document_that_crosses_the_limit() {
+async fn one_document_may_exceed_a_quota_of_bytes() {
     let web = hosts(&[A], 9, &Reply::ok("image/png", vec![0; 1000]))
         .serve()
         .await;
-    let told = crawl()
+    let result = crawl()
         .profile("quotas.host.bytes = \"4KiB\"")
         .seed(web.url(A, "/"))
         .run()
         .await
         .finished();
-    // A front page of some hundred bytes and four pictures are more than 4,096.
-    check(&web, &told, &[(&[A], 5)], 5, "quota:host:bytes");
+    // A front page of some hundred bytes and four pictures of 1,000 bytes exceed 4,096 bytes.
+    check(&web, &result, &[(&[A], 5)], 5, "quota:host:bytes");
 }
 
 #[tokio::test]
-async fn what_is_past_a_quota_of_time_has_minus_5004() {
+async fn uris_beyond_a_quota_of_run_time_have_status_minus_5004() {
     let web = hosts(&[A], 40, &html("a page")).serve().await;
-    let told = crawl()
+    let result = crawl()
         .profile("workers = 1\nquotas.host.run-time = '1ms'")
         .seed(web.url(A, "/"))
         .run()
         .await
         .finished();
-    let over: Vec<_> = told
+    let over: Vec<_> = result
         .log
         .iter()
         .filter(|line| line.status == -5004)
         .collect();
-    assert!(!over.is_empty(), "{:#?}", told.log);
+    assert!(!over.is_empty(), "{:#?}", result.log);
     for line in over {
         assert_eq!(line.annotations, ["quota:host:run-time"], "{line:?}");
     }

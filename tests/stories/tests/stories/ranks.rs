@@ -1,4 +1,4 @@
-//! Precedence plugins: what goes first, by a page's links and by queues.
+//! Precedence plugins: the order of a page's links, and of queues.
 
 use opilio_stories::{Misdeed, crawl, html, last_goes_first, precedence, site};
 use opilio_test_web::{Reply, Web};
@@ -16,7 +16,7 @@ fn targets(of: &[&str]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_plugin_says_which_links_of_a_page_go_first() {
+async fn a_plugin_ranks_the_links_of_a_page() {
     let web = web().await;
     crawl()
         .plugin("last", &last_goes_first())
@@ -32,9 +32,9 @@ async fn a_plugin_says_which_links_of_a_page_go_first() {
 }
 
 #[tokio::test]
-async fn a_plugin_that_fails_leaves_the_order_of_the_profile() {
+async fn a_failing_plugin_leaves_the_order_of_the_profile() {
     let web = web().await;
-    let told = crawl()
+    let result = crawl()
         .plugin("bad", &precedence(Misdeed::Traps))
         .profile("workers = 1\nstacks.precedence = ['bad']")
         .seed(web.url(A, "/"))
@@ -42,17 +42,17 @@ async fn a_plugin_that_fails_leaves_the_order_of_the_profile() {
         .await
         .finished();
     assert_eq!(in_order(&web), targets(&AS_FOUND));
-    let errors = told.log_file("runtime-errors.log");
+    let errors = result.log_file("runtime-errors.log");
     assert!(errors.contains(" bad trap "), "{errors}");
 }
 
-/// A page that lists `first`, with as many links behind it as it takes to give it a low rank, is found before one that
-/// lists it alone.
+/// The front page links to `first` and gives it a low rank, because further links follow it. The page `again`, found later, links
+/// only to `first` and gives it a high rank.
 #[tokio::test]
-async fn a_link_found_again_in_a_better_place_moves_forward() {
+async fn a_link_found_again_with_a_higher_rank_moves_forward() {
     let web = site(A)
         .page("/robots.txt", Reply::status(404))
-        // Ranks 4 to 1: `again` goes at once and ranks `first` 1, before the others.
+        // Ranks 4 to 1: `again` is fetched at once and ranks `first` 1, before the others.
         .page(
             "/",
             html("<a href=/first>1</a> <a href=/b>2</a> <a href=/c>3</a> <a href=/again>4</a>"),
@@ -74,9 +74,9 @@ async fn a_link_found_again_in_a_better_place_moves_forward() {
     );
 }
 
-/// A valence of two leaves each queue a slot that does not rest when the only worker is idle again.
+/// With a valence of two, each queue has a slot without a delay when the only worker is idle again.
 #[tokio::test]
-async fn a_plugin_says_which_queue_goes_first() {
+async fn a_plugin_ranks_queues() {
     let web = hosts(&[A, B], 5, &html("a page")).serve().await;
     crawl()
         .plugin("last", &last_goes_first())
@@ -87,7 +87,7 @@ async fn a_plugin_says_which_queue_goes_first() {
         .await
         .finished();
     let order: Vec<_> = web.requests().into_iter().map(|seen| seen.host).collect();
-    // Both are new when the first is fetched; from then on all of B goes before what is left of A.
+    // Both queues are new at the first fetch. From then on, all of B is fetched before the rest of A.
     let last_of_b = order.iter().rposition(|host| host == B).unwrap();
     let before: Vec<_> = order[..last_of_b]
         .iter()

@@ -1,4 +1,4 @@
-//! Calls of plugins that are kept as files.
+//! Recordings of plugin calls.
 
 use std::path::Path;
 
@@ -38,16 +38,16 @@ async fn pages() -> opilio_test_web::Web {
 }
 
 #[tokio::test]
-async fn the_first_calls_that_fail_are_kept() {
+async fn the_first_failing_calls_are_recorded() {
     let web = pages().await;
-    let told = crawl()
+    let result = crawl()
         .plugin("bad", &extractor(Misdeed::Traps))
         .profile("stacks.extract = ['bad', 'html']\nrecord.faults = 3")
         .seed(web.url(WWW, "/"))
         .run()
         .await
         .finished();
-    let all = recordings(told.job());
+    let all = recordings(result.job());
     let bad = of(&all, "bad");
     assert_eq!((bad.len(), all.len()), (3, 3));
     for one in bad {
@@ -57,7 +57,7 @@ async fn the_first_calls_that_fail_are_kept() {
 }
 
 #[tokio::test]
-async fn calls_about_some_uris_and_a_share_of_all_others_are_kept() {
+async fn calls_about_chosen_uris_and_a_sample_of_others_are_recorded() {
     let web = pages().await;
     let of_uris = crawl()
         .profile("record = { uris = ['/7\\.html$'], plugins = ['html', 'hops'] }")
@@ -73,18 +73,18 @@ async fn calls_about_some_uris_and_a_share_of_all_others_are_kept() {
         html[0]["outcome"]["answer"][0]["links"],
         Value::Array(Vec::new())
     );
-    // Judged among the links of the front page. The decision is still known when its capture is described.
+    // The filter was called about the links of the front page. Its decision is known when the capture is described, without a call.
     let hops = of(&all, "hops");
     let pages: Vec<_> = hops.iter().map(|call| &call["subject"]).collect();
     assert_eq!(pages, [&web.url(WWW, "/")]);
 
-    let a_share = crawl()
+    let sampled = crawl()
         .profile("record = { sample = 0.5, plugins = ['html'] }")
         .seed(web.url(WWW, "/"))
         .run()
         .await
         .finished();
-    let all = recordings(a_share.job());
+    let all = recordings(sampled.job());
     // Ten pages and robots.txt.
     assert_eq!((of(&all, "html").len(), all.len()), (5, 5));
 

@@ -7,7 +7,7 @@ const WWW: &str = "www.story.localhost";
 const BARE: &str = "story.localhost";
 const NEW: &str = "new.localhost";
 
-/// The URL of another host on the port that was asked.
+/// Returns the URL of another host at the port of a request.
 fn at(seen: &SeenRequest, host: &str, target: &str) -> String {
     let port = seen.headers["host"]
         .to_str()
@@ -19,7 +19,7 @@ fn at(seen: &SeenRequest, host: &str, target: &str) -> String {
 }
 
 #[tokio::test]
-async fn each_redirect_is_archived_and_its_target_is_one_hop_on() {
+async fn each_redirect_is_archived_and_its_target_is_one_hop_further() {
     let web = site(WWW)
         .page("/", html("<a href='/one'>1</a>"))
         .page("/one", Reply::redirect(301, "two"))
@@ -27,9 +27,12 @@ async fn each_redirect_is_archived_and_its_target_is_one_hop_on() {
         .page("/three.html", html("here"))
         .serve()
         .await;
-    let told = crawl().seed(web.url(WWW, "/")).run().await.finished();
-    assert_eq!(told.record("response", &web.url(WWW, "/one")).status(), 301);
-    let last = told.sole(&web.url(WWW, "/three.html"));
+    let result = crawl().seed(web.url(WWW, "/")).run().await.finished();
+    assert_eq!(
+        result.record("response", &web.url(WWW, "/one")).status(),
+        301
+    );
+    let last = result.sole(&web.url(WWW, "/three.html"));
     assert_eq!(
         (last.status, &*last.hops, &last.via),
         (200, "LRR", &web.url(WWW, "/two"))
@@ -53,7 +56,7 @@ async fn redirects_in_a_circle_end() {
 }
 
 #[tokio::test]
-async fn a_seed_that_moved_to_another_host_takes_the_scope_along() {
+async fn a_redirected_seed_widens_the_scope_to_the_new_host() {
     let web = site(WWW)
         .answer("/", |seen| Reply::redirect(301, &at(seen, NEW, "/")))
         .and(NEW)
@@ -62,7 +65,7 @@ async fn a_seed_that_moved_to_another_host_takes_the_scope_along() {
         .page("/b.html", html("b"))
         .serve()
         .await;
-    let told = crawl().seed(web.url(WWW, "/")).run().await.finished();
+    let result = crawl().seed(web.url(WWW, "/")).run().await.finished();
     assert_eq!(
         asked(&web),
         [
@@ -72,11 +75,11 @@ async fn a_seed_that_moved_to_another_host_takes_the_scope_along() {
             format!("{WWW} /")
         ]
     );
-    assert_eq!(told.sole(&web.url(NEW, "/b.html")).hops, "RLL");
+    assert_eq!(result.sole(&web.url(NEW, "/b.html")).hops, "RLL");
 }
 
 #[tokio::test]
-async fn a_page_that_moved_to_another_host_does_not() {
+async fn a_redirected_page_does_not_widen_the_scope() {
     let web = site(WWW)
         .page("/", html("<a href='/away'>a</a>"))
         .answer("/away", |seen| Reply::redirect(301, &at(seen, NEW, "/")))
@@ -93,7 +96,7 @@ async fn a_page_that_moved_to_another_host_does_not() {
     );
 }
 
-/// Both names have the same canonical form; the seen test must not swallow the target.
+/// Both names have the same canonical form; the seen test must not drop the target.
 #[tokio::test]
 async fn a_redirect_to_the_same_site_under_www_is_followed() {
     let web = site(BARE)
@@ -103,7 +106,7 @@ async fn a_redirect_to_the_same_site_under_www_is_followed() {
         .page("/a.html", html("a"))
         .serve()
         .await;
-    let told = crawl().seed(web.url(BARE, "/")).run().await.finished();
+    let result = crawl().seed(web.url(BARE, "/")).run().await.finished();
     assert_eq!(
         asked(&web),
         [
@@ -112,12 +115,12 @@ async fn a_redirect_to_the_same_site_under_www_is_followed() {
             format!("{WWW} /a.html")
         ]
     );
-    assert_eq!(told.record("response", &web.url(WWW, "/")).status(), 200);
+    assert_eq!(result.record("response", &web.url(WWW, "/")).status(), 200);
 }
 
-/// A chain of ever new URIs ends where the profile says; the last is archived like the others.
+/// A chain of redirects to new URIs ends after `fetch.redirects-max`; the last redirect is archived, too.
 #[tokio::test]
-async fn redirects_in_a_row_have_an_end() {
+async fn the_number_of_successive_redirects_is_limited() {
     let web = site(WWW)
         .rest(
             |seen| match seen.target.trim_start_matches('/').parse::<u32>() {
@@ -127,17 +130,25 @@ async fn redirects_in_a_row_have_an_end() {
         )
         .serve()
         .await;
-    let told = crawl()
+    let result = crawl()
         .profile("[fetch]\nredirects-max = 3")
         .seed(web.url(WWW, "/0"))
         .run()
         .await
         .finished();
     for target in ["/0", "/1", "/2"] {
-        assert!(!told.sole(&web.url(WWW, target)).notes("redirectsTrunc"));
+        assert!(!result.sole(&web.url(WWW, target)).notes("redirectsTrunc"));
     }
     let last = web.url(WWW, "/3");
-    assert!(told.sole(&last).notes("redirectsTrunc:3"), "{:?}", told.log);
-    assert_eq!(told.record("response", &last).status(), 302);
-    assert!(told.of(&web.url(WWW, "/4")).is_empty(), "{:?}", told.log);
+    assert!(
+        result.sole(&last).notes("redirectsTrunc:3"),
+        "{:?}",
+        result.log
+    );
+    assert_eq!(result.record("response", &last).status(), 302);
+    assert!(
+        result.of(&web.url(WWW, "/4")).is_empty(),
+        "{:?}",
+        result.log
+    );
 }

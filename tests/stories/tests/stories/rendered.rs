@@ -11,7 +11,7 @@ use opilio_test_web::Reply;
 
 const WWW: &str = "www.story.localhost";
 const CDN: &str = "cdn.story.localhost";
-/// A host of this machine that is not to be reached.
+/// A host of this machine that pages must not reach.
 const WALLED: &str = "walled.story.localhost";
 
 /// With this variable, a missing Chromium fails the stories. CI sets it.
@@ -34,7 +34,7 @@ const APPLICATION: &str = "<div id=root></div><script>
     })();
     </script>";
 
-/// A page of the application, which asks for something itself.
+/// A page of the application, which makes a request of its own.
 const ITEM: &str = "<p></p><script>
     fetch('/api/price').then((it) => it.text()).then((it) => { document.querySelector('p').textContent = it });
     </script>";
@@ -44,7 +44,7 @@ const PICTURE: &[u8] =
     b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\
     \x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;";
 
-/// A crawl that renders its pages; `None` where there is no Chromium.
+/// Returns a crawl that renders its pages; `None` if Chromium is missing.
 pub(crate) fn rendering() -> Option<Story> {
     let is_root = std::fs::metadata("/proc/self").is_ok_and(|it| it.uid() == 0);
     let sandbox = format!("[browser]\nrender = 'always'\nsandbox = {}\n", !is_root);
@@ -53,7 +53,10 @@ pub(crate) fn rendering() -> Option<Story> {
         std::env::split_paths(&path).any(|it| names.iter().any(|name| it.join(name).is_file()))
     });
     if !has_chromium && std::env::var_os(REQUIRED).is_none() {
-        #[expect(clippy::print_stderr, reason = "whoever runs the tests must see it")]
+        #[expect(
+            clippy::print_stderr,
+            reason = "a note for the person who runs the tests"
+        )]
         {
             eprintln!("SKIPPED: no Chromium; {REQUIRED}=1 makes this a failure");
         }
@@ -94,9 +97,9 @@ async fn an_application_is_archived_with_its_requests_and_its_links_are_crawled(
         .serve()
         .await;
     let url = |target: &str| web.url(WWW, target);
-    let told = story.seed(url("/")).run().await.finished();
+    let result = story.seed(url("/")).run().await.finished();
 
-    let page = told.sole(&url("/"));
+    let page = result.sole(&url("/"));
     assert!(
         page.annotations.contains(&"rendered".to_owned()),
         "{page:?}"
@@ -104,7 +107,7 @@ async fn an_application_is_archived_with_its_requests_and_its_links_are_crawled(
     assert_eq!(page.status, 200);
     // Links exist only in the rendered page.
     for target in ["/item/1", "/item/2"] {
-        let item = told.sole(&url(target));
+        let item = result.sole(&url(target));
         assert_eq!(
             (item.status, &*item.hops, &*item.via),
             (200, "L", &*url("/"))
@@ -112,32 +115,32 @@ async fn an_application_is_archived_with_its_requests_and_its_links_are_crawled(
         assert!(item.notes("rendered"), "{item:?}");
     }
     // Requests are embeds of their page, and the page itself is fetched once.
-    let items = told.sole(&url("/api/items"));
+    let items = result.sole(&url("/api/items"));
     assert_eq!(
         (items.status, &*items.hops, &*items.via),
         (200, "E", &*url("/"))
     );
     assert!(items.notes("browser"), "{items:?}");
-    told.record("response", &url("/api/items"));
+    result.record("response", &url("/api/items"));
     let requests = asked(&web);
     let times = |request: &str| requests.iter().filter(|it| *it == request).count();
     assert_eq!(times(&format!("{WWW} /")), 1, "{requests:?}");
 
-    // A request with a body is recorded with it.
-    let seen = told.sole(&url("/api/seen"));
+    // A request with a body is archived with the body.
+    let seen = result.sole(&url("/api/seen"));
     assert!(seen.notes("method:POST"), "{seen:?}");
-    let sent = told.record("request", &url("/api/seen")).text();
+    let sent = result.record("request", &url("/api/seen")).text();
     assert!(sent.starts_with("POST /api/seen HTTP/1.1\r\n"), "{sent}");
     assert!(sent.ends_with("{\"seen\":2}"), "{sent}");
     assert!(sent.contains("opilio/"), "{sent}");
 
-    // Another server is looked up, and asked for its robots.txt first.
-    let picture = told.sole(&web.url(CDN, "/picture.png"));
+    // For another server, the crawl looks up the name and fetches robots.txt first.
+    let picture = result.sole(&web.url(CDN, "/picture.png"));
     assert_eq!((picture.status, &*picture.hops), (200, "E"));
-    let robots = told.record("response", &web.url(CDN, "/robots.txt"));
+    let robots = result.record("response", &web.url(CDN, "/robots.txt"));
     assert_eq!(robots.header("Opilio-In-Passing-For"), Some(&*url("/")));
-    // The extractor of scripts finds it as well.
-    let refused = told.of(&url("/private/x"));
+    // The extractor of scripts finds this URI, too.
+    let refused = result.of(&url("/private/x"));
     assert!(
         refused.iter().all(|line| line.status == -9998),
         "{refused:?}"
@@ -148,7 +151,7 @@ async fn an_application_is_archived_with_its_requests_and_its_links_are_crawled(
     );
     assert_eq!(times(&format!("{WWW} /private/x")), 0);
 
-    // The session of the plain fetch goes on; cookies of scripts and their requests end with their page.
+    // Cookies of the plain fetch are sent with requests of pages. Cookies that scripts and their requests set end with their page.
     for request in web.requests() {
         let cookie = request.headers.get("cookie").map(|it| it.to_str().unwrap());
         match (&*request.host, &*request.target) {
@@ -160,32 +163,32 @@ async fn an_application_is_archived_with_its_requests_and_its_links_are_crawled(
     }
 
     // The same payload is stored once.
-    let prices = told.records("response", &url("/api/price")).len();
-    let again = told.records("revisit", &url("/api/price")).len();
+    let prices = result.records("response", &url("/api/price")).len();
+    let again = result.records("revisit", &url("/api/price")).len();
     assert_eq!((prices, again), (1, 1));
 
-    // The browser's own requests are nowhere.
-    for line in &told.log {
+    // Requests of the browser itself are not in the log.
+    for line in &result.log {
         assert!(line.uri.contains(".story.localhost"), "{line:?}");
     }
 
-    // Each capture has its line.
+    // Each capture has a line in the log.
     let by = opilio_control::Author {
         user: "lena".to_owned(),
         pid: 0,
     };
     let mut found = Vec::new();
-    opilio_control::verify(told.job(), &by, false, &mut |it| found.push(it)).unwrap();
+    opilio_control::verify(result.job(), &by, false, &mut |it| found.push(it)).unwrap();
     assert!(found.is_empty(), "{found:?}");
 
-    let info = told.record("resource", &format!("urn:pageinfo:{}", url("/")));
+    let info = result.record("resource", &format!("urn:pageinfo:{}", url("/")));
     let info: serde_json::Value = serde_json::from_slice(&info.block).unwrap();
     assert_eq!(info["url"], url("/"));
     assert_eq!(info["urls"][url("/")]["type"], "Document");
     assert_eq!(info["urls"][url("/api/items")]["status"], 200);
     let posted = format!("{}?__wb_method=POST", url("/api/seen"));
     assert_eq!(info["urls"][posted]["mime"], "application/json");
-    // A WebSocket is refused. The page learns it, and so do readers of the archive.
+    // A WebSocket is refused. The page gets an error, and the page information names the refusal.
     assert!(
         page.annotations.contains(&"webSocketsRefused:1".to_owned()),
         "{page:?}"
@@ -195,11 +198,11 @@ async fn an_application_is_archived_with_its_requests_and_its_links_are_crawled(
         serde_json::json!({"status": 0, "type": "WebSocket", "error": "refused: WebSocket"});
     assert_eq!(*socket, refused);
     assert_eq!(times(&format!("{WWW} /live")), 0);
-    let part = |kind: &str| told.record("resource", &format!("urn:{kind}:{}", url("/")));
+    let part = |kind: &str| result.record("resource", &format!("urn:{kind}:{}", url("/")));
     assert!(part("view").block.starts_with(b"\x89PNG"));
     assert!(part("thumbnail").block.starts_with(b"\xff\xd8\xff"));
     assert!(part("text").text().contains("Item 2"));
-    let captured = told.record("response", &url("/"));
+    let captured = result.record("response", &url("/"));
     assert_eq!(
         part("view").header("WARC-Date"),
         captured.header("WARC-Date")
@@ -207,7 +210,7 @@ async fn an_application_is_archived_with_its_requests_and_its_links_are_crawled(
 }
 
 #[tokio::test]
-async fn a_page_that_is_never_idle_is_taken_as_it_is_after_its_time() {
+async fn a_page_that_is_never_idle_is_captured_after_its_load_time() {
     let Some(story) = rendering() else { return };
     let busy = "<p>first</p><script>
         setInterval(() => fetch('/poll'), 50);
@@ -219,28 +222,28 @@ async fn a_page_that_is_never_idle_is_taken_as_it_is_after_its_time() {
         .page("/late", html("late"))
         .serve()
         .await;
-    let told = story
+    let result = story
         .profile("[browser]\nload-time = '3s'\nscreenshots = false\ntext = false\n")
         .seed(web.url(WWW, "/"))
         .run()
         .await
         .finished();
-    let page = told.sole(&web.url(WWW, "/"));
+    let page = result.sole(&web.url(WWW, "/"));
     assert!(page.notes("rendered:notIdle"), "{page:?}");
-    assert_eq!(told.sole(&web.url(WWW, "/late")).hops, "L");
-    assert!(told.of(&web.url(WWW, "/poll")).len() > 5);
+    assert_eq!(result.sole(&web.url(WWW, "/late")).hops, "L");
+    assert!(result.of(&web.url(WWW, "/poll")).len() > 5);
     let kinds = ["view", "thumbnail", "text"];
     for kind in kinds {
         let uri = format!("urn:{kind}:{}", web.url(WWW, "/"));
-        assert!(told.records("resource", &uri).is_empty());
+        assert!(result.records("resource", &uri).is_empty());
     }
 }
 
 #[tokio::test]
-async fn a_page_reaches_no_refused_address_and_nothing_out_of_scope() {
+async fn requests_to_refused_addresses_and_out_of_scope_are_blocked() {
     let Some(story) = rendering() else { return };
-    // Addresses are written so that only the page itself knows them: a private one, one of this machine, one that the scope rejects,
-    // and a redirect to another private one.
+    // URIs are encoded, so that extractors cannot find them: a private address, one of this machine, one that the scope rejects,
+    // and a redirect to another private address.
     let hostile = "<p>page</p><script>
         (async () => {
             const inside = atob('aHR0cDovL2luc2lkZS5zdG9yeS50ZXN0L3NlY3JldA==');
@@ -264,7 +267,7 @@ async fn a_page_reaches_no_refused_address_and_nothing_out_of_scope() {
         .await;
     let url = |target: &str| web.url(WWW, target);
     let walled = web.url(WALLED, "/secret");
-    let told = story
+    let result = story
         .profile(
             "fetch.allow-addresses = ['loopback']
             browser.screenshots = false
@@ -282,34 +285,34 @@ async fn a_page_reaches_no_refused_address_and_nothing_out_of_scope() {
         .run()
         .await
         .finished();
-    let page = told.sole(&url("/"));
+    let page = result.sole(&url("/"));
     assert!(
         page.annotations.contains(&"rendered".to_owned()),
         "{page:?}"
     );
     for uri in [inside[0], inside[1], &walled] {
-        let line = told.sole(uri);
+        let line = result.sole(uri);
         assert_eq!(line.status, -5001, "{line:?}");
         assert!(line.notes("browser"), "{line:?}");
-        assert!(told.records("response", uri).is_empty());
+        assert!(result.records("response", uri).is_empty());
     }
-    assert_eq!(told.sole(&url("/leave")).status, 302);
-    // What is out of scope has no line.
-    assert!(told.of(&url("/outside")).is_empty(), "{:?}", told.log);
+    assert_eq!(result.sole(&url("/leave")).status, 302);
+    // Requests out of scope have no line in the log.
+    assert!(result.of(&url("/outside")).is_empty(), "{:?}", result.log);
     let asked = asked(&web);
     assert!(!asked.contains(&format!("{WWW} /outside")), "{asked:?}");
-    // Not even for its robots.txt.
+    // Its robots.txt was not requested either.
     let of_walled = web.requests().iter().filter(|it| it.host == WALLED).count();
     assert_eq!(of_walled, 0);
 
-    let info = told.record("resource", &format!("urn:pageinfo:{}", url("/")));
+    let info = result.record("resource", &format!("urn:pageinfo:{}", url("/")));
     let info: serde_json::Value = serde_json::from_slice(&info.block).unwrap();
     for uri in [inside[0], inside[1], &walled, &url("/outside")] {
         let error = info["urls"][uri]["error"].as_str();
         let is_refused = error.is_some_and(|it| it.starts_with("refused: "));
         assert!(is_refused, "{uri}: {info}");
     }
-    let text = told.record("resource", &format!("urn:text:{}", url("/")));
+    let text = result.record("resource", &format!("urn:text:{}", url("/")));
     assert!(text.text().contains("nothing came"), "{}", text.text());
 }
 
@@ -325,7 +328,7 @@ async fn an_override_renders_one_site_only_or_all_but_one() {
         .page("/made", html("made"))
         .serve()
         .await;
-    let told = story
+    let result = story
         .profile(&format!(
             "browser.render = 'never'\n[[override]]\nmatch.host = ['{CDN}']\nbrowser.render = 'always'\nbrowser.screenshots = false\nbrowser.width = 700\n"
         ))
@@ -334,20 +337,21 @@ async fn an_override_renders_one_site_only_or_all_but_one() {
         .run()
         .await
         .finished();
-    assert!(!told.sole(&web.url(WWW, "/")).notes("rendered"));
-    assert!(told.of(&web.url(WWW, "/made")).is_empty());
-    assert!(told.sole(&web.url(CDN, "/")).notes("rendered"));
-    assert_eq!(told.sole(&web.url(CDN, "/made")).status, 200);
+    assert!(!result.sole(&web.url(WWW, "/")).notes("rendered"));
+    assert!(result.of(&web.url(WWW, "/made")).is_empty());
+    assert!(result.sole(&web.url(CDN, "/")).notes("rendered"));
+    assert_eq!(result.sole(&web.url(CDN, "/made")).status, 200);
     assert!(
-        told.records("resource", &format!("urn:view:{}", web.url(CDN, "/")))
+        result
+            .records("resource", &format!("urn:view:{}", web.url(CDN, "/")))
             .is_empty()
     );
-    let text = told.record("resource", &format!("urn:text:{}", web.url(CDN, "/")));
+    let text = result.record("resource", &format!("urn:text:{}", web.url(CDN, "/")));
     assert!(text.text().contains("for 700"), "{}", text.text());
 
-    // The other way round: all sites but one.
+    // The opposite: all sites except one.
     let Some(story) = rendering() else { return };
-    let told = story
+    let result = story
         .profile(&format!(
             "browser.screenshots = false\n[[override]]\nmatch.host = ['{CDN}']\nbrowser.render = 'never'\n"
         ))
@@ -356,12 +360,12 @@ async fn an_override_renders_one_site_only_or_all_but_one() {
         .run()
         .await
         .finished();
-    assert!(told.sole(&web.url(WWW, "/")).notes("rendered"));
-    assert!(!told.sole(&web.url(CDN, "/")).notes("rendered"));
-    assert!(told.of(&web.url(CDN, "/made")).is_empty());
+    assert!(result.sole(&web.url(WWW, "/")).notes("rendered"));
+    assert!(!result.sole(&web.url(CDN, "/")).notes("rendered"));
+    assert!(result.of(&web.url(CDN, "/made")).is_empty());
 }
 
-/// A program that answers `--version` as this Chromium does, and does something else when it is started.
+/// Writes a program that answers `--version` like this version of Chromium, and otherwise runs `start`. Returns its path.
 fn chromium(story: &Story, version: &str, start: &str) -> String {
     let text = format!(
         "#!/bin/sh\n[ \"$1\" = --version ] && {{ echo Chromium {version}; exit 0; }}\n{start}\n"
@@ -372,7 +376,7 @@ fn chromium(story: &Story, version: &str, start: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_crawl_that_needs_a_browser_does_not_begin_without_one() {
+async fn a_crawl_that_renders_pages_does_not_start_without_a_browser() {
     let home = crawl();
     let old = chromium(&home, "90.0.1.2", "");
     for (executable, problem) in [
@@ -385,7 +389,7 @@ async fn a_crawl_that_needs_a_browser_does_not_begin_without_one() {
             ))
             .seed("http://www.story.localhost/");
         let Err(CrawlError::Profile(faults)) = story.begin() else {
-            panic!("it begins");
+            panic!("the crawl begins");
         };
         let words = faults.to_string();
         for expected in ["browser.render", executable, problem, "browser.executable"] {
@@ -396,7 +400,7 @@ async fn a_crawl_that_needs_a_browser_does_not_begin_without_one() {
 }
 
 #[tokio::test]
-async fn a_browser_that_does_not_start_costs_the_rendering_and_nothing_else() {
+async fn pages_are_archived_unrendered_if_the_browser_does_not_start() {
     for (start, annotation, words) in [
         (
             "echo error while loading shared libraries: libnss3.so >&2; exit 127",
@@ -416,7 +420,7 @@ async fn a_browser_that_does_not_start_costs_the_rendering_and_nothing_else() {
             .await;
         let story = crawl().seed(web.url(WWW, "/"));
         let executable = chromium(&story, "150.0.1.2", start);
-        let told = story
+        let result = story
             .profile(&format!(
                 "[browser]\nrender = 'always'\nexecutable = '{executable}'\n"
             ))
@@ -424,33 +428,33 @@ async fn a_browser_that_does_not_start_costs_the_rendering_and_nothing_else() {
             .await
             .finished();
         for target in ["/", "/next"] {
-            let page = told.sole(&web.url(WWW, target));
+            let page = result.sole(&web.url(WWW, target));
             assert!(page.notes(annotation), "{page:?}");
-            told.record("response", &web.url(WWW, target));
+            result.record("response", &web.url(WWW, target));
         }
-        let alerts = told.log_file("alerts.log");
+        let alerts = result.log_file("alerts.log");
         assert_eq!(
             alerts.matches("raised warning browser").count(),
             1,
             "{alerts}"
         );
         assert!(alerts.contains(words), "{alerts}");
-        assert!(!told.job().join("browsers").exists());
+        assert!(!result.job().join("browsers").exists());
     }
 }
 
-/// The browser itself, and the process of a page, by their command lines.
+/// Texts in the command lines of the browser and of the process of a page.
 const BROWSER: &str = "--remote-debugging-pipe";
 const OF_PAGE: &str = "--type=renderer";
 
-/// Kills the processes of a job's browsers whose command line has this text.
+/// Kills the processes of a job's browsers whose command line contains this text.
 fn kill_browsers(job: &Path, text: &str) {
     let folder = job.join("browsers").display().to_string();
     let read = |process: &Path, name: &str| {
         let bytes = std::fs::read(process.join(name)).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     };
-    // Processes of pages do not name the folder. They have the group of their browser.
+    // Command lines of page processes do not contain the folder. These processes are in the process group of their browser.
     let group = |process: &Path| {
         let stat = read(process, "stat");
         let fields = stat.rsplit_once(')').map(|(_, rest)| rest.to_owned());
@@ -466,7 +470,7 @@ fn kill_browsers(job: &Path, text: &str) {
     for process in &processes {
         let is_of_browser = group(process).is_some_and(|it| groups.contains(&it));
         if is_of_browser && read(process, "cmdline").contains(text) {
-            // It may have ended by itself.
+            // The process may have ended already.
             let _ = Command::new("kill")
                 .arg("-9")
                 .args(process.file_name())
@@ -476,9 +480,9 @@ fn kill_browsers(job: &Path, text: &str) {
 }
 
 #[tokio::test]
-async fn a_page_whose_browser_or_process_crashes_is_tried_once_more_and_the_crawl_goes_on() {
+async fn a_page_is_rendered_once_more_after_a_crash_of_the_browser() {
     let Some(story) = rendering() else { return };
-    // Addresses are written so that only the page itself knows them.
+    // URIs are encoded, so that extractors cannot find them.
     let page = |address: &str, more: &str| {
         html(&format!(
             "{more}<p>page</p><script>fetch(atob('{address}'))</script>"
@@ -509,7 +513,7 @@ async fn a_page_whose_browser_or_process_crashes_is_tried_once_more_and_the_craw
         .page("/next", html("next"))
         .serve()
         .await;
-    let told = story
+    let result = story
         .profile("browser.screenshots = false")
         .seed(web.url(WWW, "/"))
         .run()
@@ -521,18 +525,18 @@ async fn a_page_whose_browser_or_process_crashes_is_tried_once_more_and_the_craw
         ("/process", "rendered"),
         ("/next", "rendered"),
     ] {
-        let page = told.sole(&web.url(WWW, target));
+        let page = result.sole(&web.url(WWW, target));
         assert!(
             page.annotations.contains(&annotation.to_owned()),
             "{page:?}"
         );
-        told.record("response", &web.url(WWW, target));
+        result.record("response", &web.url(WWW, target));
     }
-    // The page whose process was killed has asked in both browsers.
+    // The page whose process was killed made its request in both attempts.
     let asked = asked(&web);
     let times = asked.iter().filter(|it| it.ends_with(" /from")).count();
     assert_eq!(times, 2, "{asked:?}");
-    let alerts = told.log_file("alerts.log");
+    let alerts = result.log_file("alerts.log");
     assert!(alerts.contains("the browser crashed during"), "{alerts}");
-    assert!(!told.job().join("browsers").exists());
+    assert!(!result.job().join("browsers").exists());
 }

@@ -1,5 +1,5 @@
-//! Pages that a browser renders are visited again: what they show is compared, not what the server sent. Filters choose the pages.
-//! All stories but the last need Chromium.
+//! Revisits of rendered pages: the rendered content is compared, not the document of the server. Filters choose the pages to
+//! render. All stories but the last need Chromium.
 
 use opilio_stories::{FinishedCrawl, LoggedUri, Story, html, site};
 use opilio_test_web::{Reply, SeenRequest, Web};
@@ -10,14 +10,14 @@ use crate::revisits::{revisiting, visits};
 const WWW: &str = "www.story.localhost";
 const CDN: &str = "cdn.story.localhost";
 
-/// An application that shows what its server says at `/api` and its own path.
+/// An application that shows the response of `/api` followed by its own path.
 const APPLICATION: &str = "<!DOCTYPE html><title>App</title><div id=root></div><script>
     fetch('/api' + location.pathname).then((it) => it.text()).then((it) => {
         root.innerHTML = `<p style='left: ${Math.random()}px'>${it}</p>`;
     });
     </script>";
 
-/// A story that renders and revisits its pages; `None` where there is no Chromium.
+/// Returns a story that renders and revisits its pages; `None` if Chromium is missing.
 fn story(more: &str) -> Option<Story> {
     let story = rendering()?.profile("browser.screenshots = false");
     let revisiting: toml::Table = revisiting().profile_text().parse().unwrap();
@@ -28,7 +28,7 @@ fn story(more: &str) -> Option<Story> {
     Some(story.profile(&settings.to_string()).profile(more))
 }
 
-/// The application of a request, with something in its document that no visitor sees.
+/// Returns the application with an invisible difference in its document at each visit.
 fn application(seen: &SeenRequest) -> Reply {
     let visit = seen.visit;
     html(&APPLICATION.replace("<script>", &format!("<script nonce=n{visit}>")))
@@ -40,7 +40,7 @@ fn versions(line: &LoggedUri) -> &str {
 }
 
 #[tokio::test]
-async fn what_a_page_shows_is_compared_and_not_its_document() {
+async fn rendered_content_is_compared_instead_of_the_document() {
     let Some(story) = story("") else { return };
     let web = site(WWW)
         .page("/moving", html(APPLICATION))
@@ -52,24 +52,24 @@ async fn what_a_page_shows_is_compared_and_not_its_document() {
         .serve()
         .await;
     let (moving, still) = (web.url(WWW, "/moving"), web.url(WWW, "/still"));
-    let told = story
+    let result = story
         .seed(&moving)
         .seed(&still)
         .run_until("three visits of each page", || {
-            told_visits(&web, &["/api/moving", "/api/still"]) >= 4
+            fewest_visits(&web, &["/api/moving", "/api/still"]) >= 4
         })
         .await;
 
-    // The document stays, and what it shows does not.
-    let lines = told.of(&moving);
+    // The document stays the same, and the rendered content changes.
+    let lines = result.of(&moving);
     for (number, line) in lines.iter().take(3).enumerate() {
         assert!(line.notes("rendered"), "{line:?}");
         assert!(!line.notes("unchanged"), "{line:?}");
         assert_eq!(versions(line), format!("{}ver", number + 1), "{line:?}");
     }
-    // Its payload is stored once. Later versions refer to it, and have a text of their own.
-    let first = told.record("response", &moving);
-    for again in told.records("revisit", &moving) {
+    // The payload is stored once. Later versions refer to it, and have their own text records.
+    let first = result.record("response", &moving);
+    for again in result.records("revisit", &moving) {
         assert_eq!(
             again.header("warc-refers-to"),
             first.header("warc-record-id")
@@ -79,11 +79,11 @@ async fn what_a_page_shows_is_compared_and_not_its_document() {
             first.header("warc-payload-digest")
         );
     }
-    let texts = told.records("resource", &format!("urn:text:{moving}"));
+    let texts = result.records("resource", &format!("urn:text:{moving}"));
     assert_eq!(texts[1].text().trim(), "visit 2");
 
-    // The document changes, and what it shows does not.
-    let lines = told.of(&still);
+    // The document changes, and the rendered content stays the same.
+    let lines = result.of(&still);
     let digests: Vec<_> = lines.iter().map(|line| &line.digest).collect();
     assert_ne!(digests[0], digests[1]);
     for line in &lines[1..3] {
@@ -92,9 +92,9 @@ async fn what_a_page_shows_is_compared_and_not_its_document() {
     }
 }
 
-/// The documents of both pages never change. What is stripped of the one, and alike in the other, only a browser shows.
+/// The documents of both pages never change. The text that is stripped, or compared for similarity, is only in the rendered pages.
 #[tokio::test]
-async fn strippers_and_change_evaluators_get_what_a_page_shows() {
+async fn strippers_and_change_evaluators_get_the_rendered_content() {
     let stacks = "stacks.digest = ['clock']
         stacks.change = ['similar']
         [plugins.clock]
@@ -117,33 +117,33 @@ async fn strippers_and_change_evaluators_get_what_a_page_shows() {
         .serve()
         .await;
     let (clock, words) = (web.url(WWW, "/clock"), web.url(WWW, "/words"));
-    let told = story
+    let result = story
         .seed(&clock)
         .seed(&words)
         .run_until("three visits of each page", || {
-            told_visits(&web, &["/api/clock", "/api/words"]) >= 4
+            fewest_visits(&web, &["/api/clock", "/api/words"]) >= 4
         })
         .await;
-    for line in &told.of(&clock)[1..3] {
+    for line in &result.of(&clock)[1..3] {
         assert!(line.notes("rendered"), "{line:?}");
         assert!(line.notes("unchanged"), "{line:?}");
         assert!(!line.notes("similar:"), "{line:?}");
         assert_eq!(versions(line), "1ver");
     }
-    let second = told.of(&words)[1];
+    let second = result.of(&words)[1];
     assert!(second.notes("rendered"), "{second:?}");
     assert!(second.notes("unchanged"), "{second:?}");
     assert!(second.notes("similar:"), "{second:?}");
 }
 
-/// Visits of the page that has been visited least.
-fn told_visits(web: &Web, targets: &[&str]) -> usize {
+/// Returns the smallest number of visits of these targets.
+fn fewest_visits(web: &Web, targets: &[&str]) -> usize {
     let visits = targets.iter().map(|target| visits(web, target));
     visits.min().unwrap_or_default()
 }
 
 #[tokio::test]
-async fn a_page_that_is_rendered_no_longer_or_again_has_not_changed_for_that() {
+async fn switching_rendering_off_or_on_is_not_a_change_of_the_page() {
     let Some(story) = story("") else { return };
     let web = site(WWW)
         .answer("/", application)
@@ -161,7 +161,7 @@ async fn a_page_that_is_rendered_no_longer_or_again_has_not_changed_for_that() {
     let visited = first.of(&page).len();
     assert_eq!(versions(first.of(&page)[visited - 1]), "1ver");
 
-    // The document differs from that of the last visit. What a browser would show of it is unknown.
+    // The document differs from that of the last visit, and the rendered content is unknown.
     story.amend("browser.render = 'never'");
     let second = story.run_until("visits without a browser", enough(2)).await;
     let plain = second.of(&page)[visited];
@@ -173,14 +173,14 @@ async fn a_page_that_is_rendered_no_longer_or_again_has_not_changed_for_that() {
     let visited = second.of(&page).len();
     let before = versions(second.of(&page)[visited - 1]).to_owned();
     let third = story.run_until("visits with a browser", enough(3)).await;
-    let shown = &third.of(&page)[visited..];
-    assert!(shown[0].notes("rendered"), "{shown:?}");
-    assert!(!shown[0].notes("unchanged"), "{shown:?}");
-    assert_eq!(versions(shown[0]), before, "{shown:?}");
-    assert!(shown[1].notes("unchanged"), "{shown:?}");
+    let rendered = &third.of(&page)[visited..];
+    assert!(rendered[0].notes("rendered"), "{rendered:?}");
+    assert!(!rendered[0].notes("unchanged"), "{rendered:?}");
+    assert_eq!(versions(rendered[0]), before, "{rendered:?}");
+    assert!(rendered[1].notes("unchanged"), "{rendered:?}");
 }
 
-/// An article, and an application that shows another one at each visit. Neither changes for its server.
+/// Serves an article, and an application whose rendered content changes at each visit. Their documents never change.
 async fn article_and_application() -> Web {
     let tagged = |body: String| {
         move |seen: &SeenRequest| match seen.headers.get("if-none-match") {
@@ -210,49 +210,49 @@ async fn article_and_application() -> Web {
 }
 
 #[tokio::test]
-async fn with_auto_those_pages_are_rendered_that_a_filter_asks_for() {
+async fn render_auto_renders_the_pages_that_a_filter_chooses() {
     let of_site = format!(
         "browser.render = 'auto'\n[[override]]\nmatch.host = ['{CDN}']\nstacks.render = []"
     );
     let Some(story) = story(&of_site) else { return };
     let web = article_and_application().await;
     let (article, application) = (web.url(WWW, "/article"), web.url(WWW, "/application"));
-    let told = story
+    let result = story
         .seed(&article)
         .seed(&application)
         .seed(web.url(CDN, "/other"))
         .run_until("three visits of each page", || {
-            told_visits(&web, &["/article", "/application"]) >= 4 && visits(&web, "/other") > 1
+            fewest_visits(&web, &["/article", "/application"]) >= 4 && visits(&web, "/other") > 1
         })
         .await;
-    for line in told.of(&article) {
+    for line in result.of(&article) {
         assert!(
             !line.notes("rendered") && !line.notes("render:"),
             "{line:?}"
         );
     }
-    for (number, line) in told.of(&application).iter().take(3).enumerate() {
+    for (number, line) in result.of(&application).iter().take(3).enumerate() {
         assert!(line.notes("render:needs-browser:"), "{line:?}");
         assert!(line.notes("rendered"), "{line:?}");
         assert_eq!(versions(line), format!("{}ver", number + 1));
     }
-    // The site has another stack.
-    let other = told.of(&web.url(CDN, "/other"))[0];
+    // The override of this site has an empty stack.
+    let other = result.of(&web.url(CDN, "/other"))[0];
     assert!(!other.notes("rendered"), "{other:?}");
-    // Only a page that needs no browser can be unchanged for its server.
+    // Only requests for pages that need no browser are conditional.
     for request in web.requests() {
         let is_first = request.visit == 1;
-        let is_asked = request.headers.contains_key("if-none-match");
+        let is_conditional = request.headers.contains_key("if-none-match");
         match &*request.target {
-            "/article" => assert_eq!(is_asked, !is_first, "{request:?}"),
-            "/application" => assert!(!is_asked, "{request:?}"),
+            "/article" => assert_eq!(is_conditional, !is_first, "{request:?}"),
+            "/application" => assert!(!is_conditional, "{request:?}"),
             _ => {}
         }
     }
 }
 
 #[tokio::test]
-async fn a_page_that_was_to_be_rendered_and_was_not_comes_with_its_body_again() {
+async fn requests_are_unconditional_if_rendering_has_failed() {
     let web = article_and_application().await;
     let story = revisiting();
     let broken = story.file(
@@ -262,7 +262,7 @@ async fn a_page_that_was_to_be_rendered_and_was_not_comes_with_its_body_again() 
     let executable = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
     std::fs::set_permissions(&broken, executable).unwrap();
     let application = web.url(WWW, "/application");
-    let told: FinishedCrawl = story
+    let result: FinishedCrawl = story
         .profile(&format!(
             "[browser]\nrender = 'auto'\nexecutable = '{}'",
             broken.display()
@@ -270,13 +270,13 @@ async fn a_page_that_was_to_be_rendered_and_was_not_comes_with_its_body_again() 
         .seed(&application)
         .run_until("three visits", || visits(&web, "/application") >= 3)
         .await;
-    for line in told.of(&application) {
+    for line in result.of(&application) {
         assert!(line.notes("render:needs-browser:"), "{line:?}");
         assert!(line.notes("notRendered:doesNotStart"), "{line:?}");
     }
     // The document itself is the same.
-    let second = told.of(&application)[1];
+    let second = result.of(&application)[1];
     assert!(second.notes("unchanged"), "{second:?}");
-    let is_asked = |it: &SeenRequest| it.headers.contains_key("if-none-match");
-    assert!(!web.requests().iter().any(is_asked));
+    let is_conditional = |it: &SeenRequest| it.headers.contains_key("if-none-match");
+    assert!(!web.requests().iter().any(is_conditional));
 }

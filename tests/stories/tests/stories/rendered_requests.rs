@@ -10,14 +10,14 @@ use crate::rendered::rendering;
 
 const WWW: &str = "www.story.localhost";
 
-/// A page that asks for fifty parts, one after the other. Addresses are written so that only the page itself knows them.
+/// A page that requests fifty parts, one after another. URIs are encoded, so that extractors cannot find them.
 const ASKING: &str = "<p>page</p><script>
     (async () => {
         for (let number = 0; number < 50; number += 1) await fetch(atob('L3BhcnQ=') + number).catch(() => 0);
     })();
     </script>";
 
-/// A site with this page and so many parts.
+/// Returns a site with this page and this number of parts.
 fn parts(page: &str, count: u32) -> Sites {
     (0..count).fold(site(WWW).page("/", html(page)), |sites, number| {
         sites.page(
@@ -28,55 +28,55 @@ fn parts(page: &str, count: u32) -> Sites {
 }
 
 #[tokio::test]
-async fn requests_past_the_limit_of_a_page_fail_and_are_noted() {
+async fn requests_beyond_the_limit_of_a_page_fail_and_are_annotated() {
     let Some(story) = rendering() else { return };
-    // Addresses are written so that only the page itself knows them.
+    // URIs are encoded, so that extractors cannot find them.
     let asking = "<p>page</p><script>
         for (let number = 0; number < 6; number += 1) fetch(atob('L3BhcnQ=') + number).catch(() => 0);
         </script>";
     let web = parts(asking, 6).serve().await;
-    let told = story
+    let result = story
         .profile("[browser]\npage-requests = 3\nscreenshots = false\ntext = false\n")
         .seed(web.url(WWW, "/"))
         .run()
         .await
         .finished();
-    let page = told.sole(&web.url(WWW, "/"));
+    let page = result.sole(&web.url(WWW, "/"));
     assert!(
         page.annotations.contains(&"rendered".to_owned()),
         "{page:?}"
     );
     assert!(page.notes("pageRequestsRefused:"), "{page:?}");
-    // The page itself is one of the three, and an icon may be another.
+    // The page itself is one of the three requests, and an icon may be another.
     let asked = asked(&web);
     let parts = asked.iter().filter(|it| it.contains("/part")).count();
     assert!((1..=2).contains(&parts), "{asked:?}");
 }
 
 #[tokio::test]
-async fn requests_of_a_page_count_in_the_quota_of_their_host() {
+async fn requests_of_a_page_count_towards_the_quota_of_their_host() {
     let Some(story) = rendering() else { return };
     let web = parts(ASKING, 50).serve().await;
-    let told = story
+    let result = story
         .profile("quotas.host.fetched = 2\nbrowser.screenshots = false\nbrowser.text = false\n")
         .seed(web.url(WWW, "/"))
         .run()
         .await
         .finished();
-    // A request counts once it is archived, so those after it may be a few too many.
+    // A request counts when it is archived, so some further requests may be made.
     let asked = asked(&web);
     let (served, refused): (Vec<_>, Vec<_>) = (0..50)
         .map(|number| format!("/part{number}"))
         .partition(|part| asked.contains(&format!("{WWW} {part}")));
     assert!(!served.is_empty() && !refused.is_empty(), "{asked:?}");
     for part in refused {
-        let line = told.sole(&web.url(WWW, &part));
+        let line = result.sole(&web.url(WWW, &part));
         assert_eq!(line.status, -5003, "{line:?}");
-        let is_told = line.notes("browser") && line.notes("quota:host:");
-        assert!(is_told, "{line:?}");
+        let is_annotated = line.notes("browser") && line.notes("quota:host:");
+        assert!(is_annotated, "{line:?}");
     }
-    // The page itself is kept.
-    told.record("response", &web.url(WWW, "/"));
+    // The page itself is archived.
+    result.record("response", &web.url(WWW, "/"));
 }
 
 #[tokio::test]
@@ -88,21 +88,21 @@ async fn requests_of_a_page_do_not_exceed_a_limit_of_the_crawl() {
     ] {
         let Some(story) = rendering() else { return };
         let web = parts(ASKING, 50).serve().await;
-        let told = story
+        let result = story
             .profile(limit)
             .profile("browser.screenshots = false\nbrowser.text = false\n")
             .seed(web.url(WWW, "/"))
             .run()
             .await;
-        assert_eq!(told.summary.end, end, "{limit}");
+        assert_eq!(result.summary.end, end, "{limit}");
         let is_document = |line: &&LoggedUri| line.status > 1 && !line.uri.ends_with("/robots.txt");
-        let documents = told.log.iter().filter(is_document).count();
-        assert_eq!(documents, 5, "{limit}: {:#?}", told.log);
-        // The page itself keeps its place. Its further requests fail, and have lines.
-        told.record("response", &web.url(WWW, "/"));
-        let refused = told.log.iter().filter(|line| line.status == -5003);
+        let documents = result.log.iter().filter(is_document).count();
+        assert_eq!(documents, 5, "{limit}: {:#?}", result.log);
+        // The page itself is archived. Its further requests fail, and have lines in the log.
+        result.record("response", &web.url(WWW, "/"));
+        let refused = result.log.iter().filter(|line| line.status == -5003);
         let refused: Vec<_> = refused.collect();
-        assert!(!refused.is_empty(), "{limit}: {:#?}", told.log);
+        assert!(!refused.is_empty(), "{limit}: {:#?}", result.log);
         for line in refused {
             assert!(line.notes("browser"), "{line:?}");
             assert!(line.notes("quota:crawl"), "{line:?}");
@@ -111,31 +111,31 @@ async fn requests_of_a_page_do_not_exceed_a_limit_of_the_crawl() {
 }
 
 #[tokio::test]
-async fn the_last_page_within_a_limit_of_successes_gets_all_its_parts() {
+async fn requests_of_the_last_page_do_not_count_towards_a_limit_of_successes() {
     for (limit, end) in [
         ("limits.succeeded = 1", End::DocumentLimit),
         ("quotas.crawl.succeeded = 1", End::Quota("succeeded")),
     ] {
         let Some(story) = rendering() else { return };
         let web = parts(ASKING, 50).serve().await;
-        let told = story
+        let result = story
             .profile(limit)
             .profile("browser.screenshots = false\nbrowser.text = false\n")
             .seed(web.url(WWW, "/"))
             .run()
             .await;
-        assert_eq!(told.summary.end, end, "{limit}");
-        told.record("response", &web.url(WWW, "/"));
+        assert_eq!(result.summary.end, end, "{limit}");
+        result.record("response", &web.url(WWW, "/"));
         for number in 0..50 {
-            told.record("response", &web.url(WWW, &format!("/part{number}")));
+            result.record("response", &web.url(WWW, &format!("/part{number}")));
         }
     }
 }
 
 #[tokio::test]
-async fn mid_fetch_filters_judge_requests_of_a_page_and_observers_are_told_of_them() {
+async fn mid_fetch_filters_and_observers_get_requests_of_a_page() {
     let Some(story) = rendering() else { return };
-    // Addresses are written so that only the page itself knows them.
+    // URIs are encoded, so that extractors cannot find them.
     let asking = "<p>page</p><script>
         (async () => {
             const got = [];
@@ -151,7 +151,7 @@ async fn mid_fetch_filters_judge_requests_of_a_page_and_observers_are_told_of_th
         .serve()
         .await;
     let url = |target: &str| web.url(WWW, target);
-    let told = story
+    let result = story
         .plugin("counter", &counter())
         .profile(
             "stacks.mid-fetch = ['films-out']
@@ -165,34 +165,39 @@ async fn mid_fetch_filters_judge_requests_of_a_page_and_observers_are_told_of_th
         .run()
         .await
         .finished();
-    let film = told.sole(&url("/film"));
+    let film = result.sole(&url("/film"));
     assert_eq!(film.status, -5001, "{film:?}");
     for note in ["browser", "midFetchAbort", "films-out:video/mp4"] {
         assert!(film.notes(note), "{film:?}");
     }
-    assert!(told.records("response", &url("/film")).is_empty());
-    told.record("response", &url("/text"));
-    let text = told.record("resource", &format!("urn:text:{}", url("/")));
+    assert!(result.records("response", &url("/film")).is_empty());
+    result.record("response", &url("/text"));
+    let text = result.record("resource", &format!("urn:text:{}", url("/")));
     let is_refused = text.text().contains("nothing and words");
     assert!(is_refused, "{}", text.text());
-    let info = told.record("resource", &format!("urn:pageinfo:{}", url("/")));
+    let info = result.record("resource", &format!("urn:pageinfo:{}", url("/")));
     let info: serde_json::Value = serde_json::from_slice(&info.block).unwrap();
     let error = info["urls"][url("/film")]["error"].as_str();
     let is_named = error.is_some_and(|it| it.starts_with("refused: films-out:video/mp4"));
     assert!(is_named, "{info}");
-    // Each line is an event.
-    let counted = told.job().join("reports/counter/count.txt");
+    // Each line of the log is an event.
+    let counted = result.job().join("reports/counter/count.txt");
     let counted = std::fs::read_to_string(counted).unwrap();
-    assert_eq!(counted, format!("{:02}", told.log.len()), "{:#?}", told.log);
+    assert_eq!(
+        counted,
+        format!("{:02}", result.log.len()),
+        "{:#?}",
+        result.log
+    );
 }
 
-/// A script's expression for a URI, which extractors of links do not read.
+/// Returns a JavaScript expression for a URI that extractors do not recognise.
 fn hidden(uri: &str) -> String {
     let codes: Vec<String> = uri.bytes().map(|byte| byte.to_string()).collect();
     format!("String.fromCharCode({})", codes.join(","))
 }
 
-/// A server's answer that scripts of all sites may read.
+/// Returns a response that scripts of all sites may read.
 fn open_answer(media_type: &str, body: &str) -> RogueStep {
     let length = body.len();
     let answer = format!(
@@ -201,7 +206,7 @@ fn open_answer(media_type: &str, body: &str) -> RogueStep {
     RogueStep::Send(answer.into_bytes())
 }
 
-/// The browser trusts the certificates of the recording proxy, and the crawl decides about those of servers.
+/// The browser trusts the certificates of the recording proxy; the crawl checks those of servers.
 #[tokio::test]
 async fn a_page_over_https_is_rendered_and_the_crawl_checks_certificates_of_servers() {
     let Some(story) = rendering() else { return };
@@ -228,7 +233,7 @@ async fn a_page_over_https_is_rendered_and_the_crawl_checks_certificates_of_serv
         .answers("/", [open_answer("text/html", &page)])
         .answers("/data", [open_answer("text/plain", "own")])]);
     let url = |target: &str| secure.url("secure", target);
-    let told = story
+    let result = story
         .profile(
             "browser.screenshots = false
             [[override]]
@@ -240,28 +245,28 @@ async fn a_page_over_https_is_rendered_and_the_crawl_checks_certificates_of_serv
         .run()
         .await
         .finished();
-    let page = told.sole(&url("/"));
+    let page = result.sole(&url("/"));
     let is_rendered = page.annotations.contains(&"rendered".to_owned());
     assert!(is_rendered, "{page:?}");
-    let text = told.record("resource", &format!("urn:text:{}", url("/")));
+    let text = result.record("resource", &format!("urn:text:{}", url("/")));
     let has_all = text.text().contains("https: and own and other and nothing");
     assert!(has_all, "{}", text.text());
     for uri in [&url("/data"), &other] {
-        let line = told.sole(uri);
+        let line = result.sole(uri);
         assert_eq!(line.status, 200, "{line:?}");
         assert!(line.notes("browser"), "{line:?}");
-        assert!(told.record("response", uri).text().contains("200 OK"));
-        let metadata = told.record("metadata", uri).text();
-        let is_said = metadata.contains("tls-certificate: not trusted");
-        assert!(is_said, "{metadata}");
+        assert!(result.record("response", uri).text().contains("200 OK"));
+        let metadata = result.record("metadata", uri).text();
+        let is_recorded = metadata.contains("tls-certificate: not trusted");
+        assert!(is_recorded, "{metadata}");
     }
-    let refused = told.sole(&strict);
+    let refused = result.sole(&strict);
     assert_eq!(refused.status, -9, "{refused:?}");
-    let is_told = refused.notes("browser") && refused.notes("err=");
-    assert!(is_told, "{refused:?}");
-    assert!(told.records("response", &strict).is_empty());
+    let is_annotated = refused.notes("browser") && refused.notes("err=");
+    assert!(is_annotated, "{refused:?}");
+    assert!(result.records("response", &strict).is_empty());
     assert!(others.asked().iter().all(|it| it.name != "strict"));
-    // The crawl has made the requests, not the browser.
+    // The crawl made the requests, not the browser.
     let asked = secure.asked();
     let data = asked.iter().find(|it| it.target == "/data").unwrap();
     assert!(data.head.contains("opilio/"), "{}", data.head);

@@ -1,10 +1,10 @@
-//! Two crawls of one web leave the same archive and the same log, apart from times and names of records.
+//! Two crawls of one web produce the same archive and the same log, except for times and ids of records.
 
 use opilio_stories::{Capture, FinishedCrawl, LoggedUri, crawl};
 use opilio_test_web::Web;
 use opilio_test_web::demo;
 
-/// Header fields of records that differ between two crawls: times, names of records, and what follows from the times in blocks.
+/// Header fields of records that differ between two crawls: times, ids of records, and values that depend on times in blocks.
 const FIELDS_OF_ONE_CRAWL: [&str; 9] = [
     "warc-date",
     "warc-record-id",
@@ -17,8 +17,8 @@ const FIELDS_OF_ONE_CRAWL: [&str; 9] = [
     "content-length",
 ];
 
-/// Crawls the demo web once per document. Its answers depend on the number of requests, so each crawl has a web of its own.
-async fn told(web: &Web) -> FinishedCrawl {
+/// Crawls the demo web with the snapshot strategy. Its answers depend on the number of requests, so each crawl needs a new web.
+async fn crawl_demo(web: &Web) -> FinishedCrawl {
     let mut story = crawl().profile("strategy = 'snapshot'\nworkers = 1");
     for seed in demo::seeds(web) {
         story = story.seed(seed);
@@ -26,12 +26,12 @@ async fn told(web: &Web) -> FinishedCrawl {
     story.run().await.finished()
 }
 
-/// Returns `true` if this is a look-up, whose record begins with its time and has another digest each time.
+/// Returns `true` for a DNS look-up. Its record begins with a time, so its digest differs each time.
 fn is_look_up(uri: &str) -> bool {
     uri.starts_with("dns:")
 }
 
-/// A line of the log without times.
+/// Formats a line of the log without times.
 fn logged(line: &LoggedUri) -> String {
     let LoggedUri {
         status,
@@ -47,8 +47,7 @@ fn logged(line: &LoggedUri) -> String {
     format!("{status} {size} {uri} {hops} {via} {digest} {annotations:?}")
 }
 
-/// A record without times and names of records. Metadata records hold durations, so their lines with numbers of
-/// milliseconds are left out.
+/// Formats a record without times and ids of records. Lines of metadata records with durations are left out.
 fn recorded(capture: &Capture) -> String {
     let mut text = format!("{} {}\n", capture.kind, capture.uri);
     let is_look_up = capture.kind == "resource" && is_look_up(&capture.uri);
@@ -70,7 +69,7 @@ fn recorded(capture: &Capture) -> String {
     text
 }
 
-/// Sorted, since hosts take turns by time.
+/// Formats and sorts the items: the order of hosts depends on time.
 fn sorted<T>(all: &[T], as_text: impl Fn(&T) -> String) -> Vec<String> {
     let mut texts: Vec<String> = all.iter().map(as_text).collect();
     texts.sort();
@@ -78,18 +77,18 @@ fn sorted<T>(all: &[T], as_text: impl Fn(&T) -> String) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn two_crawls_of_the_demo_web_leave_the_same_archive_and_log() {
+async fn two_crawls_of_the_demo_web_produce_the_same_archive_and_log() {
     let web = demo::web().serve().await.unwrap();
-    let first = told(&web).await;
+    let first = crawl_demo(&web).await;
     let address = web.stopped().await;
     let web = demo::web().serve_on(address).await.unwrap();
-    let second = told(&web).await;
-    let logs = [&first, &second].map(|told| sorted(&told.log, logged));
+    let second = crawl_demo(&web).await;
+    let logs = [&first, &second].map(|result| sorted(&result.log, logged));
     assert!(logs[0].len() > 20, "{:?}", logs[0]);
     assert_eq!(logs[0], logs[1]);
-    let archives = [&first, &second].map(|told| {
-        let told: Vec<Capture> = told.captures.clone();
-        let content = told.into_iter().filter(|one| one.kind != "warcinfo");
+    let archives = [&first, &second].map(|result| {
+        let captures: Vec<Capture> = result.captures.clone();
+        let content = captures.into_iter().filter(|one| one.kind != "warcinfo");
         sorted(&content.collect::<Vec<_>>(), recorded)
     });
     assert_eq!(archives[0].len(), archives[1].len());

@@ -12,7 +12,7 @@ use crate::revisits::visits;
 
 const WWW: &str = "www.story.localhost";
 
-/// The HTML extractor that ships, in a file of another digest for each remark.
+/// Returns the shipped HTML extractor with an added section, so that each remark gives another digest.
 pub(crate) fn html_extractor(remark: &str) -> Vec<u8> {
     let mut component = opilio_builtin::find("html").unwrap().component.to_vec();
     let name = b"remark";
@@ -44,12 +44,12 @@ pub(crate) fn with_pages(component: &[u8]) -> Story {
         .profile("[stacks]\nextract = ['http', 'pages']")
 }
 
-fn kept(job: &Path) -> Value {
+fn plugins_file(job: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(job.join("plugins.json")).unwrap()).unwrap()
 }
 
-/// A page behind the gate, and one that is fetched after it and has a link. A visit ends with the plugins that it began with, so
-/// what has taken a plugin's place meanwhile shows in the second.
+/// Serves a page behind the gate, and a page with a link that is fetched after it. A visit ends with the plugins that it began
+/// with, so the effect of a replacement shows in the second page.
 async fn pages_in_turn(gate: &Gate) -> Web {
     site(WWW)
         .page("/", html("first").behind(gate))
@@ -59,7 +59,7 @@ async fn pages_in_turn(gate: &Gate) -> Web {
         .await
 }
 
-/// Seeds in this order, and all the time in the world.
+/// Adds both pages as seeds in this order, with a long timeout.
 fn in_turn(story: Story, web: &Web) -> Story {
     story
         .profile("fetch.response-timeout = '10m'")
@@ -122,35 +122,35 @@ async fn a_hundred_replacements_under_load_lose_nothing() {
         }
         gate.come();
     };
-    let (told, ()) = story.run_with(operator).await;
-    let told = told.finished();
+    let (result, ()) = story.run_with(operator).await;
+    let result = result.finished();
 
     let found: BTreeSet<String> = expected.iter().map(|target| web.url(WWW, target)).collect();
     for uri in &found {
-        assert_eq!(told.sole(uri).status, 200, "{uri}");
+        assert_eq!(result.sole(uri).status, 200, "{uri}");
     }
-    let pages = told
+    let pages = result
         .log
         .iter()
         .filter(|line| line.uri.starts_with("http") && !line.uri.ends_with("robots.txt"));
     assert_eq!(pages.count(), found.len());
-    let pages = told.summary.plugins.iter();
+    let pages = result.summary.plugins.iter();
     let pages = pages.filter(|plugin| plugin.name == "pages");
     let calls: u64 = pages.map(|plugin| plugin.calls).sum();
     // robots.txt is a document, too.
     let documents = found.len() as u64 + 1;
     assert_eq!(
         calls, documents,
-        "each was asked about once, by one version or another"
+        "one version of the plugin was called for each document"
     );
-    assert_eq!(told.summary.progress.faults, 0);
-    let log = told.log_file("job.log");
+    assert_eq!(result.summary.progress.faults, 0);
+    let log = result.log_file("job.log");
     let lines = log.lines().filter(|line| line.contains(" plugin replace "));
     assert_eq!(lines.count(), SWAPS, "{log}");
 }
 
 #[tokio::test]
-async fn a_replacement_holds_after_a_resume_whatever_becomes_of_the_file() {
+async fn a_replacement_survives_a_restart_without_its_file() {
     let gate = Gate::of(2);
     let web = pages_in_turn(&gate).await;
     let story = in_turn(
@@ -159,30 +159,34 @@ async fn a_replacement_holds_after_a_resume_whatever_becomes_of_the_file() {
     );
     let better = file(&story, "better.wasm", &html_extractor("better"));
     let operator = async {
-        until("the page is asked for", || asked(&web).len() == 1).await;
+        until("the page is requested", || asked(&web).len() == 1).await;
         let answers = story.order(replace(&better)).await.unwrap();
         gate.come();
         answers
     };
-    let (told, answers) = story.run_with(operator).await;
-    let [CommandResponse::Done { result }] = answers.as_slice() else {
+    let (result, answers) = story.run_with(operator).await;
+    let [CommandResponse::Done { result: message }] = answers.as_slice() else {
         panic!("{answers:?}")
     };
     assert!(
-        result.contains("pages was ") && result.contains(" is html "),
-        "{result}"
+        message.contains("pages was ") && message.contains(" is html "),
+        "{message}"
     );
-    let told = told.finished();
-    let errors = told.log_file("runtime-errors.log");
+    let result = result.finished();
+    let errors = result.log_file("runtime-errors.log");
     assert!(
         errors.contains(&web.url(WWW, "/: ")),
-        "it had begun before: {errors}"
+        "the visit began before the replacement: {errors}"
     );
     assert!(!errors.contains("/next.html"), "{errors}");
-    assert_eq!(told.sole(&web.url(WWW, "/a.html")).status, 200, "{errors}");
-    let log = told.log_file("job.log");
+    assert_eq!(
+        result.sole(&web.url(WWW, "/a.html")).status,
+        200,
+        "{errors}"
+    );
+    let log = result.log_file("job.log");
     let component = format!("{}#html", better.display());
-    let line = format!(" plugin replace \"pages\" {component:?} => {result}");
+    let line = format!(" plugin replace \"pages\" {component:?} => {message}");
     assert!(log.contains(" lena:") && log.contains(&line), "{log}");
 
     std::fs::remove_file(&better).unwrap();
@@ -198,13 +202,13 @@ async fn a_replacement_holds_after_a_resume_whatever_becomes_of_the_file() {
         .iter()
         .find(|plugin| plugin.name == "pages");
     let pages = pages.unwrap();
-    let replacement = &kept(again.job())["plugins"]["pages"]["replacement"];
+    let replacement = &plugins_file(again.job())["plugins"]["pages"]["replacement"];
     assert_eq!(replacement["sha256"], pages.component);
     assert_eq!(replacement["by"], "lena");
 }
 
 #[tokio::test]
-async fn what_fails_its_check_changes_nothing_and_says_why() {
+async fn a_refused_replacement_changes_nothing_and_has_a_reason() {
     let gate = Gate::of(2);
     let web = pages_in_turn(&gate).await;
     let story = with_pages(&html_extractor("good"))
@@ -223,8 +227,8 @@ async fn what_fails_its_check_changes_nothing_and_says_why() {
         };
     let good = good.display().to_string();
     let operator = async {
-        until("the page is asked for", || asked(&web).len() == 1).await;
-        let before = kept(&story.job());
+        until("the page is requested", || asked(&web).len() == 1).await;
+        let before = plugins_file(&story.job());
         for (command, why) in [
             (replace(&rubbish), "rubbish.wasm"),
             (
@@ -258,18 +262,18 @@ async fn what_fails_its_check_changes_nothing_and_says_why() {
             refused.contains("no plugin \"page\"; it has: "),
             "{refused}"
         );
-        assert_eq!(kept(&story.job()), before);
+        assert_eq!(plugins_file(&story.job()), before);
         gate.come();
     };
-    let (told, ()) = story.run_with(operator).await;
-    let told = told.finished();
-    assert_eq!(told.sole(&web.url(WWW, "/a.html")).status, 200);
-    let log = told.log_file("job.log");
+    let (result, ()) = story.run_with(operator).await;
+    let result = result.finished();
+    assert_eq!(result.sole(&web.url(WWW, "/a.html")).status, 200);
+    let log = result.log_file("job.log");
     assert_eq!(log.matches(" => refused: ").count(), 9, "{log}");
 }
 
 #[tokio::test]
-async fn a_plugin_of_a_job_at_rest_is_replaced_for_when_it_goes_on() {
+async fn a_plugin_of_a_stopped_job_is_replaced_for_its_next_start() {
     let web = site(WWW)
         .page("/", html("<a href='/a.html'>a</a>"))
         .page("/a.html", html("a"))
@@ -281,10 +285,10 @@ async fn a_plugin_of_a_job_at_rest_is_replaced_for_when_it_goes_on() {
     story.run().await;
     let better = file(&story, "better.wasm", &html_extractor("at rest"));
     let answers = story.order(replace(&better)).await.unwrap();
-    let [CommandResponse::Done { result }] = answers.as_slice() else {
+    let [CommandResponse::Done { result: message }] = answers.as_slice() else {
         panic!("{answers:?}")
     };
-    assert!(result.ends_with("when the job resumes"), "{result}");
+    assert!(message.ends_with("when the job resumes"), "{message}");
     let (checkpoint, copy) = (
         story.job().with_file_name("checkpoint"),
         story.job().with_file_name("copy"),
@@ -293,32 +297,36 @@ async fn a_plugin_of_a_job_at_rest_is_replaced_for_when_it_goes_on() {
     story.order(Command::Checkpoint { to }).await.unwrap();
     restore(&checkpoint, &copy).unwrap();
     assert_eq!(
-        kept(&copy),
-        kept(&story.job()),
-        "a job made of a checkpoint has it, too"
+        plugins_file(&copy),
+        plugins_file(&story.job()),
+        "a job made from a checkpoint has the replacement, too"
     );
     let components = |job: &Path| std::fs::read_dir(job.join("components")).unwrap().count();
-    assert_eq!(components(&copy), 2, "then, and since");
+    assert_eq!(
+        components(&copy),
+        2,
+        "the first component and its replacement"
+    );
     story.amend("limits.documents = 'none'");
-    let told = story.seed(web.url(WWW, "/a.html")).run().await.finished();
-    assert_eq!(told.sole(&web.url(WWW, "/a.html")).status, 200);
-    let pages = told
+    let result = story.seed(web.url(WWW, "/a.html")).run().await.finished();
+    assert_eq!(result.sole(&web.url(WWW, "/a.html")).status, 200);
+    let pages = result
         .summary
         .plugins
         .iter()
         .find(|plugin| plugin.name == "pages");
-    // Of the whole job: the one before failed, and this one answers.
+    // The counts are for the whole job: the first component failed, and its replacement works.
     let pages = pages.unwrap();
     assert!(pages.calls > pages.faults_all(), "{pages:?}");
 }
 
 #[tokio::test]
-async fn a_job_goes_on_with_its_own_copy_of_a_component_and_says_that_the_file_has_changed() {
+async fn a_resumed_job_uses_its_copy_of_a_component_and_notes_a_changed_file() {
     let web = site(WWW).page("/", html("a")).serve().await;
     let story = with_pages(&html_extractor("then")).seed(web.url(WWW, "/"));
     let first = story.run().await.finished();
-    let digest = |told: &opilio_stories::FinishedCrawl| {
-        let mut plugins = told.summary.plugins.iter();
+    let digest = |result: &opilio_stories::FinishedCrawl| {
+        let mut plugins = result.summary.plugins.iter();
         plugins
             .find(|plugin| plugin.name == "pages")
             .unwrap()
@@ -342,7 +350,7 @@ async fn a_job_goes_on_with_its_own_copy_of_a_component_and_says_that_the_file_h
 }
 
 #[tokio::test]
-async fn a_watched_plugin_is_replaced_when_its_file_changes_and_stays_when_that_is_rubbish() {
+async fn a_watched_plugin_is_replaced_when_its_file_changes_to_a_valid_component() {
     let gate = Gate::of(2);
     let web = pages_in_turn(&gate).await;
     let story = with_pages(&opilio_stories::html_extractor(Misdeed::Traps))
@@ -350,26 +358,31 @@ async fn a_watched_plugin_is_replaced_when_its_file_changes_and_stays_when_that_
     let story = in_turn(story, &web);
     let log = || std::fs::read_to_string(story.job().join("logs/job.log")).unwrap_or_default();
     let operator = async {
-        until("the page is asked for", || asked(&web).len() == 1).await;
+        until("the page is requested", || asked(&web).len() == 1).await;
         file(&story, "pages.wasm", b"rubbish");
-        until("it is refused", || {
+        until("the component is refused", || {
             log().contains("alert plugin pages => not replaced")
         })
         .await;
         file(&story, "pages.wasm", &html_extractor("watched"));
-        until("it is replaced", || {
+        until("the plugin is replaced", || {
             log().contains("replace plugin pages => pages was")
         })
         .await;
         gate.come();
     };
-    let (told, ()) = story.run_with(operator).await;
-    let told = told.finished();
-    assert_eq!(told.sole(&web.url(WWW, "/a.html")).status, 200, "{}", log());
+    let (result, ()) = story.run_with(operator).await;
+    let result = result.finished();
+    assert_eq!(
+        result.sole(&web.url(WWW, "/a.html")).status,
+        200,
+        "{}",
+        log()
+    );
 }
 
 #[tokio::test]
-async fn links_that_the_scope_could_not_judge_are_found_again_once_its_filter_is_replaced() {
+async fn links_rejected_by_a_failing_scope_filter_are_found_again_after_its_replacement() {
     let web = site(WWW)
         .page("/", html("<a href='/a.html'>a</a>"))
         .page("/a.html", html("a"))
@@ -390,17 +403,17 @@ async fn links_that_the_scope_could_not_judge_are_found_again_once_its_filter_is
         .seed(web.url(WWW, "/"));
     let better = opilio_builtin::find("hops").unwrap().component;
     let better = format!("{}#hops", file(&story, "better.wasm", better).display());
-    let told = story
+    let result = story
         .run_until("two visits", || visits(&web, "/") >= 2)
         .await;
     let page = web.url(WWW, "/");
     assert!(
-        told.of(&page)[0].notes("scope-fault:gate:1"),
+        result.of(&page)[0].notes("scope-fault:gate:1"),
         "{:?}",
-        told.log
+        result.log
     );
     assert_eq!(visits(&web, "/a.html"), 0);
-    let log = told.log_file("job.log");
+    let log = result.log_file("job.log");
     assert_eq!(
         log.matches("alert plugin gate => failed for some links")
             .count(),
@@ -420,7 +433,7 @@ async fn links_that_the_scope_could_not_judge_are_found_again_once_its_filter_is
 }
 
 #[tokio::test]
-async fn settings_of_an_earlier_replacement_stay_and_the_answer_names_them() {
+async fn settings_of_an_earlier_replacement_are_kept_and_reported() {
     let web = site(WWW).page("/", html("a")).serve().await;
     let hops = opilio_builtin::find("hops").unwrap().component;
     let home = tempfile::tempdir().unwrap();
@@ -433,7 +446,7 @@ async fn settings_of_an_earlier_replacement_stay_and_the_answer_names_them() {
         ))
         .seed(web.url(WWW, "/"));
     story.run().await.finished();
-    // The component holds other filters, too; the one that was there stays.
+    // The component holds several filters; the replacement keeps the filter of the profile.
     let same = file(&story, "same.wasm", hops);
     let replaced = async |settings: Option<Value>| {
         let command = Command::ReplacePlugin {
@@ -443,7 +456,7 @@ async fn settings_of_an_earlier_replacement_stay_and_the_answer_names_them() {
             settings,
         };
         match story.order(command).await.unwrap().as_slice() {
-            [CommandResponse::Done { result }] => result.clone(),
+            [CommandResponse::Done { result: message }] => message.clone(),
             other => panic!("{other:?}"),
         }
     };

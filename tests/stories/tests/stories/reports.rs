@@ -48,21 +48,21 @@ async fn breakdown(story: &Story) -> Breakdown {
 }
 
 #[tokio::test]
-async fn reports_have_the_predecessors_columns_and_are_right_after_a_restart() {
+async fn reports_have_the_columns_of_heritrix_and_count_all_runs() {
     let web = web().await;
     let story = crawl()
         .profile("[politeness]\n[robots]\n")
         .seed(web.url(WWW, "/"));
-    let told = story.run().await.finished();
-    let lines = told.log.len() as u64;
+    let result = story.run().await.finished();
+    let lines = result.log.len() as u64;
     assert_eq!(breakdown(&story).await.totals.all.uris, lines);
 
-    // The same job goes on with one more seed.
+    // The job is resumed with one more seed.
     let story = story.seed(web.url(WWW, "/later"));
-    let told = story.run().await.finished();
-    assert!(told.log.len() as u64 > lines);
+    let result = story.run().await.finished();
+    assert!(result.log.len() as u64 > lines);
     let totals = breakdown(&story).await.totals;
-    assert_eq!(totals.all.uris, told.log.len() as u64);
+    assert_eq!(totals.all.uris, result.log.len() as u64);
     assert_eq!(totals.disregarded, 1);
 
     let codes = report(&story, ReportKind::Responsecode).await;
@@ -70,7 +70,7 @@ async fn reports_have_the_predecessors_columns_and_are_right_after_a_restart() {
     assert_eq!(codes.next(), Some("[#urls] [rescode]"));
     let mut codes: Vec<&str> = codes.collect();
     codes.sort_unstable();
-    // robots.txt, three pages; the one that is gone; the one that robots.txt forbids; the look-up.
+    // robots.txt and three pages; the missing page; the page that robots.txt forbids; the DNS look-up.
     assert_eq!(codes, ["1 -9998", "1 1", "1 404", "4 200"]);
 
     let hosts = report(&story, ReportKind::Hosts).await;
@@ -95,14 +95,14 @@ async fn reports_have_the_predecessors_columns_and_are_right_after_a_restart() {
     for line in [
         "crawl status: finished: no URIs left".to_owned(),
         "seeds crawled: 2".to_owned(),
-        format!("URIs processed: {}", told.log.len()),
+        format!("URIs processed: {}", result.log.len()),
         "URI disregards: 1".to_owned(),
     ] {
         assert!(crawl.lines().any(|it| it == line), "{line}: {crawl}");
     }
-    // What stands in the job is what is answered.
+    // The files in the job have the same content as the answers.
     for kind in ReportKind::ALL {
-        let file = told
+        let file = result
             .job()
             .join(format!("reports/{}-report.txt", kind.name()));
         let written = std::fs::read_to_string(&file).unwrap();
@@ -111,10 +111,10 @@ async fn reports_have_the_predecessors_columns_and_are_right_after_a_restart() {
             "{kind:?}"
         );
     }
-    let written = |file: &str| std::fs::read_to_string(told.job().join("reports").join(file));
+    let written = |file: &str| std::fs::read_to_string(result.job().join("reports").join(file));
     assert_eq!(written("crawl-report.txt").unwrap(), crawl);
     assert_eq!(written("hosts-report.txt").unwrap(), hosts);
-    // In both forms, which are made at one go.
+    // The report as JSON has the same rows.
     let objects: Vec<serde_json::Value> = written("hosts-report.jsonl")
         .unwrap()
         .lines()
@@ -125,7 +125,7 @@ async fn reports_have_the_predecessors_columns_and_are_right_after_a_restart() {
 }
 
 #[tokio::test]
-async fn logs_rotate_by_size_and_nothing_is_lost_between_them() {
+async fn logs_rotate_by_size_without_losing_lines() {
     let web = site(WWW).page(
         "/",
         html(
@@ -138,8 +138,8 @@ async fn logs_rotate_by_size_and_nothing_is_lost_between_them() {
     let story = crawl()
         .profile("[logs]\nrotate-size = '2KiB'\njson = true\nscope = true")
         .seed(web.url(WWW, "/"));
-    let told = story.run().await.finished();
-    let folder = told.job().join("logs");
+    let result = story.run().await.finished();
+    let folder = result.job().join("logs");
     let files = read::files(&folder).unwrap();
     let of = |name: &str| {
         let of = files.iter().filter(|file| file.name.starts_with(name));
@@ -151,7 +151,7 @@ async fn logs_rotate_by_size_and_nothing_is_lost_between_them() {
                 )
             })
             .collect();
-        // The one that is written stands first by its name, and is the last.
+        // The log that is being written is first by name, and the newest.
         texts.rotate_left(1);
         texts
     };
@@ -192,44 +192,44 @@ async fn logs_rotate_by_size_and_nothing_is_lost_between_them() {
 }
 
 #[tokio::test]
-async fn a_thirteenth_column_says_where_each_response_was_archived() {
+async fn extra_info_has_the_place_of_each_response_in_the_archive() {
     let web = web().await;
     let story = crawl()
         .profile("[robots]\n[logs]\nextra-info = true\njson = true")
         .seed(web.url(WWW, "/"));
-    let told = story.run().await.finished();
-    let page = told.sole(&web.url(WWW, "/"));
+    let result = story.run().await.finished();
+    let page = result.sole(&web.url(WWW, "/"));
     let extra: serde_json::Value = serde_json::from_str(page.extra.as_ref().unwrap()).unwrap();
     let size: u64 = page.size.parse().unwrap();
     assert!(extra["contentSize"].as_u64().unwrap() > size, "{extra}");
     let file = extra["warcFilename"].as_str().unwrap();
-    let archived = std::fs::read(told.job().join("warcs").join(file)).unwrap();
+    let archived = std::fs::read(result.job().join("warcs").join(file)).unwrap();
     let offset = usize::try_from(extra["warcFileOffset"].as_u64().unwrap()).unwrap();
     let mut record = String::new();
     let _ = flate2::read::GzDecoder::new(&archived[offset..]).read_to_string(&mut record);
     assert!(record.contains("WARC-Type: response"), "{record}");
     assert!(record.contains(&page.uri), "{record}");
-    // Robots.txt forbids it, and there is nothing to say.
-    let closed = told.sole(&web.url(WWW, "/b"));
+    // robots.txt forbids this page, so it has no place in the archive.
+    let closed = result.sole(&web.url(WWW, "/b"));
     assert_eq!(closed.extra.as_deref(), Some("{}"));
-    let objects = told.log_file("crawl.jsonl");
+    let objects = result.log_file("crawl.jsonl");
     let object = objects.lines().find(|line| line.contains("warcFilename"));
     assert!(object.is_some(), "{objects}");
 }
 
 #[tokio::test]
-async fn progress_is_logged_in_the_predecessors_columns() {
+async fn progress_is_logged_in_the_columns_of_heritrix() {
     let web = web().await;
     let story = crawl().seed(web.url(WWW, "/"));
-    let told = story.run().await.finished();
-    let log = told.log_file("progress-statistics.log");
+    let result = story.run().await.finished();
+    let log = result.log_file("progress-statistics.log");
     let mut lines = log.lines();
     let names: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
     let expected = "timestamp discovered queued downloaded doc/s(avg) KB/s(avg) dl-failures busy-thread mem-use-KB heap-size-KB congestion max-depth avg-depth";
     assert_eq!(names.join(" "), expected);
     let last: Vec<&str> = lines.last().unwrap().split_whitespace().collect();
     assert_eq!(last.len(), names.len());
-    let known = told.summary.progress.statistics.discovered.to_string();
+    let known = result.summary.progress.statistics.discovered.to_string();
     assert_eq!(
         (last[1], last[2], last[7]),
         (known.as_str(), "0", "0"),
@@ -238,7 +238,7 @@ async fn progress_is_logged_in_the_predecessors_columns() {
 }
 
 #[tokio::test]
-async fn a_seed_is_reported_with_where_it_ended() {
+async fn a_seed_is_reported_with_the_target_of_its_redirects() {
     let web = site(WWW)
         .page("/old", Reply::redirect(301, "/moved"))
         .page("/moved", Reply::redirect(302, "/new"))
@@ -292,9 +292,9 @@ async fn a_seed_is_reported_with_where_it_ended() {
     assert!(text.lines().any(|line| line == row), "{text}");
 }
 
-/// Counts of a host hold for all ports, for several queues, and if an override forces some of its URIs into another queue.
+/// The counts of a host include all ports and all its queues, also if an override forces some of its URIs into another queue.
 #[tokio::test]
-async fn what_remains_of_a_host_is_counted_in_all_its_queues() {
+async fn remaining_uris_of_a_host_are_counted_in_all_its_queues() {
     const PAGES: usize = 20;
     let links = (0..PAGES).map(|n| format!("<a href='/{n}'>{n}</a><a href='/apart/{n}'>a</a>"));
     let page = html(&links.collect::<String>());
@@ -305,12 +305,12 @@ async fn what_remains_of_a_host_is_counted_in_all_its_queues() {
         .profile("limits.fetched = 2\nworkers = 1\nfrontier.parallel-queues = 4")
         .profile(apart)
         .seed(web.url(WWW, "/"))
-        // Which host is next is a matter of time: one of these may be among the two.
+        // The order of hosts depends on time: one of these seeds may be among the two fetched URIs.
         .seed(web.url(IMG, "/apart/x"))
         .seed(web.url(IMG, "/apart/y"))
         .seed(web.url(IMG, "/apart/z"));
-    let told = story.run().await;
-    assert_eq!(told.summary.end, End::DocumentLimit);
+    let result = story.run().await;
+    assert_eq!(result.summary.end, End::DocumentLimit);
 
     let hosts = report(&story, ReportKind::Hosts).await;
     let remaining = |host: &str| -> u64 {

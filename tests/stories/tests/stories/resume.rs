@@ -1,4 +1,4 @@
-//! The same job goes on where it stopped.
+//! Resuming a job.
 
 use opilio_crawl::End;
 use opilio_stories::{asked, crawl, html, site};
@@ -7,7 +7,7 @@ use opilio_test_web::{Reply, Web};
 const WWW: &str = "www.story.localhost";
 const NEW: &str = "new.localhost";
 
-/// Pages that each name the next two, in a tree of this many.
+/// Number of pages in a tree: page n links to pages 2n and 2n + 1.
 const PAGES: usize = 40;
 
 fn tree(n: usize) -> Reply {
@@ -44,21 +44,24 @@ fn whole_tree(host: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_crawl_that_was_stopped_goes_on_and_asks_for_nothing_twice() {
+async fn a_resumed_crawl_requests_no_page_twice() {
     let web = web_of_a_tree(WWW).await;
     let story = crawl().seed(web.url(WWW, "/"));
-    let told = story
+    let result = story
         .run_until("ten requests", || web.requests().len() >= 10)
         .await;
-    assert_eq!(told.summary.end, End::Stopped);
+    assert_eq!(result.summary.end, End::Stopped);
     let before = asked(&web).len();
-    assert!(before < PAGES - 1, "stopped too late to tell: {before}");
+    assert!(
+        before < PAGES - 1,
+        "stopped too late for this test: {before}"
+    );
 
-    let told = story
+    let result = story
         .run_until("ten more", || asked(&web).len() >= before + 10)
         .await;
-    assert_eq!(told.summary.end, End::Stopped);
-    let told = story.run().await.finished();
+    assert_eq!(result.summary.end, End::Stopped);
+    let result = story.run().await.finished();
     assert_eq!(asked(&web), whole_tree(WWW));
     let robots = web
         .requests()
@@ -66,13 +69,14 @@ async fn a_crawl_that_was_stopped_goes_on_and_asks_for_nothing_twice() {
         .filter(|seen| seen.target == "/robots.txt")
         .count();
     assert_eq!(robots, 1);
-    // Figures of plugins are of all three processes, the last of which had not all pages.
-    let mut plugins = told.summary.plugins.iter();
+    // Statistics of plugins include all three processes; the last one did not visit all pages.
+    let mut plugins = result.summary.plugins.iter();
     let html = plugins.find(|plugin| plugin.name == "html").unwrap();
     assert!(html.calls >= PAGES as u64 - 1, "{html:?}");
     for n in 2..PAGES {
         assert_eq!(
-            told.record("response", &web.url(WWW, &format!("/{n}.html")))
+            result
+                .record("response", &web.url(WWW, &format!("/{n}.html")))
                 .status(),
             200
         );
@@ -80,31 +84,31 @@ async fn a_crawl_that_was_stopped_goes_on_and_asks_for_nothing_twice() {
 }
 
 #[tokio::test]
-async fn a_crawl_that_has_ended_asks_for_nothing_more() {
+async fn a_finished_crawl_makes_no_further_requests() {
     let web = web_of_a_tree(WWW).await;
     let story = crawl().seed(web.url(WWW, "/"));
     let first = story.run().await.finished();
-    let asked_for = web.requests().len();
+    let requests_before = web.requests().len();
     let second = story.run().await.finished();
-    assert_eq!(web.requests().len(), asked_for);
+    assert_eq!(web.requests().len(), requests_before);
     assert_eq!(second.log.len(), first.log.len());
 }
 
 #[tokio::test]
-async fn a_limit_of_documents_is_kept_to_and_the_next_run_goes_on() {
+async fn a_limit_of_documents_applies_to_each_run() {
     let web = web_of_a_tree(WWW).await;
     let story = crawl()
         .profile("[limits]\ndocuments = 7")
         .seed(web.url(WWW, "/"));
     for run in 1..=2 {
-        let told = story.run().await;
-        assert_eq!(told.summary.end, End::DocumentLimit);
+        let result = story.run().await;
+        assert_eq!(result.summary.end, End::DocumentLimit);
         assert_eq!(asked(&web).len(), 7 * run);
     }
 }
 
 #[tokio::test]
-async fn a_scope_that_a_seed_widened_is_as_wide_after_a_stop() {
+async fn a_scope_widened_by_a_redirected_seed_survives_a_stop() {
     let web = site(WWW)
         .answer("/", |seen| {
             let port = seen.headers["host"]

@@ -6,9 +6,9 @@ use opilio_test_web::Reply;
 const WWW: &str = "www.story.localhost";
 const OTHER: &str = "other.localhost";
 
-/// A crawl of one worker once waited for ever for that worker, which was done.
+/// A crawl with one worker once waited for ever for that worker, which had finished.
 #[tokio::test]
-async fn a_single_worker_is_never_waited_for_in_vain() {
+async fn a_crawl_with_a_single_worker_ends() {
     let links: String = (0..300)
         .map(|page| format!("<a href='/{page}.html'>p</a>"))
         .collect();
@@ -17,13 +17,13 @@ async fn a_single_worker_is_never_waited_for_in_vain() {
         .rest(|_| html("a page"))
         .serve()
         .await;
-    let told = crawl()
+    let result = crawl()
         .profile("workers = 1")
         .seed(web.url(WWW, "/"))
         .run()
         .await
         .finished();
-    let fetched = told
+    let fetched = result
         .statuses()
         .iter()
         .filter(|line| line.starts_with("200 "))
@@ -31,7 +31,8 @@ async fn a_single_worker_is_never_waited_for_in_vain() {
     assert_eq!(fetched, 302);
 }
 
-/// Its record has the hop of the link, and once deferred to itself until every page of the host was given up.
+/// The record of such a robots.txt has the hop type of the link. It was once deferred to itself until all pages of the host had
+/// failed.
 #[tokio::test]
 async fn a_link_to_robots_txt_does_not_close_the_host() {
     let web = site(WWW)
@@ -46,10 +47,11 @@ async fn a_link_to_robots_txt_does_not_close_the_host() {
         .page("/a.png", Reply::ok("image/png", "a"))
         .serve()
         .await;
-    let told = crawl().seed(web.url(WWW, "/")).run().await.finished();
-    assert_eq!(told.sole(&web.url(OTHER, "/a.png")).status, 200);
+    let result = crawl().seed(web.url(WWW, "/")).run().await.finished();
+    assert_eq!(result.sole(&web.url(OTHER, "/a.png")).status, 200);
     assert_eq!(
-        told.record("response", &web.url(OTHER, "/robots.txt"))
+        result
+            .record("response", &web.url(OTHER, "/robots.txt"))
             .status(),
         200
     );
@@ -61,15 +63,15 @@ async fn a_seed_may_be_a_robots_txt() {
         .page("/robots.txt", Reply::ok("text/plain", ""))
         .serve()
         .await;
-    let told = crawl()
+    let result = crawl()
         .seed(web.url(WWW, "/robots.txt"))
         .run()
         .await
         .finished();
-    assert_eq!(told.sole(&web.url(WWW, "/robots.txt")).status, 200);
+    assert_eq!(result.sole(&web.url(WWW, "/robots.txt")).status, 200);
 }
 
-/// `dns:` URIs leave the dot of the root out; the address was once looked up for ever under the other name.
+/// `dns:` URIs omit the dot of the root. Once, the address was looked up for ever, because the names differed.
 #[tokio::test]
 async fn a_host_with_a_dot_at_its_end_is_fetched() {
     let web = site("dotted.localhost.")
@@ -77,13 +79,13 @@ async fn a_host_with_a_dot_at_its_end_is_fetched() {
         .serve()
         .await;
     let url = web.url("dotted.localhost.", "/");
-    let told = crawl().seed(url.clone()).run().await.finished();
-    assert_eq!(told.sole(&url).status, 200);
+    let result = crawl().seed(url.clone()).run().await.finished();
+    assert_eq!(result.sole(&url).status, 200);
 }
 
-/// robots.txt may redirect to another host; that is followed once, and is not a link.
+/// robots.txt may redirect to another host. The redirect is followed once, and is not a link.
 #[tokio::test]
-async fn a_redirect_of_robots_txt_brings_nothing_into_the_crawl() {
+async fn a_redirect_of_robots_txt_adds_no_uri_to_the_crawl() {
     let web = site(WWW)
         .answer("/robots.txt", |seen| {
             let port = seen.headers["host"]
@@ -103,14 +105,17 @@ async fn a_redirect_of_robots_txt_brings_nothing_into_the_crawl() {
         )
         .serve()
         .await;
-    let told = crawl().seed(web.url(WWW, "/")).run().await.finished();
-    assert_eq!(told.sole(&web.url(WWW, "/b.html")).status, -9998);
-    assert_eq!(told.records("response", &web.url(OTHER, "/rules")).len(), 1);
-    assert!(told.of(&web.url(OTHER, "/rules")).is_empty());
+    let result = crawl().seed(web.url(WWW, "/")).run().await.finished();
+    assert_eq!(result.sole(&web.url(WWW, "/b.html")).status, -9998);
+    assert_eq!(
+        result.records("response", &web.url(OTHER, "/rules")).len(),
+        1
+    );
+    assert!(result.of(&web.url(OTHER, "/rules")).is_empty());
 }
 
 #[tokio::test]
-async fn seeds_given_on_resuming_are_kept_by_the_job() {
+async fn seeds_added_when_resuming_are_saved_in_the_job() {
     let web = site(WWW)
         .page("/", html("a page"))
         .and(OTHER)
@@ -121,8 +126,8 @@ async fn seeds_given_on_resuming_are_kept_by_the_job() {
     let story = crawl().seed(web.url(WWW, "/"));
     let job = story.job();
     story.run().await.finished();
-    let told = story.seed(web.url(OTHER, "/")).run().await.finished();
-    assert_eq!(told.sole(&web.url(OTHER, "/b.html")).status, 200);
+    let result = story.seed(web.url(OTHER, "/")).run().await.finished();
+    assert_eq!(result.sole(&web.url(OTHER, "/b.html")).status, 200);
     let given = web.url(OTHER, "/");
     let added = std::fs::read_to_string(job.join("added-seeds.txt")).unwrap();
     assert!(added.contains(&given), "{added}");

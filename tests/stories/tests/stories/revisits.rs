@@ -1,4 +1,4 @@
-//! Pages that are visited again: what is kept of each visit, and what the log says.
+//! Revisits: the records and the log lines of each visit.
 
 use opilio_control::{Command, CommandResponse};
 use opilio_stories::{LoggedUri, Story, crawl, html, never_waits, site};
@@ -21,7 +21,7 @@ pub(crate) fn revisiting() -> Story {
     )
 }
 
-/// Requests for a target so far.
+/// Returns the number of requests for a target so far.
 pub(crate) fn visits(web: &Web, target: &str) -> usize {
     web.requests()
         .iter()
@@ -29,7 +29,7 @@ pub(crate) fn visits(web: &Web, target: &str) -> usize {
         .count()
 }
 
-/// The annotations of one visit, the overdue time left out.
+/// Returns the annotations of a visit without the overdue time.
 fn notes(line: &LoggedUri) -> Vec<&str> {
     line.annotations
         .iter()
@@ -49,12 +49,12 @@ async fn a_page_that_changes_gets_a_response_for_each_version() {
         })
         .serve()
         .await;
-    let told = revisiting()
+    let result = revisiting()
         .seed(web.url(WWW, "/"))
         .run_until("three visits", || visits(&web, "/") >= 3)
         .await;
     let page = web.url(WWW, "/");
-    let versions: Vec<_> = told
+    let versions: Vec<_> = result
         .records("response", &page)
         .iter()
         .map(|record| record.text())
@@ -66,8 +66,8 @@ async fn a_page_that_changes_gets_a_response_for_each_version() {
             "{version}"
         );
     }
-    assert!(told.records("revisit", &page).is_empty());
-    let log = told.of(&page);
+    assert!(result.records("revisit", &page).is_empty());
+    let log = result.of(&page);
     assert_eq!(notes(log[0]), ["wt:40ms", "wt-by:adaptive", "1vis", "1ver"]);
     assert_eq!(notes(log[1])[2..], ["2vis", "2ver"]);
     assert!(
@@ -83,13 +83,13 @@ async fn a_page_that_changes_gets_a_response_for_each_version() {
 }
 
 #[tokio::test]
-async fn why_tells_the_digest_and_the_wait_of_each_visit() {
+async fn why_shows_the_digest_and_the_wait_of_each_visit() {
     let web = site(WWW)
         .answer("/", |seen| html(&format!("version {}", seen.visit / 2)))
         .serve()
         .await;
     let story = revisiting().seed(web.url(WWW, "/"));
-    let told = story
+    let result = story
         .run_until("four visits", || visits(&web, "/") >= 4)
         .await;
     let page = web.url(WWW, "/");
@@ -100,10 +100,10 @@ async fn why_tells_the_digest_and_the_wait_of_each_visit() {
     };
     let record = why.uri.as_ref().unwrap();
     let history = record["history"].as_array().unwrap();
-    let log = told.of(&page);
+    let log = result.of(&page);
     assert_eq!(history.len(), log.len());
     for (past, line) in history.iter().rev().zip(log) {
-        // Waits here are of milliseconds; begun seconds count.
+        // These waits are some milliseconds long. They are rounded up to seconds.
         assert_eq!(past["wait_s"], 1, "{past}");
         match past["digest"].as_str() {
             Some(digest) => assert!(line.digest.starts_with(digest), "{past} {line:?}"),
@@ -114,15 +114,15 @@ async fn why_tells_the_digest_and_the_wait_of_each_visit() {
 }
 
 #[tokio::test]
-async fn an_unchanged_page_becomes_a_revisit_that_names_its_capture() {
+async fn an_unchanged_page_becomes_a_revisit_record_that_refers_to_its_capture() {
     let web = site(WWW).page("/", html("always the same")).serve().await;
-    let told = revisiting()
+    let result = revisiting()
         .seed(web.url(WWW, "/"))
         .run_until("three visits", || visits(&web, "/") >= 3)
         .await;
     let page = web.url(WWW, "/");
-    let first = told.record("response", &page);
-    let revisits = told.records("revisit", &page);
+    let first = result.record("response", &page);
+    let revisits = result.records("revisit", &page);
     assert_eq!(revisits.len() + 1, visits(&web, "/"));
     for revisit in revisits {
         assert!(
@@ -150,7 +150,7 @@ async fn an_unchanged_page_becomes_a_revisit_that_names_its_capture() {
             revisit.text()
         );
     }
-    let log = told.of(&page);
+    let log = result.of(&page);
     let duplicate = ["unchanged", "duplicate:digest", "warcRevisit:digest"];
     assert_eq!(notes(log[1])[..3], duplicate);
     let by = "wt-by:adaptive";
@@ -159,7 +159,7 @@ async fn an_unchanged_page_becomes_a_revisit_that_names_its_capture() {
 }
 
 #[tokio::test]
-async fn a_server_that_says_not_modified_is_taken_at_its_word() {
+async fn a_304_response_counts_as_unchanged() {
     let web = site(WWW)
         .answer("/", |seen| match seen.headers.get("if-none-match") {
             Some(tag) if tag == "\"v1\"" => Reply {
@@ -172,7 +172,7 @@ async fn a_server_that_says_not_modified_is_taken_at_its_word() {
         })
         .serve()
         .await;
-    let told = revisiting()
+    let result = revisiting()
         .seed(web.url(WWW, "/"))
         .run_until("three visits", || visits(&web, "/") >= 3)
         .await;
@@ -190,8 +190,8 @@ async fn a_server_that_says_not_modified_is_taken_at_its_word() {
             "Sun, 06 Nov 1994 08:49:37 GMT"
         );
     }
-    let first = told.record("response", &page);
-    for revisit in told.records("revisit", &page) {
+    let first = result.record("response", &page);
+    for revisit in result.records("revisit", &page) {
         assert!(
             revisit
                 .header("warc-profile")
@@ -204,7 +204,7 @@ async fn a_server_that_says_not_modified_is_taken_at_its_word() {
         );
         assert_eq!(revisit.status(), 304);
     }
-    let log = told.of(&page);
+    let log = result.of(&page);
     assert_eq!((log[1].status, log[1].digest.as_str()), (304, "-"));
     assert!(
         log[1].notes("unchanged") && log[1].notes("1ver") && log[1].notes("2vis"),
@@ -213,9 +213,10 @@ async fn a_server_that_says_not_modified_is_taken_at_its_word() {
     );
 }
 
-/// The clock counts its visits in a link: were the page extracted again, the next number would be asked for.
+/// The page has a link with the number of the visit. If the page were extracted again, a link with a higher number would be
+/// requested.
 #[tokio::test]
-async fn what_strippers_take_away_is_no_change_and_is_not_extracted() {
+async fn changes_of_stripped_parts_do_not_count_and_are_not_extracted() {
     let web = site(WWW)
         .answer("/", |seen| {
             html(&format!(
@@ -225,7 +226,7 @@ async fn what_strippers_take_away_is_no_change_and_is_not_extracted() {
         })
         .serve()
         .await;
-    let told = revisiting()
+    let result = revisiting()
         .profile(
             r#"
             stacks = { digest = ["clock"] }
@@ -243,22 +244,22 @@ async fn what_strippers_take_away_is_no_change_and_is_not_extracted() {
         })
         .await;
     let page = web.url(WWW, "/");
-    assert!(told.record("response", &page).text().contains("at-1"));
-    assert!(told.records("revisit", &page).is_empty());
+    assert!(result.record("response", &page).text().contains("at-1"));
+    assert!(result.records("revisit", &page).is_empty());
     assert_eq!(visits(&web, "/at-2.html") + visits(&web, "/at-3.html"), 0);
-    let log = told.of(&page);
+    let log = result.of(&page);
     assert_eq!(
         notes(log[1]),
         ["unchanged", "wt:60ms", "wt-by:adaptive", "2vis", "1ver"]
     );
     assert_ne!(
         log[0].digest, log[1].digest,
-        "the payload digest is of the bytes"
+        "the payload digest is that of the unstripped bytes"
     );
 }
 
 #[tokio::test]
-async fn a_crawl_that_is_stopped_remembers_versions_and_validators() {
+async fn versions_and_validators_survive_a_restart() {
     let web = site(WWW)
         .answer("/", |seen| match seen.headers.get("if-none-match") {
             Some(_) => Reply {
@@ -273,18 +274,21 @@ async fn a_crawl_that_is_stopped_remembers_versions_and_validators() {
     let story = revisiting().seed(web.url(WWW, "/"));
     story.run_until("a visit", || visits(&web, "/") >= 1).await;
     let before = visits(&web, "/");
-    let told = story
+    let result = story
         .run_until("another", || visits(&web, "/") > before)
         .await;
     let page = web.url(WWW, "/");
-    assert_eq!(told.records("response", &page).len(), 1);
-    assert_eq!(told.records("revisit", &page).len(), visits(&web, "/") - 1);
+    assert_eq!(result.records("response", &page).len(), 1);
+    assert_eq!(
+        result.records("revisit", &page).len(),
+        visits(&web, "/") - 1
+    );
 }
 
 #[tokio::test]
-async fn waits_that_the_limits_correct_are_counted_with_the_evaluator() {
+async fn corrected_waits_are_counted_for_their_evaluator() {
     let web = site(WWW).page("/", html("always the same")).serve().await;
-    let told = crawl()
+    let result = crawl()
         .plugin("never-waits", &never_waits())
         .profile(
             r#"
@@ -297,12 +301,12 @@ async fn waits_that_the_limits_correct_are_counted_with_the_evaluator() {
         .run_until("three visits", || visits(&web, "/") >= 3)
         .await;
     let report = |name: &str| {
-        let file = told.job().join("reports").join(name);
+        let file = result.job().join("reports").join(name);
         std::fs::read_to_string(file).unwrap()
     };
-    let count = told.of(&web.url(WWW, "/")).len();
-    let said = format!("{count} waits of zero");
-    assert!(report("plugins.txt").contains(&said), "{said}");
+    let count = result.of(&web.url(WWW, "/")).len();
+    let line = format!("{count} waits of zero");
+    assert!(report("plugins.txt").contains(&line), "{line}");
     let sample = format!(
         "opilio_plugin_odd_waits_total{{plugin=\"never-waits\",variant=\"\",why=\"zero\"}} {count}\n"
     );

@@ -1,4 +1,4 @@
-//! Directives for robots, and the profile's policies for them.
+//! robots.txt, directives for robots in pages, and the policies of the profile for them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,28 +25,28 @@ async fn with_rules() -> Web {
         .await
 }
 
-async fn told(web: &Web, robots: &str) -> FinishedCrawl {
+async fn crawl_with(web: &Web, robots: &str) -> FinishedCrawl {
     let story = crawl().profile(&format!("[robots]\n{robots}"));
     story.seed(web.url(A, "/")).run().await.finished()
 }
 
 #[track_caller]
-fn check(web: &Web, told: &FinishedCrawl, status: i32, is_noted: bool) {
-    let line = told.sole(&web.url(A, "/private/a.html"));
+fn check(web: &Web, result: &FinishedCrawl, status: i32, is_noted: bool) {
+    let line = result.sole(&web.url(A, "/private/a.html"));
     assert_eq!(line.status, status, "{line:?}");
     assert_eq!(line.notes("robotExcluded"), is_noted, "{line:?}");
     assert_eq!(line.notes("robotsLine:2"), is_noted, "{line:?}");
-    let robots = told.records("response", &web.url(A, "/robots.txt"));
-    assert_eq!(robots.len(), 1, "it is archived whatever the policy");
+    let robots = result.records("response", &web.url(A, "/robots.txt"));
+    assert_eq!(robots.len(), 1, "robots.txt is archived under every policy");
 }
 
 #[tokio::test]
-async fn what_is_forbidden_is_refused_by_name_of_the_line() {
+async fn a_forbidden_uri_is_annotated_with_the_line_of_robots_txt() {
     let web = with_rules().await;
     for policy in ["obey", "obey-txt-only"] {
         check(
             &web,
-            &told(&web, &format!("policy = '{policy}'")).await,
+            &crawl_with(&web, &format!("policy = '{policy}'")).await,
             -9998,
             true,
         );
@@ -59,10 +59,15 @@ async fn what_is_forbidden_is_refused_by_name_of_the_line() {
 }
 
 #[tokio::test]
-async fn ignored_and_audited_rules_stop_nothing_and_an_audit_notes_them() {
+async fn ignored_and_audited_rules_forbid_nothing_and_audited_ones_are_annotated() {
     let web = with_rules().await;
-    check(&web, &told(&web, "policy = 'ignore'").await, 200, false);
-    let audited = told(&web, "policy = 'audit'").await;
+    check(
+        &web,
+        &crawl_with(&web, "policy = 'ignore'").await,
+        200,
+        false,
+    );
+    let audited = crawl_with(&web, "policy = 'audit'").await;
     check(&web, &audited, 200, true);
     let metadata = audited.record("metadata", &web.url(A, "/private/a.html"));
     assert!(
@@ -73,12 +78,12 @@ async fn ignored_and_audited_rules_stop_nothing_and_an_audit_notes_them() {
 }
 
 #[tokio::test]
-async fn a_text_of_the_profile_holds_in_place_of_the_sites() {
+async fn a_custom_text_replaces_the_robots_txt_of_the_site() {
     let web = with_rules().await;
     let custom = "policy = 'custom'\ntext = \"User-agent: *\\nDisallow: /other\\n\"";
-    check(&web, &told(&web, custom).await, 200, false);
+    check(&web, &crawl_with(&web, custom).await, 200, false);
     let custom = "policy = 'custom'\ntext = \"# mine\\nUser-agent: *\\nDisallow: /private/\\n\"";
-    let line = told(&web, custom).await;
+    let line = crawl_with(&web, custom).await;
     let line = line.sole(&web.url(A, "/private/a.html"));
     assert!(
         line.status == -9998 && line.notes("robotsLine:3"),
@@ -87,22 +92,22 @@ async fn a_text_of_the_profile_holds_in_place_of_the_sites() {
 }
 
 #[tokio::test]
-async fn other_robots_stand_in_for_us_under_their_names_where_wanted() {
+async fn rules_for_other_agents_apply_and_masquerade_sends_their_names() {
     let web = with_rules().await;
     check(
         &web,
-        &told(&web, "policy = 'first-named'\nagents = ['absent']").await,
+        &crawl_with(&web, "policy = 'first-named'\nagents = ['absent']").await,
         -9998,
         true,
     );
     check(
         &web,
-        &told(&web, "policy = 'first-named'\nagents = ['absent', 'small']").await,
+        &crawl_with(&web, "policy = 'first-named'\nagents = ['absent', 'small']").await,
         200,
         false,
     );
     let favoured = "policy = 'most-favoured'\nagents = ['big']\nmasquerade = true";
-    check(&web, &told(&web, favoured).await, 200, false);
+    check(&web, &crawl_with(&web, favoured).await, 200, false);
     let agents: Vec<_> = web
         .requests()
         .iter()
@@ -116,16 +121,16 @@ async fn other_robots_stand_in_for_us_under_their_names_where_wanted() {
 }
 
 #[tokio::test]
-async fn a_policy_holds_for_what_its_override_matches() {
+async fn a_policy_of_an_override_applies_to_matching_uris() {
     let web = with_rules().await;
     let story =
         crawl().profile("[[override]]\nmatch.regex = '/private/'\nrobots = { policy = 'ignore' }");
-    let told = story.seed(web.url(A, "/")).run().await.finished();
-    check(&web, &told, 200, false);
+    let result = story.seed(web.url(A, "/")).run().await.finished();
+    check(&web, &result, 200, false);
 }
 
 #[tokio::test]
-async fn a_page_that_is_opened_is_fetched_when_the_rules_that_closed_it_expire() {
+async fn a_page_allowed_by_new_rules_is_fetched_when_the_old_rules_expire() {
     let is_open = Arc::new(AtomicBool::new(false));
     let now = is_open.clone();
     let web = site(A)
@@ -136,19 +141,19 @@ async fn a_page_that_is_opened_is_fetched_when_the_rules_that_closed_it_expire()
         .page("/private/a.html", html("private"))
         .serve()
         .await;
-    // The longest wait is four weeks.
+    // The maximum wait is four weeks, so only the expiry of the rules leads to a visit.
     let story = crawl().profile("strategy = 'revisit'\n[robots]\nexpires = '300ms'");
     let page = web.url(A, "/private/a.html");
     let story = story.seed(page.clone());
-    // On a busy machine the first rules may have expired before the page is first looked at.
+    // The rules change only after the first refusal: on a busy machine they may expire before the first visit of the page.
     let is_fetched = || {
         if lines(&story.job()).iter().any(|line| line.status == -9998) {
             is_open.store(true, Ordering::SeqCst);
         }
         visits(&web, "/private/a.html") > 0
     };
-    let told = story.run_until("the page", is_fetched).await;
-    let statuses: Vec<_> = told.of(&page).iter().map(|line| line.status).collect();
+    let result = story.run_until("the page", is_fetched).await;
+    let statuses: Vec<_> = result.of(&page).iter().map(|line| line.status).collect();
     assert!(
         statuses.len() > 1 && statuses[0] == -9998 && statuses.ends_with(&[200]),
         "{statuses:?}"
@@ -156,7 +161,7 @@ async fn a_page_that_is_opened_is_fetched_when_the_rules_that_closed_it_expire()
 }
 
 #[tokio::test]
-async fn links_of_a_page_that_says_nofollow_are_not_followed() {
+async fn links_of_a_page_with_nofollow_are_not_followed() {
     let by_meta =
         "<meta name=robots content='noindex, NoFollow'><a href='/x.html'>x</a><img src=i.png>";
     let web = site(A)
@@ -172,7 +177,7 @@ async fn links_of_a_page_that_says_nofollow_are_not_followed() {
         .rest(|_| html("found"))
         .serve()
         .await;
-    let obeyed = told(&web, "").await;
+    let obeyed = crawl_with(&web, "").await;
     for page in ["/x.html", "/i.png", "/y.html"] {
         assert!(obeyed.of(&web.url(A, page)).is_empty(), "{page}");
     }
@@ -180,16 +185,16 @@ async fn links_of_a_page_that_says_nofollow_are_not_followed() {
     assert!(meta.notes("robotsTag:nofollow+noindex"), "{meta:?}");
     let header = obeyed.sole(&web.url(A, "/header.html"));
     assert!(header.notes("robotsTag:nofollow"), "{header:?}");
-    let not_heeded = told(&web, "policy = 'obey-txt-only'").await;
+    let txt_only = crawl_with(&web, "policy = 'obey-txt-only'").await;
     for page in ["/x.html", "/i.png", "/y.html"] {
-        assert_eq!(not_heeded.sole(&web.url(A, page)).status, 200);
+        assert_eq!(txt_only.sole(&web.url(A, page)).status, 200);
     }
-    let meta = not_heeded.sole(&web.url(A, "/meta.html"));
+    let meta = txt_only.sole(&web.url(A, "/meta.html"));
     assert!(meta.notes("robotsTag:nofollow+noindex"), "{meta:?}");
 }
 
 #[tokio::test]
-async fn noarchive_is_noted_and_heeded_where_wanted() {
+async fn noarchive_is_annotated_and_obeyed_if_the_profile_says_so() {
     let web = site(A)
         .page(
             "/",
@@ -199,21 +204,21 @@ async fn noarchive_is_noted_and_heeded_where_wanted() {
         .serve()
         .await;
     let front = web.url(A, "/");
-    let kept = told(&web, "").await;
-    assert_eq!(kept.records("response", &front).len(), 1);
-    assert!(kept.sole(&front).notes("robotsTag:noarchive"));
-    let heeded = told(&web, "noarchive = true").await;
-    assert!(heeded.records("response", &front).is_empty());
-    assert!(heeded.sole(&front).notes("unwritten:noarchive"));
+    let archived = crawl_with(&web, "").await;
+    assert_eq!(archived.records("response", &front).len(), 1);
+    assert!(archived.sole(&front).notes("robotsTag:noarchive"));
+    let obeyed = crawl_with(&web, "noarchive = true").await;
+    assert!(obeyed.records("response", &front).is_empty());
+    assert!(obeyed.sole(&front).notes("unwritten:noarchive"));
     assert_eq!(
-        heeded.sole(&web.url(A, "/b.html")).status,
+        obeyed.sole(&web.url(A, "/b.html")).status,
         200,
-        "its links are followed"
+        "links of the page are followed"
     );
 }
 
 #[tokio::test]
-async fn nobody_waits_for_a_robots_txt_that_is_not_gone_by() {
+async fn an_ignored_robots_txt_with_an_error_does_not_delay_the_site() {
     let web = site(A)
         .page("/robots.txt", Reply::status(503))
         .page("/", html("here"))
@@ -225,16 +230,16 @@ async fn nobody_waits_for_a_robots_txt_that_is_not_gone_by() {
             .filter(|seen| seen.target == "/robots.txt")
             .count()
     };
-    let told_so = told(&web, "policy = 'ignore'").await;
-    assert_eq!(told_so.sole(&web.url(A, "/")).status, 200);
+    let result = crawl_with(&web, "policy = 'ignore'").await;
+    assert_eq!(result.sole(&web.url(A, "/")).status, 200);
     assert_eq!(requests(&web), 1);
-    let told_so = told(&web, "policy = 'obey'").await;
-    assert_eq!(told_so.sole(&web.url(A, "/")).status, -61);
+    let result = crawl_with(&web, "policy = 'obey'").await;
+    assert_eq!(result.sole(&web.url(A, "/")).status, -61);
 }
 
-/// Denials are known for longer than queues rest, or each page would ask for robots.txt again.
+/// The failure of robots.txt is remembered for longer than the politeness delay. Otherwise each page would request it again.
 #[tokio::test]
-async fn a_robots_txt_that_cannot_be_fetched_is_asked_for_once_if_nobody_goes_by_it() {
+async fn an_ignored_robots_txt_that_cannot_be_fetched_is_requested_once() {
     let rogue = Rogue::new("idle")
         .answers("/robots.txt", [RogueStep::Reset])
         .answers(
@@ -253,15 +258,17 @@ async fn a_robots_txt_that_cannot_be_fetched_is_asked_for_once_if_nobody_goes_by
         )
         .seed(&page);
     let enough = || lines(&story.job()).iter().any(|line| line.uri == page);
-    let told = story.run_until("the page was there", enough).await;
-    assert_eq!(told.sole(&page).status, 200);
-    let asked = rogues.asked();
-    let robots = asked.iter().filter(|asked| asked.target == "/robots.txt");
-    assert_eq!(robots.count(), 1, "{asked:?}");
+    let result = story.run_until("the page was fetched", enough).await;
+    assert_eq!(result.sole(&page).status, 200);
+    let requests = rogues.asked();
+    let robots = requests
+        .iter()
+        .filter(|request| request.target == "/robots.txt");
+    assert_eq!(robots.count(), 1, "{requests:?}");
 }
 
 #[tokio::test]
-async fn a_restart_does_not_ask_for_robots_txt_again() {
+async fn robots_txt_is_not_requested_again_after_a_restart() {
     let pages: String = (0..5)
         .map(|n| format!("<a href='/{n}.html'>{n}</a>"))
         .collect();
@@ -285,7 +292,7 @@ async fn a_restart_does_not_ask_for_robots_txt_again() {
 }
 
 #[tokio::test]
-async fn one_redirected_robots_txt_serves_all_hosts_that_share_it() {
+async fn a_robots_txt_redirected_to_another_host_applies() {
     let shared = |web_of_b: &str| Reply::redirect(301, web_of_b);
     let b = site(B)
         .page("/robots.txt", rules("User-agent: *\nDisallow: /private\n"))
@@ -298,17 +305,17 @@ async fn one_redirected_robots_txt_serves_all_hosts_that_share_it() {
         .page("/", html("<a href='/private/'>p</a>"))
         .serve()
         .await;
-    let told = crawl()
+    let result = crawl()
         .seed(b.url(B, "/"))
         .seed(a.url(A, "/"))
         .run()
         .await
         .finished();
-    assert_eq!(told.sole(&a.url(A, "/private/")).status, -9998);
+    assert_eq!(result.sole(&a.url(A, "/private/")).status, -9998);
 }
 
 #[tokio::test]
-async fn a_redirected_robots_txt_costs_the_other_host_no_rest() {
+async fn a_redirected_robots_txt_obeys_the_politeness_delay_of_its_target() {
     let links: String = (0..4)
         .map(|n| format!("<a href='/{n}.html'>{n}</a>"))
         .collect();
@@ -326,13 +333,13 @@ async fn a_redirected_robots_txt_costs_the_other_host_no_rest() {
                 .unwrap()
                 .1
                 .to_owned();
-            // By then the other host is at its pages.
+            // After this time, the crawl fetches pages of the other host.
             Reply::redirect(301, &format!("http://{B}:{port}/shared.txt"))
                 .taking(Duration::from_millis(150))
         })
         .serve()
         .await;
-    let told = crawl()
+    let result = crawl()
         .profile(
             "[[override]]\nmatch.host = ['b.localhost']\npoliteness = { min-delay = '100ms', max-delay = '100ms' }",
         )
@@ -341,7 +348,7 @@ async fn a_redirected_robots_txt_costs_the_other_host_no_rest() {
         .run()
         .await
         .finished();
-    assert_eq!(told.sole(&web.url(A, "/private/")).status, -9998);
+    assert_eq!(result.sole(&web.url(A, "/private/")).status, -9998);
     let rests = rests(&web, |seen| seen.host == B);
     assert_eq!(rests.len(), 6);
     assert!(

@@ -8,7 +8,7 @@ const WHOIS: &str = "whois.story.localhost";
 const TEXT: &[u8] = b"What the file says.\n";
 const PAGE: &[u8] = b"<a href='deep/note.txt'>a note</a>";
 
-/// Content of a path: entries if it ends in a slash.
+/// Returns the content of a path: a list of entries if the path ends in a slash.
 fn content(path: &str) -> Option<&'static [u8]> {
     match path {
         "pub/" => Some(b"type=cdir; .\r\ntype=dir; deep\r\ntype=file; index.html\r\n"),
@@ -19,35 +19,35 @@ fn content(path: &str) -> Option<&'static [u8]> {
     }
 }
 
-/// The answer to one question.
-fn whois(question: &str, port: u16) -> String {
-    match question {
+/// Returns the answer of the WHOIS server to a query.
+fn whois(query: &str, port: u16) -> String {
+    match query {
         "example.org" => format!("domain: EXAMPLE.ORG\r\nrefer: registry.{WHOIS}:{port}\r\n"),
         other => format!("no match for {other}\r\n"),
     }
 }
 
 #[track_caller]
-fn check(told: &FinishedCrawl, uri: &str, status: i32, block: &[u8]) {
-    assert_eq!(told.sole(uri).status, status, "{uri}");
-    let record = told.record("resource", uri);
+fn check(result: &FinishedCrawl, uri: &str, status: i32, block: &[u8]) {
+    assert_eq!(result.sole(uri).status, status, "{uri}");
+    let record = result.record("resource", uri);
     assert_eq!(record.block, block, "{uri}");
     assert_eq!(record.header("WARC-IP-Address"), Some("127.0.0.1"));
 }
 
 #[tokio::test]
-async fn a_directory_and_what_it_leads_to_come_by_ftp() {
+async fn a_directory_and_its_files_are_fetched_by_ftp() {
     let port = schemes::ftp(content).unwrap();
     let url = |path: &str| format!("ftp://{FILES}:{port}/{path}");
-    let told = crawl().seed(url("pub/")).run().await.finished();
+    let result = crawl().seed(url("pub/")).run().await.finished();
     for path in ["pub/", "pub/deep/", "pub/index.html", "pub/deep/note.txt"] {
-        check(&told, &url(path), 226, content(path).unwrap());
+        check(&result, &url(path), 226, content(path).unwrap());
     }
-    let note = told.record("resource", &url("pub/deep/note.txt"));
+    let note = result.record("resource", &url("pub/deep/note.txt"));
     assert_eq!(note.header("Content-Type"), Some("text/plain"));
     assert_eq!(note.header("WARC-Protocol"), Some("ftp"));
-    let said = told.records("metadata", &url("pub/deep/note.txt"));
-    let conversation = said
+    let metadata = result.records("metadata", &url("pub/deep/note.txt"));
+    let conversation = metadata
         .iter()
         .find(|it| it.header("Content-Type") == Some("text/x-ftp-control-conversation"));
     let conversation = conversation.unwrap();
@@ -62,15 +62,16 @@ async fn a_directory_and_what_it_leads_to_come_by_ftp() {
         "{}",
         conversation.text()
     );
-    // Found in the listing and on the page alike, fetched once; nobody asked for a robots.txt.
+    // The file is in the listing and linked on the page, and is fetched once. FTP has no robots.txt.
     assert!(
-        told.statuses()
+        result
+            .statuses()
             .iter()
             .all(|line| !line.contains("robots.txt")),
         "{:?}",
-        told.statuses()
+        result.statuses()
     );
-    let listing = told.sole(&url("pub/"));
+    let listing = result.sole(&url("pub/"));
     assert!(
         listing.annotations.contains(&"ftpDirectoryList".to_owned()),
         "{listing:?}"
@@ -78,20 +79,20 @@ async fn a_directory_and_what_it_leads_to_come_by_ftp() {
 }
 
 #[tokio::test]
-async fn what_an_ftp_server_does_not_have_is_logged_with_its_word() {
+async fn a_file_missing_on_an_ftp_server_is_logged_with_the_reply_code() {
     let port = schemes::ftp(content).unwrap();
     let uri = format!("ftp://{FILES}:{port}/pub/none.txt");
-    let told = crawl().seed(uri.clone()).run().await.finished();
-    assert_eq!(told.sole(&uri).status, 550);
+    let result = crawl().seed(uri.clone()).run().await.finished();
+    assert_eq!(result.sole(&uri).status, 550);
 }
 
 #[tokio::test]
-async fn a_whois_answer_leads_to_the_server_it_names() {
+async fn a_referral_in_a_whois_answer_is_followed() {
     let port = schemes::whois(whois).unwrap();
     let uri = format!("whois://{WHOIS}:{port}/example.org");
-    let told = crawl().seed(uri.clone()).run().await.finished();
+    let result = crawl().seed(uri.clone()).run().await.finished();
     let answer = format!("domain: EXAMPLE.ORG\r\nrefer: registry.{WHOIS}:{port}\r\n");
-    check(&told, &uri, 2001, answer.as_bytes());
+    check(&result, &uri, 2001, answer.as_bytes());
     let next = format!("whois://registry.{WHOIS}:{port}/example.org");
-    check(&told, &next, 2001, answer.as_bytes());
+    check(&result, &next, 2001, answer.as_bytes());
 }

@@ -1,4 +1,4 @@
-//! A scope that is changed between two runs of a job.
+//! Changes of the scope between two runs of a job, and calls of scope filters.
 
 use opilio_crawl::End;
 use opilio_stories::{FinishedCrawl, crawl, html};
@@ -15,13 +15,12 @@ const NARROW: &str = r#"
     scope = ["surt-scope", "hops", "not-there", "prerequisite", "scheme"]
 "#;
 
-/// Each page links to the one that the second run leaves out.
+/// Each page links to the URI that the scope of the second run rejects.
 #[tokio::test]
-async fn what_waits_and_is_out_of_scope_now_is_forgotten_and_found_again_when_it_is_in() {
-    let everywhere =
-        "<a href='/there/1.html'>t</a> <a href='/2.html'>2</a> <a href='/3.html'>3</a>";
-    let web = hosts(&[A], 0, &html(everywhere))
-        .page("/", html(everywhere))
+async fn a_queued_uri_out_of_a_changed_scope_is_forgotten_and_can_be_found_again() {
+    let links = "<a href='/there/1.html'>t</a> <a href='/2.html'>2</a> <a href='/3.html'>3</a>";
+    let web = hosts(&[A], 0, &html(links))
+        .page("/", html(links))
         .serve()
         .await;
     let story = crawl()
@@ -37,31 +36,31 @@ async fn what_waits_and_is_out_of_scope_now_is_forgotten_and_found_again_when_it
         ))
         .seed(web.url(A, "/"));
     let there = web.url(A, "/there/1.html");
-    let statuses = |told: &FinishedCrawl| -> Vec<_> {
-        told.of(&there).iter().map(|line| line.status).collect()
+    let statuses = |result: &FinishedCrawl| -> Vec<_> {
+        result.of(&there).iter().map(|line| line.status).collect()
     };
 
-    let told = story.run().await;
+    let result = story.run().await;
     assert_eq!(
-        (told.summary.end.clone(), statuses(&told)),
+        (result.summary.end.clone(), statuses(&result)),
         (End::DocumentLimit, vec![])
     );
     story.amend(NARROW);
-    let told = story.run().await;
+    let result = story.run().await;
     assert_eq!(
-        (told.summary.end.clone(), statuses(&told)),
+        (result.summary.end.clone(), statuses(&result)),
         (End::DocumentLimit, vec![-5000])
     );
-    assert!(told.of(&there)[0].notes("not-there"), "{:?}", told.log);
+    assert!(result.of(&there)[0].notes("not-there"), "{:?}", result.log);
     story.amend(WIDE);
     story.amend("limits.documents = 100");
-    let told = story.run().await.finished();
-    assert_eq!(statuses(&told), [-5000, 200]);
+    let result = story.run().await.finished();
+    assert_eq!(statuses(&result), [-5000, 200]);
 }
 
-/// Filters are asked about links that are new alone. With a guard and `scope.log` they are asked about every link.
+/// Scope filters are called only for new links. With a guard and `scope.log`, they are called for every link.
 #[tokio::test]
-async fn a_crawl_is_the_same_whether_filters_are_asked_about_every_link_or_about_new_ones() {
+async fn calling_filters_for_every_link_or_for_new_links_gives_the_same_crawl() {
     let all =
         "<a href='/1.html'>1</a> <a href='/2/3/'>2</a> <img src='/4.png'> <a href='/5.html'>5</a>
         <a href='http://elsewhere.example/'>out</a> <a href='/a/a/a/a/a/'>repeating</a>";
@@ -83,9 +82,12 @@ async fn a_crawl_is_the_same_whether_filters_are_asked_about_every_link_or_about
     .await;
     let new = run("").await;
 
-    let log = |told: &FinishedCrawl| -> Vec<_> {
-        // The answer to a look-up has the time in it.
-        let fetched = told.log.iter().filter(|line| line.uri.starts_with("http"));
+    let log = |result: &FinishedCrawl| -> Vec<_> {
+        // Records of DNS look-ups contain the time, so their digests differ.
+        let fetched = result
+            .log
+            .iter()
+            .filter(|line| line.uri.starts_with("http"));
         let lines = fetched.map(|line| {
             (
                 (line.status, line.uri.clone(), line.hops.clone()),
@@ -97,8 +99,8 @@ async fn a_crawl_is_the_same_whether_filters_are_asked_about_every_link_or_about
     };
     assert!(log(&new).len() >= 6, "{:#?}", new.log);
     assert_eq!(log(&new), log(&each));
-    let accepted = |told: &FinishedCrawl| -> Vec<_> {
-        let metadata = told.captures.iter().filter(|one| one.kind == "metadata");
+    let accepted = |result: &FinishedCrawl| -> Vec<_> {
+        let metadata = result.captures.iter().filter(|one| one.kind == "metadata");
         let texts = metadata.map(|one| (one.uri.clone(), one.text()));
         let lines = texts.flat_map(|(uri, text)| {
             let lines = text.lines().filter(|line| line.starts_with("accepted"));
@@ -110,37 +112,38 @@ async fn a_crawl_is_the_same_whether_filters_are_asked_about_every_link_or_about
     };
     assert!(accepted(&new).len() >= 5, "{:?}", accepted(&new));
     assert_eq!(accepted(&new), accepted(&each));
-    let refused = |told: &FinishedCrawl| told.summary.progress.out_of_scope;
+    let refused = |result: &FinishedCrawl| result.summary.progress.out_of_scope;
     assert!(refused(&new) >= 10);
     assert_eq!(refused(&new), refused(&each));
 
-    let calls = |told: &FinishedCrawl| {
-        let mut plugins = told.summary.plugins.iter();
+    let calls = |result: &FinishedCrawl| {
+        let mut plugins = result.summary.plugins.iter();
         plugins.find(|plugin| plugin.name == "hops").unwrap().calls
     };
-    // Once about the links of the first page; on others, once about the links out of scope and the image for each new hop path.
+    // One call for the links of the first page. For other pages, one call for the links out of scope and the image at each new hop
+    // path.
     assert_eq!(calls(&each), 9, "five pages with links, four captures");
     assert!(calls(&new) <= 3, "{}", calls(&new));
 }
 
-/// Its answer about a link depends on the links before it on the page, whether they are known or not.
+/// The answer of this filter about a link depends on the links before it on the page, known or not.
 #[tokio::test]
-async fn a_filter_that_compares_the_links_of_a_page_is_asked_about_known_ones_too() {
+async fn a_filter_that_compares_the_links_of_a_page_is_called_for_known_links_too() {
     let links = "<a href='/l?a=1&b=2'>1</a> <a href='/l?b=2&a=1'>2</a> <a href='/b.html'>b</a> <a href='/c.html'>c</a>";
     let web = hosts(&[A], 0, &html(links))
         .page("/", html(links))
         .serve()
         .await;
-    let told = crawl()
+    let result = crawl()
         .profile("workers = 1\nstacks.scope = ['surt-scope', 'hops', 'query-trap', 'prerequisite', 'scheme']")
         .seed(web.url(A, "/"))
         .run()
         .await
         .finished();
-    assert_eq!(told.of(&web.url(A, "/l?a=1&b=2")).len(), 1);
+    assert_eq!(result.of(&web.url(A, "/l?a=1&b=2")).len(), 1);
     assert!(
-        told.of(&web.url(A, "/l?b=2&a=1")).is_empty(),
+        result.of(&web.url(A, "/l?b=2&a=1")).is_empty(),
         "{:#?}",
-        told.log
+        result.log
     );
 }

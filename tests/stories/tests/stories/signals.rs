@@ -1,4 +1,4 @@
-//! News of a page that comes from elsewhere: sitemaps and feeds that say when it changed.
+//! Signals: sitemaps and feeds report when a page has changed.
 
 use opilio_stories::{Story, asked, crawl, html, site};
 use opilio_test_web::{Reply, Web};
@@ -7,8 +7,8 @@ use crate::revisits::visits;
 
 const WWW: &str = "www.story.localhost";
 
-/// A page that waits for an hour after each visit, and a list that is looked at again at once.
-fn patient(extractor: &str) -> Story {
+/// Returns a story in which pages have a wait of an hour, and the list has a wait of 20 ms.
+fn with_list(extractor: &str) -> Story {
     crawl().profile(&format!(
         r#"
         strategy = "fixed"
@@ -21,7 +21,8 @@ fn patient(extractor: &str) -> Story {
     ))
 }
 
-/// The third time on, the list says that the page has changed just now, and not that another has.
+/// Checks that a page is visited again early. From the third visit on, the list gives the current time for this page, and an old
+/// time for another page.
 async fn check(extractor: &str, media_type: &'static str, list: fn(&str, &str) -> String) {
     let at = |visit: u64| match visit {
         0..=2 => "2020-01-01T00:00:00Z".to_owned(),
@@ -46,7 +47,7 @@ async fn check(extractor: &str, media_type: &'static str, list: fn(&str, &str) -
         .page("/b.html", html("b"))
         .serve()
         .await;
-    patient(extractor)
+    with_list(extractor)
         .seed(web.url(WWW, "/"))
         .run_until("the page is visited again", || visits(&web, "/a.html") >= 2)
         .await;
@@ -55,7 +56,7 @@ async fn check(extractor: &str, media_type: &'static str, list: fn(&str, &str) -
 }
 
 #[tokio::test]
-async fn a_sitemap_makes_due_what_it_says_has_changed_and_nothing_else() {
+async fn a_sitemap_makes_due_only_pages_with_a_new_date() {
     check("sitemap", "application/xml", |page, at| {
         format!(
             r#"<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
@@ -67,7 +68,7 @@ async fn a_sitemap_makes_due_what_it_says_has_changed_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_feed_makes_due_what_it_says_has_changed_and_nothing_else() {
+async fn a_feed_makes_due_only_pages_with_a_new_date() {
     check("feed", "application/atom+xml", |page, at| {
         format!(
             r#"<?xml version="1.0"?><feed xmlns="http://www.w3.org/2005/Atom"><title>t</title>

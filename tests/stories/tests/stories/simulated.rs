@@ -1,5 +1,5 @@
-//! One history through both drivers of the visit pipeline: a crawl of real servers, and a simulated crawl that is given the
-//! same answers. Every visit must end alike: status, annotations, hop path, and the record that the frontier keeps.
+//! Both drivers of the visit pipeline with the same responses: a crawl of real servers, and a simulated crawl. Every visit must
+//! have the same status, annotations, hop path and frontier record.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ delay-max = "5ms"
 max-retries = 2
 "#;
 
-/// The answer to the `visit`-th request for a target, from 1.
+/// Returns the answer to a request for a target. `visit` is the number of the request, from 1.
 fn reply(target: &str, visit: usize, if_none_match: Option<&str>) -> Reply {
     let page = |body: &str| Reply::html(format!("<title>A page</title>{body}"));
     match target {
@@ -88,7 +88,7 @@ fn reply(target: &str, visit: usize, if_none_match: Option<&str>) -> Reply {
     }
 }
 
-/// A visit as both drivers tell it. Times are left out.
+/// The result of a visit in either driver, without times.
 #[derive(Debug, PartialEq, Eq)]
 struct DriverVisit {
     status: i32,
@@ -105,7 +105,7 @@ impl DriverVisit {
             annotations: annotations
                 .iter()
                 .filter(|note| !is_time(note))
-                // As the log has blanks.
+                // The log replaces blanks by underscores.
                 .map(|note| note.replace(' ', "_"))
                 .collect(),
         }
@@ -116,7 +116,7 @@ impl DriverVisit {
     }
 }
 
-/// The part of a record that does not depend on times.
+/// Returns the parts of a record that do not depend on times.
 fn known(record: &UriRecord) -> impl PartialEq + std::fmt::Debug + use<> {
     (
         (record.digests, record.fingerprint.clone(), record.extractor),
@@ -132,7 +132,7 @@ fn known(record: &UriRecord) -> impl PartialEq + std::fmt::Debug + use<> {
 }
 
 #[tokio::test]
-async fn a_simulated_crawl_decides_as_a_real_one_does() {
+async fn a_simulated_crawl_has_the_same_visits_as_a_real_one() {
     let web = site(WWW)
         .rest(|seen| {
             let etag = seen.headers.get("if-none-match");
@@ -173,9 +173,13 @@ async fn a_simulated_crawl_decides_as_a_real_one_does() {
             .iter()
             .all(|target| count(target) >= 1)
     };
-    let told = story.run_until("every page was there", enough).await;
+    let result = story.run_until("all pages were visited", enough).await;
     let mut real: BTreeMap<String, Vec<DriverVisit>> = BTreeMap::new();
-    for line in told.log.iter().filter(|line| !line.uri.starts_with("dns:")) {
+    for line in result
+        .log
+        .iter()
+        .filter(|line| !line.uri.starts_with("dns:"))
+    {
         real.entry(line.uri.clone())
             .or_default()
             .push(DriverVisit::logged(line));
@@ -217,12 +221,12 @@ async fn a_simulated_crawl_decides_as_a_real_one_does() {
         }
     }
     assert!(compared >= 30, "{compared} visits: {real:#?}");
-    // Links that one driver follows and the other does not.
+    // Both drivers follow the same links.
     let of_real: Vec<&String> = real.keys().collect();
     let of_simulated: Vec<&String> = simulated.keys().collect();
     assert_eq!(of_real, of_simulated);
     let frontier = opilio_frontier::Frontier::open(
-        &told.job().join("state"),
+        &result.job().join("state"),
         opilio_visit::policy::frontier_config(&Arc::new(profile), Timestamp::now),
     )
     .unwrap();
@@ -257,7 +261,8 @@ async fn a_simulated_crawl_decides_as_a_real_one_does() {
     }
 }
 
-/// Simulates until each URI was visited `most` times or is not visited again. Returns the visits and the records.
+/// Simulates until the seed was visited more than `most` + 3 times, nothing is left, or 120 seconds have passed. Returns the visits
+/// and the records.
 fn simulate(
     profile: Profile,
     seed: &str,
@@ -289,10 +294,10 @@ fn simulate(
         let done = match crawl.begin(*issue, now).unwrap() {
             VisitStart::Ended(done) => *done,
             VisitStart::Asks(request) => {
-                let asked = requests.entry(uri.as_str().to_owned()).or_default();
-                *asked += 1;
+                let number = requests.entry(uri.as_str().to_owned()).or_default();
+                *number += 1;
                 let etag = request.headers.if_none_match.clone();
-                let reply = reply(uri.path(), *asked, etag.as_deref());
+                let reply = reply(uri.path(), *number, etag.as_deref());
                 let headers = reply.headers.into_iter();
                 let answer = ServerAnswer::Response {
                     status: reply.status,
@@ -307,9 +312,9 @@ fn simulate(
             }
         };
         if done.kind != EndKind::Unfinished {
-            let told = DriverVisit::new(done.entry.status, &hops, &done.entry.annotations);
+            let visit = DriverVisit::new(done.entry.status, &hops, &done.entry.annotations);
             let visits = visits.entry(uri.as_str().to_owned()).or_default();
-            visits.push(told);
+            visits.push(visit);
         }
         let home = Uri::parse(seed).unwrap();
         if visits.get(home.as_str()).map_or(0, Vec::len) > most + 3 {

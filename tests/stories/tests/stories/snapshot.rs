@@ -1,4 +1,4 @@
-//! A snapshot: what is fetched, what is not, in which order, and what is kept of it.
+//! The snapshot strategy: fetched URIs, their order and their records.
 
 use opilio_stories::{asked, crawl, html, site};
 use opilio_test_web::Reply;
@@ -8,7 +8,7 @@ const OTHER: &str = "other.localhost";
 const IMAGES: &str = "images.localhost";
 
 #[tokio::test]
-async fn every_page_of_the_site_is_fetched_once_and_embeds_of_others_too() {
+async fn pages_of_the_site_and_embeds_of_other_sites_are_fetched_once() {
     let web = site(WWW)
         .answer("/", |seen| {
             let port = seen.headers["host"].to_str().unwrap().rsplit_once(':').unwrap().1.to_owned();
@@ -26,7 +26,7 @@ async fn every_page_of_the_site_is_fetched_once_and_embeds_of_others_too() {
         .page("/", html("elsewhere"))
         .serve()
         .await;
-    let told = crawl().seed(web.url(WWW, "/")).run().await.finished();
+    let result = crawl().seed(web.url(WWW, "/")).run().await.finished();
     assert_eq!(
         asked(&web),
         [
@@ -38,17 +38,18 @@ async fn every_page_of_the_site_is_fetched_once_and_embeds_of_others_too() {
         ]
     );
     assert_eq!(
-        told.record("response", &web.url(WWW, "/missing.html"))
+        result
+            .record("response", &web.url(WWW, "/missing.html"))
             .status(),
         404
     );
-    assert_eq!(told.sole(&web.url(WWW, "/missing.html")).hops, "LL");
-    assert_eq!(told.sole(&web.url(IMAGES, "/one.png")).hops, "E");
-    assert_eq!(told.sole(&web.url(WWW, "/a.html")).via, web.url(WWW, "/"));
+    assert_eq!(result.sole(&web.url(WWW, "/missing.html")).hops, "LL");
+    assert_eq!(result.sole(&web.url(IMAGES, "/one.png")).hops, "E");
+    assert_eq!(result.sole(&web.url(WWW, "/a.html")).via, web.url(WWW, "/"));
 }
 
 #[tokio::test]
-async fn robots_txt_comes_first_is_fetched_once_a_host_and_is_obeyed() {
+async fn robots_txt_is_fetched_once_per_host_before_other_uris_and_obeyed() {
     let web = site(WWW)
         .page("/robots.txt", Reply::ok("text/plain", "User-agent: *\nDisallow: /private/\nAllow: /private/press.html\n"))
         .page("/", html("<a href='/private/a.html'>no</a> <a href='/private/press.html'>yes</a> <a href='/b.html'>B</a>"))
@@ -57,7 +58,7 @@ async fn robots_txt_comes_first_is_fetched_once_a_host_and_is_obeyed() {
         .page("/private/a.html", html("secret"))
         .serve()
         .await;
-    let told = crawl().seed(web.url(WWW, "/")).run().await.finished();
+    let result = crawl().seed(web.url(WWW, "/")).run().await.finished();
     let requests = web.requests();
     assert_eq!(requests[0].target, "/robots.txt");
     assert_eq!(
@@ -76,7 +77,7 @@ async fn robots_txt_comes_first_is_fetched_once_a_host_and_is_obeyed() {
         ]
     );
 
-    let refused = told.sole(&web.url(WWW, "/private/a.html"));
+    let refused = result.sole(&web.url(WWW, "/private/a.html"));
     assert_eq!(
         (refused.status, &refused.annotations[..]),
         (
@@ -84,18 +85,22 @@ async fn robots_txt_comes_first_is_fetched_once_a_host_and_is_obeyed() {
             &["robotExcluded".to_owned(), "robotsLine:2".to_owned()][..]
         )
     );
-    assert!(told.records("response", &refused.uri).is_empty());
+    assert!(result.records("response", &refused.uri).is_empty());
 
     let robots = web.url(WWW, "/robots.txt");
-    assert_eq!(told.sole(&robots).hops, "P");
+    assert_eq!(result.sole(&robots).hops, "P");
     assert!(
-        told.record("response", &robots)
+        result
+            .record("response", &robots)
             .text()
             .contains("Disallow: /private/")
     );
     let name = format!("dns:{WWW}");
-    assert_eq!((told.sole(&name).status, &*told.sole(&name).hops), (1, "P"));
-    let record = told.record("resource", &name);
+    assert_eq!(
+        (result.sole(&name).status, &*result.sole(&name).hops),
+        (1, "P")
+    );
+    let record = result.record("resource", &name);
     assert_eq!(record.header("content-type"), Some("text/dns"));
     assert!(record.text().contains("127.0.0.1"), "{}", record.text());
 }
@@ -106,13 +111,13 @@ async fn a_private_address_is_refused_unless_the_profile_allows_it() {
     let story = crawl()
         .profile("[fetch]\nallow-addresses = ['private', 'link-local', 'metadata']\n[retry]\ndelay = '1h'")
         .seed(web.url(WWW, "/"));
-    let told = story.run().await.finished();
+    let result = story.run().await.finished();
     assert!(web.requests().is_empty());
-    assert_eq!(told.sole(&web.url(WWW, "/")).status, -5001);
-    assert_eq!(told.sole(&web.url(WWW, "/robots.txt")).status, -5001);
+    assert_eq!(result.sole(&web.url(WWW, "/")).status, -5001);
+    assert_eq!(result.sole(&web.url(WWW, "/robots.txt")).status, -5001);
 }
 
-/// Nothing is cut to fit, and nothing vanishes: a long link is followed, one that is too long is in the log with the reason.
+/// Links are not truncated: a long link is followed, and a link that is too long is logged with the reason.
 #[tokio::test]
 async fn links_that_are_too_long_are_logged_and_long_ones_are_followed() {
     let (long, too_long) = ("x".repeat(30_000), "y".repeat(70_000));
@@ -122,13 +127,13 @@ async fn links_that_are_too_long_are_logged_and_long_ones_are_followed() {
         .rest(|_| Reply::status(404))
         .serve()
         .await;
-    let told = crawl().seed(web.url(WWW, "/")).run().await.finished();
+    let result = crawl().seed(web.url(WWW, "/")).run().await.finished();
     assert!(
-        told.log.iter().any(|line| line.uri.contains(&long)),
+        result.log.iter().any(|line| line.uri.contains(&long)),
         "{:?}",
-        told.statuses()
+        result.statuses()
     );
-    let errors = told.log_file("uri-errors.log");
+    let errors = result.log_file("uri-errors.log");
     assert!(errors.contains("yyyyy"), "{errors}");
     assert_eq!(errors.lines().count(), 1, "{errors}");
 }

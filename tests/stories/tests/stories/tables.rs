@@ -1,4 +1,4 @@
-//! Lists that plugins look things up in, while their files change.
+//! Tables of plugins whose files change.
 
 use opilio_control::{Command, CommandResponse};
 use opilio_stories::{Story, asked, crawl, html, site, until};
@@ -7,7 +7,7 @@ use opilio_test_web::{Gate, Web};
 const WWW: &str = "www.story.localhost";
 const OTHER: &str = "other.localhost";
 
-/// A page with a link to another host, behind a gate.
+/// Serves a page with a link to another host, behind a gate.
 async fn one_link(gate: &Gate) -> Web {
     let gate = gate.clone();
     site(OTHER)
@@ -33,18 +33,18 @@ fn with_table(list: &str) -> Story {
 }
 
 #[tokio::test]
-async fn a_list_that_changes_while_the_crawl_runs_holds_for_what_is_found_then() {
+async fn a_changed_table_applies_to_links_found_later() {
     let gate = Gate::of(2);
     let web = one_link(&gate).await;
     let story = with_table("# nothing yet\n").seed(web.url(WWW, "/"));
     let log = || std::fs::read_to_string(story.job().join("logs/job.log")).unwrap_or_default();
     let operator = async {
-        until("the page is asked for", || asked(&web).len() == 1).await;
+        until("the page is requested", || asked(&web).len() == 1).await;
         story.file(
             "list.txt",
             &format!("# hosts\n\n{}\tby hand\n", web.url(OTHER, "/")),
         );
-        until("it is read again", || {
+        until("the table is read again", || {
             log().contains("table more => read again: 1 rows")
         })
         .await;
@@ -55,9 +55,9 @@ async fn a_list_that_changes_while_the_crawl_runs_holds_for_what_is_found_then()
         gate.come();
         answers
     };
-    let (told, answers) = story.run_with(operator).await;
-    let told = told.finished();
-    assert_eq!(told.sole(&web.url(OTHER, "/")).status, 200, "{}", log());
+    let (result, answers) = story.run_with(operator).await;
+    let result = result.finished();
+    assert_eq!(result.sole(&web.url(OTHER, "/")).status, 200, "{}", log());
     let [CommandResponse::Tables { tables }] = answers.as_slice() else {
         panic!("{answers:?}")
     };
@@ -72,15 +72,15 @@ async fn a_list_that_changes_while_the_crawl_runs_holds_for_what_is_found_then()
 }
 
 #[tokio::test]
-async fn a_list_with_a_faulty_row_leaves_the_old_one_and_is_an_alert() {
+async fn a_table_with_an_invalid_row_keeps_its_old_rows_and_raises_an_alert() {
     let gate = Gate::of(2);
     let web = one_link(&gate).await;
     let story = with_table(&web.url(OTHER, "/")).seed(web.url(WWW, "/"));
     let log = || std::fs::read_to_string(story.job().join("logs/job.log")).unwrap_or_default();
     let operator = async {
-        until("the page is asked for", || asked(&web).len() == 1).await;
+        until("the page is requested", || asked(&web).len() == 1).await;
         story.file("list.txt", "http://a.org/\n# remark\nmailto:nobody\n");
-        until("it is refused", || {
+        until("the table is refused", || {
             log().contains("alert table more => not updated")
         })
         .await;
@@ -88,9 +88,9 @@ async fn a_list_with_a_faulty_row_leaves_the_old_one_and_is_an_alert() {
         gate.come();
         answers
     };
-    let (told, answers) = story.run_with(operator).await;
-    let told = told.finished();
-    assert_eq!(told.sole(&web.url(OTHER, "/")).status, 200);
+    let (result, answers) = story.run_with(operator).await;
+    let result = result.finished();
+    assert_eq!(result.sole(&web.url(OTHER, "/")).status, 200);
     let log = log();
     assert!(
         log.contains("list.txt line 3: row 2: `mailto:nobody`"),
@@ -99,7 +99,7 @@ async fn a_list_with_a_faulty_row_leaves_the_old_one_and_is_an_alert() {
     assert_eq!(
         log.matches("alert table more").count(),
         2,
-        "once, and once when asked: {log}"
+        "once after the change, and once for the command: {log}"
     );
     let [CommandResponse::Tables { tables }] = answers.as_slice() else {
         panic!("{answers:?}")
@@ -111,7 +111,7 @@ async fn a_list_with_a_faulty_row_leaves_the_old_one_and_is_an_alert() {
 }
 
 #[test]
-fn a_list_that_cannot_be_read_refuses_the_profile() {
+fn a_table_that_cannot_be_read_is_an_error_of_the_profile() {
     let faulty = with_table("http://a.org/\nmailto:nobody\n").seed("http://s.localhost/");
     let refused = faulty.begin().map(drop).unwrap_err().to_string();
     assert!(refused.contains("list.txt line 2"), "{refused}");

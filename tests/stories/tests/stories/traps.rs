@@ -1,11 +1,11 @@
-//! Traps: pages without end that say nothing new.
+//! Traps: endless pages without new content.
 
 use opilio_crawl::End;
 use opilio_stories::{FinishedCrawl, asked, crawl, html, site};
 
 const WWW: &str = "www.story.localhost";
 
-/// Each page links to the next; all but the number is the same.
+/// Returns a page that links to the next one. Pages differ only in their number.
 fn page_of(target: &str) -> String {
     let number: u32 = target
         .rsplit('/')
@@ -21,8 +21,7 @@ fn page_of(target: &str) -> String {
 }
 
 #[tokio::test]
-async fn siblings_that_say_the_same_are_counted_through_all_visits_and_runs_and_lead_nowhere_then()
-{
+async fn equal_siblings_are_counted_over_all_runs_and_not_extracted_above_the_limit() {
     let web = site(WWW)
         .rest(|seen| html(&page_of(&seen.target)))
         .serve()
@@ -31,36 +30,36 @@ async fn siblings_that_say_the_same_are_counted_through_all_visits_and_runs_and_
         .profile("workers = 1\nlimits.documents = 2\nstacks.pre-extract = ['siblings']")
         .profile("[plugins.siblings]\ncomponent = 'builtin:sibling-trap'\nsettings = { siblings-max = 3 }")
         .seed(web.url(WWW, "/day/1"));
-    let refused = |told: &FinishedCrawl| -> Vec<String> {
-        let lines = told.log.iter();
+    let refused = |result: &FinishedCrawl| -> Vec<String> {
+        let lines = result.log.iter();
         let lines = lines.filter(|line| line.notes("unextracted:siblings:"));
         lines.map(|line| line.uri.clone()).collect()
     };
 
-    let told = story.run().await;
-    assert_eq!(told.summary.end, End::DocumentLimit);
+    let result = story.run().await;
+    assert_eq!(result.summary.end, End::DocumentLimit);
     assert!(
-        refused(&told).is_empty() && !told.of(&web.url(WWW, "/day/2")).is_empty(),
+        refused(&result).is_empty() && !result.of(&web.url(WWW, "/day/2")).is_empty(),
         "{:?}",
-        told.log
+        result.log
     );
-    // What the first run counted counts in the second.
+    // The counts of the first run are kept in the second.
     story.amend("limits.documents = 100");
-    let told = story.run().await.finished();
-    assert_eq!(refused(&told), [web.url(WWW, "/day/4")]);
-    let fourth = told.sole(&web.url(WWW, "/day/4"));
+    let result = story.run().await.finished();
+    assert_eq!(refused(&result), [web.url(WWW, "/day/4")]);
+    let fourth = result.sole(&web.url(WWW, "/day/4"));
     assert!(fourth.notes("unextracted:siblings:sibling_4"), "{fourth:?}");
     let expected = ["/day/1", "/day/2", "/day/3", "/day/4"];
     assert_eq!(
         asked(&web),
         expected.map(|target| format!("{WWW} {target}"))
     );
-    // It is archived all the same.
-    told.record("response", &web.url(WWW, "/day/4"));
+    // The page is archived, although its links are not extracted.
+    result.record("response", &web.url(WWW, "/day/4"));
 }
 
 #[tokio::test]
-async fn a_calendar_far_ahead_is_archived_and_leads_nowhere() {
+async fn a_calendar_page_far_in_the_future_is_archived_and_not_extracted() {
     let web = site(WWW)
         .page(
             "/",
@@ -71,19 +70,19 @@ async fn a_calendar_far_ahead_is_archived_and_leads_nowhere() {
         .page("/then.html", html("a page"))
         .serve()
         .await;
-    let told = crawl()
+    let result = crawl()
         .profile("stacks.pre-extract = ['calendar-trap']")
         .seed(web.url(WWW, "/"))
         .run()
         .await
         .finished();
-    let far = told.sole(&web.url(WWW, "/events/9998/05/"));
+    let far = result.sole(&web.url(WWW, "/events/9998/05/"));
     assert_eq!(far.status, 200);
     assert!(
         far.notes("unextracted:calendar-trap:9998-05_is_far_ahead"),
         "{far:?}"
     );
-    told.record("response", &web.url(WWW, "/events/9998/05/"));
+    result.record("response", &web.url(WWW, "/events/9998/05/"));
     let expected = ["/", "/events/2001/05/", "/events/9998/05/", "/then.html"];
     assert_eq!(
         asked(&web),

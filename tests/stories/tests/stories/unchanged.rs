@@ -1,5 +1,5 @@
-//! Differences that are no change: noise that strippers remove, sections that publishers mark, headers, small differences.
-//! And what is told from elsewhere: feeds that make their evaluator's waits.
+//! Differences that do not count as a change: noise that strippers remove, sections that publishers mark, headers, small
+//! differences. Also waits that depend on feeds.
 
 use opilio_stories::{Capture, FinishedCrawl, LoggedUri, Story, html, site};
 use opilio_test_web::{Reply, Web};
@@ -9,29 +9,33 @@ use crate::revisits::{revisiting, visits};
 
 const WWW: &str = "www.story.localhost";
 
-async fn told_after(story: Story, web: &Web, target: &str, count: usize) -> FinishedCrawl {
+async fn run_until_visits(story: Story, web: &Web, target: &str, count: usize) -> FinishedCrawl {
     story
         .seed(web.url(WWW, target))
         .run_until("enough visits", || visits(web, target) >= count)
         .await
 }
 
-/// Every visit after the first found nothing new: one response, and notes that do not claim the same payload.
+/// Asserts that all visits after the first found the page unchanged, with one response record and different payload digests.
 #[track_caller]
-fn check_noted(told: &FinishedCrawl, page: &str) {
-    told.record("response", page);
-    let log = told.of(page);
+fn assert_unchanged(result: &FinishedCrawl, page: &str) {
+    result.record("response", page);
+    let log = result.of(page);
     assert!(log.len() > 2, "{log:?}");
     for line in &log[1..] {
         assert!(line.notes("unchanged") && line.notes("1ver"), "{line:?}");
     }
     let digests: std::collections::HashSet<_> = log.iter().map(|line| &line.digest).collect();
-    assert_eq!(digests.len(), log.len(), "payload digests are of the bytes");
+    assert_eq!(
+        digests.len(),
+        log.len(),
+        "payload digests are those of the unstripped bytes"
+    );
 }
 
-/// A clock, a token, a comment: nothing of it counts. What the archive and the log say of the payload is of its bytes.
+/// A clock, a token and a comment change at each visit and do not count. Payload digests are those of the unstripped bytes.
 #[tokio::test]
-async fn a_page_with_a_clock_is_unchanged_and_its_payload_digest_is_that_of_its_bytes() {
+async fn a_page_with_a_clock_is_unchanged_with_different_payload_digests() {
     let web = site(WWW)
         .answer("/", |seen| {
             html(&format!(
@@ -45,10 +49,10 @@ async fn a_page_with_a_clock_is_unchanged_and_its_payload_digest_is_that_of_its_
         .await;
     let story =
         revisiting().profile("stacks.digest = ['html-strip']\nrevisit.stripped-equal = 'note'");
-    let told = told_after(story, &web, "/", 3).await;
+    let result = run_until_visits(story, &web, "/", 3).await;
     let page = web.url(WWW, "/");
-    check_noted(&told, &page);
-    let response = told.record("response", &page);
+    assert_unchanged(&result, &page);
+    let response = result.record("response", &page);
     let text = response.text();
     let (_, body) = text.split_once("\r\n\r\n").unwrap();
     let digest = data_encoding::BASE32.encode(&Sha1::digest(body));
@@ -58,9 +62,9 @@ async fn a_page_with_a_clock_is_unchanged_and_its_payload_digest_is_that_of_its_
     );
 }
 
-/// A newspaper's archive, whose every page shows the story of the day.
+/// A page of a newspaper's archive that also shows the front page story of the day, in a marked section.
 #[tokio::test]
-async fn an_archive_page_stays_the_same_whatever_the_front_page_story_is() {
+async fn changes_in_marked_sections_do_not_count() {
     let web = site(WWW)
         .answer("/1996/election.html", |seen| {
             html(&format!(
@@ -74,13 +78,13 @@ async fn an_archive_page_stays_the_same_whatever_the_front_page_story_is() {
         .await;
     let story = revisiting()
         .profile("stacks.digest = ['marked-sections']\nrevisit.stripped-equal = 'note'");
-    let told = told_after(story, &web, "/1996/election.html", 3).await;
-    check_noted(&told, &web.url(WWW, "/1996/election.html"));
+    let result = run_until_visits(story, &web, "/1996/election.html", 3).await;
+    assert_unchanged(&result, &web.url(WWW, "/1996/election.html"));
 }
 
-/// Little by little the page becomes another: it is compared with what the archive has, so that counts one day.
+/// The page changes a little at each visit. It is compared with the archived version, so that many small changes count.
 #[tokio::test]
-async fn little_things_pass_until_they_add_up() {
+async fn small_changes_do_not_count_until_they_add_up() {
     let web = site(WWW)
         .answer("/", |seen| {
             let word = |n: usize| match n < seen.visit {
@@ -93,8 +97,8 @@ async fn little_things_pass_until_they_add_up() {
         .await;
     let story =
         revisiting().profile("stacks.change = ['similar']\nrevisit.stripped-equal = 'drop'");
-    let told = told_after(story, &web, "/", 14).await;
-    let log = told.of(&web.url(WWW, "/"));
+    let result = run_until_visits(story, &web, "/", 14).await;
+    let log = result.of(&web.url(WWW, "/"));
     let unchanged = |line: &LoggedUri| line.notes("unchanged");
     assert!(unchanged(log[1]) && log[1].notes("similar:"), "{log:#?}");
     assert!(log[1..].iter().any(|line| !unchanged(line)), "{log:#?}");
@@ -102,7 +106,7 @@ async fn little_things_pass_until_they_add_up() {
 
 const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 
-/// Sends its headers whatever is asked, and a page that `changes` from a visit on.
+/// Serves a page with a constant Last-Modified header. Its content changes from visit `changes` on.
 async fn dated(changes: usize) -> Web {
     site(WWW)
         .answer("/", move |seen| {
@@ -121,20 +125,20 @@ fn by_headers(trust_after: u32) -> Story {
     ))
 }
 
-/// The predictions of a site are held against digests until enough of them were right; then bodies are left alone.
+/// Predictions from headers are compared with digests until enough of them were right. Then bodies are not fetched any more.
 #[tokio::test]
-async fn a_site_whose_headers_were_right_is_believed() {
+async fn bodies_are_skipped_at_a_site_with_reliable_headers() {
     let web = dated(usize::MAX).await;
     let page = web.url(WWW, "/");
     let job = by_headers(2).seed(&*page);
     let folder = job.job();
-    let told = job
-        .run_until("a body is left alone", || {
+    let result = job
+        .run_until("a body is skipped", || {
             let lines = opilio_stories::lines(&folder);
             lines.iter().any(|line| line.notes("midFetchAbort"))
         })
         .await;
-    let log = told.of(&page);
+    let log = result.of(&page);
     assert!(!log[0].notes("headers:"), "{log:?}");
     for (line, level) in log[1..3].iter().zip(1..) {
         let right = format!("headers:right:{level}");
@@ -146,7 +150,7 @@ async fn a_site_whose_headers_were_right_is_believed() {
         skipped.notes("unchanged") && skipped.digest == "-",
         "{skipped:?}"
     );
-    let revisits = told.records("revisit", &page);
+    let revisits = result.records("revisit", &page);
     let by_headers = |revisit: &&Capture| revisit.text().starts_with("HTTP/1.1 200");
     let profile = |profile: &'static str| {
         let revisits = revisits.iter().copied();
@@ -159,13 +163,13 @@ async fn a_site_whose_headers_were_right_is_believed() {
     assert_eq!(
         profile(server).count(),
         0,
-        "the server has said no such thing"
+        "the server has sent no 304 response"
     );
 }
 
-/// The page is too large for its stripper, whose limit counts bytes: those alone are compared.
+/// The page is larger than the stripper's limit in bytes, so only its bytes are compared.
 #[tokio::test]
-async fn a_page_too_large_for_its_stripper_is_compared_by_its_bytes() {
+async fn a_page_too_large_for_its_stripper_is_compared_by_bytes() {
     let web = site(WWW)
         .answer("/", |seen| {
             html(&format!(
@@ -179,8 +183,8 @@ async fn a_page_too_large_for_its_stripper_is_compared_by_its_bytes() {
         "stacks.digest = ['strip']
         plugins.strip = { component = 'builtin:html-strip', settings = { max-size = 10 } }",
     );
-    let told = told_after(story, &web, "/", 4).await;
-    let log = told.of(&web.url(WWW, "/"));
+    let result = run_until_visits(story, &web, "/", 4).await;
+    let log = result.of(&web.url(WWW, "/"));
     let states: Vec<_> = log[..4]
         .iter()
         .map(|line| {
@@ -197,32 +201,32 @@ async fn a_page_too_large_for_its_stripper_is_compared_by_its_bytes() {
     );
     assert!(
         log[2].notes("2ver"),
-        "a changed page is another version: {log:#?}"
+        "a changed page is a new version: {log:#?}"
     );
 }
 
 #[tokio::test]
-async fn a_site_whose_headers_lie_is_not_believed() {
+async fn bodies_are_fetched_at_a_site_with_unreliable_headers() {
     let web = dated(4).await;
-    let told = told_after(by_headers(2), &web, "/", 8).await;
-    let log = told.of(&web.url(WWW, "/"));
-    // Whichever visit is the first that is checked after the fourth: what it finds ends the trust.
-    let lie = log.iter().position(|line| line.notes("headers:wrong:"));
-    let Some(lie) = lie else {
-        // Believed to the end: every visit since was left alone, which eight visits with a share of one in two are not.
+    let result = run_until_visits(by_headers(2), &web, "/", 8).await;
+    let log = result.of(&web.url(WWW, "/"));
+    // The first checked visit after the fourth finds the wrong prediction and ends the trust.
+    let wrong = log.iter().position(|line| line.notes("headers:wrong:"));
+    let Some(wrong) = wrong else {
+        // No visit was checked: with a share of one in two, this is impossible in eight visits.
         panic!("{log:#?}");
     };
     assert!(
-        log[lie + 1..]
+        log[wrong + 1..]
             .iter()
             .all(|line| !line.notes("midFetchAbort") && line.digest != "-"),
         "{log:#?}"
     );
 }
 
-/// The feed is read every 20 ms; what it names waits for an hour, and is there when the feed names it.
+/// The feed is read every 20 ms. Its pages have a wait of an hour, and are visited early when the feed gives a new date.
 #[tokio::test]
-async fn what_a_feed_names_is_visited_long_before_its_wait_is_over() {
+async fn a_page_with_a_new_date_in_a_feed_is_visited_before_its_wait_ends() {
     let feed = |seen: &opilio_test_web::SeenRequest| {
         let at = match seen.visit {
             0..=2 => "2020-01-01T00:00:00Z".to_owned(),
@@ -256,24 +260,24 @@ async fn what_a_feed_names_is_visited_long_before_its_wait_is_over() {
     let page = web.url(WWW, "/a.html");
     let job = story.seed(web.url(WWW, "/"));
     let folder = job.job();
-    let told = job
+    let result = job
         .run_until("the page is visited again", || {
             let lines = opilio_stories::lines(&folder);
             lines.iter().filter(|line| line.uri == page).count() >= 2
         })
         .await;
     assert_eq!(visits(&web, "/b.html"), 1);
-    let log = told.of(&page);
+    let log = result.of(&page);
     assert!(log[0].notes("wt:1h"), "{log:?}");
     assert!(
         log[1].notes("wt:2h"),
-        "it had changed, as the feed said: {log:?}"
+        "the page had changed, as the feed reported: {log:?}"
     );
 }
 
-/// A list that calls everything new at every reading.
+/// A feed that gives the current time as the date of all pages at every visit.
 #[tokio::test]
-async fn lists_are_not_believed_where_the_profile_says_so() {
+async fn signals_of_feeds_can_be_ignored() {
     let web = site(WWW)
         .page("/", html("<a href='/feed'>f</a>"))
         .answer("/feed", |seen| {
@@ -298,11 +302,11 @@ async fn lists_are_not_believed_where_the_profile_says_so() {
         revisit = { default-wait = "1h", min-wait = "10ms", max-wait = "4w", signals = false }
         "#,
     );
-    told_after_root(story, &web).await;
+    run_until_feed_was_read(story, &web).await;
     assert_eq!(visits(&web, "/a.html"), 1);
 }
 
-async fn told_after_root(story: Story, web: &Web) -> FinishedCrawl {
+async fn run_until_feed_was_read(story: Story, web: &Web) -> FinishedCrawl {
     story
         .seed(web.url(WWW, "/"))
         .run_until("the feed is read often, and the page once", || {

@@ -1,4 +1,4 @@
-//! Settings of plugins that differ from site to site.
+//! Variants: settings of plugins that differ between sites.
 
 use std::time::{Duration, Instant};
 
@@ -33,27 +33,27 @@ async fn a_plugin_has_other_settings_for_some_sites() {
         plugins.path-depth.settings = { max = 4 }
         "#,
     );
-    let told = (0..4)
+    let result = (0..4)
         .fold(story, |story, host| story.seed(url(host, "/")))
         .run()
         .await
         .finished();
     for (host, depth) in [(0, 3), (1, 2), (2, 4), (3, 3)] {
         for (target, its_depth) in [("/a/", 2), ("/a/b/", 3), ("/a/b/c/", 4)] {
-            let fetched = told.of(&url(host, target)).len();
+            let fetched = result.of(&url(host, target)).len();
             assert_eq!(fetched, usize::from(its_depth <= depth), "s{host} {target}");
         }
     }
-    let plugins = told.summary.plugins.iter();
+    let plugins = result.summary.plugins.iter();
     let own: Vec<_> = plugins
         .filter(|plugin| plugin.name == "path-depth")
         .collect();
-    assert_eq!(own.len(), 3, "its own, and two variants");
+    assert_eq!(own.len(), 3, "the plugin and two variants");
     assert!(own.iter().all(|plugin| plugin.calls > 0), "{own:?}");
 }
 
 #[tokio::test]
-async fn five_hundred_variants_start_at_once() {
+async fn five_hundred_variants_start_quickly() {
     let web = site("s499.localhost")
         .page("/", html("<a href='/a/b/'>deep</a>"))
         .rest(|_| html("a page"))
@@ -69,7 +69,7 @@ async fn five_hundred_variants_start_at_once() {
     let story = crawl()
         .profile(&overrides)
         .seed(web.url("s499.localhost", "/"));
-    // Compiles what is not compiled yet.
+    // The first start compiles components that are not in the cache.
     drop(
         crawl()
             .seed(web.url("s499.localhost", "/"))
@@ -79,15 +79,15 @@ async fn five_hundred_variants_start_at_once() {
     let began = Instant::now();
     let crawl = story.begin().unwrap_or_else(|error| panic!("{error}"));
     let took = began.elapsed();
-    // Ten times what a busy machine takes; compiling each would take longer.
+    // Ten times the time on a busy machine. Compiling each variant would take longer.
     assert!(took < Duration::from_secs(60), "{took:?}");
     drop(crawl);
-    let told = story.run().await.finished();
-    assert_eq!(told.sole(&web.url("s499.localhost", "/a/b/")).status, 200);
+    let result = story.run().await.finished();
+    assert_eq!(result.sole(&web.url("s499.localhost", "/a/b/")).status, 200);
 }
 
 #[tokio::test]
-async fn settings_that_do_not_fit_are_refused_at_the_override() {
+async fn invalid_settings_of_an_override_are_refused_with_their_place() {
     let refused = |toml: &str| {
         let story = crawl().profile(toml).seed("http://s.localhost/");
         let refused = story.begin().map(drop).unwrap_err().to_string();
@@ -111,14 +111,14 @@ async fn settings_that_do_not_fit_are_refused_at_the_override() {
     );
     assert!(
         fixed.contains(
-            "surt-scope 0.1.0: plugin \"surt-scope\" does not let from-seeds be overridden"
+            "surt-scope 0.1.0: plugin \"surt-scope\" does not allow overrides of from-seeds"
         ),
         "{fixed}"
     );
 }
 
 #[tokio::test]
-async fn settings_that_do_not_fit_are_refused_in_the_name_of_the_plugin() {
+async fn invalid_settings_are_refused_with_the_name_of_the_plugin() {
     let refused = |settings: &str| {
         let toml = format!(
             "[stacks]\ndigest = ['banners']\n[plugins.banners]\ncomponent = 'builtin:regex-strip'\nsettings = {{ {settings} }}"

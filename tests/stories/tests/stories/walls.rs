@@ -1,4 +1,4 @@
-//! Walls that servers send in place of pages: with the default profile they are named in the log, and archived like any page.
+//! Bot walls and error pages with status 200: the default profile annotates them in the log and archives them like other pages.
 
 use opilio_stories::{asked, crawl, html, site};
 use opilio_test_web::Reply;
@@ -6,7 +6,7 @@ use opilio_test_web::Reply;
 const WWW: &str = "www.story.localhost";
 
 #[tokio::test]
-async fn bot_walls_and_pages_that_say_there_is_nothing_are_named_in_the_log_and_archived() {
+async fn bot_walls_and_soft_404_pages_are_annotated_and_archived() {
     let gone = "<title>Page not found | Story</title><a href='/from-gone.html'>x</a>";
     let web = site(WWW)
         .page(
@@ -27,24 +27,24 @@ async fn bot_walls_and_pages_that_say_there_is_nothing_are_named_in_the_log_and_
         )
         .serve()
         .await;
-    let told = crawl().seed(web.url(WWW, "/")).run().await.finished();
+    let result = crawl().seed(web.url(WWW, "/")).run().await.finished();
 
-    let walled = told.sole(&web.url(WWW, "/walled.html"));
+    let walled = result.sole(&web.url(WWW, "/walled.html"));
     assert_eq!(walled.status, 403);
     assert!(walled.notes("botblock:cloudflare"), "{walled:?}");
     assert!(walled.notes("by:bot-walls"), "{walled:?}");
-    told.record("response", &web.url(WWW, "/walled.html"));
-    let gone = told.sole(&web.url(WWW, "/gone.html"));
+    result.record("response", &web.url(WWW, "/walled.html"));
+    let gone = result.sole(&web.url(WWW, "/gone.html"));
     assert_eq!(gone.status, 200);
     assert!(gone.notes("soft404"), "{gone:?}");
-    told.record("response", &web.url(WWW, "/gone.html"));
-    let fix = told.sole(&web.url(WWW, "/fix.html"));
+    result.record("response", &web.url(WWW, "/gone.html"));
+    let fix = result.sole(&web.url(WWW, "/fix.html"));
     assert!(!fix.notes("soft404"), "{fix:?}");
     assert!(asked(&web).contains(&format!("{WWW} /from-gone.html")));
 }
 
 #[tokio::test]
-async fn a_page_that_says_there_is_nothing_leads_nowhere_where_the_profile_says_so() {
+async fn links_of_soft_404_pages_are_not_extracted_if_the_profile_says_so() {
     let web = site(WWW)
         .page(
             "/b.html",
@@ -52,7 +52,7 @@ async fn a_page_that_says_there_is_nothing_leads_nowhere_where_the_profile_says_
         )
         .serve()
         .await;
-    let told = crawl()
+    let result = crawl()
         .profile("stacks.post-fetch = []\nstacks.pre-extract = ['soft-404']")
         .profile(
             "[plugins.soft-404]\ncomponent = 'builtin:soft-404'\nsettings = { then = 'reject' }",
@@ -62,7 +62,7 @@ async fn a_page_that_says_there_is_nothing_leads_nowhere_where_the_profile_says_
         .await
         .finished();
     assert_eq!(asked(&web), [format!("{WWW} /b.html")]);
-    let page = told.sole(&web.url(WWW, "/b.html"));
+    let page = result.sole(&web.url(WWW, "/b.html"));
     assert!(page.notes("unextracted:soft-404:"), "{page:?}");
-    told.record("response", &web.url(WWW, "/b.html"));
+    result.record("response", &web.url(WWW, "/b.html"));
 }

@@ -1,4 +1,4 @@
-//! The bytes on the wire are the record.
+//! Request and response records contain the bytes of the connection. Stops and limits with slow servers.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -13,7 +13,7 @@ use opilio_stories::{Story, crawl, html, raw, site, until};
 const WWW: &str = "www.story.localhost";
 
 #[tokio::test]
-async fn request_and_response_records_are_what_the_server_saw_and_sent() {
+async fn request_and_response_records_equal_the_bytes_at_the_server() {
     let chunked = b"HTTP/1.1 200 Fine By Me\r\ncOnTeNt-TyPe: text/html\r\nX-Odd:   two  blanks \r\nx-odd: again\r\n\
         Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n6;ext=1\r\n<a hre\r\n1B\r\nf='/plain.html'>plain</a>..\r\n0\r\nX-After: 1\r\n\r\n";
     let until_closed = b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\nno length\r\n\r\nat all";
@@ -23,33 +23,34 @@ async fn request_and_response_records_are_what_the_server_saw_and_sent() {
         ("/", chunked.to_vec()),
         ("/plain.html", until_closed.to_vec()),
     ]);
-    let told = crawl().seed(server.url(WWW, "/")).run().await.finished();
+    let result = crawl().seed(server.url(WWW, "/")).run().await.finished();
     let exchanges = server.exchanges();
     assert_eq!(exchanges.len(), 3);
     for exchange in exchanges {
         let uri = server.url(WWW, &exchange.target);
         assert_eq!(
-            told.record("request", &uri).block,
+            result.record("request", &uri).block,
             exchange.request,
             "{uri}"
         );
         assert_eq!(
-            told.record("response", &uri).block,
+            result.record("response", &uri).block,
             exchange.response,
             "{uri}"
         );
     }
 }
 
-/// Half of a page, and then nothing, until the client goes.
+/// Starts a server that sends half of a page, and then nothing until the client disconnects. `/silent.html` gets no response.
+/// Returns the port and the number of requests for pages.
 fn half_a_page() -> (u16, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let pages = Arc::new(AtomicUsize::new(0));
-    let asked = pages.clone();
+    let requests = pages.clone();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let (mut stream, asked) = (stream.unwrap(), asked.clone());
+            let (mut stream, requests) = (stream.unwrap(), requests.clone());
             std::thread::spawn(move || {
                 let mut head = Vec::new();
                 let mut byte = [0];
@@ -62,14 +63,14 @@ fn half_a_page() -> (u16, Arc<AtomicUsize>) {
                     return;
                 }
                 if head.starts_with(b"GET /silent.html ") {
-                    asked.fetch_add(1, Ordering::SeqCst);
+                    requests.fetch_add(1, Ordering::SeqCst);
                     let _ = stream.read(&mut byte);
                     return;
                 }
                 let half =
                     b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 99\r\n\r\nhalf";
                 let _ = stream.write_all(half);
-                asked.fetch_add(1, Ordering::SeqCst);
+                requests.fetch_add(1, Ordering::SeqCst);
                 let _ = stream.read(&mut byte);
             });
         }
@@ -77,38 +78,40 @@ fn half_a_page() -> (u16, Arc<AtomicUsize>) {
     (port, pages)
 }
 
-/// The server never ends its answers: the crawl ends because it is told to wait no longer.
+/// The server never finishes its responses. The crawl ends after `fetch.stop-grace`.
 #[tokio::test]
-async fn a_stop_that_waits_no_longer_keeps_what_has_come_and_fetches_the_rest_when_it_goes_on() {
-    let (port, asked) = half_a_page();
+async fn a_stop_truncates_fetches_in_flight_and_a_restart_repeats_those_without_response() {
+    let (port, requests) = half_a_page();
     let half = format!("http://{WWW}:{port}/half.html");
     let silent = format!("http://silent.story.localhost:{port}/silent.html");
     let story = crawl()
         .profile("[fetch]\nresponse-timeout = '10m'\ntotal-timeout = '20m'\nstop-grace = '1ms'")
         .seed(&half)
         .seed(&silent);
-    let told = story
-        .run_until("both were asked for", || asked.load(Ordering::SeqCst) == 2)
-        .await;
-    assert_eq!(told.summary.end, End::Stopped);
-    let record = told.record("response", &half);
-    assert_eq!(record.header("warc-truncated"), Some("unspecified"));
-    assert!(record.text().ends_with("\r\n\r\nhalf"));
-    assert!(told.sole(&half).notes("stopTrunc"), "{:?}", told.log);
-    assert!(told.of(&silent).is_empty(), "{:?}", told.log);
-
-    let told = story
-        .run_until("it was asked for again", || {
-            asked.load(Ordering::SeqCst) == 3
+    let result = story
+        .run_until("both were requested", || {
+            requests.load(Ordering::SeqCst) == 2
         })
         .await;
-    assert!(told.of(&silent).is_empty(), "{:?}", told.log);
+    assert_eq!(result.summary.end, End::Stopped);
+    let record = result.record("response", &half);
+    assert_eq!(record.header("warc-truncated"), Some("unspecified"));
+    assert!(record.text().ends_with("\r\n\r\nhalf"));
+    assert!(result.sole(&half).notes("stopTrunc"), "{:?}", result.log);
+    assert!(result.of(&silent).is_empty(), "{:?}", result.log);
+
+    let result = story
+        .run_until("the silent page was requested again", || {
+            requests.load(Ordering::SeqCst) == 3
+        })
+        .await;
+    assert!(result.of(&silent).is_empty(), "{:?}", result.log);
 }
 
-/// One worker, three servers that never end their answers, and one that does: nobody waits for the others.
+/// One worker, three servers that never finish their responses, and one good server, which does not wait for them.
 #[tokio::test]
-async fn slow_servers_hold_no_worker_that_another_needs() {
-    let (port, asked) = half_a_page();
+async fn slow_servers_do_not_block_a_worker_that_another_server_needs() {
+    let (port, requests) = half_a_page();
     let good = site("good.localhost").page("/", html("well")).serve().await;
     let mut story = crawl().profile(
         "workers = 1
@@ -122,17 +125,17 @@ async fn slow_servers_hold_no_worker_that_another_needs() {
     for (name, page) in [("a", "half"), ("b", "silent"), ("c", "half")] {
         story = story.seed(format!("http://{name}.localhost:{port}/{page}.html"));
     }
-    let told = story
+    let result = story
         .seed(good.url("good.localhost", "/"))
-        .run_until("all were asked for", || {
-            let is_well = good.requests().iter().any(|seen| seen.target == "/");
-            is_well && asked.load(Ordering::SeqCst) >= 3
+        .run_until("all were requested", || {
+            let is_fetched = good.requests().iter().any(|seen| seen.target == "/");
+            is_fetched && requests.load(Ordering::SeqCst) >= 3
         })
         .await;
-    assert_eq!(told.summary.end, End::Stopped);
+    assert_eq!(result.summary.end, End::Stopped);
 }
 
-/// Sends a page without end as fast as it can, once the sender is dropped.
+/// Starts a server that sends an endless page as fast as possible, as soon as the returned sender is dropped. Returns its port.
 fn endless_page() -> (u16, std::sync::mpsc::Sender<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -161,7 +164,7 @@ fn endless_page() -> (u16, std::sync::mpsc::Sender<()>) {
     (port, begin)
 }
 
-/// Number of waits for bandwidth while reading.
+/// Returns the number of waits for bandwidth while reading.
 async fn waited_for_bytes(story: &Story) -> u64 {
     match &story.order(Command::Status).await.unwrap()[..] {
         [CommandResponse::Status(status)] => status.taken.waited_for_bytes,
@@ -169,11 +172,11 @@ async fn waited_for_bytes(story: &Story) -> u64 {
     }
 }
 
-/// Two workers. One is busy with a server that always has more than the crawl may receive. The other is free for all servers
-/// that are not slow, as without such a limit.
+/// Two workers. One is busy with a server that always sends more than the bandwidth. The other is free for all servers that are not
+/// slow, as without a bandwidth limit.
 #[tokio::test(flavor = "multi_thread")]
-async fn slow_servers_hold_no_worker_while_another_server_uses_up_the_bandwidth() {
-    let (port, asked) = half_a_page();
+async fn slow_servers_do_not_block_workers_while_a_server_uses_all_bandwidth() {
+    let (port, requests) = half_a_page();
     let (busy, begin) = endless_page();
     let good = site("good.localhost").page("/", html("well")).serve().await;
     let story = crawl()
@@ -205,38 +208,38 @@ async fn slow_servers_hold_no_worker_while_another_server_uses_up_the_bandwidth(
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         story.order(Command::AddSeeds { seeds }).await.unwrap();
-        until("all were asked for", || {
-            let is_well = good.requests().iter().any(|seen| seen.target == "/");
-            is_well && asked.load(Ordering::SeqCst) >= 3
+        until("all were requested", || {
+            let is_fetched = good.requests().iter().any(|seen| seen.target == "/");
+            is_fetched && requests.load(Ordering::SeqCst) >= 3
         })
         .await;
         story.order(Command::Stop).await.unwrap();
     };
-    let (told, ()) = story.run_with(operator).await;
-    assert_eq!(told.summary.end, End::Stopped);
+    let (result, ()) = story.run_with(operator).await;
+    assert_eq!(result.summary.end, End::Stopped);
 }
 
-/// The server never ends its answer, and the profile sets no time for a stop.
+/// The server never finishes its response, and the profile has the default time for a stop.
 #[tokio::test]
-async fn a_limit_of_time_ends_a_crawl_whatever_is_in_flight() {
+async fn a_time_limit_ends_a_crawl_with_fetches_in_flight() {
     let (port, _) = half_a_page();
     let end = async |limit: &str| {
-        let told = crawl()
+        let result = crawl()
             .profile(&format!(
                 "{limit} = '1s'\n[fetch]\nresponse-timeout = '10m'"
             ))
             .seed(format!("http://{WWW}:{port}/half.html"))
             .run()
             .await;
-        told.summary.end
+        result.summary.end
     };
     let (process, job) = tokio::join!(end("limits.time"), end("quotas.crawl.run-time"));
     assert_eq!((process, job), (End::TimeLimit, End::Quota("run-time")));
 }
 
-/// Fetch settings of an override hold for its site alone: limits, and allowed addresses.
+/// Fetch settings of an override apply only to its site: limits and allowed addresses.
 #[tokio::test]
-async fn limits_and_guard_rails_are_a_sites_own() {
+async fn fetch_settings_of_an_override_apply_only_to_its_site() {
     let page =
         b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 10\r\n\r\n0123456789";
     let robots = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
@@ -249,7 +252,7 @@ async fn limits_and_guard_rails_are_a_sites_own() {
         server.url("short.localhost", "/a"),
     );
     let closed = server.url("closed.localhost", "/a");
-    let told = crawl()
+    let result = crawl()
         .profile(
             r#"
             [[override]]
@@ -267,13 +270,14 @@ async fn limits_and_guard_rails_are_a_sites_own() {
         .await
         .finished();
     assert!(
-        told.record("response", &free)
+        result
+            .record("response", &free)
             .text()
             .ends_with("\n0123456789")
     );
-    let cut = told.record("response", &short);
+    let cut = result.record("response", &short);
     assert!(cut.text().ends_with("\n0123"), "{}", cut.text());
     assert_eq!(cut.header("warc-truncated"), Some("length"));
-    assert!(told.sole(&short).notes("lenTrunc"));
-    assert_eq!(told.sole(&closed).status, -5001);
+    assert!(result.sole(&short).notes("lenTrunc"));
+    assert_eq!(result.sole(&closed).status, -5001);
 }

@@ -9,7 +9,7 @@ use crate::doctor::finding::{Finding, Needs, error, ok, warning};
 
 /// The limits of the component cache, together.
 const CACHE_BYTES: u64 = 640 << 20;
-/// Fewer free inodes last for a day of small files.
+/// Minimum number of free inodes. Fewer may be used up within a day, by many small files.
 const INODES_FEW: u64 = 10_000;
 /// A sync that takes longer slows the frontier down, which syncs several times a second.
 const SYNC_SLOW: Duration = Duration::from_millis(200);

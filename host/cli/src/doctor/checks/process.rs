@@ -43,7 +43,7 @@ pub(super) fn processes(limits: &Limits, processors: u64, needs: &Needs) -> Find
     let Some(limit) = limits.processes else {
         return ok(NAME, "unlimited, or not reported by the system");
     };
-    // The runtime, the store and the document lanes have a thread for each processor, as has the process that compiles.
+    // The runtime, the store, the document lanes and the compiler process have a thread for each processor.
     let one = 4 * processors + OTHER_THREADS;
     let most = one * needs.crawls;
     let found = format!(

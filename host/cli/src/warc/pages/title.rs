@@ -6,8 +6,8 @@ use opilio_fetch::charset::{self, CharsetHints};
 
 use crate::warc::payload;
 
-/// Length of the beginning of a page that is searched for its title, decoded. Titles further down occur in generated pages with
-/// an inlined library before them.
+/// Length of the beginning of a page that is searched for its title, decoded. It is large, because generated pages may have an
+/// inlined library before the title.
 const LOOKED_THROUGH_BYTES: usize = 256 * 1024;
 
 /// Longest title, in characters; the rest becomes an ellipsis.
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn titles_are_found_as_browsers_show_them() {
+    fn titles_equal_those_in_browsers() {
         check("<html><head><title>A page</title>", Some("A page"));
         check(
             "<TITLE lang=de>\n Caf&eacute; &amp;\tBar &#8211; x\n</Title>",

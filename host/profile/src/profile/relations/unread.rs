@@ -66,7 +66,7 @@ const CONDITIONS: [Condition; 30] = [
     },
     Condition {
         settings: &["/revisit/budget"],
-        is_met: |facts| facts.asks_for_prices,
+        is_met: |facts| facts.may_use_prices,
         reason: "no wait evaluator of the stack wait distributes a budget",
         remedy: "write stacks.wait = [\"budgeted\"], or leave it out",
     },
@@ -282,18 +282,18 @@ struct Facts {
     /// Numbers of the overrides that have a setting, by the setting.
     overridden: HashMap<String, Vec<usize>>,
     /// `true` if a wait evaluator may use prices. Those of other authors may.
-    asks_for_prices: bool,
+    may_use_prices: bool,
 }
 
-pub(super) fn are_noted(profile: &Profile, check: &mut Check<'_>) {
-    // Invalid values are replaced by others, from which nothing follows.
+pub(super) fn check(profile: &Profile, check: &mut Check<'_>) {
+    // The check of a profile replaces invalid values by others, so notes about them would be wrong.
     if check.faults.worst() == Some(Level::Error) {
         return;
     }
     let values = profile.values();
     let facts = Facts {
         overridden: overridden(&values),
-        asks_for_prices: asks_for_prices(profile),
+        may_use_prices: may_use_prices(profile),
         values,
     };
     for condition in CONDITIONS.iter().filter(|it| !(it.is_met)(&facts)) {
@@ -340,7 +340,7 @@ fn note_setting(setting: &str, condition: &Condition, facts: &Facts, check: &mut
     }
 }
 
-/// Notes a plugin that only stages have that are turned off, and a breaker's rest that never begins.
+/// Notes a plugin if all stages that have it are turned off, and the setting `rest` of a breaker that never leaves a plugin out.
 fn note_plugin(profile: &Profile, name: &str, facts: &Facts, check: &mut Check<'_>) {
     let table = child("/plugins", name);
     if !is_own(&table, check) {
@@ -439,7 +439,7 @@ fn overridden(values: &Value) -> HashMap<String, Vec<usize>> {
 }
 
 /// Returns `true` if a wait evaluator may use prices: the shipped one that does, or one of another author.
-fn asks_for_prices(profile: &Profile) -> bool {
+fn may_use_prices(profile: &Profile) -> bool {
     let overrides = profile.named_by_overrides();
     let overrides = overrides.filter_map(|(stage, name, _)| (stage == Stage::Wait).then_some(name));
     let stack = profile.settings().stacks.wait.iter();

@@ -30,7 +30,7 @@ const EVALUATORS: [(&str, &[&str]); 4] = [
 /// `default-wait` of `adaptive` where none is written.
 const ADAPTIVE_DEFAULT_WAIT: Duration = Duration::from_secs(3 * 24 * 60 * 60);
 
-pub(super) fn have_an_effect(profile: &Profile, check: &mut Check<'_>) {
+pub(super) fn check(profile: &Profile, check: &mut Check<'_>) {
     let settings = &profile.settings;
     if settings.strategy != Strategy::Revisit {
         return;
@@ -40,15 +40,15 @@ pub(super) fn have_an_effect(profile: &Profile, check: &mut Check<'_>) {
         .filter_map(|name| profile.plugins.get(name))
         .collect();
     for evaluator in &evaluators {
-        waits_are_within_limits(profile, evaluator, check);
+        check_limits(profile, evaluator, check);
     }
     // The first evaluator that answers for every document decides on each of them.
-    let Some(decides) = evaluators.iter().find(|it| answers_for_all(it)) else {
+    let Some(decisive) = evaluators.iter().find(|it| answers_for_all(it)) else {
         return;
     };
-    let own = match builtin(decides) {
-        Some("adaptive") => wait(decides, "default-wait").unwrap_or(ADAPTIVE_DEFAULT_WAIT),
-        Some("fixed") => match wait(decides, "wait") {
+    let own = match builtin(decisive) {
+        Some("adaptive") => wait(decisive, "default-wait").unwrap_or(ADAPTIVE_DEFAULT_WAIT),
+        Some("fixed") => match wait(decisive, "wait") {
             Some(wait) => wait,
             None => return,
         },
@@ -58,14 +58,14 @@ pub(super) fn have_an_effect(profile: &Profile, check: &mut Check<'_>) {
     if own == default || !check.document.has("/revisit/default-wait") {
         return;
     }
-    let name = &decides.name;
+    let name = &decisive.name;
     let problem = format!(
         "default-wait ({}) only applies when {} fails: it answers for every document, also with unknown content state ({})",
         format_duration(default),
         quote(name),
         format_duration(own)
     );
-    let suggestion = match builtin(decides) {
+    let suggestion = match builtin(decisive) {
         Some("adaptive") => format!("write default-wait in the settings of plugins.{name}"),
         _ => format!("write wait in the settings of plugins.{name}"),
     };
@@ -78,8 +78,8 @@ pub(super) fn have_an_effect(profile: &Profile, check: &mut Check<'_>) {
     );
 }
 
-/// A wait of an evaluator is kept within the limits of the profile.
-fn waits_are_within_limits(profile: &Profile, evaluator: &Instance, check: &mut Check<'_>) {
+/// Checks the waits of an evaluator against the limits of the profile.
+fn check_limits(profile: &Profile, evaluator: &Instance, check: &mut Check<'_>) {
     let known = builtin(evaluator);
     let Some((_, names)) = EVALUATORS.iter().find(|(name, _)| Some(*name) == known) else {
         return;

@@ -1,11 +1,11 @@
-//! The account of an import: beans and properties that were not converted, without Heritrix's internals.
+//! Lists the beans and properties that were not converted, without Heritrix's internals.
 
 use super::beans::{Bean, Property};
 use super::settings::known_as;
 use super::{EXTRACTORS, Import};
 
 /// Beans of Heritrix's internal structure, and of features that Opilio always has.
-const STRUCTURE: &[&str] = &[
+const INTERNAL_BEANS: &[&str] = &[
     "BdbCookieStore",
     "BdbFrontier",
     "BdbModule",
@@ -62,7 +62,7 @@ const STRUCTURE: &[&str] = &[
 ];
 
 /// Properties of Heritrix's internals, and of file locations that differ in Opilio.
-const INSIDE: &[&str] = &[
+const INTERNAL_PROPERTIES: &[&str] = &[
     "applicationContext",
     "audience",
     "bdb",
@@ -114,8 +114,8 @@ const INSIDE: &[&str] = &[
     "queuePrecedencePolicy",
 ];
 
-/// Properties of which one value is Opilio's behaviour.
-const AS_HERE: [(&str, &str); 9] = [
+/// Properties with the one value that is Opilio's behaviour.
+const FIXED_BEHAVIOUR: [(&str, &str); 9] = [
     ("actionDir", "action"),
     ("deferToPrevious", "true"),
     ("digestAlgorithm", "sha1"),
@@ -130,7 +130,7 @@ const AS_HERE: [(&str, &str); 9] = [
     ("useSharedCache", "true"),
 ];
 
-/// Beans that a job can do without: if one is disabled, nothing changes here.
+/// Beans that a job does not need: if one is disabled, the profile does not change.
 const OPTIONAL: [&str; 8] = [
     "ActionDirectory",
     "CheckpointService",
@@ -144,15 +144,15 @@ const OPTIONAL: [&str; 8] = [
 
 /// Reason for which logins are not converted.
 const PASSWORDS: &str =
-    "passwords do not stand in profiles: write a table under [logins] or [credentials]";
+    "a profile contains no passwords: write a table under [logins] or [credentials]";
 
 impl Import {
     /// Lists the properties of a bean that were not converted.
-    pub(super) fn account(&mut self, bean: &Bean) {
+    pub(super) fn list_unconverted_of(&mut self, bean: &Bean) {
         let is_rule = bean.class.ends_with("DecideRule");
         let is_extractor = EXTRACTORS.iter().any(|(class, _)| *class == bean.class);
-        let is_known = STRUCTURE.contains(&bean.class.as_str())
-            || STRUCTURE.contains(&known_as(&bean.class))
+        let is_known = INTERNAL_BEANS.contains(&bean.class.as_str())
+            || INTERNAL_BEANS.contains(&known_as(&bean.class))
             || is_rule
             || is_extractor
             || bean.class.ends_with("Report")
@@ -161,18 +161,18 @@ impl Import {
             let problem = match bean.class.as_str() {
                 class if class.contains("Script") => "scripts are not executed",
                 "HtmlFormCredential" | "HttpAuthenticationCredential" => PASSWORDS,
-                _ => "nothing here is known to do the same",
+                _ => "Opilio has no known equivalent",
             };
-            self.leave(bean.line, &bean.name(), problem);
+            self.list_unconverted(bean.line, &bean.name(), problem);
             return;
         }
         if bean.text("enabled") == Some("false") {
             let class = bean.class.as_str();
             if is_known && !is_rule && !is_extractor && !OPTIONAL.contains(&class) {
-                self.leave(
+                self.list_unconverted(
                     bean.line,
                     &bean.name(),
-                    "enabled = false: it cannot be switched off here",
+                    "enabled = false: Opilio cannot switch it off",
                 );
             }
             return;
@@ -182,13 +182,13 @@ impl Import {
             .map(|(name, property)| (name.clone(), property.clone()))
             .collect();
         for (name, property) in unused {
-            self.account_property(bean, &name, &property);
+            self.list_unconverted_property(bean, &name, &property);
         }
     }
 
     /// Lists a property that was not converted, and those of the beans within it.
-    fn account_property(&mut self, bean: &Bean, name: &str, property: &Property) {
-        let is_inside = INSIDE.contains(&name);
+    fn list_unconverted_property(&mut self, bean: &Bean, name: &str, property: &Property) {
+        let is_internal = INTERNAL_PROPERTIES.contains(&name);
         let is_rule = |inner: &Bean| {
             inner.class.ends_with("DecideRule") || inner.class == "DecideRuleSequence"
         };
@@ -209,27 +209,27 @@ impl Import {
                 let path = inner.text("path").or_else(|| inner.text("value"));
                 path.unwrap_or_default().to_owned()
             }
-            Property::Bean(inner) => return self.account(inner),
+            Property::Bean(inner) => return self.list_unconverted_of(inner),
             Property::List(_) => {
                 for inner in property.within() {
-                    self.account(inner);
+                    self.list_unconverted_of(inner);
                 }
                 property.texts().join(", ")
             }
         };
         if name == "credentials" {
-            return self.leave(bean.line, &bean.name(), PASSWORDS);
+            return self.list_unconverted(bean.line, &bean.name(), PASSWORDS);
         }
-        let is_as_here = AS_HERE.contains(&(name, text.as_str()));
-        if text.is_empty() || is_inside || is_as_here {
+        let is_fixed_behaviour = FIXED_BEHAVIOUR.contains(&(name, text.as_str()));
+        if text.is_empty() || is_internal || is_fixed_behaviour {
             return;
         }
         let why = match name {
             "actionDir" => "the folder is `action` in the folder of the job",
             "doneDir" => "the folder is `actions-done` in the folder of the job",
-            _ => "there is no setting of it here",
+            _ => "Opilio has no setting for it",
         };
         let problem = format!("{name} = {text:?}: {why}");
-        self.leave(bean.line, &bean.name(), &problem);
+        self.list_unconverted(bean.line, &bean.name(), &problem);
     }
 }
