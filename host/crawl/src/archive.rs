@@ -33,11 +33,11 @@ pub(crate) fn open(
     )?)
 }
 
-/// Maximum of missing indexes that are written at the start and at the end of a crawl: more than a kill leaves. Others are
+/// Maximum of missing indexes that are written at the start and at the end of a crawl. A kill leaves fewer. Further indexes are
 /// written while the crawl runs.
 const INDEXED_AT_ONCE: usize = 64;
 
-/// Writes the indexes of finished files that have none, if the profile wants indexes. A failure does not stop the crawl.
+/// Writes missing indexes of finished files, if the profile enables indexes. A failure does not stop the crawl.
 pub(crate) fn complete_indexes(config: &WriterConfig) {
     for directory in config.directories().filter(|_| config.index) {
         match opilio_archive::complete_indexes(directory, INDEXED_AT_ONCE) {
@@ -71,7 +71,7 @@ pub fn writer_config(profile: &Profile, job: &Path) -> Result<WriterConfig, Craw
         further_directories: further.map(|directory| job.join(directory)).collect(),
         format: archive.format,
         prefix: archive.prefix.clone(),
-        // The profile has been checked. A template that passed the check by mistake must not stop the crawl.
+        // The profile was checked before, so an invalid template here is an error of that check, which must not stop the crawl.
         template: archive.name.parse().unwrap_or(defaults.template.clone()),
         size_max: archive.size_max.bytes(),
         age_max: archive.age_max,
@@ -134,8 +134,8 @@ fn hostname() -> String {
     }
 }
 
-/// Returns the machine's address as other hosts would see it. The target is an address for documentation (RFC 5737). Connecting a
-/// datagram socket sends nothing.
+/// Returns the machine's address on the network interface of its default route. The target is an address for documentation (RFC
+/// 5737). Connecting a datagram socket sends nothing.
 fn own_address() -> Option<String> {
     let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
     socket.connect("192.0.2.1:9").ok()?;

@@ -10,12 +10,12 @@ use opilio_browser::{
 use opilio_sandbox::{BehaviorAction, BehaviorResult, LoadedPage, ScrollPosition, StepPlan};
 use serde::Serialize;
 
-/// The progress of a behaviour on a page.
+/// The progress of a page behaviour on a page.
 pub(crate) struct BehaviorSteps {
     steps_max: u32,
-    /// Steps that were planned.
+    /// Number of steps that were planned.
     steps: u32,
-    /// The last plan, without its actions once they are carried out.
+    /// The last plan. Its actions are removed when they are carried out.
     plan: StepPlan,
     results: Vec<BehaviorResult>,
     /// `true` if pictures are archived.
@@ -38,13 +38,13 @@ pub(crate) struct BehaviorRun {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum BehaviorEnd {
-    /// It had finished.
+    /// The behaviour had finished.
     Finished,
-    /// It reached `browser.page-steps`.
+    /// The behaviour reached `browser.page-steps`.
     Steps,
     /// The page reached its limit of time or actions.
     Page,
-    /// A call failed.
+    /// A call of the plugin failed.
     Fault,
 }
 
@@ -81,7 +81,7 @@ impl BehaviorSteps {
         !self.plan.finished && self.steps < self.steps_max
     }
 
-    /// Memory for the next step.
+    /// Returns the behaviour's memory for the next step.
     pub(crate) fn memory(&self) -> &[u8] {
         &self.plan.memory
     }
@@ -91,16 +91,16 @@ impl BehaviorSteps {
         self.picture.take()
     }
 
-    /// Results of the actions that were carried out last.
+    /// Returns the results of the actions that were carried out last.
     pub(crate) fn results(&self) -> &[BehaviorResult] {
         &self.results
     }
 
-    /// The page as the next step sees it.
+    /// Returns the page as the next step sees it.
     ///
     /// # Errors
     /// The page reached a limit, or the browser failed.
-    pub(crate) async fn look(
+    pub(crate) async fn view_page(
         &mut self,
         session: &mut PageSession,
     ) -> Result<LoadedPage, PageError> {
@@ -109,7 +109,7 @@ impl BehaviorSteps {
             results: self.results.clone(),
             step: self.steps,
             steps_left: self.steps_max.saturating_sub(self.steps + 1),
-            ..seen(view, &self.plan.count)
+            ..loaded_page(view, &self.plan.count)
         })
     }
 
@@ -162,7 +162,7 @@ impl BehaviorSteps {
 }
 
 impl BehaviorRun {
-    /// The annotation in `crawl.log`: name and steps, and the end unless the behaviour has finished.
+    /// Returns the annotation for `crawl.log`: name and number of steps, and the kind of the end unless the behaviour has finished.
     pub(crate) fn annotation(&self) -> String {
         let end = match self.end {
             BehaviorEnd::Finished => "",
@@ -174,8 +174,8 @@ impl BehaviorRun {
     }
 }
 
-/// The page as a behaviour sees it, without its steps.
-fn seen(view: PageView, selectors: &[String]) -> LoadedPage {
+/// Returns the page as a behaviour sees it, without the steps so far.
+fn loaded_page(view: PageView, selectors: &[String]) -> LoadedPage {
     let counted = selectors.iter().zip(view.counts);
     let counts: BTreeMap<String, u64> = counted
         .filter_map(|(selector, count)| Some((selector.clone(), count?)))
@@ -196,7 +196,7 @@ fn seen(view: PageView, selectors: &[String]) -> LoadedPage {
     }
 }
 
-/// The browser's form of an action. The error is the result of an action that this version does not know.
+/// Converts an action to the browser's type. The error is the result for an action that this version does not support.
 fn action_of(action: &BehaviorAction) -> Result<PageAction, BehaviorResult> {
     let unknown = |name: &str| {
         let reason = format!("this version of opilio does not know `{name}`");

@@ -15,7 +15,8 @@ use crate::rendered_captures::RenderedCaptures;
 /// Name of the folder in a job that has the profiles of its browsers.
 const FOLDER: &str = "browsers";
 
-/// Actions on one page. The steps of behaviours and the time of the page are reached before, unless the actions do nothing.
+/// Maximum of actions on one page. The limits on steps of behaviours and on the page's time are reached earlier, unless the actions
+/// take no time.
 const ACTIONS_MAX: u32 = 10_000;
 
 /// The browsers of a crawl.
@@ -23,14 +24,14 @@ pub(crate) struct Browsers {
     settings: BrowserSettings,
     folder: PathBuf,
     pool: OnceCell<BrowserPool>,
-    /// Captures that their pages have brought.
+    /// Captures of requests of rendered pages.
     pub(crate) captures: RenderedCaptures,
     /// Pages that are being rendered, and counts.
     pub(crate) board: RenderBoard,
 }
 
 impl Browsers {
-    /// Prepares the browsers of a job. Nothing is started.
+    /// Prepares the browsers of a job. No browser is started.
     pub(crate) fn new(profile: &Profile, job: &Path) -> Browsers {
         Browsers {
             settings: settings(profile),
@@ -48,7 +49,7 @@ impl Browsers {
         Ok(pool.clone())
     }
 
-    /// The pages that browsers have now, and counts; `None` if no page was to be rendered so far.
+    /// Returns the pages that browsers have now, and counts; `None` if no page was to be rendered so far.
     pub(crate) fn status(&self) -> Option<BrowsersStatus> {
         let processes = self.pool.get().map(|pool| {
             let figures = pool.figures();
@@ -69,14 +70,17 @@ impl Browsers {
         pool.close().await;
         let refused = pool.figures().refused;
         if !refused.is_empty() {
-            tracing::debug!(?refused, "requests of browsers of their own, all refused");
+            tracing::debug!(
+                ?refused,
+                "refused requests that browsers made by themselves"
+            );
         }
-        // It is empty, unless somebody put something there.
+        // The folder is empty, unless another program put files there.
         let _ = std::fs::remove_dir(&self.folder);
     }
 }
 
-/// Looks for Chromium if the profile wants pages rendered. The error is at the setting that wants it. Blocks.
+/// Looks for Chromium if the profile enables rendering. The error names the setting that enables it. Blocks.
 pub fn check_browser(profile: &Profile) -> Option<Diagnostic> {
     let pointer = profile.renders_by()?;
     let settings = settings(profile);
@@ -87,7 +91,7 @@ pub fn check_browser(profile: &Profile) -> Option<Diagnostic> {
         let found = runtime.block_on(BrowserExecutable::find(&settings));
         found.map(drop).map_err(|problem| problem.to_string())
     };
-    // A runtime cannot be started on a thread of another one.
+    // A runtime cannot be started on a thread of another runtime.
     let found = std::thread::scope(|scope| scope.spawn(find).join());
     let problem = match found {
         Ok(found) => found.err()?,
@@ -99,7 +103,7 @@ pub fn check_browser(profile: &Profile) -> Option<Diagnostic> {
     Some(fault)
 }
 
-/// The settings of a page, which its site may have for itself.
+/// Returns the settings of a page. They may differ by site.
 pub(crate) fn page_settings(browser: &Browser) -> PageSettings {
     PageSettings {
         memory_max: browser.memory.bytes(),
@@ -118,7 +122,7 @@ fn viewport(browser: &Browser) -> Viewport {
     }
 }
 
-/// The settings of the browsers of the job. Pages have settings of their own.
+/// Returns the settings of the browsers of the job. Pages have separate settings.
 fn settings(profile: &Profile) -> BrowserSettings {
     let browser = &profile.settings().browser;
     BrowserSettings {
@@ -137,7 +141,7 @@ fn settings(profile: &Profile) -> BrowserSettings {
     }
 }
 
-/// The part of the user agent that names the crawler, to be added to that of Chromium.
+/// Returns the part of the user agent that names the crawler. It is appended to the user agent of Chromium.
 fn suffix(user_agent: &str) -> String {
     let own = user_agent.strip_prefix("Mozilla/5.0").unwrap_or(user_agent);
     own.trim().to_owned()
@@ -148,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_crawler_is_named_once_beside_chromium() {
+    fn the_user_agent_suffix_names_the_crawler_once() {
         let default = "Mozilla/5.0 (compatible; opilio/1.0 +https://a.org/)";
         assert_eq!(suffix(default), "(compatible; opilio/1.0 +https://a.org/)");
         assert_eq!(suffix("archive-bot/2"), "archive-bot/2");

@@ -51,11 +51,11 @@ use opilio_visit::budget::Budget;
 use opilio_visit::precedence::{self, QueueRanks};
 use opilio_visit::scope_memory::ScopeMemory;
 
-/// Maximum of times that one seed may widen the scope by redirecting: http to https, to www, to a new name. A seed that redirects
-/// more often may be under the control of another party.
+/// Maximum of redirects by which one seed may widen the scope: http to https, to www, to a new name. A seed that redirects more
+/// often may be under the control of another party.
 const SEED_MOVES_MAX: u32 = 5;
 
-/// Maximum of queues whose activity is counted for the progress display. Beyond it the quieter half is forgotten.
+/// Maximum of queues whose activity is counted for the progress display. Beyond it, the half with less activity is dropped.
 const TALLIES_MAX: usize = 4096;
 
 /// State shared by all workers of a crawl.
@@ -66,7 +66,7 @@ pub struct CrawlContext {
     pub(crate) current: RwLock<Arc<Profile>>,
     /// Directory of the job.
     pub job: PathBuf,
-    /// State that commands of operators change: pause, fetches in flight.
+    /// State that commands of operators change: the pause and the fetches in flight.
     pub live: Arc<Live>,
     /// `job.log`.
     pub job_log: Arc<JobLog>,
@@ -86,16 +86,16 @@ pub struct CrawlContext {
     pub figures: CrawlFigures,
     /// Alerts for the operator.
     pub alerts: AlertState,
-    /// The job's lock. It is dropped last, so that the next process that locks the job finds the stores closed.
+    /// The job's lock. It is dropped last: when the next process locks the job, all stores are closed.
     #[expect(dead_code, reason = "held for its lock")]
     pub(crate) held: Arc<Job>,
 }
 
-/// State beside the frontier that decides between queues.
+/// State for the choice between queues, in addition to the frontier.
 pub(crate) struct Queues {
     /// The budget. Lock it before the frontier, never after.
     pub(crate) budget: Mutex<Budget>,
-    /// Precedence of queues as plugins last decided.
+    /// Counts of visits, which decide when plugins rank a queue again.
     pub(crate) ranks: QueueRanks,
 }
 
@@ -126,13 +126,13 @@ pub struct CrawlPlugins {
     /// Tables in which plugins look values up.
     pub tables: Arc<TableKeeper>,
     pub(crate) factory: PluginFactory,
-    /// Observers at work.
+    /// Running observers.
     pub observers: Observers,
-    /// Prefixes of the scope. Locked while plugins are replaced, so that two concurrent changes do not undo each other.
+    /// SURT prefixes of the scope. Locked while plugins are replaced, so that two concurrent changes do not undo each other.
     pub(crate) seeds: tokio::sync::Mutex<SeedPrefixes>,
-    /// Decisions of the scope that were made lately.
+    /// Recent decisions of the scope.
     pub(crate) scope_memory: ScopeMemory,
-    /// Scope filters that left links unjudged, and for which an alert has been raised.
+    /// Scope filters whose errors left links without a decision, and for which an alert has been raised.
     pub(crate) scope_faults: Mutex<BTreeSet<Arc<str>>>,
     /// Number of errors of each plugin in this process.
     pub(crate) fault_counts: Mutex<BTreeMap<Arc<str>, u64>>,
@@ -151,15 +151,15 @@ pub struct CrawlFigures {
     /// Last counts of queues and pages.
     pub census: LastCensus,
     pub(crate) tallies: Mutex<HashMap<String, QueueTally>>,
-    /// Documents in process, for which limits keep room.
+    /// Documents in process, which count for limits.
     pub(crate) in_process: Arc<DocumentsInProcess>,
     /// The frontier's tally at the start of this process. Its limits count from there.
     pub(crate) tally_before: Tally,
-    /// Plugin errors in earlier processes, as far as they are known.
+    /// Plugin errors in earlier processes, if known.
     pub(crate) faults_before: u64,
 }
 
-/// Alerts for the operator, and the way to send them.
+/// Alerts for the operator, and their senders.
 pub struct AlertState {
     /// Alerts that are active, and recent ones.
     pub board: AlertBoard,
@@ -168,7 +168,7 @@ pub struct AlertState {
     pub(crate) events: OnceLock<Events>,
 }
 
-/// SURT prefixes that the seeds imply, and the file that keeps those of redirected seeds.
+/// SURT prefixes that the seeds imply, and the file with the prefixes of redirected seeds.
 pub(crate) struct SeedPrefixes {
     pub set: SurtPrefixSet,
     pub file: PathBuf,
@@ -177,7 +177,7 @@ pub(crate) struct SeedPrefixes {
 }
 
 impl CrawlFigures {
-    /// Returns a queue that backs off after failures, with its tally; none if the last count found no such queue.
+    /// Returns a queue that backs off after failures, with its tally; `None` if the last count found no such queue.
     pub(crate) fn failing_queue(&self) -> Option<(String, QueueTally)> {
         let named = self.census.lock().queues.as_ref()?.failing_named.clone();
         let tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
@@ -213,22 +213,22 @@ impl Counters {
         self.out_of_scope.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Counts a panic while a URI was processed, and returns whether the crawl continues. Then only the URI fails; otherwise the
-    /// crawl would halt at the URI after each start. Too many panics are not about one URI any more, and the crawl halts.
+    /// Counts a panic while a URI was processed, and returns `true` if the crawl continues. Then only the URI fails; otherwise, the
+    /// crawl would halt at this URI after each start. After too many panics, the cause is not a single URI, and the crawl halts.
     pub(crate) fn survives_panic(&self) -> bool {
         self.panics.fetch_add(1, Ordering::Relaxed) < PANICS_MAX
     }
 }
 
-/// Largest number of errors of a plugin that are logged one by one. Later ones are counted.
+/// Maximum of errors of a plugin that are logged one by one. Later errors are counted.
 const ERRORS_LOGGED_MAX: u64 = 3;
 
-/// Returns `true` if a count is a power of ten: then the number of errors is printed.
+/// Returns `true` if a count is a power of ten. At these counts, the number of errors is printed.
 fn is_round(count: u64) -> bool {
     10u64.pow(count.ilog10()) == count
 }
 
-/// Maximum of URIs in one process that may fail with −3000 before the crawl halts.
+/// Maximum of URIs in one process that may fail with status code −3000 before the crawl halts.
 const PANICS_MAX: u64 = 10;
 
 impl CrawlContext {
@@ -271,12 +271,12 @@ impl CrawlContext {
             .map_err(|panic| Halt::Worker(panic.to_string()))??)
     }
 
-    /// The pages that browsers have now, and counts; `None` if no page was to be rendered so far.
+    /// Returns the pages that browsers have now, and counts; `None` if no page was to be rendered so far.
     pub fn browsers_status(&self) -> Option<BrowsersStatus> {
         self.network.browsers.status()
     }
 
-    /// Computes the digests of a payload that the profile asks for.
+    /// Computes the digests of a payload that the profile selects.
     pub(crate) async fn payload_digests(
         &self,
         exchange: &Arc<Exchange>,
@@ -345,8 +345,8 @@ impl CrawlContext {
         }
     }
 
-    /// Reports that a scope filter left links of a page unjudged. Each page's line in `crawl.log` has an annotation for it; the
-    /// first page raises an alert as well.
+    /// Reports that errors of a scope filter left links of a page without a decision. Each such page has an annotation in
+    /// `crawl.log`; the first page raises an alert as well.
     pub(crate) fn scope_fault(&self, plugin: &Arc<str>) {
         let mut known = self
             .plugins
@@ -367,7 +367,7 @@ impl CrawlContext {
         self.raise(AlertKind::Plugin, plugin, severity, what);
     }
 
-    /// Raises an alert about a problem that the operator should know of.
+    /// Raises an alert about a problem that the operator should see.
     pub fn raise(&self, kind: AlertKind, subject: &str, severity: Severity, what: &str) {
         let raised = self
             .alerts
@@ -403,7 +403,7 @@ impl CrawlContext {
         if let Err(problem) = self.outputs.logs.alert(&line) {
             tracing::error!("cannot write alerts.log: {problem}");
         }
-        self.tell(|| Occurrence::Alert {
+        self.send_event(|| Occurrence::Alert {
             change: event,
             alert: alert.clone(),
         });
@@ -420,7 +420,7 @@ impl CrawlContext {
     }
 
     fn pause_for(&self, plugin: &str, why: &str) {
-        // One alert for all visits that were in process when the pause began.
+        // Only one alert is raised for all visits that were in process when the pause began.
         if self.live.pause(true) {
             self.alert(
                 plugin,
@@ -437,7 +437,7 @@ impl CrawlContext {
         seen.map(|seen| seen.report).collect()
     }
 
-    /// Returns the same figures in the form that the next process needs.
+    /// Returns the same figures in the form that is stored for the next process.
     pub(crate) fn plugins_seen(&self) -> Vec<PluginFigures> {
         let stacks = self.stacks();
         let now = stacks.pool().seen().into_iter().map(|seen| {
@@ -459,7 +459,7 @@ impl CrawlContext {
         self.plugins.before.with(now)
     }
 
-    /// Asks precedence plugins about these queues, and applies their answers.
+    /// Calls precedence plugins on these queues, and applies their answers.
     pub(crate) async fn rank_queues(&self, queues: BTreeSet<String>) -> Result<(), Halt> {
         for queue in queues {
             let now = Timestamp::now();
@@ -474,7 +474,7 @@ impl CrawlContext {
                 })
                 .await?;
             self.failures(&failures)?;
-            // If a plugin failed and none answered, the queue keeps its rank.
+            // If a plugin failed and no plugin answered, the queue keeps its rank.
             if rank.is_some() || failures.is_empty() {
                 self.frontier().rank_queue(&queue, rank, now)?;
             }
@@ -482,12 +482,12 @@ impl CrawlContext {
         Ok(())
     }
 
-    /// Handles the redirect of a seed: its target is a seed from now on, and widens the scope as one.
+    /// Handles the redirect of a seed: its target counts as a seed from now on, and widens the scope like a seed.
     pub(crate) async fn seed_moved(&self, seed: &str, target: &Uri) -> Result<(), Halt> {
         let Ok(prefix) = opilio_uri::implied_surt_prefix(target.as_str()) else {
             return Ok(());
         };
-        // Held until the new plugins are in effect, so that two concurrent redirects do not undo each other.
+        // Locked until the new plugins are in effect, so that two concurrent redirects do not undo each other.
         let mut seeds = self.plugins.seeds.lock().await;
         if seeds.set.covers(&target.surt()) {
             return Ok(());
@@ -529,8 +529,8 @@ impl CrawlContext {
         made.map_err(Halt::Seed)
     }
 
-    /// Puts plugins into effect for all work that begins from now on. The caller has held [`CrawlContext::seeds`] since it made
-    /// them, so that two concurrent changes do not undo each other.
+    /// Puts plugins into effect for all work that begins from now on. The caller must hold the lock of [`CrawlContext::seeds`]
+    /// since it made the plugins, so that two concurrent changes do not undo each other.
     pub(crate) fn set_plugins(&self, pool: Pool) {
         let stacks = Stacks::with(self.current().settings(), pool);
         *self
@@ -566,7 +566,7 @@ impl CrawlContext {
         match annotations.find_map(|annotation| annotation.strip_prefix("err=")) {
             Some(error) => error.clone_into(&mut tally.last_error),
             None if line.status > 0 => tally.last_error.clear(),
-            // Without an attempt, the last error is still the last.
+            // Without an attempt, the last error is not changed.
             None => {}
         }
     }
@@ -592,7 +592,7 @@ mod tests {
     }
 
     #[test]
-    fn few_panics_fail_their_uris_and_more_halt_the_crawl() {
+    fn a_few_panics_fail_their_uris_and_too_many_halt_the_crawl() {
         let counters = Counters::default();
         assert!((0..PANICS_MAX).all(|_| counters.survives_panic()));
         assert!(!counters.survives_panic());

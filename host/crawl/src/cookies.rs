@@ -1,5 +1,5 @@
 //! Cookies of the job: a jar for each registrable domain. The jars are in the frontier's store, so that a killed crawl keeps its
-//! sessions when it is resumed. Memory holds a bounded number of them.
+//! sessions when it is resumed. Memory holds a limited number of jars.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,10 +13,11 @@ use opilio_uri::Uri;
 
 use crate::servers::{keep, stored};
 
-/// Maximum of cookie text held in memory, in bytes. Beyond it the memory is emptied, and needed jars are read from the store.
+/// Maximum of cookie text held in memory, in bytes. Beyond it, all jars are dropped from memory, and needed jars are read from the
+/// store.
 const BYTES_HELD_MAX: usize = 32 << 20;
 
-/// Size of a jar beside the text of its cookies, in bytes.
+/// Size of a jar without the text of its cookies, in bytes.
 const JAR_BYTES: usize = 256;
 
 /// Key in the store for the digest of the cookie file that was read last.
@@ -28,11 +29,11 @@ const JAR_KEY: &str = "cookies:";
 /// All cookies of the job.
 #[derive(Default)]
 pub(crate) struct Cookies {
-    held: Mutex<Held>,
+    held: Mutex<CachedJars>,
 }
 
 #[derive(Default)]
-struct Held {
+struct CachedJars {
     jars: HashMap<String, Jar>,
     bytes: usize,
 }
@@ -135,7 +136,7 @@ impl Cookies {
     }
 }
 
-/// Error when cookies are saved.
+/// Error of saving cookies.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SaveProblem {
     #[error("cannot read the cookies")]
@@ -144,7 +145,7 @@ pub(crate) enum SaveProblem {
     Io(#[from] std::io::Error),
 }
 
-impl Held {
+impl CachedJars {
     fn jar(&mut self, frontier: &SharedFrontier, name: &str) -> &Jar {
         if !self.jars.contains_key(name) {
             let jar: Jar = stored(frontier, &key(name)).unwrap_or_default();

@@ -67,7 +67,7 @@ use opilio_job::queue_tally::QueueTally;
 use opilio_job::share::Share;
 use opilio_stacks::Loaded;
 
-/// A crawl that has been checked; nothing has been created yet.
+/// A crawl after the checks. Nothing has been created yet.
 pub struct Plan {
     profile: Profile,
     tables: TableKeeper,
@@ -79,7 +79,7 @@ pub struct Plan {
     /// The named profile, for a job that is made.
     origin: Option<ProfileOrigin>,
     prefixes: SurtPrefixSet,
-    /// Contact URL given beside the profile, if it differs from the job's.
+    /// Contact URL given in addition to the profile, if it differs from the job's.
     contact_url: Option<String>,
     notes: Vec<String>,
     /// Copies of files that the profile names, for a job whose profile was fetched from the cluster.
@@ -96,15 +96,15 @@ pub struct Crawl {
     stop: Stop,
     live: Arc<Live>,
     log: Arc<JobLog>,
-    /// Notes that the operator got before the start, for `job.log`.
+    /// Notes that were shown to the operator before the start, for `job.log`.
     notes: Vec<String>,
     began: Instant,
-    /// The frontier's statistics at the start. Limits count from there.
+    /// The frontier's statistics at the start of this process. Its limits count from there.
     baseline: Statistics,
     process_record: Arc<Mutex<ProcessRecord>>,
 }
 
-/// Shows a crawl while it runs. Clones show the same crawl.
+/// A view of a crawl while it runs. Clones show the same crawl.
 #[derive(Clone)]
 pub struct CrawlView {
     context: Arc<CrawlContext>,
@@ -123,7 +123,7 @@ impl Crawl {
         });
         self.log_begin();
         self.start_notifier();
-        // Tasks beside the dispatcher end when `running` is dropped.
+        // Background tasks end when `running` is dropped.
         let (running, ended) = watch::channel(());
         let beside = background_tasks::start(&self, &ended);
         let handing_over = background_tasks::start_handovers(&self, &ended);
@@ -135,7 +135,7 @@ impl Crawl {
 
         // A plugin replacement that is requested now gets an error.
         self.context.plugins.factory.engine.stop_compiling();
-        self.tell_halt(&end);
+        self.raise_halt_alert(&end);
         EndedCrawl {
             crawl: self,
             end,
@@ -151,7 +151,7 @@ impl Crawl {
         &self.job
     }
 
-    /// Returns the WARC files that a killed process had left open, and what became of them.
+    /// Returns the WARC files that a killed process had left open, and the results of their repair.
     pub fn repaired(&self) -> &[RepairedFile] {
         &self.repaired
     }
@@ -209,14 +209,14 @@ impl Crawl {
             .unwrap_or_else(PoisonError::into_inner) = Some(notifier);
         let profile = &self.context.profile;
         match Events::start(&profile.webhooks, &profile.streams) {
-            // It is set once, at the beginning.
+            // The value is set once, at the beginning.
             Ok(events) => drop(self.context.alerts.events.set(events)),
             Err(problem) => tracing::error!("cannot send events: {problem}"),
         }
         self.context.clear(AlertKind::Halted, "");
     }
 
-    fn tell_halt(&self, end: &End) {
+    fn raise_halt_alert(&self, end: &End) {
         if let End::Halted(why) = end {
             let why = format!("the crawl stopped: {why}");
             self.context

@@ -1,7 +1,7 @@
 //! Authentication: user names and passwords of the profile, and the protection spaces entered with them.
 //!
-//! An answered challenge is remembered for the life of the process, so that a server asks once and not for every page. Passwords
-//! are read when a crawl begins and are never written.
+//! The protection space of an answered challenge is kept for the life of the process, so that a server sends a challenge once and
+//! not for every page. Passwords are read when a crawl begins and are never written.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,10 +10,10 @@ use opilio_fetch::auth::{Secret, Space, challenges};
 use opilio_profile::{Credential, Profile, SecretProblem};
 use opilio_uri::Uri;
 
-/// Maximum of protection spaces remembered. Beyond it the oldest half is forgotten, and asked for again.
+/// Maximum of protection spaces kept. Beyond it, the oldest half is dropped, and their servers send challenges again.
 const SPACES_MAX: usize = 2_000;
 
-/// User names, passwords, and the spaces that asked for them.
+/// User names, passwords, and the protection spaces that require them.
 #[derive(Default)]
 pub(crate) struct Credentials {
     known: Vec<(Credential, Secret)>,
@@ -24,23 +24,23 @@ pub(crate) struct Credentials {
 pub(crate) struct Answer {
     /// The `Authorization` header.
     pub header: String,
-    /// The table of the profile from which it is made.
+    /// The table of the profile with the credential.
     pub name: String,
 }
 
 /// Error for a secret of the profile that is not available.
 #[derive(Debug, thiserror::Error)]
 #[error("{table}.{name}: {problem}")]
-pub(crate) struct Missing {
+pub(crate) struct MissingSecret {
     table: &'static str,
     name: String,
     #[source]
     problem: SecretProblem,
 }
 
-impl Missing {
-    pub(crate) fn new(table: &'static str, name: &str, problem: SecretProblem) -> Missing {
-        Missing {
+impl MissingSecret {
+    pub(crate) fn new(table: &'static str, name: &str, problem: SecretProblem) -> MissingSecret {
+        MissingSecret {
             table,
             name: name.to_owned(),
             problem,
@@ -55,11 +55,12 @@ impl Missing {
 
 impl Credentials {
     /// Reads the secrets that the profile names.
-    pub(crate) fn read(profile: &Profile) -> Result<Credentials, Missing> {
+    pub(crate) fn read(profile: &Profile) -> Result<Credentials, MissingSecret> {
         let mut known = Vec::new();
         for credential in &profile.credentials {
             let secret = credential.password.read();
-            let secret = secret.map_err(|it| Missing::new("credentials", &credential.name, it))?;
+            let secret =
+                secret.map_err(|it| MissingSecret::new("credentials", &credential.name, it))?;
             known.push((credential.clone(), Secret::new(secret)));
         }
         Ok(Credentials {
@@ -68,7 +69,7 @@ impl Credentials {
         })
     }
 
-    /// Returns the `Authorization` header for a request with this method, if its URI is in a space that was entered before.
+    /// Returns the `Authorization` header for a request with this method, if its URI is in a known protection space.
     pub(crate) fn authorization(&self, method: &str, uri: &Uri) -> Option<String> {
         if self.known.is_empty() {
             return None;
@@ -79,8 +80,7 @@ impl Credentials {
         closest.authorization(method, uri)
     }
 
-    /// Returns user name and password for an FTP server. FTP names no realm, so only credentials for every realm of the host
-    /// apply.
+    /// Returns user name and password for an FTP server. FTP has no realms, so only credentials for every realm of the host apply.
     pub(crate) fn login(&self, uri: &Uri) -> Option<(String, Secret)> {
         let host = uri.host().filter(|_| !uri.is_http())?;
         let of_host = |(credential, _): &&(Credential, Secret)| {
@@ -90,9 +90,9 @@ impl Credentials {
         Some((credential.user.clone(), secret.clone()))
     }
 
-    /// Answers a 401. Returns `None` if the profile has no credential for it, or if basic authentication has been answered
-    /// already. The same answer to basic authentication would be refused again; a digest may have been refused for its nonce
-    /// alone.
+    /// Returns the answer to a 401. Returns `None` if the profile has no credential for it, or if basic authentication has been
+    /// answered already. The same answer to basic authentication would be refused again; digest authentication may have been
+    /// refused only because the nonce was stale.
     pub(crate) fn answer(&self, uri: &Uri, head: &ResponseHead, answered: bool) -> Option<Answer> {
         if self.known.is_empty() || head.status != 401 {
             return None;
@@ -113,7 +113,7 @@ impl Credentials {
             let Some(header) = space.authorization("GET", uri) else {
                 continue;
             };
-            self.enter(space);
+            self.add_space(space);
             return Some(Answer {
                 header,
                 name: credential.name.clone(),
@@ -122,9 +122,9 @@ impl Credentials {
         None
     }
 
-    fn enter(&self, space: Space) {
+    fn add_space(&self, space: Space) {
         let mut spaces = self.spaces.lock().unwrap_or_else(PoisonError::into_inner);
-        // One realm that is met in two directories has two spaces: neither covers the other.
+        // One realm in two directories has two spaces, because neither covers the other.
         spaces.retain(|known| !(known.is_again(&space) && known.depth() >= space.depth()));
         if spaces.len() >= SPACES_MAX {
             spaces.drain(..SPACES_MAX / 2);

@@ -1,5 +1,5 @@
-//! Payloads that are archived already under another URI. They are not stored again: a revisit record refers to the capture that
-//! has them.
+//! Deduplication of payloads that are archived already under another URI. They are not stored again: a revisit record refers to the
+//! capture with the payload.
 //!
 //! Two captures of one payload that arrive at the same time wait for each other, so that the second finds the first.
 
@@ -23,25 +23,25 @@ pub(crate) struct Duplicates {
 /// Digests of one payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PayloadDigests {
-    /// Digest in the record's field that the standard defines for it.
+    /// Digest for the field `WARC-Payload-Digest` of the record.
     pub main: Digest,
     /// Further digest in the record.
     pub further: Option<Digest>,
-    /// SHA-1, which the frontier keeps whatever the records contain.
+    /// SHA-1 for the frontier, even if the records have another digest.
     pub sha1: Digest,
 }
 
-/// A payload that no other capture writes meanwhile.
-pub(crate) struct Held<'d> {
+/// A payload whose lock is held, so that no other capture writes it meanwhile.
+pub(crate) struct LockedPayload<'d> {
     duplicates: &'d Duplicates,
     digests: PayloadDigests,
     _stripe: MutexGuard<'d, ()>,
-    /// Capture that has the payload already, if any.
+    /// Earlier capture with this payload, if there is one.
     pub found: Option<StoredPayload>,
 }
 
 impl PayloadDigests {
-    /// Returns the digests that the profile asks for. Calls `sha256` only if the profile asks for SHA-256.
+    /// Returns the digests that the profile selects. Calls `sha256` only if the profile selects SHA-256.
     pub(crate) fn new(
         wanted: ArchiveDigest,
         sha1: Digest,
@@ -66,8 +66,8 @@ impl PayloadDigests {
 }
 
 impl Duplicates {
-    /// Opens the index of the payloads that the job knows, including those of its history. Returns `None` if the profile does not
-    /// ask for it.
+    /// Opens the index of stored payloads, including those of earlier archives in the profile. Returns `None` if the profile does
+    /// not enable it.
     pub(crate) fn open(
         profile: &Profile,
         job: &Path,
@@ -101,8 +101,11 @@ impl Duplicates {
         size >= self.size_min.max(1)
     }
 
-    /// Looks a payload up, and keeps other captures from writing the same payload until the answer is dropped.
-    pub(crate) async fn hold(&self, digests: PayloadDigests) -> Result<Held<'_>, PayloadsError> {
+    /// Looks a payload up and locks it: no other capture writes the same payload until the returned value is dropped.
+    pub(crate) async fn lock(
+        &self,
+        digests: PayloadDigests,
+    ) -> Result<LockedPayload<'_>, PayloadsError> {
         let first = digests.sha1.bytes().first().copied().unwrap_or(0);
         let stripe = self.stripes[usize::from(first) % STRIPES].lock().await;
         let mut found = None;
@@ -112,7 +115,7 @@ impl Duplicates {
                 found => found,
             };
         }
-        Ok(Held {
+        Ok(LockedPayload {
             duplicates: self,
             digests,
             _stripe: stripe,
@@ -130,7 +133,7 @@ impl Duplicates {
         Ok(found.filter(|found| found.uri != uri))
     }
 
-    /// Forgets payloads in lost ends of files. `kept` has the length that is left of each file.
+    /// Removes payloads in lost ends of files from the index. `kept` has the remaining length of each file.
     pub(crate) fn forget(&self, kept: &HashMap<String, u64>) -> Result<u64, PayloadsError> {
         self.payloads.forget(kept)
     }
@@ -141,9 +144,9 @@ impl Duplicates {
     }
 }
 
-impl Held<'_> {
-    /// Records where the payload is stored now.
-    pub(crate) fn keep(&self, stored: &StoredPayload) -> Result<(), PayloadsError> {
+impl LockedPayload<'_> {
+    /// Adds the place of a stored payload to the index.
+    pub(crate) fn add_to_index(&self, stored: &StoredPayload) -> Result<(), PayloadsError> {
         let payloads = &self.duplicates.payloads;
         payloads.keep(&self.digests.sha1, stored)?;
         for digest in self

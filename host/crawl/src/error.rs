@@ -28,7 +28,7 @@ pub enum CrawlError {
     /// The frontier cannot be opened.
     #[error(transparent)]
     Frontier(#[from] opilio_frontier::FrontierError),
-    /// The job's profile names URIs or queues in another way than when the job was made.
+    /// The job's profile has other settings for the names of URIs or queues than when the job was made.
     #[error(
         "settings that define identity ([canonicalization], frontier.queue-key, frontier.parallel-queues, queue.name) differ from those at the creation of the job; restore them, or create a new job; they were {then}"
     )]
@@ -45,7 +45,7 @@ pub enum CrawlError {
     /// The job's list of plugins, or its copies of their components, cannot be used.
     #[error("{0}")]
     Kept(String),
-    /// The job cannot be shared with other nodes now.
+    /// The job cannot be shared with other nodes.
     #[error(transparent)]
     Cluster(#[from] opilio_cluster::ClusterError),
     /// The job was made for another part, or for other nodes.
@@ -112,11 +112,11 @@ pub enum Halt {
     /// The fetch settings of an override cannot be used.
     #[error("invalid override: {0}; correct it, then run the same command again")]
     Fetcher(String),
-    /// The crawl is being stopped, and the fetch had received nothing yet. The URI is found in process at the next start, as
-    /// after a crash. This is not an end of its own.
+    /// The crawl is being stopped, and the fetch had received nothing yet. The URI is found in process at the next start, as after
+    /// a crash. This is not the reason of the crawl's end.
     #[error("the crawl was stopped")]
     Stopped,
-    /// A plugin fails too often, and the profile ends the crawl for that, as it does for filters of the scope.
+    /// A plugin fails too often, and the profile ends the crawl in this case, by default for filters of the scope.
     #[error(
         "plugin {plugin} failed too often, last with {message}; fix it, replace it with `opilio plugin replace JOB {plugin} COMPONENT`, and run the same command again"
     )]
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_cause_has_its_own_remedy_and_no_other() {
+    fn each_error_code_has_its_own_remedy() {
         let expected = [
             (28, "free space"),
             (122, "disk quota"),

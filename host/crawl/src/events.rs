@@ -12,7 +12,7 @@ use crate::context::CrawlContext;
 
 impl CrawlContext {
     /// Sends an event to the webhooks and streams of the profile, if there are any.
-    pub(crate) fn tell(&self, what: impl FnOnce() -> Occurrence) {
+    pub(crate) fn send_event(&self, what: impl FnOnce() -> Occurrence) {
         if let Some(events) = self.alerts.events.get().filter(|events| !events.is_empty()) {
             events.send(&CrawlEvent {
                 at: Timestamp::now(),
@@ -29,7 +29,7 @@ impl CrawlContext {
         let events = self.alerts.events.get();
         if events.is_some_and(|events| events.wants(EventKind::Capture)) {
             let line = line.as_json();
-            self.tell(|| Occurrence::Capture { line });
+            self.send_event(|| Occurrence::Capture { line });
         }
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! Fetchers for the `fetch` settings of a profile and its overrides. They share connections, look-ups and scratch space. Only
-//! limits, headers, trust, proxy and the like differ.
+//! Fetchers for the `fetch` settings of a profile and its overrides. They share connections, look-ups and scratch space. They
+//! differ in limits, headers, trusted certificates, proxy and similar settings.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use opilio_profile::{
     AllowedAddresses, Fetch, FetchProxy, HostPattern, Profile, ProxyNames, SecretProblem, TlsTrust,
 };
 
-/// Maximum of fetchers kept. Beyond it all are dropped, and each is made again when it is needed.
+/// Maximum of fetchers kept. Beyond it, all are dropped, and each is made again when it is needed.
 const KEPT_MAX: usize = 1_000;
 
 /// The fetchers of a crawl. A change of the profile replaces them as a whole.
@@ -27,13 +27,13 @@ pub struct FetcherSet {
     others: Mutex<HashMap<Fetch, Fetcher>>,
 }
 
-/// Error when a fetcher is made.
+/// Error of making a fetcher.
 #[derive(Debug, thiserror::Error)]
 pub enum FetcherError {
-    /// The configuration cannot be used.
+    /// The configuration is invalid.
     #[error(transparent)]
     Build(#[from] opilio_fetch::FetcherBuildError),
-    /// The proxy's password is not where the profile says.
+    /// The proxy's password is not available at the place that the profile names.
     #[error("fetch.proxy-password: the password of the proxy is missing")]
     Password(#[source] SecretProblem),
 }
@@ -57,8 +57,8 @@ impl Fetchers {
         })
     }
 
-    /// Returns the fetchers of a changed profile. They share connections, scratch space and limits with those in effect. The
-    /// maxima of scratch space and spool memory stay as they are.
+    /// Returns the fetchers of a changed profile. They share connections, scratch space and limits with the fetchers in effect.
+    /// Changes of the maxima of scratch space and spool memory have no effect.
     pub fn changed(&self, profile: &Profile) -> Result<FetcherSet, FetcherError> {
         let set = self.set();
         let fetch = profile.settings().fetch.clone();
@@ -76,7 +76,7 @@ impl Fetchers {
         })
     }
 
-    /// Puts a set into effect. Fetches in flight finish with the set before.
+    /// Puts a set into effect. Fetches in flight finish with the previous set.
     pub(crate) fn put_in_force(&self, set: FetcherSet) {
         *self.set.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(set);
     }

@@ -1,8 +1,8 @@
-//! Hand-over of files to a store (S3 or a folder) and to a command of the operator. The crawl never waits for either.
+//! Hand-over of files to a store (S3 or a folder) and to a command of the operator. Fetching never waits for a hand-over.
 //!
-//! A failed hand-over is tried again at growing intervals, and raises an alert until files go through again. The job's
-//! `handed-over.jsonl` lists what was handed over. Files that it does not list are handed over at the next start, or by `opilio
-//! job handover`.
+//! A failed hand-over is retried at growing intervals, and raises an alert, which is cleared by the next successful hand-over. The
+//! job's `handed-over.jsonl` lists what was handed over. Files that it does not list are handed over at the next start, or by
+//! `opilio job handover`.
 
 mod at_rest;
 mod on_close;
@@ -47,15 +47,15 @@ const AGAIN_MAX: usize = 5;
 /// Files that wait for one receiver.
 pub(crate) struct Handover {
     to: Destination,
-    /// The membership in a job whose parts can be taken over: only the process that has the part writes to the store.
+    /// The membership in a job whose parts can be taken over. Only the process that has the part writes to the store.
     right: Option<Arc<JobMembership>>,
     record: Arc<HandoverRecord>,
-    waiting: Mutex<VecDeque<Waiting>>,
-    /// Wakes those who hand over when files are added.
+    waiting: Mutex<VecDeque<WaitingFile>>,
+    /// Wakes the tasks that hand files over when files are added.
     added: Notify,
     /// Number of files that this process has handed over.
     count: AtomicU64,
-    /// Logs, reports and packages that are left of those to be stored at the end.
+    /// Number of logs, reports and packages that are still to be stored at the end.
     others_left: AtomicU64,
     /// Last failure.
     problem: Mutex<Option<String>>,
@@ -66,17 +66,17 @@ enum Destination {
     Store(Box<StoreQueue>),
 }
 
-/// A store, and the rules for files that go there.
+/// A store, and the rules for its files.
 struct StoreQueue {
     store: FileStore,
     settings: ArchiveStore,
     job: PathBuf,
-    /// The crawl log. It is on disk before an archive file with its captures leaves the disk.
+    /// The crawl log. It is forced to disk before an archive file with its captures is deleted.
     crawl_log: PathBuf,
 }
 
 /// A file to be handed over.
-struct Waiting {
+struct WaitingFile {
     file: PathBuf,
     /// Number of failed attempts.
     failures: u32,
@@ -85,9 +85,8 @@ struct Waiting {
     is_taken: bool,
 }
 
-/// Opens the hand-overs of a job: one for the command, one for the store, as the profile says. Finished files that were not
-/// handed over wait in their queues.
-/// `membership` is that of a process that crawls.
+/// Opens the hand-overs that the profile configures: one for the command, one for the store. Finished files that were not handed
+/// over are queued. `membership` is set for a process that crawls a part of a shared job.
 pub(crate) fn open(
     profile: &Profile,
     job: &Path,
@@ -147,7 +146,7 @@ fn finished(profile: &Profile, job: &Path) -> Result<FinishedFiles, CrawlError> 
         archives: Vec::new(),
         indexes: Vec::new(),
     };
-    // A job that has not run yet has no folders. If only some are missing, a disk is not mounted, which is an error.
+    // A job that has not run yet has no folders. If only some folders are missing, a disk may not be mounted, so that is an error.
     if !config.directories().any(|folder| folder.is_dir()) {
         return Ok(files);
     }
@@ -193,7 +192,7 @@ impl Handover {
         }
     }
 
-    /// Queues those of the finished files that the receiver does not have.
+    /// Queues the finished files that the receiver does not have.
     fn add_missing(&self, finished: &FinishedFiles) {
         let indexes = match self.to {
             Destination::Command(_) => Vec::new(),
@@ -210,12 +209,13 @@ impl Handover {
 
     fn queue(&self, files: impl IntoIterator<Item = PathBuf>) {
         let due = Instant::now();
-        self.lock().extend(files.into_iter().map(|file| Waiting {
-            file,
-            failures: 0,
-            due,
-            is_taken: false,
-        }));
+        self.lock()
+            .extend(files.into_iter().map(|file| WaitingFile {
+                file,
+                failures: 0,
+                due,
+                is_taken: false,
+            }));
         self.added.notify_waiters();
     }
 
@@ -224,7 +224,7 @@ impl Handover {
         self.added.notified().await;
     }
 
-    /// Returns the files that the receiver gets when these archive files are finished: the store gets their indexes, too.
+    /// Returns the files to hand over when these archive files are finished. The store also gets their indexes.
     fn files_of(
         &self,
         finished: impl IntoIterator<Item = PathBuf>,
@@ -236,7 +236,7 @@ impl Handover {
         })
     }
 
-    /// Returns `true` if nothing is left to do for a file.
+    /// Returns `true` if a file needs no hand-over.
     fn is_done(&self, file: &Path) -> bool {
         match &self.to {
             Destination::Command(_) => self.record.has(Receiver::Command, file, None),
@@ -247,12 +247,12 @@ impl Handover {
         }
     }
 
-    /// Returns `true` if this process may hand files over. Only the one that has its part writes to the store of a shared job.
+    /// Returns `true` if this process may hand files over. Only the process that has the part writes to the store of a shared job.
     pub(crate) fn is_allowed(&self) -> bool {
         self.right.as_ref().is_none_or(|it| it.has_part())
     }
 
-    /// Archive files of the job that are closed and that the store does not have; `None` if this is not a store.
+    /// Returns the number of closed archive files that the store does not have; `None` if this is not a store.
     pub(crate) fn not_stored(&self, profile: &Profile) -> Result<Option<usize>, CrawlError> {
         let Destination::Store(queue) = &self.to else {
             return Ok(None);
@@ -263,7 +263,7 @@ impl Handover {
         ))
     }
 
-    /// Takes the first file that is due; at the end, the first file.
+    /// Takes the first due file from the queue; at the end of the crawl, the first file.
     pub(crate) fn take(&self, is_end: bool) -> Option<PathBuf> {
         if !is_end && !self.is_allowed() {
             return None;
@@ -276,8 +276,9 @@ impl Handover {
         Some(one.file.clone())
     }
 
-    /// Hands over a file that was taken. After a failure the file waits for a later attempt, behind all others.
-    pub(crate) async fn hand(&self, file: &Path) -> Result<HandedOver, String> {
+    /// Hands over a file that was taken from the queue. After a failure, the file is put at the end of the queue for a later
+    /// attempt.
+    pub(crate) async fn hand_over(&self, file: &Path) -> Result<HandedOver, String> {
         let result = self.attempt(file).await;
         let mut waiting = self.lock();
         let at = waiting.iter().position(|one| one.file == file);
@@ -289,7 +290,7 @@ impl Handover {
             }
             Err(why) => {
                 let failures = one.map_or(0, |one| one.failures);
-                waiting.push_back(Waiting {
+                waiting.push_back(WaitingFile {
                     file: file.to_owned(),
                     failures: failures + 1,
                     due: Instant::now() + self.pause(failures),
@@ -300,24 +301,24 @@ impl Handover {
         }
     }
 
-    /// Notes a failure for the totals, and returns it with the name of its file.
+    /// Records a failure for the totals, and returns its message with the name of the file.
     fn failed(&self, file: &Path, why: String) -> String {
-        let words = format!("{} was not handed over: {why}", file.display());
+        let message = format!("{} was not handed over: {why}", file.display());
         *self.last_problem() = Some(why);
-        words
+        message
     }
 
-    /// Notes that the time for files at the end is over.
+    /// Records that the time for files at the end is over.
     pub(crate) fn ran_out_of_time(&self) {
-        let words = "archive.store.finish-within is over".to_owned();
-        self.last_problem().get_or_insert(words);
+        let message = "archive.store.finish-within is over".to_owned();
+        self.last_problem().get_or_insert(message);
     }
 
     fn last_problem(&self) -> MutexGuard<'_, Option<String>> {
         self.problem.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Pause after a failure, with so many failures before it.
+    /// Returns the pause after a failure, with this many failures before it.
     fn pause(&self, failures: u32) -> Duration {
         let (first, longest) = match &self.to {
             Destination::Command(_) => (PAUSE_MIN, PAUSE_MAX),
@@ -367,7 +368,7 @@ impl Handover {
         }
     }
 
-    /// Files that this process has handed over, and those that wait.
+    /// Returns the numbers of files that this process has handed over, and of those that wait.
     pub(crate) fn totals(&self) -> HandoverTotals {
         let left = self.lock().len() as u64 + self.others_left.load(Ordering::Relaxed);
         HandoverTotals {
@@ -378,7 +379,7 @@ impl Handover {
         }
     }
 
-    /// Longest time for the files that wait at the end; `None` if each has a time limit of its own.
+    /// Returns the maximum time for the files that wait at the end; `None` if each file has its own time limit.
     pub(crate) fn finish_within(&self) -> Option<Duration> {
         match &self.to {
             Destination::Command(_) => None,
@@ -396,11 +397,11 @@ impl Handover {
         files
     }
 
-    /// Stores logs, reports and packages, if this is a store. `say` receives each result, and returns whether to continue.
+    /// Stores logs, reports and packages, if this is a store. `report` is called with each result, and returns whether to continue.
     pub(crate) async fn put_other_files(
         &self,
         profile: &Profile,
-        mut say: impl FnMut(Result<HandedOver, String>) -> bool,
+        mut report: impl FnMut(Result<HandedOver, String>) -> bool,
     ) {
         let Destination::Store(queue) = &self.to else {
             return;
@@ -421,13 +422,13 @@ impl Handover {
                 let why = opilio_stacks::chain(&problem);
                 self.failed(&file, why)
             });
-            if !say(stored) {
+            if !report(stored) {
                 return;
             }
         }
     }
 
-    /// Puts a file into the store: again if it gets a line while it is sent.
+    /// Puts a file into the store. Repeats this if the file grows while it is sent.
     async fn put_other(
         &self,
         queue: &StoreQueue,
@@ -443,12 +444,12 @@ impl Handover {
         stored
     }
 
-    /// Returns `true` if no file of the queue has failed.
+    /// Returns `true` if no file in the queue has failed.
     pub(crate) fn is_well(&self) -> bool {
         self.lock().iter().all(|one| one.failures == 0)
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Waiting>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<WaitingFile>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -466,7 +467,7 @@ impl StoreQueue {
         if !stored.is_of(now.len(), now.modified()?) {
             return Err(io::Error::other("the file has changed"));
         }
-        // After a power failure, the log's lines could not be recovered from a file that is gone.
+        // After a power failure, missing lines of the log could not be recovered from a deleted file.
         match File::open(&self.crawl_log) {
             Ok(log) => log.sync_data()?,
             Err(missing) if missing.kind() == io::ErrorKind::NotFound => {}
@@ -477,12 +478,12 @@ impl StoreQueue {
 }
 
 impl Handover {
-    /// Hands over each file that waits now, with one attempt, and passes the results to `say`.
-    pub(crate) async fn hand_each(
+    /// Hands over each file that is queued now, with one attempt, and passes the results to `report`.
+    pub(crate) async fn hand_over_each(
         self: &Arc<Self>,
-        mut say: impl FnMut(&Path, Result<HandedOver, String>),
+        mut report: impl FnMut(&Path, Result<HandedOver, String>),
     ) {
-        // A file that fails waits again behind these.
+        // A file that fails is queued again after these files.
         let left = Arc::new(AtomicU64::new(self.lock().len() as u64));
         let (results, mut done) = mpsc::channel(1);
         let mut lanes = JoinSet::new();
@@ -495,7 +496,7 @@ impl Handover {
                     let Some(file) = handover.take(true) else {
                         break;
                     };
-                    let result = handover.hand(&file).await;
+                    let result = handover.hand_over(&file).await;
                     if results.send((file, result)).await.is_err() {
                         break;
                     }
@@ -504,7 +505,7 @@ impl Handover {
         }
         drop(results);
         while let Some((file, result)) = done.recv().await {
-            say(&file, result);
+            report(&file, result);
         }
         lanes.join_all().await;
     }

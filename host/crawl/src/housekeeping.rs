@@ -1,4 +1,4 @@
-//! Work of every second beside a running crawl: counters are sampled, counts are stored, alerts are raised and cleared, and
+//! Work that is done every second while a crawl runs: counters are sampled, counts are stored, alerts are raised and cleared, and
 //! progress is logged.
 
 use std::path::{Path, PathBuf};
@@ -21,13 +21,13 @@ use opilio_job::series::Sample;
 
 /// Time between two rounds of this work.
 const TICK: Duration = Duration::from_secs(1);
-/// Interval at which counts are stored. They are stored earlier when many wait.
+/// Interval at which counts are stored. They are stored earlier if many have changed.
 const STORE_EVERY: Duration = Duration::from_secs(5);
-/// Interval at which the time series is written. A crash loses a piece of a chart.
+/// Interval at which the time series is written. A crash loses the samples of this interval.
 const WRITE_EVERY: Duration = Duration::from_secs(600);
 
-/// Interval at which finished archive files are entered in catalogues, and the maximum of files at a time. A folder with 100,000
-/// files at the first look has them entered within a day.
+/// Interval at which finished archive files are added to catalogues, and the maximum of files at a time. 100,000 files of an
+/// existing folder are added within a day.
 const CATALOGUE_EVERY: Duration = Duration::from_secs(300);
 const CATALOGUED_MAX: usize = 512;
 
@@ -50,7 +50,7 @@ struct Housekeeping {
 }
 
 /// Does the work every second until the crawl ends.
-pub(crate) async fn keep(
+pub(crate) async fn run(
     context: Arc<CrawlContext>,
     stop: Stop,
     job: PathBuf,
@@ -114,8 +114,8 @@ impl Housekeeping {
         let now = Timestamp::now();
         let sample = self.context.sample(now);
         self.context.figures.series.push(sample.clone());
-        self.tell_state();
-        self.look(&sample, now);
+        self.send_state();
+        self.update_alerts(&sample, now);
         self.log(&sample);
         self.catalogue();
         let context = &self.context;
@@ -134,20 +134,20 @@ impl Housekeeping {
     }
 
     /// Sends an event when the crawl has another state.
-    fn tell_state(&mut self) {
+    fn send_state(&mut self) {
         let state = match self.stop.is_asked() {
             true => JobState::Ending,
             false => self.context.live.crawl_state(),
         };
         if self.state.replace(state) != Some(state) {
-            self.context.tell(|| Occurrence::Job {
+            self.context.send_event(|| Occurrence::Job {
                 state: state.name().to_owned(),
                 reason: None,
             });
         }
     }
 
-    /// Brings the archive's catalogues up to date with its files, beside the crawl.
+    /// Updates the archive's catalogues with its files, on a thread of its own.
     fn catalogue(&mut self) {
         let is_due = self
             .catalogued
@@ -164,7 +164,7 @@ impl Housekeeping {
         let directories = archive.more_directories.iter().chain([&archive.directory]);
         let directories: Vec<_> = directories.map(|folder| self.job.join(folder)).collect();
         let job = self.job.clone();
-        // The crawl's end does not wait for the thread: a catalogue that is half written is not in use.
+        // The end of the crawl does not wait for the thread: a half-written catalogue is never used.
         let begun = thread::Builder::new().name("catalogue".to_owned());
         let begun = begun.spawn(move || {
             let moved = only_in_store(&job).unwrap_or_else(|problem| {
@@ -194,7 +194,7 @@ impl Housekeeping {
         self.log(&sample);
     }
 
-    fn look(&mut self, sample: &Sample, now: Timestamp) {
+    fn update_alerts(&mut self, sample: &Sample, now: Timestamp) {
         let context = &self.context;
         let first = self.first.get_or_insert_with(|| sample.clone());
         let alerts = context.current().alerts.clone();
@@ -258,7 +258,8 @@ impl Housekeeping {
 }
 
 impl CrawlContext {
-    /// Returns `true` if the crawl waits until then because of overlong waits ([`opilio_frontier::Frontier::overlong_until`]).
+    /// Returns `true` if the crawl waits until the time `until` because of overlong waits
+    /// ([`opilio_frontier::Frontier::overlong_until`]).
     fn is_overlong(&self, until: Timestamp, now: Timestamp) -> bool {
         if until <= now + alerts::WAIT_MIN {
             return false;

@@ -1,6 +1,6 @@
 //! The part of a shared job that a directory has. The nodes of a job share its sites: each site belongs to a part, and each part is
-//! crawled by one process. All parts together are the crawl. The job's directory has its part in `cluster.json`, so that every process
-//! of the job works on the same one.
+//! crawled by one process. All parts together are the crawl. The job's directory names its part in `cluster.json`, so that every
+//! process of the directory works on the same part.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,17 +23,19 @@ use serde::{Deserialize, Serialize};
 pub struct JobPart {
     /// Name of the job in the cluster.
     pub job: String,
-    /// Names of all parts. Most have the name of the node that begins them.
+    /// Names of all parts. Most parts have the name of the node that begins them.
     #[serde(alias = "nodes")]
     pub parts: Vec<String>,
     /// Name of this part.
     #[serde(alias = "node")]
     pub part: String,
-    /// Number of partitions of the cluster. A site belongs to a partition, and the partitions are dealt out to the parts in turn.
+    /// Number of partitions of the cluster. A site belongs to a partition, and the partitions are assigned to the parts in
+    /// rotation.
     pub partitions: PartitionCount,
     /// The daemon's configuration, whose `[cluster]` names the servers. An absolute path.
     pub config: PathBuf,
-    /// Number of this directory among those that have had the part; 0 if other nodes cannot take the parts of the job over.
+    /// Epoch of the part in this directory: each new directory of a part has a greater number. 0 if other nodes cannot take the
+    /// parts of the job over.
     #[serde(default)]
     pub epoch: u64,
 }
@@ -49,7 +51,7 @@ pub struct PartFigures {
     pub discovered: u64,
     /// Number of responses of any status, without robots.txt and those that are retried.
     pub fetched: u64,
-    /// Number of URIs that have succeeded, each once.
+    /// Number of URIs that have succeeded; each URI counts once.
     pub succeeded: u64,
     /// Bytes of content.
     pub bytes: u64,
@@ -70,7 +72,8 @@ impl PartFigures {
     }
 }
 
-/// Names of the parts of a job that these nodes begin. Parts beyond the nodes, up to `count`, get names of their own.
+/// Returns the names of the parts of a job that these nodes begin. If `count` is greater than the number of nodes, further parts
+/// get generated names.
 #[must_use]
 pub fn part_names(nodes: impl IntoIterator<Item = String>, count: usize) -> Vec<String> {
     let nodes: BTreeSet<String> = nodes.into_iter().collect();
@@ -82,7 +85,7 @@ pub fn part_names(nodes: impl IntoIterator<Item = String>, count: usize) -> Vec<
 }
 
 impl JobPart {
-    /// The part of a job's directory; `None` if the job runs on one machine.
+    /// Returns the part of a job's directory; `None` if the job runs on one machine.
     ///
     /// # Errors
     /// The file cannot be read, or is damaged.
@@ -102,14 +105,15 @@ impl JobPart {
         self.epoch > 0
     }
 
-    /// Folder of this directory's files in the job's archive store, if the parts can be taken over. No other directory has it.
+    /// Returns the folder of this directory's files in the job's archive store, if the parts can be taken over. No other directory
+    /// uses this folder.
     #[must_use]
     pub fn store_folder(&self) -> Option<String> {
         let folder = || format!("{}/{}-{}", self.job, self.part, self.epoch);
         self.can_move().then(folder)
     }
 
-    /// The part and its epoch, for records in the cluster.
+    /// Returns the part and its epoch, for records in the cluster.
     #[must_use]
     pub fn own(&self) -> OwnPart<'_> {
         OwnPart {
@@ -141,10 +145,10 @@ impl JobPart {
         facts(self) == facts(other)
     }
 
-    /// The number of the part that has a queue with a URI of it.
+    /// Returns the number of the part to which a queue belongs. `uri` is a URI of the queue.
     pub(crate) fn owner(&self, profile: &ForcedQueues, queue: &str, uri: &Uri) -> u16 {
         let site = || uri.registrable_domain().or_else(|| uri.host());
-        // A queue that the operator forces has sites of its own choice, and one politeness.
+        // A queue that an override forces may contain several sites, which share one politeness delay.
         let unit = match profile.0.contains(queue) {
             true => queue,
             false => site().unwrap_or_else(|| uri.scheme()),
@@ -153,7 +157,7 @@ impl JobPart {
         self.partitions.partition_of(unit).number() % self.parts.len().max(1) as u16
     }
 
-    /// The name of the part that has a URI.
+    /// Returns the name of the part to which a URI belongs.
     #[must_use]
     pub fn part_of(&self, profile: &Profile, uri: &Uri) -> &str {
         let owner = self.owner(&ForcedQueues::of(profile), &profile.queue_name(uri), uri);
@@ -161,25 +165,25 @@ impl JobPart {
         part.map_or(self.part.as_str(), String::as_str)
     }
 
-    /// This part's even share of a number for the whole crawl. The shares of all parts are the whole.
+    /// Returns this part's even share of a number for the whole crawl. The shares of all parts add up to the number.
     #[must_use]
     pub fn even_share(&self, whole: u64) -> u64 {
         let parts = self.parts.len().max(1) as u64;
         whole / parts + u64::from(u64::from(self.number()) < whole % parts)
     }
 
-    /// The number of this part.
+    /// Returns the number of this part.
     pub(crate) fn number(&self) -> u16 {
         let place = self.parts.iter().position(|part| *part == self.part);
         place.unwrap_or(0) as u16
     }
 
-    /// The subject of the links to the part with this number.
+    /// Returns the NATS subject of the links to the part with this number.
     pub(crate) fn inbox(&self, number: u16) -> Partition {
         inbox_of_part(self.partitions, number)
     }
 
-    /// The queues of this part, for the frontier.
+    /// Returns the queues of this part, for the frontier.
     #[must_use]
     pub fn queues(&self, profile: &Profile) -> CrawlPart {
         let (part, forced, own) = (self.clone(), ForcedQueues::of(profile), self.number());
@@ -187,7 +191,7 @@ impl JobPart {
     }
 }
 
-/// Returns the state of a part by that of its session; `None` if it has never had one.
+/// Returns the state of a part from the state of its session; `None` if the part has never had a session.
 #[must_use]
 pub fn part_state(session: Option<SessionState>) -> PartState {
     match session {
@@ -198,7 +202,7 @@ pub fn part_state(session: Option<SessionState>) -> PartState {
     }
 }
 
-/// Returns the attempt to take a part over that is under way, and the last one that has failed.
+/// Returns the present attempt to take a part over, and the last failed attempt.
 #[must_use]
 pub fn takeover_attempts(
     record: Option<TakeoverRecord>,
@@ -217,7 +221,7 @@ pub fn takeover_attempts(
     (attempt, failure)
 }
 
-/// The subject of the links to the part with this number, if a cluster has so many partitions.
+/// Returns the NATS subject of the links to the part with this number, in a cluster with this number of partitions.
 #[must_use]
 pub fn inbox_of_part(partitions: PartitionCount, number: u16) -> Partition {
     // There are at most as many parts as partitions.
@@ -235,7 +239,7 @@ impl ForcedQueues {
     }
 }
 
-/// The queues of the crawl that a job's directory has; `None`: all of them.
+/// Returns the queues that belong to a job's directory; `None` if all queues do.
 ///
 /// # Errors
 /// As [`JobPart::read`].
@@ -265,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_has_one_part_whatever_its_hosts_ports_and_queues() {
+    fn all_hosts_ports_and_queues_of_a_site_are_in_one_part() {
         let part = part_of(7);
         let one = owner(&part, "org,example,", "http://example.org/");
         for (queue, uri) in [
@@ -280,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn even_shares_are_the_whole() {
+    fn even_shares_add_up_to_the_whole() {
         let share = |part: &str, whole| {
             let part = JobPart {
                 part: part.to_owned(),
@@ -302,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn the_part_is_kept_in_the_job() {
+    fn the_part_is_stored_in_the_job_directory() {
         let job = tempfile::tempdir().unwrap();
         assert_eq!(JobPart::read(job.path()).unwrap(), None);
         let part = JobPart {

@@ -1,8 +1,8 @@
 //! Threads on which plugins run, apart from the sockets.
 //!
-//! Plugins are synchronous and may take long. Fetching is async and must not wait for them. A document lane per core does the
-//! heavy work; sites share lanes and memory fairly (`documents.rs`). Header lanes answer while a socket waits for a verdict. They
-//! are separate, so that a slow document never delays a verdict. A lane's stack is larger than the stack that a guest may use.
+//! Plugins are synchronous and may take long. Fetching is async and must not wait for them. A document lane per core does the heavy
+//! work; sites share lanes and memory fairly (`documents.rs`). Header lanes run calls while a socket waits for a verdict. They are
+//! separate, so that a slow document never delays a verdict. A lane's stack is larger than the stack that a guest may use.
 //! Otherwise deep recursion of a guest would end the process (see `opilio_sandbox::LANE_STACK_BYTES`).
 
 mod documents;
@@ -17,8 +17,8 @@ use tokio::sync::oneshot;
 use documents::Documents;
 pub(crate) use documents::{DocumentMemory, Reserved, bytes_for};
 
-/// Maximum of work that waits for a kind of lane. Beyond it callers wait. Each worker of a crawl has one piece of work at a time,
-/// so this bounds memory only in a crawl with very many workers.
+/// Maximum of work items that wait for a kind of lane. Beyond it, callers wait. Each worker of a crawl has one work item at a time,
+/// so this limits memory only in a crawl with very many workers.
 const WAITING_MAX: usize = 256;
 
 type Work = Box<dyn FnOnce() + Send>;
@@ -43,18 +43,18 @@ impl Drop for DocumentLanes {
     }
 }
 
-/// Lane for a piece of work.
+/// Kind of lane for a work item.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Lane {
-    /// Other work of the document lanes, for no site in particular.
+    /// Document lanes, for work that belongs to no site.
     Document,
-    /// Questions that a socket waits for.
+    /// Header lanes, for calls that a socket waits for.
     Header,
-    /// Observers, for which nothing waits.
+    /// The observer lane. Visits do not wait for its work.
     Observer,
 }
 
-/// Panic of a piece of work: a defect of Opilio. It becomes a finding about the URI (status −3000), so that no worker is lost.
+/// Panic of a work item: a defect of Opilio. The URI gets the status code −3000, and the worker continues.
 #[derive(Debug, thiserror::Error)]
 #[error("a plugin lane panicked: {0}")]
 pub(crate) struct LanePanic(String);
@@ -63,7 +63,7 @@ impl Lanes {
     /// Starts the threads: one document lane per core and at least two, two header lanes, and one observer lane.
     ///
     /// # Errors
-    /// The system starts no more threads.
+    /// The system cannot start more threads.
     pub(crate) fn start(memory: DocumentMemory) -> std::io::Result<Lanes> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let lanes = cores.max(DOCUMENT_LANES_MIN);
@@ -83,7 +83,7 @@ impl Lanes {
         })
     }
 
-    /// Runs `work` on a lane and waits for its answer.
+    /// Runs `work` on a lane and waits for its result.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         lane: Lane,
@@ -106,8 +106,8 @@ impl Lanes {
             .unwrap_or_else(|_| Err(LanePanic("the lane is gone".to_owned())))
     }
 
-    /// Runs `work` for a document of this site on a document lane, and waits for its answer. The work begins once so many bytes
-    /// of memory are free ([`bytes_for`]; 0: it needs none).
+    /// Runs `work` for a document of this site on a document lane, and waits for its result. The work begins once this many bytes
+    /// of memory are free ([`bytes_for`]; 0: no memory is reserved).
     pub(crate) async fn document<T: Send + 'static>(
         &self,
         site: &str,
@@ -122,17 +122,17 @@ impl Lanes {
     }
 }
 
-/// Wraps work so that its outcome goes to the waiting caller.
+/// Wraps work so that its result is sent to the waiting caller.
 fn answering<G, T: Send + 'static>(
     work: impl FnOnce(G) -> T + Send + 'static,
     answer: oneshot::Sender<Result<T, LanePanic>>,
 ) -> impl FnOnce(G) + Send + 'static {
-    // Traces of the work are a part of the current span.
+    // Traces of the work belong to the current span.
     let span = tracing::Span::current();
     move |given| {
         let outcome = catch_unwind(AssertUnwindSafe(|| span.in_scope(|| work(given))))
             .map_err(|panic| LanePanic(panic_message(panic.as_ref())));
-        // Nothing waits for the answer of an abandoned fetch.
+        // The caller may be gone, if its fetch was abandoned.
         let _ = answer.send(outcome);
     }
 }
@@ -147,11 +147,11 @@ impl Lanes {
         self.documents.0.push("", 0, move |_| {
             let outcome = catch_unwind(AssertUnwindSafe(work))
                 .map_err(|panic| LanePanic(panic_message(panic.as_ref())));
-            // The caller waits for the answer.
+            // The caller waits for the result.
             let _ = answer.send(outcome);
         });
-        let gone = || LanePanic("the lane is gone".to_owned());
-        answered.recv().unwrap_or_else(|_| Err(gone()))
+        let lane_panic = || LanePanic("the lane is gone".to_owned());
+        answered.recv().unwrap_or_else(|_| Err(lane_panic()))
     }
 }
 
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_costs_the_work_and_not_the_lane() {
+    async fn a_lane_continues_after_a_panic() {
         let lanes = lanes();
         for _ in 0..8 {
             let lost = lanes
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_busy_document_lane_does_not_hold_up_headers() {
+    async fn a_busy_document_lane_does_not_delay_header_lanes() {
         let lanes = lanes();
         let (release, held) = mpsc::channel::<()>();
         let held = Arc::new(Mutex::new(held));

@@ -1,12 +1,12 @@
-//! A running crawl: dispatcher, workers, plugin lanes, servers, archive. It knows no commands of operators.
+//! A running crawl: dispatcher, workers, plugin lanes, servers, archive. Commands of operators are in the crate `control`.
 //!
 //! ```text
 //! plan ──► begin ──► run ──► summary
 //! profile, seeds,    job, frontier,    frontier.next ─► visit (opilio_visit decides, `visit` does) ─► frontier.finished
 //! components         archive, logs
 //! ```
-//! Plugins decide crawl policies. This crate carries out their decisions. It keeps the promises that no plugin can break:
-//! politeness, robots.txt, complete records, and the return of every URI to the frontier.
+//! Plugins decide crawl policies. This crate carries out their decisions. It guarantees what no plugin can change: politeness,
+//! robots.txt, complete records, and the return of every URI to the frontier.
 
 pub mod archive;
 mod behavior_steps;

@@ -1,4 +1,4 @@
-//! State that only a running crawl has: its pause, the URIs in flight, and a way to wake the dispatcher.
+//! State of a running crawl: its pause, the URIs in flight, and the signal that wakes the dispatcher.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -37,7 +37,7 @@ pub struct Live {
     state: Mutex<State>,
     /// Wakes the dispatcher after a change that affects it.
     nudge: Notify,
-    /// Held by a command while it changes settings.
+    /// Locked by a command while it changes settings.
     changing: Mutex<()>,
 }
 
@@ -46,29 +46,29 @@ struct State {
     is_pause_asked: bool,
     /// `true` if an operator has paused a crawl that several nodes share, on all of them.
     is_paused_everywhere: bool,
-    /// `true` if the dispatcher has seen that it must issue nothing.
+    /// `true` if the dispatcher has stopped issuing URIs because of a pause.
     holds: bool,
-    /// `true` if every queue has the settings of the present profile.
+    /// `true` if the settings of the present profile have been applied to every queue.
     are_queues_resolved: bool,
     in_flight: HashMap<Ticket, InFlight>,
     /// Number of fetches in flight that wait for slow servers.
     slow: usize,
-    /// Time before which nothing is due, as the frontier last reported.
+    /// Time before which no URI is due, as the frontier last reported.
     waits_until: Option<Timestamp>,
-    /// Number of times that a URI could not be issued for lack of connections.
+    /// Number of times that a URI could not be issued because all permitted connections were in use.
     waited_for_connections: u64,
     /// Number of commands that are changing the queues now.
-    hands: usize,
-    /// Number of such commands that have ever begun.
-    hands_begun: u64,
-    /// `true` if nothing was left to fetch. Then no command may change the queues any more.
+    queue_commands: usize,
+    /// Number of such commands that have begun since the start.
+    queue_commands_begun: u64,
+    /// `true` after the end of the crawl, when nothing was left to fetch. Then no command may change the queues any more.
     is_over: bool,
 }
 
 /// Guard of a command that changes the queues. While it exists, the crawl does not end for lack of URIs.
 pub struct QueueCommandGuard(Arc<Live>);
 
-/// Number of [`QueueCommandGuard`]s that had begun at a time when none existed.
+/// Number of [`QueueCommandGuard`]s that had been made so far, taken at a time when none existed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct QueueCommandsBegun(u64);
 
@@ -101,17 +101,18 @@ pub(crate) struct Flight {
     received: ExchangeProgress,
 }
 
-/// Start of the period in which a fetch must receive data, or counts as slow.
+/// Start of the period in which a fetch must receive data. Otherwise it counts as slow.
 struct Window {
     time: ServerTime,
     /// Bytes received before the period.
     bytes: u64,
 }
 
-/// Fetch that counts as slow until this is dropped.
+/// Guard of a fetch that counts as slow until this is dropped.
 struct SlowFetch<'a>(&'a Live);
 
-/// Rate below which a fetch that has lasted counts as slow. At this rate a page of common size takes a minute.
+/// Rate in bytes per second. A fetch with a lower rate over a period counts as slow. At this rate, a page of common size takes a
+/// minute.
 const SLOW_BYTES_PER_SECOND: f64 = 16.0 * 1024.0;
 
 /// Result of a request to cancel a fetch.
@@ -127,14 +128,14 @@ pub enum Cancelled {
 
 impl Drop for QueueCommandGuard {
     fn drop(&mut self) {
-        self.0.state().hands -= 1;
-        // The dispatcher may have seen an older state of the queues.
+        self.0.state().queue_commands -= 1;
+        // The dispatcher may have decided on an older state of the queues.
         self.0.nudge();
     }
 }
 
 impl Live {
-    /// Waits until no other command changes settings, and keeps others waiting while the guard is held.
+    /// Waits until no other command changes settings. Other commands wait while the guard is held.
     pub fn changing(&self) -> MutexGuard<'_, ()> {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -168,66 +169,69 @@ impl Live {
         self.state().slow
     }
 
-    /// Returns `true` if the dispatcher must issue nothing. The call marks the pause as seen, so that no crawl counts as paused
-    /// while a URI is being issued.
+    /// Returns `true` if the dispatcher must not issue URIs. The call marks the pause as seen by the dispatcher, so that no crawl
+    /// counts as paused while a URI is being issued.
     pub(crate) fn holds(&self) -> bool {
         let mut state = self.state();
         state.holds = state.is_pause_asked || state.is_paused_everywhere;
         state.holds
     }
 
-    /// Notes that every queue has the settings of the profile. Retired queues may be active again.
+    /// Records that the settings of the profile have been applied to every queue. Retired queues may be active again.
     pub(crate) fn queues_resolved(&self) {
         self.state().are_queues_resolved = true;
         self.nudge();
     }
 
-    /// Returns `true` if every queue has the settings of the profile. Until then a frontier that issues nothing is not finished.
+    /// Returns `true` if the settings of the profile have been applied to every queue. Until then, the crawl does not end, even if
+    /// the frontier issues nothing.
     pub(crate) fn are_queues_resolved(&self) -> bool {
         self.state().are_queues_resolved
     }
 
-    /// Returns a guard for a command that may change the queues; none if the crawl is over.
+    /// Returns a guard for a command that may change the queues; `None` if the crawl is over.
     pub fn hand(self: &Arc<Self>) -> Option<QueueCommandGuard> {
         let mut state = self.state();
         if state.is_over {
             return None;
         }
-        state.hands += 1;
-        state.hands_begun += 1;
+        state.queue_commands += 1;
+        state.queue_commands_begun += 1;
         Some(QueueCommandGuard(self.clone()))
     }
 
-    /// Returns a count if no [`QueueCommandGuard`] exists. It must be taken before asking the frontier, for [`Live::is_over`].
-    pub(crate) fn hands_at_rest(&self) -> Option<QueueCommandsBegun> {
+    /// Returns the number of guards so far if no [`QueueCommandGuard`] exists, for [`Live::is_over`]. It must be called before the
+    /// frontier is queried.
+    pub(crate) fn queue_commands_if_idle(&self) -> Option<QueueCommandsBegun> {
         let state = self.state();
-        (state.hands == 0).then_some(QueueCommandsBegun(state.hands_begun))
+        (state.queue_commands == 0).then_some(QueueCommandsBegun(state.queue_commands_begun))
     }
 
     /// Marks the crawl as over, unless a [`QueueCommandGuard`] exists, existed at `before`, or has begun since. Call it after the
     /// frontier has reported that nothing is left. After the end no [`QueueCommandGuard`] is given out.
     pub(crate) fn is_over(&self, before: Option<QueueCommandsBegun>) -> bool {
         let mut state = self.state();
-        state.is_over |= state.hands == 0 && before == Some(QueueCommandsBegun(state.hands_begun));
+        state.is_over |= state.queue_commands == 0
+            && before == Some(QueueCommandsBegun(state.queue_commands_begun));
         state.is_over
     }
 
-    /// Notes the time at which the frontier issues the next URI. None: it issues one now, or waits for URIs in process.
+    /// Records the time at which the frontier issues the next URI; `None` if it issues one now, or waits for URIs in process.
     pub(crate) fn wait_until(&self, at: Option<Timestamp>) {
         self.state().waits_until = at;
     }
 
-    /// Returns the time before which nothing is due.
+    /// Returns the time before which no URI is due.
     pub(crate) fn waits_until(&self) -> Option<Timestamp> {
         self.state().waits_until
     }
 
-    /// Counts a time at which workers are idle only because all permitted connections are in use.
+    /// Records that workers are idle only because all permitted connections are in use.
     pub(crate) fn wants_connections(&self) {
         self.state().waited_for_connections += 1;
     }
 
-    /// Returns the crawl's use of its share.
+    /// Returns the crawl's use of its share of bandwidth and connections.
     pub fn taken(&self, taken: ThrottleUsage) -> ShareTaken {
         let state = self.state();
         ShareTaken {
@@ -248,14 +252,14 @@ impl Live {
         self.nudge.notified().await;
     }
 
-    /// Requests a pause, or the end of a pause. Returns false if it was requested already.
+    /// Requests a pause, or the end of a pause. Returns `false` if it was requested already.
     pub fn pause(&self, is_pause_asked: bool) -> bool {
         let before = std::mem::replace(&mut self.state().is_pause_asked, is_pause_asked);
         self.nudge();
         before != is_pause_asked
     }
 
-    /// Requests a pause of all nodes of a shared crawl, or its end. A pause of this node alone stays as it is.
+    /// Requests a pause of all nodes of a shared crawl, or the end of this pause. A pause of this node alone is not changed.
     pub fn pause_everywhere(&self, is_paused: bool) {
         self.state().is_paused_everywhere = is_paused;
         self.nudge();
@@ -269,8 +273,8 @@ impl Live {
     /// Returns the state of the crawl, except for a stop that was requested: running, pausing or paused.
     pub fn crawl_state(&self) -> JobState {
         let state = self.state();
-        let asked = state.is_pause_asked || state.is_paused_everywhere;
-        match (asked, state.holds) {
+        let is_pause_requested = state.is_pause_asked || state.is_paused_everywhere;
+        match (is_pause_requested, state.holds) {
             (false, _) => JobState::Running,
             (true, true) if state.in_flight.is_empty() => JobState::Paused,
             (true, _) => JobState::Pausing,
@@ -327,8 +331,8 @@ impl Flight {
         self.received.clone()
     }
 
-    /// Waits for a server. A fetch that receives little for `slow_after` counts as slow from then on, so that the dispatcher
-    /// starts another one in its place. Time for which the crawl itself held the server up does not count: even a fast server
+    /// Waits for a server. A fetch that receives little for `slow_after` counts as slow from then on, so that the dispatcher starts
+    /// another fetch in addition. Time in which the crawl itself throttled the fetch does not count, because even a fast server
     /// delivers little then.
     pub(crate) async fn waiting<T>(
         &self,
@@ -338,14 +342,15 @@ impl Flight {
         let Some(slow_after) = slow_after else {
             return work.await;
         };
-        // Without a minimum, servers that are held up repeatedly would leave ever shorter periods.
+        // Without a minimum, repeatedly throttled fetches would have ever shorter periods.
         let least_pause = slow_after / 8;
         let mut work = std::pin::pin!(work);
         let mut window = Window::begin(&self.received);
         loop {
             let left = slow_after.saturating_sub(window.time.elapsed());
             tokio::select! {
-                // The timer comes first: work that is always ready would leave it no budget.
+                // The timer is polled first. Otherwise, work that is always ready would use up the task's budget before the timer
+                // is polled.
                 biased;
                 () = tokio::time::sleep(left.max(least_pause)) => {}
                 done = &mut work => return done,
@@ -369,7 +374,8 @@ impl Flight {
         work.await
     }
 
-    /// Fetches unless an operator cancels. Returns `None` if cancelled. Later requests to cancel come too late.
+    /// Runs the fetch unless an operator cancels it. Returns `None` if it was cancelled. Afterwards the fetch cannot be cancelled
+    /// any more.
     pub(crate) async fn unless_cancelled<T>(&self, fetch: impl Future<Output = T>) -> Option<T> {
         let fetched = tokio::select! {
             biased;
@@ -425,7 +431,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pause_of_all_nodes_and_one_of_this_node_end_one_by_one() {
+    fn a_pause_of_all_nodes_and_a_pause_of_this_node_are_independent() {
         let live = Live::default();
         live.pause_everywhere(true);
         assert!(live.pause(true) && live.holds() && live.is_paused_everywhere());
@@ -434,21 +440,21 @@ mod tests {
     }
 
     #[test]
-    fn a_crawl_is_not_over_while_or_after_somebody_may_have_queued_something() {
+    fn a_crawl_does_not_end_if_a_command_may_have_queued_uris() {
         let live = Arc::new(Live::default());
-        // The command runs when the frontier is asked, and still after its answer.
+        // The command runs when the frontier is queried, and still after the answer.
         let hand = live.hand().unwrap();
-        let before = live.hands_at_rest();
+        let before = live.queue_commands_if_idle();
         assert!(!live.is_over(before));
         // The command has ended before the answer.
         drop(hand);
         assert!(!live.is_over(before));
         // The command begins and ends before the answer.
-        let before = live.hands_at_rest();
+        let before = live.queue_commands_if_idle();
         drop(live.hand());
         assert!(!live.is_over(before));
 
-        assert!(live.is_over(live.hands_at_rest()));
+        assert!(live.is_over(live.queue_commands_if_idle()));
         assert!(live.hand().is_none());
     }
 
@@ -467,7 +473,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_fetch_is_cancelled_before_its_answer_has_come_and_not_after() {
+    async fn a_fetch_can_be_cancelled_only_before_its_response_is_complete() {
         let live = Arc::new(Live::default());
         let uri = "http://a.org/";
         assert_eq!(live.cancel(uri), Cancelled::NotInProcess);
@@ -487,7 +493,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_fetch_that_brings_little_is_slow_until_it_ends() {
+    async fn a_fetch_that_receives_little_counts_as_slow_until_it_ends() {
         let live = Arc::new(Live::default());
         let flight = live.begin(ticket(), "http://a.org/", 1);
         let soon = Some(Duration::from_millis(1));
@@ -504,7 +510,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_fetch_that_the_crawl_itself_holds_up_is_not_slow() {
+    async fn a_fetch_that_is_throttled_by_the_crawl_does_not_count_as_slow() {
         let live = Arc::new(Live::default());
         let flight = live.begin(ticket(), "whois://a.org/", 1);
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -528,7 +534,7 @@ mod tests {
         };
         let soon = Duration::from_secs(1);
         let fetch = flight.waiting(Some(soon), fetcher.whois(request));
-        // On a busy machine it takes a while until the first piece has come.
+        // On a busy machine it takes a while until the first piece is received.
         let is_held_up = async {
             while flight.received.held_up() < 2 * soon {
                 tokio::time::sleep(Duration::from_millis(10)).await;
@@ -542,7 +548,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_fetch_whose_server_may_take_as_long_as_it_likes_is_not_slow() {
+    async fn without_a_time_limit_no_fetch_counts_as_slow() {
         let live = Arc::new(Live::default());
         let flight = live.begin(ticket(), "http://a.org/", 1);
         let work = tokio::time::sleep(Duration::from_millis(20));
@@ -554,7 +560,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crawl_is_paused_when_the_dispatcher_holds_and_nothing_is_in_flight() {
+    fn a_crawl_is_paused_once_the_dispatcher_has_stopped_and_no_fetch_is_in_flight() {
         let live = Arc::new(Live::default());
         let flight = live.begin(ticket(), "http://a.org/", 1);
         assert!(!live.holds());

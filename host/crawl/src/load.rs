@@ -63,7 +63,7 @@ pub fn shipped_plugins(component_cache: Option<PathBuf>) -> Result<Vec<ShippedPl
 pub struct LoadedPlugins {
     /// The plugins.
     pub stacks: Arc<Stacks>,
-    /// Tables in which the plugins look values up for as long as they are called.
+    /// Tables in which the plugins look values up. They must exist as long as the plugins are called.
     _tables: TableKeeper,
 }
 

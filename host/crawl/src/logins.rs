@@ -1,7 +1,7 @@
-//! Forms that are sent before a site is crawled: the state of each login, and its next step.
+//! Logins: forms that are sent before a site is crawled. This module has the state of each login, and its next step.
 //!
-//! The crawl fetches page and form as prerequisites, through the frontier like any other URI. The frontier's store records that a
-//! login was sent, beside the cookies that it brought. A login in progress is in memory only. It starts again in a crawl that was
+//! The crawl fetches login page and form as prerequisites, through the frontier like any other URI. The frontier's store records
+//! that a login was sent, beside the resulting cookies. A login in progress is in memory only. It starts again if the crawl was
 //! stopped meanwhile.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -17,16 +17,16 @@ use opilio_profile::{Login, Profile};
 use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
 
-use crate::credentials::Missing;
+use crate::credentials::MissingSecret;
 use crate::servers::{keep, stored};
 
-/// Time for which a refused login is not tried again: somebody has to fix it.
+/// Time for which a refused login is not tried again, because an operator has to fix it.
 const REFUSED: Duration = Duration::from_secs(3600);
 
-/// Maximum of URIs remembered that were answered as if not logged in.
+/// Maximum of stored URIs whose responses were those of a client without login.
 const TURNED_AWAY_MAX: usize = 10_000;
 
-/// Maximum of times in a row that a login is sent again for a URI that is turned away all the same.
+/// Maximum of repetitions of a login in a row, if responses remain those of a client without login.
 const IN_VAIN_MAX: u32 = 3;
 
 /// The logins of a profile.
@@ -41,7 +41,7 @@ pub(crate) struct Logins {
 #[derive(Clone, Debug, Default)]
 struct LoginState {
     step: Step,
-    /// Number of times in a row that it was sent again in vain.
+    /// Number of repetitions in a row without success.
     in_vain: u32,
 }
 
@@ -50,7 +50,7 @@ enum Step {
     /// Not tried yet.
     #[default]
     Out,
-    /// The page is to be fetched.
+    /// The login page is to be fetched.
     Page,
     /// The form is to be sent.
     Form { action: Uri, body: Secret },
@@ -62,38 +62,38 @@ enum Step {
 
 /// State of a login that outlives the process.
 #[derive(Serialize, Deserialize)]
-enum Kept {
+enum StoredLogin {
     /// Milliseconds since 1970.
     In(i64),
     Refused(i64),
     Out,
 }
 
-/// Requirement of a URI before it may be fetched.
-pub(crate) enum Needs {
-    /// Nothing.
+/// Requirement that must be met before a URI is fetched.
+pub(crate) enum LoginRequirement {
+    /// The URI has no requirement.
     Nothing,
-    /// This URI first.
+    /// This URI must be fetched first.
     First(Uri),
-    /// The login of this name, which was refused.
+    /// The login of this name is required, and it was refused.
     Refused(String),
 }
 
-/// Part of a URI in a login.
+/// Role of a URI in a login.
 #[derive(Clone, Debug)]
-pub(crate) enum Part {
+pub(crate) enum LoginPart {
     /// The URI is the page with the form.
     Page(String),
     /// The URI is the target of the form.
     Form { name: String, body: Secret },
 }
 
-impl Part {
+impl LoginPart {
     /// Returns the request body.
     pub(crate) fn body(&self) -> Option<RequestBody> {
         match self {
-            Part::Page(_) => None,
-            Part::Form { body, .. } => Some(RequestBody {
+            LoginPart::Page(_) => None,
+            LoginPart::Form { body, .. } => Some(RequestBody {
                 content_type: FORM_TYPE.to_owned(),
                 content: body.reveal().to_owned().into(),
             }),
@@ -113,13 +113,13 @@ pub(crate) enum LoginResult {
 
 impl Logins {
     /// Reads the secrets that the profile names.
-    pub(crate) fn read(profile: &Profile) -> Result<Logins, Missing> {
+    pub(crate) fn read(profile: &Profile) -> Result<Logins, MissingSecret> {
         let mut known = Vec::new();
         for login in &profile.logins {
             let mut secrets = BTreeMap::new();
             for (field, source) in &login.secrets {
                 let secret = source.read();
-                let secret = secret.map_err(|it| Missing::new("logins", &login.name, it))?;
+                let secret = secret.map_err(|it| MissingSecret::new("logins", &login.name, it))?;
                 secrets.insert(field.clone(), Secret::new(secret));
             }
             known.push((login.clone(), secrets));
@@ -130,8 +130,8 @@ impl Logins {
         })
     }
 
-    /// Returns the part of a URI in a login that is in progress.
-    pub(crate) fn part_of(&self, uri: &Uri) -> Option<Part> {
+    /// Returns the role of a URI in a login that is in progress.
+    pub(crate) fn part_of(&self, uri: &Uri) -> Option<LoginPart> {
         if self.known.is_empty() {
             return None;
         }
@@ -139,8 +139,8 @@ impl Logins {
         self.known.iter().find_map(|(login, _)| {
             let name = login.name.clone();
             match &states.get(&login.name)?.step {
-                Step::Page if login.page == *uri => Some(Part::Page(name)),
-                Step::Form { action, body } if action == uri => Some(Part::Form {
+                Step::Page if login.page == *uri => Some(LoginPart::Page(name)),
+                Step::Form { action, body } if action == uri => Some(LoginPart::Form {
                     name,
                     body: body.clone(),
                 }),
@@ -149,10 +149,15 @@ impl Logins {
         })
     }
 
-    /// Returns the requirement of a URI before it may be fetched.
-    pub(crate) fn needs(&self, frontier: &SharedFrontier, uri: &Uri, now: Timestamp) -> Needs {
+    /// Returns the requirement that must be met before the URI is fetched.
+    pub(crate) fn needs(
+        &self,
+        frontier: &SharedFrontier,
+        uri: &Uri,
+        now: Timestamp,
+    ) -> LoginRequirement {
         let Some(host) = uri.host() else {
-            return Needs::Nothing;
+            return LoginRequirement::Nothing;
         };
         for (login, _) in self.known.iter().filter(|(login, _)| login.is_for(host)) {
             let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
@@ -164,35 +169,35 @@ impl Logins {
                     let over = login.again.is_some_and(|again| *since + again <= now);
                     if over {
                         state.step = Step::Page;
-                        return Needs::First(login.page.clone());
+                        return LoginRequirement::First(login.page.clone());
                     }
                 }
                 Step::Refused { until } if *until > now => {
-                    return Needs::Refused(login.name.clone());
+                    return LoginRequirement::Refused(login.name.clone());
                 }
                 Step::Out | Step::Refused { .. } => {
                     state.step = Step::Page;
-                    return Needs::First(login.page.clone());
+                    return LoginRequirement::First(login.page.clone());
                 }
-                Step::Page => return Needs::First(login.page.clone()),
-                Step::Form { action, .. } => return Needs::First(action.clone()),
+                Step::Page => return LoginRequirement::First(login.page.clone()),
+                Step::Form { action, .. } => return LoginRequirement::First(action.clone()),
             }
         }
-        Needs::Nothing
+        LoginRequirement::Nothing
     }
 
-    /// Processes the page of a login, or the answer to its form.
+    /// Processes the page of a login, or the response to its form.
     pub(crate) fn receive(
         &self,
         frontier: &SharedFrontier,
-        part: &Part,
+        part: &LoginPart,
         status: i32,
         text: &str,
         now: Timestamp,
     ) -> Result<LoginResult, opilio_frontier::FrontierError> {
         let (name, is_form) = match part {
-            Part::Page(name) => (name, false),
-            Part::Form { name, .. } => (name, true),
+            LoginPart::Page(name) => (name, false),
+            LoginPart::Form { name, .. } => (name, true),
         };
         let found = self.known.iter().find(|(login, _)| login.name == *name);
         let Some((login, secrets)) = found else {
@@ -216,7 +221,7 @@ impl Logins {
                 );
             }
             self.set(name, Step::In { since: now });
-            keep(frontier, &key(name), &Kept::In(now.as_millisecond()))?;
+            keep(frontier, &key(name), &StoredLogin::In(now.as_millisecond()))?;
             return Ok(LoginResult::LoggedIn(name.clone()));
         }
         if !is_answer {
@@ -226,7 +231,7 @@ impl Logins {
         let (action, mut form) = match (form, &login.action) {
             (Some(form), Some(action)) => (action.clone(), form),
             (Some(form), None) => (form.action.clone(), form),
-            // A script makes the form of this page: only the profile's fields are known.
+            // A script creates the form of this page, so only the profile's fields are known.
             (None, Some(action)) => (action.clone(), opilio_fetch::forms::Form::empty(action)),
             (None, None) => {
                 return self.fail(frontier, name, "the page has no form with a password", now);
@@ -244,7 +249,7 @@ impl Logins {
         Ok(LoginResult::PageFetched)
     }
 
-    /// Records that a login failed: its page or form could not be fetched, or the answer refuses it.
+    /// Records that a login failed: its page or form could not be fetched, or the response refuses the login.
     pub(crate) fn fail(
         &self,
         frontier: &SharedFrontier,
@@ -254,12 +259,17 @@ impl Logins {
     ) -> Result<LoginResult, opilio_frontier::FrontierError> {
         let until = now + REFUSED;
         self.set(name, Step::Refused { until });
-        keep(frontier, &key(name), &Kept::Refused(until.as_millisecond()))?;
+        keep(
+            frontier,
+            &key(name),
+            &StoredLogin::Refused(until.as_millisecond()),
+        )?;
         Ok(LoginResult::Refused(name.to_owned(), why))
     }
 
-    /// Checks whether a page that needs a login was answered as if not logged in. Returns the login's page if the login is sent
-    /// again and the page is fetched once more. That happens once for each page, and not after too many attempts in vain.
+    /// Checks whether the response to a page that needs a login is that of a client without login. Returns the login page if the
+    /// login is sent again and the page is fetched once more. That happens once for each page, and not after too many attempts
+    /// without success.
     pub(crate) fn turned_away(
         &self,
         frontier: &SharedFrontier,
@@ -283,7 +293,7 @@ impl Logins {
                 .unwrap_or_else(PoisonError::into_inner);
             if !is_away {
                 if known.remove(uri.as_str()) {
-                    self.alter(&login.name, |state| state.in_vain = 0);
+                    self.change_state(&login.name, |state| state.in_vain = 0);
                 }
                 return Ok(None);
             }
@@ -293,28 +303,28 @@ impl Logins {
             !known.insert(uri.as_str().to_owned())
         };
         let mut sent_anew = false;
-        self.alter(&login.name, |state| match (&state.step, is_second) {
+        self.change_state(&login.name, |state| match (&state.step, is_second) {
             (_, true) => state.in_vain += 1,
             (Step::In { .. }, false) if state.in_vain < IN_VAIN_MAX => {
                 state.step = Step::Page;
                 sent_anew = true;
             }
-            // Another URI has been turned away meanwhile.
+            // Another URI has already started the repetition of the login.
             (Step::Page | Step::Form { .. }, false) => sent_anew = true,
             _ => {}
         });
         if !sent_anew {
             return Ok(None);
         }
-        keep(frontier, &key(&login.name), &Kept::Out)?;
+        keep(frontier, &key(&login.name), &StoredLogin::Out)?;
         Ok(Some(login.page.clone()))
     }
 
     fn set(&self, name: &str, step: Step) {
-        self.alter(name, |state| state.step = step);
+        self.change_state(name, |state| state.step = step);
     }
 
-    fn alter(&self, name: &str, how: impl FnOnce(&mut LoginState)) {
+    fn change_state(&self, name: &str, how: impl FnOnce(&mut LoginState)) {
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
         how(states.entry(name.to_owned()).or_default());
     }
@@ -323,10 +333,10 @@ impl Logins {
 impl LoginState {
     fn stored(frontier: &SharedFrontier, name: &str) -> LoginState {
         let at = |milliseconds| Timestamp::from_millisecond(milliseconds).unwrap_or_default();
-        let step = match stored::<Kept>(frontier, &key(name)) {
-            Some(Kept::In(since)) => Step::In { since: at(since) },
-            Some(Kept::Refused(until)) => Step::Refused { until: at(until) },
-            Some(Kept::Out) | None => Step::Out,
+        let step = match stored::<StoredLogin>(frontier, &key(name)) {
+            Some(StoredLogin::In(since)) => Step::In { since: at(since) },
+            Some(StoredLogin::Refused(until)) => Step::Refused { until: at(until) },
+            Some(StoredLogin::Out) | None => Step::Out,
         };
         LoginState { step, in_vain: 0 }
     }

@@ -1,9 +1,9 @@
-//! The membership of a process in a job that several nodes share: the part of the crawl that it has, whether it may fetch, and whether
-//! it and the others have something left to do. `crawl/links_between_nodes.rs` has the tasks.
+//! The membership of a process in a job that several nodes share: the process's part of the crawl, whether it may fetch, and
+//! whether it and the other nodes have something left to do. `crawl/links_between_nodes.rs` has the tasks.
 //!
-//! The process is a member under the name of its part, and issues URIs only while its session in the cluster holds. So two processes
-//! of one part never crawl at the same time. Where another node can take the part over, the process must also have found, since its
-//! last session was lost, that its directory still has the part.
+//! The process is a member under the name of its part, and issues URIs only while its session in the cluster is live. So two
+//! processes of one part never crawl at the same time. If another node can take the part over, there is a second condition: after
+//! each lost session, the process must confirm that its directory still has the part.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex as StdMutex, PoisonError};
@@ -24,13 +24,13 @@ use crate::job_part::{ForcedQueues, JobPart};
 use crate::shared_files::SharedFiles;
 use crate::shared_limits::SharedLimits;
 
-/// Time for leaving. After it the session ends by itself.
+/// Maximum time for leaving. Without a reply the session ends by itself later.
 const LEAVE_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// Pause between two looks at the session by a fetch that may not begin.
+/// Interval at which a fetch that may not begin checks the session.
 const SESSION_PAUSE: Duration = Duration::from_millis(100);
 
-/// No session was confirmed.
+/// Value of `confirmed` before a session was confirmed.
 const UNCONFIRMED: u64 = u64::MAX;
 
 /// The membership of a process in its job.
@@ -40,52 +40,52 @@ pub struct JobMembership {
     node: String,
     forced: ForcedQueues,
     job: ClusterJob,
-    /// Place of the last command of the job's log that was given before this process joined; 0 for none.
+    /// Position in the job's command log of the last command from before this process joined; 0 without such a command.
     commands_before: u64,
-    /// `true` if the process that had the part before has died.
+    /// `true` if the previous process of the part has died.
     replaces_dead: bool,
     pub(crate) member: Member,
     /// Number of lost sessions when the cluster last confirmed that this directory has the part.
     confirmed: AtomicU64,
-    /// Number of deliveries that the frontier has.
+    /// Number of deliveries of links that the frontier has received.
     delivered: AtomicU64,
-    /// The last message of the inbox that the frontier has.
+    /// The last message of the inbox that the frontier has received.
     taken: StdMutex<MessagePlace>,
-    /// Wakes the reader of the inbox after a loss in NATS.
+    /// Wakes the reader of the inbox after NATS has lost messages.
     pub(crate) reread: Notify,
     /// Number of the last entry of the outbox up to which NATS has stored all links.
     sent: AtomicU64,
-    /// `delivered` + 1 when the dispatcher last found nothing left to do; 0 while there is something.
+    /// `delivered` + 1 at the time when the dispatcher last found nothing left to do; 0 while there is something to do.
     rested: AtomicU64,
     is_finished: AtomicBool,
-    /// The parts of the crawl's limits that this process may use.
+    /// This process's shares of the crawl's limits.
     pub(crate) limits: SharedLimits,
-    /// The state of the part as it was last seen.
+    /// The last observed state of the part.
     status: StdMutex<Option<PartStatus>>,
     /// The newest snapshot that this process has published.
     published: StdMutex<Option<PublishedState>>,
-    /// `true` if the cluster knows this node as at rest; `None` if that is unknown. The lock is held while links are received.
+    /// `true` if this node is at rest according to the cluster; `None` if that is unknown. Locked while links are received.
     pub(crate) known_rest: Mutex<Option<bool>>,
 }
 
-/// The state of the frontier that a snapshot has.
+/// The state of the frontier in a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublishedState {
     /// Number of changes, as [`Frontier::changes`](opilio_frontier::Frontier::changes) counts them in this process.
     pub changes: u64,
-    /// The last message of the inbox that it covers.
+    /// The last message of the inbox that the snapshot covers.
     pub covered: MessagePlace,
     /// Number of the snapshot.
     pub number: u64,
 }
 
 impl JobMembership {
-    /// Joins a job whose part this machine has not worked on. The job is created if there is none of its name, unless the profile was
-    /// fetched from the cluster.
+    /// Joins a job whose part this machine has not worked on. If there is no job of this name, it is created, unless the profile
+    /// was fetched from the cluster.
     ///
     /// # Errors
-    /// The part is not one of the job, the job has another profile, another process has the part, another directory has begun it, or
-    /// NATS fails.
+    /// The job has no such part or has another profile, another process has the part, another directory has begun the part, or NATS
+    /// fails.
     pub async fn join(
         config: ClusterConfig,
         part: JobPart,
@@ -102,14 +102,14 @@ impl JobMembership {
                 node: record.node,
             });
         }
-        let mut membership = Self::enter(job, part, node, profile).await?;
+        let mut membership = Self::join_as_member(job, part, node, profile).await?;
         if can_move {
             membership.claim(None).await?;
         }
         Ok(membership)
     }
 
-    /// Joins a job whose part this directory has. Its seeds may have changed since it was made.
+    /// Joins a job whose part this directory has. The seeds of the job may have changed since it was made.
     ///
     /// # Errors
     /// The cluster has no such job, another directory has got the part, or as [`Self::join`].
@@ -122,19 +122,19 @@ impl JobMembership {
         let cluster = open(config, &part).await?;
         let job = ClusterJob::open(&cluster, &part.job).await?;
         if part.can_move() {
-            // Before it joins: its name may be another directory's.
+            // This is checked before the process joins, because another directory may have got the part and its name.
             job.check_part(part.own()).await?;
         }
-        let membership = Self::enter(job, part, node, profile).await?;
+        let membership = Self::join_as_member(job, part, node, profile).await?;
         membership.confirm().await?;
         Ok(membership)
     }
 
-    /// Joins a job in the place of the node that had a part, as soon as that node's session has ended. Returns the record of the part
-    /// too; `None` if no node has begun it. Nothing has changed for others before [`Self::claim`].
+    /// Joins a job in place of the node that had a part, as soon as that node's session has ended. Also returns the record of the
+    /// part; `None` if no node has begun the part. Nothing changes for other nodes before [`Self::claim`].
     ///
     /// # Errors
-    /// The cluster has no such job, the node is alive, or as [`Self::join`].
+    /// The cluster has no such job, the node's session is live, or as [`Self::join`].
     pub async fn take_over(
         config: ClusterConfig,
         part: JobPart,
@@ -147,15 +147,15 @@ impl JobMembership {
         files.check(&job).await?;
         let sessions = cluster.nodes().await?;
         let before = sessions.iter().find(|session| session.name == part.part);
-        // A session that seems to be live keeps the process from joining, unless it ends without a word.
+        // While the session seems to be live, the process cannot join. The session may still end because it is not renewed.
         let has_died = before.is_some_and(|session| session.state != SessionState::Left);
-        let mut membership = Self::enter(job, part, node, profile).await?;
+        let mut membership = Self::join_as_member(job, part, node, profile).await?;
         membership.replaces_dead = has_died;
         let record = membership.job.part(&membership.part.part).await?;
         Ok((membership, record))
     }
 
-    /// Gives the part to a new directory. `known` is its record.
+    /// Assigns the part to a new directory. `known` is the record of the part.
     ///
     /// # Errors
     /// Another directory has got the part meanwhile, or NATS fails.
@@ -163,21 +163,22 @@ impl JobMembership {
         let (known, sessions) = (known.map_or(0, |it| it.epoch), self.member.sessions_lost());
         let claimed = self.job.claim_part(&self.part.part, known, &self.node);
         self.part.epoch = claimed.await?;
-        // The node before may have been at rest.
+        // The previous node may have been at rest.
         self.job.set_rest(false, self.part.epoch).await?;
         self.confirmed.store(sessions, Ordering::Release);
         Ok(())
     }
 
-    async fn enter(
+    async fn join_as_member(
         job: ClusterJob,
         part: JobPart,
         node: String,
         profile: &Profile,
     ) -> Result<JobMembership, ClusterError> {
-        // Read first: a command that is given while the process waits for an older session to end is meant for it.
+        // This is read first. A command that is given while the process waits for an older session to end must be carried out by
+        // this process.
         let commands_before = job.last_command().await?;
-        // Its events are about other nodes, which the daemon's log has.
+        // The events of the cluster are about other nodes; the daemon's log has them.
         let joined = Member::join(job.cluster(), env!("CARGO_PKG_VERSION")).await;
         let (member, _) = joined.map_err(|error| match error {
             ClusterError::NameInUse { node } => ClusterError::PartInUse { part: node },
@@ -205,7 +206,7 @@ impl JobMembership {
         })
     }
 
-    /// The part of the process.
+    /// Returns the part of the process.
     #[must_use]
     pub fn part(&self) -> &JobPart {
         &self.part
@@ -217,25 +218,26 @@ impl JobMembership {
         &self.node
     }
 
-    /// The job in the cluster.
+    /// Returns the job in the cluster.
     #[must_use]
     pub fn job(&self) -> &ClusterJob {
         &self.job
     }
 
-    /// Place of the last command in the job's log of commands that was given before this process joined the job; 0 if there was none.
+    /// Returns the position in the job's command log of the last command from before this process joined the job; 0 if there was no
+    /// command.
     #[must_use]
     pub fn commands_before(&self) -> u64 {
         self.commands_before
     }
 
-    /// Returns `true` if this process has taken the part over from a process that has not ended in good order.
+    /// Returns `true` if this process has taken the part over from a process that has not ended normally.
     #[must_use]
     pub fn replaces_dead(&self) -> bool {
         self.replaces_dead
     }
 
-    /// Returns `true` if the process has the part now: it may issue URIs, send links, and write to the store.
+    /// Returns `true` if the process has the part now. Then it may issue URIs, send links, and write to the store.
     #[must_use]
     pub fn has_part(&self) -> bool {
         self.member.time_left().is_some() && self.is_confirmed()
@@ -253,7 +255,7 @@ impl JobMembership {
         }
     }
 
-    /// Asks the cluster whether this directory still has the part, if a session was lost since it was last asked.
+    /// Checks in the cluster whether this directory still has the part, if a session was lost since the last check.
     ///
     /// # Errors
     /// [`ClusterError::PartTaken`] if another directory has it, or NATS fails.
@@ -261,7 +263,7 @@ impl JobMembership {
         if self.is_confirmed() {
             return Ok(());
         }
-        // As long as this session holds, no other directory can get the part.
+        // As long as this session is live, no other directory can get the part.
         let sessions = self.member.sessions_lost();
         let is_member = self.member.time_left().is_some();
         self.job.check_part(self.part.own()).await?;
@@ -271,21 +273,21 @@ impl JobMembership {
         Ok(())
     }
 
-    /// Leaves the job, so that the part is free at once. It is stopped then. If another directory may have got the part, it is in the state
-    /// as before this process joined: nobody has stopped the process of that directory.
+    /// Leaves the job, so that the part is free at once, in the state "stopped". If another directory may have got the part, the
+    /// part's state is not changed, because that directory's process has not stopped.
     pub async fn leave(&self) {
         self.leave_as(SessionEnd::Left).await;
     }
 
-    /// Leaves the job as [`Self::leave`] does, because the system terminates the process, for instance with its machine. Nobody has
-    /// stopped the part, so it is in the state of one whose process has died: if the machine does not come back, another node takes it
-    /// over.
+    /// Leaves the job as [`Self::leave`] does, because the system terminates the process, for instance at a shutdown. No operator
+    /// has stopped the part, so it is in the state of a part whose process has died: if this machine stays off, another node takes
+    /// the part over.
     pub async fn leave_terminated(&self) {
         self.leave_as(SessionEnd::Expired).await;
     }
 
     async fn leave_as(&self, end: SessionEnd) {
-        // A session may have been lost since the part was last confirmed. After an error the part stays unconfirmed.
+        // A session may have been lost since the part was last confirmed. After an error, the part counts as unconfirmed.
         let confirming = tokio::time::timeout(LEAVE_TIME_MAX, self.confirm());
         confirming.await.ok();
         let end = match self.is_confirmed() {
@@ -295,13 +297,13 @@ impl JobMembership {
         self.end_session(end).await;
     }
 
-    /// Leaves the job after [`Self::claim`], for another process of this machine that is to work on the part. Until that process joins,
-    /// the part is in the state of one whose process has died: another node takes it over if this machine is lost.
+    /// Leaves the job after [`Self::claim`], for another process of this machine that will work on the part. Until that process
+    /// joins, the part is in the state of a part whose process has died, so another node takes it over if this machine is lost.
     pub async fn hand_over(&self) {
         self.end_session(SessionEnd::Expired).await;
     }
 
-    /// Leaves the job without having got the part, which is in the state as before this process joined.
+    /// Leaves the job without having got the part. The state of the part is not changed.
     pub async fn withdraw(&self) {
         self.end_session(SessionEnd::AsBefore).await;
     }
@@ -315,19 +317,19 @@ impl JobMembership {
         }
     }
 
-    /// Number of deliveries that the frontier has. Read it before the frontier is asked.
+    /// Returns the number of deliveries that the frontier has received. Read it before querying the frontier.
     #[must_use]
     pub fn delivered(&self) -> u64 {
         self.delivered.load(Ordering::Acquire)
     }
 
-    /// Notes that the frontier had nothing left after so many deliveries.
-    pub(crate) fn rest(&self, delivered: u64) {
+    /// Records that the frontier had nothing left to do after this many deliveries.
+    pub(crate) fn record_rest(&self, delivered: u64) {
         self.rested.store(delivered + 1, Ordering::Release);
     }
 
-    /// Notes that the frontier has something to do.
-    pub(crate) fn work(&self) {
+    /// Records that the frontier has something to do.
+    pub(crate) fn record_work(&self) {
         self.rested.store(0, Ordering::Release);
     }
 
@@ -336,12 +338,12 @@ impl JobMembership {
         self.is_finished.load(Ordering::Acquire)
     }
 
-    /// Notes that all nodes have finished.
+    /// Records that all nodes have finished.
     pub(crate) fn finish(&self) {
         self.is_finished.store(true, Ordering::Release);
     }
 
-    /// Notes that the frontier has a delivery, with this message of the inbox.
+    /// Records that the frontier has received a delivery that ends with this message of the inbox.
     pub(crate) fn deliver(&self, place: MessagePlace) {
         {
             let mut taken = self.lock_taken();
@@ -352,14 +354,15 @@ impl JobMembership {
         self.delivered.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// The last message of the inbox that the frontier has; number 0 for none. Read it before a snapshot of the frontier is taken.
+    /// Returns the last message of the inbox that the frontier has received; number 0 before the first message. Read it before a
+    /// snapshot of the frontier is taken.
     #[must_use]
     pub fn taken(&self) -> MessagePlace {
         *self.lock_taken()
     }
 
-    /// Forgets the last message that the frontier has, because NATS may give its number to another one. Messages that are still in the
-    /// inbox are taken again, which changes nothing.
+    /// Forgets the last received message, because NATS may give its number to another message. Messages that are still in the inbox
+    /// are received again, which changes nothing.
     pub(crate) fn forget_taken(&self) {
         *self.lock_taken() = MessagePlace::default();
     }
@@ -373,18 +376,18 @@ impl JobMembership {
         self.sent.load(Ordering::Acquire)
     }
 
-    /// Notes that NATS has stored the links of the outbox up to this entry.
+    /// Records that NATS has stored the links of the outbox up to this entry.
     pub(crate) fn set_sent(&self, entry: u64) {
         self.sent.store(entry, Ordering::Release);
     }
 
-    /// The state of the part as it was last seen; `None` before NATS has first been asked.
+    /// Returns the last observed state of the part; `None` before the first request to NATS.
     #[must_use]
     pub fn status(&self) -> Option<PartStatus> {
         self.lock_status().clone()
     }
 
-    /// Notes the state of the part.
+    /// Records the state of the part.
     pub(crate) fn set_status(&self, status: PartStatus) {
         *self.lock_status() = Some(status);
     }
@@ -393,12 +396,12 @@ impl JobMembership {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a snapshot that was published.
+    /// Records a published snapshot.
     pub fn set_published(&self, state: PublishedState) {
         *self.lock_published() = Some(state);
     }
 
-    /// Forgets the newest snapshot, because NATS has lost its record: another one is published.
+    /// Forgets the newest snapshot, because NATS has lost its record. Another snapshot is published.
     pub(crate) fn forget_published(&self) {
         *self.lock_published() = None;
     }
@@ -409,8 +412,8 @@ impl JobMembership {
         *self.lock_published()
     }
 
-    /// Returns `true` if a published snapshot has all changes of the frontier, of which there are so many, and covers the inbox as
-    /// far as it was read.
+    /// Returns `true` if a published snapshot contains this number of changes of the frontier, and covers the inbox as far as it
+    /// was read.
     #[must_use]
     pub fn is_published(&self, changes: u64) -> bool {
         let taken = self.taken();
@@ -425,14 +428,15 @@ impl JobMembership {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns `true` if the dispatcher has found nothing left since the last delivery.
+    /// Returns `true` if the dispatcher has found nothing left to do since the last delivery.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
         self.rested.load(Ordering::Acquire) == self.delivered() + 1
     }
 
-    /// Tells the cluster whether this node is at rest, if it does not know. `known_rest` is that of this membership.
-    pub(crate) async fn tell(
+    /// Reports to the cluster whether this node is at rest, if the cluster has another value. `known_rest` is the locked field of
+    /// this membership.
+    pub(crate) async fn report_rest(
         &self,
         known_rest: &mut Option<bool>,
         is_at_rest: bool,
@@ -446,18 +450,18 @@ impl JobMembership {
         Ok(())
     }
 
-    /// The subject of the links to this process.
+    /// Returns the NATS subject of the links to this process.
     #[must_use]
     pub fn inbox(&self) -> Partition {
         self.subject(self.part.number())
     }
 
-    /// The subject of the links to a part.
+    /// Returns the NATS subject of the links to a part.
     fn subject(&self, part: u16) -> Partition {
         self.part.inbox(part)
     }
 
-    /// The subject of the links to the part that has a candidate.
+    /// Returns the NATS subject of the links to the part to which a candidate belongs.
     pub(crate) fn subject_of(&self, candidate: &Candidate) -> Partition {
         let owner = self
             .part
@@ -466,7 +470,7 @@ impl JobMembership {
     }
 }
 
-/// Checks the part, and opens the cluster of its job, in which the process has the part's name.
+/// Checks the part, and opens the cluster of its job. The process has the part's name in this cluster.
 async fn open(config: ClusterConfig, part: &JobPart) -> Result<Cluster, ClusterError> {
     check(&config, part)?;
     let config = ClusterConfig {
@@ -528,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_names_of_parts_are_refused_before_nats_is_asked() {
+    fn invalid_part_names_are_refused_before_nats_is_contacted() {
         check_parts(&["a", "part-1"], "");
         check_parts(&["a", " b"], "invalid name of a node or part \" b\"");
         check_parts(&["b"], "node \"a\" (cluster.node) is not one of");

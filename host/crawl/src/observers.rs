@@ -1,4 +1,4 @@
-//! The observers of a crawl, as workers and commands reach them. `crawl::observe` runs them.
+//! The observers of a crawl, for workers and commands. `crawl::observe` runs them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,7 +23,7 @@ pub struct Observers(Mutex<BTreeMap<Arc<str>, Observer>>);
 struct Observer {
     /// `None` once the crawl ends.
     events: Option<mpsc::Sender<Message>>,
-    /// Events that the observer has lost by failing.
+    /// Number of events that the observer has lost because of its errors.
     lost: Arc<AtomicU64>,
 }
 
@@ -36,7 +36,8 @@ pub(crate) enum Message {
 }
 
 impl Observers {
-    /// Adds an observer. Returns its messages, and the count of events that it has lost, which the caller keeps.
+    /// Adds an observer. Returns the receiver of its messages, and the counter of events that it has lost, which the caller
+    /// updates.
     pub(crate) fn add(&self, name: Arc<str>) -> (mpsc::Receiver<Message>, Arc<AtomicU64>) {
         let (events, messages) = mpsc::channel(EVENTS_WAITING_MAX);
         let lost = Arc::<AtomicU64>::default();
@@ -48,7 +49,7 @@ impl Observers {
         (messages, lost)
     }
 
-    /// Tells the observers that nothing follows.
+    /// Closes the channels of all observers, because no events follow.
     pub(crate) fn end(&self) {
         for observer in self.all().values_mut() {
             observer.events = None;
@@ -62,22 +63,22 @@ impl Observers {
             .all(|observer| observer.events.is_none())
     }
 
-    /// Tells all observers of an event. Waits if one is too far behind.
-    pub(crate) async fn tell(&self, event: Finished) {
+    /// Sends an event to all observers. Waits if an observer has too many waiting events.
+    pub(crate) async fn send(&self, event: Finished) {
         let event = Arc::new(event);
         for events in self.senders() {
-            // An observer that has ended has got all its events.
+            // An observer that has ended has received all its events.
             let _ = events.send(Message::Finished(event.clone())).await;
         }
     }
 
-    /// Returns the number of events that an observer has lost by failing.
+    /// Returns the number of events that an observer has lost because of its errors.
     pub(crate) fn lost(&self, name: &str) -> u64 {
         let lost = |observer: &Observer| observer.lost.load(Ordering::Relaxed);
         self.all().get(name).map_or(0, lost)
     }
 
-    /// Returns reports on all URIs that have finished so far; `None` if there is no such observer. Blocks.
+    /// Returns an observer's reports on all URIs that have finished so far; `None` if there is no such observer. Blocks.
     pub fn report(&self, name: &str) -> Option<Result<Vec<Report>, String>> {
         let events = self.all().get(name)?.events.clone()?;
         let (answer, answered) = oneshot::channel();

@@ -1,4 +1,4 @@
-//! A page in a browser on which a behaviour is tried, without a crawl. Nothing is archived. `opilio plugin run --page` uses it.
+//! Trial of a page behaviour on a page in a browser, without a crawl. Nothing is archived. `opilio plugin run --page` uses it.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -21,17 +21,18 @@ use opilio_uri::Uri;
 use tokio::sync::{Mutex, OnceCell};
 
 use crate::behavior_steps::BehaviorSteps;
-use crate::visit::{PageRequest, RequestRoom, plain_response};
+use crate::visit::{PageRequest, RequestMemory, plain_response};
 
-/// Bytes of one response. A page that loads more gets the beginning.
+/// Maximum bytes of one response. The rest of a larger response is dropped.
 const BODY_BYTES_MAX: u64 = 64 << 20;
 
 /// Settings of a trial.
 #[derive(Clone, Debug)]
 pub struct PageTrialSettings {
-    /// User agent of its requests for robots.txt; that of the browser is added to Chromium's.
+    /// User agent of requests for robots.txt. For other requests, a suffix with the crawler's name is added to Chromium's user
+    /// agent.
     pub user_agent: String,
-    /// Path of Chromium; `None`: it is looked for in `PATH`.
+    /// Path of Chromium; `None`: it is searched in `PATH`.
     pub chromium: Option<PathBuf>,
     /// `true` if Chromium isolates pages with its own sandbox.
     pub sandbox: bool,
@@ -50,13 +51,13 @@ pub enum PageTrialError {
     /// The fetcher cannot be built.
     #[error(transparent)]
     Fetcher(#[from] FetcherBuildError),
-    /// There is no folder for temporary files.
+    /// A folder for temporary files cannot be created.
     #[error("cannot create a temporary directory")]
     Folder(#[source] std::io::Error),
-    /// The behaviour has no thread, or panicked.
+    /// No thread could be started for the behaviour, or the thread panicked.
     #[error("the behaviour cannot be called: {0}")]
     Thread(String),
-    /// No browser can be had, or it failed.
+    /// No browser is available, or the browser failed.
     #[error(transparent)]
     Browser(#[from] BrowserError),
     /// The page reached a limit.
@@ -67,7 +68,7 @@ pub enum PageTrialError {
     NoPage {
         /// The URI.
         uri: String,
-        /// The reason, in most cases the browser's own name of it.
+        /// The reason, in most cases by the browser's own name.
         reason: String,
     },
 }
@@ -88,7 +89,7 @@ pub struct PageTrial {
     steps: BehaviorSteps,
     visit: Visit,
     network: Arc<TrialNetwork>,
-    /// Removed when the trial is dropped.
+    /// Folder for temporary files, which is removed when the trial is dropped.
     _folder: tempfile::TempDir,
 }
 
@@ -96,11 +97,11 @@ pub struct PageTrial {
 pub struct TrialStep {
     /// The page as the behaviour saw it.
     pub seen: LoadedPage,
-    /// Its plan.
+    /// The behaviour's plan.
     pub plan: StepPlan,
     /// The results of the plan's actions; fewer than actions if the page reached a limit.
     pub results: Vec<BehaviorResult>,
-    /// The limit that the page reached.
+    /// The limit that the page reached, if any.
     pub cut: Option<PageError>,
 }
 
@@ -108,7 +109,7 @@ impl PageTrial {
     /// Loads a page.
     ///
     /// # Errors
-    /// There is no browser, or it shows no page.
+    /// There is no browser, or it cannot show the page.
     pub async fn open(
         uri: &Uri,
         settings: &PageTrialSettings,
@@ -127,7 +128,7 @@ impl PageTrial {
             user_agent: settings.user_agent.clone(),
             robots: Mutex::default(),
             refused: std::sync::Mutex::default(),
-            room: RequestRoom::default(),
+            room: RequestMemory::default(),
         });
         let browser = BrowserSettings {
             executable: settings.chromium.clone(),
@@ -158,10 +159,11 @@ impl PageTrial {
         })
     }
 
-    /// Makes the next step of a behaviour; `None` if it has finished or has no step left. The inner error is that of its call.
+    /// Makes the next step of a behaviour; `None` if it has finished or has no step left. The inner error is a plugin error of its
+    /// call.
     ///
     /// # Errors
-    /// The page or the browser is gone.
+    /// The page or the browser has crashed or was closed.
     pub async fn step(
         &mut self,
         plugin: &Plugin,
@@ -169,11 +171,11 @@ impl PageTrial {
         if !self.steps.may_continue() {
             return Ok(None);
         }
-        let seen = self.steps.look(&mut self.session).await?;
-        let (asked, visit) = (plugin.clone(), self.visit.clone());
+        let seen = self.steps.view_page(&mut self.session).await?;
+        let (behavior, visit) = (plugin.clone(), self.visit.clone());
         let memory = self.steps.memory().to_vec();
         let page = seen.clone();
-        let step = move || asked.step(&page, &visit, &memory);
+        let step = move || behavior.step(&page, &visit, &memory);
         let planned = on_plugin_thread("behaviour", step);
         let plan = match planned.map_err(PageTrialError::Thread)? {
             Ok(plan) => plan,
@@ -198,7 +200,7 @@ impl PageTrial {
         self.steps.has_finished()
     }
 
-    /// Requests that were refused or failed, with the reasons.
+    /// Returns requests that were refused or failed, with the reasons.
     pub fn refused(&self) -> Vec<String> {
         self.network.refused()
     }
@@ -211,7 +213,7 @@ impl PageTrial {
 }
 
 fn no_page(uri: &Uri, reason: &str, network: &TrialNetwork) -> PageTrialError {
-    // The browser knows only that the network failed.
+    // The browser reports only that the network failed, so the reason is taken from the request.
     let refused = network.refused();
     let reason = refused.first().map_or(reason, String::as_str);
     PageTrialError::NoPage {
@@ -220,13 +222,13 @@ fn no_page(uri: &Uri, reason: &str, network: &TrialNetwork) -> PageTrialError {
     }
 }
 
-/// The network of the page. It obeys robots.txt of every server.
+/// The network of the page. It obeys the robots.txt of every server.
 struct TrialNetwork {
     fetcher: Fetcher,
     user_agent: String,
     robots: Mutex<HashMap<String, Arc<OnceCell<Arc<Robots>>>>>,
     refused: std::sync::Mutex<Vec<String>>,
-    room: RequestRoom,
+    room: RequestMemory,
 }
 
 impl PageFetcher for TrialNetwork {
@@ -260,12 +262,12 @@ impl TrialNetwork {
                 )));
             }
         }
-        let asked = Request::new(request.uri.clone(), Vec::new());
-        let exchange = self.exchange(request.for_server(asked)).await?;
+        let server_request = Request::new(request.uri.clone(), Vec::new());
+        let exchange = self.exchange(request.for_server(server_request)).await?;
         plain_response(&exchange)
     }
 
-    /// The rules of a server, which are fetched once.
+    /// Returns the rules of a server. They are fetched once.
     async fn robots(&self, robots_txt: &Uri) -> Result<Arc<Robots>, FetchRejection> {
         let cell = {
             let mut known = self.robots.lock().await;
@@ -284,7 +286,7 @@ impl TrialNetwork {
         cell.get_or_try_init(fetch).await.cloned()
     }
 
-    /// Makes an exchange. One without a response is a rejection.
+    /// Makes an exchange. An exchange without a response is a rejection.
     async fn exchange(&self, request: Request) -> Result<Exchange, FetchRejection> {
         let uri = request.uri.clone();
         let host = uri.host().unwrap_or_default();

@@ -1,12 +1,12 @@
-//! The archive's side of a snapshot of a part: everything that the frontier knows as captured must be in closed files, and the
-//! store must have these, before the snapshot counts.
+//! The archive files of a snapshot of a part. All captures in the frontier's snapshot must be in closed files, and the store must
+//! have these files, before the snapshot is published.
 
 use crate::context::CrawlContext;
 use crate::error::CrawlError;
 
 impl CrawlContext {
-    /// Finishes archive files that could not be finished before. Captures that they have lost are scheduled again. Call it before a
-    /// snapshot of the frontier is taken.
+    /// Finishes archive files that could not be finished before. Lost captures are scheduled again. Call it before a snapshot of
+    /// the frontier is taken.
     ///
     /// # Errors
     /// A file still cannot be finished, or the frontier fails.
@@ -16,8 +16,8 @@ impl CrawlContext {
         left.map_or(Ok(()), |problem| Err(problem.into()))
     }
 
-    /// Closes all open archive files, and queues them for the store. Later captures go to new files. Call it after a snapshot of the
-    /// frontier was taken: then closed files have all captures of the snapshot.
+    /// Closes all open archive files, and queues them for the store. Later captures are written to new files. Call it after a
+    /// snapshot of the frontier was taken, so that the closed files contain all captures of the snapshot.
     ///
     /// # Errors
     /// A file cannot be finished.
@@ -30,7 +30,7 @@ impl CrawlContext {
         Ok(())
     }
 
-    /// Number of closed archive files that the store does not have.
+    /// Returns the number of closed archive files that the store does not have.
     ///
     /// # Errors
     /// The job has no store, or files of the job cannot be read.

@@ -1,4 +1,4 @@
-//! Parts with which plugins are replaced while a crawl runs: engine, sources, and the components that the job keeps.
+//! Replacement of plugins while a crawl runs: engine, sources, and the components that the job keeps.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -12,7 +12,7 @@ use serde_json::Value;
 use opilio_stacks::components::{JobPlugins, ReplacementComponent};
 use opilio_stacks::{Pool, Replacement, chain};
 
-/// Engine, sources and copies with which plugins are made while a crawl runs.
+/// Engine, sources and kept components, from which plugins are made while a crawl runs.
 pub struct PluginFactory {
     /// Engine that runs the plugins.
     pub engine: Engine,
@@ -45,7 +45,7 @@ pub enum ReplacementError {
     /// The component cannot be obtained, or is invalid: name another component, or correct this one.
     #[error("{0}")]
     Component(String),
-    /// The job does not accept the component: the same request is refused again.
+    /// The job does not accept the component. The same request would be refused again.
     #[error("{0}")]
     Refused(String),
     /// The job cannot keep the component, for instance because the disk is full: try again when the cause is removed.
@@ -66,12 +66,12 @@ pub struct ObtainedComponent {
 }
 
 impl ObtainedComponent {
-    /// The component.
+    /// Returns the bytes of the component.
     pub fn bytes(&self) -> &[u8] {
         &self.found.bytes
     }
 
-    /// Its digest.
+    /// Returns the digest of the component.
     pub fn sha256(&self) -> Sha256 {
         self.found.sha256
     }
@@ -90,7 +90,7 @@ impl PluginFactory {
         ))
     }
 
-    /// Obtains and loads the requested component. Blocks for as long as a registry takes.
+    /// Obtains and loads the requested component. Blocks, also while a registry responds.
     ///
     /// # Errors
     /// [`ReplacementError::Component`].
@@ -128,8 +128,8 @@ impl PluginFactory {
         Ok(ObtainedComponent { found, component })
     }
 
-    /// Returns the plugins with one replaced, and the result in words. The job keeps the replacement, unless it comes from the
-    /// file that the profile has watched. Blocks.
+    /// Returns the plugins with one replaced, and a message about the result. The job keeps the new component, unless it comes from
+    /// the file that the profile watches. Blocks.
     ///
     /// # Errors
     /// See [`ReplacementError`].
@@ -159,7 +159,7 @@ impl PluginFactory {
         ) else {
             return Err(format!("the job has no plugin {name:?}").into());
         };
-        let mut words = format!(
+        let mut message = format!(
             "{name} was {} {} (sha256 {}), is {} {} (sha256 {})",
             before.name(),
             before.version(),
@@ -171,7 +171,7 @@ impl PluginFactory {
         if let Some(settings) = pool.written(name)
             && *settings != instance.settings
         {
-            words.push_str(&format!(
+            message.push_str(&format!(
                 "; its settings are {settings}, which are not the profile's"
             ));
         }
@@ -192,6 +192,6 @@ impl PluginFactory {
             kept.replace(&self.job, instance, replaced, &candidate.found.bytes)
                 .map_err(|problem| ReplacementError::NotKept(chain(&problem)))?;
         }
-        Ok((pool, words))
+        Ok((pool, message))
     }
 }

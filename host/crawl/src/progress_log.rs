@@ -1,12 +1,13 @@
-//! `progress-statistics.log`: the crawl at regular intervals, in the columns that operators and their scripts know.
+//! `progress-statistics.log`: the state of the crawl at regular intervals, in the columns of Heritrix, which operators' scripts
+//! read.
 //!
-//! Rates are those since the line before, and in brackets those since the process began.
+//! Each rate is the rate since the previous line, followed in brackets by the rate since the process began.
 //!
 //! - `dl-failures`: URIs whose last visit failed.
 //! - `busy-thread`: URIs in process.
-//! - `mem-use-KB`, `heap-size-KB`: the memory of the process, and the most that it had.
-//! - `congestion`: the factor by which more workers would speed the crawl up. It compares queues that are ready, inactive or in
-//!   process with those that are in process or snoozed.
+//! - `mem-use-KB`, `heap-size-KB`: the memory of the process, and its maximum so far.
+//! - `congestion`: the factor by which more workers would speed the crawl up: queues that are ready, inactive or in process,
+//!   divided by queues that are in process or snoozed.
 //! - `max-depth`, `avg-depth`: the depths of queues.
 
 use std::time::Instant;
@@ -115,7 +116,7 @@ fn depths(queues: &QueueCensus) -> (f64, u64, f64) {
 fn aligned(cells: &[String; COLUMNS.len()]) -> String {
     let mut line = String::new();
     for (cell, (_, end)) in cells.iter().zip(COLUMNS) {
-        // A cell that is too wide pushes the next ones on; a blank stays between two cells.
+        // A cell that is too wide moves the next cells to the right; a blank stays between two cells.
         let blank = usize::from(!line.is_empty());
         let width = end.saturating_sub(line.len()).max(cell.len() + blank);
         line.push_str(&format!("{cell:>width$}"));

@@ -1,6 +1,6 @@
-//! Comparison of the archive with `crawl.log`. Each capture has one line, known by its URI and the millisecond in which its fetch
-//! began. A process that dies between the two leaves a capture without a line. The next start writes the line from the archive's
-//! records, with the annotation `recovered`.
+//! Comparison of the archive with `crawl.log`. Each capture has one line, identified by its URI and the millisecond in which its
+//! fetch began. A process that dies between the two writes leaves a capture without a line. The next start writes the line from the
+//! archive's records, with the annotation `recovered`.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -24,11 +24,11 @@ use opilio_visit::status;
 /// Annotation of a line that was made from the archive's records.
 pub(crate) const RECOVERED: &str = "recovered";
 
-/// Time before a process's last sign of life. A file that was finished in it may hold a capture without a line. It is far longer
-/// than wait evaluators take.
+/// Period before the last update of a process record. A file that was finished in this period may contain a capture without a line.
+/// It is far longer than the calls of wait evaluators take.
 const LATE: Duration = Duration::from_secs(10 * 60);
 
-/// Maximum by which the clock may have been set back between a fetch and its line.
+/// Maximum time by which the clock may have been set back between a fetch and its line.
 const CLOCK_SLACK: Duration = Duration::from_secs(3600);
 
 /// Longest metadata record that is read for a line, in bytes.
@@ -37,14 +37,14 @@ const METADATA_BYTES_MAX: usize = 16 << 20;
 /// Maximum of records of a capture after its first.
 const FURTHER_RECORDS: usize = 3;
 
-/// Identity that a capture and its line have in common. Hashes stand for texts: of a hundred million captures, two have one hash
-/// once in thousands of archives.
+/// Identity that a capture and its line have in common. Texts are replaced by hashes: among a hundred million captures, an equal
+/// hash of two captures occurs once in thousands of archives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CaptureKey(u64);
 
 /// The first record of a capture.
 pub struct FoundCapture {
-    /// Identity that its line has, too.
+    /// Identity of the capture and of its line.
     pub key: CaptureKey,
     /// URI of the capture.
     pub uri: String,
@@ -124,8 +124,8 @@ impl<'l> LoggedLine<'l> {
         Some([begun, begun.get(..14)?].map(|digits| CaptureKey::of(self.uri, digits)))
     }
 
-    /// Returns `true` if the line says that the archive has a record of the visit. For the same content, the profile may have
-    /// nothing written.
+    /// Returns `true` if the line means that the archive has a record of the visit. For unchanged content, the profile may disable
+    /// records.
     pub fn claims_record(&self) -> bool {
         let has = |beginning: &str| {
             let mut words = self.annotations.split(',');
@@ -238,9 +238,10 @@ pub(crate) struct UnloggedCaptures<'u> {
     pub files: Vec<PathBuf>,
     /// Folder of the log.
     pub logs: &'u Path,
-    /// Whether a file certainly belongs to the job. Any other file is another job's if the log knows none of its captures.
+    /// Returns `true` for a file that certainly belongs to the job. Any other file counts as another job's if the log has none of
+    /// its captures.
     pub of_job: &'u dyn Fn(&Path) -> bool,
-    /// `true` if lines have the thirteenth column.
+    /// `true` if lines have a thirteenth column.
     pub with_extra: bool,
 }
 
@@ -268,8 +269,8 @@ impl UnloggedCaptures<'_> {
         Ok(count)
     }
 
-    /// Returns the captures that have no line, by file and offset. `since` is the time of the oldest line in a log whose older
-    /// files may have been removed. Older captures are not compared.
+    /// Returns the captures without a line, by file and offset. `since` is the time of the oldest line in a log whose older files
+    /// may have been removed. Older captures are not compared.
     fn captures(&self, since: Option<Timestamp>) -> io::Result<Vec<(PathBuf, u64)>> {
         let mut open: HashMap<CaptureKey, Vec<(usize, u64)>> = HashMap::new();
         let mut oldest: Option<Timestamp> = None;
@@ -385,7 +386,7 @@ pub fn line_of(
     Ok(Some(CrawlLogLine {
         logged: Timestamp::now(),
         status,
-        // A revisit record has only the headers.
+        // A revisit record contains only the headers.
         size: matches!(headers.kind(), "response" | "resource").then_some(payload_bytes),
         uri: uri.to_owned(),
         hop_path: match field("hopsFromSeed") {
@@ -408,7 +409,8 @@ pub fn line_of(
     }))
 }
 
-/// Returns the fields of the metadata record after the first record of a capture; empty if a kill came before it was written.
+/// Returns the fields of the metadata record after the first record of a capture; empty if the process was killed before it was
+/// written.
 fn fields_behind(reader: &mut Reader, of: Option<RecordId>) -> Fields {
     for _ in 0..FURTHER_RECORDS {
         let Ok(Some(mut record)) = reader.next_record() else {
@@ -431,8 +433,8 @@ fn fields_behind(reader: &mut Reader, of: Option<RecordId>) -> Fields {
     Fields::new()
 }
 
-/// Returns the archive files that may hold captures without a line. These are files that a process left open or was writing at
-/// its last sign of life. After an orderly end only files left open are returned.
+/// Returns the archive files that may contain captures without a line: files that a process left open, or was writing when it last
+/// updated its process record. After a normal end only files left open are returned.
 ///
 /// # Errors
 /// A directory of the archive cannot be read.
@@ -538,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capture_without_a_line_gets_one_that_says_what_its_records_say() {
+    fn a_missing_log_line_is_written_from_the_records_of_the_capture() {
         let home = tempfile::tempdir().unwrap();
         let captures = [page(at(1_000)), in_passing(at(1_500)), page(at(2_007))];
         let files = [archive(home.path(), &captures)];
@@ -562,14 +564,14 @@ mod tests {
             "   200          5 {PAGE} L http://a.org/ text/html #000 19700101000002007+42 {sha1} - 2t,x:y,recovered {{"
         );
         assert!(lines[1][24..].starts_with(&expected), "{}", lines[1]);
-        // A capture with a line gets no second one.
+        // A capture with a line gets no second line.
         assert_eq!(complete(&logs, home.path(), &files, true), 0);
         let lines = text.lines().map(|line| LoggedLine::read(line).unwrap());
         assert!(lines.into_iter().all(|line| line.claims_record()));
     }
 
     #[test]
-    fn a_capture_cut_short_behind_its_first_record_gets_a_line_of_what_is_there() {
+    fn a_capture_with_only_its_first_record_gets_a_line_with_its_fields() {
         let home = tempfile::tempdir().unwrap();
         let first = page(at(1_000)).into_iter().take(1).collect();
         let files = [archive(home.path(), &[first])];
@@ -584,7 +586,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_which_the_log_knows_nothing_may_be_another_jobs() {
+    fn a_file_without_any_logged_capture_gets_no_lines() {
         let home = tempfile::tempdir().unwrap();
         let files = vec![archive(home.path(), &[page(at(1_000))])];
         let logs = logs(home.path());
@@ -598,7 +600,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_log_whose_older_files_were_taken_away_only_the_rest_is_completed() {
+    fn captures_older_than_the_remaining_log_files_get_no_lines() {
         let home = tempfile::tempdir().unwrap();
         let now = at(Timestamp::now().as_millisecond());
         let old = now - Duration::from_secs(3600);
@@ -635,7 +637,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_claims_a_record_where_one_was_written() {
+    fn a_line_claims_a_record_only_if_a_record_was_written() {
         let line = |status: i32, fetch: &str, annotations: &str| {
             let text = format!(
                 "2026-11-20T12:34:56.789Z {status} 4 http://a.org/ - - text/html #001 {fetch} sha1:X - {annotations}"

@@ -18,33 +18,33 @@ use opilio_job::crawl_log::annotations_text;
 use opilio_visit::extraction::FoundLink;
 use opilio_visit::{CaptureForm, EarlierCapture};
 
-/// Heritrix's media type for what both sides of an FTP session sent.
+/// Heritrix's media type for the control conversation of an FTP session.
 const FTP_CONVERSATION: &str = "text/x-ftp-control-conversation";
 
-/// Content of the metadata record, and the digests of the payload.
+/// Data for the metadata record, and the digests of the payload.
 #[derive(Debug, Default)]
-pub(crate) struct About<'a> {
-    /// Digests of the payload that the profile asks for; `None` for SHA-1 alone.
+pub(crate) struct RecordContext<'a> {
+    /// Digests of the payload that the profile selects; `None` for SHA-1 alone.
     pub payload: Option<PayloadDigests>,
     pub via: Option<&'a str>,
     pub hop_path: &'a str,
     pub source: Option<&'a str>,
     pub charset: Option<String>,
     pub annotations: &'a [String],
-    /// Decisions about the capture with their authors: fields, in order.
+    /// Fields about decisions on the capture, with the plugins that decided, in order.
     pub decisions: Vec<(&'static str, String)>,
     pub notes: Vec<(String, String)>,
     pub links: &'a [FoundLink],
-    /// True if the body of the request must not be in an index, because it has a password.
+    /// `true` if the body of the request must not be in an index, because it contains a password.
     pub is_body_secret: bool,
 }
 
-/// Returns the records of an exchange, the response or revisit record first; empty if nothing is kept or no response came.
+/// Returns the records of an exchange, the response or revisit record first; empty if nothing is archived or there was no response.
 pub(crate) fn of_exchange(
     uri: &Uri,
     exchange: &Exchange,
     keep: &CaptureForm,
-    about: &About<'_>,
+    about: &RecordContext<'_>,
 ) -> Vec<Record> {
     let Some(head) = &exchange.head else {
         return Vec::new();
@@ -64,7 +64,7 @@ pub(crate) fn of_exchange(
             truncated: exchange.truncated.map(truncation),
             ..resource(id, uri, exchange, head)
         },
-        // A revisit record holds HTTP headers; other schemes have none.
+        // A revisit record contains HTTP headers, which other schemes do not have.
         CaptureForm::Identical(previous)
         | CaptureForm::Duplicate(previous)
         | CaptureForm::NotModified(previous)
@@ -105,14 +105,14 @@ pub(crate) fn of_exchange(
         extra: cipher_suite(exchange),
         ..main
     };
-    let asked = match uri.scheme() {
+    let request = match uri.scheme() {
         "http" | "https" => Some(Record::request(
             RecordId::random(),
             date,
             target,
             exchange.request_bytes.clone().into(),
         )),
-        // The URI is the whole request.
+        // The URI represents the whole request, so there is no request record.
         "whois" => None,
         _ => Some(Record {
             content_type: FTP_CONVERSATION.to_owned(),
@@ -120,24 +120,24 @@ pub(crate) fn of_exchange(
             ..Record::metadata(RecordId::random(), date, target, id, &Fields::new())
         }),
     };
-    let asked = asked.map(|asked| Record {
+    let request = request.map(|request| Record {
         ip: exchange.peer,
         protocols: protocols(exchange),
         extra: cipher_suite(exchange),
         concurrent_to: vec![id],
-        ..asked
+        ..request
     });
-    let asked = asked.map(|mut asked| {
+    let request = request.map(|mut request| {
         let secret = (BODY_UNINDEXED.to_owned(), "login".to_owned());
-        asked.extra.extend(about.is_body_secret.then_some(secret));
-        asked
+        request.extra.extend(about.is_body_secret.then_some(secret));
+        request
     });
     let mut block_fields = fields(exchange, about);
     if !uri.is_http() {
         push_head(&mut block_fields, uri, head);
     }
     let metadata = Record::metadata(RecordId::random(), date, target, id, &block_fields);
-    let records = std::iter::once(main).chain(asked);
+    let records = std::iter::once(main).chain(request);
     records.chain(std::iter::once(metadata)).collect()
 }
 
@@ -149,7 +149,7 @@ fn resource(id: RecordId, uri: &Uri, exchange: &Exchange, head: &ResponseHead) -
     Record::resource(id, date_of(exchange), uri.as_str(), media_type, content)
 }
 
-/// Adds status and headers of a response that no record of its own holds.
+/// Adds status and headers of a response without a response record.
 fn push_head(fields: &mut Fields, uri: &Uri, head: &ResponseHead) {
     let protocol = match uri.scheme() {
         "http" | "https" => "http",
@@ -161,13 +161,13 @@ fn push_head(fields: &mut Fields, uri: &Uri, head: &ResponseHead) {
     }
 }
 
-/// Makes a metadata record that stands alone and refers to the version that is still valid.
+/// Makes a metadata record without other records, which refers to the version that is still valid.
 fn note(
     uri: &Uri,
     exchange: &Exchange,
     head: &ResponseHead,
     previous: &EarlierCapture,
-    about: &About<'_>,
+    about: &RecordContext<'_>,
 ) -> Record {
     let id = RecordId::random();
     let mut fields = fields(exchange, about);
@@ -188,11 +188,11 @@ fn note(
 /// Makes the record of a look-up: a `dns:` resource, as other tools write it.
 pub(crate) fn of_resolution(uri: &Uri, resolution: &Resolution, at: Timestamp) -> Record {
     let block = Bytes::copy_from_slice(resolution.text.as_bytes());
-    let asked = resolution.source == ResolutionSource::Dns;
+    let is_from_dns = resolution.source == ResolutionSource::Dns;
     Record {
-        // A name that the profile, /etc/hosts or the URI itself resolves has no server.
-        ip: resolution.server.filter(|_| asked),
-        protocols: if asked {
+        // If the profile, /etc/hosts or the URI itself resolves the name, there is no DNS server.
+        ip: resolution.server.filter(|_| is_from_dns),
+        protocols: if is_from_dns {
             vec!["dns".to_owned()]
         } else {
             Vec::new()
@@ -201,11 +201,11 @@ pub(crate) fn of_resolution(uri: &Uri, resolution: &Resolution, at: Timestamp) -
     }
 }
 
-/// Header that names the visited URI in records of exchanges made in passing: an answered challenge, a redirect of robots.txt.
-/// `crawl.log` has a line for the visited URI and none for these exchanges.
+/// Header with the visited URI in records of requests in passing: an answered challenge, a redirect of robots.txt. `crawl.log` has
+/// a line for the visited URI, but no lines for these exchanges.
 pub(crate) const IN_PASSING: &str = "Opilio-In-Passing-For";
 
-/// Marks the records of exchanges that were made in passing on the visit of a URI.
+/// Marks the records of requests in passing during the visit of a URI.
 pub(crate) fn in_passing(mut records: Vec<Record>, visited: &Uri) -> Vec<Record> {
     for record in &mut records {
         let header = (IN_PASSING.to_owned(), visited.as_str().to_owned());
@@ -214,8 +214,8 @@ pub(crate) fn in_passing(mut records: Vec<Record>, visited: &Uri) -> Vec<Record>
     records
 }
 
-/// Makes the content of a `urn:pageinfo:` record: the requests of a rendered page, as Browsertrix lists them. Requests that are
-/// not GET have their method in the URI, as in indexes.
+/// Makes the content of a `urn:pageinfo:` record: the requests of a rendered page, as Browsertrix lists them. The URIs of requests
+/// other than GET contain the method, as in indexes.
 pub(crate) fn page_info(
     uri: &str,
     date: Timestamp,
@@ -261,7 +261,7 @@ pub(crate) fn is_web_socket(uri: &str) -> bool {
     uri.starts_with("ws:") || uri.starts_with("wss:")
 }
 
-/// Chromium's name for the use of a response, from that in `Sec-Fetch-Dest`.
+/// Returns Chromium's name for the type of a resource, from the name in `Sec-Fetch-Dest`.
 fn resource_type(resource: &opilio_browser::PageResource) -> &'static str {
     match resource.destination.as_deref() {
         _ if is_web_socket(&resource.uri) => "WebSocket",
@@ -277,8 +277,8 @@ fn resource_type(resource: &opilio_browser::PageResource) -> &'static str {
     }
 }
 
-/// Returns the `WARC-Date` of a capture, to the millisecond. The frontier keeps the same date, so that the `WARC-Refers-To-Date`
-/// of a later revisit is identical.
+/// Returns the `WARC-Date` of a capture, with milliseconds. The frontier keeps the same date, so that the `WARC-Refers-To-Date` of
+/// a later revisit record is identical.
 pub(crate) fn date_of(exchange: &Exchange) -> Timestamp {
     to_millisecond(exchange.started)
 }
@@ -295,15 +295,15 @@ pub(crate) fn previous_of(stored: StoredPayload) -> EarlierCapture {
         at: WarcLocation {
             file: stored.file,
             offset: stored.offset,
-            // An index of an earlier archive has no record id, and none is written then.
+            // An index of an earlier archive has no record ids, so the field is not written.
             record_id: stored.record_id.unwrap_or_default(),
             date: stored.date,
         },
     }
 }
 
-/// Computes the digests of a payload that the profile asks for. It reads the payload once more for SHA-256, so it must not run on
-/// a socket's thread.
+/// Computes the digests of a payload that the profile selects. It reads the payload once more for SHA-256, so it must not run on a
+/// thread that serves sockets.
 pub(crate) fn payload_digests(
     exchange: &Exchange,
     wanted: ArchiveDigest,
@@ -339,7 +339,7 @@ fn block(spool: &Spool) -> Block {
     }
 }
 
-/// Makes a revisit record with the headers that were received. It refers to the capture that has the payload.
+/// Makes a revisit record with the received headers. It refers to the capture with the payload.
 fn revisit(
     id: RecordId,
     profile: RevisitProfile,
@@ -363,7 +363,7 @@ fn revisit(
     )
 }
 
-fn fields(exchange: &Exchange, about: &About<'_>) -> Fields {
+fn fields(exchange: &Exchange, about: &RecordContext<'_>) -> Fields {
     let mut fields = Fields::new();
     match about.via {
         Some(via) => fields.push("via", via),

@@ -1,4 +1,4 @@
-//! The pages that browsers have at this moment, with the counts of rendered pages. Consoles and metrics show them.
+//! The board: pages that browsers have at this moment, with the counts of rendered pages. Console and metrics show them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,10 +10,10 @@ use crate::render_figures::{
     BrowserProcesses, PageRequestEnds, PageRequestRefusals, RenderFigures,
 };
 
-/// Pages that are shown. Further ones wait for a browser.
+/// Maximum of pages that are listed. Further pages wait for a browser.
 const PAGES_MAX: usize = 100;
 
-/// Rendered pages that are remembered.
+/// Maximum of rendered pages that are listed.
 const LAST_MAX: usize = 12;
 
 /// Browsers of a running crawl.
@@ -48,7 +48,7 @@ pub struct PageInBrowser {
     pub behavior: Option<String>,
     /// Number of the behaviour's current step, from 1 on; 0 without a behaviour.
     pub step: u32,
-    /// Requests so far, without that for the page itself.
+    /// Requests so far, without the request for the page itself.
     pub requests: u64,
     /// Of these, requests that were refused.
     pub refused: u64,
@@ -66,7 +66,7 @@ pub enum PageActivity {
     Behavior,
     /// Its links, text and pictures are taken.
     Extraction,
-    /// The browser is done, and its requests are being archived.
+    /// The browser has finished, and the page's requests are being archived.
     Archiving,
 }
 
@@ -81,7 +81,7 @@ pub struct PagesByActivity {
     pub behavior: u64,
     /// Their links, text and pictures are taken.
     pub extraction: u64,
-    /// The browser is done, and their requests are being archived.
+    /// The browser has finished, and the pages' requests are being archived.
     pub archiving: u64,
 }
 
@@ -92,10 +92,10 @@ pub(crate) struct RenderBoard(Arc<Mutex<Board>>);
 #[derive(Default)]
 struct Board {
     figures: RenderFigures,
-    /// In the order in which they came.
+    /// Pages in the order in which they were added.
     pages: BTreeMap<u64, PageInBrowser>,
     came: u64,
-    /// The newest first.
+    /// URIs of the last rendered pages, the newest first.
     last: VecDeque<String>,
 }
 
@@ -134,7 +134,7 @@ impl RenderBoard {
         change(&mut self.lock().figures);
     }
 
-    /// The records about a rendered page are archived.
+    /// Records that the records about a rendered page are archived.
     pub(crate) fn archived(&self, uri: &str) {
         let last = &mut self.lock().last;
         last.retain(|known| known != uri);
@@ -147,7 +147,7 @@ impl RenderBoard {
         self.lock().figures
     }
 
-    /// The pages and counts, with those of the browsers; `None` if no page was to be rendered so far.
+    /// Returns the pages and counts, with the counts of browser processes; `None` if no page was to be rendered so far.
     pub(crate) fn status(&self, processes: BrowserProcesses) -> Option<BrowsersStatus> {
         let board = self.lock();
         if board.came == 0 {
@@ -197,7 +197,7 @@ impl PagesByActivity {
 }
 
 impl PageOnBoard {
-    /// The page begins with this activity.
+    /// Records that the page begins with this activity.
     pub(crate) fn begins(&self, activity: PageActivity) {
         self.change(|page, _| {
             page.activity = activity;
@@ -207,7 +207,7 @@ impl PageOnBoard {
         });
     }
 
-    /// A behaviour makes its next step, whose number begins with 1.
+    /// Records that a behaviour makes its next step. Step numbers begin with 1.
     pub(crate) fn step(&self, behavior: &str, step: u32) {
         if step == 1 {
             self.begins(PageActivity::Behavior);
@@ -218,7 +218,7 @@ impl PageOnBoard {
         });
     }
 
-    /// The page has made a request.
+    /// Counts a request of the page.
     pub(crate) fn requested(&self) {
         self.change(|page, figures| {
             page.requests += 1;
@@ -226,7 +226,7 @@ impl PageOnBoard {
         });
     }
 
-    /// A request of the page has been refused by the rule that `rule` selects.
+    /// Counts a request of the page that was refused by the rule that `rule` selects.
     pub(crate) fn refused(&self, rule: impl FnOnce(&mut PageRequestRefusals) -> &mut u64) {
         self.change(|page, figures| {
             page.refused += 1;
@@ -234,7 +234,7 @@ impl PageOnBoard {
         });
     }
 
-    /// A request of the page has ended as `end` selects.
+    /// Counts a finished request of the page, with the outcome that `end` selects.
     pub(crate) fn ended(&self, end: impl FnOnce(&mut PageRequestEnds) -> &mut u64) {
         self.change(|_, figures| *end(&mut figures.requests_by) += 1);
     }
@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_is_on_the_board_until_it_is_done_and_counts_afterwards() {
+    fn a_page_is_on_the_board_while_it_is_rendered_and_is_counted_afterwards() {
         let board = RenderBoard::default();
         let status = || board.status(BrowserProcesses::default());
         assert_eq!(status(), None);

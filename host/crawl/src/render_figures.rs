@@ -10,25 +10,25 @@ use serde::{Deserialize, Serialize};
 pub struct RenderFigures {
     /// Pages that a browser showed.
     pub rendered: u64,
-    /// Of these, pages that were taken before they were idle, or that reached `browser.page-time`.
+    /// Of these, pages whose links and text were taken before the page was idle, or that reached `browser.page-time`.
     pub cut_by_time: u64,
-    /// Of these, other pages of which a behaviour reached `browser.page-steps`.
+    /// Of these, other pages on which a behaviour reached `browser.page-steps`.
     pub cut_by_steps: u64,
-    /// Of these, other pages with requests past `browser.page-requests`, or with URIs that are too long.
+    /// Of these, other pages with requests beyond `browser.page-requests`, or with URIs that are too long.
     pub cut_by_requests: u64,
-    /// Of these, pages that crashed, stopped answering or passed `browser.memory` after their links had been taken.
+    /// Of these, pages that crashed, stopped responding or exceeded `browser.memory` after their links had been taken.
     pub cut_by_crash: u64,
     /// Pages that were to be rendered and were not.
     pub not_rendered: u64,
     /// These pages by reason.
     pub not_rendered_by: NotRenderedPages,
-    /// Crashes of browsers and of pages, including hangs and pages past the limit of memory.
+    /// Crashes of browsers and of pages, including hangs and pages beyond the limit of memory.
     pub crashes: u64,
-    /// Time that pages had a browser, in seconds. It is added when the browser is free again.
+    /// Time for which pages occupied a browser, in seconds. It is added when the browser is free again.
     pub rendering_s: f64,
     /// Requests of pages, without that for the page itself.
     pub requests: u64,
-    /// Requests that were not refused, by their end.
+    /// Requests that were not refused, by outcome.
     pub requests_by: PageRequestEnds,
     /// Requests that were refused by scope, robots.txt, filters, quotas, addresses or the limit of the page, and WebSockets.
     pub refused: u64,
@@ -43,7 +43,7 @@ pub struct NotRenderedPages {
     pub browser: u64,
     /// The browser showed no page: a download or a failed load.
     pub no_page: u64,
-    /// The page passed `browser.memory`.
+    /// The page exceeded `browser.memory`.
     pub memory: u64,
     /// The page's own process crashed.
     pub page_crashed: u64,
@@ -53,7 +53,7 @@ pub struct NotRenderedPages {
     pub time: u64,
 }
 
-/// Requests of pages that were not refused, by their end.
+/// Requests of pages that were not refused, by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct PageRequestEnds {
     /// The response is archived with its payload.
@@ -64,7 +64,7 @@ pub struct PageRequestEnds {
     pub unarchived: u64,
     /// There is no response.
     pub failed: u64,
-    /// The browser went away before the response began.
+    /// The browser dropped the request before the response began.
     pub abandoned: u64,
 }
 
@@ -81,7 +81,7 @@ pub struct PageRequestRefusals {
     pub quotas: u64,
     /// `fetch.allow-addresses` and `fetch.allow-ports`.
     pub addresses: u64,
-    /// An address, a robots.txt or a login that could not be had.
+    /// A prerequisite that was not available: an address, a robots.txt or a login.
     pub prerequisites: u64,
     /// `browser.page-requests`, and URIs of more than 16 KiB.
     pub page_requests: u64,
@@ -92,7 +92,7 @@ pub struct PageRequestRefusals {
 /// Browser processes of a crawl.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct BrowserProcesses {
-    /// Browsers that run now, those without a page included.
+    /// Browsers that run now, including those without a page.
     pub running: u64,
     /// Browsers that were started.
     pub started: u64,
@@ -124,7 +124,7 @@ impl RenderFigures {
         self.cut_by_time + self.cut_by_steps + self.cut_by_requests + self.cut_by_crash
     }
 
-    /// Returns the requests of pages by outcome. Those that are under way are not included.
+    /// Returns the requests of pages by outcome. Requests in flight are not included.
     pub fn request_outcomes(&self) -> [(&'static str, u64); 6] {
         let ended = &self.requests_by;
         [
@@ -137,8 +137,8 @@ impl RenderFigures {
         ]
     }
 
-    /// Returns the pages that were to be rendered, and those that reached a limit of time or memory or crashed. A missing browser
-    /// has an alert of its own.
+    /// Returns the counts of pages that were to be rendered, and of pages that reached a limit of time or memory or crashed. Pages
+    /// without a browser are not counted here, because a missing browser has its own alert.
     pub(crate) fn rendered_pages(&self) -> RenderedPages {
         let not = &self.not_rendered_by;
         let shown = self.cut_by_time + self.cut_by_crash;
@@ -167,7 +167,8 @@ impl RenderFigures {
         *rule(&mut self.refused_by) += 1;
     }
 
-    /// Counts a page that has been closed: its time, and requests past its limit, which no fetcher has seen.
+    /// Counts a page that has been closed: its time, and requests beyond its limit, which were refused without a call of the
+    /// fetcher.
     pub(crate) fn count_closed(&mut self, report: &PageReport) {
         self.rendering_s += report.duration.as_secs_f64();
         self.requests += report.requests_refused;
@@ -191,17 +192,17 @@ impl PageRequestRefusals {
         ]
     }
 
-    /// The count of the rule that refused a request with this entry before its fetch.
+    /// Returns the count of the rule that refused a request with this entry before its fetch.
     pub(crate) fn of_entry(&mut self, entry: &LogEntry) -> &mut u64 {
         let is_about_address = |it: &String| it == ROBOTS_ADDRESS_REFUSED;
         match entry.status {
             status::OUT_OF_SCOPE => &mut self.scope,
             status::ROBOTS => &mut self.robots,
-            // A robots.txt comes first, so addresses and ports are mostly refused there.
+            // The robots.txt is requested first, so refused addresses and ports mostly appear there.
             status::BLOCKED if entry.annotations.iter().any(is_about_address) => {
                 &mut self.addresses
             }
-            // A filter that fails refuses for now.
+            // A plugin error of a filter refuses the request for now.
             status::BLOCKED | status::BLOCKED_BY_CUSTOM_FILTER | status::RUNTIME => {
                 &mut self.filters
             }
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_counted_by_their_rule() {
+    fn refused_requests_are_counted_by_rule() {
         let mut figures = RenderFigures::default();
         for status in [
             status::OUT_OF_SCOPE,

@@ -1,6 +1,6 @@
-//! Captures that pages in browsers have brought lately. Pages share scripts, styles and fonts, and each page requests them anew,
-//! since each has an empty cache. The archive gets such a payload once for each URI, whatever `archive.duplicates` says; further
-//! captures are revisit records.
+//! Recent captures of requests of rendered pages. Pages share scripts, styles and fonts, and each page requests them anew, since
+//! each page begins with an empty cache. The archive gets such a payload once for each URI, independently of `archive.duplicates`;
+//! further captures are revisit records.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,26 +8,26 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use opilio_visit::EarlierCapture;
 
-/// URIs and payloads that are remembered. Beyond them all are forgotten, and payloads are stored once more.
+/// Maximum of stored URIs and payloads. Beyond it, all are dropped, and payloads are archived once more.
 const CAPTURES_MAX: usize = 20_000;
 
 /// Captures of this process.
 #[derive(Default)]
 pub(crate) struct RenderedCaptures {
-    /// By URI and SHA-1 of the payload.
+    /// Captures by URI and SHA-1 of the payload.
     payloads: Mutex<HashMap<(String, [u8; 20]), EarlierCapture>>,
     /// Time of the last capture of a URI.
     times: Mutex<HashMap<String, Timestamp>>,
 }
 
 impl RenderedCaptures {
-    /// The capture of a URI that has this payload.
+    /// Returns the capture of a URI with this payload.
     pub(crate) fn earlier(&self, uri: &str, payload: [u8; 20]) -> Option<EarlierCapture> {
         let key = (uri.to_owned(), payload);
         lock(&self.payloads).get(&key).cloned()
     }
 
-    /// Remembers a capture with its whole payload.
+    /// Stores a capture that was archived with its payload.
     pub(crate) fn remember(&self, payload: [u8; 20], capture: EarlierCapture) {
         let mut payloads = lock(&self.payloads);
         if payloads.len() >= CAPTURES_MAX {
@@ -36,8 +36,8 @@ impl RenderedCaptures {
         payloads.insert((capture.uri.clone(), payload), capture);
     }
 
-    /// The time of a capture that began at `started`. No other capture of the URI has the same: URI and millisecond identify
-    /// captures, and pages request a URI many times.
+    /// Returns the time for a capture that began at `started`. No other capture of the URI gets the same time, because URI and
+    /// millisecond identify captures, and pages may request a URI many times.
     pub(crate) fn own_time(&self, uri: &str, started: Timestamp) -> Timestamp {
         let mut times = lock(&self.times);
         if times.len() >= CAPTURES_MAX {
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_payload_is_known_for_its_uri_only() {
+    fn a_payload_is_found_under_its_own_uri_only() {
         let captures = RenderedCaptures::default();
         let capture = EarlierCapture {
             uri: "http://a.org/app.js".to_owned(),
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn captures_of_a_uri_in_one_millisecond_have_times_of_their_own() {
+    fn captures_of_a_uri_in_the_same_millisecond_get_different_times() {
         let captures = RenderedCaptures::default();
         let own = |uri: &str, at: i64| {
             let at = Timestamp::from_millisecond(at).unwrap();

@@ -3,9 +3,9 @@
 //! ```text
 //! component ─► obtained, checked, configured ─► kept in the job ─► in effect for work that begins from then on
 //! ```
-//! A failed check changes nothing. A resumed job uses the component that it keeps. Visits in process finish with the plugins that
-//! they began with. The new plugin has another hash. So pages are extracted again, versions are compared anew, and the scope is
-//! asked again.
+//! If a check fails, the plugins are not changed. A resumed job uses its copy of the component. Visits in process finish with the
+//! plugins that they began with. The new plugin has another hash, so pages are extracted again, versions are compared anew, and the
+//! scope decides again.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use crate::context::CrawlContext;
 use crate::plugin_factory::{ObtainedComponent, ReplacementError, ReplacementRequest};
 use opilio_stacks::on_plugin_thread;
 
-/// Interval at which the crawl looks at the files of watched plugins.
+/// Interval at which the crawl checks the files of watched plugins.
 const WATCH_INTERVAL: Duration = Duration::from_millis(500);
 
 impl CrawlContext {
-    /// Replaces a plugin for all work that begins from now on. Returns the result in words. Blocks.
+    /// Replaces a plugin for all work that begins from now on. Returns a message about the result. Blocks.
     ///
     /// # Errors
     /// See [`ReplacementError`].
@@ -56,10 +56,10 @@ impl CrawlContext {
         by: &str,
     ) -> Result<String, ReplacementError> {
         let candidate = self.plugins.factory.get(request)?;
-        // Held until the new plugins are in effect, so that two concurrent changes do not undo each other.
+        // Locked until the new plugins are in effect, so that two concurrent changes do not undo each other.
         let _seeds = self.plugins.seeds.blocking_lock();
         let current = self.stacks();
-        let (pool, words) = self.plugins.factory.replaced(
+        let (pool, message) = self.plugins.factory.replaced(
             &self.current(),
             current.pool(),
             request,
@@ -68,22 +68,22 @@ impl CrawlContext {
         )?;
         self.set_plugins(pool);
         self.describe_archive();
-        Ok(words)
+        Ok(message)
     }
 }
 
-/// Looks at the files of watched plugins, and replaces plugins whose file has changed.
+/// Checks the files of watched plugins, and replaces plugins whose file has changed.
 pub(crate) async fn watch(context: Arc<CrawlContext>, mut ended: watch::Receiver<()>) {
-    let mut watched: Vec<Watched> = context
+    let mut watched: Vec<WatchedPlugin> = context
         .profile
         .plugins
         .values()
-        .filter_map(Watched::of)
+        .filter_map(WatchedPlugin::of)
         .collect();
     if watched.is_empty() {
         return;
     }
-    // Ends as soon as the crawl has ended, before the interval is over.
+    // Returns as soon as the crawl has ended, even during an interval.
     while tokio::time::timeout(WATCH_INTERVAL, ended.changed())
         .await
         .is_err()
@@ -95,7 +95,7 @@ pub(crate) async fn watch(context: Arc<CrawlContext>, mut ended: watch::Receiver
             let (context, request) = (context.clone(), one.request.clone());
             let replaced = tokio::task::spawn_blocking(move || {
                 let (result, what) = match context.replace_plugin(&request, "watch") {
-                    Ok(words) => (words, "replace plugin"),
+                    Ok(message) => (message, "replace plugin"),
                     Err(problem) => (format!("not replaced: {problem}"), "alert plugin"),
                 };
                 tracing::info!("{}: {result}", request.instance);
@@ -111,23 +111,23 @@ pub(crate) async fn watch(context: Arc<CrawlContext>, mut ended: watch::Receiver
 }
 
 /// A plugin whose file is watched.
-struct Watched {
+struct WatchedPlugin {
     request: ReplacementRequest,
     path: PathBuf,
     seen: Option<(SystemTime, u64)>,
-    /// State of a file that differed at the last look. It may still be being written.
+    /// State of a file that differed at the last check. Another program may still be writing it.
     unsettled: Option<(SystemTime, u64)>,
 }
 
-impl Watched {
-    fn of(instance: &Instance) -> Option<Watched> {
+impl WatchedPlugin {
+    fn of(instance: &Instance) -> Option<WatchedPlugin> {
         let ComponentReference::File { path, .. } = &instance.component else {
             return None;
         };
         if !instance.watch {
             return None;
         }
-        let mut watched = Watched {
+        let mut watched = WatchedPlugin {
             request: ReplacementRequest {
                 instance: instance.name.clone(),
                 component: instance.component.clone(),
@@ -139,18 +139,18 @@ impl Watched {
             seen: None,
             unsettled: None,
         };
-        watched.seen = watched.look();
+        watched.seen = watched.read_state();
         Some(watched)
     }
 
-    fn look(&self) -> Option<(SystemTime, u64)> {
+    fn read_state(&self) -> Option<(SystemTime, u64)> {
         let file = std::fs::metadata(&self.path).ok()?;
         Some((file.modified().ok()?, file.len()))
     }
 
-    /// Returns `true` if the file has changed, and has been the same at two looks in a row.
+    /// Returns `true` if the file has changed, and was the same at two checks in a row.
     fn has_changed(&mut self) -> bool {
-        let now = self.look();
+        let now = self.read_state();
         if now.is_none() || now == self.seen {
             self.unsettled = None;
             return false;

@@ -1,20 +1,20 @@
-//! Visits outside of a crawl: documents from an archive, a file or a single fetch, as plugins see them in one. Tools for plugin
-//! authors ask plugins about them.
+//! Visits outside of a crawl: documents from an archive, a file or a single fetch, in the form in which plugins see them in a
+//! crawl. Tools for plugin authors call plugins on them.
 //!
 //! The stages of `opilio_visit` make every document, visit and candidate, by the default profile under the strategy `revisit`.
 //! Captures of one URI are successive visits: history, validators, digests, fingerprints, kept values and figures of the site are
-//! those that a crawl would have. These differences from a crawl are wanted:
+//! those that a crawl would have. These differences from a crawl are intended:
 //!
-//! - One plugin is asked, without guards and breaker, and each of its answers is shown. So no answer ends a visit, an error is
-//!   not followed by calls for single links, and the limits of waits do not apply.
-//! - Every response is a visit, whatever its status, and every document is extracted, unchanged or not. Records without content,
-//!   such as revisit records, are no visits.
-//! - All links of a page are judged, also those that `nofollow` or the redirect limit would remove, and by the one plugin: there
-//!   are no overrides for their targets. Precedence plugins rank links that no scope has judged.
-//! - A document counts as a seed, or has the hop path that the author names. An archive does not say how it was found.
-//! - The wait before a visit is the time since the capture before it, and no visit is overdue. No host is looked up, and there
-//!   are neither prices nor signals. Links are counted only if a plugin is asked about them.
-//! - Payload digests decide the state of the content, then the change evaluator that is asked. Strippers decide nothing.
+//! - One plugin is called, without guards and breaker, and each of its answers is shown. So no answer ends a visit, an error is not
+//!   followed by calls for single links, and the limits of waits do not apply.
+//! - Every response of any status is a visit, and every document is extracted, even if it is unchanged. Records without content,
+//!   such as revisit records, do not count as visits.
+//! - The plugin judges all links of a page, also those that `nofollow` or the redirect limit would remove. There are no overrides
+//!   for the targets of links. Precedence plugins rank all links, because no scope has judged them.
+//! - A document counts as a seed, or has the hop path that the user gives. An archive has no discovery data for it.
+//! - The wait before a visit is the time since the previous capture, and no visit is overdue. No host is looked up, and there are
+//!   neither prices nor signals. Links are counted only if a plugin is called on them.
+//! - Payload digests decide the content state, then the change evaluator, if one is called. Strippers have no influence.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -41,10 +41,10 @@ use opilio_visit::{Body, EarlierCapture, Pipeline, Response, notes_of, policy, s
 pub use opilio_frontier::ContentState;
 pub use opilio_visit::extraction::{ExtractionResult, FoundLink, RefusedLink};
 
-/// The profile of these visits: the default one, for documents that are visited again and again.
+/// The profile of these visits: the default profile with the strategy `revisit`.
 const PROFILE: &str = "seeds = [\"http://example.com/\"]\nstrategy = \"revisit\"\n";
 
-/// Stands for the evaluator that made a fingerprint: there is one only.
+/// Identity of the evaluator that made a fingerprint. There is only one evaluator.
 const EVALUATOR: u64 = 0;
 
 /// A response.
@@ -70,7 +70,7 @@ impl SampleResponse {
         Some(Self::of_payload(uri, head, payload.into()))
     }
 
-    /// Takes the response of an exchange; `None` if no response came.
+    /// Converts the response of an exchange; `None` if there was no response.
     pub fn of_exchange(uri: Uri, exchange: Exchange) -> Option<Self> {
         Some(Self {
             uri,
@@ -136,7 +136,7 @@ impl SampleVisits {
             ..ProfileContext::default()
         };
         let mut stacks = Stacks::default();
-        stacks.extract = extractors.iter().map(alone).collect();
+        stacks.extract = extractors.iter().map(without_guards).collect();
         stacks.extract_hash = hash_of(&stacks.extract);
         Ok(Self {
             profile: Arc::new(Profile::parse("default", PROFILE, &given)?),
@@ -147,7 +147,7 @@ impl SampleVisits {
         })
     }
 
-    /// Reads a response that came at this time. Blocks; call it on a thread with room for plugins.
+    /// Reads a response that was received at this time. Blocks; call it on a thread with a stack large enough for plugins.
     pub fn visit(&self, sample: SampleResponse, at: Timestamp) -> SampleVisit {
         let SampleResponse {
             uri,
@@ -155,8 +155,8 @@ impl SampleVisits {
             exchange,
         } = sample;
         let known = self.records.get(&uri).cloned();
-        let mut record = known.unwrap_or_else(|| self.found(&uri, at));
-        // The document is extracted whatever its state.
+        let mut record = known.unwrap_or_else(|| self.new_record(&uri, at));
+        // The document is extracted in any content state.
         record.extractor = None;
         let last = record.history.first();
         record.wait = last.map(|last| Duration::try_from(at - last.at).unwrap_or_default());
@@ -183,7 +183,7 @@ impl SampleVisits {
         }
     }
 
-    /// Keeps the outcome of a visit for the next ones.
+    /// Stores the outcome of a visit for later visits.
     pub fn finish(&mut self, visit: &SampleVisit) {
         let (issue, settings) = (&visit.pipeline.issue, &visit.pipeline.settings);
         let mut outcome = visit.outcome();
@@ -199,7 +199,7 @@ impl SampleVisits {
         site.figures.extend(kept.figures);
     }
 
-    fn found(&self, uri: &Uri, at: Timestamp) -> UriRecord {
+    fn new_record(&self, uri: &Uri, at: Timestamp) -> UriRecord {
         let hop_path = self.hop_path.clone();
         let seed = hop_path.is_empty();
         let found = policy::candidate(&self.profile, uri.clone(), hop_path, None, None);
@@ -233,12 +233,12 @@ impl SampleVisit {
         self.reading.state
     }
 
-    /// Forgets the notes and kept values of plugins that have been asked since the visit began.
+    /// Discards the notes and kept values of plugins that have been called since the visit began.
     pub fn renew(&mut self) {
         self.memory = PluginMemory::new(&self.pipeline.issue.record.kept, &self.site);
     }
 
-    /// Returns the document. Every call returns another one, without the base that extractors declared. All share their notes.
+    /// Returns the document. Each call returns a new copy, without a base that extractors declared. All copies share the notes.
     pub fn document(&self) -> Document {
         let read = &self.reading.document;
         let (content, charset) = (read.content().clone(), read.charset());
@@ -272,13 +272,13 @@ impl SampleVisit {
         plugin_view::after(known, self.at, &self.outcome(), &self.memory)
     }
 
-    /// The fingerprint of the last version, if the change evaluator made one.
+    /// Returns the fingerprint of the last version, if the change evaluator made one.
     pub fn last_fingerprint(&self) -> Option<&[u8]> {
         let last = self.pipeline.issue.record.fingerprint.as_ref();
         last.map(|last| last.bytes.as_slice())
     }
 
-    /// Takes the answer of the change evaluator into account; none if it could not be asked.
+    /// Applies the answer of the change evaluator; `None` if the call failed.
     pub fn compared(&mut self, comparison: Option<&Comparison>) {
         let difference = comparison.map(|comparison| comparison.difference);
         if self.reading.state == ContentState::Changed {
@@ -305,16 +305,16 @@ impl SampleVisit {
             .collect()
     }
 
-    /// Runs extractors on a document as a crawl does: in order, on the document and on the fragments that they return, if they
-    /// handle them. Blocks; call it on a thread with room for plugins.
+    /// Runs extractors on a document as a crawl does: in order, on the document and on the fragments that they return and handle.
+    /// Blocks; call it on a thread with a stack large enough for plugins.
     pub fn extract(&self, extractors: &[Plugin], document: &Document) -> ExtractionResult {
-        let stack: Vec<Staged> = extractors.iter().map(alone).collect();
-        let asked = ExtractionInput {
+        let stack: Vec<Staged> = extractors.iter().map(without_guards).collect();
+        let input = ExtractionInput {
             document,
             visit: &self.begun(),
             guards: &Guards::default(),
         };
-        extraction::extract(&stack, &asked, self.pipeline.profile.limits.outlinks)
+        extraction::extract(&stack, &input, self.pipeline.profile.limits.outlinks)
     }
 
     /// Returns the event that observers receive.
@@ -343,7 +343,7 @@ impl SampleVisit {
         }
     }
 
-    /// The visit at the headers, with the notes and kept values of now.
+    /// Returns the visit at the headers, with the present notes and kept values.
     fn begun(&self) -> Visit {
         Visit {
             notes: self.memory.notes.clone(),
@@ -352,7 +352,7 @@ impl SampleVisit {
         }
     }
 
-    /// The visit as a frontier would remember it.
+    /// Returns the visit in the form in which a frontier would store it.
     fn outcome(&self) -> opilio_frontier::VisitUpdate {
         let record = &self.pipeline.issue.record;
         let previous = record.archived.clone().map(|at| EarlierCapture {
@@ -374,7 +374,7 @@ impl SampleVisit {
 }
 
 /// Wraps a plugin without settings of a profile: no guards, and no number of errors after which it is left out.
-fn alone(plugin: &Plugin) -> Staged {
+fn without_guards(plugin: &Plugin) -> Staged {
     let never = BreakerSettings {
         faults: None,
         calls: 0,
@@ -420,44 +420,44 @@ mod tests {
     }
 
     #[test]
-    fn captures_of_one_uri_are_visits_one_after_the_other() {
+    fn captures_of_one_uri_are_successive_visits() {
         let mut visits = SampleVisits::new(&[], HopPath::new()).unwrap();
         let first = visit(&visits, 10, "one", "\"a\"");
         assert_eq!(first.document().text(), "one");
-        let asked = first.before_wait();
-        assert_eq!((asked.visits, asked.versions), (1, 1));
+        let view = first.before_wait();
+        assert_eq!((view.visits, view.versions), (1, 1));
         assert_eq!(
-            (first.state(), asked.last_wait),
+            (first.state(), view.last_wait),
             (ContentState::New, None),
-            "{asked:?}"
+            "{view:?}"
         );
         visits.finish(&first);
 
         let second = visit(&visits, 11, "one", "\"b\"");
-        let asked = second.before_wait();
+        let view = second.before_wait();
         assert_eq!(second.state(), ContentState::Unchanged);
-        assert_eq!((asked.visits, asked.versions), (2, 1));
-        assert_eq!(asked.last_wait, Some(Duration::from_secs(3600)));
+        assert_eq!((view.visits, view.versions), (2, 1));
+        assert_eq!(view.last_wait, Some(Duration::from_secs(3600)));
         visits.finish(&second);
 
-        // Post-fetch filters are asked before the content is judged, and see the validators of the last archived version.
+        // Post-fetch filters are called before the comparison of the content, and see the validators of the last archived version.
         let third = visit(&visits, 12, "two!", "\"c\"");
         assert_eq!(third.state(), ContentState::Changed);
-        let (_, asked) = third.before_filter(&Stage::PostFetch);
-        assert_eq!(asked.state, ContentState::Unknown);
-        assert_eq!((asked.visits, asked.versions), (3, 1));
+        let (_, view) = third.before_filter(&Stage::PostFetch);
+        assert_eq!(view.state, ContentState::Unknown);
+        assert_eq!((view.visits, view.versions), (3, 1));
         assert_eq!(
-            asked.validators.get("etag").map(String::as_str),
+            view.validators.get("etag").map(String::as_str),
             Some("\"a\"")
         );
-        let history: Vec<_> = asked.history.iter().map(|past| past.size).collect();
+        let history: Vec<_> = view.history.iter().map(|past| past.size).collect();
         assert_eq!(history, [Some(3), Some(3)]);
-        let (_, asked) = third.before_comparison();
-        assert_eq!((asked.size, asked.state), (Some(4), ContentState::Unknown));
+        let (_, view) = third.before_comparison();
+        assert_eq!((view.size, view.state), (Some(4), ContentState::Unknown));
     }
 
     #[test]
-    fn an_evaluator_that_finds_no_change_makes_no_version() {
+    fn a_document_that_an_evaluator_finds_unchanged_is_no_new_version() {
         let mut visits = SampleVisits::new(&[], HopPath::new()).unwrap();
         let comparison = |difference, fingerprint: u8| Comparison {
             difference,
@@ -488,8 +488,8 @@ mod tests {
             let next = visit(&visits, hour, &hour.to_string(), "\"a\"");
             visits.finish(&next);
         }
-        let asked = visit(&visits, 13, "13", "\"a\"").before_wait();
-        let host = asked.neighbourhood.iter().find(|one| one.shares == "host");
+        let view = visit(&visits, 13, "13", "\"a\"").before_wait();
+        let host = view.neighbourhood.iter().find(|one| one.shares == "host");
         let host = host.unwrap();
         assert_eq!((host.documents, host.visits, host.changes), (1, 2, 2));
     }
@@ -513,14 +513,14 @@ mod tests {
     }
 
     #[test]
-    fn the_links_of_each_document_are_those_of_a_crawl_unchanged_or_not() {
+    fn links_are_extracted_as_in_a_crawl_even_from_unchanged_documents() {
         let page = "<base href='/dir/'><a href='two.html' rel=nofollow>two</a><img src='i.png'>";
         let asking = || {
             let path = HopPath::parse("L").unwrap();
             let mut visits = SampleVisits::new(&[html()], path).unwrap();
             for hour in 10..12 {
-                let asked = visit(&visits, hour, page, "\"a\"");
-                let candidates = asked.candidates();
+                let view = visit(&visits, hour, page, "\"a\"");
+                let candidates = view.candidates();
                 let links: Vec<_> = candidates
                     .iter()
                     .map(|link| (&*link.uri, &*link.hop_path, link.via.as_deref()))
@@ -531,10 +531,10 @@ mod tests {
                     ("http://a.example/dir/i.png", "LE", Some(PAGE)),
                 ];
                 assert_eq!(links, expected, "at {hour}");
-                // The base that an extractor declares is that of its own call.
-                assert_eq!(asked.document().base(), PAGE);
-                assert_eq!(asked.before_wait().outlinks, 3);
-                visits.finish(&asked);
+                // A base that an extractor declares applies only to the same call.
+                assert_eq!(view.document().base(), PAGE);
+                assert_eq!(view.before_wait().outlinks, 3);
+                visits.finish(&view);
             }
         };
         opilio_stacks::on_plugin_thread("sample", asking).unwrap();
@@ -544,9 +544,9 @@ mod tests {
     fn a_hop_path_makes_the_document_a_link() {
         let path = HopPath::parse("LE").unwrap();
         let visits = SampleVisits::new(&[], path).unwrap();
-        let asked = visit(&visits, 10, "one", "\"a\"").before_wait();
+        let view = visit(&visits, 10, "one", "\"a\"").before_wait();
         assert_eq!(
-            (&*asked.candidate.hop_path, asked.candidate.seed),
+            (&*view.candidate.hop_path, view.candidate.seed),
             ("LE", false)
         );
     }

@@ -1,7 +1,7 @@
-//! Facts about servers: addresses and robots.txt, with the time until which each may be used.
+//! Addresses and robots.txt of servers, each with the time until which it is valid.
 //!
-//! Both are durable. The frontier's store has them under the server's name, so that a resumed crawl asks no server twice. Memory
-//! holds a bounded number of them.
+//! Both are durable. The frontier's store has them under the server's name, so that a resumed crawl does not request them again.
+//! Memory holds a limited number of them.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -15,10 +15,10 @@ use opilio_profile::Dns;
 use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
 
-/// Maximum of servers held in memory. Beyond it the memory is emptied, and needed entries are read from the store.
+/// Maximum of servers held in memory. Beyond it, all are dropped from memory, and needed entries are read from the store.
 const SERVERS_MAX: usize = 20_000;
 
-/// Maximum of robots.txt text that is held in parsed form, in bytes.
+/// Maximum of robots.txt text, in bytes, whose parsed form is held in memory.
 const ROBOTS_BYTES_HELD_MAX: usize = 32 << 20;
 
 /// Addresses of a host.
@@ -28,7 +28,7 @@ pub(crate) struct Addresses {
     pub addresses: Vec<IpAddr>,
     /// Milliseconds since 1970 until which the addresses are valid.
     expires: i64,
-    /// The [`Dns::fingerprint`] of the look-up. The addresses are valid with no other.
+    /// The [`Dns::fingerprint`] of the look-up. The addresses are valid only with the same fingerprint.
     asked_with: u64,
 }
 
@@ -41,14 +41,14 @@ struct RobotsFile {
     expires: i64,
 }
 
-/// robots.txt files in memory, bounded in number and in bytes of text. The parsed form takes several times as much.
+/// robots.txt files in memory, limited in number and in bytes of text. The parsed form takes several times the size of the text.
 #[derive(Default)]
-struct RobotsHeld {
+struct CachedRobots {
     parsed: HashMap<String, (Arc<Robots>, i64)>,
     bytes: usize,
 }
 
-impl RobotsHeld {
+impl CachedRobots {
     fn keep(&mut self, key: String, text: usize, robots: Arc<Robots>, expires: i64) {
         if self.parsed.len() >= SERVERS_MAX || self.bytes + text > ROBOTS_BYTES_HELD_MAX {
             self.parsed.clear();
@@ -59,11 +59,11 @@ impl RobotsHeld {
     }
 }
 
-/// The servers met so far.
+/// The servers of the crawl so far.
 #[derive(Default)]
 pub(crate) struct Servers {
     addresses: Mutex<HashMap<String, Addresses>>,
-    robots: Mutex<RobotsHeld>,
+    robots: Mutex<CachedRobots>,
     /// Parsed robots.txt texts of profiles, which replace a site's own.
     custom: Mutex<HashMap<String, Arc<Robots>>>,
 }
@@ -210,7 +210,7 @@ impl Servers {
     }
 }
 
-/// Removes the final dot: `example.org.` and `example.org` are one name, and `dns:` URIs leave the dot out.
+/// Removes the final dot: `example.org.` and `example.org` are one name, and `dns:` URIs omit the dot.
 fn rootless(host: &str) -> &str {
     host.strip_suffix('.').unwrap_or(host)
 }
@@ -233,7 +233,7 @@ fn make_room<T>(held: &mut HashMap<String, T>) {
     }
 }
 
-/// Reads a stored value. A value that cannot be read counts as unknown, and is asked for again.
+/// Reads a stored value. A value that cannot be read counts as missing, and is requested again.
 pub(crate) fn stored<T: for<'de> Deserialize<'de>>(
     frontier: &SharedFrontier,
     key: &str,

@@ -1,4 +1,4 @@
-//! Changes of settings in a job: the time at which each takes effect, and the code that puts it into effect.
+//! Changes of settings in a job: the time at which each change takes effect, and the code that puts it into effect.
 //! `opilio_job::changes` stores them.
 
 use std::sync::{Arc, PoisonError};
@@ -32,8 +32,8 @@ pub enum Effect {
     Never,
 }
 
-/// Effect of each setting, or table of settings, that is known. The longest name decides. Other settings are read when the job is
-/// resumed.
+/// Effect of settings and tables of settings. The longest matching name decides. Changes of other settings take effect when the job
+/// is resumed.
 const EFFECTS: &[(&str, Effect)] = &[
     ("/strategy", Effect::AtOnce),
     ("/workers", Effect::AtOnce),
@@ -48,13 +48,13 @@ const EFFECTS: &[(&str, Effect)] = &[
     ("/politeness", Effect::AtOnce),
     ("/robots", Effect::AtOnce),
     ("/fetch", Effect::AtOnce),
-    // For all exchanges together.
+    // Limits for all exchanges together.
     ("/fetch/spool-memory-total", Effect::NextStart),
     ("/fetch/scratch-max", Effect::NextStart),
     ("/fetch/stop-grace", Effect::NextStart),
     ("/cookies/accept", Effect::AtOnce),
     ("/browser", Effect::AtOnce),
-    // For all browsers together.
+    // Limits for all browsers together.
     ("/browser/executable", Effect::NextStart),
     ("/browser/sandbox", Effect::NextStart),
     ("/browser/processes", Effect::NextStart),
@@ -68,14 +68,14 @@ const EFFECTS: &[(&str, Effect)] = &[
     ("/frontier", Effect::AtOnce),
     ("/frontier/cache", Effect::NextStart),
     ("/limits", Effect::AtOnce),
-    // For all document lanes together.
+    // Limits for all document lanes together.
     ("/limits/memory", Effect::NextStart),
-    // Names of URIs and queues, which a job keeps.
+    // Settings that determine the names of URIs and queues. They never change in a job.
     ("/frontier/queue-key", Effect::Never),
     ("/frontier/parallel-queues", Effect::Never),
     ("/canonicalization", Effect::Never),
     ("/queue/name", Effect::Never),
-    // Copied when the job was made.
+    // Copied when the job is made.
     ("/extends", Effect::Never),
     ("/name", Effect::Never),
     ("/seeds", Effect::Never),
@@ -85,7 +85,8 @@ const EFFECTS: &[(&str, Effect)] = &[
 ];
 
 impl Effect {
-    /// Returns the effect of the setting at this JSON Pointer. Within an override it is that of the setting itself.
+    /// Returns the effect of the setting at this JSON Pointer. A setting within an override has the same effect as the setting
+    /// itself.
     pub fn of(pointer: &str) -> Effect {
         EFFECTS
             .iter()
@@ -129,7 +130,8 @@ impl CrawlContext {
             .describe(&archive::description(&self.current(), plugins));
     }
 
-    /// Loads the plugins of a changed profile, with the components that the job has. Blocks; for a thread with a large stack.
+    /// Loads the plugins of a changed profile, with the components that the job has. Blocks; call it on a thread with a large
+    /// stack.
     pub fn plugins_of(&self, profile: &Profile) -> Result<Loaded, CrawlError> {
         let prefixes: Vec<String> = {
             let seeds = self.plugins.seeds.blocking_lock();
@@ -157,7 +159,7 @@ impl CrawlContext {
         profile: Arc<Profile>,
         loaded: Option<Loaded>,
     ) -> Result<(), CrawlError> {
-        // Held until everything is in effect, so that two concurrent changes do not undo each other.
+        // Locked until all changes are in effect, so that two concurrent changes do not undo each other.
         let _seeds = self.plugins.seeds.blocking_lock();
         let part = self.membership.as_ref().map(|it| it.part());
         let mut config = frontier_config(&profile, part);
@@ -165,7 +167,8 @@ impl CrawlContext {
             // An operator may have set another floor for this process.
             config.precedence_floor = self.frontier().precedence_floor();
         }
-        // Before the profile: a look-up takes its settings first. So its answer never counts as one with later settings.
+        // This is done before the profile is replaced. A look-up reads its settings first, so its answer never counts as an answer
+        // with later settings.
         let fetchers = self.network.fetchers.changed(&profile)?;
         self.network.fetchers.put_in_force(fetchers);
         self.set_current(profile);
@@ -219,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_name_says_when_a_change_takes_effect() {
+    fn the_longest_matching_name_decides_when_a_change_takes_effect() {
         for (pointer, effect) in [
             ("/politeness/min-delay", Effect::AtOnce),
             ("/frontier/ageing", Effect::AtOnce),

@@ -1,7 +1,8 @@
-//! The files of a shared crawl in the cluster: profile, seeds, components of plugins, and other files that the profile names. The node
-//! that creates the crawl stores them by digest. A node without the profile fetches them into the job's directory.
+//! The files of a shared crawl in the cluster: profile, seeds, components of plugins, and other files that the profile names. The
+//! node that creates the crawl stores them under their digests. A node without the profile fetches them into the job's directory.
 //!
-//! Files with secrets are not stored. Their relative paths start at another folder on a node that has fetched the profile.
+//! Files with secrets are not stored. On a node that has fetched the profile, their relative paths are resolved against another
+//! folder.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
@@ -43,17 +44,18 @@ pub struct SharedFiles {
     pub(crate) contents: BTreeMap<String, Vec<u8>>,
 }
 
-/// Facts about the profile of a shared crawl that its text does not have. They name no folders: each machine has its own.
+/// Information about the profile of a shared crawl that is not in its text. It contains no folders, because these differ by
+/// machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SharedProfile {
     /// Name of the crawl.
     pub(crate) name: String,
-    /// Contact URL that was given beside the profile.
+    /// Contact URL that was given in addition to the profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) contact_url: Option<String>,
     /// Names of files of the job, by the texts of the profile's settings.
     pub(crate) files: BTreeMap<String, String>,
-    /// The profiles that the profile extends, in the order applied.
+    /// The profiles that the profile extends, in the order in which they apply.
     pub(crate) extended: Vec<SharedLayer>,
     /// SHA-256 of the component of each plugin that is not built in.
     pub(crate) plugins: BTreeMap<String, String>,
@@ -62,16 +64,16 @@ pub(crate) struct SharedProfile {
 /// A profile that the profile of a shared crawl extends.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SharedLayer {
-    /// Name of its file.
+    /// Name of the profile's file.
     pub(crate) file: String,
     pub(crate) text: String,
-    /// Names of files of the job, by the texts of its settings.
+    /// Names of files of the job, by the texts of the profile's settings.
     pub(crate) files: BTreeMap<String, String>,
 }
 
 impl SharedFiles {
-    /// Creates a job of the cluster with these files, or opens it and compares them. A node that has fetched the profile creates
-    /// nothing.
+    /// Creates a job of the cluster with these files, or opens the job and compares the files. A node that has fetched the profile
+    /// creates no job.
     ///
     /// # Errors
     /// The job has other files, there is no such job to fetch from, or NATS fails.
@@ -113,7 +115,7 @@ impl SharedFiles {
 
     fn same(&self) -> Vec<(&'static str, &[u8])> {
         let mut same = vec![(PARTS_FILE, self.parts.as_bytes())];
-        // The seeds of a fetched profile are those of the cluster.
+        // The seeds of a fetched profile are those of the cluster anyway.
         if let Some(profile) = &self.profile {
             same.push((PROFILE_FILE, profile.as_bytes()));
             same.push((SEEDS_FILE, self.seeds.as_bytes()));
@@ -169,8 +171,8 @@ impl SharedProfile {
     }
 }
 
-/// The profile of a job of the cluster, with its files in the folder of fetched files of a job's directory. The files are removed
-/// again when this is dropped and the directory is not a job by then.
+/// The profile of a job of the cluster, with its files in the folder of fetched files of a job's directory. If the directory is not
+/// a job when this is dropped, the files are removed again.
 #[derive(Debug)]
 pub struct FetchedProfile {
     name: String,
@@ -185,12 +187,12 @@ pub struct FetchedProfile {
 }
 
 impl FetchedProfile {
-    /// Fetches the profile and the files of a job into the directory of a job that is to be made. The digest of each is compared.
-    /// `base` is the folder at which relative paths of files with secrets start here.
+    /// Fetches the profile and the files of a job into the directory of a job that is to be made. The digest of each file is
+    /// checked. `base` is the folder against which relative paths of files with secrets are resolved on this machine.
     ///
     /// # Errors
-    /// There is no such job, a file is missing or damaged, NATS fails, a file cannot be written, or another process fetches into the
-    /// directory. Nothing is left then.
+    /// There is no such job, a file is missing or damaged, NATS fails, a file cannot be written, or another process fetches into
+    /// the directory. After an error, no files are left.
     pub async fn fetch(
         config: &ClusterConfig,
         job: &str,
@@ -199,7 +201,7 @@ impl FetchedProfile {
     ) -> Result<FetchedProfile, CrawlError> {
         let connection = ClusterConnection::open(config.clone()).await?;
         let scope = MemberScope::Job(job.to_owned());
-        // Opening the members would create them.
+        // Opening the members' bucket would create it.
         let cluster = Cluster::find(connection, &scope).await?;
         let cluster = cluster.ok_or_else(|| ClusterError::UnknownJob {
             job: job.to_owned(),
@@ -292,7 +294,7 @@ pub async fn parts_of_job(job: &ClusterJob) -> Result<Vec<String>, ClusterError>
     part_list(&job.read_file(PARTS_FILE).await?)
 }
 
-/// Directories of jobs have the names of parts: a name must not lead elsewhere.
+/// The names of parts are used as names of directories, so a name must not be a path.
 fn part_list(content: &[u8]) -> Result<Vec<String>, ClusterError> {
     let names = String::from_utf8_lossy(content);
     let names: Vec<String> = names.lines().map(str::to_owned).collect();
@@ -311,14 +313,14 @@ async fn text_of(job: &ClusterJob, file: &str) -> Result<String, ClusterError> {
 #[derive(Debug)]
 struct FetchedFolder {
     job: PathBuf,
-    // A lock on the directory itself: the one of the job is for the process that makes it. Otherwise a process that fails would
-    // remove the files of another one, which is about to make the job.
+    // A lock on the directory itself. The job's own lock is for the process that makes the job. Without this lock, a failing
+    // process would remove the files of another process that is about to make the job.
     _lock: Option<File>,
 }
 
 impl FetchedFolder {
-    /// Makes the directory of the job if there is none, and keeps other processes from fetching into it. On file systems
-    /// without locks on directories, other processes are not kept from it.
+    /// Creates the directory of the job if necessary, and locks it, so that no other process fetches into it. On file systems
+    /// without locks on directories, other processes are not prevented from that.
     fn hold(job: &Path) -> Result<FetchedFolder, CrawlError> {
         fs::create_dir_all(job).map_err(|source| io_error(job, source))?;
         let lock = File::open(job).ok();
@@ -345,7 +347,7 @@ impl FetchedFolder {
         let to = copy.clone();
         let written = tokio::task::spawn_blocking(move || {
             fs::create_dir_all(&folder)?;
-            // Wholly or not at all: a restart of the machine must not leave half a list of seeds.
+            // The file is written completely or not at all, so that a restart of the machine cannot leave half a list of seeds.
             write_text(&to, &content)
         });
         let written = written.await;
@@ -365,13 +367,13 @@ impl Drop for FetchedFolder {
             Err(problem) if problem.kind() != io::ErrorKind::NotFound => {
                 tracing::warn!("cannot remove {}: {problem}", folder.display());
             }
-            // Other files in the directory are not ours.
+            // Other files in the directory were not fetched by this process and stay.
             _ => drop(fs::remove_dir(&self.job)),
         }
     }
 }
 
-/// Name of the copy of a file: its digest, with the extension by which people know the file.
+/// Returns the name of the copy of a file: its digest, with the extension of the original file.
 fn copy_name(file: &str, stored: &StoredFile) -> String {
     let extension = Path::new(file)
         .extension()
@@ -404,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_difference_is_named() {
+    fn the_error_names_the_first_difference() {
         let ours = profile("workers = 2", "aa");
         let check =
             |theirs: SharedProfile| ours.check(&theirs, "news").map_err(|it| it.to_string());
@@ -423,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_have_names_that_lead_nowhere() {
+    fn part_names_that_are_paths_are_refused() {
         assert_eq!(part_list(b"a\npart-1").unwrap(), ["a", "part-1"]);
         for content in ["a\npart-/../../elsewhere", "a\n\nb", "a b", "\u{fc}"] {
             let problem = part_list(content.as_bytes()).unwrap_err().to_string();
@@ -433,7 +435,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_second_process_that_fetches_into_a_directory_is_refused_and_removes_nothing() {
+    fn a_second_process_that_fetches_into_a_directory_is_refused_and_removes_no_files() {
         let home = tempfile::tempdir().unwrap();
         let job = home.path().join("job");
         let first = FetchedFolder::hold(&job).unwrap();
@@ -443,10 +445,10 @@ mod tests {
         let refused = FetchedFolder::hold(&job).unwrap_err().to_string();
         assert!(refused.contains("is in use by process"), "{refused}");
         assert!(copy.exists());
-        // It has not become a job.
+        // The directory has not become a job.
         drop(first);
         assert!(!job.exists());
-        // It becomes one.
+        // The directory becomes a job.
         let again = FetchedFolder::hold(&job).unwrap();
         fs::create_dir(job.join(FETCHED_FOLDER)).unwrap();
         fs::write(&copy, "rows").unwrap();

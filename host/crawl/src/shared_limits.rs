@@ -1,8 +1,9 @@
 //! Limits of a crawl that several nodes share. They count over the whole crawl, from its beginning.
 //!
-//! Each limit is an account in the job's bucket (`host/cluster/src/budget.rs`). A node takes parts of what is left, and issues nothing
-//! beyond them; a node with nothing to do gives the rest of its parts back. So documents never exceed their limit, and bytes exceed it
-//! by the documents in flight at most. The limit is reached when all of it is spent. No message is needed for a single document.
+//! Each limit is an account in the job's bucket (`host/cluster/src/budget.rs`). A node takes shares of the remaining number, and
+//! issues nothing beyond its shares. A node with nothing to do returns the rest of its shares. So documents never exceed their
+//! limit, and bytes exceed it by the documents in flight at most. The limit is reached when all of it is spent. No message is
+//! needed for a single document.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,13 +23,13 @@ pub(crate) struct CountedLimit {
     name: &'static str,
     limit: u64,
     end: End,
-    /// `true` if each URI in process may count as one.
+    /// `true` if each URI in process may add one to the count.
     counts_documents: bool,
     /// Count of this node since the job was made.
     count: u64,
 }
 
-/// The parts of the limits that this node may use.
+/// This node's shares of the limits.
 #[derive(Default)]
 pub(crate) struct SharedLimits {
     shares: Mutex<BTreeMap<&'static str, LimitShare>>,
@@ -36,12 +37,12 @@ pub(crate) struct SharedLimits {
     changed: Notify,
 }
 
-/// The part of a limit that this node may use.
+/// This node's share of a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct LimitShare {
-    /// Count up to which it may go.
+    /// Count that this node may reach.
     taken: u64,
-    /// `true` if it needs more to go on.
+    /// `true` if this node needs a larger share to continue.
     is_wanted: bool,
     /// `true` if all nodes together have reached the limit.
     is_over: bool,
@@ -61,7 +62,8 @@ impl SharedLimits {
             .map(|reached| reached.end.clone())
     }
 
-    /// Returns `true` if one more document may begin, if all that are in process succeed. Otherwise more is asked for.
+    /// Returns `true` if one more document may begin, on the assumption that all in process succeed. Otherwise a larger share is
+    /// requested.
     ///
     /// Nodes take their shares of the limits in one order. A node that waits for its share of one limit and has nothing in process
     /// leaves its shares of the later ones to others, because two nodes could wait for each other.
@@ -89,7 +91,7 @@ impl SharedLimits {
         has_room
     }
 
-    /// Leaves the rest of this node's parts to others. Nothing may be in process.
+    /// Releases the rest of this node's shares to other nodes. No URI may be in process.
     pub(crate) fn release(&self, limits: &[CountedLimit]) {
         let mut shares = self.lock();
         for limit in limits {
@@ -98,8 +100,8 @@ impl SharedLimits {
         }
     }
 
-    /// Reports the counts of this node, and takes what it wants. Returns `true` if it may issue more than before, or must end.
-    /// `part` is the name of the part of this node, of so many.
+    /// Reports the counts of this node, and takes the requested shares. Returns `true` if the node may issue more than before, or
+    /// must end. `part` has the name of this node's part and the number of parts.
     pub(crate) async fn update_shares(
         &self,
         job: &ClusterJob,
@@ -123,7 +125,7 @@ impl SharedLimits {
             let mut shares = self.lock();
             let now = shares.entry(name).or_default();
             let before = *now;
-            // The limit was lowered: what is not spent goes back with the next report.
+            // The limit was lowered: the unspent share is returned with the next report.
             now.taken = match account.total() > limit.limit {
                 true => limit.count,
                 false => taken,
@@ -143,7 +145,7 @@ impl SharedLimits {
         self.changed.notified()
     }
 
-    /// Waits until more is asked for.
+    /// Waits until a larger share is requested.
     pub(crate) async fn wanted(&self) {
         self.wanted.notified().await;
     }
@@ -174,12 +176,12 @@ impl CountedLimit {
         };
     }
 
-    /// Returns `true` if requests of rendered pages count in it. They are no successes.
+    /// Returns `true` if requests of rendered pages count for this limit. They do not count as successes.
     pub(crate) fn counts_requests(&self) -> bool {
         self.name != SUCCEEDED
     }
 
-    /// Adds requests of rendered pages that are under way.
+    /// Adds requests in flight of rendered pages.
     pub(crate) fn count_in_passing(&mut self, requests: u64) {
         if self.name == FETCHED {
             self.count += requests;
@@ -245,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_issued_beyond_the_share_and_the_rest_is_given_back() {
+    fn no_uri_is_issued_beyond_the_share_and_the_unused_share_is_returned() {
         let limits = SharedLimits::default();
         assert!(!limits.has_room(&limit(0), 0));
         limits.lock().get_mut(FETCHED).unwrap().taken = 3;
@@ -262,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_waits_for_one_limit_leaves_its_shares_of_later_ones() {
+    fn an_idle_node_that_waits_for_one_limit_releases_its_shares_of_later_limits() {
         let limits = SharedLimits::default();
         let [fetched] = limit(1);
         let succeeded = CountedLimit {
@@ -275,7 +277,7 @@ mod tests {
             limits.lock().get_mut(name).unwrap().taken = taken;
         }
         let share = |name| limits.lock()[name];
-        // What is in process may succeed.
+        // URIs in process may succeed.
         assert!(!limits.has_room(&both, 1));
         assert_eq!(share(SUCCEEDED).taken, 5);
         assert!(!limits.has_room(&both, 0));
@@ -287,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_of_pages_need_no_share_of_successes() {
+    fn requests_of_rendered_pages_need_no_share_of_the_limit_on_successes() {
         let limits = SharedLimits::default();
         let [fetched] = limit(0);
         let succeeded = CountedLimit {
@@ -296,7 +298,7 @@ mod tests {
         };
         let mut both = vec![fetched, succeeded];
         assert!(!limits.has_room(&both, 1));
-        // Their page has the only success.
+        // Only the page itself counts as a success.
         for (name, taken) in [(FETCHED, 9), (SUCCEEDED, 1)] {
             limits.lock().get_mut(name).unwrap().taken = taken;
         }

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use opilio_job::End;
 
-/// Asks a crawl to stop. Clones ask the same crawl.
+/// A handle to stop a crawl. Clones stop the same crawl.
 #[derive(Clone, Debug)]
 pub struct Stop {
     reason: Arc<watch::Sender<Option<End>>>,
@@ -15,7 +15,7 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Creates the request. `cut` ends fetches in flight.
+    /// Creates the handle. `cut` ends fetches in flight.
     pub(crate) fn new(cut: Abort) -> Stop {
         Stop {
             reason: Arc::new(watch::Sender::new(None)),
@@ -28,8 +28,8 @@ impl Stop {
         self.end(End::Stopped);
     }
 
-    /// Stops the crawl as [`Stop::stop`] does, for the system and not for an operator. The program that supervises the job
-    /// restarts it.
+    /// Stops the crawl as [`Stop::stop`] does, but by request of the system and not of an operator. The program that supervises the
+    /// job restarts the crawl.
     pub fn terminate(&self) {
         self.end(End::Terminated);
     }
@@ -41,8 +41,8 @@ impl Stop {
         self.cut.now();
     }
 
-    /// Returns a receiver that sees the reason of the end as soon as there is one.
-    pub(crate) fn asked(&self) -> watch::Receiver<Option<End>> {
+    /// Returns a receiver that gets the reason of the end as soon as there is one.
+    pub(crate) fn reason_receiver(&self) -> watch::Receiver<Option<End>> {
         self.reason.subscribe()
     }
 
@@ -56,7 +56,7 @@ impl Stop {
         self.reason.borrow().is_some()
     }
 
-    /// Ends the crawl for this reason, unless there is an earlier one.
+    /// Ends the crawl for this reason, unless there is an earlier reason.
     pub(crate) fn end(&self, end: End) {
         self.reason.send_if_modified(|reason| {
             let first = reason.is_none();

@@ -1,7 +1,7 @@
 //! Tables that a crawl holds for its plugins. They are read when the crawl begins, and again when their files change.
 //!
-//! A new table is built beside the one in use and replaces it at once. If a file cannot be read or has an invalid row, the table
-//! stays as it was. The job's log then gets an alert, once for each state of the file.
+//! A new table is built beside the table in use and replaces it at once. If a file cannot be read or has an invalid row, the table
+//! is not changed. The job's log then gets an alert, once for each state of the file.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -18,25 +18,25 @@ use tokio::sync::watch;
 
 use opilio_job::job_log::JobLog;
 
-/// Longest line of a file, in bytes. It has room for the longest key of a table, and a value.
+/// Maximum length of a line of a file, in bytes. It is enough for the longest key of a table, and a value.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
 /// The tables of a crawl.
 pub struct TableKeeper {
     tables: Tables,
-    kept: Mutex<BTreeMap<String, Kept>>,
+    kept: Mutex<BTreeMap<String, HeldTable>>,
 }
 
 /// A table, and the state of its file.
-struct Kept {
+struct HeldTable {
     written: TableSettings,
     report: TableReport,
-    /// State of the file at the last look; `None` if it could not be looked at.
+    /// State of the file at the last check; `None` if it could not be checked.
     stamp: Option<Stamp>,
     looked: Instant,
 }
 
-/// Identity of a file's state. A file that is replaced has another number; a file that is written to has another time.
+/// Identity of a file's state. A file that was replaced has another inode number; a file that was written has another time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     modified: Option<SystemTime>,
@@ -80,7 +80,7 @@ impl TableKeeper {
                     tables.set(name.as_str(), table);
                     kept.insert(
                         name.clone(),
-                        Kept {
+                        HeldTable {
                             written: written.clone(),
                             report,
                             stamp,
@@ -117,7 +117,7 @@ impl TableKeeper {
         kept.values().map(|kept| kept.report.clone()).collect()
     }
 
-    /// Returns the time of the next look at a file; `None` if no file is looked at again.
+    /// Returns the time of the next check of a file; `None` if no file is checked again.
     fn next_look(&self) -> Option<Instant> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let times = kept.values().filter_map(|kept| {
@@ -127,7 +127,7 @@ impl TableKeeper {
         times.min()
     }
 
-    /// Reads files again that are due for a look and have changed; with `all`, every file. Blocks.
+    /// Checks the files that are due, and reads changed files again; with `all`, reads every file. Blocks.
     pub fn look(&self, all: bool, log: &JobLog) {
         let names: Vec<String> = {
             let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -154,12 +154,12 @@ impl TableKeeper {
             kept.looked = Instant::now();
             (kept.written.clone(), kept.stamp)
         };
-        // The stamp is taken before the file is read: a write meanwhile gives the file another one.
+        // The stamp is taken before the file is read, so that a write during the reading is detected at the next check.
         let stamp = stamp(&written);
         if !all && stamp == stamp_then {
             return;
         }
-        // No lock is held while the file is read, which takes seconds for a large one.
+        // No lock is held while the file is read, because this takes seconds for a large file.
         let table = read(&written);
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(kept) = kept.get_mut(name) else {
@@ -169,22 +169,22 @@ impl TableKeeper {
         match table {
             Ok(table) => {
                 kept.report = report(name, &written, &table);
-                let words = format!("read again: {} rows", table.rows());
+                let message = format!("read again: {} rows", table.rows());
                 self.tables.set(name, table);
-                log.crawl(&format!("table {name}"), &words);
+                log.crawl(&format!("table {name}"), &message);
             }
             Err(problem) => {
-                let words = format!("not updated: {problem}");
-                tracing::warn!("table {name} {words}");
-                log.crawl(&format!("alert table {name}"), &words);
+                let message = format!("not updated: {problem}");
+                tracing::warn!("table {name} {message}");
+                log.crawl(&format!("alert table {name}"), &message);
                 kept.report.problem = Some(problem);
             }
         }
     }
 }
 
-/// Looks at the files until the crawl ends.
-pub(crate) async fn keep(
+/// Checks the files until the crawl ends.
+pub(crate) async fn run(
     keeper: Arc<TableKeeper>,
     log: Arc<JobLog>,
     mut ended: watch::Receiver<()>,
@@ -254,13 +254,13 @@ fn read(written: &TableSettings) -> Result<Table, String> {
 fn read_file(kind: TableKind, path: &Path) -> Result<Table, String> {
     let refused = |problem: io::Error| format!("cannot read {}: {problem}", path.display());
     let file = File::open(path).map_err(refused)?;
-    // Rows are passed on as they are read, so that a list of millions is in memory only once.
+    // Rows are passed on as they are read, so that a list of millions of rows is in memory only once.
     let mut lines = Lines::new(file);
     let made = make(kind, std::iter::from_fn(|| lines.next_row()));
     if let Some(trouble) = lines.trouble {
         return Err(match trouble {
-            Trouble::Read(problem) => refused(problem),
-            Trouble::Line(what) => format!("{} line {}: {what}", path.display(), lines.number),
+            RowError::Read(problem) => refused(problem),
+            RowError::Line(what) => format!("{} line {}: {what}", path.display(), lines.number),
         });
     }
     made.map_err(|problem| {
@@ -277,10 +277,10 @@ struct Lines<R> {
     reader: R,
     line: Vec<u8>,
     number: u64,
-    trouble: Option<Trouble>,
+    trouble: Option<RowError>,
 }
 
-enum Trouble {
+enum RowError {
     Read(io::Error),
     Line(&'static str),
 }
@@ -306,15 +306,17 @@ impl<R: BufRead> Lines<R> {
             self.number += 1;
             let trouble = match read {
                 Ok(0) => return None,
-                Ok(length) if length as u64 == LINE_BYTES_MAX => Trouble::Line("longer than 1 MiB"),
+                Ok(length) if length as u64 == LINE_BYTES_MAX => {
+                    RowError::Line("longer than 1 MiB")
+                }
                 Ok(_) => match std::str::from_utf8(&self.line) {
                     Ok(line) => match row(line) {
                         Some(row) => return Some(row),
                         None => continue,
                     },
-                    Err(_) => Trouble::Line("not UTF-8"),
+                    Err(_) => RowError::Line("not UTF-8"),
                 },
-                Err(problem) => Trouble::Read(problem),
+                Err(problem) => RowError::Read(problem),
             };
             self.trouble = Some(trouble);
             return None;
@@ -322,7 +324,7 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-/// Parses a key, and a value after a tab; `None` for an empty line or a remark.
+/// Parses a key, and a value after a tab; `None` for an empty line or a comment.
 fn row(line: &str) -> Option<Row> {
     let line = line.trim_end_matches(['\n', '\r']);
     let line = line.strip_prefix('\u{feff}').unwrap_or(line);
@@ -351,7 +353,7 @@ fn row_of(problem: &TableProblem) -> Option<usize> {
     }
 }
 
-/// Returns the line of the row with this number, with remarks and empty lines counted.
+/// Returns the line number of the row with this number. Comments and empty lines count as lines.
 fn line_of_row(path: &Path, row: usize) -> Option<u64> {
     let mut lines = Lines::new(File::open(path).ok()?);
     for _ in 0..row {

@@ -1,8 +1,8 @@
 //! The crawl's side of a visit: sockets, the frontier's store, the archive, logs and plugin lanes.
 //!
-//! Every decision is taken by `opilio_visit`. Whatever happens on the way, the URI goes back to the frontier with an outcome.
-//! An error that the crawl cannot go on with (a full disk, a broken store, a scope filter that keeps failing) halts it
-//! instead. The URI is then found in process at the next start and put back in its queue.
+//! Every decision is taken by `opilio_visit`. In all cases but one, the URI is returned to the frontier with an outcome. The
+//! exception is an error that halts the crawl, such as a full disk, a broken store, or a scope filter that keeps failing. The URI
+//! is then found in process at the next start and put back in its queue.
 
 mod behave;
 mod fetch;
@@ -45,17 +45,17 @@ use opilio_visit::{
 };
 use tracing::Instrument as _;
 
-pub(crate) use page_request::{PageRequest, RequestRoom, plain_response};
+pub(crate) use page_request::{PageRequest, RequestMemory, plain_response};
 
 use crate::context::CrawlContext;
 use crate::error::Halt;
 use crate::lanes::{Lane, Reserved};
 use crate::live::Flight;
-use crate::logins::Needs;
+use crate::logins::LoginRequirement;
 use crate::records;
 use opilio_job::crawl_log::{CrawlLogLine, ExtraInfo};
 
-/// One issued URI in the hands of a worker.
+/// The visit of one issued URI by a worker.
 pub(crate) struct CrawlVisit<'a> {
     context: &'a Arc<CrawlContext>,
     pipeline: Arc<Pipeline>,
@@ -81,7 +81,7 @@ impl<'a> CrawlVisit<'a> {
         }
     }
 
-    /// Takes the URI all the way and hands it back to the frontier.
+    /// Makes the visit and returns the URI to the frontier.
     pub(crate) async fn run(&self) -> Result<(), Halt> {
         let issue = &self.pipeline.issue;
         let record = &issue.record;
@@ -140,7 +140,8 @@ impl<'a> CrawlVisit<'a> {
         opilio_visit::receive(pipeline, self, &permit, exchange, verdict, memory).await
     }
 
-    /// The site whose share of the lanes the visit uses: its registrable domain, or its queue if it has none.
+    /// Returns the site whose share of the lanes the visit uses: the registrable domain, or the queue if the host has no
+    /// registrable domain.
     fn site(&self) -> &str {
         let issue = &self.pipeline.issue;
         issue.uri.registrable_domain().unwrap_or(&issue.queue)
@@ -175,7 +176,7 @@ impl<'a> CrawlVisit<'a> {
         }
     }
 
-    /// The event that observers are told.
+    /// Returns the event for observers.
     fn event(&self, entry: LogEntry) -> Event {
         let pipeline = &self.pipeline;
         let (state, notes) = (entry.state, entry.notes.clone());
@@ -202,8 +203,8 @@ impl<'a> CrawlVisit<'a> {
         }
     }
 
-    /// Puts the queue into the group of its server's address, if the profile groups by it. Servers with several addresses
-    /// belong to the group of the lowest.
+    /// Puts the queue into the group of its server's address, if the profile groups queues by address. Servers with several
+    /// addresses belong to the group of the lowest address.
     fn join_group(&self, addresses: &[IpAddr]) -> Result<(), Halt> {
         let (context, issue) = (self.context, &self.pipeline.issue);
         let queue = &issue.queue;
@@ -220,13 +221,14 @@ impl<'a> CrawlVisit<'a> {
         Ok(())
     }
 
-    /// Returns `true` if the profile leaves it to the proxy to find the host's addresses: nobody else may be able to.
+    /// Returns `true` if the proxy looks up the host's addresses according to the profile. The crawl itself may be unable to look
+    /// them up.
     fn is_looked_up_by_proxy(&self, host: &str) -> bool {
         let proxy = self.pipeline.settings.fetch.proxy.as_ref();
         proxy.is_some_and(|proxy| proxy.looks_up(host))
     }
 
-    /// Waits for a server without occupying a worker if it is slow.
+    /// Waits for a server. If the server is slow, no worker is occupied.
     async fn waiting<T>(&self, work: impl Future<Output = T>) -> T {
         let slow_after = self.pipeline.settings.fetch.slow_after;
         self.flight.waiting(slow_after, work).await
@@ -305,9 +307,9 @@ impl Driver for CrawlVisit<'_> {
             .logins
             .needs(&context.frontier, uri, self.pipeline.started);
         match needs {
-            Needs::Nothing => LoginNeed::Nothing,
-            Needs::First(first) => LoginNeed::First(first),
-            Needs::Refused(name) => LoginNeed::Refused(name),
+            LoginRequirement::Nothing => LoginNeed::Nothing,
+            LoginRequirement::First(first) => LoginNeed::First(first),
+            LoginRequirement::Refused(name) => LoginNeed::Refused(name),
         }
     }
 
@@ -361,7 +363,7 @@ impl Driver for CrawlVisit<'_> {
     }
 
     fn known_links(&self, links: &[&Candidate]) -> Result<Vec<bool>, Halt> {
-        // The scope log lists every link.
+        // The scope log lists every link, so all links need a decision.
         if self.context.outputs.logs.has_scope() {
             return Ok(vec![false; links.len()]);
         }
@@ -459,7 +461,7 @@ impl Driver for CrawlVisit<'_> {
                 .map(|budget| self.context.even_share(budget)),
         };
         budget.answered(&frontier, &pipeline.issue, answered)?;
-        // Prices are kept now and then.
+        // Prices are written to the store at intervals.
         if let Some(prices) = budget.due_prices(pipeline.started) {
             frontier.put_caller_values(&prices)?;
         }
@@ -479,7 +481,8 @@ impl Driver for CrawlVisit<'_> {
             self.login_lost()?;
         }
         if matches!(outcome, Outcome::Succeeded(_)) || entry.is_archived() {
-            // Before the frontier knows: a crash in between writes the line twice rather than never.
+            // The lines are written before the frontier receives the outcome: after a crash in between, a line may be written
+            // twice, but is never missing.
             self.context.log_visit(&self.line(entry.clone()))?;
         }
         Ok(())
@@ -542,7 +545,7 @@ impl Driver for CrawlVisit<'_> {
             }
             Disposition::Retrying { attempts } => context.outputs.logs.nonfatal(&line, attempts)?,
             Disposition::Deferred => {}
-            // Others have their line already.
+            // Other captures have their line already.
             _ if ending == Ending::Failed && !entry.is_archived() => context.log_visit(&line)?,
             _ => {}
         }
@@ -558,14 +561,13 @@ impl Driver for CrawlVisit<'_> {
         let document = succeeded && issue.uri.scheme() != "dns" && !pipeline.is_prerequisite();
         context.finished(&issue.queue, &line, document);
         if !opilio_visit::comes_again(disposition) && !context.plugins.observers.is_empty() {
-            context.plugins.observers.tell(self.event(entry)).await;
+            context.plugins.observers.send(self.event(entry)).await;
         }
         Ok(())
     }
 }
 
-/// A place in the archive as the frontier keeps it.
-/// The payload of a record, for records that refer to it.
+/// Returns the payload of a record, for records that refer to it.
 fn stored_payload(
     uri: &Uri,
     date: Timestamp,

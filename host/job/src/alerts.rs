@@ -1,5 +1,5 @@
-//! Alerts for the operator. An alert is raised when a problem begins and cleared when it is over. It appears in `alerts.log` and
-//! in the job's status, and is sent where the profile says.
+//! Alerts for the operator. An alert is raised when a problem begins and cleared when it is over. It appears in `alerts.log` and in
+//! the job's status, and is sent to the receivers in the profile.
 //!
 //! ```text
 //! watch.rs (figures of the last minutes) ─┐
@@ -12,8 +12,8 @@ mod notify;
 mod rendered_pages;
 mod shared_crawl;
 mod store;
+mod units;
 mod watch;
-mod words;
 
 use std::fmt;
 
@@ -34,7 +34,7 @@ pub use watch::{Measurements, WAIT_MIN, Watch};
 /// Share of its limit to which a figure must fall before its alert is cleared.
 const CLEARED_AT: f64 = 0.8;
 
-/// Problem that an operator should know of.
+/// Problem that an operator should see.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Alert {
     /// Kind of the alert.
@@ -94,18 +94,19 @@ pub enum AlertKind {
     Browser,
     /// Many rendered pages reach a limit of time or memory, or crash.
     Rendering,
-    /// A command that was given to all nodes of a shared crawl fails on this one, and later commands wait for it. It is tried again.
+    /// A command for all nodes of a shared crawl fails on this node, and later commands wait for it. It is tried again.
     Commands,
-    /// This node of a shared crawl fetches nothing because NATS does not answer or its session has ended, or JetStream has no room, or NATS
-    /// has lost messages that it had acknowledged.
+    /// A problem with NATS in a shared crawl: this node fetches nothing, because NATS does not answer or the node's session has
+    /// ended; or JetStream has no room; or NATS has lost messages that it had acknowledged.
     Nats,
     /// No process works on a part of a shared crawl, although it has something to do.
     PartGone,
-    /// Links between the parts of a shared crawl wait for long: this part does not take them, or NATS does not store those that it sends.
+    /// Links between the parts of a shared crawl wait for long: this part does not receive them, or NATS does not store the links
+    /// that it sends.
     LinksWaiting,
     /// The storage of the account in JetStream is nearly full.
     JetstreamLow,
-    /// Another process works under the name of this part of a shared crawl, or the session of this process ends again and again.
+    /// Another process works under the name of this part of a shared crawl, or the session of this process ends repeatedly.
     Lease,
     /// The crawl has ended because of an error.
     Halted,
@@ -134,9 +135,9 @@ pub enum Event {
 /// Action that follows from the figures of the crawl.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AlertAction {
-    /// Raise the alert: its condition holds.
+    /// Raise the alert, because its condition is met.
     Raise(AlertKind, String, Severity, String),
-    /// Clear the alert: its condition does not hold.
+    /// Clear the alert, because its condition is not met any more.
     Clear(AlertKind, String),
     /// Pause the crawl: the disk is full.
     Pause(String),
@@ -145,7 +146,7 @@ pub enum AlertAction {
 }
 
 impl Alert {
-    /// Returns `true` if the alert holds and is not acknowledged.
+    /// Returns `true` if the alert is active and not acknowledged.
     pub fn is_open(&self) -> bool {
         self.until.is_none() && self.acknowledged.is_none()
     }
@@ -200,7 +201,7 @@ impl AlertKind {
         }
     }
 
-    /// Returns `true` if the alert reports a single event, which has no end of its own.
+    /// Returns `true` if the alert reports a single event, which has no end.
     fn is_event(self) -> bool {
         matches!(self, AlertKind::ClockJump | AlertKind::Plugin)
     }
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_the_log_is_one_line() {
+    fn an_alert_with_line_ends_is_one_line_of_the_log() {
         let alert = Alert {
             kind: AlertKind::Plugin,
             subject: "a b".to_owned(),

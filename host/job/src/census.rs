@@ -1,8 +1,8 @@
 //! Counts of the frontier, made by reading it through: queues by state, and pages of a continuous crawl by freshness. Both counts
 //! are repeated while the crawl runs.
 //!
-//! Nothing keeps these figures while the crawl runs, because queues change their state as time passes. Both counts read the store
-//! in parts. They pause between two parts, so that they take at most a fiftieth of the time.
+//! These figures cannot be updated with each visit, because queues change their state as time passes. Both counts read the store in
+//! parts. They pause between two parts, so that they take at most a fiftieth of the time.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -267,9 +267,9 @@ fn fresh(record: &UriRecord, last: Timestamp, age: Duration) -> Option<f64> {
 }
 
 /// Returns the same probability for a page that was found changed after `changes` of `intervals` equal intervals. Its last visit
-/// was `ages` intervals ago. Changes are taken for a Poisson process: e to the power of minus rate times age. The rate is the
-/// estimate of Cho and Garcia-Molina (2003) for visits at regular intervals. It is −ln((n − X + ½) / (n + ½)) for each of n
-/// intervals, X of which ended with a change.
+/// was `ages` intervals ago. Changes are modelled as a Poisson process: e to the power of minus rate times age. The rate is the
+/// estimate of Cho and Garcia-Molina (2003) for visits at regular intervals: −ln((n − X + ½) / (n + ½)) for each interval, with n
+/// intervals of which X ended with a change.
 fn unchanged(intervals: u64, changes: u64, ages: f64) -> f64 {
     let (n, x) = (intervals as f64, changes as f64);
     let rate = -((n - x + 0.5) / (n + 0.5)).ln();
@@ -280,7 +280,8 @@ fn class(duration: Duration) -> usize {
     Overdue::BOUNDS.partition_point(|bound| *bound < duration)
 }
 
-/// Counts the queues of a job in one pass. Calls `rest` with the time that each part took; returns `None` if it says no.
+/// Counts the queues of a job in one pass. Calls `rest` with the time that each part took. Returns `None` if `rest` returns
+/// `false`.
 pub fn queues(
     frontier: &SharedFrontier,
     mut rest: impl FnMut(Duration) -> bool,
@@ -307,7 +308,7 @@ pub fn queues(
     }
 }
 
-/// Counts the pages of a job in one pass. Calls `rest` with the time that each part took; returns `None` if it says no.
+/// Counts the pages of a job in one pass. Calls `rest` with the time that each part took. Returns `None` if `rest` returns `false`.
 pub fn pages(
     frontier: &SharedFrontier,
     mut rest: impl FnMut(Duration) -> bool,
@@ -332,7 +333,7 @@ pub fn pages(
     }
 }
 
-/// Counts of the pages of one host, without prerequisites. They are those of [`PageCensus`].
+/// Counts of the pages of one host, without prerequisites. The fields mean the same as in [`PageCensus`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct HostPages {
     /// Pages that have been visited and will be visited again.
@@ -352,7 +353,7 @@ pub struct HostPages {
 /// Maximum number of a host's URIs that are counted.
 const HOST_URIS_MAX: usize = 2_000;
 
-/// Counts the pages of a host. The frontier is locked for parts of the count.
+/// Counts the pages of a host. The frontier is locked for each part of the count, not for all of it.
 pub fn host_pages(
     frontier: &SharedFrontier,
     host: &str,
@@ -361,7 +362,8 @@ pub fn host_pages(
     let Some(selection) = Selection::default().with_host(host) else {
         return Ok(HostPages::default());
     };
-    // The name of the host is followed by a port or the end of the authority, whose characters sort before those of subdomains.
+    // In a key, the name of the host is followed by a port or the end of the authority. Their characters sort before those of
+    // subdomains.
     let prefix = selection.key_prefix();
     let (ports, own) = (format!("{prefix}#"), format!("{prefix})"));
     let mut after = format!("{prefix}\"");
@@ -394,7 +396,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_is_as_fresh_as_its_past_says() {
+    fn freshness_is_estimated_from_past_changes() {
         for (intervals, changes, ages, expected) in [
             // Never changed, so not changed now.
             (10, 0, 5.0, 1.0),

@@ -6,7 +6,7 @@
 //! JOB/changes/000001.toml  changes since, one file for each, applied in their order
 //! JOB/changes/overrides.json  live overrides, see `overrides.rs`
 //! ```
-//! All of them together are the job's profile.
+//! Together these files are the job's profile.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,16 +22,16 @@ pub const LAYERS: &str = "layers.json";
 /// The folder of changes.
 pub const CHANGES: &str = "changes";
 
-/// Seeds added after the job was made, in lines as in `seeds.txt`, which stays the same.
+/// Seeds added after the job was made, in lines as in `seeds.txt`. That file does not change.
 pub const ADDED_SEEDS: &str = "added-seeds.txt";
 
 /// Seeds that the operator has removed, one a line. They count as removed even if the profile names them.
 pub const REMOVED_SEEDS: &str = "removed-seeds.txt";
 
-/// SURT prefixes of seeds that redirected elsewhere, one a line, followed by ` # ` and the seed.
+/// SURT prefixes of the targets of redirected seeds, one a line, each followed by ` # ` and the seed.
 pub const REDIRECTED_SEEDS: &str = "redirected-seeds.txt";
 
-/// The commands of a crawl that several machines share, as far as this directory has carried them out.
+/// File with the position in the command log of a shared crawl up to which this directory has carried out the commands.
 pub const SHARED_COMMANDS: &str = "cluster-commands.json";
 
 /// Reads the profiles that the profile of the job extends.
@@ -84,7 +84,7 @@ pub fn changes(job: &Path, base: &Path) -> io::Result<Vec<Layer>> {
     files.into_iter().map(layer).collect()
 }
 
-/// Writes a change of settings. It is in effect from then on, even if the process dies.
+/// Writes a change of settings to disk. It applies to every later start, even if this process dies.
 pub fn keep_change(job: &Path, number: u64, text: &str) -> io::Result<()> {
     let folder = job.join(CHANGES);
     fs::create_dir_all(&folder)?;
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_come_back_in_their_order() {
+    fn changes_are_read_in_the_order_written() {
         let job = tempfile::tempdir().unwrap();
         assert!(changes(job.path(), Path::new("")).unwrap().is_empty());
         for number in [2, 10, 9] {

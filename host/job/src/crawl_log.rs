@@ -1,9 +1,9 @@
-//! `crawl.log`: one line per finished URI, in the columns that operators and their scripts know.
+//! `crawl.log`: one line per finished URI, in the columns of Heritrix, which operators' scripts read.
 //!
 //! Columns, separated by one blank: time logged, status (right-aligned, 5), size (right-aligned, 10), URI, hop path, via, media
-//! type, lane, start of fetch + duration in milliseconds, payload digest, source tag, annotations; and JSON if the profile
-//! enables it. `-` marks a missing value. The URI starts at offset 42 while status and size fit their widths, which some scripts
-//! rely on.
+//! type, lane, start of fetch + duration in milliseconds, payload digest, source tag, annotations; and JSON if the profile enables
+//! it. `-` marks a missing value. The URI starts at offset 42 as long as status and size fit their widths. Some scripts rely on
+//! this.
 
 use std::fmt::{self, Display, Write};
 use std::time::Duration;
@@ -43,12 +43,12 @@ pub struct CrawlLogLine {
     pub extra: Option<ExtraInfo>,
 }
 
-/// Facts of a visit that have no other column.
+/// Values of a visit for the thirteenth column.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExtraInfo {
     /// Bytes of the response as received over the wire, headers included.
     pub received: Option<u64>,
-    /// The archive file that holds the capture.
+    /// The archive file with the capture.
     pub file: Option<String>,
     /// Offset of the record in that file.
     pub offset: Option<u64>,
@@ -169,7 +169,7 @@ pub fn timestamp17(at: Timestamp) -> String {
         .to_string()
 }
 
-/// Makes a value safe for its column: blanks and unprintable characters would shift every later one.
+/// Makes a value safe for its column: blanks and unprintable characters would shift every later column.
 pub fn column(text: &str) -> String {
     text.chars()
         .map(|c| {
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_stand_where_scripts_expect_them() {
+    fn columns_are_at_the_offsets_that_scripts_expect() {
         let text = line().to_string();
         assert_eq!(
             text,
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thirteenth_column_is_json_without_blanks() {
+    fn the_thirteenth_column_is_json_without_blanks() {
         let extra = ExtraInfo {
             received: Some(1300),
             file: Some("WEB 1.warc.gz".to_owned()),
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn no_value_turns_the_direction_of_its_line() {
+    fn bidirectional_control_characters_are_replaced() {
         let line = CrawlLogLine {
             media_type: Some("text/\u{202e}lmth".to_owned()),
             source: Some("a\u{2066}b".to_owned()),
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_reads_as_a_dash() {
+    fn missing_values_are_dashes() {
         let line = CrawlLogLine {
             status: -2,
             size: None,

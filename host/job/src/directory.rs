@@ -1,4 +1,4 @@
-//! A job: the directory that holds everything one crawl needs and makes.
+//! A job: the directory with all inputs and results of one crawl.
 //!
 //! ```text
 //! JOB/job.json       format version, when it was made and by what
@@ -12,8 +12,8 @@
 //! JOB/state/         the frontier
 //! JOB/warcs/  JOB/logs/  JOB/scratch/
 //! ```
-//! A job is made once. Afterwards it is always resumed from its own copies, so that an edited profile never changes a crawl by
-//! surprise.
+//! A job is made once. Afterwards it is always resumed from its own copies, so that later edits of a profile file do not change the
+//! crawl.
 
 mod copy;
 mod error;
@@ -49,7 +49,7 @@ use crate::process_record::ProcessRecord;
 use crate::text_file::{draft_of, write_text};
 use opilio_stacks::components;
 
-/// File with the part of a crawl that a directory has, if several machines share the crawl.
+/// File with the part of a shared crawl that this directory has.
 pub const SHARED: &str = "cluster.json";
 
 /// A job directory, locked by this process until dropped.
@@ -58,7 +58,7 @@ pub struct Job {
     directory: PathBuf,
     description: JobFile,
     resumed: bool,
-    // Held for its lock, which the system releases with the process.
+    // The open lock file. The system releases the lock when the process ends.
     _lock: File,
 }
 
@@ -131,7 +131,7 @@ impl Job {
         Job::open_with(directory, copies, now, || Ok(()))
     }
 
-    /// Opens a job in the same way. `bring` puts further files into the directory of a new job before the job is complete.
+    /// Opens a job as [`Job::open`] does. `bring` puts further files into the directory of a new job before the job is complete.
     fn open_with(
         directory: &Path,
         copies: &Copies<'_>,
@@ -187,7 +187,7 @@ impl Job {
                     .collect::<String>(),
             )?;
             bring()?;
-            // Written last, so that a half-made job does not count as one.
+            // Written last, so that a half-made job does not count as a job.
             let text = serde_json::to_string_pretty(&job.description).map_err(|source| {
                 JobError::Damaged {
                     file: description_file.display().to_string(),
@@ -220,32 +220,32 @@ impl Job {
         self.description.made
     }
 
-    /// The frozen profile.
+    /// Returns the path of the frozen profile.
     pub fn profile(&self) -> PathBuf {
         self.directory.join("profile.toml")
     }
 
-    /// The seeds the job was made with.
+    /// Returns the path of the seeds that the job was made with.
     pub fn seeds(&self) -> PathBuf {
         self.directory.join("seeds.txt")
     }
 
-    /// The frontier's store.
+    /// Returns the path of the frontier's store.
     pub fn state(&self) -> PathBuf {
         self.directory.join("state")
     }
 
-    /// WARC files.
+    /// Returns the folder of WARC files.
     pub fn warcs(&self) -> PathBuf {
         self.directory.join("warcs")
     }
 
-    /// Logs.
+    /// Returns the folder of logs.
     pub fn logs(&self) -> PathBuf {
         self.directory.join("logs")
     }
 
-    /// Files that do not outlive the process.
+    /// The folder of files that are removed when the process ends.
     pub fn scratch(&self) -> PathBuf {
         self.directory.join("scratch")
     }
@@ -270,7 +270,7 @@ impl FrozenProfile {
     }
 }
 
-/// Changes the folder against which relative paths of a job's profile are resolved. For a job that comes from another machine.
+/// Changes the folder against which relative paths of a job's profile are resolved, for a job that comes from another machine.
 ///
 /// # Errors
 /// See [`JobError`].
@@ -294,7 +294,7 @@ fn describe(directory: &Path) -> Result<JobFile, JobError> {
         source,
     };
     let text = read(&file)?;
-    // The version comes first: a later one may have other fields.
+    // The version is read first, because a later version may have other fields.
     let version: Versioned = serde_json::from_str(&text).map_err(damaged)?;
     if version.version != JOB_VERSION {
         return Err(JobError::Version {
@@ -339,12 +339,12 @@ pub fn made(directory: &Path) -> Result<JobOrigin, JobError> {
     })
 }
 
-/// Returns `true` if `directory` holds a job, whatever its version.
+/// Returns `true` if `directory` contains a job of any version.
 pub fn is_job(directory: &Path) -> bool {
     directory.join("job.json").is_file()
 }
 
-/// Refuses to start a job from nothing that has crawled before: a disk may be missing.
+/// Refuses to start a job that has crawled before and has no frontier store: a disk may not be mounted.
 fn must_have_state(directory: &Path) -> Result<(), JobError> {
     let process_record = ProcessRecord::read(directory).ok().flatten();
     let has_crawled =
@@ -424,7 +424,7 @@ fn clear_halfway(directory: &Path) -> Result<(), JobError> {
     Ok(())
 }
 
-/// Returns the names in a directory; none if the directory does not exist.
+/// Returns the names in a directory, empty if the directory does not exist.
 fn names(directory: &Path) -> Result<Vec<OsString>, JobError> {
     let listed = fs::read_dir(directory)
         .and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect());
@@ -434,8 +434,8 @@ fn names(directory: &Path) -> Result<Vec<OsString>, JobError> {
     }
 }
 
-/// Returns `true` if `directory` holds only leftovers of a process that was killed while it made a job. Another job can be made
-/// there then.
+/// Returns `true` if `directory` holds only leftovers of a process that was killed while it made a job. Then another job can be
+/// made there.
 pub fn is_made_halfway(directory: &Path) -> bool {
     let is_empty = |folder: &str| names(&directory.join(folder)).is_ok_and(|it| it.is_empty());
     directory.is_dir()
@@ -444,7 +444,7 @@ pub fn is_made_halfway(directory: &Path) -> bool {
         && ["state", "warcs", "logs"].into_iter().all(is_empty)
 }
 
-/// Returns the name of a job: that of its directory, in whatever form the path is given.
+/// Returns the name of a job, which is the name of its directory. The path may be relative.
 pub fn name_of(directory: &Path) -> String {
     let whole = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
     whole
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_goes_on_from_its_own_copies() {
+    fn a_resumed_job_uses_its_own_copies() {
         let home = tempfile::tempdir().unwrap();
         let directory = home.path().join("job");
         assert!(!open(&directory).unwrap().resumed());
@@ -522,11 +522,11 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_somebody_looks_into_is_waited_for() {
+    fn opening_a_job_waits_for_a_short_lock_of_another_process() {
         let home = tempfile::tempdir().unwrap();
         let held = open(home.path()).unwrap();
         let looking = std::thread::spawn(move || {
-            // Drops the lock some time before or after the other attempt begins; both must succeed.
+            // Drops the lock before or after the other attempt begins; both attempts must succeed.
             std::thread::sleep(LOCK_PROBE_INTERVAL * 3);
             drop(held);
         });
@@ -535,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_without_all_that_belongs_to_it_is_no_job() {
+    fn an_incomplete_copy_is_not_a_job() {
         let home = tempfile::tempdir().unwrap();
         let (from, to) = (home.path().join("from"), home.path().join("to"));
         drop(open(&from).unwrap());
@@ -552,7 +552,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_copy_has_nothing_of_what_links_lead_to_elsewhere() {
+    fn a_job_with_links_that_lead_out_is_not_copied() {
         use std::os::unix::fs::symlink;
         let home = tempfile::tempdir().unwrap();
         let (from, secret) = (home.path().join("from"), home.path().join("secret"));
@@ -583,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn another_layout_is_refused_and_left_alone() {
+    fn a_job_with_another_layout_is_refused_and_not_changed() {
         let home = tempfile::tempdir().unwrap();
         drop(open(home.path()).unwrap());
         let file = home.path().join("job.json");
@@ -599,7 +599,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_whose_disk_is_missing_does_not_begin_from_nothing() {
+    fn a_job_without_its_frontier_store_does_not_start_anew() {
         let home = tempfile::tempdir().unwrap();
         let job = open(home.path()).unwrap();
         fs::write(job.state().join("format"), "3").unwrap();
@@ -622,7 +622,7 @@ mod tests {
     }
 
     #[test]
-    fn somebodys_files_are_not_touched() {
+    fn a_directory_with_foreign_files_is_refused_and_not_changed() {
         let home = tempfile::tempdir().unwrap();
         fs::write(home.path().join("thesis.doc"), "").unwrap();
         assert!(matches!(open(home.path()), Err(JobError::NotAJob { .. })));
@@ -654,7 +654,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_whose_making_was_cut_short_anywhere_is_made_again() {
+    fn a_job_whose_creation_was_interrupted_at_any_point_is_created_anew() {
         for state in states_while_made() {
             let home = tempfile::tempdir().unwrap();
             let directory = home.path().join("job");
@@ -681,7 +681,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_lost_its_description_keeps_what_it_has() {
+    fn a_job_without_its_job_json_keeps_its_files() {
         let home = tempfile::tempdir().unwrap();
         let job = open(home.path()).unwrap();
         fs::write(job.state().join("format"), "3").unwrap();

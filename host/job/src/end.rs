@@ -9,7 +9,7 @@ pub enum End {
     NoSeedFetched(String),
     /// An operator stopped it.
     Stopped,
-    /// The system asked it to end, for example before a shutdown.
+    /// The system terminated it, for example before a shutdown.
     Terminated,
     /// The profile's limit on documents was reached.
     DocumentLimit,

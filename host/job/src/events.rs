@@ -1,6 +1,6 @@
 //! Events of crawls, for programs of the operator: states of jobs, alerts, files that were handed over, captures.
 //!
-//! [`Events::send`] never waits. Each receiver has a queue of its own, with a maximum; events beyond it are lost and counted.
+//! [`Events::send`] never waits. Each receiver has a separate queue with a maximum; events beyond it are lost and counted.
 //! Receivers are webhooks and subjects of NATS.
 
 mod nats;
@@ -99,12 +99,12 @@ impl Events {
         self.queues.is_empty()
     }
 
-    /// Returns `true` if a receiver wants events of this kind.
+    /// Returns `true` if a receiver is configured for events of this kind.
     pub fn wants(&self, kind: EventKind) -> bool {
         self.queues.iter().any(|queue| queue.wants(kind))
     }
 
-    /// Queues an event for all that want it.
+    /// Queues an event for all receivers of its kind.
     pub fn send(&self, event: &CrawlEvent) {
         let kind = event.what.kind();
         for queue in self.queues.iter().filter(|queue| queue.wants(kind)) {

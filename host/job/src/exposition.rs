@@ -25,7 +25,7 @@ pub struct Metric<S: 'static> {
     pub kind: MetricKind,
     /// Explanation for readers of the text.
     pub help: &'static str,
-    /// Returns the present samples. A metric without samples is left out.
+    /// Function that returns the present samples. A metric without samples is left out.
     pub samples: fn(&S) -> Vec<MetricSample>,
 }
 
@@ -33,7 +33,7 @@ pub struct Metric<S: 'static> {
 pub struct MetricSample {
     /// Suffix of the metric's name: `_sum`, `_count`.
     pub suffix: &'static str,
-    /// Labels besides those of the source, and their values.
+    /// Further labels and their values, in addition to those of the source.
     pub labels: Vec<(&'static str, String)>,
     /// Value.
     pub value: f64,
@@ -99,16 +99,16 @@ impl MetricSample {
 
 /// Metrics to be written as text, in the order of their first samples.
 #[derive(Default)]
-pub struct Exposition(Vec<Written>);
+pub struct Exposition(Vec<MetricText>);
 
 /// Heading of a metric, and its samples.
-struct Written {
+struct MetricText {
     name: &'static str,
     text: String,
 }
 
 impl Exposition {
-    /// Adds the samples that a source has of each metric. The given labels come before those of a sample.
+    /// Adds the samples of each metric for a source. The given labels are written before those of a sample.
     pub fn add<S>(&mut self, metrics: &[Metric<S>], labels: &[(&str, &str)], source: &S) {
         for metric in metrics {
             for sample in (metric.samples)(source) {
@@ -131,7 +131,7 @@ impl Exposition {
                 MetricKind::Summary => "summary",
             };
             let text = format!("# HELP {name} {}\n# TYPE {name} {kind}\n", metric.help);
-            self.0.push(Written { name, text });
+            self.0.push(MetricText { name, text });
             self.0.len() - 1
         });
         let text = &mut self.0[place].text;

@@ -5,7 +5,7 @@
 //! JOB/cluster-files.json  the copy of each file, by layer and by the text of the setting
 //! JOB/cluster-files/      the copies
 //! ```
-//! The folder alone has no effect. So a process may fetch the files before the job is made.
+//! Without the list, the folder has no effect. So a process may fetch the files before the job is made.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -20,16 +20,16 @@ use crate::text_file::write_text;
 
 /// The list of copies, in the job's directory.
 pub const FETCHED_FILES: &str = "cluster-files.json";
-/// The folder of copies, there.
+/// The folder of copies, in the job's directory.
 pub const FETCHED_FOLDER: &str = "cluster-files";
 
-/// The copies of a job: names of files in its folder, by the texts of settings. The first item has those of the profile itself, the
-/// others those of the profiles that it extends, in their order. Empty if the job's profile was made on this machine.
+/// The copies of a job: names of files in its folder, by the texts of settings. The first item is for the profile itself, the
+/// others are for the profiles that it extends, in their order. Empty if the job's profile was made on this machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FetchedFiles(Vec<BTreeMap<String, String>>);
 
 impl FetchedFiles {
-    /// Copies with these names: first those of the profile itself, then those of the profiles that it extends.
+    /// Creates the list of copies with these names: first those of the profile itself, then those of the profiles that it extends.
     #[must_use]
     pub fn new(layers: Vec<BTreeMap<String, String>>) -> FetchedFiles {
         FetchedFiles(layers)
@@ -65,12 +65,12 @@ impl FetchedFiles {
         write_text(&path, format!("{text}\n"))
     }
 
-    /// Gives layers the copies in the folder of a job: the profile's own, and those that it extends.
+    /// Sets the copies in the folder of a job in these layers: the profile itself, and the profiles that it extends.
     ///
     /// # Errors
     /// The current folder is unknown, and the job's path is relative.
     pub fn apply(&self, job: &Path, own: &mut Layer, below: &mut [Layer]) -> io::Result<()> {
-        // The profile's relative paths start elsewhere.
+        // The profile's relative paths are resolved against another folder, so absolute paths are used.
         let folder = std::path::absolute(job.join(FETCHED_FOLDER))?;
         let layers = std::iter::once(own).chain(below);
         for (layer, names) in layers.zip(&self.0) {
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_are_kept_by_layer_and_stay_in_their_folder() {
+    fn copies_are_listed_by_layer_and_their_names_stay_in_the_folder() {
         let job = tempfile::tempdir().unwrap();
         let names = |names: &[(&str, &str)]| {
             let names = names.iter();

@@ -1,4 +1,4 @@
-//! Folders of a job, for code that reads a job from outside. The profile may have put them anywhere.
+//! Folders of a job, for code that reads a job without running it. The profile can set any path for them.
 
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ pub struct JobFolders {
     pub archives: Vec<PathBuf>,
     /// Folder of the logs.
     pub logs: PathBuf,
-    /// Folder of the index of stored payloads. It may not exist: not every crawl has one.
+    /// Folder of the index of stored payloads. It does not exist if the crawl has no such index.
     pub payloads: PathBuf,
 }
 

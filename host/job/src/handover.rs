@@ -1,5 +1,5 @@
-//! Files of a job that were handed over: the record of these, and the store that takes them. The queue of files that wait is not
-//! here: a running crawl and `opilio job handover` share it in `host/crawl`.
+//! Files of a job that were handed over: the record of these files, and the store that takes them. The queue of waiting files is in
+//! `host/crawl`; a running crawl and `opilio job handover` share it.
 
 mod failure;
 mod folder_store;
@@ -62,8 +62,8 @@ fn hex(hasher: Hasher) -> String {
     HEXLOWER.encode(hasher.finish().bytes())
 }
 
-/// Returns the archive files of a job that are in a store and no longer in the job, by name. For programs that read archive
-/// files, to explain what is missing.
+/// Returns the archive files of a job that are in a store and no longer in the job, by name. Programs that read archive files use
+/// it to explain missing files.
 ///
 /// # Errors
 /// The record cannot be read.
@@ -77,7 +77,7 @@ pub fn only_in_store(job: &Path) -> io::Result<Vec<HandedOver>> {
     Ok(files)
 }
 
-/// Returns the name under which the record and the store know a file: its path in the job, or its absolute path.
+/// Returns the name of a file in the record and the store: its path in the job, or its absolute path.
 fn name_in(job: &Path, file: &Path) -> String {
     let inside = file.strip_prefix(job).unwrap_or(file);
     inside.to_string_lossy().into_owned()
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn checksums_are_those_everybody_knows() {
+    fn checksums_match_known_values() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "abc").unwrap();
         let sums = Checksums::of(file.path()).unwrap();

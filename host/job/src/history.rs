@@ -90,7 +90,7 @@ pub fn read(job: &Path) -> io::Result<Vec<Change>> {
 
 /// Returns the number of the next change.
 pub fn next_number(job: &Path) -> io::Result<u64> {
-    // A change that was listed late has a smaller number than those before it.
+    // A change that was listed late has a smaller number than the lines before it.
     let recorded = read(job)?.iter().map(|change| change.number).max();
     // A change that a killed process wrote but did not list counts, too.
     let live = overrides::read(job)?;
@@ -113,7 +113,7 @@ pub fn add(job: &Path, change: &Change) -> io::Result<()> {
     let ends_a_line =
         fs::read(&path).map_or(true, |text| text.last().is_none_or(|last| *last == b'\n'));
     let line = serde_json::to_string(change)?;
-    // The unfinished line of a killed process stays a line of its own.
+    // An incomplete last line of a killed process gets a line end.
     let start = if ends_a_line { "" } else { "\n" };
     let mut file: File = OpenOptions::new().create(true).append(true).open(&path)?;
     file.write_all(format!("{start}{line}\n").as_bytes())?;
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_half_written_costs_no_later_line() {
+    fn a_half_written_line_does_not_affect_later_lines() {
         let job = tempfile::tempdir().unwrap();
         let change = |number| Change {
             number,
@@ -142,7 +142,7 @@ mod tests {
         fs::write(&file, torn).unwrap();
         add(job.path(), &change(3)).unwrap();
         assert_eq!(read(job.path()).unwrap(), [change(1), change(3)]);
-        // One that is listed late does not give a number away twice.
+        // A change that is listed late does not lead to the same number twice.
         add(job.path(), &change(2)).unwrap();
         assert_eq!(next_number(job.path()).unwrap(), 4);
     }

@@ -36,8 +36,8 @@ impl JobLog {
         JobLogGuard(self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Writes a line about a change of the crawl's state. An error does not stop the crawl: its own logs will find the same
-    /// problem.
+    /// Writes a line about a change of the crawl's state. An error does not stop the crawl: a write to the other logs will fail
+    /// with the same error and stop it.
     pub fn crawl(&self, what: &str, result: &str) {
         if let Err(problem) = self.hold().action(&CRAWL, &what, result) {
             tracing::error!("cannot write job.log: {problem}");
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_a_line_whatever_is_in_it() {
+    fn line_ends_in_commands_and_results_do_not_split_a_log_line() {
         let home = tempfile::tempdir().unwrap();
         let log = JobLog::open(&home.path().join("logs")).unwrap();
         log.crawl("begin", "12 URIs\nknown");

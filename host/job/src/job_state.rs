@@ -1,4 +1,4 @@
-//! The states of a job, with the words that commands, the API, the console, events and metrics use for them.
+//! The states of a job, and their names in commands, the API, the console, events and metrics.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -12,7 +12,7 @@ use crate::process_record::{ProcessEndKind, ProcessRecord};
 pub enum JobState {
     /// Created and never started.
     New,
-    /// To be started, and waits for a free place, for its crawl window, or for the next attempt.
+    /// Waits to be started: for a free place, for its crawl window, or for the next attempt.
     Waiting,
     /// Its process is starting or about to end.
     Starting,
@@ -30,9 +30,9 @@ pub enum JobState {
     Finished,
     /// Stopped because of an error.
     Failed,
-    /// Its process died.
+    /// The process of the crawl died.
     Crashed,
-    /// Its directory cannot be read.
+    /// The directory of the job cannot be read.
     Damaged,
 }
 
@@ -71,8 +71,8 @@ impl JobState {
         }
     }
 
-    /// Returns the state of a job that no process runs, from the record of its last process. A job that waits for its start is
-    /// known from its orders, which only the daemon's folder of jobs has.
+    /// Returns the state of a job without a running process, from the record of its last process. Jobs that wait to be started are
+    /// not recognised here: only the daemon's folder of jobs has this information.
     pub fn without_process(last: Option<&ProcessRecord>) -> JobState {
         match last {
             None => JobState::New,
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_has_the_name_of_each_state() {
+    fn json_uses_the_name_of_each_state() {
         for state in JobState::ALL {
             assert_eq!(serde_json::to_value(state).unwrap(), state.name());
         }
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_follows_the_state_and_repeats_no_word() {
+    fn the_reason_follows_the_state_without_repeating_its_name() {
         let check = |state: JobState, reason, expected: &str| {
             assert_eq!(state.with_reason(reason), expected);
         };

@@ -1,11 +1,11 @@
-//! The results of a job, counted by status, media type, host and source over all its processes, for breakdowns and reports.
+//! The ledger: results of a job, counted by status, media type, host and source over all its processes, for breakdowns and reports.
 //!
 //! ```text
 //! line of crawl.log ─► pending, in memory ─► every few seconds, in one batch ─► the frontier's store
 //! ```
-//! `crawl.log` is the journal of these counts. The store keeps the counts together with the offset in the log up to which they
-//! count. Counts that a crash removes from memory are therefore counted again from the log when the job resumes. Memory holds
-//! only the changes since the last batch, whatever the number of hosts.
+//! `crawl.log` is the journal of these counts. The store keeps the counts together with the offset in the log up to which lines are
+//! counted. Counts that a crash removes from memory are therefore counted again from the log when the job resumes. Memory holds
+//! only the changes since the last batch, for any number of hosts.
 
 mod host_counts;
 mod line;
@@ -28,8 +28,8 @@ use self::line::{CountedLine, Novelty};
 pub use self::host_counts::HostCounts;
 pub(crate) use self::line::host as host_of;
 
-/// Name of everything that is not a row. The ledger's names in the frontier's store begin with `counts-3:`. Values have no
-/// version: a change of their types requires a change of these names, and then the whole log is counted anew.
+/// Name of the stored value with everything that is not a row. The ledger's names in the frontier's store begin with `counts-3:`.
+/// Values have no version: a change of their types requires a change of these names, and then the whole log is counted again.
 const WHOLE: &str = "counts-3:whole";
 /// Prefix of the name of a host.
 const HOST: &str = "counts-3:host:";
@@ -42,11 +42,11 @@ const SOURCE_HOST: &str = "counts-3:source-host:";
 const TYPES_MAX: usize = 1000;
 /// Longest media type that is counted by name.
 const TYPE_BYTES_MAX: usize = 100;
-/// Busiest hosts that are always known.
+/// Maximum of busiest hosts that are kept in memory.
 const BUSIEST_MAX: usize = 100;
 /// Longest seed or host that is distinguished: names in the store are limited.
 const NAME_BYTES_MAX: usize = 16 * 1024;
-/// Most rows that wait in memory. Beyond it they must be stored.
+/// Maximum of changed rows in memory. Beyond it they must be stored.
 const PENDING_MAX: usize = 10_000;
 
 /// Number of visits, and bytes of their content.
@@ -75,7 +75,7 @@ pub struct Totals {
     pub no_response: u64,
     /// Disregarded URIs.
     pub disregarded: u64,
-    /// Responses that a filter took for a bot wall.
+    /// Responses that a filter identified as bot walls.
     pub walls: u64,
     /// Number of hosts.
     pub hosts: u64,
@@ -96,7 +96,7 @@ pub struct VisitCounts {
     pub error_responses: u64,
     /// Visits that failed without a response.
     pub no_response: u64,
-    /// Visits that were refused: by robots.txt, the scope, a filter, a quota or an operator.
+    /// Disregarded visits: refused by robots.txt, the scope, a filter, a quota or an operator.
     pub disregarded: u64,
     /// Prerequisites that were answered: DNS look-ups, robots.txt files and logins.
     pub prerequisites: u64,
@@ -144,10 +144,10 @@ pub struct LedgerSummary {
     position: LogPosition,
 }
 
-/// The position up to which the log is counted.
+/// The position in the log up to which lines are counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct LogPosition {
-    /// The newest rotated file when this was written. The offset belongs to the file that came after it.
+    /// The newest rotated file when this was written. The offset is in the file that follows it.
     after: String,
     offset: u64,
 }
@@ -208,7 +208,8 @@ impl Ledger {
             Err(problem) => return Err(problem),
         };
         let mut offset = self.state().0.position.offset;
-        // A shorter file is another one: that of a job made from a checkpoint, or the operator has removed the old one.
+        // If the file is shorter than the position, it is another file: the job was made from a checkpoint, or the operator has
+        // removed the old file.
         let length = log.metadata()?.len();
         offset = offset.min(length);
         log.seek(SeekFrom::Start(offset))?;
@@ -218,7 +219,7 @@ impl Ledger {
             line.clear();
             let length = log.read_until(b'\n', &mut line)?;
             offset += length as u64;
-            // A line that a crash has torn does not count. It is cut off before the next write.
+            // An incomplete line from a crash does not count. It is removed before the next write.
             if line.last() != Some(&b'\n') {
                 self.state().0.position.offset = offset - length as u64;
                 return Ok(());
@@ -229,7 +230,8 @@ impl Ledger {
         }
     }
 
-    /// Counts a line, which ends at offset `end` of the log. Returns whether so many rows wait that they should be stored.
+    /// Counts a line that ends at offset `end` of the log. Returns `true` if the changed rows in memory should be stored now,
+    /// because there are too many.
     pub fn count(&self, line: &str, end: u64) -> bool {
         let mut state = self.state();
         let (whole, pending) = &mut *state;
@@ -242,7 +244,7 @@ impl Ledger {
         pending.len() >= PENDING_MAX
     }
 
-    /// Records that the log continues in a new file. The old one has this name now.
+    /// Records that the log continues in a new file. `file` is the new name of the old file.
     pub fn rotated(&self, file: &str) {
         let mut state = self.state();
         state.0.position = LogPosition {
@@ -257,7 +259,7 @@ impl Ledger {
         !self.state().0.position.after.is_empty()
     }
 
-    /// Returns `true` if so many rows wait that they should be stored at once.
+    /// Returns `true` if the changed rows in memory should be stored now, because there are too many.
     pub fn is_full(&self) -> bool {
         self.state().1.len() >= PENDING_MAX
     }
@@ -272,7 +274,7 @@ impl Ledger {
         self.state().0.totals
     }
 
-    /// Moves pending counts to the store. If that fails, the store is not used any more, and the log still has everything.
+    /// Moves pending counts to the store. If that fails, the store is not used any more; all counts can be recovered from the log.
     pub fn store(&self, frontier: &SharedFrontier) -> Result<(), opilio_frontier::FrontierError> {
         let _alone = self.storing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.state();
@@ -365,8 +367,8 @@ impl LedgerSummary {
             .add(amount);
     }
 
-    /// Updates the busiest hosts with the new counts of a host. Counts only grow, so a host that is not among the busiest never
-    /// was.
+    /// Updates the busiest hosts with the new counts of a host. Counts only grow, so a host that is not among the busiest now was
+    /// never among them.
     fn is_busy(&mut self, host: &str, counts: HostCounts) {
         let busiest = &mut self.busiest;
         let uris = |counts: &HostCounts| counts.responses.uris;
@@ -414,7 +416,7 @@ impl Amount {
     }
 }
 
-/// Whether the log of a job that is not running was rotated.
+/// Returns `true` if the log of a job that is not running was rotated.
 ///
 /// # Errors
 /// Fails if the store fails.
@@ -587,7 +589,7 @@ mod tests {
         }
     }
 
-    fn some(process: &Process) {
+    fn log_sample_lines(process: &Process) {
         for line in [
             line("http://a.org/", 200, &[]),
             line("http://a.org/x", 200, &["unchanged", "duplicate:digest"]),
@@ -601,7 +603,7 @@ mod tests {
         }
     }
 
-    /// Checks the counts after this many rounds of [`some`].
+    /// Checks the counts after this many calls of [`log_sample_lines`].
     #[track_caller]
     fn check(job: &Job, ledger: &Ledger, rounds: u64) {
         ledger.store(&job.frontier).unwrap();
@@ -666,13 +668,13 @@ mod tests {
     }
 
     #[test]
-    fn what_a_crash_takes_from_memory_is_counted_again_from_the_log_and_nothing_twice() {
+    fn counts_lost_in_a_crash_are_counted_again_from_the_log_once() {
         let job = Job::new();
         let process = job.process();
-        some(&process);
+        log_sample_lines(&process);
         check(&job, &process.ledger, 1);
-        some(&process);
-        // A crash: the store has nothing of the second round, and a line is torn.
+        log_sample_lines(&process);
+        // A crash: the store has no counts of the second call, and the last line is incomplete.
         drop(process);
         let mut log = fs::OpenOptions::new()
             .append(true)
@@ -681,27 +683,27 @@ mod tests {
         write!(log, "1970-01-01T00:00:00.000Z   200").unwrap();
         let process = job.process();
         check(&job, &process.ledger, 2);
-        some(&process);
+        log_sample_lines(&process);
         drop(process);
         check(&job, &job.process().ledger, 3);
         check(&job, &job.process().ledger, 3);
     }
 
     #[test]
-    fn rotation_loses_no_count_whenever_the_process_dies() {
+    fn rotation_loses_no_counts_in_a_crash() {
         let job = Job::new();
         let process = job.process();
-        some(&process);
+        log_sample_lines(&process);
         check(&job, &process.ledger, 1);
-        some(&process);
+        log_sample_lines(&process);
         assert_eq!(process.logs.rotate().unwrap().len(), 1);
-        some(&process);
+        log_sample_lines(&process);
         assert_eq!(process.logs.rotate().unwrap().len(), 1);
-        some(&process);
+        log_sample_lines(&process);
         drop(process);
         let process = job.process();
         check(&job, &process.ledger, 4);
-        some(&process);
+        log_sample_lines(&process);
         process.ledger.store(&job.frontier).unwrap();
         assert_eq!(process.logs.rotate().unwrap().len(), 1);
         drop(process);

@@ -1,4 +1,4 @@
-//! The files of a job, and who may read and write them.
+//! The files of a job: their formats, and code that reads and writes them.
 //!
 //! ```text
 //! JOB/job.json, profile.toml, seeds.txt   directory   what the job began with, its lock, copies of it

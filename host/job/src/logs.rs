@@ -38,7 +38,7 @@ pub struct JobLogs {
     fault_kinds: Mutex<HashMap<u64, u64>>,
 }
 
-/// Most kinds of plugin errors that are counted at the same time. Beyond it, counting begins anew.
+/// Maximum of kinds of plugin errors that are counted at the same time. Beyond it, all counts start from zero.
 const FAULT_KINDS_MAX: usize = 1_000;
 
 impl JobLogs {
@@ -74,7 +74,7 @@ impl JobLogs {
             self.ledger.rotated(&file);
         }
         let end = log.append(&text)?;
-        // Counted in the order of the log. Otherwise the offset up to which it is counted would be wrong.
+        // Lines are counted in the order of the log. Otherwise the offset of the counts would be wrong.
         self.ledger.count(&text, end);
         drop(log);
         match &self.crawl_json {
@@ -135,7 +135,7 @@ impl JobLogs {
         log.write(&lines.collect::<String>())
     }
 
-    /// Logs an alert that is raised or over.
+    /// Logs an alert that is raised or cleared.
     pub fn alert(&self, line: &str) -> io::Result<()> {
         self.alerts.write(&format!("{line}\n"))
     }
@@ -212,7 +212,7 @@ impl JobLogs {
             text.push_str(&format!("    at {}\n", one_line(frame)));
         }
         for line in &fault.log {
-            text.push_str(&format!("    said {}\n", one_line(&line.to_string())));
+            text.push_str(&format!("    logged {}\n", one_line(&line.to_string())));
         }
         self.runtime_errors.write(&text)
     }
@@ -236,16 +236,16 @@ impl JobLogs {
     }
 }
 
-/// Puts a text of a guest or a page on one line. Its line ends could imitate lines of the log.
+/// Puts a text of a guest or a page on one line, because its line ends could imitate lines of the log.
 fn one_line(text: &str) -> String {
     printable(text)
 }
 
 /// One log file.
-struct Log(Mutex<Open>);
+struct Log(Mutex<OpenLog>);
 
 /// An open log file, locked for writing.
-struct Open {
+struct OpenLog {
     directory: PathBuf,
     name: &'static str,
     file: File,
@@ -258,7 +258,7 @@ struct Open {
 impl Log {
     fn open(directory: &Path, name: &'static str, size_max: Option<u64>) -> io::Result<Log> {
         let (file, size) = open_file(&directory.join(name))?;
-        Ok(Log(Mutex::new(Open {
+        Ok(Log(Mutex::new(OpenLog {
             directory: directory.to_owned(),
             name,
             file,
@@ -268,7 +268,7 @@ impl Log {
         })))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Open> {
+    fn lock(&self) -> MutexGuard<'_, OpenLog> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -279,8 +279,8 @@ impl Log {
     }
 }
 
-impl Open {
-    /// Rotates the log if the text would make the file too large. Returns the old file's new name then.
+impl OpenLog {
+    /// Rotates the log if the text would make the file too large. In that case it returns the old file's new name.
     fn make_room(&mut self, length: usize) -> io::Result<Option<String>> {
         let is_full = |max: u64| self.size + length as u64 > max;
         match self.size_max.is_some_and(is_full) {
@@ -289,7 +289,7 @@ impl Open {
         }
     }
 
-    /// Rotates the log. Returns the old file's new name; none if the file is empty.
+    /// Rotates the log. Returns the old file's new name; `None` if the file is empty.
     fn rotate(&mut self) -> io::Result<Option<String>> {
         if self.size == 0 {
             return Ok(None);
@@ -310,8 +310,8 @@ impl Open {
         Ok(Some(old))
     }
 
-    /// Appends a text and returns the offset of its end. If it cannot be written completely, the part is removed: the next text
-    /// would continue its line.
+    /// Appends a text and returns the offset of its end. If it cannot be written completely, the written part is removed, because
+    /// the next text would continue its line.
     fn append(&mut self, text: &str) -> io::Result<u64> {
         if self.is_torn {
             self.file.set_len(self.size)?;
@@ -326,7 +326,7 @@ impl Open {
     }
 }
 
-/// Opens a file for appending. A line that a crash has torn is cut off, so that the next text does not continue it.
+/// Opens a file for appending. An incomplete line from a crash is removed, so that the next text does not continue it.
 fn open_file(path: &Path) -> io::Result<(File, u64)> {
     let mut file = OpenOptions::new()
         .create(true)
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_that_is_no_uri_is_logged_with_its_reason() {
+    fn an_invalid_reference_is_logged_with_its_reason() {
         let long = format!("http://a.org/{}", "x".repeat(70_000));
         let labels = format!("http://{}org/", "a.".repeat(10_000));
         let references = [
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_line_is_cut_off_and_none_of_ours_goes_on_in_it() {
+    fn a_torn_last_line_is_removed_before_the_next_line() {
         for torn in ["1970 half", "half of the first", &"x".repeat(200_000)] {
             let home = tempfile::tempdir().unwrap();
             let file = home.path().join("alerts.log");
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_cannot_be_written_leaves_the_log_as_it_was() {
+    fn a_partly_written_line_is_removed() {
         let home = tempfile::tempdir().unwrap();
         let logs = logs(home.path(), None);
         logs.alert("one").unwrap();
@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_would_grow_too_large_goes_on_in_a_new_file() {
+    fn a_log_that_would_exceed_its_limit_continues_in_a_new_file() {
         let home = tempfile::tempdir().unwrap();
         let logs = logs(home.path(), Some("100B"));
         for number in 0..10 {

@@ -1,7 +1,7 @@
-//! Live overrides: those that operators have made since the job was created, in the order in which they apply. They come after the
-//! overrides of the profile.
+//! Live overrides: overrides that operators have made since the job was created, in the order in which they apply. They apply after
+//! the overrides of the profile.
 //!
-//! They are in `changes/overrides.json` of the job, so that copies and checkpoints of the job have them.
+//! They are stored in `changes/overrides.json` of the job, so that copies and checkpoints of the job include them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,7 +23,7 @@ const FILE: &str = "overrides.json";
 pub struct LiveOverride {
     /// Number of the change that made it. It stays the same when the override is changed or moved.
     pub id: u64,
-    /// Place of the command that made it among the commands of a job that several nodes share. It is the same on all nodes.
+    /// Position of the command that made it in the list of commands of a shared job. It is the same on all nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<u64>,
     /// User who made or last changed it.
@@ -43,7 +43,7 @@ impl LiveOverride {
         format!("override {}", self.id)
     }
 
-    /// Returns it as a layer of the job's profile. `base` is the folder against which its paths are resolved.
+    /// Returns the override as a layer of the job's profile. `base` is the folder against which its paths are resolved.
     pub fn layer(&self, base: &Path) -> Layer {
         Layer {
             file: self.name(),
@@ -73,7 +73,7 @@ pub fn read(job: &Path) -> io::Result<Vec<LiveOverride>> {
     }
 }
 
-/// Replaces the live overrides of a job. They are in effect from then on, even if the process dies.
+/// Replaces the live overrides of a job on disk. They apply to every later start, even if this process dies.
 pub fn write(job: &Path, overrides: &[LiveOverride]) -> io::Result<()> {
     fs::create_dir_all(job.join(CHANGES))?;
     let text = serde_json::to_string_pretty(overrides)?;
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn overrides_keep_their_order_and_damage_is_named() {
+    fn overrides_keep_their_order_and_a_damaged_file_is_an_error() {
         let job = tempfile::tempdir().unwrap();
         assert_eq!(read(job.path()).unwrap(), []);
         let one = |id, reason: Option<&str>| LiveOverride {
@@ -99,7 +99,7 @@ mod tests {
         let all = [one(7, None), one(3, Some("they complained"))];
         write(job.path(), &all).unwrap();
         assert_eq!(read(job.path()).unwrap(), all);
-        // The changes of settings beside it are not disturbed.
+        // The other files of changes are not affected.
         assert_eq!(
             crate::changes::changes(job.path(), Path::new("")).unwrap(),
             []

@@ -5,29 +5,29 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Part of a shared crawl as its process sees it. While NATS does not answer, figures that it has stay as they were.
+/// Part of a shared crawl as its process sees it. While NATS does not answer, the figures from NATS keep their last values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PartStatus {
     /// Name of the crawl in the cluster.
     pub crawl: String,
     /// Name of the part.
     pub name: String,
-    /// Number of times that the part was taken over; not set if parts of the crawl cannot be taken over.
+    /// Number of takeovers of the part; not set if parts of the crawl cannot be taken over.
     pub takeovers: Option<u64>,
-    /// Messages with links that the part has not taken, or that no snapshot covers.
+    /// Messages with links that the part has not received, or that no snapshot covers.
     pub inbox: u64,
-    /// Time for which the oldest message with links that the part has not taken has waited in NATS, in seconds; 0 if none waits.
+    /// Age of the oldest message in NATS with links that the part has not received, in seconds; 0 without such a message.
     pub inbox_wait_s: u64,
-    /// Time for which the oldest link to another part that NATS has not stored has waited in the frontier, in seconds; 0 if none waits, or
-    /// for some seconds.
+    /// Age of the oldest link to another part that is in the frontier and not yet stored by NATS, in seconds; 0 without such a
+    /// link, or if it is only a few seconds old.
     pub outbox_wait_s: u64,
     /// Commands of operators that the part has not carried out.
     pub commands: u64,
-    /// Sessions of this process that others have ended, because NATS got no renewal.
+    /// Sessions of this process that other processes have ended, because NATS received no renewal.
     pub sessions_lost: u64,
-    /// `true` if another process works under the name of the part. This one fetches nothing.
+    /// `true` if another process works under the name of the part. Then this process does not fetch.
     pub has_rival: bool,
-    /// `true` if NATS has answered the last questions. Otherwise the figures that it has are older.
+    /// `true` if NATS has answered the last requests. Otherwise the figures from NATS are older.
     pub nats_answers: bool,
     /// Storage of the account in NATS.
     pub jetstream: Option<JetStreamUse>,
@@ -40,25 +40,26 @@ pub struct PartStatus {
 pub struct JetStreamUse {
     /// Bytes in use.
     pub bytes: u64,
-    /// Bytes that the account may use; not set if it has no limit of its own.
+    /// Maximum of bytes for the account; not set if the account has no limit.
     pub limit: Option<u64>,
 }
 
 /// Another part of the crawl.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OtherPart {
-    /// Its name.
+    /// Name of the part.
     pub name: String,
-    /// Its state.
+    /// State of the part.
     pub state: PartState,
-    /// The node that has it, if its process is gone or has stopped.
+    /// The node of the part, if its process is gone or has stopped.
     pub node: Option<String>,
-    /// `true` if it has nothing left to do.
+    /// `true` if the part has nothing left to do.
     pub is_done: bool,
-    /// The attempt of a daemon to take it over; not set if none is under way.
+    /// The present attempt of a daemon to take the part over; not set if there is no attempt.
     #[serde(default)]
     pub takeover: Option<PartTakeover>,
-    /// The last attempt to take it over that has failed; not set if none has, or if another directory has got the part since.
+    /// The last failed attempt to take the part over; not set if no attempt has failed, or if another directory has got the part
+    /// since.
     #[serde(default)]
     pub failed_takeover: Option<FailedTakeover>,
 }
@@ -87,27 +88,27 @@ pub struct FailedTakeover {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartState {
-    /// No process has begun it.
+    /// No process has begun the part.
     New,
-    /// A process works on it, or no other process has noticed its silence yet.
+    /// A process works on the part, or its silence has not been noticed yet.
     Running,
-    /// Its process was silent for longer than the time to live, the system has terminated it, or it has not joined the crawl after a
-    /// takeover. Its daemon begins it again.
+    /// The process did not renew its session within the time to live, was terminated by the system, or has not joined the crawl
+    /// after a takeover. The daemon of its node begins the part again.
     Gone,
-    /// Its process was stopped, or has finished.
+    /// The process was stopped, or has finished.
     Stopped,
 }
 
-/// Part with something left to do that no process works on.
+/// A part without a process that has something left to do.
 #[derive(Clone, Copy, Debug)]
 pub struct IdlePart<'a> {
-    /// Its name.
+    /// Name of the part.
     pub name: &'a str,
-    /// Its state.
+    /// State of the part.
     pub state: PartState,
-    /// The node that has it, if it is known.
+    /// The node of the part, if it is known.
     pub node: Option<&'a str>,
-    /// `true` if other nodes can take it over.
+    /// `true` if other nodes can take the part over.
     pub can_move: bool,
 }
 
@@ -136,7 +137,7 @@ impl IdlePart<'_> {
         };
         match (self.can_move, self.state) {
             (false, _) => here.to_owned(),
-            // Daemons take it over only after this command: an operator has stopped it.
+            // An operator has stopped the part, so daemons take it over only after this command.
             (true, PartState::Stopped) => format!(
                 "{here}, or take the part over with --take-over {name}; if its machine is lost, `opilio node drain {node}` lets daemons with take-over-after take over its parts"
             ),
@@ -189,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_that_nobody_works_on_has_a_cause_and_a_remedy() {
+    fn a_part_without_a_process_has_a_cause_and_a_remedy() {
         let check = |state, can_move, expected: &str| {
             let idle = IdlePart {
                 name: "b",

@@ -1,7 +1,7 @@
 //! Figures of each plugin: calls, errors, times, memory, answers.
 //!
-//! The same figures are in `JOB/reports/plugins.txt`, `plugins.json` and `plugins.prom`, in the answer of `opilio job plugins`,
-//! and at the end of the command's output. The crawl writes the files while it runs and when it ends. The figures cover the whole
+//! The same figures are in `JOB/reports/plugins.txt`, `plugins.json` and `plugins.prom`, in the output of `opilio job plugins`, and
+//! in the summary at the end of a crawl. The crawl writes the files while it runs and when it ends. The figures cover the whole
 //! job: a process continues from those that the last process wrote. A crash loses only the figures since the last write.
 
 use std::collections::BTreeMap;
@@ -90,7 +90,7 @@ pub struct CallTimes {
     pub max_s: f64,
 }
 
-/// Figures of a plugin as `plugins.json` holds them, so that later figures can be added.
+/// Figures of a plugin in the form of `plugins.json`, to which later figures can be added.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PluginFigures {
     #[serde(flatten)]
@@ -140,7 +140,7 @@ impl PluginFigures {
         }
     }
 
-    /// Adds the figures of earlier processes. Version, component and breaker state stay those of this process.
+    /// Adds the figures of earlier processes. Version, component and breaker state are those of this process.
     fn add(&mut self, before: &PluginFigures) {
         self.durations.add_all(&before.durations);
         let (own, before) = (&mut self.report, &before.report);
@@ -188,8 +188,8 @@ impl EarlierPluginFigures {
         EarlierPluginFigures(seen.unwrap_or_default())
     }
 
-    /// Adds the figures of this process. Returns all rows in the order of names, each plugin before its variants. Plugins that
-    /// are no longer in a stack keep their old figures.
+    /// Adds the figures of this process. Returns all rows in the order of names, each plugin before its variants. Plugins that are
+    /// no longer in a stack keep their last figures.
     pub fn with(&self, now: impl IntoIterator<Item = PluginFigures>) -> Vec<PluginFigures> {
         let key = |row: &PluginFigures| (row.report.name.clone(), row.report.variant.clone());
         let mut all: BTreeMap<_, _> = now.into_iter().map(|row| (key(&row), row)).collect();
@@ -326,7 +326,7 @@ fn counted(count: u64, thing: &str) -> String {
     format!("{count} {thing}{plural}")
 }
 
-/// Formats the duration of a call in the unit that suits it.
+/// Formats the duration of a call in a suitable unit.
 fn call_time(seconds: f64) -> String {
     match seconds {
         s if s < 1e-3 => format!("{:.0} µs", s * 1e6),
@@ -431,7 +431,7 @@ once                1   12 µs  34.5 ms    2.0 s  1.5 MiB  -                    
     }
 
     #[test]
-    fn names_are_snake_case_and_those_with_hyphens_are_read_still() {
+    fn names_are_written_in_snake_case_and_read_with_hyphens_too() {
         let seen = PluginReport {
             left_out_s: Some(12.5),
             lost_events: 2,
@@ -455,7 +455,7 @@ once                1   12 µs  34.5 ms    2.0 s  1.5 MiB  -                    
     }
 
     /// Figures of a plugin from one process.
-    fn seen(name: &str, calls: u64, times: &str) -> PluginFigures {
+    fn figures_of(name: &str, calls: u64, times: &str) -> PluginFigures {
         PluginFigures {
             report: report(name, calls),
             durations: serde_json::from_str(times).unwrap(),
@@ -463,10 +463,10 @@ once                1   12 µs  34.5 ms    2.0 s  1.5 MiB  -                    
     }
 
     #[test]
-    fn a_process_goes_on_with_what_the_one_before_has_seen() {
+    fn a_process_adds_to_the_figures_of_earlier_processes() {
         let job = tempfile::tempdir().unwrap();
         let first = EarlierPluginFigures::open(job.path());
-        let mut html = seen(
+        let mut html = figures_of(
             "html",
             3,
             r#"{"buckets": [[80, 3]], "total_ns": 3000000, "max_ns": 1000000}"#,
@@ -475,7 +475,7 @@ once                1   12 µs  34.5 ms    2.0 s  1.5 MiB  -                    
         html.report.outputs = BTreeMap::from([("links".to_owned(), 7)]);
         html.report.left_out_s = Some(600.0);
         html.report.trips = 1;
-        let mut gone = seen("gone", 5, "{}");
+        let mut gone = figures_of("gone", 5, "{}");
         gone.report.variant = Some("1a2b3c4d".to_owned());
         gone.report.left_out_s = Some(600.0);
         let kept = first.with([html, gone]);
@@ -483,14 +483,14 @@ once                1   12 µs  34.5 ms    2.0 s  1.5 MiB  -                    
         assert_eq!(read(job.path()).unwrap().unwrap(), reports(&kept));
 
         let second = EarlierPluginFigures::open(job.path());
-        let mut html = seen(
+        let mut html = figures_of(
             "html",
             1,
             r#"{"buckets": [[160, 1]], "total_ns": 1000000000, "max_ns": 1000000000}"#,
         );
         html.report.version = "2.0.0".to_owned();
         html.report.outputs = BTreeMap::from([("links".to_owned(), 1), ("pass".to_owned(), 1)]);
-        let all = reports(&second.with([html, seen("new", 4, "{}")]));
+        let all = reports(&second.with([html, figures_of("new", 4, "{}")]));
         let rows: Vec<_> = all.iter().map(|row| (row.title(), row.calls)).collect();
         let expected = [("gone (1a2b3c4d)", 5), ("html", 4), ("new", 4)];
         assert_eq!(rows, expected.map(|(name, calls)| (name.to_owned(), calls)));
@@ -504,7 +504,7 @@ once                1   12 µs  34.5 ms    2.0 s  1.5 MiB  -                    
             html.times
         );
         assert!(html.times.median_s < html.times.p99_s, "{:?}", html.times);
-        // Breakers start anew with each process.
+        // The state of a breaker is not kept for the next process.
         assert_eq!((html.left_out_s, all[0].left_out_s), (None, None));
         // A third process counts nothing twice.
         write(job.path(), &second.with([])).unwrap();
@@ -513,7 +513,7 @@ once                1   12 µs  34.5 ms    2.0 s  1.5 MiB  -                    
     }
 
     #[test]
-    fn figures_that_cannot_be_read_begin_anew() {
+    fn unreadable_figures_start_from_zero() {
         let job = tempfile::tempdir().unwrap();
         std::fs::create_dir(job.path().join("reports")).unwrap();
         std::fs::write(job.path().join("reports/plugins.json"), "[{").unwrap();
@@ -521,7 +521,7 @@ once                1   12 µs  34.5 ms    2.0 s  1.5 MiB  -                    
         // The format before durations were stored.
         let old = serde_json::to_string(&[report("html", 2)]).unwrap();
         std::fs::write(job.path().join("reports/plugins.json"), old).unwrap();
-        let rows = EarlierPluginFigures::open(job.path()).with([seen("html", 1, "{}")]);
+        let rows = EarlierPluginFigures::open(job.path()).with([figures_of("html", 1, "{}")]);
         assert_eq!(reports(&rows)[0].calls, 3);
     }
 

@@ -1,4 +1,4 @@
-//! `course.json` in a job's directory: the state of the job's last process, for readers of many jobs that must not open each.
+//! `course.json` in a job's directory: the state of the job's last process, for programs that list many jobs without opening them.
 //!
 //! It is written when a process begins, at growing intervals of up to half a minute, and when the process ends. A killed process
 //! leaves the file without an end, which marks the crash.
@@ -32,7 +32,7 @@ pub struct ProcessRecord {
     pub at: Timestamp,
     /// Statistics over all processes of the job.
     pub statistics: Statistics,
-    /// Crawl time that returns to checkpoints have undone. `statistics` leaves it out; logs and archive still show it.
+    /// Crawl time after the checkpoints to which the job was reset. `statistics` does not include it; logs and archive do.
     #[serde(default)]
     #[schema(value_type = Object)]
     pub undone: Duration,
@@ -66,7 +66,7 @@ pub enum ProcessEndKind {
 }
 
 impl ProcessRecord {
-    /// Reads the file of the job in this directory; none if no process of the job has begun.
+    /// Reads the file of the job in this directory; `None` if no process of the job has begun.
     ///
     /// # Errors
     /// Fails if the file cannot be read or parsed.
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_was_killed_leaves_no_end() {
+    fn the_record_of_a_killed_process_has_no_end() {
         let home = tempfile::tempdir().unwrap();
         assert_eq!(ProcessRecord::read(home.path()).unwrap(), None);
         let first = ProcessRecord::begin(home.path(), Statistics::default()).unwrap();

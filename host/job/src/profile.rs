@@ -11,7 +11,7 @@ use crate::directory::{self, FrozenProfile, JobError};
 use crate::fetched_files::FetchedFiles;
 use crate::overrides;
 
-/// Change of a job's settings that is tried before it is kept.
+/// Change of a job's settings that is checked before it is stored.
 #[derive(Clone, Copy, Debug)]
 pub enum TrialChange<'t> {
     /// Settings that apply to the whole job.
@@ -21,7 +21,7 @@ pub enum TrialChange<'t> {
         /// The settings, in TOML.
         text: &'t str,
     },
-    /// Overrides in place of the live overrides of the job: the name in errors and the text of each.
+    /// Overrides that replace the live overrides of the job: for each, the name in errors and the text.
     Overrides(&'t [(String, String)]),
 }
 
@@ -68,7 +68,7 @@ pub fn frozen(directory: &Path, given: ProfileContext) -> Result<(Profile, PathB
     frozen_with(directory, given, None)
 }
 
-/// Returns the same with one more change.
+/// Returns the profile and its folder as [`frozen`] does, with one more change.
 fn frozen_with(
     directory: &Path,
     given: ProfileContext,

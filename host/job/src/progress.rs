@@ -33,9 +33,9 @@ pub struct Progress {
     pub bytes: u64,
     /// Plugin errors in this process.
     pub faults: u64,
-    /// Outlinks that the scope left out, in this process. A link that is found often counts often.
+    /// Outlinks that the scope rejected in this process. A link that is found several times counts each time.
     pub out_of_scope: u64,
-    /// Alerts that the operator should know of and that are still active, the worst first.
+    /// Active alerts that the operator should see, the most severe first.
     pub alerts: Vec<Alert>,
     /// The busiest queues of this process, the busiest first.
     pub busiest: Vec<(String, QueueTally)>,
@@ -43,7 +43,7 @@ pub struct Progress {
     pub failing: u64,
     /// One of these queues, with its tally.
     pub failing_queue: Option<(String, QueueTally)>,
-    /// Time before which nothing is due.
+    /// Time before which no URI is due.
     pub waits_until: Option<Timestamp>,
 }
 
@@ -52,7 +52,7 @@ pub struct Progress {
 pub struct Summary {
     /// Reason for the end.
     pub end: End,
-    /// Outcomes of the seeds; `None` if the system asked the process to end, since counting them takes time.
+    /// Outcomes of the seeds; `None` if the system terminated the process, since counting them takes time.
     pub seeds: Option<SeedOutcomes>,
     /// Progress at the end.
     pub progress: Progress,
@@ -71,7 +71,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Describes the end, and the files that were left when it came.
+    /// Returns a description of the end, with the files that were not handed over.
     pub fn outcome(&self) -> String {
         let left = self.handovers.iter().filter_map(HandoverTotals::leftover);
         let parts: Vec<String> = [self.end.to_string()].into_iter().chain(left).collect();
@@ -94,7 +94,7 @@ pub struct HandoverTotals {
 }
 
 impl HandoverTotals {
-    /// Describes the files that are left when no process runs the job, and the command for them; `None` if all were handed over.
+    /// Returns a message about the files that were not handed over, with the command for them; `None` if all were handed over.
     pub fn leftover(&self) -> Option<String> {
         let files = match self.left {
             0 => return None,

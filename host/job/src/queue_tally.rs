@@ -14,7 +14,7 @@ pub struct QueueTally {
 }
 
 impl QueueTally {
-    /// Describes the last attempt: its error, or its status.
+    /// Returns a description of the last attempt: its error, or its status.
     pub fn last_words(&self) -> String {
         match self.last_error.as_str() {
             "" => opilio_frontier::status_words(self.last_status),

@@ -1,11 +1,11 @@
-//! Remedies for errors of the file system, by their cause: free space fixes a full disk and nothing else.
+//! Remedies for errors of the file system, by the error code of the system.
 
 use std::error::Error;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
-/// Returns the operator's remedy for an error of the system, or for one among the causes of an error. None if there is no system
-/// error, or if the error explains itself.
+/// Returns the remedy for an error of the system, or for the system error among the causes of an error. Returns `None` without a
+/// system error, or if the error explains itself.
 pub fn remedy(error: &(dyn Error + 'static)) -> Option<&'static str> {
     let mut causes = std::iter::successors(Some(error), |&error| error.source());
     causes.find_map(|cause| {
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_that_the_system_did_not_give_has_no_remedy() {
+    fn an_error_without_a_system_error_code_has_no_remedy() {
         let odd = io::Error::other("no such spool");
         assert_eq!(remedy(&odd), None);
     }

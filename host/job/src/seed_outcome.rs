@@ -10,10 +10,10 @@ use opilio_frontier::{
 use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
 
-/// Most seeds that are listed with the reason why they were not fetched.
+/// Maximum of seeds that are listed with the reason why they were not fetched.
 pub const LISTED_MAX: usize = 10;
 
-/// Most failures of seeds whose errors are kept when a process ends. Others are described by their status.
+/// Maximum of failed seeds whose errors are stored when a process ends. Other failed seeds are described by their status.
 pub const KEPT_MAX: usize = 1_000;
 
 /// Name of the value in the frontier with the seeds that were not fetched, as JSON.
@@ -57,8 +57,8 @@ pub struct SeedFailure {
     pub error: String,
 }
 
-/// Failures of seeds that earlier processes of the job have kept. Later processes do not visit these seeds again, and know the
-/// errors from here; so do lists of seeds.
+/// Failures of seeds that earlier processes of the job have stored. Later processes do not visit these seeds again, so they and the
+/// lists of seeds read the errors here.
 #[derive(Debug, Default)]
 pub struct KeptFailures(HashMap<String, SeedFailure>);
 
@@ -91,7 +91,7 @@ impl KeptFailures {
     }
 }
 
-/// Keeps failures of seeds in the job's frontier, in place of those kept before.
+/// Stores failures of seeds in the job's frontier, in place of those stored before.
 ///
 /// # Errors
 /// Fails if the store fails.
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_process_knows_the_error_of_the_same_failure() {
+    fn a_later_process_reads_the_kept_error_of_a_failed_seed() {
         let kept = KeptFailures::of(vec![failure(-2, "robots.txt: cannot connect")]);
         for (mut failed, error) in [
             (failure(-2, ""), "robots.txt: cannot connect"),
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_has_words_an_error_and_a_remedy() {
+    fn a_seed_failure_shows_status_error_and_remedy() {
         let text = failure(-2, "cannot connect to 127.0.0.1 port 9").to_string();
         assert_eq!(
             text,

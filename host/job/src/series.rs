@@ -28,10 +28,10 @@ const TIERS: [(Duration, usize); 4] = [
     (Duration::from_secs(600), 4320),
 ];
 
-/// Tolerance for early timers: a sample that is early by this much is in time.
+/// Tolerance for early timers: a sample that is early by no more than this is accepted.
 const SLACK: Duration = Duration::from_millis(200);
 
-/// Samples in an answer if the request gives no number.
+/// Number of samples in an answer if the request has no number.
 const POINTS: usize = 300;
 
 /// Sample of a time series. Counters count over all processes of the job.
@@ -71,7 +71,7 @@ pub struct Sample {
     pub retries: u64,
     /// Visits that failed without a response.
     pub failures: u64,
-    /// Responses that a filter took for a bot wall.
+    /// Responses that a filter identified as bot walls.
     pub walls: u64,
     /// Plugin errors.
     pub faults: u64,
@@ -149,7 +149,7 @@ impl Series {
         }
     }
 
-    /// Returns up to `points` samples since then, the oldest first.
+    /// Returns up to `points` samples from the time `since` on, the oldest first.
     pub fn since(&self, since: Option<Timestamp>, points: Option<usize>) -> Vec<Sample> {
         thinned(self.all(0), since, points)
     }
@@ -176,7 +176,8 @@ impl Series {
         write_text(&folder.join("series.jsonl"), text)
     }
 
-    /// Returns all samples from tier `finest` up, each moment from the finest tier that still has it.
+    /// Returns all samples of tier `finest` and coarser tiers. For each period, the samples come from the finest tier that still
+    /// has it.
     fn all(&self, finest: usize) -> Vec<Sample> {
         let tiers = self.lock();
         let mut all: Vec<Sample> = Vec::new();
@@ -194,7 +195,7 @@ impl Series {
     }
 }
 
-/// Reads the samples that a job's last process wrote, the oldest first; empty if it wrote none.
+/// Reads the samples that a job's last process wrote, the oldest first; empty if there is no such file.
 pub fn written(job: &Path) -> io::Result<Vec<Sample>> {
     let file = match File::open(job.join("reports/series.jsonl")) {
         Ok(file) => file,
@@ -223,7 +224,8 @@ pub fn thinned(
     let (Some(first), Some(last)) = (samples.first(), samples.last()) else {
         return samples;
     };
-    // Even in time: a month of ten-minute samples and a minute of one-second samples make one line.
+    // The points are evenly spaced in time, because a month of ten-minute samples and a minute of one-second samples are in one
+    // series.
     let (from, span) = (
         first.at.as_millisecond(),
         last.at.as_millisecond() - first.at.as_millisecond(),
@@ -268,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_older_is_further_apart_and_bounded() {
+    fn older_samples_are_further_apart_and_bounded_in_number() {
         let series = Series::default();
         for second in 0..200_000 {
             series.push(sample(second));
@@ -288,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_has_so_many_points_evenly_with_both_ends() {
+    fn thinned_samples_are_evenly_spaced_and_include_both_ends() {
         let series = Series::default();
         for second in 0..1000 {
             series.push(sample(second));
@@ -299,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_process_goes_on_with_it() {
+    fn the_next_process_continues_the_series() {
         let home = tempfile::tempdir().unwrap();
         let series = Series::default();
         for second in 0..100 {

@@ -1,4 +1,4 @@
-//! Share of a crawl in the machine's bandwidth and connections, and its use of that share. `opilio serve` divides them among its
+//! Share of a crawl in the machine's bandwidth and connections, and its use of that share. `opilio serve` divides both among its
 //! crawls, and sends each crawl its share by a command. A share applies at once, until the process ends.
 
 use opilio_fetch::{Allowance, Throttle};
@@ -20,7 +20,7 @@ pub struct Share {
 /// Use of a share, since the process started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ShareTaken {
-    /// Bytes received, including bodies that were not kept.
+    /// Bytes received, including bodies that were not archived.
     pub bytes: u64,
     /// Number of times that reading had to wait for bandwidth.
     pub waited_for_bytes: u64,

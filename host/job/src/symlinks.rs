@@ -68,7 +68,7 @@ struct LeadsOut {
     folder: PathBuf,
 }
 
-/// Returns `true` if an error comes from [`stays_inside`].
+/// Returns `true` for an error of [`stays_inside`].
 pub fn leads_out(problem: &io::Error) -> bool {
     let inner = problem.get_ref();
     inner.is_some_and(|inner| inner.is::<LeadsOut>())

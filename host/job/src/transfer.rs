@@ -61,24 +61,24 @@ pub fn queue_as_json(report: &QueueReport) -> serde_json::Value {
 pub struct ImportedRecord {
     /// The URI, normalised.
     pub uri: Uri,
-    /// The hops from the seed; none if the line does not state them.
+    /// The hop path; `None` if the line does not state it.
     pub hop_path: Option<HopPath>,
     /// The page on which it was found.
     pub via: Option<String>,
-    /// The place on that page; empty if the line does not state it.
+    /// The context of the link on that page, such as `a/@href`; empty if the line does not state it.
     pub context: String,
     /// The seed it descends from.
     pub source: Option<String>,
     /// `true` if it is a seed: the line states it, or gives an empty hop path.
     pub seed: bool,
-    /// The finish; none for a URI that is still to be fetched.
+    /// The finish; `None` for a URI that is still to be fetched.
     pub finished: Option<Finish>,
 }
 
 /// The finish of a URI in another crawl, as far as the line states it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finish {
-    /// The frontier's term for it; never [`LastOutcome::Open`].
+    /// The last outcome; never [`LastOutcome::Open`].
     pub last_outcome: LastOutcome,
     /// HTTP status, or a code of the glossary.
     pub status: Option<i32>,

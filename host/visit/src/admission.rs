@@ -1,4 +1,4 @@
-//! Before the fetch: scope, addresses, robots.txt, logins, pre-fetch filters.
+//! Admission, the checks before a fetch: scope, addresses, robots.txt, logins, pre-fetch filters.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub enum Admission {
 pub struct Permit {
     /// Addresses to connect to. Empty if a proxy looks the host up.
     pub addresses: Vec<IpAddr>,
-    /// The user agent to name instead of the profile's.
+    /// The user agent to send instead of the profile's.
     pub agent: Option<String>,
     /// Annotations.
     pub annotations: Vec<String>,
@@ -50,7 +50,7 @@ impl Admission {
 /// Decides whether the URI may be fetched now.
 ///
 /// # Errors
-/// Those of the driver.
+/// Returns the errors of the driver.
 pub async fn admit<D: Driver>(pipeline: &Arc<Pipeline>, driver: &D) -> Result<Admission, D::Error> {
     if let Some(conclusion) = still_in_scope(pipeline, driver).await? {
         return Ok(Admission::ends(conclusion));
@@ -67,7 +67,7 @@ pub async fn admit<D: Driver>(pipeline: &Arc<Pipeline>, driver: &D) -> Result<Ad
     Ok(Admission::Fetch(permit))
 }
 
-/// Asks the scope again about a URI that was found through links: the operator may have changed the scope since.
+/// Checks the scope again for a URI that was found through links, because the operator may have changed the scope since.
 async fn still_in_scope<D: Driver>(
     pipeline: &Arc<Pipeline>,
     driver: &D,
@@ -78,7 +78,7 @@ async fn still_in_scope<D: Driver>(
     }
     let (decision, is_judged) = judged_by_scope(pipeline, driver).await?;
     if !is_judged {
-        // A filter that fails does not revoke its earlier acceptance.
+        // The earlier acceptance stays valid if a filter fails.
         return Ok(None);
     }
     let refused = decision.filter(|decision| !decision.accepted);
@@ -92,7 +92,7 @@ async fn still_in_scope<D: Driver>(
     }))
 }
 
-/// The decision of the scope filters in force on the URI, and whether all of them could be asked.
+/// Returns the decision of the present scope filters on the URI, and whether all calls succeeded.
 pub(crate) async fn judged_by_scope<D: Driver>(
     pipeline: &Arc<Pipeline>,
     driver: &D,
@@ -101,8 +101,8 @@ pub(crate) async fn judged_by_scope<D: Driver>(
     if let Some(known) = memory.and_then(|memory| memory.get(pipeline.scope_question())) {
         return Ok((Some(known), true));
     }
-    let asked = pipeline.clone();
-    let judge = move || asked.judge_scope(|_, _| {});
+    let shared_pipeline = pipeline.clone();
+    let judge = move || shared_pipeline.judge_scope(|_, _| {});
     let judged = driver.run(Lane::Header, judge).await?;
     driver.failed(&judged.failures)?;
     if let Some(memory) = memory {
@@ -114,14 +114,14 @@ pub(crate) async fn judged_by_scope<D: Driver>(
 }
 
 impl Pipeline {
-    /// Returns `true` if the URI belongs to the crawl whatever the scope filters answer: it was not found through links, or others
+    /// Returns `true` if the URI belongs to the crawl without a check of the scope: it was not found through links, or other URIs
     /// wait for it.
     pub fn is_in_scope_unasked(&self) -> bool {
         let record = &self.issue.record;
         record.seed || record.hop_path.is_empty() || self.is_prerequisite()
     }
 
-    /// The question of [`Self::judge_scope`].
+    /// Returns the input of [`Self::judge_scope`].
     fn scope_question(&self) -> ScopeQuestion<'_> {
         let record = &self.issue.record;
         ScopeQuestion {
@@ -132,24 +132,24 @@ impl Pipeline {
         }
     }
 
-    /// Asks the scope filters about the URI. Passes the part of each filter, by its index in the stack, to `tell`. Blocks.
-    pub fn judge_scope(&self, tell: impl FnMut(usize, FilterPart<'_>)) -> ScopeJudgement {
+    /// Calls the scope filters on the URI. Passes the answer of each filter, with its index in the stack, to `report`. Blocks.
+    pub fn judge_scope(&self, report: impl FnMut(usize, FilterPart<'_>)) -> ScopeJudgement {
         let (stack, candidates) = (&self.stacks.scope, self.candidates(None));
-        scope::judge_and_tell(stack, &Stage::Scope, &candidates, false, tell)
+        scope::judge_and_tell(stack, &Stage::Scope, &candidates, false, report)
     }
 
-    /// Asks the pre-fetch filters about the URI, whose host has `address`. Passes the part of each filter, by its index in the
-    /// stack, to `tell`. Blocks.
+    /// Calls the pre-fetch filters on the URI, whose host has `address`. Passes the answer of each filter, with its index in the
+    /// stack, to `report`. Blocks.
     pub fn judge_pre_fetch(
         &self,
         address: Option<String>,
-        tell: impl FnMut(usize, FilterPart<'_>),
+        report: impl FnMut(usize, FilterPart<'_>),
     ) -> ScopeJudgement {
         let (stack, candidates) = (&self.stacks.pre_fetch, self.candidates(address));
-        scope::judge_and_tell(stack, &Stage::PreFetch, &candidates, true, tell)
+        scope::judge_and_tell(stack, &Stage::PreFetch, &candidates, true, report)
     }
 
-    /// The URI as the sole candidate.
+    /// Returns the URI as the sole candidate.
     fn candidates(&self, address: Option<String>) -> Candidates {
         let mut candidate = plugin_view::candidate(&self.issue.uri, &self.issue.record);
         candidate.address = address;
@@ -157,7 +157,7 @@ impl Pipeline {
     }
 }
 
-/// Looks for addresses, robots.txt and login. A missing one becomes a prerequisite.
+/// Checks addresses, robots.txt and login. If one is missing, the URI waits for it as a prerequisite.
 fn preconditions<D: Driver>(pipeline: &Pipeline, driver: &D) -> Result<Admission, D::Error> {
     let uri = &pipeline.issue.uri;
     let unfetchable = || Admission::ends(Conclusion::failed(status::UNFETCHABLE, String::new()));
@@ -211,7 +211,7 @@ fn preconditions<D: Driver>(pipeline: &Pipeline, driver: &D) -> Result<Admission
     })
 }
 
-/// Returns the conclusion for a refusal by robots.txt, by the profile's policy. It holds for as long as the robots.txt does.
+/// Returns the conclusion for a refusal by robots.txt, by the profile's policy. It is valid as long as the robots.txt is.
 fn refused_by_robots<D: Driver>(
     pipeline: &Pipeline,
     driver: &D,
@@ -244,8 +244,8 @@ fn refused_by_robots<D: Driver>(
         return None;
     }
     Some(match reason {
-        // A blocked robots.txt blocks the other URIs of its host too. A port stays refused. A host name may get another address
-        // at any time.
+        // A refused robots.txt blocks the other URIs of its host too. A refused port stays refused, but a host name may get another
+        // address at any time.
         RobotsReason::Unreachable(status::BLOCKED) => {
             let annotation = ROBOTS_ADDRESS_REFUSED.to_owned();
             let port = pipeline.issue.uri.port_or_default();
@@ -274,7 +274,7 @@ fn refused_by_robots<D: Driver>(
     })
 }
 
-/// The user agents whose rules apply under the profile's policy.
+/// Returns the user agents whose rules apply under the profile's policy.
 pub(crate) fn agents(settings: &opilio_profile::RobotsSettings) -> Agents<'_> {
     match settings.policy {
         RobotsPolicy::FirstNamed => Agents::FirstNamed(&settings.agents),
@@ -283,7 +283,7 @@ pub(crate) fn agents(settings: &opilio_profile::RobotsSettings) -> Agents<'_> {
     }
 }
 
-/// The URI waits for a prerequisite, which goes first in its queue.
+/// Returns the conclusion for a URI that waits for a prerequisite. The prerequisite is first in its queue.
 pub(crate) fn deferred(pipeline: &Pipeline, prerequisite: Uri) -> Conclusion {
     let issue = &pipeline.issue;
     let record = &issue.record;
@@ -302,7 +302,7 @@ pub(crate) fn deferred(pipeline: &Pipeline, prerequisite: Uri) -> Conclusion {
     Conclusion::new(outcome, LogEntry::default())
 }
 
-/// Asks the pre-fetch filters. Prerequisites pass.
+/// Calls the pre-fetch filters. Prerequisites are accepted without a call.
 async fn pre_fetch<D: Driver>(
     pipeline: &Arc<Pipeline>,
     driver: &D,
@@ -312,8 +312,8 @@ async fn pre_fetch<D: Driver>(
         return Ok(None);
     }
     let address = permit.addresses.first().map(ToString::to_string);
-    let asked = pipeline.clone();
-    let judge = move || asked.judge_pre_fetch(address, |_, _| {});
+    let shared_pipeline = pipeline.clone();
+    let judge = move || shared_pipeline.judge_pre_fetch(address, |_, _| {});
     let judged = driver.run(Lane::Header, judge).await?;
     driver.failed(&judged.failures)?;
     let decision = judged.decisions.into_iter().next();

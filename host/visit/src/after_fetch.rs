@@ -15,7 +15,7 @@ use crate::capture::{Body, CaptureForm, PendingCapture, StoredCapture};
 use crate::decisions::decisions;
 use crate::document_filters::{FilterRejection, RetryWanted};
 use crate::driver::{Driver, Rendering, Step};
-use crate::exchange::{Usable, usable};
+use crate::exchange::{ExchangeClass, usable};
 use crate::extraction::FoundLink;
 use crate::head::HeaderVerdict;
 use crate::links::{Outlinks, outlinks};
@@ -30,11 +30,11 @@ use crate::{redirect, rendering, robots, status};
 #[derive(Clone, Debug)]
 pub struct ScratchFailed(pub Arc<io::Error>);
 
-/// Takes the visit from the exchange to its conclusion. `verdict` is the answer of mid-fetch filters, `memory` the one that they
-/// were called with.
+/// Completes a visit from the exchange to the conclusion. `verdict` is the answer of mid-fetch filters, and `memory` holds the
+/// plugin values with which they were called.
 ///
 /// # Errors
-/// Those of the driver.
+/// Returns the errors of the driver.
 pub async fn receive<D: Driver>(
     pipeline: &Arc<Pipeline>,
     driver: &D,
@@ -63,9 +63,9 @@ where
     }
     let transfer = driver.transfer(&exchange);
     match usable(pipeline, &exchange, transfer, verdict.as_ref()) {
-        Usable::Yes => {}
-        Usable::Ends(conclusion) => return Ok(*conclusion),
-        Usable::Scratch(source) => return Err(ScratchFailed(source).into()),
+        ExchangeClass::Response => {}
+        ExchangeClass::Ends(conclusion) => return Ok(*conclusion),
+        ExchangeClass::Scratch(source) => return Err(ScratchFailed(source).into()),
     }
     let conclusion = process_response(pipeline, driver, &exchange, verdict, memory).await?;
     if permit.is_login {
@@ -98,7 +98,7 @@ async fn process_response<D: Driver>(
     let response = Response::new(pipeline, exchange, head, body);
     let mut task = response.task(pipeline, &memory);
     task.render = rendering::wanted(pipeline, driver, &response);
-    // The memory is given back once the capture is stored.
+    // The memory is released once the capture is stored.
     let (reading, _reservation) = driver.read(task).await?;
     let (mut reading, rendering) =
         rendering::render(pipeline, driver, &response, &memory, reading).await?;
@@ -142,7 +142,7 @@ async fn process_response<D: Driver>(
     succeed(pipeline, driver, judged, memory, annotations).await
 }
 
-/// A response that filters have let pass.
+/// A response that filters have accepted.
 struct JudgedResponse {
     response: Response,
     reading: Reading,
@@ -189,7 +189,8 @@ async fn succeed<D: Driver>(
     for (plugin, links) in &unjudged {
         driver.scope_fault(plugin);
         annotations.push(format!("scope-fault:{plugin}:{links}"));
-        // The URIs that the filter would have accepted are unknown: the next visit finds the links again, changed or not.
+        // The links that the filter would have accepted are unknown, so the next visit extracts the document again even if it is
+        // unchanged.
         reading.extracted_by = Some(reading::NOT_EXTRACTED);
     }
     driver.refused_links(&reading.extracted.refused, refused.len() as u64)?;
@@ -199,10 +200,18 @@ async fn succeed<D: Driver>(
     let keep = keep(pipeline, driver, &response, &reading, &settings.revisit)?;
     let mut visit = response.visit(pipeline, &reading, &keep);
     let is_stored = keep == CaptureForm::Response;
-    // Before archiving, because the metadata record states when the next visit is due.
+    // This is done before archiving, because the metadata record states when the next visit is due.
     driver.step(Step::Wait);
-    let asked = (&**settings, response.stacks.clone());
-    let waits = wait(pipeline, driver, &visit, asked, &mut reading, &memory).await?;
+    let wait_settings = (&**settings, response.stacks.clone());
+    let waits = wait(
+        pipeline,
+        driver,
+        &visit,
+        wait_settings,
+        &mut reading,
+        &memory,
+    )
+    .await?;
     let decisions = match keep {
         CaptureForm::Nothing => Vec::new(),
         _ if !driver.wants_decisions() => Vec::new(),
@@ -248,7 +257,7 @@ async fn succeed<D: Driver>(
         wait: until_next,
         ask_again: until_asked,
         strategy: (!is_prerequisite).then_some(settings.strategy),
-        // The scope was asked again before the fetch if it had changed.
+        // If the scope had changed, it was checked again before the fetch.
         scope: Some(pipeline.stacks.scope_hash),
         outlinks: accepted,
         refresh_embeds,
@@ -264,8 +273,9 @@ async fn succeed<D: Driver>(
     })
 }
 
-/// Concludes a response that a post-fetch filter wants fetched again, after the last attempt. The response is archived for
-/// inspection, and the URI fails. It is not a version of the document: digests and validators stay those of the last version.
+/// Concludes a response that a post-fetch filter wants retried, after the last attempt. The response is archived for inspection,
+/// and the URI fails. The response does not count as a version of the document: digests and validators remain those of the last
+/// version.
 async fn give_up<D: Driver>(
     pipeline: &Arc<Pipeline>,
     driver: &D,
@@ -277,7 +287,7 @@ async fn give_up<D: Driver>(
     let exchange = &response.exchange;
     annotations.push(format!("os{}", response.head.status));
     let reading = Reading {
-        // No plugin has judged it. A 304 stands for the archived version.
+        // No plugin was called on the content. A 304 refers to the archived version.
         state: match response.body {
             Body::Fetched => ContentState::Unknown,
             Body::NotModified | Body::LeftAlone => ContentState::Unchanged,

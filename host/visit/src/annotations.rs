@@ -1,14 +1,15 @@
-//! Annotations of plugins in the crawl log, apart from the crawl's own words.
+//! Annotations of plugins in the crawl log, kept distinct from the crawl's own annotations.
 //!
-//! Scripts, reports and people read `unchanged` or `robotExcluded` as the crawl's finding. A plugin that uses such a word
-//! gets its name in front of it: `my-plugin:unchanged`. Other annotations stay as the plugin made them, and `by:my-plugin`
-//! follows them, so that a search for a plugin finds what it wrote.
+//! Scripts, reports and people read `unchanged` or `robotExcluded` as a result of the crawl itself. If a plugin uses such a
+//! reserved word, the annotation gets the plugin's name as a prefix: `my-plugin:unchanged`. Other annotations of plugins are not
+//! changed. `by:my-plugin` follows them, so that a search for the plugin's name finds them.
 
 use std::sync::Arc;
 
 use opilio_sandbox::Annotation;
 
-/// First words of the annotations that the crawl or its fetcher makes, up to a colon or an equals sign, in lower case.
+/// Reserved first words: those of the annotations that the crawl or its fetcher makes, up to a colon or an equals sign, in lower
+/// case.
 const RESERVED: &[&str] = &[
     "authenticated",
     "behaved",
@@ -59,14 +60,14 @@ const RESERVED: &[&str] = &[
     "wt-by",
 ];
 
-/// Beginnings of further first words, for annotations about charsets and codings.
+/// Beginnings of further reserved words, for annotations about charsets and codings.
 const RESERVED_BEGINNINGS: &[&str] = &["inconsistent", "unsatisfiable", "using"];
 
 /// Letters around a number that make a reserved word: `3t`, `2vis`, `1ver`, and `os200`.
 const COUNTS: &[&str] = &["t", "vis", "ver", "os"];
 
-/// Returns the annotations of plugins as they appear in the crawl log: those of one plugin together, in the order made, and then
-/// `by:NAME`, unless all of them have its name between colons.
+/// Returns the annotations of plugins as they appear in the crawl log. The annotations of one plugin are together, in the order
+/// made. `by:NAME` follows them, unless the plugin's name is a part of each of them, between colons.
 pub(crate) fn of_plugins(annotations: &[Annotation]) -> Vec<String> {
     let mut plugins: Vec<&Arc<str>> = Vec::new();
     for annotation in annotations {
@@ -86,7 +87,7 @@ pub(crate) fn of_plugins(annotations: &[Annotation]) -> Vec<String> {
     words
 }
 
-/// Returns a plugin's annotation with its name in front, if it begins with a word of the crawl.
+/// Returns a plugin's annotation. It gets the plugin's name as a prefix if it begins with a reserved word.
 fn of_plugin(annotation: &Annotation) -> String {
     let Annotation { plugin, text } = annotation;
     if is_reserved(text) {
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_the_crawl_carry_the_name_of_a_plugin_that_uses_them() {
+    fn reserved_words_get_the_name_of_the_plugin_as_prefix() {
         for word in [
             "unchanged",
             "robotExcluded",
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn other_words_stay_as_they_are() {
+    fn other_annotations_are_not_changed() {
         for word in [
             "botblock:cloudflare",
             "soft404",
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_author_follows_annotations_that_do_not_name_it() {
+    fn annotations_without_the_plugin_name_are_followed_by_it() {
         let made = [
             ("bot-walls", "botblock:cloudflare"),
             ("headers", "headers:right:2"),

@@ -1,4 +1,4 @@
-//! The archiving decision: a capture is stored whole, as a revisit of a stored capture, or not at all.
+//! The archiving decision: a capture is stored in full, as a revisit record of a stored capture, or not at all.
 
 use opilio_frontier::ContentState;
 use opilio_profile::{ArchiveFormat, Revisit, StrippedEqual, UnchangedHeaders};
@@ -9,7 +9,7 @@ use crate::pipeline::Pipeline;
 use crate::reading::Reading;
 use crate::response::Response;
 
-/// Decides how a capture is kept, by the settings for its media type.
+/// Decides the form in which a capture is archived, by the settings for its media type.
 pub(crate) fn keep<D: Driver>(
     pipeline: &Pipeline,
     driver: &D,
@@ -22,7 +22,7 @@ pub(crate) fn keep<D: Driver>(
 }
 
 impl Response {
-    /// Decides how a capture is kept if `previous` has the payload of the version that was archived last.
+    /// Decides the form in which a capture is archived if `previous` has the payload of the version that was archived last.
     pub fn keep(
         &self,
         pipeline: &Pipeline,
@@ -52,7 +52,7 @@ impl Response {
             (Some(previous), ContentState::Unchanged) if identical => {
                 CaptureForm::Identical(previous)
             }
-            // The page shows something else, and its payload is the same.
+            // The rendered page differs, and its payload is the same.
             (Some(previous), _) if identical && reading.is_rendered => {
                 CaptureForm::Identical(previous)
             }
@@ -66,7 +66,7 @@ impl Response {
     }
 }
 
-/// The capture with the payload of the version that was archived last: its own, or one of another URI.
+/// Returns the capture with the payload of the version that was archived last. It may be a capture of another URI.
 fn previous<D: Driver>(
     pipeline: &Pipeline,
     driver: &D,

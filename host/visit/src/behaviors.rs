@@ -1,4 +1,4 @@
-//! The behaviours that are called on a rendered page. The driver, which has the browser, calls them.
+//! The page behaviours to call on a rendered page. The driver has the browser and calls them.
 
 use opilio_sandbox::Visit;
 use opilio_stacks::Staged;
@@ -6,7 +6,7 @@ use opilio_stacks::Staged;
 use crate::driver::{Driver, Lane};
 use crate::reading::Reading;
 
-/// Returns the behaviours of a stack that want to be called on the page and that their guards let see it.
+/// Returns the page behaviours of a stack that handle the page and whose guards accept it.
 pub(crate) async fn behaviors<D: Driver>(
     driver: &D,
     stack: &[Staged],

@@ -1,9 +1,9 @@
-//! Prices of a visit: one for the whole crawl and one for each queue. They divide the available visits among the documents that
-//! wait evaluators send back. The crawl's price follows `revisit.budget`, or the capacity of the crawler. A queue's price follows
-//! the visits that its politeness allows. Evaluators receive both as measures of a visit. They let a document wait until it is
-//! worth the sum of both.
+//! Prices of a visit: one for the whole crawl and one for each queue. They divide the available visits among the documents to
+//! revisit. The crawl's price follows `revisit.budget`, or the capacity of the crawler. A queue's price follows the visits that its
+//! politeness delay allows. Evaluators receive both as measures of a visit. They choose a wait after which the value of a visit
+//! reaches the sum of both prices.
 //!
-//! The frontier's store keeps the prices once a minute. A restart resumes from them and loses one minute at most.
+//! The prices are written to the frontier's store once a minute. A restart resumes from them and loses one minute at most.
 
 mod controller;
 
@@ -15,38 +15,39 @@ use opilio_frontier::{Frontier, FrontierError, Issue, UriRecord};
 
 use self::controller::{Controller, RequestedVisit};
 
-/// The crawl's price, under the name by which evaluators ask for it.
+/// Name under which evaluators read the crawl's price.
 const PRICE: &str = "budget-price";
 
-/// The price of the document's queue.
+/// Name of the price of the document's queue.
 const QUEUE_PRICE: &str = "host-budget-price";
 
-/// The document's precedence, 0 first. It stands for the document's worth.
+/// Name of the document's precedence, 0 first. Evaluators use it as the document's value.
 const PRECEDENCE: &str = "precedence";
 
-/// Days since a document was queued that has never been visited. Evaluators derive from it when the document was found.
+/// Name of the days since a document that has never been visited was queued. Evaluators derive the time of its discovery from it.
 const QUEUED: &str = "days-queued";
 
-/// Prefix of the names under which prices are kept. The queue's name follows.
+/// Prefix of the names under which prices are stored. The queue's name follows.
 const NAME: &str = "price:";
 
-/// The first price of a visit. It is a guess that the controller corrects.
+/// The first price of a visit, a guess that the controller corrects.
 const FIRST_PRICE: f64 = 0.1;
 
 /// Share of the crawl's price below which a queue's price does not fall, so that it rises again soon when it is needed.
 const QUEUE_PRICE_MIN: f64 = 0.01;
 
-/// Share of the fetches allowed by a queue's politeness that documents may ask for. Retries and new URIs need the rest.
+/// Share of the fetches allowed by a queue's politeness delay that revisits may request. Retries and new URIs need the rest.
 const USE_OF_QUEUE: f64 = 0.95;
 
-/// Queues whose prices are held in memory. Beyond it all prices are written, and read again when they are needed.
+/// Maximum of queues whose prices are held in memory. Beyond it, all prices are written to the store and read again when they are
+/// needed.
 const QUEUES_MAX: usize = 100_000;
 
 const KEPT_EVERY: Duration = Duration::from_secs(60);
 
 const DAY: f64 = 86_400.0;
 
-/// The prices, and the state that they follow from.
+/// The prices, and the state from which they are computed.
 pub struct Budget {
     whole: Controller,
     queues: HashMap<String, Controller>,
@@ -62,24 +63,24 @@ pub struct EvaluatedWait {
     pub now: Timestamp,
     /// Time from the last visit, this one or an earlier one, until the next.
     pub wait: Duration,
-    /// `true` if the document was visited, and not only reconsidered.
+    /// `true` if the document was visited; `false` if it was only reconsidered.
     pub is_visit: bool,
-    /// Least time from one fetch of its queue to the next.
+    /// Minimum time from one fetch of its queue to the next.
     pub pace: Option<Duration>,
-    /// URIs that are queued.
+    /// Number of queued URIs.
     pub queued: u64,
-    /// Visits a day that the profile wants.
+    /// Visits a day that the profile sets as its budget.
     pub budget: Option<u64>,
 }
 
 /// The queue and state of a URI, as far as its measures depend on them.
 #[derive(Clone, Copy, Debug)]
 pub struct UriInQueue<'a> {
-    /// Its queue.
+    /// The URI's queue.
     pub queue: &'a str,
-    /// Its precedence.
+    /// The URI's precedence.
     pub precedence: u8,
-    /// Time since it was queued, if it was never visited.
+    /// Time since the URI was queued, if it was never visited.
     pub queued: Option<Duration>,
 }
 
@@ -95,7 +96,7 @@ impl<'a> UriInQueue<'a> {
 }
 
 impl Budget {
-    /// Reads the prices that this store keeps.
+    /// Reads the prices in this store.
     ///
     /// # Errors
     /// Returned if the store fails.
@@ -109,7 +110,7 @@ impl Budget {
         })
     }
 
-    /// Returns the measures that evaluators may ask for about a URI.
+    /// Returns the measures of a URI that evaluators may read.
     ///
     /// # Errors
     /// Returned if the store fails.
@@ -165,7 +166,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Returns the prices to keep with the store, once a minute.
+    /// Returns the prices to write to the store, if a minute has passed.
     pub fn due_prices(&mut self, now: Timestamp) -> Option<Vec<(String, Vec<u8>)>> {
         let is_due = self.written.is_none_or(|written| {
             Duration::try_from(now - written).is_ok_and(|since| since >= KEPT_EVERY)
@@ -173,7 +174,7 @@ impl Budget {
         (is_due || self.queues.len() > QUEUES_MAX).then(|| self.all_prices(now))
     }
 
-    /// Returns the prices to keep with the store, now.
+    /// Returns the prices to write to the store now.
     pub fn all_prices(&mut self, now: Timestamp) -> Vec<(String, Vec<u8>)> {
         self.written = Some(now);
         let moved = std::mem::take(&mut self.moved);
@@ -209,7 +210,7 @@ impl Budget {
     }
 }
 
-/// The time of the last visit of a URI, and the wait that it got then.
+/// Returns the time of the last visit of a URI, and the wait that was set then.
 fn before(record: &UriRecord) -> Option<(f64, f64)> {
     let last = record.history.first()?;
     let wait = record.wait.filter(|_| record.visits > 0)?;

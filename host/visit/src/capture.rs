@@ -1,4 +1,4 @@
-//! A capture on its way into the archive and after it, its forms, and the capture that a revisit record refers to.
+//! A capture before and after it is archived, the forms in which it is archived, and the capture that a revisit record refers to.
 
 use std::sync::Arc;
 
@@ -10,27 +10,27 @@ use crate::pipeline::Pipeline;
 use crate::plugin_view::PluginMemory;
 use crate::reading::Reading;
 
-/// A capture on its way into the archive.
+/// A capture that is to be archived.
 pub struct PendingCapture<'c> {
     /// The exchange.
     pub exchange: &'c Arc<Exchange>,
-    /// The response as it was read.
+    /// The result of reading the response.
     pub reading: &'c Reading,
-    /// State of its body.
+    /// State of the response's body.
     pub body: Body,
     /// Notes of plugins.
     pub memory: &'c PluginMemory,
-    /// Annotations so far. [`PendingCapture::annotate`] adds those that depend on how it is kept.
+    /// Annotations so far. [`PendingCapture::annotate`] adds those that depend on the form in which the capture is archived.
     pub annotations: Vec<String>,
-    /// The decisions about it, for the metadata record.
+    /// The decisions about the capture, for the metadata record.
     pub decisions: DecisionFields,
 }
 
-/// A capture that has been through the archive.
+/// A capture after archiving, even if nothing was written.
 pub struct StoredCapture {
     /// The form in which it was archived.
     pub keep: CaptureForm,
-    /// Its first record; none if nothing was written.
+    /// The capture's first record; `None` if nothing was written.
     pub at: Option<WarcLocation>,
     /// All annotations.
     pub annotations: Vec<String>,
@@ -46,15 +46,15 @@ pub enum CaptureForm {
     Response,
     /// The payload is stored already, byte for byte.
     Identical(EarlierCapture),
-    /// Another URI has brought the payload.
+    /// The payload is stored already as the capture of another URI.
     Duplicate(EarlierCapture),
-    /// The server said that nothing has changed (304).
+    /// The server answered 304: nothing has changed.
     NotModified(EarlierCapture),
     /// A mid-fetch filter took the headers as proof that nothing has changed; the body was not fetched.
     HeadersUnchanged(EarlierCapture),
-    /// The visit and its headers: the content is the same though the bytes differ.
+    /// The visit and its headers: the content is the same, although the bytes differ.
     Note(EarlierCapture),
-    /// Nothing.
+    /// Nothing is archived.
     Nothing,
 }
 
@@ -72,14 +72,14 @@ pub struct EarlierCapture {
 pub enum Body {
     /// The body was fetched, as far as it arrived.
     Fetched,
-    /// The server answered 304: it sent none.
+    /// The server answered 304, so there is no body.
     NotModified,
     /// A mid-fetch filter took the headers as proof that nothing has changed.
     LeftAlone,
 }
 
 impl PendingCapture<'_> {
-    /// Completes the annotations once it is decided how the capture is kept.
+    /// Completes the annotations after the form of the capture was decided.
     pub fn annotate(&mut self, pipeline: &Pipeline, keep: &CaptureForm) {
         let notes = self.memory.notes.annotations();
         self.annotations.extend(annotations::of_plugins(&notes));

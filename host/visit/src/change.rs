@@ -1,7 +1,7 @@
-//! Change evaluators. They say whether different bytes are a new version, and are asked if the stripped digests differ.
+//! Change evaluators. They are called if the stripped digests differ, and decide whether the different bytes are a new version.
 //!
-//! The first evaluator that answers decides. Its fingerprint of a version counts for that evaluator with the same settings only.
-//! Another evaluator, or another setting, starts afresh.
+//! The first evaluator that answers decides. A fingerprint is passed only to the evaluator that made it, with the same settings.
+//! Another evaluator, or one with other settings, starts without a fingerprint.
 
 use std::sync::Arc;
 
@@ -14,22 +14,22 @@ use opilio_stacks::{Staged, hash_of};
 
 /// The evaluators' answer about a version.
 #[derive(Default)]
-pub(crate) struct Compared {
-    /// The state; none if no evaluator answered or handles such documents. Then the state by the digests applies.
+pub(crate) struct ChangeAnswer {
+    /// The content state; `None` if no evaluator answered or handles such documents. Then the state by the digests applies.
     pub(crate) state: Option<ContentState>,
-    /// The fingerprint to keep with this version, if it is archived in full.
+    /// The fingerprint to keep with this version, if the version is archived in full.
     pub(crate) fingerprint: Option<Fingerprint>,
-    /// The evaluator that decided, by its name in the profile; none if the digests decided.
+    /// Name in the profile of the evaluator that decided; `None` if the digests decided.
     pub(crate) by: Option<Arc<str>>,
-    /// Its reason; may be empty.
+    /// The evaluator's reason; may be empty.
     pub(crate) because: String,
-    /// Calls that failed.
+    /// Calls that ended in a plugin error.
     pub(crate) failures: Vec<Failure>,
 }
 
-/// Asks the evaluators about a document whose state by its digests is `state`. A new document, or one that cannot be compared,
-/// keeps its state. The evaluators are asked all the same, for the fingerprint that the next visit needs. Blocks; call it on a
-/// document lane.
+/// Calls the evaluators on a document whose state by its digests is `state`. A new document, or one that cannot be compared, keeps
+/// its state. The evaluators are called even then, for the fingerprint that the next visit needs. Blocks; call it on a document
+/// lane.
 pub(crate) fn compare(
     stack: &[Staged],
     document: &Document,
@@ -37,8 +37,8 @@ pub(crate) fn compare(
     state: ContentState,
     last: Option<&Fingerprint>,
     guards: &Guards,
-) -> Compared {
-    let mut compared = Compared::default();
+) -> ChangeAnswer {
+    let mut compared = ChangeAnswer::default();
     for staged in stack {
         if !staged.plugin.handles(document.media_type(), document.uri())
             || !guards.admit(staged, document, visit)
@@ -55,7 +55,7 @@ pub(crate) fn compare(
                 if state != ContentState::Changed {
                     continue;
                 }
-                // The failed evaluator might have decided otherwise: the version is archived in full and visited again after the
+                // The failed evaluator might have decided otherwise. So the version is archived in full and visited again after the
                 // constant wait.
                 compared.state = Some(ContentState::Unknown);
                 return compared;
@@ -74,7 +74,7 @@ pub(crate) fn compare(
             });
             compared.by = Some(staged.name.clone());
             compared.because = comparison.reason;
-            // The fingerprint of the evaluator that decides, so that it can decide the next time.
+            // The deciding evaluator needs its own fingerprint at the next visit.
             compared.fingerprint = made.or(compared.fingerprint);
             return compared;
         }

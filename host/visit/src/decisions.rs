@@ -14,7 +14,8 @@ use crate::reading::Reading;
 use crate::scope::ScopeDecision;
 use crate::waits::Waits;
 
-/// Lists the decisions about a capture whose content was judged. `waits` is the wait until the next visit, if there is one.
+/// Lists the decisions about a capture after the comparison of its content. `waits` is the wait until the next visit, if there is
+/// one.
 pub(crate) async fn decisions<D: Driver>(
     pipeline: &Arc<Pipeline>,
     driver: &D,
@@ -31,11 +32,11 @@ pub(crate) async fn decisions<D: Driver>(
     } else if let Some(decision) = accepted_by(pipeline, driver).await?
         && let Some(by) = &decision.by
     {
-        fields.push(("acceptedBy", words(by, &decision.reason)));
+        fields.push(("acceptedBy", name_and_reason(by, &decision.reason)));
         deciders.extend(named(&pipeline.stacks.scope, by));
     }
     if let Some(by) = &reading.compared_by {
-        fields.push(("comparedBy", words(by, &reading.compared_because)));
+        fields.push(("comparedBy", name_and_reason(by, &reading.compared_because)));
         deciders.extend(named(&stacks.change, by));
     }
     if let Some(waits) = waits {
@@ -54,8 +55,8 @@ pub(crate) async fn decisions<D: Driver>(
     Ok(fields)
 }
 
-/// The scope's decision on the URI, by the current filters. `None` if they do not accept the URI (tables may have changed) or
-/// fail. The decision made at discovery is not kept: 8 bytes of a record name the filters that made
+/// Returns the scope's decision on the URI, by the current filters. Returns `None` if they do not accept the URI (tables may have
+/// changed) or fail. The decision made at discovery is not stored. The record has only a hash (8 bytes) of the filters that made
 /// it.
 async fn accepted_by<D: Driver>(
     pipeline: &Arc<Pipeline>,
@@ -65,12 +66,12 @@ async fn accepted_by<D: Driver>(
     Ok(decision.filter(|decision| decision.accepted && !decision.failed))
 }
 
-/// The plugin with this name in a stack.
+/// Returns the plugin with this name in a stack.
 fn named<'s>(stack: &'s [Staged], name: &str) -> Option<&'s Staged> {
     stack.iter().find(|staged| *staged.name == *name)
 }
 
-fn words(name: &str, reason: &str) -> String {
+fn name_and_reason(name: &str, reason: &str) -> String {
     match reason {
         "" => name.to_owned(),
         reason => format!("{name} {reason}"),

@@ -1,7 +1,7 @@
 //! The stripped digest: the digest of a document without the parts that do not count as content.
 //!
-//! It is a value of its own. It never replaces the payload digest, which covers all bytes. Of a page that a browser showed, it is
-//! the digest of what was shown, and it alone is compared: the payload of such a page may stay the same forever.
+//! It is kept beside the payload digest, which covers all bytes, and never replaces it. For a rendered page, it is the digest of
+//! the document that the browser showed. Only this digest is compared then: the payload of such a page may stay the same forever.
 
 use opilio_frontier::{ContentState, Digests, StrippedDigest};
 use opilio_sandbox::{Document, Span, StripProblem, Visit};
@@ -13,29 +13,29 @@ use opilio_stacks::guards::Guards;
 
 /// The result of the strippers.
 pub(crate) enum Stripped {
-    /// No stripper handles this document: the payload digest decides.
+    /// No stripper handles this document. The payload digest decides.
     NotAsked,
     /// The digest of the remaining content.
     Digest(StrippedDigest),
-    /// A stripper declined, or the content could not be read whole: the payload digest decides. The same bytes are certainly
-    /// unchanged. Different bytes count as changed, though the strippers might have found them equal.
+    /// A stripper declined, or the content could not be read completely. The payload digest decides: the same bytes are unchanged,
+    /// and different bytes count as changed, although the strippers might have found them equal.
     Declined {
         /// The stripper and its reason, for the crawl log.
         why: String,
     },
-    /// A stripper could not be asked: the state of different bytes is unknown.
+    /// The call of a stripper failed. The state of different bytes is unknown.
     Failed {
         /// The reason, for the log.
         why: String,
-        /// The failed call; none if the stripper is left out for a while.
+        /// The plugin error; `None` if the breaker has left the stripper out for a while.
         failure: Option<Box<Failure>>,
     },
 }
 
 /// Runs the strippers and digests the remaining content. Blocks; call it on a document lane.
 ///
-/// A stripper whose guards keep the document from it is left out of the stack. The digest depends on the set of strippers that
-/// were left out.
+/// A stripper whose guards reject the document is left out of the stack. The digest depends on the set of strippers that were left
+/// out.
 pub(crate) fn stripped(
     stack: &[Staged],
     stack_hash: u64,
@@ -44,7 +44,7 @@ pub(crate) fn stripped(
     guards: &Guards,
 ) -> Stripped {
     let mut spans: Vec<Span> = Vec::new();
-    let mut asked = false;
+    let mut was_called = false;
     let mut kept_out = 0;
     for (place, staged) in stack.iter().enumerate() {
         if !staged.plugin.handles(document.media_type(), document.uri()) {
@@ -54,7 +54,7 @@ pub(crate) fn stripped(
             kept_out |= 1 << (place % 64);
             continue;
         }
-        asked = true;
+        was_called = true;
         match staged.strip(document) {
             Ok(Ok(more)) => spans.extend(more),
             Ok(Err(problem)) => {
@@ -70,12 +70,12 @@ pub(crate) fn stripped(
             }
         }
     }
-    if !asked {
+    if !was_called {
         return Stripped::NotAsked;
     }
     Stripped::Digest(StrippedDigest {
         digest: digest_without(document.content(), spans),
-        // Guards may have let other strippers pass at the last visit.
+        // At the last visit, guards may have selected other strippers.
         stripper: StrippedDigest::stripper_of(stack_hash ^ kept_out),
     })
 }
@@ -83,15 +83,16 @@ pub(crate) fn stripped(
 /// The digest of a page that a browser showed.
 #[derive(Default)]
 pub(crate) struct RenderedDigest {
-    /// The digest; none if a stripper could not be asked.
+    /// The digest; `None` if the call of a stripper failed.
     pub(crate) digest: Option<StrippedDigest>,
-    /// The stripper that declined and its reason. Then the digest is that of the whole page.
+    /// The stripper that declined and its reason. In this case the digest covers the whole page.
     pub(crate) declined: Option<String>,
-    /// The failed call.
+    /// The plugin error.
     pub(crate) failure: Option<Box<Failure>>,
 }
 
-/// Runs the strippers on a page that a browser showed, and digests the remaining content. Without strippers all of it counts.
+/// Runs the strippers on a page that a browser showed, and digests the remaining content. Without strippers, all content is
+/// digested.
 pub(crate) fn rendered(
     stack: &[Staged],
     stack_hash: u64,
@@ -115,7 +116,7 @@ pub(crate) fn rendered(
             }),
             ..RenderedDigest::default()
         },
-        // The page may be small enough at the next visit, and is then another one for the strippers.
+        // At the next visit the page may be small enough for the strippers, and then its digest differs.
         Stripped::Declined { why } => RenderedDigest {
             digest: Some(whole(!stack_hash)),
             declined: Some(why),
@@ -128,8 +129,8 @@ pub(crate) fn rendered(
     }
 }
 
-/// The state of a page that a browser showed, against the last archived version. It is unknown if that version is known by its
-/// payload only: the rendering of it cannot be compared.
+/// The state of a page that a browser showed, against the last archived version. The state is unknown if only the payload digest of
+/// that version was kept: a rendering cannot be compared with a payload.
 pub(crate) fn rendered_state(last: Option<&Digests>, now: Option<StrippedDigest>) -> ContentState {
     let Some(last) = last.filter(|last| last.payload.is_some() || last.stripped.is_some()) else {
         return ContentState::New;
@@ -168,20 +169,20 @@ pub(crate) fn state(
             ContentState::Changed
         }
     };
-    // Equal bytes are unchanged, whatever strippers answer.
+    // Equal bytes are unchanged. The answers of strippers do not matter.
     if last.payload == Some(payload) {
         return ContentState::Unchanged;
     }
     match stripped {
         Stripped::Failed { .. } => ContentState::Unknown,
-        // A browser showed the last version, and its payload says little.
+        // A browser showed the last version, so its payload is not a sufficient comparison.
         Stripped::Declined { .. } if last.is_of_rendering() => ContentState::Unknown,
         // Only bytes can be compared.
         Stripped::Declined { .. } if last.payload.is_some() => ContentState::Changed,
         Stripped::Declined { .. } => ContentState::Unknown,
         Stripped::NotAsked => match (last.payload, last.stripped) {
             (Some(last), None) => same(last == payload),
-            // The last version was compared without the parts that do not count; the strippers have been removed since.
+            // The last version has a stripped digest, but the strippers have been removed from the profile since.
             _ => ContentState::Unknown,
         },
         Stripped::Digest(now) => match last.stripped {
@@ -339,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rendering_of_a_page_is_compared_with_a_rendering_only() {
+    fn a_rendering_is_compared_only_with_another_rendering() {
         let digest = |byte: u8, stripper: u64| StrippedDigest {
             digest: [byte; 20],
             stripper,
@@ -361,7 +362,7 @@ mod tests {
         check(rendered, Some(shown(8, 1)), ContentState::Changed);
         check(rendered, Some(shown(7, 2)), ContentState::Unknown);
         check(rendered, None, ContentState::Unknown);
-        // From plain to rendered: nothing is known, whatever the bytes are.
+        // From plain to rendered: the state is unknown, even if the bytes are equal.
         check(Some(last(None)), Some(shown(7, 1)), ContentState::Unknown);
         check(
             Some(last(Some(sent(7, 1)))),
@@ -369,7 +370,7 @@ mod tests {
             ContentState::Unknown,
         );
 
-        // From rendered to plain: the same bytes are the same page, and others are not compared.
+        // From rendered to plain: equal bytes are unchanged, and different bytes are not compared.
         let back = |payload: u8, now| state(rendered.as_ref(), [payload; 20], &now);
         let declined = || Stripped::Declined {
             why: "html-strip:too-large".into(),

@@ -11,7 +11,7 @@ use crate::status;
 
 /// A post-fetch filter's verdict `retry`.
 pub struct RetryWanted {
-    /// Time from now until the next attempt.
+    /// Time until the next attempt.
     pub after: Duration,
     /// The filter and its reason.
     pub because: String,
@@ -28,7 +28,7 @@ pub struct FilterRejection {
 /// The verdict of document filters on a response.
 pub(crate) struct DocumentVerdict {
     pub(crate) verdict: Verdict,
-    /// The filter that decided and its reason; empty if all passed.
+    /// The filter that decided and its reason; empty if all filters passed.
     pub(crate) reason: String,
     /// The fetch status, if the verdict is to reject.
     pub(crate) status: i32,
@@ -36,8 +36,8 @@ pub(crate) struct DocumentVerdict {
     pub(crate) failures: Vec<Failure>,
 }
 
-/// Asks document filters. The last that does not pass decides; if all pass, the document is accepted. A filter that fails
-/// does not decide, unless the profile says otherwise.
+/// Calls document filters. The last filter that does not pass decides. If all pass, the document is accepted. A filter that fails
+/// does not decide, unless the profile sets a verdict for its errors.
 pub(crate) fn judge_document(
     stack: &[Staged],
     stage: &Stage,

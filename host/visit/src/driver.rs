@@ -1,6 +1,6 @@
-//! The caller's side of a visit: everything that needs a socket, a store, a clock or a thread.
+//! The driver: the part of a program that does the I/O of a visit. It has the sockets, the store, the clock and the threads.
 //!
-//! There are two drivers. The crawl answers from servers, the frontier's store and plugin lanes. The simulator answers from a
+//! There are two drivers. The crawl's driver uses servers, the frontier's store and plugin lanes. The simulator's driver uses a
 //! synthetic web in virtual time. Both run the same pipeline, so a decision is the same in both.
 
 use std::collections::{BTreeMap, HashSet};
@@ -34,7 +34,7 @@ use crate::scope_memory::ScopeMemory;
 pub enum Lane {
     /// Work on documents, which may take long.
     Document,
-    /// Short questions that a socket may wait for.
+    /// Short calls during which a socket may wait.
     Header,
 }
 
@@ -60,7 +60,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// The word for it in reports and commands.
+    /// Name of the step in reports and commands.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -78,13 +78,13 @@ impl Step {
 /// A page that is to be rendered.
 #[derive(Clone, Copy)]
 pub struct PageToRender<'p> {
-    /// Its plain fetch. The browser gets this response, not another one.
+    /// The response of the plain fetch. The browser gets this response; the page is not fetched again.
     pub exchange: &'p Arc<Exchange>,
     /// The settings for its media type.
     pub settings: &'p EffectiveSettings,
-    /// The behaviours to call on it, in order.
+    /// The page behaviours to call, in order.
     pub behaviors: &'p [Staged],
-    /// The visit as they see it.
+    /// The visit as page behaviours see it.
     pub visit: &'p Visit,
 }
 
@@ -94,7 +94,7 @@ pub enum RenderResult {
     /// A browser showed the page, or there was nothing to show.
     #[default]
     Shown,
-    /// No browser showed the page. Its links are not known.
+    /// No browser showed the page. The links of the rendered page are unknown.
     NotShown,
 }
 
@@ -103,33 +103,33 @@ pub enum RenderResult {
 pub struct Rendering {
     /// The end of the attempt.
     pub result: RenderResult,
-    /// The document as the browser showed it, as HTML; none if it cannot be compared with another rendering.
+    /// The document as the browser showed it, in HTML; `None` if it cannot be compared with another rendering.
     pub document: Option<Bytes>,
-    /// Links of the rendered page. Those that the plain page has may be among them.
+    /// Links of the rendered page. They may include links of the plain page.
     pub links: Vec<FoundLink>,
     /// URIs that the page has requested and that were archived. They need not be fetched again.
     pub archived: HashSet<Uri>,
-    /// Annotations for the line of the page.
+    /// Annotations for the page's line in `crawl.log`.
     pub annotations: Vec<String>,
-    /// Records about the page, such as pictures and text. They are archived if the page is.
+    /// Records about the page, such as pictures and text. They are archived only if the page is archived.
     pub records: Vec<Record>,
 }
 
 /// The addresses of a host, as far as they are known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Addresses {
-    /// Not known, or no longer: the host must be looked up first.
+    /// Unknown or expired: the host must be looked up first.
     Unknown,
-    /// Known; empty if the last look-up found that the host has none.
+    /// Known; empty if the last look-up found no addresses for the host.
     Known(Vec<IpAddr>),
-    /// Not needed: a proxy looks hosts up, or nothing is looked up at all.
+    /// Not needed: a proxy looks hosts up, or the driver has no network.
     NotNeeded,
 }
 
 /// The login that a URI needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoginNeed {
-    /// None, or it is logged in already.
+    /// The URI needs no login, or the crawl is logged in already.
     Nothing,
     /// This URI must be fetched first.
     First(Uri),
@@ -140,9 +140,9 @@ pub enum LoginNeed {
 /// The answer to a request for robots.txt, redirects followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RobotsAnswer {
-    /// HTTP status, or a negative fetch status, and the body.
+    /// The HTTP status or a negative status code, and the body.
     Received(i32, Vec<u8>),
-    /// A redirect leads to a server that is busy for longer than this.
+    /// A redirect leads to a server whose queue is busy for longer than this time.
     Busy(Duration),
 }
 
@@ -151,23 +151,23 @@ pub enum RobotsAnswer {
 pub enum Ending {
     /// A response that counts.
     Succeeded,
-    /// It was to be tried again, or waits for a prerequisite.
+    /// The URI is retried, or waits for a prerequisite.
     Unfinished,
-    /// It failed or was refused.
+    /// The URI failed or was disregarded.
     Failed,
 }
 
-/// Answers the questions of a visit and does its work. Methods named for an event only take note of it.
+/// The I/O of a visit. Methods that are named for an event only record that event.
 pub trait Driver {
     /// An error that ends the crawl.
     type Error;
-    /// PluginMemory that is reserved for a document until it is dropped.
+    /// A reservation of memory for a document, which is held until this value is dropped.
     type Reservation;
 
-    /// The time now.
+    /// Returns the present time.
     fn now(&self) -> Timestamp;
 
-    /// The visit has come so far.
+    /// Records that the visit has reached this step.
     fn step(&self, _step: Step) {}
 
     /// Runs work that calls plugins and therefore blocks.
@@ -177,35 +177,35 @@ pub trait Driver {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> impl Future<Output = Result<T, Self::Error>>;
 
-    /// Reads a response once there is memory for its content.
+    /// Reads a response once memory for its content is free.
     fn read(
         &self,
         task: ReadingTask,
     ) -> impl Future<Output = Result<(Reading, Self::Reservation), Self::Error>>;
 
-    /// Calls of plugins have failed.
+    /// Records plugin errors, and applies the consequences that the profile sets for them.
     fn failed(&self, failures: &[Failure]) -> Result<(), Self::Error>;
 
-    /// The state kept for the site of the URI.
+    /// Returns the state that is kept with the site of the URI.
     fn site_record(&self, uri: &Uri) -> Result<SiteRecord, Self::Error>;
 
-    /// The addresses of a host.
+    /// Returns the addresses of a host.
     fn addresses(&self, host: &str) -> Result<Addresses, Self::Error>;
 
-    /// Returns `true` if the URI is the page of a login that is under way, or the target of its form.
+    /// Returns `true` if the URI is the page of a login in progress, or the target of its form.
     fn is_login(&self, _uri: &Uri) -> bool {
         false
     }
 
-    /// The login that the URI needs. Asking for it may begin the login, so it is asked only if robots.txt allows the URI.
+    /// Returns the login that the URI needs. The call may begin the login, so it is made only if robots.txt allows the URI.
     fn login_need(&self, _uri: &Uri) -> LoginNeed {
         LoginNeed::Nothing
     }
 
-    /// The rules of a server's robots.txt and for how long they hold; none if it has to be fetched.
+    /// Returns the rules of a server's robots.txt and their remaining lifetime; `None` if the robots.txt has to be fetched.
     fn robots(&self, uri: &Uri) -> Option<(Arc<Robots>, Duration)>;
 
-    /// The rules of a robots.txt that the profile has in place of a server's own.
+    /// Returns the rules of a robots.txt text of the profile, which replaces the server's own.
     fn custom_robots(&self, text: &str) -> Arc<Robots>;
 
     /// Keeps the answer to a request for robots.txt for at most `lifetime` from `from`. Returns its rules.
@@ -217,7 +217,7 @@ pub trait Driver {
         from: Timestamp,
     ) -> Result<Arc<Robots>, Self::Error>;
 
-    /// Follows the redirects of a robots.txt, which has come with `exchange`.
+    /// Follows the redirects of a robots.txt that was received with `exchange`.
     fn robots_answer(
         &self,
         exchange: &Arc<Exchange>,
@@ -231,7 +231,7 @@ pub trait Driver {
         Ok(None)
     }
 
-    /// Time and bytes of an exchange.
+    /// Returns the duration and bytes of an exchange.
     fn transfer(&self, exchange: &Exchange) -> Transfer {
         Transfer {
             duration: exchange.duration,
@@ -239,25 +239,25 @@ pub trait Driver {
         }
     }
 
-    /// Widens the scope: a seed redirects to `target`.
+    /// Widens the scope, because a seed redirects to `target`.
     fn seed_moved(&self, seed: &str, target: &Uri)
     -> impl Future<Output = Result<(), Self::Error>>;
 
-    /// The stack with this hash is about to be named in a record.
+    /// Records that a WARC record will contain the hash of this stack.
     fn used_stack(&self, _stage: Stage, _hash: u64, _stack: &[Staged]) -> Result<(), Self::Error> {
         Ok(())
     }
 
-    /// Decisions of the scope that were made lately; none if the filters are to be asked each time.
+    /// Returns recent decisions of the scope; `None` if the filters are called each time.
     fn scope_memory(&self) -> Option<&ScopeMemory> {
         None
     }
 
-    /// Whether each of these links would change nothing in the frontier, so that no filter need be asked about it
+    /// Returns for each of these links whether it would change nothing in the frontier, so that no filter need be called on it
     /// ([`opilio_frontier::Frontier::changes_nothing`]).
     fn known_links(&self, links: &[&Candidate]) -> Result<Vec<bool>, Self::Error>;
 
-    /// The scope has decided on links.
+    /// Records the scope's decisions on links.
     fn judged_links<'l>(
         &self,
         _links: impl Iterator<Item = (&'l Uri, &'l ScopeDecision)>,
@@ -265,10 +265,10 @@ pub trait Driver {
         Ok(())
     }
 
-    /// A filter of the scope could not be asked about links.
+    /// Records that a call of a scope filter on links failed.
     fn scope_fault(&self, _plugin: &Arc<str>) {}
 
-    /// References that the crawl cannot follow, and how many links were out of scope.
+    /// Records references that the crawl cannot follow, and the number of links that were out of scope.
     fn refused_links(
         &self,
         _malformed: &[RefusedLink],
@@ -277,12 +277,12 @@ pub trait Driver {
         Ok(())
     }
 
-    /// The capture that has a payload, if another URI brought it.
+    /// Returns the capture that has a payload, if that capture is of another URI.
     fn original(&self, _payload: [u8; 20]) -> Result<Option<EarlierCapture>, Self::Error> {
         Ok(None)
     }
 
-    /// Returns `true` if [`PendingCapture::decisions`] are wanted. They cost a call of the scope.
+    /// Returns `true` if [`PendingCapture::decisions`] are archived. They cost a call of the scope.
     fn wants_decisions(&self) -> bool {
         true
     }
@@ -299,7 +299,7 @@ pub trait Driver {
         false
     }
 
-    /// Renders the page in a browser, and archives its requests.
+    /// Renders the page in a browser, and archives the requests of the page.
     fn render(
         &self,
         _page: PageToRender<'_>,
@@ -315,16 +315,16 @@ pub trait Driver {
         std::future::ready(Ok(()))
     }
 
-    /// Prices and other measures for wait evaluators.
+    /// Returns prices and other measures for wait evaluators.
     fn measures(&self) -> Result<BTreeMap<String, f64>, Self::Error>;
 
-    /// The time from the last visit to the next has been decided, after a visit or without one.
+    /// Records the decided time from the last visit to the next, after a visit or after a reconsideration.
     fn wait_decided(&self, wait: Duration, is_visit: bool) -> Result<(), Self::Error>;
 
-    /// A wait evaluator was asked: whether it answered, and what the answer was corrected for.
+    /// Records a call of wait evaluators: whether one answered, and the corrections of its answer.
     fn wait_answered(&self, _answered: bool, _corrections: &[WaitCorrection]) {}
 
-    /// The response belongs to a login, and its visit is over.
+    /// Processes a response that belongs to a login, at the end of its visit.
     fn login_received(
         &self,
         _exchange: &Arc<Exchange>,
@@ -332,15 +332,15 @@ pub trait Driver {
         std::future::ready(Ok(()))
     }
 
-    /// The visit is about to be handed to the frontier. Lines of captures are written now.
+    /// Writes the log lines of captures, before the outcome is passed to the frontier.
     fn finishing(&self, _outcome: &Outcome, _entry: &LogEntry) -> Result<(), Self::Error> {
         Ok(())
     }
 
-    /// Hands the outcome to the frontier.
+    /// Passes the outcome to the frontier.
     fn finish(&self, outcome: Outcome) -> Result<FinishResult, Self::Error>;
 
-    /// The frontier refused a link of the page.
+    /// Records that the frontier refused a link of the page.
     fn link_refused(&self, _link: &Uri, _why: &str) -> Result<(), Self::Error> {
         Ok(())
     }
@@ -348,16 +348,16 @@ pub trait Driver {
     /// Lowers the precedence value of a waiting URI to `rank`, if that is better.
     fn raise(&self, uri: &Uri, rank: u8) -> Result<(), Self::Error>;
 
-    /// Has precedence plugins rank the queue of the visit and those of `found`, as far as they are due.
+    /// Calls precedence plugins to rank the queue of the visit and the queues `found`, as far as these are due for it.
     fn rank_queues(
         &self,
         found: impl Iterator<Item = String>,
     ) -> impl Future<Output = Result<(), Self::Error>>;
 
-    /// Keeps that a host could not be looked up: the attempts are used up.
+    /// Stores that a host could not be looked up and that no attempts are left.
     fn keep_no_addresses(&self, host: &str, expires: Timestamp) -> Result<(), Self::Error>;
 
-    /// The frontier has the outcome.
+    /// Processes the end of the visit, after the frontier has received the outcome.
     fn finished(
         &self,
         entry: LogEntry,

@@ -1,4 +1,4 @@
-//! Wait evaluators: asking them, and keeping their answers within the limits of the profile.
+//! Calls of wait evaluators, and the limits of the profile on their answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,11 +20,11 @@ pub struct Evaluation {
     by: Option<Plugin>,
     /// The answer of each evaluator of the stack, in order.
     pub answers: Vec<EvaluatorAnswer>,
-    /// `true` if an evaluator could not be asked.
+    /// `true` if the call of an evaluator failed.
     pub failed: bool,
     /// Calls that failed.
     pub failures: Vec<Failure>,
-    /// Time until the evaluator is asked again without a visit, if it wants that.
+    /// Time until the evaluator is called again without a visit, if it requested that.
     pub ask_again: Option<Duration>,
 }
 
@@ -32,7 +32,7 @@ pub struct Evaluation {
 pub struct EvaluatorAnswer {
     /// Name in the profile.
     pub name: Arc<str>,
-    /// Its answer.
+    /// The evaluator's answer.
     pub kind: AnswerKind,
 }
 
@@ -40,34 +40,34 @@ pub struct EvaluatorAnswer {
 pub enum AnswerKind {
     /// A wait.
     Wait,
-    /// It passes: the next one is asked.
+    /// The evaluator passes: the next one is called.
     Pass,
-    /// It does not handle such documents.
+    /// The evaluator does not handle such documents.
     Unhandled,
-    /// Its guards keep it from seeing the document.
+    /// The evaluator's guards reject the document.
     Guarded,
-    /// It could not be asked, and why.
+    /// The call failed, with the reason.
     Failed(String),
-    /// One before it had answered.
+    /// Not called, because an earlier evaluator had answered.
     Unreached,
 }
 
 impl Evaluation {
-    /// The evaluator that answered, by its name in the profile.
+    /// Returns the name in the profile of the evaluator that answered.
     pub fn answered_by(&self) -> Option<&Arc<str>> {
         let mut answers = self.answers.iter();
         let by = answers.find(|answer| matches!(answer.kind, AnswerKind::Wait));
         by.map(|answer| &answer.name)
     }
 
-    /// Returns the time until the evaluator is asked again, if it wants that. It is at least the shortest wait and at most
-    /// `wait`.
+    /// Returns the time until the evaluator is called again without a visit, if it requested that. The time is at least the
+    /// shortest wait of the profile and at most `wait`.
     pub(crate) fn until_asked(&self, wait: Duration, limits: &Revisit) -> Option<Duration> {
         let ask_again = self.ask_again?;
         Some(ask_again.max(limits.min_wait).min(wait))
     }
 
-    /// The wait after a visit that found `state`: the answer within the limits of the profile, oscillation damped.
+    /// Returns the wait after a visit that found `state`: the answer within the limits of the profile, with oscillation damped.
     pub fn decide_wait(
         &self,
         record: &UriRecord,
@@ -115,11 +115,11 @@ impl Evaluation {
 pub struct WaitDecision {
     /// The time until the next visit.
     pub until_next: Duration,
-    /// The time until evaluators are asked before that, without a visit.
+    /// The time until evaluators are called without a visit, if that is earlier.
     pub until_asked: Option<Duration>,
     /// The corrections.
     pub corrections: Vec<WaitCorrection>,
-    /// The swings of the answers so far, for the record.
+    /// The state of oscillating answers, for the record.
     pub oscillation: Option<Oscillation>,
 }
 
@@ -132,12 +132,12 @@ pub enum WaitCorrection {
     TooShort,
     /// Above the profile's limit, to which it was cut.
     TooLong,
-    /// Far up and down in turn without a reason. The wait is the geometric mean of the answer and the last wait.
+    /// The answers oscillate. The wait is the geometric mean of the answer and the last wait.
     Oscillating,
 }
 
 impl WaitCorrection {
-    /// The correction that an answer needs by itself.
+    /// Returns the correction that an answer needs without regard to earlier answers.
     pub fn of(answer: Duration, limits: &Revisit) -> Option<Self> {
         match answer {
             answer if answer > limits.max_wait => Some(Self::TooLong),
@@ -148,7 +148,7 @@ impl WaitCorrection {
         }
     }
 
-    /// Its name in reports and metrics.
+    /// Name of the correction in reports and metrics.
     fn name(self) -> &'static str {
         match self {
             Self::Zero => "zero",
@@ -159,7 +159,7 @@ impl WaitCorrection {
     }
 }
 
-/// Asks wait evaluators about a visit and its document. The first answer holds.
+/// Calls wait evaluators on a visit and its document. The first answer applies.
 pub fn evaluate(
     stack: &[Staged],
     media_type: &str,

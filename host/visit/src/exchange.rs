@@ -1,4 +1,4 @@
-//! Exchanges that end a visit: nothing usable came, or the profile wants the URI tried again.
+//! Exchanges that end a visit: no usable response was received, or the profile retries the URI.
 
 use std::io;
 use std::sync::Arc;
@@ -12,24 +12,24 @@ use crate::document_filters::FilterRejection;
 use crate::head::HeaderVerdict;
 use crate::pipeline::{Conclusion, LogEntry, Pipeline, disregarded};
 
-/// The result of looking at an exchange.
-pub(crate) enum Usable {
-    /// There is a response to read.
-    Yes,
+/// The classification of an exchange.
+pub(crate) enum ExchangeClass {
+    /// The exchange has a response to read.
+    Response,
     /// The visit ends here.
     Ends(Box<Conclusion>),
     /// The response could not be spooled to disk.
     Scratch(Arc<io::Error>),
 }
 
-/// Decides whether an exchange brought a response to read.
+/// Decides whether an exchange has a response to read.
 pub(crate) fn usable(
     pipeline: &Pipeline,
     exchange: &Exchange,
     transfer: Transfer,
     verdict: Option<&HeaderVerdict>,
-) -> Usable {
-    let ends = |outcome, entry| Usable::Ends(Box::new(Conclusion::new(outcome, entry)));
+) -> ExchangeClass {
+    let ends = |outcome, entry| ExchangeClass::Ends(Box::new(Conclusion::new(outcome, entry)));
     let head = exchange.head.as_ref();
     let mut entry = LogEntry {
         status: exchange.status(),
@@ -49,24 +49,24 @@ pub(crate) fn usable(
     let retry = &pipeline.settings.retry;
     if let Some(failure) = &exchange.failure {
         let status = failure.status();
-        let words = opilio_stacks::chain(failure);
-        entry.annotations.push(format!("err={words}"));
+        let message = opilio_stacks::chain(failure);
+        entry.annotations.push(format!("err={message}"));
         let outcome = match failure {
-            FetchFailure::Scratch(source) => return Usable::Scratch(source.clone()),
-            // The name may be given another address at any time.
+            FetchFailure::Scratch(source) => return ExchangeClass::Scratch(source.clone()),
+            // The host name may get another address at any time.
             FetchFailure::AddressRefused { .. } => Outcome::Disregarded {
                 status,
-                reason: words,
+                reason: message,
                 wait: None,
                 transfer: None,
             },
-            FetchFailure::PortRefused { .. } => disregarded(status, words, None),
+            FetchFailure::PortRefused { .. } => disregarded(status, message, None),
             FetchFailure::Unfetchable { .. } => Outcome::Failed {
                 status,
                 transfer: None,
             },
             // A partial response after the last attempt is archived as truncated.
-            _ if head.is_some() && !pipeline.may_pass(status) => return Usable::Yes,
+            _ if head.is_some() && !pipeline.may_pass(status) => return ExchangeClass::Response,
             _ if !retry.has_error(status) || pipeline.is_idle_robots() => Outcome::Failed {
                 status,
                 transfer: Some(transfer),
@@ -84,7 +84,7 @@ pub(crate) fn usable(
         return ends(outcome, entry);
     }
     let is_wanted_again = head.is_some_and(|head| {
-        // FTP's own "not now" (RFC 959 §4.2.1): a later attempt may succeed.
+        // FTP's transient negative replies (RFC 959 §4.2.1): a later attempt may succeed.
         let not_now = head.version == "FTP" && (400..500).contains(&head.status);
         not_now || retry.statuses.contains(&head.status)
     });
@@ -101,11 +101,11 @@ pub(crate) fn usable(
         };
         return ends(outcome, entry);
     }
-    Usable::Yes
+    ExchangeClass::Response
 }
 
-/// Returns `true` if a response asks for a pause of the whole server: 429 (RFC 6585 §4), and FTP's 421, after which it closes the
-/// connection (RFC 959 §5.4).
+/// Returns `true` if a response asks the client to pause all requests to the server: 429 (RFC 6585 §4), and FTP's 421, after which
+/// the server closes the connection (RFC 959 §5.4).
 fn asks_all_to_wait(exchange: &Exchange) -> bool {
     let head = exchange.head.as_ref();
     head.is_some_and(|head| head.status == 429 || head.version == "FTP" && head.status == 421)

@@ -1,8 +1,8 @@
 //! Link extraction: every extractor of the stack runs on the document and on its fragments.
 //!
-//! Extractors return parts of a document that have a media type of their own, such as an inline script or a style attribute.
-//! These fragments go to the extractors that handle that type, all fragments of a type in one call, whatever languages the
-//! plugins are written in. Links come back as written. This module resolves and normalises them.
+//! Extractors return parts of a document that have a media type of their own, such as an inline script or a style attribute. These
+//! fragments are passed to the extractors that handle that type, all fragments of a type in one call. Extractors return links as
+//! written. This module resolves and normalises them.
 
 use std::collections::BTreeMap;
 
@@ -16,11 +16,12 @@ use opilio_stacks::Staged;
 use opilio_stacks::breaker::Failure;
 use opilio_stacks::guards::Guards;
 
-/// Greatest depth of fragments within fragments: srcdoc in srcdoc in a page, with a script in it. Deeper nesting is
+/// Maximum depth of fragments within fragments, such as a script in a srcdoc in a srcdoc of a page. Deeper nesting is
 /// machine-generated.
 const FRAGMENT_DEPTH_MAX: usize = 4;
 
-/// Errors of one extractor on single documents of a batch before the rest is given up: each may cost its time limit.
+/// Errors of one extractor on single documents of a batch, after which the rest of the batch is given up. Each error may take the
+/// extractor's time limit.
 const FAULTS_ALONE_MAX: usize = 8;
 
 /// Longest context kept, in bytes.
@@ -36,24 +37,24 @@ pub struct ExtractionResult {
     pub links: Vec<FoundLink>,
     /// Invalid references, with the reason; at most [`REFUSED_MAX`].
     pub refused: Vec<RefusedLink>,
-    /// Links and fragments past the limits.
+    /// Number of links and fragments beyond the limits.
     pub dropped: u64,
-    /// `true` if an extractor could not be asked. The links that it would have found are missing.
+    /// `true` if a call of an extractor failed. The links that it would have found are missing.
     pub incomplete: bool,
     /// Calls that failed.
     pub failures: Vec<Failure>,
-    /// Problems that extractors reported: plugin and problem.
+    /// Problems that extractors reported, each with the plugin's name.
     pub problems: Vec<(String, String)>,
 }
 
 /// A link, resolved.
 #[derive(Clone, Debug)]
 pub struct FoundLink {
-    /// Its target.
+    /// The target URI.
     pub uri: Uri,
     /// The kind of link.
     pub hop: Hop,
-    /// The element and attribute that contained it.
+    /// The element and attribute that contained the link.
     pub context: String,
     /// Attributes of the link, such as `rel`.
     pub attributes: Vec<NamedValue>,
@@ -70,14 +71,14 @@ pub struct RefusedLink {
     pub problem: LinkProblem,
 }
 
-/// The reason that a reference cannot be followed.
+/// The reason why a reference cannot be followed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum LinkProblem {
-    /// It is not a URI.
+    /// The reference is not a URI.
     #[error(transparent)]
     Uri(#[from] UriError),
-    /// A form that is not submitted by GET. A GET of its address would be a different request from the page's.
-    #[error("not submitted: a form sent by {0}, and the crawl sends no forms but by GET")]
+    /// The reference is the target of a form that is not submitted by GET. A GET of the target would be another request.
+    #[error("form not submitted: its method is {0}, and the crawl submits forms only by GET")]
     Method(String),
 }
 
@@ -85,7 +86,7 @@ pub enum LinkProblem {
 pub struct ExtractionInput<'a> {
     /// The document.
     pub document: &'a Document,
-    /// Its visit.
+    /// The visit of the document.
     pub visit: &'a Visit,
     /// Answers of guards about the whole document, which apply to its fragments as well.
     pub guards: &'a Guards,
@@ -94,17 +95,17 @@ pub struct ExtractionInput<'a> {
 /// Runs the stack on a document. Blocks; call it on a document lane.
 pub fn extract(
     stack: &[Staged],
-    asked: &ExtractionInput<'_>,
+    input: &ExtractionInput<'_>,
     links_max: usize,
 ) -> ExtractionResult {
-    let mut gathered = Gathered {
+    let mut gathered = ExtractionState {
         extracted: ExtractionResult::default(),
         seen: std::collections::HashSet::new(),
         links_max,
     };
-    let mut level = vec![asked.document.clone()];
+    let mut level = vec![input.document.clone()];
     for _ in 0..=FRAGMENT_DEPTH_MAX {
-        level = gathered.run_level(stack, asked, &level);
+        level = gathered.run_level(stack, input, &level);
         if level.is_empty() {
             break;
         }
@@ -113,22 +114,22 @@ pub fn extract(
     gathered.extracted
 }
 
-struct Gathered {
+struct ExtractionState {
     extracted: ExtractionResult,
     seen: std::collections::HashSet<(Uri, char)>,
     links_max: usize,
 }
 
-/// A document on its way through the stack.
+/// A document that the extractors of a stack are called on.
 struct PendingDocument {
     document: Document,
-    /// URI against which a declared base is resolved, whatever base earlier extractors have declared.
+    /// URI against which a declared base is resolved. Bases that earlier extractors declared do not change it.
     declared_against: String,
-    /// `true` if an extractor has understood it. If so, the extractors of last resort are skipped.
+    /// `true` if an extractor has handled the document. Then the extractors of last resort are skipped.
     understood: bool,
 }
 
-impl Gathered {
+impl ExtractionState {
     /// Runs every extractor on the documents of one nesting level, with a call for each media type. Returns the next level.
     fn run_level(
         &mut self,
@@ -150,22 +151,26 @@ impl Gathered {
         let mut fragments = Vec::new();
         for (media_type, mut pending) in by_type {
             for staged in stack {
-                let mut asked: Vec<&mut PendingDocument> = pending
+                let mut handled: Vec<&mut PendingDocument> = pending
                     .iter_mut()
                     .filter(|input| !(input.understood && staged.last_resort))
                     .filter(|input| staged.plugin.handles(&media_type, input.document.uri()))
                     .collect();
-                if !asked.is_empty() && about.guards.admit(staged, about.document, about.visit) {
-                    fragments.extend(self.ask(staged, &mut asked));
+                if !handled.is_empty() && about.guards.admit(staged, about.document, about.visit) {
+                    fragments.extend(self.run_extractor(staged, &mut handled));
                 }
             }
         }
         fragments
     }
 
-    /// Runs one extractor on documents of one type. If it fails on the batch, it is asked about each document alone: one bad
-    /// script must not cost a page the others.
-    fn ask(&mut self, staged: &Staged, pending: &mut [&mut PendingDocument]) -> Vec<Document> {
+    /// Runs one extractor on documents of one type. If the call on the batch fails, the extractor is called on each document alone,
+    /// so that one bad script does not remove the links of the others.
+    fn run_extractor(
+        &mut self,
+        staged: &Staged,
+        pending: &mut [&mut PendingDocument],
+    ) -> Vec<Document> {
         let batch = pending.iter().map(|input| input.document.clone()).collect();
         let mut fragments = Vec::new();
         let unanswered = match staged.extract(batch) {
@@ -339,13 +344,13 @@ fn hop_of(hop: &PluginHop) -> Hop {
         PluginHop::Inferred => Hop::Inferred,
         PluginHop::Manifest => Hop::Manifest,
         PluginHop::Submit => Hop::Submit,
-        // A hop type of a later contract is treated as speculative, as the contract demands. Only the host makes prerequisites:
-        // the scope lets them pass, so a page must not create one.
+        // A hop type of a later contract is treated as speculative, as the contract demands. Only the host creates prerequisites.
+        // The scope accepts them without a check, so a page must not create one.
         PluginHop::Speculative | PluginHop::Prerequisite | PluginHop::Other(_) => Hop::Speculative,
     }
 }
 
-/// Time of a resource's last change, as the linking document states it; none if the date is out of range.
+/// Time of a resource's last change, as the linking document states it; `None` if the date is out of range.
 fn changed(dates: DateSignal) -> Option<Timestamp> {
     let millis = i64::try_from(dates.modified.or(dates.published)?).ok()?;
     Timestamp::from_millisecond(millis).ok()
@@ -358,13 +363,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_plugin_makes_a_prerequisite() {
+    fn plugins_cannot_create_prerequisites() {
         assert_eq!(hop_of(&PluginHop::Prerequisite), Hop::Speculative);
         assert_eq!(hop_of(&PluginHop::Embed), Hop::Embed);
     }
 
     #[test]
-    fn a_form_that_is_posted_is_not_asked_for_by_get() {
+    fn the_target_of_a_post_form_is_not_requested_by_get() {
         let form = |method: Option<&str>| Link {
             uri: "/search".to_owned(),
             hop: PluginHop::Submit,
@@ -387,11 +392,11 @@ mod tests {
             );
         }
         let problem = is_sent_by_get(&form(Some("POST"))).unwrap_err().to_string();
-        assert!(problem.contains("a form sent by POST"), "{problem}");
+        assert!(problem.contains("its method is POST"), "{problem}");
     }
 
     #[test]
-    fn a_date_of_change_goes_before_one_of_publication() {
+    fn a_date_of_change_takes_precedence_over_a_date_of_publication() {
         let changed = |published, modified| {
             changed(DateSignal {
                 published,

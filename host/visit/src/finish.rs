@@ -1,4 +1,4 @@
-//! The end of a visit: the frontier gets the outcome, and its answer is applied.
+//! The end of a visit: the outcome is passed to the frontier, and the frontier's answer is applied.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use opilio_uri::Uri;
 use crate::driver::{Driver, Ending, Step};
 use crate::pipeline::{Conclusion, LogEntry, Pipeline};
 
-/// Longest delay of a queue that is accepted, from a profile or a server.
+/// Maximum politeness delay of a queue that is accepted from a profile or a server.
 const REST_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Hands a conclusion to the frontier.
+/// Passes a conclusion to the frontier.
 ///
 /// # Errors
-/// Those of the driver.
+/// Returns the errors of the driver.
 pub async fn finish<D: Driver>(
     pipeline: &Pipeline,
     driver: &D,
@@ -64,8 +64,8 @@ pub async fn finish<D: Driver>(
     driver.finished(entry, ending, finished.disposition).await
 }
 
-/// Gives up a prerequisite after its last attempt, so that the URIs waiting for it learn of the failure. They are issued after
-/// the queue's delay, which is longer than the known failure lasts. Once the first of them is probed again, the prerequisite is
+/// Gives up a prerequisite after its last attempt, so that the URIs waiting for it fail too. They are issued after the queue's
+/// delay, which is longer than the lifetime of the stored failure. When the first of them is probed again, the prerequisite is
 /// requested anew.
 fn give_up_prerequisite<D: Driver>(
     pipeline: &Pipeline,
@@ -87,7 +87,7 @@ fn give_up_prerequisite<D: Driver>(
     Ok(())
 }
 
-/// Returns `true` if a URI will be issued again soon, so that its visit is not over for observers.
+/// Returns `true` if a URI will be issued again soon. Then observers do not count its visit as finished.
 #[must_use]
 pub fn comes_again(disposition: Disposition) -> bool {
     matches!(

@@ -1,4 +1,4 @@
-//! At the headers of a response: mid-fetch filters.
+//! Mid-fetch filters, which are called when the headers of a response have arrived.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::plugin_view::{self, PluginMemory};
 /// The answer of mid-fetch filters.
 #[derive(Default)]
 pub struct MidFetch {
-    /// The verdict that ends the fetch; none if it goes on.
+    /// The verdict that ends the fetch; `None` if the fetch continues.
     pub verdict: Option<HeaderVerdict>,
     /// Calls that failed.
     pub failures: Vec<Failure>,
@@ -24,9 +24,9 @@ pub struct MidFetch {
 
 /// A verdict of mid-fetch filters that ends the fetch.
 pub enum HeaderVerdict {
-    /// The response is not wanted.
+    /// A filter rejects the response.
     Rejected(FilterRejection),
-    /// The headers prove that nothing has changed; the filter and its reason.
+    /// The headers prove that nothing has changed. The text has the filter and its reason.
     Unchanged(String),
 }
 
@@ -40,10 +40,10 @@ impl HeaderVerdict {
     }
 }
 
-/// Asks the mid-fetch filters about the headers that came from `address`.
+/// Calls the mid-fetch filters on the headers that were received from `address`.
 ///
 /// # Errors
-/// Those of the driver.
+/// Returns the errors of the driver.
 pub async fn judge_head<D: Driver>(
     pipeline: &Arc<Pipeline>,
     driver: &D,
@@ -57,7 +57,7 @@ pub async fn judge_head<D: Driver>(
     let (document, visit) = pipeline.at_head(head, address, memory);
     let stacks = pipeline.stacks.clone();
     let judge = move || {
-        // Guards are asked again about the whole document: there is no content yet.
+        // There is no content yet, so guards are called again on the whole document later.
         let guards = Guards::default();
         let stack = &stacks.mid_fetch;
         let mut judged =
@@ -71,8 +71,8 @@ pub async fn judge_head<D: Driver>(
             status: judged.status,
             because: judged.reason,
         })),
-        // A URI that was never archived cannot be unchanged, whatever a filter answers. The same holds for a page that must be
-        // extracted again because extractors have changed or failed, and for one that a browser shows.
+        // The answer "unchanged" is ignored for a URI that was never archived. It is also ignored for a page that must be extracted
+        // again because extractors have changed or failed, and for a page that a browser renders.
         Verdict::Unchanged
             if pipeline.issue.record.archived.is_some()
                 && pipeline.is_extracted()
@@ -89,7 +89,7 @@ pub async fn judge_head<D: Driver>(
 }
 
 impl Pipeline {
-    /// The document without content, and the visit, as mid-fetch filters see them.
+    /// Returns the document without content, and the visit, as mid-fetch filters see them.
     pub fn at_head(
         &self,
         head: &ResponseHead,

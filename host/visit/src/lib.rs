@@ -6,9 +6,9 @@
 //! robots.txt, login,                                               wait, store            ranks of links and queues
 //! pre-fetch filters
 //! ```
-//! The stages are async functions over a [`Driver`]: everything that needs a socket, a store, a clock or a thread is asked of
-//! it. The compiler makes the state machine. The crawl drives visits with tokio, the simulator in virtual time, one poll each.
-//! Both take every decision here, so a simulated crawl decides as a real one does.
+//! The stages are async functions over a [`Driver`], which has the sockets, the store, the clock and the threads. The compiler
+//! makes the state machine. The crawl drives visits with tokio; the simulator drives them in virtual time, one poll each. Both take
+//! every decision here, so a simulated crawl decides as a real one does.
 
 mod admission;
 mod after_fetch;

@@ -1,10 +1,10 @@
-//! Attributes of the link by which a URI was found, such as `rel` = `nofollow`. The record of the URI has them, so that filters that
-//! judge it again see the same attributes as at discovery.
+//! Attributes of the link by which a URI was found, such as `rel` = `nofollow`. The URI's record keeps them. Filters that judge the
+//! URI again see the same attributes as at discovery.
 
 use opilio_frontier::{LinkAttribute, UriRecord};
 use opilio_sandbox::NamedValue;
 
-/// Most bytes of names and values kept with a URI. Attributes past it are not seen when the URI is judged again.
+/// Maximum of bytes of names and values kept with a URI. Attributes beyond this limit are missing when the URI is judged again.
 const BYTES_MAX: usize = 1024;
 
 /// Returns the attributes that are kept with a URI from its discovery on.
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_are_kept_in_order_and_twice_where_they_were() {
+    fn attributes_are_kept_in_order_with_duplicates() {
         let attributes = [("rel", "nofollow"), ("rel", "ugc \"x\""), ("title", "ä")];
         check(&attributes, &attributes);
         check(&[], &[]);

@@ -20,17 +20,17 @@ use crate::{link_attributes, plugin_view, policy, precedence, scope};
 #[derive(Default)]
 pub(crate) struct Outlinks {
     pub(crate) accepted: Vec<Candidate>,
-    /// The ranks that plugins gave them, in the same order.
+    /// The ranks of the links by plugins, in the same order.
     pub(crate) ranks: Vec<Option<u8>>,
     pub(crate) refused: Vec<OutOfScopeLink>,
-    /// Scope filters that could not be asked, with the number of links affected.
+    /// Scope filters whose calls failed, with the number of links affected.
     pub(crate) unjudged: BTreeMap<Arc<str>, u64>,
 }
 
-/// A link and the plugins that hold for its target.
+/// A link and the plugins that apply to its target.
 struct Target {
     link: FoundLink,
-    /// The link as the frontier gets it.
+    /// The link as it is passed to the frontier.
     candidate: Candidate,
     stacks: Arc<Stacks>,
 }
@@ -54,7 +54,7 @@ pub(crate) async fn outlinks<D: Driver>(
 ) -> Result<Outlinks, D::Error> {
     let mut links = reading.extracted.links.clone();
     if pipeline.is_robots() {
-        // The redirects of a robots.txt have been followed already. They lead nowhere else.
+        // The redirects of a robots.txt have been followed already, and it has no other links.
         links.retain(|link| link.hop != Hop::Redirect);
     }
     if links.is_empty() {
@@ -75,7 +75,7 @@ pub(crate) async fn outlinks<D: Driver>(
     leave_out_known(driver, &mut targets)?;
     let mut accepted = Vec::new();
     let mut outlinks = Outlinks::default();
-    // There is nearly always one group only: filters are asked once about the links of a page.
+    // There is nearly always one group only, so filters are called once for the links of a page.
     for group in grouped(targets, |one, other| {
         one.stacks.scope_hash == other.stacks.scope_hash
     }) {
@@ -112,8 +112,8 @@ pub(crate) async fn outlinks<D: Driver>(
     Ok(outlinks)
 }
 
-/// Leaves out links that would change nothing in the frontier. Filters are not asked about them, unless a filter looks at more
-/// than the URI of a link, such as the other links of its page. Precedence plugins rank known links, too.
+/// Removes links that would change nothing in the frontier, so that no filter is called on them. They stay if a filter reads more
+/// than the URI of a link, such as the other links of its page, or if precedence plugins rank links.
 fn leave_out_known<D: Driver>(driver: &D, targets: &mut Vec<Target>) -> Result<(), D::Error> {
     let may_be_left_out = |target: &&Target| {
         target.stacks.precedence.is_empty() && judge_by_uri(&target.stacks.scope)
@@ -131,7 +131,8 @@ fn leave_out_known<D: Driver>(driver: &D, targets: &mut Vec<Target>) -> Result<(
     Ok(())
 }
 
-/// The scope's decisions on links for which the same filters hold, in order: known ones, and those of the filters.
+/// Returns the scope's decisions on links with the same filters, in order. Recent decisions are reused; the filters decide on the
+/// other links.
 async fn decisions<D: Driver>(
     pipeline: &Pipeline,
     driver: &D,
@@ -142,19 +143,19 @@ async fn decisions<D: Driver>(
     let known = |target: &Target| memory.and_then(|memory| memory.get(target.scope_question()));
     let mut decisions: Vec<Option<Arc<ScopeDecision>>> = group.iter().map(known).collect();
     let targets = group.iter().zip(&decisions);
-    let asked: Vec<&Target> = targets
+    let undecided: Vec<&Target> = targets
         .filter(|(_, known)| known.is_none())
         .map(|(target, _)| target)
         .collect();
-    if let Some(first) = asked.first() {
+    if let Some(first) = undecided.first() {
         let stack = first.stacks.clone();
         let judge = |stacks: &Stacks, candidates: &Candidates| {
             scope::judge(&stacks.scope, &Stage::Scope, candidates, false)
         };
-        let judged = ask_about(pipeline, driver, &asked, judge).await?;
+        let judged = ask_about(pipeline, driver, &undecided, judge).await?;
         driver.failed(&judged.failures)?;
         if let Some(memory) = memory {
-            let questions = asked.iter().map(|target| target.scope_question());
+            let questions = undecided.iter().map(|target| target.scope_question());
             memory.keep(&stack.scope, questions, &judged);
         }
         for (plugin, links) in judged.unjudged {
@@ -168,7 +169,7 @@ async fn decisions<D: Driver>(
     Ok(decisions.into_iter().flatten().collect())
 }
 
-/// Asks precedence plugins about links for which the same ones hold.
+/// Calls precedence plugins on links with the same plugins.
 async fn ranks<D: Driver>(
     pipeline: &Pipeline,
     driver: &D,
@@ -191,7 +192,7 @@ async fn ranks<D: Driver>(
     Ok(ranked.ranks)
 }
 
-/// Asks the plugins that hold for the first link of a group about all of it.
+/// Calls the plugins that apply to the first link of a group on all links of the group.
 async fn ask_about<D: Driver, T: Send + 'static>(
     pipeline: &Pipeline,
     driver: &D,
@@ -226,7 +227,7 @@ fn candidate(pipeline: &Pipeline, link: &FoundLink) -> Candidate {
     }
 }
 
-/// Splits links into groups of those that are alike, in order.
+/// Splits links into groups of alike links, in order.
 fn grouped(all: Vec<Target>, is_alike: impl Fn(&Target, &Target) -> bool) -> Vec<Vec<Target>> {
     let mut groups: Vec<Vec<Target>> = Vec::new();
     for target in all {

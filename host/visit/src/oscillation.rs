@@ -1,7 +1,7 @@
-//! Damping of oscillating wait evaluators: their answers for one page go far up and far down in turn, though every visit found
-//! the same content state. Such an answer is replaced by the geometric mean of answer and last wait. Two other causes of large
-//! differences do not count: an evaluator that learns gives answers closer and closer together, and a page that changes by day
-//! and not at night changes one answer, not three in a row.
+//! Damping of oscillating wait evaluators: their answers for one page alternate between far longer and far shorter waits, although
+//! every visit found the same content state. Such an answer is replaced by the geometric mean of answer and last wait. Two other
+//! causes of large differences are not damped. The answers of an evaluator that learns come closer together. A page that changes by
+//! day and not at night changes one answer, not three in a row.
 //!
 //! The record of the URI has the last answer, as its wait, and the number of swings in a row.
 
@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use opilio_frontier::{ContentState, Oscillation, WaitDirection};
 
-/// An answer this many times as long, or as short, as the one before is a swing.
+/// An answer that is this many times as long, or as short, as the previous answer is a swing.
 const FACTOR: f64 = 4.0;
 
-/// Swings in a row, each in the opposite direction to the one before, from which on an evaluator oscillates.
+/// Number of swings in a row, each in the opposite direction to the one before, from which on an evaluator counts as oscillating.
 const IN_A_ROW: u32 = 3;
 
-/// A wait that does not oscillate.
+/// A wait after damping.
 pub(crate) struct DampedWait {
     /// The wait.
     pub(crate) wait: Duration,
@@ -25,9 +25,9 @@ pub(crate) struct DampedWait {
     pub(crate) oscillation: Option<Oscillation>,
 }
 
-/// Returns the wait after one more visit, which found `state`. It is the answer or, from the third swing on, the geometric mean
-/// of the answer and the last wait. `last` is the state that the previous visit found, and the wait after it. `before` are the
-/// swings up to then.
+/// Returns the wait after a visit that found `state`. It is the answer or, from the third swing on, the geometric mean of the
+/// answer and the last wait. `last` has the state that the previous visit found, and the wait after it. `before` has the swings up
+/// to the previous visit.
 pub(crate) fn damp(
     last: Option<(ContentState, Duration)>,
     before: Option<Oscillation>,
@@ -35,7 +35,7 @@ pub(crate) fn damp(
     answer: Duration,
 ) -> DampedWait {
     let seconds = |wait: Duration| wait.as_secs_f64().max(1e-3);
-    // If the state differs, a different answer is legitimate.
+    // If the state differs, a different answer is justified.
     let last = last.filter(|(found, _)| *found == state);
     let ratio = last.map_or(1.0, |(_, last)| seconds(answer) / seconds(last));
     let swing = if ratio >= FACTOR {
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn far_up_and_down_and_up_without_a_reason_is_held_to_the_middle() {
+    fn answers_that_alternate_without_a_change_are_replaced_by_the_geometric_mean() {
         // √(1 × 36), √(6 × 1), √(2.45 × 36), √(9.39 × 1)
         check(
             &[1, 36, 1, 36, 1, 36, 1].map(|hours| (Unchanged, hours)),
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_learns_or_has_its_reasons_is_taken_as_it_is() {
+    fn answers_that_converge_or_follow_changes_are_not_damped() {
         let steady = |answers: &[(ContentState, u64)]| {
             let hours: Vec<u64> = answers.iter().map(|(_, hours)| *hours).collect();
             check(answers, &hours, 0);

@@ -1,4 +1,4 @@
-//! The pipeline of one visit: the issued URI, and the settings and plugins that hold for it until the visit is over.
+//! The pipeline of one visit: the issued URI, and the settings and plugins that apply to it until the visit is over.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,20 +18,21 @@ use crate::plugin_view::PluginMemory;
 use crate::reading;
 use crate::status;
 
-/// Shortest time for which a failed prerequisite is known: longer than the politeness delay of queues.
+/// Minimum lifetime of a failed prerequisite. It is longer than the politeness delay of queues.
 const DENIAL_MIN: Duration = Duration::from_secs(600);
 
-/// The pipeline of one issued URI. Its settings and plugins are those in force when the visit began, whatever changes meanwhile.
+/// The pipeline of one issued URI. Its settings and plugins are those in effect when the visit began. Later changes do not affect
+/// it.
 pub struct Pipeline {
     /// The URI as the frontier issued it.
     pub issue: Issue,
     /// The profile.
     pub profile: Arc<Profile>,
-    /// The settings that hold for the URI before its media type is known.
+    /// The settings that apply to the URI before its media type is known.
     pub settings: Arc<EffectiveSettings>,
-    /// The plugins that hold for the URI before its media type is known.
+    /// The plugins that apply to the URI before its media type is known.
     pub stacks: Arc<Stacks>,
-    /// All plugins in force.
+    /// All plugins in effect.
     pub(crate) in_force: Arc<Stacks>,
     /// Time at which the visit began.
     pub started: Timestamp,
@@ -39,11 +40,11 @@ pub struct Pipeline {
 
 /// The end of a visit: the outcome for the frontier, and the part of the log line that the visit decides.
 pub struct Conclusion {
-    /// For the frontier.
+    /// The outcome for the frontier.
     pub outcome: Outcome,
-    /// For `crawl.log` and observers.
+    /// The part of the log line, for `crawl.log` and observers.
     pub entry: LogEntry,
-    /// The ranks that plugins gave to the outlinks, in their order.
+    /// The ranks that plugins gave to the outlinks, in the order of the outlinks.
     pub ranks: Vec<Option<u8>>,
 }
 
@@ -58,13 +59,13 @@ pub struct LogEntry {
     pub media_type: Option<String>,
     /// Time at which the fetch began, and its duration.
     pub fetch: Option<(Timestamp, Duration)>,
-    /// Digest of the payload, labelled.
+    /// Payload digest with its algorithm, such as `sha1:…`.
     pub digest: Option<String>,
     /// Annotations, in order.
     pub annotations: Vec<String>,
     /// Bytes of the response as received over the wire, headers included.
     pub received: Option<u64>,
-    /// The first record of the capture; none if nothing was archived.
+    /// The first record of the capture; `None` if nothing was archived.
     pub archived: Option<WarcLocation>,
     /// The state of the content.
     pub state: ContentState,
@@ -96,7 +97,7 @@ impl Pipeline {
         }
     }
 
-    /// Settings for a URI of the same source.
+    /// Returns the settings for a URI of the same source.
     pub(crate) fn settings_for(
         &self,
         uri: &Uri,
@@ -117,7 +118,7 @@ impl Pipeline {
         (settings, stacks)
     }
 
-    /// The plugins that settings select.
+    /// Returns the plugins that these settings select.
     pub(crate) fn stacks_of(&self, settings: &EffectiveSettings) -> Arc<Stacks> {
         self.in_force.selected(settings, self.profile.settings())
     }
@@ -153,26 +154,27 @@ impl Pipeline {
         reading::document(uri, &self.base(head), head, content, charset, memory)
     }
 
-    /// Returns `true` if the extractors in force have read the page as it is archived.
+    /// Returns `true` if the extractors in effect have already extracted the archived version.
     pub(crate) fn is_extracted(&self) -> bool {
         let record = &self.issue.record;
         let (_, stacks) = self.for_response(&record.media_type);
         record.extractor == Some(stacks.extract_hash)
     }
 
-    /// Returns `true` if the URI may be tried again.
+    /// Returns `true` if attempts are left for the URI.
     pub(crate) fn attempts_left(&self) -> bool {
         !self.is_idle_robots() && self.issue.record.attempts < self.settings.retry.max_retries
     }
 
-    /// Returns `true` if the URI is a robots.txt that the profile does not obey. It is not retried: its whole queue would wait.
+    /// Returns `true` if the URI is a robots.txt and the profile ignores robots.txt. It is not retried, because its whole queue
+    /// would wait.
     pub(crate) fn is_idle_robots(&self) -> bool {
         self.is_robots() && !self.settings.robots.policy.needs_robots_txt()
     }
 
-    /// Returns the lifetime of a failed prerequisite, such as a host without an address or an unavailable robots.txt. It is at
-    /// most `most`, and no longer than until revisited pages are probed. It is at least [`DENIAL_MIN`], because the queue waits
-    /// in between: otherwise the pages that wait for the prerequisite would request it again and again.
+    /// Returns the lifetime of a failed prerequisite, such as a host without an address or an unavailable robots.txt. It is at most
+    /// `most`, and not longer than the time until revisited pages are probed. It is at least [`DENIAL_MIN`]: the queue waits in
+    /// between, and with a shorter lifetime every page that waits for the prerequisite would request it again.
     #[must_use]
     pub fn denial_lifetime(&self, most: Duration) -> Duration {
         let settings = &self.settings;
@@ -182,12 +184,12 @@ impl Pipeline {
         most.min(settings.revisit.min_wait.max(DENIAL_MIN))
     }
 
-    /// Returns `true` if a failure is retried: the profile wants it, and attempts are left.
+    /// Returns `true` if a failure with this status is retried: the profile retries such failures, and attempts are left.
     pub(crate) fn may_pass(&self, status: i32) -> bool {
         self.settings.retry.has_error(status) && self.attempts_left()
     }
 
-    /// Returns the conclusion for a URI whose host, domain or source has used up a quota; none if all quotas are within limits.
+    /// Returns the conclusion for a URI whose host, domain or source has used up a quota; `None` if all quotas are within limits.
     pub fn over_quota(&self) -> Option<Conclusion> {
         let over = self.issue.over_quota.as_ref()?;
         let annotation = format!("quota:{}:{}", over.kind.name(), over.limit);
@@ -233,7 +235,7 @@ impl Conclusion {
         Conclusion::new(outcome, LogEntry::of(status, annotation))
     }
 
-    /// The conclusion for a URI that is refused until its refusal is changed. No request was sent.
+    /// The conclusion for a URI that is disregarded until the rule that refuses it changes. No request was sent.
     pub fn disregarded(status: i32, annotation: String) -> Conclusion {
         let outcome = disregarded(status, annotation.clone(), None);
         Conclusion::new(outcome, LogEntry::of(status, annotation))
@@ -250,7 +252,8 @@ impl Conclusion {
         Conclusion::new(outcome, LogEntry::of(status, annotation))
     }
 
-    /// The conclusion for a server that cannot be reached, for this URI as for others. `error` is empty after a response.
+    /// The conclusion for a server that cannot be reached. The failure affects all URIs of its queue. `error` is empty after a
+    /// response.
     pub fn retry(
         status: i32,
         error: &str,
@@ -287,7 +290,7 @@ impl LogEntry {
     }
 }
 
-/// The outcome for a URI that is refused until its refusal is changed.
+/// The outcome for a URI that is disregarded until the rule that refuses it changes.
 pub(crate) fn disregarded(status: i32, reason: String, transfer: Option<Transfer>) -> Outcome {
     Outcome::Disregarded {
         status,

@@ -1,4 +1,4 @@
-//! The view that plugins have of a URI: the frontier's records in the words of the plugin contract.
+//! The view that plugins have of a URI: the frontier's records converted to the types of the plugin contract.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub struct KnownUri<'a> {
     pub uri: &'a Uri,
     /// Its record.
     pub record: &'a UriRecord,
-    /// Time by which its visit is overdue.
+    /// Time by which the visit is overdue.
     pub overdue: Duration,
 }
 
@@ -45,7 +45,7 @@ pub struct PluginMemory {
 }
 
 impl PluginMemory {
-    /// Creates the memory at the beginning of a visit, from the values kept with the URI and the state of its site.
+    /// Creates the shared values at the beginning of a visit, from the values kept with the URI and the state of its site.
     pub fn new(uri: &KeptValues, site: &SiteRecord) -> PluginMemory {
         PluginMemory {
             notes: Notes::new(),
@@ -55,7 +55,7 @@ impl PluginMemory {
     }
 }
 
-/// A known URI, as filters saw it at discovery.
+/// Returns a known URI as a candidate, as filters saw it at discovery.
 pub fn candidate(uri: &Uri, record: &UriRecord) -> Candidate {
     Candidate {
         uri: uri.as_str().to_owned(),
@@ -75,7 +75,7 @@ pub fn candidate(uri: &Uri, record: &UriRecord) -> Candidate {
     }
 }
 
-/// A seed, as precedence plugins see it.
+/// Returns a seed as a candidate, as precedence plugins see it.
 pub fn seed(seed: &Seed) -> Candidate {
     Candidate {
         source: seed.source.clone(),
@@ -83,7 +83,7 @@ pub fn seed(seed: &Seed) -> Candidate {
     }
 }
 
-/// A link found on the page `via`.
+/// Returns a link found on the page `via` as a candidate.
 pub fn found_candidate(
     via: &Uri,
     via_surt: &str,
@@ -104,7 +104,7 @@ pub fn found_candidate(
     }
 }
 
-/// The visit after its headers arrived.
+/// Returns the visit after the headers have arrived.
 pub fn visit(
     issue: &Issue,
     now: Timestamp,
@@ -123,7 +123,7 @@ pub fn visit(
     }
 }
 
-/// The visit before any answer.
+/// Returns the visit before any response.
 fn before(known: KnownUri<'_>, now: Timestamp, memory: &PluginMemory) -> Visit {
     let record = known.record;
     let validators = [
@@ -162,7 +162,7 @@ fn signal(signal: &opilio_frontier::Signal) -> Signal {
     }
 }
 
-/// The visit after its content was judged, as wait evaluators see it.
+/// Returns the visit after the comparison of its content, as wait evaluators see it.
 pub fn after(
     known: KnownUri<'_>,
     now: Timestamp,

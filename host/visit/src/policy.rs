@@ -1,4 +1,4 @@
-//! The profile in the frontier's terms: its configuration, the settings of queues, and the cost and precedence of URIs.
+//! Conversion of the profile for the frontier: its configuration, the settings of queues, and the cost and precedence of URIs.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! Precedence plugins, asked about the outlinks of a page, about seeds, and about queues.
+//! Precedence plugins, which are called on the outlinks of a page, on seeds, and on queues.
 //!
-//! The first answer applies; without one, the profile's policy. A queue is ranked when this process first uses it and after every
-//! [`VISITS_BETWEEN_RANKS`] of its visits, since the documents that it yields show its worth.
+//! The first answer applies. Without an answer, the profile's policy applies. A queue is ranked when this process first uses it and
+//! after every [`VISITS_BETWEEN_RANKS`] of its visits, because its documents show its value.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -18,18 +18,18 @@ use opilio_stacks::guards::{CandidateGuards, GuardVerdict, handled};
 /// Visits of a queue after which it is ranked again.
 const VISITS_BETWEEN_RANKS: u32 = 20;
 
-/// Queues whose visits are counted. Beyond it, counting starts afresh and the queues are ranked once more.
+/// Maximum of queues whose visits are counted. Beyond it, counting starts from zero and the queues are ranked once more.
 const QUEUES_MAX: usize = 100_000;
 
 /// Ranks of a batch, and the calls that failed.
 pub struct CandidateRanks {
-    /// One for each candidate, in order. None leaves the rank to the profile.
+    /// One rank for each candidate, in order. `None` leaves the rank to the profile.
     pub ranks: Vec<Option<u8>>,
     /// Calls that failed.
     pub failures: Vec<Failure>,
 }
 
-/// Asks the stack about candidates found on a page, or about seeds. Blocks; call it on a document lane.
+/// Calls the stack on candidates found on a page, or on seeds. Blocks; call it on a document lane.
 pub fn rank(stack: &[Staged], candidates: &Candidates, page: Option<&Document>) -> CandidateRanks {
     let mut ranked = CandidateRanks {
         ranks: vec![None; candidates.len()],
@@ -56,7 +56,7 @@ pub fn rank(stack: &[Staged], candidates: &Candidates, page: Option<&Document>) 
                     ranked.ranks[place] = rank;
                 }
             }
-            // The profile's precedence is good enough for a page's links; nothing is lost.
+            // The profile's precedence applies to the page's links. No link is lost.
             Err(unanswered) => ranked.failures.extend(unanswered.failure()),
         }
     }
@@ -64,7 +64,7 @@ pub fn rank(stack: &[Staged], candidates: &Candidates, page: Option<&Document>) 
     ranked
 }
 
-/// Asks the stack about a queue. Blocks.
+/// Calls the stack on a queue. Blocks.
 pub fn rank_queue(
     stack: &[Staged],
     report: &QueueReport,
@@ -92,10 +92,10 @@ pub fn rank_queue(
     (None, failures)
 }
 
-/// Lowers the precedence value of a waiting URI to `rank`, if that is better.
+/// Lowers the precedence value of a waiting URI to `rank`, if `rank` is lower.
 ///
 /// # Errors
-/// Those of the store.
+/// Returns the errors of the store.
 pub fn raise(
     frontier: &mut Frontier,
     uri: &Uri,
@@ -112,12 +112,12 @@ pub fn raise(
     Ok(())
 }
 
-/// Counts visits of queues, to know when each is to be ranked again.
+/// Counts of visits of queues, which decide when each queue is ranked again.
 #[derive(Default)]
 pub struct QueueRanks(Mutex<HashMap<String, u32>>);
 
 impl QueueRanks {
-    /// A visit of `queue` is over, and links were found for the queues of `found`. Returns the queues to be ranked now.
+    /// Records a finished visit of `queue` and links for the queues `found`. Returns the queues to be ranked now.
     pub fn due(&self, queue: &str, found: impl Iterator<Item = String>) -> BTreeSet<String> {
         let mut due: BTreeSet<String> = found
             .filter(|queue| self.is_due_when_found(queue))
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_queue_is_ranked_when_it_is_found_and_then_every_so_many_turns() {
+    fn a_queue_is_ranked_when_found_and_after_a_fixed_number_of_visits() {
         let ranks = QueueRanks::default();
         assert!(ranks.is_due_when_found("a"));
         assert!(!ranks.is_due_when_found("a"));

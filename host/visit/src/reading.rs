@@ -1,4 +1,5 @@
-//! A response as plugins see it: decoded, judged, digested, extracted. Everything here blocks and runs on a plugin lane.
+//! Reading of a response: decoding, post-fetch filters, comparison, extraction, archive filters. Everything here blocks and runs on
+//! a plugin lane.
 
 mod comparison;
 
@@ -20,16 +21,16 @@ use opilio_stacks::breaker::Failure;
 use opilio_stacks::guards::Guards;
 use opilio_stacks::{Stacks, Staged};
 
-/// Replaces the hash of an extractor stack if no stack has extracted the document in full.
+/// Value in place of the hash of an extractor stack, if no stack has extracted the document in full.
 pub const NOT_EXTRACTED: u64 = 0;
 
 /// The work of reading one response.
 pub struct ReadingTask {
-    /// The plugins for its media type.
+    /// The plugins for the media type of the response.
     pub stacks: Arc<Stacks>,
-    /// The exchange that brought it.
+    /// The exchange with the response.
     pub exchange: Arc<Exchange>,
-    /// Its headers.
+    /// The status and headers of the response.
     pub head: ResponseHead,
     /// The URI of the visit.
     pub uri: String,
@@ -39,62 +40,63 @@ pub struct ReadingTask {
     pub visit: Visit,
     /// Digests of the last archived version.
     pub last: Option<Digests>,
-    /// The fingerprint that a change evaluator made of that version.
+    /// The fingerprint of the last archived version, made by a change evaluator.
     pub last_fingerprint: Option<Fingerprint>,
-    /// The extractor stack that last extracted it.
+    /// Hash of the extractor stack that last extracted the document.
     pub last_extractor: Option<u64>,
-    /// The pages that a browser renders, if this is one that it can show and there is a browser; never otherwise.
+    /// The setting that selects pages to render. It is "never" if there is no browser or a browser cannot show this response as a
+    /// page.
     pub render: Render,
-    /// No body came, and none was to come: 304, or the headers say that nothing has changed.
+    /// `true` if the response has no body because nothing has changed: status 304, or a mid-fetch filter took the headers as proof.
     pub bodyless: bool,
-    /// Bytes of content that plugins see.
+    /// Maximum of bytes of content that plugins see.
     pub content_max: u64,
-    /// Links that are kept of one document.
+    /// Maximum of links that are kept of one document.
     pub links_max: usize,
     /// The values that the plugins of the visit share.
     pub memory: PluginMemory,
 }
 
-/// A page that is to be rendered before it is read to its end.
+/// A page that is to be rendered before its reading continues.
 pub(crate) struct ToRender {
     task: ReadingTask,
-    /// True if the plain document is there as a whole.
+    /// `true` if the plain document is complete.
     whole: bool,
 }
 
 /// A response that was read.
 pub struct Reading {
-    /// The state of the content.
+    /// The content state.
     pub state: ContentState,
-    /// The digest of the content without what strippers took away.
+    /// The digest of the content without the parts that strippers removed.
     pub stripped: Option<StrippedDigest>,
     /// The fingerprint to keep with this version, if it is archived in full.
     pub fingerprint: Option<Fingerprint>,
-    /// The change evaluator that decided the state; none if digests did.
+    /// The change evaluator that decided the state; `None` if the digests decided.
     pub compared_by: Option<Arc<str>>,
     /// Its reason; may be empty.
     pub compared_because: String,
     /// The document as plugins saw it.
     pub document: Document,
-    /// The answers of guards about it.
+    /// The answers of guards about the document.
     pub guards: Guards,
-    /// Size of the payload; none if no body came.
+    /// Size of the payload in bytes; `None` if no body was received.
     pub size: Option<u64>,
-    /// The links.
+    /// The links found in the document.
     pub extracted: ExtractionResult,
     /// Hash of the extractor stack, if the document was extracted.
     pub extracted_by: Option<u64>,
-    /// `true` if archive filters let it be archived.
+    /// `true` if archive filters accept the response.
     pub archive: bool,
-    /// A post-fetch filter wants it fetched again.
+    /// The retry that a post-fetch filter requested.
     pub retry: Option<RetryWanted>,
-    /// A post-fetch filter refuses it.
+    /// The refusal by a post-fetch filter.
     pub rejected: Option<FilterRejection>,
-    /// It is a page that a browser is to render before it is compared, extracted and judged further.
+    /// The page that a browser renders before the document is compared, extracted and judged further.
     pub(crate) to_render: Option<Box<ToRender>>,
-    /// True if its state is that of the page as a browser showed it.
+    /// `true` if the content state is that of the page as a browser showed it.
     pub is_rendered: bool,
-    /// Encoding of the text, and its source, for the metadata record.
+    /// Encoding of the text and the source of this information, for the metadata record.
     pub charset: Option<String>,
     /// Annotations.
     pub annotations: Vec<String>,
@@ -102,9 +104,9 @@ pub struct Reading {
     pub failures: Vec<Failure>,
 }
 
-/// Content expected for each byte of a coded payload; text seldom shrinks to less than a tenth.
+/// Expected bytes of content for each byte of a coded payload. Text is seldom compressed to less than a tenth.
 const DECODED_BYTES: u64 = 16;
-/// Least content expected of a coded payload.
+/// Minimum of bytes of content expected of a coded payload.
 const DECODED_BYTES_MIN: u64 = 1 << 20;
 
 impl ReadingTask {
@@ -140,7 +142,7 @@ impl ReadingTask {
         !self.head.content_codings().is_empty()
     }
 
-    /// Reads the response, whatever memory that takes.
+    /// Reads the response without a limit on memory.
     pub fn run(self) -> Reading {
         let content = content(&self.exchange, &self.head, self.content_max);
         self.read(content)
@@ -176,7 +178,7 @@ impl ReadingTask {
             if self.is_to_be_rendered(&document, &mut reading) {
                 reading.to_render = Some(Box::new(ToRender { task: self, whole }));
             } else {
-                self.go_on(&document, whole, None, &mut reading);
+                self.finish_reading(&document, whole, None, &mut reading);
             }
         }
         let guards = reading.guards.take_failures();
@@ -184,8 +186,9 @@ impl ReadingTask {
         reading
     }
 
-    /// Reads a response that post-fetch filters let pass to its end. `shown` is the page as a browser showed it.
-    fn go_on(
+    /// Reads the rest of a response that post-fetch filters accept: comparison, extraction, archive filters. `shown` is the page as
+    /// a browser showed it.
+    fn finish_reading(
         &self,
         document: &Document,
         whole: bool,
@@ -210,7 +213,7 @@ impl ReadingTask {
         );
     }
 
-    /// The page as a browser showed it, for plugins.
+    /// Returns the page as a browser showed it, for plugins.
     fn shown(&self, content: Bytes) -> Document {
         let (uri, base) = (&self.uri, &self.base);
         document(uri, base, &self.head, content, Some(UTF_8), &self.memory)
@@ -276,7 +279,8 @@ impl ReadingTask {
         true
     }
 
-    /// Asks the filters of the stack `render`, if the settings leave it to them. The page is not rendered unless one accepts it.
+    /// Calls the filters of the stack `render`, if the settings leave the decision to them. The page is rendered only if a filter
+    /// accepts it.
     fn is_to_be_rendered(&self, document: &Document, reading: &mut Reading) -> bool {
         match self.render {
             Render::Never => return false,
@@ -300,7 +304,8 @@ impl ReadingTask {
         is_accepted
     }
 
-    /// Extracts the document unless it is unchanged. An unchanged document is extracted if the extractors have changed since.
+    /// Extracts the document unless it is unchanged. An unchanged document is extracted if the extractors have changed since the
+    /// last extraction.
     fn extract(&self, document: &Document, visit: &Visit, reading: &mut Reading) {
         let stack = &self.stacks.extract;
         let known = reading.state == ContentState::Unchanged
@@ -316,12 +321,12 @@ impl ReadingTask {
         {
             return;
         }
-        let asked = extraction::ExtractionInput {
+        let input = extraction::ExtractionInput {
             document,
             visit,
             guards: &reading.guards,
         };
-        reading.extracted = extraction::extract(stack, &asked, self.links_max);
+        reading.extracted = extraction::extract(stack, &input, self.links_max);
         // If an extractor failed, links are missing: the next visit extracts again, changed or not.
         let complete = !reading.extracted.incomplete;
         reading.failures.append(&mut reading.extracted.failures);
@@ -359,15 +364,15 @@ impl ReadingTask {
 }
 
 impl Reading {
-    /// Reads a page to its end that was to be rendered. `shown` is what a browser showed; none if there is nothing to compare.
-    /// Blocks; call it on a document lane.
+    /// Continues the reading of a page after the attempt to render it. `shown` is the page as a browser showed it; `None` if there
+    /// is nothing to compare. Blocks; call it on a document lane.
     pub(crate) fn after_rendering(mut self, shown: Option<Bytes>) -> Reading {
         let Some(ToRender { task, whole }) = self.to_render.take().map(|it| *it) else {
             return self;
         };
         let document = self.document.clone();
         let shown = shown.map(|content| task.shown(content));
-        task.go_on(&document, whole, shown.as_ref(), &mut self);
+        task.finish_reading(&document, whole, shown.as_ref(), &mut self);
         let guards = self.guards.take_failures();
         self.failures.extend(guards);
         self
@@ -403,8 +408,8 @@ pub fn document(
     })
 }
 
-/// Returns the content with its codings removed, at most `max` bytes, and an annotation if that could not be done in full.
-/// A payload on disk that cannot be read counts as empty for plugins; the archive reports the error.
+/// Returns the content with its codings removed, at most `max` bytes, and an annotation if a coding could not be removed in full. A
+/// payload on disk that cannot be read counts as empty for plugins; the archive reports the error.
 pub fn content(exchange: &Exchange, head: &ResponseHead, max: u64) -> (Bytes, Option<String>) {
     if head.content_codings().is_empty() {
         let max = usize::try_from(max.min(exchange.payload.length())).unwrap_or(usize::MAX);
@@ -430,7 +435,7 @@ pub fn is_text(media_type: &str) -> bool {
         || ENDINGS.iter().any(|ending| media_type.ends_with(ending))
 }
 
-/// Returns the visit once its content state is known: a new version counts.
+/// Returns the visit with its content state. A new version is counted in it.
 fn judged(visit: Visit, state: ContentState) -> Visit {
     Visit {
         state,
@@ -450,7 +455,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// A page of this many zeros, whose coded payload is tiny.
+    /// Returns the reading of a page of this many zeros, whose coded payload is very small.
     fn task(zeros: u64) -> ReadingTask {
         let mut coder = GzEncoder::new(Vec::new(), Compression::best());
         coder.write_all(&vec![0; zeros as usize]).unwrap();
@@ -458,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_decoded_than_there_is_memory_for() {
+    fn decoding_stops_at_the_reserved_memory() {
         let task = task(20 * MIB);
         let expected = task.content_expected();
         assert_eq!(expected, MIB);
@@ -475,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_counts_for_the_plugins_that_are_asked_after_it_was_judged() {
+    fn plugins_called_after_the_comparison_see_the_new_version_counted() {
         let visit = Visit {
             versions: 3,
             ..task(1).visit
@@ -492,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_coded_takes_what_it_is_and_no_more_than_plugins_see() {
+    fn an_uncoded_payload_reserves_its_length_up_to_the_limit_for_plugins() {
         let mut plain = task(3);
         plain.head.headers.truncate(1);
         let length = plain.exchange.payload.length();

@@ -1,4 +1,4 @@
-//! The question to a wait evaluator about a URI that waits, and the meaning of its answer.
+//! Reconsideration: a call of wait evaluators for a waiting URI without a visit, and the outcome of the call.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,16 +15,16 @@ use crate::{reading, synthetic};
 use opilio_stacks::Staged;
 use opilio_stacks::guards::Guards;
 
-/// The question: the URI in the state after its last visit, at another time and other prices.
+/// The input of a reconsideration: the URI in the state after its last visit, with the present time and prices.
 pub(crate) struct Reconsideration {
     visit: Visit,
     document: Document,
 }
 
-/// The answer.
+/// The result of a reconsideration.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewWait {
-    /// Time from its last visit to the next.
+    /// Time from the URI's last visit to the next.
     pub(crate) in_all: Duration,
     wait: Duration,
     ask_again: Option<Duration>,
@@ -43,7 +43,7 @@ impl Reconsideration {
             visits: record.visits,
             overdue: Duration::ZERO,
             measures,
-            // Nothing has been fetched: the same view as before any fetch.
+            // Nothing has been fetched, so the view is the one before a fetch.
             ..plugin_view::visit(issue, now, 0, media_type, memory)
         };
         let head = synthetic::head(0, Vec::new());
@@ -58,7 +58,7 @@ impl Reconsideration {
         evaluate(stack, &media_type, &self.visit, &self.document, &guards)
     }
 
-    /// Returns the new wait; none if no evaluator answered. Then the wait stays the same.
+    /// Returns the new wait; `None` if no evaluator answered. Then the wait stays the same.
     pub(crate) fn judge(
         issue: &Issue,
         now: Timestamp,

@@ -1,7 +1,8 @@
-//! Rendering of a page in a browser: which pages are rendered, and what becomes of what they show. The driver has the browser.
+//! Rendering of a page in a browser: the choice of pages, and the use of the rendered document and its links. The driver has the
+//! browser.
 //!
-//! A page is rendered between its post-fetch filters and its comparison with the last version, so that strippers and change
-//! evaluators see what the browser showed. Extractors and archive filters see the plain document.
+//! A page is rendered after its post-fetch filters and before its comparison with the last version. So strippers and change
+//! evaluators see the document that the browser showed. Extractors and archive filters see the plain document.
 
 use std::collections::HashSet;
 
@@ -21,8 +22,9 @@ use crate::response::Response;
 const PAGE_TYPES: [&str; 2] = ["text/html", "application/xhtml+xml"];
 
 impl Pipeline {
-    /// Returns true if the page must come with its body, because a browser shows it: it may show something else although its
-    /// document is unchanged. Filters that have not asked for a browser get the same document again, and give the same answer.
+    /// Returns `true` if the page must be fetched with its body, because a browser renders it. A rendered page may differ although
+    /// its document is unchanged. If render filters did not select the page before, they would give the same answer for the
+    /// unchanged document.
     pub(crate) fn needs_body_for_browser(&self) -> bool {
         let record = &self.issue.record;
         if !PAGE_TYPES.contains(&record.media_type.as_str()) {
@@ -37,7 +39,7 @@ impl Pipeline {
     }
 }
 
-/// The pages to render, if this response is a page that a browser can show and there is a browser.
+/// Returns the setting that selects pages to render, if there is a browser and it can show this response as a page.
 pub(crate) fn wanted<D: Driver>(pipeline: &Pipeline, driver: &D, response: &Response) -> Render {
     match driver.has_browser() && is_page(pipeline, response) {
         true => response.settings.browser.render,
@@ -72,7 +74,7 @@ pub(crate) async fn render<D: Driver>(
     let read = move || reading.after_rendering(document);
     let mut reading = driver.run(Lane::Document, read).await?;
     if result == RenderResult::NotShown {
-        // Links are missing: the page comes with its body the next time, changed or not.
+        // Links are missing, so the next visit fetches the page with its body, even if it is unchanged.
         reading.extracted_by = Some(reading::NOT_EXTRACTED);
     }
     Ok((reading, rendering))
@@ -98,7 +100,7 @@ fn is_page(pipeline: &Pipeline, response: &Response) -> bool {
         && PAGE_TYPES.contains(&media_type.as_str())
 }
 
-/// Returns `true` if the target of such a link is requested by the page itself, if it is used at all.
+/// Returns `true` if the page itself requests the target of such a link when it is shown, if it uses the target at all.
 fn is_requisite(hop: Hop) -> bool {
     matches!(hop, Hop::Embed | Hop::Speculative | Hop::Inferred)
 }

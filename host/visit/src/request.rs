@@ -19,12 +19,12 @@ pub struct RequestHeaders {
 }
 
 impl Pipeline {
-    /// The headers for a request to `uri`: the URI of the visit, or one that is fetched in passing.
+    /// Returns the headers for a request to `uri`: the URI of the visit, or a URI that is requested in passing.
     pub fn request_headers(&self, uri: &Uri, permit: &Permit) -> RequestHeaders {
         let settings = &self.settings.fetch;
         let record = &self.issue.record;
         let is_own = uri == &self.issue.uri;
-        // A page that is to be extracted again, because extractors have changed or failed, must come with its body.
+        // A page that is to be extracted again, because extractors have changed or failed, must be fetched with its body.
         let is_conditional = is_own
             && settings.conditional
             && record.archived.is_some()

@@ -1,4 +1,4 @@
-//! A response that counts: the work of reading it, and its place in the record of the URI.
+//! A response that is not retried: the work of reading it, and its part of the URI's record.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::plugin_view::{self, PluginMemory};
 use crate::reading::{self, Reading, ReadingTask};
 use crate::site_figures::{DocumentTraits, EarlierVisits};
 
-/// The note under which extractors leave the content of `<meta name=robots>`.
+/// Name of the note in which extractors leave the content of `<meta name=robots>`.
 const ROBOTS_META: &str = "robots-meta";
 
-/// A response that counts, with the settings and plugins for its media type.
+/// A response that is not retried, with the settings and plugins for its media type.
 pub struct Response {
     pub(crate) exchange: Arc<Exchange>,
     pub(crate) head: ResponseHead,
@@ -30,9 +30,9 @@ pub struct Response {
 
 /// Changes of the values that are kept after a visit.
 pub struct KeptValueChanges {
-    /// With the URI.
+    /// Values kept with the URI.
     pub uri: Vec<KeptChange>,
-    /// With the site.
+    /// Values kept with the site.
     pub site: Vec<KeptChange>,
     /// Figures of the site's groups of documents.
     pub figures: BTreeMap<String, GroupFigures>,
@@ -46,7 +46,7 @@ impl Response {
         head: ResponseHead,
         body: Body,
     ) -> Response {
-        // A 304 seldom names a type. The type of the archived version applies.
+        // A 304 seldom has a media type. The type of the archived version applies.
         let media_type = head.media_type();
         let media_type = media_type.unwrap_or_else(|| pipeline.issue.record.media_type.clone());
         let (settings, stacks) = pipeline.for_response(&media_type);
@@ -59,12 +59,12 @@ impl Response {
         }
     }
 
-    /// The exchange that brought it.
+    /// Returns the exchange with the response.
     pub fn exchange(&self) -> &Exchange {
         &self.exchange
     }
 
-    /// The work of reading it, without a browser.
+    /// Returns the work of reading the response, without a browser.
     pub fn task(&self, pipeline: &Pipeline, memory: &PluginMemory) -> ReadingTask {
         let (issue, head) = (&pipeline.issue, &self.head);
         let visit = self.plugin_visit(pipeline, memory);
@@ -88,7 +88,7 @@ impl Response {
         }
     }
 
-    /// The visit as plugins see it when the headers have come.
+    /// Returns the visit as plugins see it when the headers have arrived.
     pub(crate) fn plugin_visit(&self, pipeline: &Pipeline, memory: &PluginMemory) -> Visit {
         let (issue, head) = (&pipeline.issue, &self.head);
         let (status, media_type) = (i32::from(head.status), head.media_type());
@@ -113,8 +113,8 @@ impl Response {
         }
     }
 
-    /// Annotates the page's robots directives, and obeys them if the profile wants that. Returns whether links of the page may
-    /// be followed.
+    /// Annotates the page's robots directives, and obeys them if the profile sets that. Returns whether links of the page may be
+    /// followed.
     pub(crate) fn heed_page(
         &self,
         pipeline: &Pipeline,
@@ -143,11 +143,11 @@ impl Response {
         !tag.nofollow
     }
 
-    /// The visit as the frontier is to remember it, without the archive location.
+    /// Returns the visit for the frontier's record, without the archive location.
     pub fn visit(&self, pipeline: &Pipeline, reading: &Reading, keep: &CaptureForm) -> VisitUpdate {
         let (exchange, head) = (&self.exchange, &self.head);
         let is_stored = *keep == CaptureForm::Response;
-        // A page that shows something else is another version, though its payload is stored already.
+        // A rendered page that differs is another version, although its payload is stored already.
         let shows_anew = reading.is_rendered
             && reading.state != ContentState::Unchanged
             && matches!(keep, CaptureForm::Identical(_));
@@ -211,7 +211,7 @@ impl Pipeline {
     }
 }
 
-/// The notes of plugins, for observers.
+/// Returns the notes of plugins, for observers.
 pub fn notes_of(memory: &PluginMemory) -> BTreeMap<String, String> {
     memory.notes.all().into_iter().collect()
 }

@@ -1,4 +1,4 @@
-//! The visit of a robots.txt: whether and for how long its answer counts, and its `Crawl-delay`.
+//! The visit of a robots.txt: whether its response is kept, the lifetime of the rules, and the `Crawl-delay`.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::exchange::retry_after;
 use crate::pipeline::{Conclusion, Pipeline};
 use crate::{reading, status};
 
-/// Decides the effect of an answer to a request for robots.txt. Returns a conclusion if it must be requested again. Otherwise the
-/// answer is kept, and the visit continues as for any other document.
+/// Decides the effect of a response to a request for robots.txt. Returns a conclusion if the robots.txt must be requested again.
+/// Otherwise the response is kept, and the visit continues as for any other document.
 pub(crate) async fn receive<D: Driver>(
     pipeline: &Pipeline,
     driver: &D,
@@ -38,7 +38,7 @@ pub(crate) async fn receive<D: Driver>(
     let refused = answer.0 == status::BLOCKED;
     let may_pass = answer.0 > 0 || settings.retry.has_error(answer.0);
     if unreachable && !refused && may_pass && pipeline.attempts_left() {
-        // A brief outage of the server must not close the site: the request is retried as often as the profile wants.
+        // A brief outage of the server must not exclude the whole site: the request is retried as often as the profile sets.
         let after = retry_after(exchange);
         let failure = exchange.failure.as_ref();
         let error = failure.map_or_else(String::new, |failure| opilio_stacks::chain(failure));
@@ -61,7 +61,7 @@ pub(crate) async fn receive<D: Driver>(
     Ok(None)
 }
 
-/// Status and body of a response to a request for robots.txt, no redirect followed.
+/// Returns status and body of a response to a request for robots.txt. Redirects are not followed.
 pub fn answer_of(exchange: &Exchange) -> (i32, Vec<u8>) {
     let head = exchange.head.as_ref();
     let body = head.map(|head| reading::content(exchange, head, ROBOTS_BYTES_MAX as u64).0);

@@ -1,7 +1,7 @@
-//! The scope stack, asked once for all outlinks of a page. It decides which found URIs belong to the crawl.
+//! The scope stack, which is called once for all outlinks of a page. It decides which found URIs belong to the crawl.
 //!
-//! The last ruling that is not `pass` decides. If all pass, the URI is out of scope. The scope fails closed: if a filter cannot
-//! be asked about a URI, the URI is not crawled, unless the profile sets otherwise.
+//! The last ruling that is not `pass` decides. If all pass, the URI is out of scope. The scope fails closed: if the call of a
+//! filter on a URI fails, the URI is not crawled, unless the profile sets otherwise.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use opilio_stacks::guards::{CandidateGuards, GuardVerdict, handled};
 /// The scope's decision on one candidate.
 #[derive(Clone, Debug)]
 pub struct ScopeDecision {
-    /// `true` if it is in scope.
+    /// `true` if the candidate is in scope.
     pub accepted: bool,
-    /// The filter that decided; none if all passed.
+    /// The filter that decided; `None` if all filters passed.
     pub by: Option<String>,
     /// Its reason; may be empty.
     pub reason: String,
-    /// `true` if a missing answer decided.
+    /// `true` if a plugin error decided, not an answer of a filter.
     pub failed: bool,
 }
 
@@ -39,26 +39,26 @@ impl ScopeDecision {
 
 /// Decisions on a batch, and the calls that failed.
 pub struct ScopeJudgement {
-    /// One for each candidate, in order.
+    /// One decision for each candidate, in order.
     pub decisions: Vec<ScopeDecision>,
     /// Calls that failed.
     pub failures: Vec<Failure>,
-    /// Filters that could not be asked about some candidates, with the number of these candidates.
+    /// Filters whose calls failed for some candidates, with the number of these candidates.
     pub unjudged: BTreeMap<Arc<str>, u64>,
 }
 
-/// The part of one filter in a decision on a candidate. Filters that do not handle its URI have none.
+/// The answer of one filter in a decision on a candidate. Filters that do not handle the candidate's URI have no such answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilterPart<'a> {
-    /// Its guards keep it from seeing the candidate.
+    /// The filter's guards reject the candidate.
     Guarded,
-    /// Its verdict and the reason.
+    /// The filter's verdict and reason.
     Ruled(&'a Verdict, &'a str),
-    /// It could not be asked, and why.
+    /// The call failed, with the reason.
     Failed(&'a str),
 }
 
-/// Asks the stack about a batch. `accepts` applies if all pass: false at scope, true before a fetch.
+/// Calls the stack on a batch. `accepts` applies if all filters pass: `false` at the stage scope, `true` at the stage pre-fetch.
 pub fn judge(
     stack: &[Staged],
     stage: &Stage,
@@ -68,13 +68,14 @@ pub fn judge(
     judge_and_tell(stack, stage, candidates, accepts, |_, _| {})
 }
 
-/// Asks as [`judge`] does. Passes the part of each filter, by its index in the stack, to `tell`: for each candidate, in order.
+/// Calls the stack as [`judge`] does, and passes the answer of each filter, with its index in the stack, to `report`: for each
+/// candidate, in order.
 pub fn judge_and_tell(
     stack: &[Staged],
     stage: &Stage,
     candidates: &Candidates,
     accepts: bool,
-    mut tell: impl FnMut(usize, FilterPart<'_>),
+    mut report: impl FnMut(usize, FilterPart<'_>),
 ) -> ScopeJudgement {
     let unasked = ScopeDecision {
         accepted: accepts,
@@ -94,10 +95,10 @@ pub fn judge_and_tell(
         for &place in &places {
             match &seen[place] {
                 GuardVerdict::Yes => {}
-                GuardVerdict::No => tell(index, FilterPart::Guarded),
+                GuardVerdict::No => report(index, FilterPart::Guarded),
                 GuardVerdict::Unknown(reason) => {
-                    tell(index, FilterPart::Failed(reason));
-                    judged.miss(place, staged, staged.policy.stands_for, reason);
+                    report(index, FilterPart::Failed(reason));
+                    judged.record_failure(place, staged, staged.policy.stands_for, reason);
                 }
             }
         }
@@ -108,7 +109,7 @@ pub fn judge_and_tell(
             match answer {
                 BatchAnswer::NotAsked => {}
                 BatchAnswer::Ruled(ruling) => {
-                    tell(index, FilterPart::Ruled(&ruling.verdict, &ruling.reason));
+                    report(index, FilterPart::Ruled(&ruling.verdict, &ruling.reason));
                     match ruling.verdict {
                         Verdict::Accept => judged.decide(place, staged, true, ruling.reason),
                         Verdict::Reject => judged.decide(place, staged, false, ruling.reason),
@@ -116,8 +117,8 @@ pub fn judge_and_tell(
                     }
                 }
                 BatchAnswer::Failed(missing) => {
-                    tell(index, FilterPart::Failed(&missing.reason));
-                    judged.miss(place, staged, missing.stands_for, &missing.reason);
+                    report(index, FilterPart::Failed(&missing.reason));
+                    judged.record_failure(place, staged, missing.stands_for, &missing.reason);
                 }
             }
         }
@@ -136,8 +137,14 @@ impl ScopeJudgement {
         };
     }
 
-    /// Records that a filter could not be asked. A later filter that has answered may still decide otherwise.
-    fn miss(&mut self, place: usize, staged: &Staged, stands_for: Option<bool>, reason: &str) {
+    /// Records that the call of a filter failed. A later filter may still decide otherwise.
+    fn record_failure(
+        &mut self,
+        place: usize,
+        staged: &Staged,
+        stands_for: Option<bool>,
+        reason: &str,
+    ) {
         *self.unjudged.entry(staged.name.clone()).or_default() += 1;
         if let Some(accepted) = stands_for {
             self.decide(place, staged, accepted, reason.to_owned());

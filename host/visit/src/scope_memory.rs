@@ -1,7 +1,7 @@
-//! Decisions of the scope that were made lately. Pages of a site link to the same places again and again.
+//! A cache of recent decisions of the scope. Pages of a site link to the same URIs again and again.
 //!
 //! A decision is kept if it depends on the filters, the URI, its hop path and its seed flag alone: see [`judge_by_uri`]. Filters
-//! that read more are asked each time.
+//! that read more are called each time.
 
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
@@ -12,28 +12,28 @@ use quick_cache::sync::Cache;
 
 use crate::scope::{ScopeDecision, ScopeJudgement};
 
-/// Decisions kept; some hundred bytes each.
+/// Maximum of decisions kept; each takes some hundred bytes.
 const DECISIONS_MAX: usize = 1 << 15;
 
-/// Decisions of the scope that were made lately, of all visits of a crawl.
+/// Recent decisions of the scope, of all visits of a crawl.
 pub struct ScopeMemory {
     decisions: Cache<Key, Arc<ScopeDecision>>,
-    /// A secret hash function with two seeds. A page cannot contain a link that is taken for another one.
+    /// A hash function with two secret keys, so that no page can contain a link that collides with another link.
     hashers: [RandomState; 2],
 }
 
 type Key = [u64; 2];
 
-/// The question that a decision answers.
+/// The input of a decision.
 #[derive(Clone, Copy, Debug, Hash)]
 pub struct ScopeQuestion<'q> {
     /// Hash of the filters ([`opilio_stacks::Stacks::scope_identity`]).
     pub filters: u64,
     /// The URI.
     pub uri: &'q str,
-    /// Its hop path.
+    /// The hop path of the URI.
     pub hop_path: &'q str,
-    /// `true` if it is a seed.
+    /// `true` if the URI is a seed.
     pub seed: bool,
 }
 
@@ -55,13 +55,13 @@ impl fmt::Debug for ScopeMemory {
 }
 
 impl ScopeMemory {
-    /// Returns the decision, if it is known.
+    /// Returns the decision, if it is in the cache.
     #[must_use]
     pub fn get(&self, question: ScopeQuestion<'_>) -> Option<Arc<ScopeDecision>> {
         self.decisions.get(&self.key(question))
     }
 
-    /// Keeps the decisions on some questions, in their order, if they hold wherever these questions are asked again.
+    /// Stores the decisions on some questions, in the same order, if they depend on these questions alone.
     pub fn keep<'q>(
         &self,
         stack: &[Staged],
@@ -85,8 +85,8 @@ impl ScopeMemory {
     }
 }
 
-/// Returns `true` if the decisions of these filters depend on URI, hop path and seed flag alone, as far as is known: each has been
-/// called, none has read anything else ([`opilio_sandbox::Plugin::judges_by_uri`]), and none has guards.
+/// Returns `true` if the decisions of these filters depend on URI, hop path and seed flag alone. That is the case if each filter
+/// has been called, none has read anything else ([`opilio_sandbox::Plugin::judges_by_uri`]), and none has guards.
 pub(crate) fn judge_by_uri(stack: &[Staged]) -> bool {
     let by_uri = |staged: &Staged| staged.guards.is_empty() && staged.plugin.judges_by_uri();
     stack.iter().all(by_uri)

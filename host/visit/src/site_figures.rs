@@ -1,9 +1,9 @@
-//! Figures on the documents around one. They count changes of the documents of its host, its folder, its media type, its depth,
-//! and of those with `Last-Modified`. Wait evaluators start from these figures while they know nothing of the document itself.
+//! Figures on the neighbourhood of a document. They count changes of the documents with the same host, folder, media type or depth,
+//! and of those with `Last-Modified`. Wait evaluators start from these figures while a document has no history of its own.
 //!
-//! The frontier has the sums with the site. They are written at the end of a visit and removed with the site. Documents that are
-//! visited once add nothing. If several visits to a site are in process at once, the last to finish wins: the sums may miss a
-//! few.
+//! The frontier keeps the sums with the site. They are written at the end of a visit and removed with the site. Documents that are
+//! visited once add nothing. If several visits to a site are in process at once, the last write replaces the others, so the sums
+//! may miss a few visits.
 
 use std::collections::BTreeMap;
 
@@ -12,30 +12,30 @@ use opilio_frontier::{ContentState, GroupFigures, UriRecord, Validators, VisitUp
 use opilio_sandbox::Neighbourhood;
 use opilio_uri::Uri;
 
-/// Most folders and types of a site that have their own sums. Each visit reads and writes them. Documents of further groups count
-/// for the host alone.
+/// Maximum of folders and types of a site with their own sums. Each visit reads and writes the sums. Documents of further groups
+/// count for the host alone.
 const GROUPS_MAX: usize = 64;
 
 /// Longest name of a folder or type.
 const NAME_BYTES_MAX: usize = 100;
 
-/// Greatest number of links from a seed that has a group of its own. All deeper documents are one group.
+/// Greatest depth (links from a seed) with a group of its own. All deeper documents are one group.
 const DEPTH_MAX: u32 = 9;
 
 /// The traits of a document that others of its site may share.
 #[derive(Clone, Copy, Debug)]
 pub struct DocumentTraits<'a> {
-    /// Its URI.
+    /// The document's URI.
     pub uri: &'a Uri,
-    /// Its media type.
+    /// The document's media type.
     pub media_type: &'a str,
-    /// Links from a seed to it.
+    /// Number of links from a seed to the document.
     pub depth: u32,
-    /// `true` if it came with `Last-Modified`.
+    /// `true` if its response had `Last-Modified`.
     pub is_dated: bool,
 }
 
-/// All sums of a site, by their names: `host`, `path-prefix /news/`, `media-type text/html`, `depth 2`, `last-modified yes`.
+/// All sums of a site, by names such as `host`, `path-prefix /news/`, `media-type text/html`, `depth 2`, `last-modified yes`.
 #[derive(Clone, Debug, Default)]
 pub struct SiteFigures(pub BTreeMap<String, GroupFigures>);
 
@@ -47,7 +47,7 @@ pub struct EarlierVisits {
 }
 
 impl SiteFigures {
-    /// Returns the sums of the groups of a document, as plugins see them.
+    /// Returns the sums of the groups that a document belongs to, as plugins see them.
     pub fn neighbourhood(&self, document: &DocumentTraits) -> Vec<Neighbourhood> {
         let groups = groups(document);
         let known = groups
@@ -108,7 +108,7 @@ impl EarlierVisits {
 }
 
 impl<'a> DocumentTraits<'a> {
-    /// Returns the traits of a visited document. `update` is the finished visit; none if the visit is not over.
+    /// Returns the traits of a visited document. `update` is the finished visit; `None` if the visit is not over.
     pub fn of(
         uri: &'a Uri,
         record: &UriRecord,
@@ -124,13 +124,14 @@ impl<'a> DocumentTraits<'a> {
     }
 }
 
-/// Returns `true` if `Last-Modified` came with the visit's answer, or else with the last answer that had validators.
+/// Returns `true` if the visit's response had `Last-Modified`. If that response had no validators, the last response with
+/// validators decides.
 fn is_dated(known: &Validators, update: Option<&VisitUpdate>) -> bool {
     let came = update.and_then(|update| update.validators.as_ref());
     came.unwrap_or(known).last_modified.is_some()
 }
 
-/// The groups that a document is in.
+/// Returns the names of the groups that a document belongs to.
 fn groups(document: &DocumentTraits) -> Vec<String> {
     let path = document.uri.path();
     let folder = match path.get(1..).and_then(|rest| rest.find('/')) {
@@ -168,8 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_is_in_its_host_its_first_folder_its_type_its_depth_and_with_those_that_say_when()
-    {
+    fn a_document_is_in_the_groups_of_its_host_folder_type_depth_and_last_modified() {
         let of = |uri: &str| groups(&html(&Uri::parse(uri).unwrap()));
         let folder = |uri: &str| of(uri)[1].clone();
         assert_eq!(
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_of_many_folders_keeps_some_and_always_depth_and_dates() {
+    fn a_site_keeps_a_limited_number_of_folders_and_always_depth_and_dates() {
         let uris: Vec<_> = (0..100).map(|n| format!("http://a.org/{n}/")).collect();
         let visits: Vec<_> = uris
             .iter()
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_visit_that_brings_validators_says_whether_a_document_is_dated() {
+    fn new_validators_decide_whether_a_document_is_dated() {
         let known = Validators {
             last_modified: Some("Thu, 01 Jan 2026 00:00:00 GMT".to_owned()),
             ..Validators::default()
@@ -313,7 +313,7 @@ mod tests {
         assert!(is_dated(&known, None));
         assert!(
             is_dated(&known, Some(&VisitUpdate::default())),
-            "a 304 says nothing new"
+            "a 304 does not change the answer"
         );
         let without = VisitUpdate {
             validators: Some(Validators::default()),

@@ -24,7 +24,7 @@ pub fn head(status: u16, headers: Vec<(String, String)>) -> ResponseHead {
     }
 }
 
-/// Returns the exchange that would have been recorded of a response.
+/// Returns an exchange as a fetch of this response would have recorded it.
 pub fn exchange(
     head: ResponseHead,
     content: Bytes,

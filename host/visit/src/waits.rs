@@ -37,7 +37,7 @@ pub enum WaitRule {
 }
 
 impl Pipeline {
-    /// Returns the rule that `settings` have for the URI.
+    /// Returns the rule that `settings` set for the URI.
     pub fn wait_rule(&self, settings: &EffectiveSettings) -> WaitRule {
         match settings.strategy {
             // A prerequisite is requested again when it has expired.
@@ -49,8 +49,8 @@ impl Pipeline {
     }
 }
 
-/// Decides the wait until the next visit. Under the revisit strategy it is the first answer of an evaluator, within the limits of
-/// the profile. `None` if the URI is not visited again.
+/// Decides the wait until the next visit. Under the strategy `revisit`, it is the first answer of an evaluator, within the limits
+/// of the profile. Returns `None` if the URI is not visited again.
 pub(crate) async fn wait<D: Driver>(
     pipeline: &Arc<Pipeline>,
     driver: &D,
@@ -73,14 +73,14 @@ pub(crate) async fn wait<D: Driver>(
         WaitRule::Evaluators => {}
     }
     let known = KnownUri::of(&pipeline.issue);
-    let mut asked = plugin_view::after(known, pipeline.started, visit, memory);
-    asked.measures = driver.measures()?;
+    let mut view = plugin_view::after(known, pipeline.started, visit, memory);
+    view.measures = driver.measures()?;
     let media_type = visit.media_type.clone();
     let document = reading.document.clone();
     // The guards' answers are not needed later.
     let guards = std::mem::take(&mut reading.guards);
-    let ask = move || evaluate(&stacks.wait, &media_type, &asked, &document, &guards);
-    let answer = driver.run(Lane::Header, ask).await?;
+    let evaluation = move || evaluate(&stacks.wait, &media_type, &view, &document, &guards);
+    let answer = driver.run(Lane::Header, evaluation).await?;
     driver.failed(&answer.failures)?;
     let decision = answer.decide_wait(record, visit.state, &settings.revisit);
     driver.wait_answered(answer.wait.is_some(), &decision.corrections);
@@ -105,8 +105,9 @@ impl Waits {
     }
 }
 
-/// The annotations of a revisit, as in the thesis on adaptive revisiting (§6.2; see the glossary): the present wait, visits, versions, and how overdue the visit was:
-/// `wt:45s0ms`, `3vis`, `1ver`, `ov:3ms`. The evaluator that answered follows the wait: `wt-by:adaptive`.
+/// The annotations of a revisit, as in the thesis on adaptive revisiting (§6.2; see the glossary): present wait, visits, versions,
+/// and time by which the visit was overdue: `wt:45s0ms`, `3vis`, `1ver`, `ov:3ms`. The evaluator that answered follows the wait:
+/// `wt-by:adaptive`.
 fn revisit_annotations(
     wait: Duration,
     by: Option<&str>,
@@ -126,7 +127,7 @@ fn revisit_annotations(
 /// prices and the site's figures change. The crawl sends and logs nothing, and kept values stay the same.
 ///
 /// # Errors
-/// Those of the driver.
+/// Returns the errors of the driver.
 pub async fn consider<D: Driver>(
     pipeline: &Arc<Pipeline>,
     driver: &D,
@@ -142,9 +143,9 @@ pub async fn consider<D: Driver>(
     }
     driver.step(Step::Wait);
     let memory = memory(pipeline, driver)?;
-    let asked = Reconsideration::of(issue, pipeline.started, driver.measures()?, &memory);
+    let reconsideration = Reconsideration::of(issue, pipeline.started, driver.measures()?, &memory);
     let answer = driver
-        .run(Lane::Header, move || asked.evaluate(&stacks.wait))
+        .run(Lane::Header, move || reconsideration.evaluate(&stacks.wait))
         .await?;
     driver.failed(&answer.failures)?;
     let considered = Reconsideration::judge(issue, pipeline.started, &answer, &settings.revisit);
@@ -155,17 +156,16 @@ pub async fn consider<D: Driver>(
     Ok(considered.outcome())
 }
 
-/// The values that plugins keep with the URI and its site, and the figures on the site.
+/// Returns the values that plugins keep with the URI and its site, and the figures on the site.
 ///
 /// # Errors
-/// Those of the driver.
+/// Returns the errors of the driver.
 pub fn memory<D: Driver>(pipeline: &Pipeline, driver: &D) -> Result<PluginMemory, D::Error> {
     let site = driver.site_record(&pipeline.issue.uri)?;
     Ok(PluginMemory::new(&pipeline.issue.record.kept, &site))
 }
 
-/// A duration as Heritrix spells it: the units from the largest that is not zero down to milliseconds, such as
-/// `1d12h0m0s0ms`.
+/// Formats a duration as Heritrix does: the units from the largest that is not zero down to milliseconds, such as `1d12h0m0s0ms`.
 pub fn spelled(duration: Duration) -> String {
     let milliseconds = duration.as_millis();
     let parts = [
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn revisits_carry_the_notes_of_the_thesis() {
+    fn revisits_have_the_annotations_of_the_thesis() {
         let (wait, overdue) = (Duration::from_secs(45), Duration::from_millis(3));
         let notes = revisit_annotations(wait, None, 3, 1, overdue);
         assert_eq!(notes.join(","), "wt:45s0ms,3vis,1ver,ov:3ms");

@@ -454,7 +454,7 @@ async fn the_part_of_a_machine_that_was_shut_down_and_does_not_come_back_is_take
     let daemon = Daemon::start(&two.home, &["--no-auth"]);
     let mut a = one.crawl("job", &[]);
     until("all sites are held", || world.held() == SITES).await;
-    one.until_saved("job", "a").await;
+    one.wait_for_snapshot("job", "a").await;
     of_one.end();
     a.signal("TERM");
     a.wait_for_line("stopping: current fetches finish");
@@ -471,8 +471,8 @@ async fn the_part_of_a_machine_that_was_shut_down_and_does_not_come_back_is_take
         ["news-a", "news-b"].map(|job| daemon.state(job)) == ["finished", "finished"]
     })
     .await;
-    world.has_every_page_once();
-    world.was_polite();
+    world.assert_every_page_once();
+    world.assert_polite();
 }
 
 #[tokio::test(flavor = "multi_thread")]

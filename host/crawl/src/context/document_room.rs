@@ -1,7 +1,7 @@
-//! Room for more documents under the limits of the crawl: documents that may still begin, if all in process succeed.
+//! Limits of the crawl on documents: the number of documents that may still begin, on the assumption that all in process succeed.
 //!
-//! Two parts of the crawl begin documents: the dispatcher, with each issued URI, and rendered pages, with each request. Both ask here,
-//! one at a time, so that they do not use the same room twice.
+//! Two parts of the crawl begin documents: the dispatcher, with each issued URI, and rendered pages, with each request. Both
+//! reserve a place here, one at a time, so that the same place is not used twice.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use opilio_profile::ByteSize;
 use super::CrawlContext;
 use crate::shared_limits::CountedLimit;
 
-/// Longest wait of a request for this node's share of a limit. NATS answers sooner, unless the other nodes hold all of it.
+/// Longest wait of a request for this node's share of a limit. NATS answers sooner, unless the other nodes have all of the limit.
 const SHARE_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// The documents in process.
@@ -33,17 +33,17 @@ struct InProcess {
 /// A document that is to begin.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum NextDocument {
-    /// An issued URI. It may count as a success.
+    /// An issued URI, which may count as a success.
     Issued,
     /// A request of a rendered page.
     InPassing,
 }
 
-/// The place of a request of a rendered page. It must be kept until the request has been counted.
+/// The place of a request of a rendered page under the limits. It must be kept until the request has been counted.
 pub(crate) struct RequestPlace(Arc<DocumentsInProcess>);
 
 impl DocumentsInProcess {
-    /// Keeps a place for one more URI, beside those `at_work`, if `has_room` returns `true`.
+    /// Reserves a place for one more URI in addition to `at_work` URIs, if `has_room` returns `true`.
     fn issue(&self, at_work: u64, has_room: impl FnOnce(InProcess) -> bool) -> bool {
         let mut in_process = self.lock();
         in_process.issued = at_work;
@@ -52,7 +52,7 @@ impl DocumentsInProcess {
         has_room
     }
 
-    /// Keeps a place for one more request, if `has_room` returns `true`.
+    /// Reserves a place for one more request, if `has_room` returns `true`.
     fn begin_request(
         self: &Arc<Self>,
         has_room: impl FnOnce(InProcess) -> bool,
@@ -78,19 +78,19 @@ impl Drop for RequestPlace {
 }
 
 impl CrawlContext {
-    /// Returns `true` if one more URI may be issued beside those `at_work`, and keeps its place.
+    /// Returns `true` and reserves a place if one more URI may be issued in addition to `at_work` URIs.
     pub(crate) fn may_issue(&self, at_work: usize) -> bool {
         let has_room = |in_process| self.has_room(NextDocument::Issued, in_process);
         self.figures.in_process.issue(at_work as u64, has_room)
     }
 
-    /// Notes that nothing is issued beside the URIs `at_work`.
+    /// Records that no URI is issued in addition to `at_work` URIs.
     pub(crate) fn nothing_issued(&self, at_work: usize) {
         self.figures.in_process.issue(at_work as u64, |_| false);
     }
 
-    /// Returns the place of one more request of a rendered page; `None` if it could exceed a limit of the crawl. In a shared crawl,
-    /// it waits for this node's share.
+    /// Reserves the place of one more request of a rendered page. Returns `None` if the request could exceed a limit of the crawl.
+    /// In a shared crawl, it waits for this node's share.
     pub(crate) async fn place_for_request(&self) -> Option<RequestPlace> {
         if let Some(place) = self.free_place() {
             return Some(place);
@@ -98,7 +98,7 @@ impl CrawlContext {
         let membership = self.membership.as_ref()?;
         let wait = async {
             loop {
-                // Before the question, so that no change is missed.
+                // Registered before the check, so that no change is missed.
                 let changed = membership.limits.changed();
                 if let Some(place) = self.free_place() {
                     return Some(place);
@@ -158,7 +158,8 @@ impl CrawlContext {
         is_reached(bytes(limits.novel_bytes), since.novel_bytes).then_some(End::ByteLimit)
     }
 
-    /// Returns `true` if this document may begin, if it and all in process succeed. In a shared crawl, more is asked for otherwise.
+    /// Returns `true` if this document may begin, on the assumption that it and all in process succeed. Otherwise, in a shared
+    /// crawl, a larger share is requested.
     fn has_room(&self, next: NextDocument, in_process: InProcess) -> bool {
         let is_request = next == NextDocument::InPassing;
         if let Some(membership) = &self.membership {
@@ -178,7 +179,7 @@ impl CrawlContext {
         let InProcess { issued, in_passing } = in_process;
         let documents = &self.figures.counters.documents;
         let documents = documents.load(Ordering::Relaxed) + issued + in_passing;
-        // Requests of pages do not count as successes: the last page that may succeed gets all its parts.
+        // Requests of pages do not count as successes, so the last page under a limit on successes can load all its parts.
         let of_successes = |limit: Option<u64>| limit.filter(|_| !is_request);
         let quota = self.quota();
         let quota = Quota {
@@ -205,7 +206,7 @@ impl CrawlContext {
         }
     }
 
-    /// Returns the limit of a quota of the whole crawl that is reached if so many more documents come in. Its counts cover all
+    /// Returns the limit of a quota of the whole crawl that is reached with the documents in process. The counts cover all
     /// processes of the crawl.
     fn reached_quota(&self, quota: &Quota, in_process: InProcess) -> Option<&'static str> {
         if !quota.is_some() {
@@ -235,28 +236,28 @@ impl CrawlContext {
 mod tests {
     use super::*;
 
-    /// The answer for a limit of documents of which this many are left.
+    /// Returns a check of a limit with this many documents left.
     fn left(documents: u64) -> impl Fn(InProcess) -> bool {
         move |InProcess { issued, in_passing }| issued + in_passing < documents
     }
 
     #[test]
-    fn uris_and_requests_of_pages_do_not_use_the_same_room() {
+    fn uris_and_requests_of_pages_do_not_use_the_same_place_under_a_limit() {
         let documents = Arc::<DocumentsInProcess>::default();
-        // The page itself, and the next URI.
+        // Places for the page itself and the next URI.
         assert!(documents.issue(1, left(5)));
         let places: Vec<_> = (0..5)
             .map_while(|_| documents.begin_request(left(5)))
             .collect();
         assert_eq!(places.len(), 3);
         assert!(!documents.issue(2, left(5)));
-        // Nothing was issued after all.
+        // No URI was issued.
         documents.issue(1, |_| false);
         let last = documents.begin_request(left(5));
         assert!(last.is_some());
         assert!(documents.begin_request(left(5)).is_none());
         assert!(!documents.issue(1, left(5)));
-        // All of them end, and nothing came.
+        // All requests end without a response.
         drop((last, places));
         assert!(documents.issue(1, left(5)));
         let expected = InProcess {

@@ -1,4 +1,4 @@
-//! Tasks beside the dispatcher while a crawl runs. Each ends when the sender of `ended` is dropped.
+//! Background tasks of a running crawl, beside the dispatcher. Each ends when the sender of `ended` is dropped.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -44,7 +44,7 @@ pub(super) fn start(crawl: &Crawl, ended: &watch::Receiver<()>) -> Vec<JoinHandl
             crawl.began,
             ended(),
         )),
-        spawn(housekeeping::keep(
+        spawn(housekeeping::run(
             context(),
             crawl.stop.clone(),
             crawl.context.job.clone(),
@@ -59,9 +59,9 @@ pub(super) fn start(crawl: &Crawl, ended: &watch::Receiver<()>) -> Vec<JoinHandl
             job(),
             ended(),
         )),
-        spawn(tables::keep(tables, crawl.log.clone(), ended())),
+        spawn(tables::run(tables, crawl.log.clone(), ended())),
         spawn(replace::watch(context(), ended())),
-        spawn(handing_over::look_after(
+        spawn(handing_over::finish_old_files(
             crawl.context.outputs.writers.clone(),
             crawl.context.outputs.handovers.clone(),
             ended(),
@@ -70,10 +70,10 @@ pub(super) fn start(crawl: &Crawl, ended: &watch::Receiver<()>) -> Vec<JoinHandl
     ];
     if crawl.context.membership.is_some() {
         let stop = crawl.stop.clone();
-        tasks.push(spawn(links_between_nodes::keep(context(), stop, ended())));
+        tasks.push(spawn(links_between_nodes::run(context(), stop, ended())));
         tasks.push(spawn(limit_shares::keep_updated(context(), ended())));
-        tasks.push(spawn(part_figures::keep(context(), ended())));
-        tasks.push(spawn(part_status::keep(context(), ended())));
+        tasks.push(spawn(part_figures::run(context(), ended())));
+        tasks.push(spawn(part_status::run(context(), ended())));
     }
     if let Some(interval) = crawl.context.profile.archive.fsync {
         let interval = interval.max(SYNC_INTERVAL_MIN);
@@ -82,7 +82,7 @@ pub(super) fn start(crawl: &Crawl, ended: &watch::Receiver<()>) -> Vec<JoinHandl
     tasks
 }
 
-/// Starts the hand-over of files, with a task for each receiver. These tasks may still hand a file over after the end.
+/// Starts the hand-over of files, with a task for each receiver. After the end of the crawl, these tasks finish their present file.
 pub(super) fn start_handovers(crawl: &Crawl, ended: &watch::Receiver<()>) -> Vec<JoinHandle<()>> {
     let handovers = crawl.context.outputs.handovers.iter();
     let tasks = handovers.map(|handover| {
@@ -96,13 +96,13 @@ pub(super) fn start_handovers(crawl: &Crawl, ended: &watch::Receiver<()>) -> Vec
     tasks.collect()
 }
 
-/// Forces the frontier's journal to disk at intervals. A power failure costs no more than one interval.
+/// Forces the frontier's journal to disk at intervals. A power failure loses no more than one interval.
 async fn sync_frontier(
     context: Arc<CrawlContext>,
     interval: Duration,
     mut ended: watch::Receiver<()>,
 ) {
-    // Ends as soon as the crawl has ended, before the interval is over.
+    // Returns as soon as the crawl has ended, even during an interval.
     while timeout(interval, ended.changed()).await.is_err() {
         let context = context.clone();
         let synced = tokio::task::spawn_blocking(move || context.frontier().persist()).await;
@@ -113,8 +113,8 @@ async fn sync_frontier(
 }
 
 /// Updates state that depends on the time: run time in the frontier's statistics, and settings of queues with overrides for some
-/// times of day. Queues are also resolved once at the beginning, because the profile may have changed. They are resolved in
-/// parts, so that nothing is delayed.
+/// times of day. Queues are also resolved once at the beginning, because the profile may have changed. They are resolved in parts,
+/// so that the frontier is not locked for long.
 async fn keep_time(
     context: Arc<CrawlContext>,
     live: Arc<Live>,
@@ -176,7 +176,7 @@ pub(super) fn keep_run_time(
     context.frontier().add_run_time(since)
 }
 
-/// Records the crawl's state at intervals, for programs that look at many jobs.
+/// Records the crawl's state at intervals, for programs that list many jobs.
 async fn note_process_record(
     context: Arc<CrawlContext>,
     process_record: Arc<Mutex<ProcessRecord>>,

@@ -1,4 +1,4 @@
-//! Start of a crawl: a plan becomes a job, and everything that the crawl needs is opened.
+//! Start of a crawl: the job is made from a plan or resumed, and everything that the crawl needs is opened.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -22,7 +22,7 @@ use crate::context::{
     SeedPrefixes,
 };
 use crate::cookies::Cookies;
-use crate::credentials::{Credentials, Missing};
+use crate::credentials::{Credentials, MissingSecret};
 use crate::duplicates::Duplicates;
 use crate::error::{CrawlError, io_error};
 use crate::fetchers::Fetchers;
@@ -55,7 +55,7 @@ use opilio_visit::precedence::QueueRanks;
 use opilio_visit::scope_memory::ScopeMemory;
 
 impl Plan {
-    /// Makes the job without crawling. The process that runs the job begins the crawl.
+    /// Makes the job without crawling. Another process runs the job later.
     ///
     /// # Errors
     /// [`CrawlError`]; a job that is in use or of another version is left as it is.
@@ -72,11 +72,11 @@ impl Plan {
         Ok(job)
     }
 
-    /// Checks what the crawl needs of this machine: secrets, the keys of its store, cookies, indexes of earlier archives, and the
+    /// Checks what the crawl needs on this machine: secrets, the keys of its store, cookies, indexes of earlier archives, and the
     /// browser.
     ///
     /// # Errors
-    /// [`CrawlError::Profile`], at the setting that names what is missing.
+    /// [`CrawlError::Profile`], at the setting that names the missing item.
     pub fn check_machine(&self) -> Result<(), CrawlError> {
         secrets(&self.profile).map_err(CrawlError::Profile)?;
         files_of_machine(&self.profile).map_err(CrawlError::Profile)?;
@@ -135,7 +135,7 @@ impl Plan {
         keep_identity(&mut frontier, &profile)?;
         let epoch = membership.as_ref().map_or(0, |it| it.part().epoch);
         if epoch > 1 && frontier.statistics().discovered == 0 {
-            // The node before may have fetched from any server.
+            // The previous node may have fetched from any server recently.
             frontier.wait_everywhere(Timestamp::now())?;
         }
         let baseline = frontier.statistics();
@@ -166,8 +166,8 @@ impl Plan {
             JobLog::open(&logs_directory).map_err(|source| io_error(&logs_directory, source))?;
         let log = Arc::new(log);
         let live = Arc::<Live>::default();
-        let duplicates = Duplicates::open(&profile, job.directory(), |words| {
-            log.crawl("archive.duplicates", &words);
+        let duplicates = Duplicates::open(&profile, job.directory(), |message| {
+            log.crawl("archive.duplicates", &message);
         })?;
         let config = archive::writer_config(&profile, job.directory())?;
         archive::complete_indexes(&config);
@@ -176,7 +176,7 @@ impl Plan {
         let elsewhere = elsewhere.map_err(|source| io_error(job.directory(), source))?;
         writers.count_elsewhere(elsewhere.iter().map(|file| file.size).sum());
         let limits = &profile.limits;
-        // Bodies have memory of their own: they arrive while documents wait for memory.
+        // Bodies have a separate memory limit, because they arrive while documents wait for memory.
         let bodies = profile.settings().fetch.spool_memory_total;
         let running = engine.clone();
         let memory = DocumentMemory {
@@ -280,7 +280,7 @@ impl Plan {
     }
 }
 
-/// The inputs that a job gets when it is made.
+/// The inputs of a new job.
 struct NewJob<'j> {
     directory: &'j Path,
     profile: &'j Profile,
@@ -320,7 +320,8 @@ fn open_job(new: &NewJob<'_>) -> Result<Job, CrawlError> {
     Ok(job)
 }
 
-/// Stores a contact URL that was given beside the profile as a change of the profile. Later starts of the job have it, too.
+/// Stores a contact URL that was given in addition to the profile as a change of the profile, so that later starts of the job use
+/// it, too.
 fn keep_contact(job: &Path, url: &str, by: &str) -> std::io::Result<()> {
     // A JSON string is a TOML string.
     let toml = format!("operator.contact-url = {}\n", serde_json::to_string(url)?);
@@ -336,7 +337,8 @@ fn keep_contact(job: &Path, url: &str, by: &str) -> std::io::Result<()> {
     history::add(job, &change)
 }
 
-/// Writes copies of all components into the job. Tells the store of the job, so that the components are not pruned meanwhile.
+/// Writes copies of all components into the job. Registers the job with the plugin store, so that the components are not pruned
+/// meanwhile.
 fn keep_components(job: &Job, plugins: &Loaded, sources: &Sources) -> Result<(), CrawlError> {
     let kept = plugins.job.write(job.directory(), &plugins.components);
     kept.map_err(|problem| CrawlError::Kept(opilio_stacks::chain(&problem)))?;
@@ -349,8 +351,7 @@ fn keep_components(job: &Job, plugins: &Loaded, sources: &Sources) -> Result<(),
     Ok(())
 }
 
-/// Checks that the files can be read that each machine has for itself and that are no secrets: cookies, and indexes of earlier
-/// archives.
+/// Checks that the files that differ by machine can be read, apart from secrets: cookies, and indexes of earlier archives.
 fn files_of_machine(profile: &Profile) -> Result<(), Diagnostics> {
     let cookies = profile.settings().cookies.load.iter();
     let cookies = cookies.map(|file| ("/cookies/load", file));
@@ -367,7 +368,7 @@ fn files_of_machine(profile: &Profile) -> Result<(), Diagnostics> {
 
 /// Reads the secrets that the profile names, or returns the errors of those that are not available.
 fn secrets(profile: &Profile) -> Result<(Credentials, Logins), Diagnostics> {
-    let fault = |missing: Missing| {
+    let fault = |missing: MissingSecret| {
         let problem = opilio_stacks::chain(&missing);
         Diagnostics::from(profile.fault_at(&missing.pointer(), problem))
     };
@@ -388,14 +389,14 @@ fn secrets(profile: &Profile) -> Result<(Credentials, Logins), Diagnostics> {
         }
     }
     if let Some(store) = &profile.archive.store {
-        // Nothing is created if a key is missing.
+        // If a key is missing, no file is created.
         let opened = FileStore::open(store, Path::new(""));
         opened.map_err(|problem| {
             let problem = opilio_stacks::chain(&problem);
             Diagnostics::from(profile.fault_at("/archive/store", problem))
         })?;
     }
-    // It is read again when it is needed. A missing password should be reported before anything is created.
+    // The password is read again when it is needed. A missing password should be reported before any file is created.
     let proxy = profile.settings().fetch.proxy.as_ref();
     if let Some(Err(problem)) = proxy
         .and_then(|it| it.password.as_ref())
@@ -407,7 +408,8 @@ fn secrets(profile: &Profile) -> Result<(Credentials, Logins), Diagnostics> {
     Ok((credentials, logins))
 }
 
-/// Stores the settings that fix the identity of URIs and queues at a job's first start. Later starts must have the same.
+/// Stores the settings that determine the identity of URIs and queues at a job's first start. Later starts must have the same
+/// settings.
 fn keep_identity(frontier: &mut Frontier, profile: &Profile) -> Result<(), CrawlError> {
     let identity = profile.identity();
     match frontier.identity()? {

@@ -20,7 +20,7 @@ const PAGES_EVERY: Duration = Duration::from_secs(20);
 
 /// Counts queues until the crawl ends.
 pub(crate) async fn keep_queues(context: Arc<CrawlContext>, ended: watch::Receiver<()>) {
-    keep(context, ended, QUEUES_EVERY, |context, rest| {
+    run(context, ended, QUEUES_EVERY, |context, rest| {
         if let Some(census) = census::queues(&context.frontier, rest)? {
             context.figures.census.lock().queues = Some(census);
         }
@@ -31,7 +31,7 @@ pub(crate) async fn keep_queues(context: Arc<CrawlContext>, ended: watch::Receiv
 
 /// Counts pages until the crawl ends, if pages are visited again.
 pub(crate) async fn keep_pages(context: Arc<CrawlContext>, ended: watch::Receiver<()>) {
-    keep(context, ended, PAGES_EVERY, |context, rest| {
+    run(context, ended, PAGES_EVERY, |context, rest| {
         if !is_continuous(context) {
             return Ok(());
         }
@@ -43,19 +43,19 @@ pub(crate) async fn keep_pages(context: Arc<CrawlContext>, ended: watch::Receive
     .await;
 }
 
-/// Returns `true` if pages are visited again: the profile says so, or revisits have taken place.
+/// Returns `true` if pages are visited again: the profile has revisits, or revisits have taken place.
 fn is_continuous(context: &CrawlContext) -> bool {
     let revisits = figures::revisit_count(&context.frontier().statistics());
     context.current().settings().strategy != Strategy::Snapshot || revisits > 0
 }
 
-/// A count through the store. It passes the time of its last part to the function, which says whether to continue.
+/// A count through the store. It passes the time of its last part to the function, which returns whether to continue.
 type Count = fn(
     &CrawlContext,
     &mut dyn FnMut(Duration) -> bool,
 ) -> Result<(), opilio_frontier::FrontierError>;
 
-async fn keep(
+async fn run(
     context: Arc<CrawlContext>,
     mut ended: watch::Receiver<()>,
     every: Duration,

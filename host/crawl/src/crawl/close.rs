@@ -1,4 +1,4 @@
-//! End of a crawl: everything is written and closed, and the crawl is summed up.
+//! End of a crawl: all files are written and closed, and the summary is made.
 
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use super::Crawl;
 use super::background_tasks::keep_run_time;
 use super::handing_over;
-use super::observe::Watching;
+use super::observe::RunningObservers;
 use crate::archive;
 use crate::cookies::Cookies;
 use crate::duplicates::Duplicates;
@@ -25,15 +25,15 @@ use opilio_job::progress::Summary;
 use opilio_job::remedy::with_remedy;
 use opilio_job::seed_outcome::SeedOutcomes;
 
-/// A crawl that issues no URIs any more. Everything is still open.
+/// A crawl that issues no URIs any more. Its files are still open.
 pub struct EndedCrawl {
     pub(super) crawl: Crawl,
     pub(super) end: End,
-    pub(super) watching: Option<Watching>,
-    /// The tasks beside the dispatcher end when it is dropped.
+    pub(super) watching: Option<RunningObservers>,
+    /// The background tasks end when this sender is dropped.
     pub(super) running: watch::Sender<()>,
     pub(super) beside: Vec<JoinHandle<()>>,
-    /// The tasks that hand files over, which end after the file in hand.
+    /// The tasks that hand files over. Each ends after its present file.
     pub(super) handing_over: Vec<JoinHandle<()>>,
 }
 
@@ -43,7 +43,7 @@ impl EndedCrawl {
         &self.end
     }
 
-    /// Ends all tasks and closes the archive. `write_reports` is called when everything is written.
+    /// Ends all tasks and closes the archive. `write_reports` is called when all other files are written.
     pub async fn close(self, write_reports: impl FnOnce()) -> Summary {
         let EndedCrawl {
             crawl,
@@ -66,7 +66,7 @@ impl EndedCrawl {
         }
         let mut summary = crawl.close(end, write_reports);
         summary.handovers = handing_over::finish(&context, &summary.end, handing_over).await;
-        context.tell(|| Occurrence::Job {
+        context.send_event(|| Occurrence::Job {
             state: JobState::after(&summary.end).name().to_owned(),
             reason: Some(summary.outcome()),
         });
@@ -81,8 +81,8 @@ impl EndedCrawl {
         }
         if let Some(events) = context.alerts.events.get() {
             for (receiver, lost) in events.finish().await {
-                let words = format!("{lost} events were lost");
-                context.job_log.crawl(&receiver, &words);
+                let message = format!("{lost} events were lost");
+                context.job_log.crawl(&receiver, &message);
             }
         }
         summary
@@ -93,7 +93,7 @@ impl Crawl {
     fn close(self, end: End, write_reports: impl FnOnce()) -> Summary {
         let progress = self.view().progress();
         let plugins = self.context.plugins_seen();
-        // The first reason is the cause. Later failures only follow from it.
+        // The first reason is the cause. Later failures are consequences of it.
         let mut end = end;
         let mut halt = |problem: String| {
             if !matches!(end, End::Halted(_)) {
@@ -162,11 +162,11 @@ impl Crawl {
             tracing::error!("cannot write course.json: {problem}");
         }
         drop(process_record);
-        // There may be a million seeds, and a system that shuts down soon kills the process.
+        // There may be a million seeds, and a system that shuts down kills the process after a short time.
         if !matches!(end, End::Finished | End::NoSeedFetched(_) | End::Terminated) {
             seeds = Some(outcomes());
         }
-        // The reports say how the crawl ended.
+        // The reports contain the reason of the end.
         write_reports();
         self.log.crawl("end", &end.to_string());
         Summary {
@@ -188,7 +188,7 @@ impl Crawl {
         }
     }
 
-    /// Writes data that failed writes have left out: indexes, and lines of captures whose line could not be written.
+    /// Writes data that is missing because of failed writes: indexes, and log lines of captures.
     fn complete(&self, end: &End) {
         let context = &self.context;
         let Ok(config) = archive::writer_config(&context.profile, self.job.directory()) else {
@@ -223,8 +223,8 @@ impl Crawl {
         match unlogged.complete(&context.outputs.logs) {
             Ok(0) => {}
             Ok(count) => {
-                let words = format!("wrote {count} missing lines from the archive");
-                self.log.crawl("crawl.log", &words);
+                let message = format!("wrote {count} missing lines from the archive");
+                self.log.crawl("crawl.log", &message);
             }
             Err(problem) => tracing::warn!(
                 "crawl.log may lack lines: {problem}; run `opilio job verify JOB --repair` when the job has ended"

@@ -1,4 +1,4 @@
-//! Dispatcher of a crawl: URIs that the frontier issues go to idle workers, until there is a reason to end.
+//! Dispatcher of a crawl: passes URIs that the frontier issues to idle workers, until there is a reason to end.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -18,20 +18,20 @@ use crate::visit::CrawlVisit;
 use opilio_job::End;
 use opilio_job::job_log::JobLog;
 
-/// Longest pause before the frontier is asked again. A clock that is set back costs no more than this.
+/// Maximum pause before the frontier is queried again. A clock that is set back delays the crawl by no more than this.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
-/// Time for which fetches in flight may continue after the crawl's time limit. Nearly all end by then, and a time limit is a
-/// promise to others who wait for the machine.
+/// Time for which fetches in flight may continue after the crawl's time limit. Nearly all fetches end within this time, and others
+/// may rely on the time limit because they need the machine.
 const TIME_LIMIT_GRACE: Duration = Duration::from_secs(5);
 
-/// Longest wait of a node for its next URI with which it keeps shares of limits.
+/// Longest wait of a node for its next URI during which it keeps its shares of limits.
 const SHARE_KEPT_MAX: Duration = Duration::from_secs(5);
 
 impl Crawl {
-    /// Hands issued URIs to workers until the end, then waits for those at work.
+    /// Passes issued URIs to workers until the end, then waits for the busy workers.
     pub(super) async fn dispatch(&self) -> Result<End, Halt> {
-        let mut stop = self.stop.asked();
+        let mut stop = self.stop.reason_receiver();
         let mut at_work: JoinSet<(usize, Result<(), Halt>)> = JoinSet::new();
         let mut workers = Workers::new(self.context.current().workers);
         let throttle = self.context.network.fetchers.base().throttle();
@@ -46,8 +46,8 @@ impl Crawl {
             if halted.is_some() {
                 break End::Stopped;
             }
-            let asked = self.stop.reason();
-            if let Some(end) = asked.or_else(|| self.limit_reached()) {
+            let stop_reason = self.stop.reason();
+            if let Some(end) = stop_reason.or_else(|| self.limit_reached()) {
                 // The crawl shows that it is ending while the last fetches finish.
                 self.stop.end(end.clone());
                 break end;
@@ -64,9 +64,10 @@ impl Crawl {
             let is_full = are_busy || is_at_share || !has_room;
             // A node of a shared crawl waits for its share of a limit.
             let lacks_share = membership.is_some() && !has_room;
-            // Asked before the frontier: work that is resolved or queued meanwhile may be what the frontier does not issue yet.
+            // These are read before the frontier is queried. Otherwise its answer could lack queues that are resolved, or URIs that
+            // are queued or delivered, between the query and the reading.
             let are_queues_resolved = self.live.are_queues_resolved();
-            let at_rest = self.live.hands_at_rest();
+            let queue_commands = self.live.queue_commands_if_idle();
             let delivered = membership.map_or(0, JobMembership::delivered);
             let next = match holds || is_full {
                 true if lacks_share && !holds && at_work.is_empty() => self.next_if_empty()?,
@@ -84,7 +85,7 @@ impl Crawl {
             let pause = match next {
                 Next::Issue(issue) => {
                     if let Some(membership) = membership {
-                        membership.work();
+                        membership.record_work();
                     }
                     if let Some(worker) = workers.take() {
                         let flight = self.live.begin(issue.ticket, issue.uri.as_str(), worker);
@@ -92,13 +93,13 @@ impl Crawl {
                     }
                     continue;
                 }
-                // Queues that the operator froze, or holds back by a floor, will continue at some time. Retired queues are
+                // Queues that the operator froze, or that are below a floor, will continue at some time. Retired queues are
                 // finished.
                 Next::Empty
                     if are_queues_resolved
                         && !self.is_held_back()?
                         && is_finished_elsewhere(membership, delivered)
-                        && self.live.is_over(at_rest) =>
+                        && self.live.is_over(queue_commands) =>
                 {
                     break End::Finished;
                 }
@@ -112,7 +113,7 @@ impl Crawl {
                 }
             };
             self.context.nothing_issued(at_work.len());
-            // The end of a worker's task wakes the dispatcher, so it never waits for a worker in vain.
+            // The end of a worker's task wakes the dispatcher.
             tokio::select! {
                 Some(done) = at_work.join_next() => halted = halted.or(returned(done, &mut workers)),
                 () = tokio::time::sleep(pause.min(PAUSE_MAX).min(self.time_left())) => {}
@@ -126,7 +127,7 @@ impl Crawl {
         let mut grace = pin!(tokio::time::sleep(grace));
         let mut waits = true;
         loop {
-            // Pages that are still rendered may use the room of those that have ended.
+            // Pages that are still being rendered may use places under the limits that finished documents have released.
             self.context.nothing_issued(at_work.len());
             tokio::select! {
                 done = at_work.join_next() => match done {
@@ -142,14 +143,16 @@ impl Crawl {
         halted.map_or(Ok(end), Err)
     }
 
-    /// Returns the maximum of URIs in process: one for each worker, and one for each slow fetch, which needs no worker.
+    /// Returns the maximum of URIs in process: one for each worker, and one for each slow fetch, which does not count as a busy
+    /// worker.
     fn capacity(&self) -> usize {
         let profile = self.context.current();
         let slow_max = profile.settings().fetch.slow_fetches;
         profile.workers + self.live.slow().min(slow_max)
     }
 
-    /// Returns what the frontier says if it has nothing to issue. A node needs no share of a limit to find out that it is at rest.
+    /// Returns the frontier's answer if the frontier has no URI to issue. A node needs no share of a limit to find out that it is
+    /// at rest.
     fn next_if_empty(&self) -> Result<Next, Halt> {
         let mut frontier = self.context.frontier();
         match frontier.statistics().queued {
@@ -158,8 +161,8 @@ impl Crawl {
         }
     }
 
-    /// Whether operator commands keep the crawl from finishing: frozen queues, and queues below a floor that is not the
-    /// profile's. Queues that the profile's own floor passes over are not part of the crawl.
+    /// Returns `true` if operator commands keep the crawl from finishing: frozen queues, and queues below a floor that is not the
+    /// profile's. Queues below the profile's own floor are not part of the crawl.
     fn is_held_back(&self) -> Result<bool, Halt> {
         let usual = self.context.current().frontier.precedence_floor;
         let frontier = self.context.frontier();
@@ -168,7 +171,7 @@ impl Crawl {
     }
 }
 
-/// Returns `true` if nothing is due for so long that other nodes should get this node's shares of limits.
+/// Returns `true` if no URI is due for so long that other nodes should get this node's shares of limits.
 fn is_far(next: &Next) -> bool {
     match next {
         Next::Empty => true,
@@ -180,10 +183,11 @@ fn is_far(next: &Next) -> bool {
     }
 }
 
-/// Notes that this process has nothing left to do. Returns whether the other nodes of a shared job have nothing either.
+/// Records that this process has nothing left to do. Returns `true` if the other nodes of a shared job have nothing left to do
+/// either.
 fn is_finished_elsewhere(membership: Option<&JobMembership>, delivered: u64) -> bool {
     membership.is_none_or(|membership| {
-        membership.rest(delivered);
+        membership.record_rest(delivered);
         membership.is_finished()
     })
 }
@@ -202,7 +206,7 @@ async fn work(
 }
 
 /// Marks a worker as idle again. A task that panicked is a defect of Opilio. Its URI stays in process and is put back at the next
-/// start. The crawl stops, so that it does not lose track.
+/// start. The crawl stops, because the state of the worker is unknown.
 fn returned(
     done: Result<(usize, Result<(), Halt>), tokio::task::JoinError>,
     workers: &mut Workers,

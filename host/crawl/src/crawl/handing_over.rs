@@ -1,4 +1,4 @@
-//! Tasks of a running crawl that hand over its closed files, and what is left at its end.
+//! Tasks of a running crawl that hand over its closed files, and the hand-over of the remaining files at its end.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use opilio_job::progress::HandoverTotals;
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Finishes files that are too old, and queues finished files for hand-over, until the crawl ends.
-pub(crate) async fn look_after(
+pub(crate) async fn finish_old_files(
     writers: Arc<Writers>,
     handovers: Vec<Arc<Handover>>,
     mut ended: watch::Receiver<()>,
@@ -34,7 +34,7 @@ pub(crate) async fn look_after(
         });
         if let Ok((ticked, finished)) = looked.await {
             if let Err(problem) = ticked {
-                // The file keeps its `.open`, and is tried again at the end.
+                // The file keeps its suffix `.open`, and is tried again at the end.
                 tracing::error!("{}", opilio_stacks::chain(&problem));
             }
             for handover in &handovers {
@@ -60,8 +60,8 @@ pub(crate) async fn hand_over(
         lanes.spawn(async move {
             while ended.has_changed().is_ok() {
                 if let Some(file) = handover.take(false) {
-                    let result = handover.hand(&file).await;
-                    tell(&handover, &file, result, &context);
+                    let result = handover.hand_over(&file).await;
+                    log_result(&handover, &file, result, &context);
                     continue;
                 }
                 tokio::select! {
@@ -75,9 +75,9 @@ pub(crate) async fn hand_over(
     lanes.join_all().await;
 }
 
-/// Hands over the files that are left when the last one is closed, each with one more attempt, and then logs and reports.
-/// `tasks` are those of [`hand_over`], for each receiver. Returns the totals of each receiver. A crawl that is terminated leaves
-/// all of this to its next start.
+/// Hands over the files that are left when the last file is closed, each with one more attempt, and then logs and reports. `tasks`
+/// are those of [`hand_over`], for each receiver. Returns the totals of each receiver. If the system has terminated the crawl, the
+/// files are handed over at the next start.
 pub(crate) async fn finish(
     context: &Arc<CrawlContext>,
     end: &End,
@@ -90,30 +90,30 @@ pub(crate) async fn finish(
         handover.add(finished.clone());
         match end {
             End::Terminated => task.abort(),
-            // Its part belongs to another node.
+            // The part belongs to another node now.
             _ if !handover.is_allowed() => task.abort(),
             _ => finish_one(handover, context, task).await,
         }
         totals.push(handover.totals());
     }
     for left in &totals {
-        let Some(words) = left.leftover() else {
+        let Some(message) = left.leftover() else {
             continue;
         };
-        tracing::warn!("{words}");
-        context.job_log.crawl("handover", &words);
+        tracing::warn!("{message}");
+        context.job_log.crawl("handover", &message);
         // The next start of a crawl that the system has terminated hands over what is left.
         if *end != End::Terminated {
-            context.raise(AlertKind::Handover, &left.to, Severity::Warning, &words);
+            context.raise(AlertKind::Handover, &left.to, Severity::Warning, &message);
         }
     }
-    // `raise` does not write a message that is known.
+    // `raise` does not write the file if only the message of an active alert has changed.
     context.alerts.board.write();
     totals
 }
 
 /// Logs the result for a file, and raises or clears the alert.
-fn tell(
+fn log_result(
     handover: &Handover,
     file: &Path,
     result: Result<HandedOver, String>,
@@ -124,7 +124,7 @@ fn tell(
             let to = done.url.as_deref().unwrap_or("taken");
             let what = format!("handed over {}", file.display());
             context.job_log.crawl(&what, to);
-            context.tell(|| Occurrence::File { file: done.clone() });
+            context.send_event(|| Occurrence::File { file: done.clone() });
             if handover.is_well() {
                 context.clear(AlertKind::Handover, handover.name());
             }
@@ -149,12 +149,12 @@ async fn finish_one(
     mut task: JoinHandle<()>,
 ) {
     let all = async {
-        // The files that are being handed over.
+        // This waits for the files that are being handed over.
         if let Err(panic) = (&mut task).await {
             tracing::error!("{panic}");
         }
-        let each = |file: &Path, result| tell(handover, file, result, context);
-        handover.hand_each(each).await;
+        let each = |file: &Path, result| log_result(handover, file, result, context);
+        handover.hand_over_each(each).await;
         // If one fails, the others would fail, too.
         let each = |result: Result<HandedOver, String>| result.is_ok();
         handover.put_other_files(&context.profile, each).await;

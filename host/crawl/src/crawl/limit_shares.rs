@@ -1,4 +1,5 @@
-//! Limits of a crawl that several nodes share: this node reports its counts, and takes shares of the remaining numbers.
+//! Task for the limits of a crawl that several nodes share: this node reports its counts, and takes shares of the remaining
+//! numbers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// Shortest time between two updates of the accounts.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Longest wait for NATS. A failed report is repeated, at the latest at the next start of the part.
+/// Maximum wait for NATS. A failed report is repeated, at the latest at the next start of the part.
 const NATS_TIME_MAX: Duration = Duration::from_secs(5);
 
 impl CrawlContext {
@@ -60,7 +61,8 @@ pub(super) async fn keep_updated(context: Arc<CrawlContext>, mut ended: watch::R
         if is_last {
             shared.release(&limits);
         }
-        // At its end the process has left the job. A part that cannot move has no other owner, so the last report is still valid.
+        // At its end the process has left the job. If the part cannot be taken over, it has no other owner, so the last report is
+        // still valid.
         let has_part = membership.has_part() || is_last && !part.can_move();
         if !limits.is_empty() && has_part {
             let updated = shared.update_shares(membership.job(), own, &limits);

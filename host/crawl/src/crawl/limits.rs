@@ -1,5 +1,5 @@
-//! Limits of the profile, for this process and for the whole crawl. `document_room.rs` has those on counts, `shared_limits.rs` those
-//! of a crawl that several nodes share.
+//! Limits of the profile on time, for this process and for the whole crawl. `document_room.rs` has the limits on counts,
+//! `shared_limits.rs` the limits of a crawl that several nodes share.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ impl Crawl {
         if self.time_left_of_process().is_zero() {
             return Some(End::TimeLimit);
         }
-        // Times of a shared crawl are those of each node.
+        // Limits on time of a shared crawl apply to each node.
         let quota = self.run_time_quota();
         if quota.is_some_and(|limit| self.run_time() >= limit) {
             return Some(End::Quota("run-time"));
@@ -19,7 +19,7 @@ impl Crawl {
         self.context.reached_limit()
     }
 
-    /// Returns how long the crawl may continue; the maximum if the profile sets no limit.
+    /// Returns the time for which the crawl may continue; the maximum if the profile sets no limit.
     pub(super) fn time_left(&self) -> Duration {
         let quota = self.run_time_quota();
         let of_job = quota.map_or(Duration::MAX, |quota| quota.saturating_sub(self.run_time()));
@@ -33,7 +33,7 @@ impl Crawl {
         })
     }
 
-    /// Leaves the rest of this node's shares of limits to other nodes. Nothing may be in process.
+    /// Releases the rest of this node's shares of limits to other nodes. No URI may be in process.
     pub(super) fn release_shares(&self) {
         if let Some(membership) = &self.context.membership {
             membership.limits.release(&self.context.counted_limits());

@@ -1,10 +1,10 @@
-//! Links between the nodes that share a job. Links to other parts are in the frontier's outbox; they go to the nodes of those parts
-//! over NATS JetStream, and theirs come here.
+//! Links between the nodes that share a job. Links to other parts are in the frontier's outbox. They are sent to the nodes of those
+//! parts over NATS JetStream. Links from other parts are received in the inbox.
 //!
-//! - A link leaves NATS when the frontier that it leads to has it. Where parts can be taken over, it leaves NATS when a published
-//!   snapshot of that frontier has it. It leaves the outbox when it has left NATS. Nothing is lost by a death at any moment; a link may
-//!   come twice, which changes nothing.
-//! - NATS may lose messages that it has stored (decision 73). Then the links in the outbox that it may have lost are sent again, and the
+//! - A link is removed from NATS when the receiving frontier has it. If parts can be taken over, it is removed from NATS when a
+//!   published snapshot of that frontier contains it. It is removed from the outbox after it was removed from NATS. So no link is
+//!   lost if a process dies at any moment. A link may be received twice, which changes nothing.
+//! - NATS may lose messages that it has stored (decision 73). Then all links in the outbox that may be lost are sent again, and the
 //!   inbox is read again from its first message.
 //! - The crawl ends when every node is at rest and no link waits (`host/cluster/src/rest.rs`).
 
@@ -31,30 +31,31 @@ use opilio_job::alerts::{AlertKind, Severity};
 /// Entries of the outbox that are read at a time.
 const OUTBOX_READ: usize = 1_000;
 
-/// Pause between two looks at the outbox.
+/// Interval at which the outbox is read.
 const PERIOD: Duration = Duration::from_millis(250);
 
-/// Pause between two looks at the state of the other nodes, and after NATS has failed.
+/// Interval at which the state of the other nodes is read, and pause after NATS has failed.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Interval at which NATS is asked which links their owners have taken.
+/// Interval at which NATS is queried for the links that their parts have received.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Time after an interruption in which the other nodes say again whether they are at rest: NATS may have lost what they had said.
+/// Time after an interruption in which the other nodes report again whether they are at rest, because NATS may have lost their
+/// earlier reports.
 const SETTLE_TIME: Duration = Duration::from_secs(10);
 
-/// Name of the frontier's value with the links of a job that NATS has stored; the name of the job follows.
+/// Name of the frontier's value about the links of a job that NATS has stored; the name of the job follows.
 const STORED_LINKS: &str = "stored-links:";
 
 /// Subject of the alert about links that NATS has lost.
 const LOST_LINKS: &str = "lost-links";
 
-/// Interval of the note about nodes that the crawl waits for.
+/// Interval of the log line about nodes that the crawl waits for.
 const NOTE_INTERVAL: Duration = Duration::from_secs(60);
 
 impl CrawlContext {
-    /// Returns `true` if this process crawls a candidate. All nodes of a shared job have the same seeds, so that each takes its
-    /// own.
+    /// Returns `true` if a candidate belongs to this process's part. All nodes of a shared job have the same seeds, and each
+    /// schedules only its own.
     pub(crate) fn has_own(&self, candidate: &Candidate) -> bool {
         self.membership
             .as_ref()
@@ -62,9 +63,9 @@ impl CrawlContext {
     }
 }
 
-/// Sends and takes links, and finds the end of the crawl, until the crawl ends here. Then the process leaves the job. If its part can
-/// be taken over, it leaves later: nobody may have the part before its last snapshot is published.
-pub(super) async fn keep(context: Arc<CrawlContext>, stop: Stop, mut ended: watch::Receiver<()>) {
+/// Sends and receives links, and detects the end of the whole crawl, until the crawl ends on this node. Then the process leaves the
+/// job. If its part can be taken over, it leaves later: no other process may get the part before the last snapshot is published.
+pub(super) async fn run(context: Arc<CrawlContext>, stop: Stop, mut ended: watch::Receiver<()>) {
     let Some(membership) = context.membership.clone() else {
         return;
     };
@@ -72,7 +73,7 @@ pub(super) async fn keep(context: Arc<CrawlContext>, stop: Stop, mut ended: watc
         () = send_links(&context, &membership) => {}
         () = take_links(&context, &membership) => {}
         () = find_end(&context, &membership) => {}
-        () = wake(&context, &membership) => {}
+        () = watch_session(&context, &membership) => {}
         () = until_taken_over(&context, &membership, &stop) => {}
         // Resolves when the sender is dropped.
         _ = ended.changed() => {}
@@ -86,7 +87,7 @@ pub(super) async fn keep(context: Arc<CrawlContext>, stop: Stop, mut ended: watc
     }
 }
 
-/// Waits until another node has got the part of this process, and ends the crawl.
+/// Waits until another node has taken over the part of this process, and then ends the crawl.
 async fn until_taken_over(context: &CrawlContext, membership: &JobMembership, stop: &Stop) {
     let mut failing = false;
     loop {
@@ -95,7 +96,7 @@ async fn until_taken_over(context: &CrawlContext, membership: &JobMembership, st
                 let why = opilio_stacks::chain(&problem);
                 context.job_log.crawl("cluster", &why);
                 stop.end(End::Halted(why));
-                // Fetches that have not begun never will.
+                // Fetches that have not begun will never begin.
                 stop.cut();
                 return;
             }
@@ -111,7 +112,7 @@ async fn until_taken_over(context: &CrawlContext, membership: &JobMembership, st
     }
 }
 
-/// Sends the outbox, for ever.
+/// Sends the links in the outbox, without end.
 async fn send_links(context: &CrawlContext, membership: &JobMembership) {
     let sender = LinkSender::new(membership.job());
     let own = membership.inbox();
@@ -124,7 +125,7 @@ async fn send_links(context: &CrawlContext, membership: &JobMembership) {
     let mut failing = false;
     loop {
         if !membership.has_part() {
-            // It is not known who has the part.
+            // It is unknown whether this process still has the part.
             tokio::time::sleep(PERIOD).await;
             continue;
         }
@@ -136,7 +137,7 @@ async fn send_links(context: &CrawlContext, membership: &JobMembership) {
                 true => sender.send_all().await?,
                 false => sender.send_due(began.elapsed()).await?,
             }
-            // The others may wait for this node at rest.
+            // The other nodes may wait until this node is at rest.
             let interval = if is_at_rest { PAUSE } else { CHECK_INTERVAL };
             if checked.elapsed() >= interval {
                 checked = Instant::now();
@@ -151,7 +152,7 @@ async fn send_links(context: &CrawlContext, membership: &JobMembership) {
             read = sender.repeat_after(own, read);
         }
         if losses.is_certain {
-            tell_loss(context);
+            raise_loss_alert(context);
         }
         membership.set_sent(sender.sent_through(own, read));
         if checked != before {
@@ -168,7 +169,7 @@ async fn send_links(context: &CrawlContext, membership: &JobMembership) {
     }
 }
 
-/// The links that an earlier process has sent: so a start does not send the whole outbox again.
+/// Returns which links an earlier process has sent, so that a start does not send the whole outbox again.
 fn stored_links(context: &CrawlContext, name: &str) -> Vec<u8> {
     let stored = context.frontier().caller_value(name);
     stored.map_or_else(
@@ -180,7 +181,7 @@ fn stored_links(context: &CrawlContext, name: &str) -> Vec<u8> {
     )
 }
 
-/// Notes the links that NATS has stored, in the store that has the outbox.
+/// Records the links that NATS has stored, in the same store as the outbox.
 fn keep_stored_links(context: &CrawlContext, name: &str, known: &mut Vec<u8>, stored: Vec<u8>) {
     if *known == stored {
         return;
@@ -191,7 +192,7 @@ fn keep_stored_links(context: &CrawlContext, name: &str, known: &mut Vec<u8>, st
     }
 }
 
-/// Reads the outbox behind an entry. Returns the last entry that waits for its message, or is sent.
+/// Reads the outbox after an entry. Returns the last entry that waits for its message, or is sent.
 fn collect(
     context: &CrawlContext,
     membership: &JobMembership,
@@ -220,7 +221,7 @@ fn collect(
     }
 }
 
-/// Schedules the links that arrive, for ever.
+/// Schedules the links that arrive, without end.
 async fn take_links(context: &CrawlContext, membership: &JobMembership) {
     let connection = membership.job().cluster().connection();
     let mut failing = false;
@@ -228,7 +229,7 @@ async fn take_links(context: &CrawlContext, membership: &JobMembership) {
         let interruptions = connection.interruptions();
         let taken: Result<(), LinkError> = tokio::select! {
             taken = read_inbox(context, membership) => taken,
-            // Messages may have been lost: the inbox is read again from its first one.
+            // Messages may have been lost, so the inbox is read again from its first message.
             () = connection.reconnected(interruptions) => continue,
             () = membership.reread.notified() => continue,
         };
@@ -247,7 +248,7 @@ async fn read_inbox(context: &CrawlContext, membership: &JobMembership) -> Resul
         let delivery = reader.next().await?;
         let place = delivery.place;
         if can_move && place.sequence <= membership.taken().sequence {
-            // Messages stay until a snapshot covers them. NATS may also have lost that they were removed.
+            // Messages stay until a snapshot covers them. NATS may also have lost their removal.
             let published = membership.published();
             if published.is_some_and(|published| place.is_through(published.covered)) {
                 reader.acknowledge(place).await?;
@@ -255,9 +256,9 @@ async fn read_inbox(context: &CrawlContext, membership: &JobMembership) -> Resul
             continue;
         }
         let candidates = candidates(&delivery)?;
-        // Held until NATS has forgotten the links: the cluster must not take this node for one at rest meanwhile.
+        // Locked until the links are removed from NATS, so that the cluster does not count this node as at rest meanwhile.
         let mut known_rest = membership.known_rest.lock().await;
-        membership.tell(&mut known_rest, false).await?;
+        membership.report_rest(&mut known_rest, false).await?;
         schedule(context, candidates).await?;
         membership.deliver(place);
         context.live.nudge();
@@ -267,8 +268,8 @@ async fn read_inbox(context: &CrawlContext, membership: &JobMembership) -> Resul
     }
 }
 
-/// Checks that NATS has the last message that was taken, and so all before it. Otherwise NATS may give their numbers to new messages,
-/// and those in the inbox are taken as new ones.
+/// Checks that NATS has the last received message, and therefore all before it. Otherwise NATS may give their numbers to new
+/// messages, so all messages in the inbox count as new.
 async fn check_taken(
     context: &CrawlContext,
     membership: &JobMembership,
@@ -283,13 +284,13 @@ async fn check_taken(
         PlaceState::Removed => membership.forget_taken(),
         PlaceState::Lost => {
             membership.forget_taken();
-            tell_loss(context);
+            raise_loss_alert(context);
         }
     }
     Ok(())
 }
 
-/// Checks that NATS has what this process has written about its part. Otherwise it is written again.
+/// Checks that NATS has the records that this process has written about its part. Missing records are written again.
 async fn check_records(membership: &JobMembership) -> Result<(), ClusterError> {
     *membership.known_rest.lock().await = None;
     let Some(published) = membership.published() else {
@@ -304,7 +305,7 @@ async fn check_records(membership: &JobMembership) -> Result<(), ClusterError> {
 }
 
 /// Raises the alert about links that NATS has lost.
-fn tell_loss(context: &CrawlContext) {
+fn raise_loss_alert(context: &CrawlContext) {
     context.raise(
         AlertKind::Nats,
         LOST_LINKS,
@@ -313,7 +314,8 @@ fn tell_loss(context: &CrawlContext) {
     );
 }
 
-/// Reads the links of a delivery. If one cannot be read, all stay in NATS: another version of Opilio may read them.
+/// Parses the links of a delivery. If a link cannot be parsed, all links stay in NATS, because another version of Opilio may be
+/// able to read them.
 fn candidates(delivery: &LinkDelivery) -> Result<Vec<Candidate>, LinkError> {
     let links = delivery.links.iter();
     let candidates = links.map(|link| {
@@ -324,10 +326,10 @@ fn candidates(delivery: &LinkDelivery) -> Result<Vec<Candidate>, LinkError> {
     candidates.collect()
 }
 
-/// Gives links to the frontier. They are on the disk when this returns.
+/// Passes links to the frontier. They are on disk when this returns.
 async fn schedule(context: &CrawlContext, candidates: Vec<Candidate>) -> Result<(), LinkError> {
     for candidate in &candidates {
-        // A seed of another node redirects here.
+        // A seed of another node redirects to a URI of this node.
         if candidate.seed && candidate.hop_path.last() == Some(Hop::Redirect) {
             let seed = candidate.source.as_deref().or(candidate.via.as_deref());
             let seed = seed.unwrap_or(candidate.uri.as_str());
@@ -340,7 +342,7 @@ async fn schedule(context: &CrawlContext, candidates: Vec<Candidate>) -> Result<
     Ok(())
 }
 
-/// Finds the end of the crawl, for ever: says whether this node is at rest, and asks for the others.
+/// Detects the end of the crawl, without end: reports whether this node is at rest, and reads the reports of the other nodes.
 async fn find_end(context: &CrawlContext, membership: &JobMembership) {
     let connection = membership.job().cluster().connection();
     let mut interruptions = connection.interruptions();
@@ -348,7 +350,7 @@ async fn find_end(context: &CrawlContext, membership: &JobMembership) {
     let mut failing = false;
     let mut noted = Instant::now();
     loop {
-        let progress = look_around(context, membership).await;
+        let progress = report_and_read_progress(context, membership).await;
         if progress.is_err() || connection.interruptions() != interruptions {
             interruptions = connection.interruptions();
             interrupted = Some(Instant::now());
@@ -361,15 +363,15 @@ async fn find_end(context: &CrawlContext, membership: &JobMembership) {
                 None
             }
             Ok(Some(JobProgress::NodesAtWork(nodes))) => {
-                Some(words_of_waiting(nodes, &membership.part().part))
+                Some(waiting_message(nodes, &membership.part().part))
             }
             Ok(Some(JobProgress::LinksWait(messages))) => Some(format!(
-                "waits for nodes that have ended: {messages} messages with links have not been taken; start the job on all nodes"
+                "waits for nodes that have ended: {messages} messages with links have not been received; start the job on all nodes"
             )),
             Ok(None | Some(JobProgress::Finished)) | Err(_) => None,
         };
-        if let Some(words) = waits_for.filter(|_| noted.elapsed() > NOTE_INTERVAL) {
-            context.job_log.crawl("cluster", &words);
+        if let Some(message) = waits_for.filter(|_| noted.elapsed() > NOTE_INTERVAL) {
+            context.job_log.crawl("cluster", &message);
             noted = Instant::now();
         }
         let progress = progress.map(drop);
@@ -378,21 +380,21 @@ async fn find_end(context: &CrawlContext, membership: &JobMembership) {
     }
 }
 
-/// Message about the nodes that the crawl waits for. The node `own` has nothing to fetch.
-fn words_of_waiting(nodes: &[String], own: &str) -> String {
+/// Returns the message about the nodes that the crawl waits for. The node `own` has nothing to fetch.
+fn waiting_message(nodes: &[String], own: &str) -> String {
     let others = nodes.iter().map(String::as_str);
     let others: Vec<&str> = others.filter(|node| *node != own).collect();
     match others.is_empty() {
         true => {
-            "waits until other nodes have taken the links of this one; start the job on all nodes"
+            "waits until other nodes have received the links of this node; start the job on all nodes"
                 .to_owned()
         }
-        false => format!("waits for nodes at work: {}", others.join(", ")),
+        false => format!("waits for nodes that still crawl: {}", others.join(", ")),
     }
 }
 
-/// Says whether this node is at rest. If it is, or if only its links wait for other nodes, returns the progress of all nodes.
-async fn look_around(
+/// Reports whether this node is at rest. If it is, or if only its links wait for other nodes, returns the progress of all nodes.
+async fn report_and_read_progress(
     context: &CrawlContext,
     membership: &JobMembership,
 ) -> Result<Option<JobProgress>, LinkError> {
@@ -400,17 +402,17 @@ async fn look_around(
     if !membership.has_part() {
         return Ok(None);
     }
-    // At rest nothing is in process, so that the outbox only gets shorter.
+    // At rest no URI is in process, so the outbox can only become shorter.
     let is_idle = membership.is_at_rest();
     let has_links = !context.frontier().outbox(0, 1)?.is_empty();
     let mut is_at_rest = is_idle && !has_links;
     if membership.part().can_move() {
-        // The job may end with this word, and this machine die: all that it captured must be in the store.
+        // The job may end with this report, and this machine may be lost. So all its captures must be in the store before.
         is_at_rest &= membership.is_published(context.frontier().changes());
     }
-    membership.tell(&mut known_rest, is_at_rest).await?;
+    membership.report_rest(&mut known_rest, is_at_rest).await?;
     drop(known_rest);
-    // An operator wants to know of links of this node that wait for others, too.
+    // The log also reports links of this node that wait for other nodes.
     if !(is_at_rest || is_idle && has_links) {
         return Ok(None);
     }
@@ -418,11 +420,11 @@ async fn look_around(
     Ok(Some(progress).filter(|it| is_at_rest || *it != JobProgress::Finished))
 }
 
-/// Wakes the dispatcher when the state of the membership changes, for ever.
-async fn wake(context: &CrawlContext, membership: &JobMembership) {
+/// Wakes the dispatcher when the state of the membership changes, without end.
+async fn watch_session(context: &CrawlContext, membership: &JobMembership) {
     let mut status = membership.member.status();
     let mut known = status.borrow_and_update().availability;
-    // The process before may have left one.
+    // The previous process may have left an alert.
     change_alert(context, known);
     context.clear(AlertKind::Nats, LOST_LINKS);
     while status.changed().await.is_ok() {
@@ -431,7 +433,7 @@ async fn wake(context: &CrawlContext, membership: &JobMembership) {
             continue;
         }
         known = now;
-        context.job_log.crawl("cluster", state_words(now));
+        context.job_log.crawl("cluster", state_message(now));
         change_alert(context, now);
         context.live.nudge();
     }
@@ -440,7 +442,7 @@ async fn wake(context: &CrawlContext, membership: &JobMembership) {
 
 /// Raises or clears the alert about NATS.
 fn change_alert(context: &CrawlContext, state: Availability) {
-    let (severity, words) = match state {
+    let (severity, message) = match state {
         Availability::Outside => (
             Severity::Critical,
             "the session of this process has ended, and nothing is fetched; it joins again by itself unless another process has its part",
@@ -460,10 +462,10 @@ fn change_alert(context: &CrawlContext, state: Availability) {
             return;
         }
     };
-    context.raise(AlertKind::Nats, "", severity, words);
+    context.raise(AlertKind::Nats, "", severity, message);
 }
 
-fn state_words(state: Availability) -> &'static str {
+fn state_message(state: Availability) -> &'static str {
     match state {
         Availability::Outside => "not a member: nothing is fetched",
         Availability::Working => "NATS answers",
@@ -478,7 +480,7 @@ fn state_words(state: Availability) -> &'static str {
     }
 }
 
-/// The reason why links are not exchanged now. It is tried again.
+/// The reason why links cannot be exchanged now. The exchange is tried again.
 #[derive(Debug, thiserror::Error)]
 enum LinkError {
     #[error(transparent)]
@@ -518,17 +520,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nodes_that_the_crawl_waits_for_are_named() {
-        let words = |names: &[&str]| {
+    fn the_message_lists_the_nodes_that_the_crawl_waits_for() {
+        let message = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-            words_of_waiting(&names, "a")
+            waiting_message(&names, "a")
         };
-        assert_eq!(words(&["a", "b", "c"]), "waits for nodes at work: b, c");
-        assert!(words(&["a"]).starts_with("waits until other nodes have taken"));
+        assert_eq!(
+            message(&["a", "b", "c"]),
+            "waits for nodes that still crawl: b, c"
+        );
+        assert!(message(&["a"]).starts_with("waits until other nodes have received"));
     }
 
     #[test]
-    fn a_link_that_cannot_be_read_is_an_error_and_is_not_left_out() {
+    fn an_unreadable_link_is_an_error_and_is_not_skipped() {
         let uri = Uri::parse("http://www.example.org/").unwrap();
         let known = Candidate::new(uri, HopPath::new(), Strategy::Snapshot);
         let delivery = |links: &[&[u8]]| LinkDelivery {

@@ -1,4 +1,4 @@
-//! Captures that the frontier knows and the archive has lost.
+//! Captures that are recorded in the frontier but lost in the archive.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -40,8 +40,9 @@ impl CrawlContext {
         let mut lost = Vec::new();
         for record in records {
             let record = record?;
-            let gone = |at: &WarcLocation| cut.get(&at.file).is_some_and(|kept| at.offset >= *kept);
-            if record.archived.as_ref().is_some_and(gone) {
+            let is_lost =
+                |at: &WarcLocation| cut.get(&at.file).is_some_and(|kept| at.offset >= *kept);
+            if record.archived.as_ref().is_some_and(is_lost) {
                 lost.extend(fetched_again(&self.profile, &record));
             }
         }
@@ -58,8 +59,8 @@ impl CrawlContext {
     }
 }
 
-/// Schedules URIs whose captures are lost. A new response is not compared with the lost capture: a revisit record would refer to
-/// nothing.
+/// Schedules URIs whose captures are lost. A new response is not compared with the lost capture, because a revisit record would
+/// refer to a missing record.
 pub fn fetch_again(
     frontier: &mut Frontier,
     lost: Vec<Candidate>,

@@ -1,14 +1,14 @@
-//! Observers: plugins that receive finished URIs, in batches, on a lane of their own.
+//! Observers: plugins that receive finished URIs, in batches, on a separate lane.
 //!
 //! ```text
 //! JOB/observers/NAME.memory   the observer's memory, written after each batch, whole or not at all
 //! JOB/observers/NAME/FILE     the lines that it has written so far
 //! JOB/reports/NAME/FILE       its reports, of the last request or of the crawl's end
 //! ```
-//! Events of one observer come in the order in which URIs finish. A call gets at most [`BATCH_MAX`] events, at the latest after
-//! [`BATCH_AFTER`]. Observers run on a lane of their own, so that no fetch waits for them. If one falls behind by
-//! [`EVENTS_WAITING_MAX`] events, a worker that has finished a URI waits for it. Statistics with gaps are worth little, and the
-//! profile can limit how slow an observer may be. Events on which an observer fails are lost to it and counted.
+//! An observer receives events in the order in which URIs finish. A call gets at most [`BATCH_MAX`] events, at the latest after
+//! [`BATCH_AFTER`]. Observers run on a separate lane, so that no fetch waits for them. If an observer has [`EVENTS_WAITING_MAX`]
+//! waiting events, a worker that has finished a URI waits for it: statistics with gaps would have little value, and the profile can
+//! limit the time of an observer's calls. Events on which an observer fails are lost and counted.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -40,14 +40,15 @@ const BATCH_MAX: usize = 256;
 /// Time for which the first event of a batch waits for others.
 const BATCH_AFTER: Duration = Duration::from_secs(5);
 
-/// Maximum of events of one batch that an observer may fail on singly before it loses the rest. Each may cost its time limit.
+/// Maximum of events of one batch on which an observer may fail in single calls. After these, the rest of the batch is lost. Each
+/// error may take the observer's time limit.
 const FAULTS_ALONE_MAX: usize = 8;
 
-/// Maximum of files of one observer, and of reports. Lines for more files are lost.
+/// Maximum of files of one observer, and of reports. Lines for further files are lost.
 const FILES_MAX: usize = 64;
 
-/// Observers at work, to be waited for.
-pub(crate) struct Watching(JoinSet<()>);
+/// The tasks of running observers.
+pub(crate) struct RunningObservers(JoinSet<()>);
 
 /// Paths of an observer's files.
 #[derive(Clone)]
@@ -58,7 +59,7 @@ struct Files {
 }
 
 /// An observer between two calls.
-struct Watcher {
+struct ObserverTask {
     context: Arc<CrawlContext>,
     name: Arc<str>,
     files: Files,
@@ -67,7 +68,7 @@ struct Watcher {
     stop: Stop,
 }
 
-/// Result of telling an observer of events.
+/// Result of calling an observer with events.
 struct ObserverAnswer {
     memory: Vec<u8>,
     failures: Vec<Failure>,
@@ -79,7 +80,11 @@ struct ObserverAnswer {
 ///
 /// # Errors
 /// The memory of an observer cannot be read.
-pub(crate) fn start(context: &Arc<CrawlContext>, job: &Path, stop: &Stop) -> io::Result<Watching> {
+pub(crate) fn start(
+    context: &Arc<CrawlContext>,
+    job: &Path,
+    stop: &Stop,
+) -> io::Result<RunningObservers> {
     let mut tasks = JoinSet::new();
     for staged in &context.stacks().observe {
         let files = Files::of(job, &staged.name);
@@ -89,7 +94,7 @@ pub(crate) fn start(context: &Arc<CrawlContext>, job: &Path, stop: &Stop) -> io:
             Err(problem) => return Err(problem),
         };
         let (messages, lost) = context.plugins.observers.add(staged.name.clone());
-        let watcher = Watcher {
+        let watcher = ObserverTask {
             context: context.clone(),
             name: staged.name.clone(),
             files,
@@ -99,11 +104,11 @@ pub(crate) fn start(context: &Arc<CrawlContext>, job: &Path, stop: &Stop) -> io:
         };
         tasks.spawn(watcher.watch(messages));
     }
-    Ok(Watching(tasks))
+    Ok(RunningObservers(tasks))
 }
 
-impl Watching {
-    /// Tells the observers of the remaining events, has them report, and ends them.
+impl RunningObservers {
+    /// Passes the remaining events to the observers, requests their reports, and ends their tasks.
     pub(crate) async fn finish(mut self, observers: &Observers) {
         observers.end();
         while let Some(ended) = self.0.join_next().await {
@@ -114,26 +119,26 @@ impl Watching {
     }
 }
 
-impl Watcher {
+impl ObserverTask {
     async fn watch(mut self, mut messages: mpsc::Receiver<Message>) {
         while let Some(first) = messages.recv().await {
             let until = Instant::now() + BATCH_AFTER;
-            let (mut batch, mut asked) = (Vec::new(), None);
+            let (mut batch, mut report_request) = (Vec::new(), None);
             let mut next = Some(first);
             loop {
                 match next {
                     Some(Message::Finished(event)) => batch.push(event),
-                    Some(Message::Report(answer)) => asked = Some(answer),
+                    Some(Message::Report(answer)) => report_request = Some(answer),
                     None => break,
                 }
-                if asked.is_some() || batch.len() >= BATCH_MAX {
+                if report_request.is_some() || batch.len() >= BATCH_MAX {
                     break;
                 }
                 next = timeout_at(until, messages.recv()).await.ok().flatten();
             }
-            self.tell(batch).await;
-            if let Some(answer) = asked {
-                // The client may have gone.
+            self.deliver(batch).await;
+            if let Some(answer) = report_request {
+                // The client may have disconnected.
                 let _ = answer.send(self.report().await);
             }
         }
@@ -149,7 +154,7 @@ impl Watcher {
         observers.find(|staged| staged.name == self.name).cloned()
     }
 
-    async fn tell(&mut self, batch: Vec<Arc<Finished>>) {
+    async fn deliver(&mut self, batch: Vec<Arc<Finished>>) {
         let Some(staged) = self.staged() else { return };
         let handled = batch
             .into_iter()
@@ -164,7 +169,7 @@ impl Watcher {
             .context
             .lanes
             .run(Lane::Observer, move || {
-                tell(&staged, &files, memory, &events)
+                call_observer(&staged, &files, memory, &events)
             })
             .await;
         let answer = match answer {
@@ -172,7 +177,7 @@ impl Watcher {
             Err(panic) => {
                 tracing::error!("observer {}: {panic}", self.name);
                 self.lost.fetch_add(count, Ordering::Relaxed);
-                // The memory before this batch.
+                // The memory stays as it was before this batch.
                 self.memory = fs::read(&self.files.memory).unwrap_or_default();
                 return;
             }
@@ -187,14 +192,14 @@ impl Watcher {
         self.handle_failures(answer.failures);
     }
 
-    /// Handles failures. A halt has no visit to stop here, so the crawl is asked to end instead.
+    /// Handles plugin errors. There is no visit here that a halt could end, so the crawl is stopped instead.
     fn handle_failures(&self, failures: Vec<Failure>) {
         if let Err(halt) = self.context.failures(&failures) {
             self.stop.end(End::Halted(halt.message()));
         }
     }
 
-    /// Has the observer report, and writes its reports.
+    /// Requests the observer's reports, and writes them.
     async fn report(&self) -> Result<Vec<Report>, String> {
         let Some(staged) = self.staged() else {
             return Ok(Vec::new());
@@ -224,15 +229,20 @@ impl Watcher {
     }
 }
 
-/// Tells an observer of events. If it fails on all of them together, it gets each alone. Blocks.
-fn tell(staged: &Staged, files: &Files, memory: Vec<u8>, events: &[Finished]) -> ObserverAnswer {
+/// Calls an observer with events. If the call with all events fails, the observer is called with each event alone. Blocks.
+fn call_observer(
+    staged: &Staged,
+    files: &Files,
+    memory: Vec<u8>,
+    events: &[Finished],
+) -> ObserverAnswer {
     let mut answer = ObserverAnswer {
         memory,
         failures: Vec::new(),
         lost: 0,
         problem: None,
     };
-    let Err(is_open) = answer.ask(staged, files, events) else {
+    let Err(is_open) = answer.call(staged, files, events) else {
         return answer;
     };
     let mut left_alone = match events.len() > 1 && !is_open {
@@ -243,7 +253,7 @@ fn tell(staged: &Staged, files: &Files, memory: Vec<u8>, events: &[Finished]) ->
         if left_alone == 0 {
             answer.lost += 1;
         } else if answer
-            .ask(staged, files, std::slice::from_ref(event))
+            .call(staged, files, std::slice::from_ref(event))
             .is_err()
         {
             answer.lost += 1;
@@ -254,8 +264,8 @@ fn tell(staged: &Staged, files: &Files, memory: Vec<u8>, events: &[Finished]) ->
 }
 
 impl ObserverAnswer {
-    /// Makes one call. If it gives nothing, the error is whether the observer was left out.
-    fn ask(&mut self, staged: &Staged, files: &Files, events: &[Finished]) -> Result<(), bool> {
+    /// Makes one call. On failure, the error is `true` if the observer was left out.
+    fn call(&mut self, staged: &Staged, files: &Files, events: &[Finished]) -> Result<(), bool> {
         match staged.observe(&self.memory, events) {
             Ok(observation) => {
                 let written = files.write(&observation);
@@ -282,7 +292,7 @@ impl Files {
         }
     }
 
-    /// Writes the lines before the memory: after a crash in between, lines come again instead of never.
+    /// Writes the lines before the memory: after a crash in between, lines are repeated, but none are lost.
     fn write(&self, observation: &Observation) -> io::Result<()> {
         let mut texts: BTreeMap<&str, String> = BTreeMap::new();
         for Line { file, text } in &observation.lines {

@@ -42,14 +42,14 @@ pub enum ProfileSource {
     Named(NamedProfile),
     /// The profile of a job of the cluster.
     Fetched(Arc<FetchedProfile>),
-    /// Nothing of the given name was found; the error says so.
+    /// No profile of the given name was found; the text is the error.
     Unknown(Diagnostics),
 }
 
 /// A version of a named profile, with or without changes.
 #[derive(Clone, Debug)]
 pub struct NamedProfile {
-    /// Its file, for errors. Relative paths start at the file's folder.
+    /// Path of its file, for errors. Relative paths are resolved against the file's folder.
     pub file: PathBuf,
     /// TOML.
     pub text: String,
@@ -125,7 +125,7 @@ pub(super) fn load_named_profile(
     Ok((profile.map_err(CrawlError::Profile)?, here))
 }
 
-/// Returns a note if the command line names a profile with another text than the job's own copy. A job uses its own copy.
+/// Returns a note if the command line names a profile whose text differs from the job's own copy. The job uses its own copy.
 pub(super) fn other_profile(
     source: &ProfileSource,
     profile: &Profile,

@@ -1,4 +1,4 @@
-//! Figures of this node's part of a shared crawl, for operators who look at the whole crawl.
+//! Publication of the figures of this node's part of a shared crawl, for the figures of the whole crawl.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use crate::context::CrawlContext;
 use crate::job_part::PartFigures;
 use opilio_job::job_state::JobState;
 
-/// Interval of the figures. They are not published while they stay the same.
+/// Interval of publication. Unchanged figures are not published again.
 const INTERVAL: Duration = Duration::from_secs(3);
 
-/// Longest wait for NATS.
+/// Maximum wait for NATS.
 const NATS_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// Publishes the figures until the crawl ends here.
-pub(super) async fn keep(context: Arc<CrawlContext>, mut ended: watch::Receiver<()>) {
+/// Publishes the figures until the crawl ends on this node.
+pub(super) async fn run(context: Arc<CrawlContext>, mut ended: watch::Receiver<()>) {
     let Some(membership) = context.membership.clone() else {
         return;
     };
@@ -27,7 +27,8 @@ pub(super) async fn keep(context: Arc<CrawlContext>, mut ended: watch::Receiver<
         // Resolves when the sender is dropped.
         let is_last = timeout(INTERVAL, ended.changed()).await.is_ok();
         let figures = figures(&context);
-        // Without takeover the process leaves at the same time, and no other has its part.
+        // If the part cannot be taken over, the process leaves the job at the same time. No other process has the part, so the
+        // figures are still valid.
         let has_part = membership.has_part() || is_last && !part.can_move();
         if has_part && published != Some(figures) {
             let json = serde_json::to_vec(&figures).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Keeps the state of this process' part of a shared crawl, for alerts, metrics and operators. The leader of the job's members also
-//! watches the other parts, so that only one process reads their state, and each problem has one alert.
+//! Observes the state of this process's part of a shared crawl, for alerts, metrics and operators. The leader of the job's members
+//! also observes the other parts, so that only one process reads their state, and each problem has one alert.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,40 +15,41 @@ use crate::job_part::{part_state, takeover_attempts};
 use crate::membership::JobMembership;
 use opilio_job::part_status::{JetStreamUse, OtherPart, PartState, PartStatus};
 
-/// Interval of looks.
+/// Interval of observations.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// Longest time for the questions of one look.
+/// Maximum time for the requests of one observation.
 const NATS_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Difference of a process' clock from that of NATS, in milliseconds, from which on the log names it. Daemons have the same limit.
+/// Difference between the clocks of a process and of NATS, in milliseconds, from which on the log has a warning. Daemons have the
+/// same limit.
 const CLOCK_SKEW_MAX_MS: i64 = 2_000;
 
-/// Looks that a [`QueueAge`] remembers.
+/// Number of observations that a [`QueueAge`] stores.
 const MARKS_MAX: usize = 512;
 
-/// Looks until the crawl ends here.
-pub(super) async fn keep(context: Arc<CrawlContext>, mut ended: watch::Receiver<()>) {
+/// Observes the state until the crawl ends on this node.
+pub(super) async fn run(context: Arc<CrawlContext>, mut ended: watch::Receiver<()>) {
     let Some(membership) = context.membership.clone() else {
         return;
     };
     let mut outbox = QueueAge::default();
-    let mut watched = Watched::default();
+    let mut watched = EarlierObservations::default();
     loop {
         let mut status = membership.status().unwrap_or_default();
         look_here(&context, &membership, &mut outbox, &mut status);
-        // Later looks show at least the figures of this machine.
+        // If NATS fails, later observations still update the figures of this machine.
         if membership.status().is_some() {
             membership.set_status(status.clone());
         }
         let looked = look_at_nats(&membership, &mut status, &mut watched);
-        let asked = timeout(NATS_TIME_MAX, looked);
+        let observation = timeout(NATS_TIME_MAX, looked);
         let nats_answers = tokio::select! {
             // Resolves when the sender is dropped.
             _ = ended.changed() => return,
-            asked = asked => match asked {
+            observed = observation => match observed {
                 Ok(Ok(())) => true,
-                // The alert `nats` and the tasks for links tell an outage.
+                // The alert `nats` and the tasks for links report an outage.
                 Ok(Err(problem)) => {
                     tracing::debug!("the state of the part: {}", opilio_stacks::chain(&problem));
                     false
@@ -66,7 +67,7 @@ pub(super) async fn keep(context: Arc<CrawlContext>, mut ended: watch::Receiver<
     }
 }
 
-/// Updates the figures that this process has.
+/// Updates the figures that are known without NATS.
 fn look_here(
     context: &CrawlContext,
     membership: &JobMembership,
@@ -81,7 +82,7 @@ fn look_here(
     status.has_rival = membership.member.status().borrow().has_rival;
     let (first, end) = {
         let frontier = context.frontier();
-        // Links that NATS has stored stay in the outbox until their owner has taken them.
+        // Links that NATS has stored stay in the outbox until their part has received them.
         let first = frontier.outbox(membership.sent(), 1);
         (first, frontier.outbox_end())
     };
@@ -94,28 +95,28 @@ fn look_here(
     }
 }
 
-/// Knowledge of earlier looks at NATS.
+/// State from earlier observations of NATS.
 #[derive(Default)]
-struct Watched {
-    /// Messages of the inbox that have not been taken. Clocks of other machines do not count.
+struct EarlierObservations {
+    /// Age of the messages in the inbox that have not been received. It does not depend on clocks of other machines.
     inbox: QueueAge,
-    /// The processes of other versions that the log has named last.
+    /// The processes of other versions in the last warning of the log.
     other_versions: String,
-    /// The processes with wrong clocks that the log has named last.
+    /// The processes with wrong clocks in the last warning of the log.
     wrong_clocks: String,
 }
 
-/// Updates the figures that NATS has.
+/// Updates the figures that come from NATS.
 async fn look_at_nats(
     membership: &JobMembership,
     status: &mut PartStatus,
-    watched: &mut Watched,
+    watched: &mut EarlierObservations,
 ) -> Result<(), ClusterError> {
     let (job, own) = (membership.job(), membership.inbox());
     status.inbox = job.inbox_messages(own).await?;
     let (taken, end) = (membership.taken().sequence, job.last_link(own).await?);
     if end < taken {
-        // NATS has lost messages, and gives their numbers again.
+        // NATS has lost messages, and uses their numbers again.
         membership.reread.notify_one();
     }
     let first = match status.inbox {
@@ -143,7 +144,7 @@ async fn look_at_nats(
     Ok(())
 }
 
-/// Warns if processes of other versions of Opilio work on the crawl, once for the same ones.
+/// Warns if processes of other versions of Opilio work on the crawl, once for the same processes.
 fn warn_of_versions(sessions: &[NodeOverview], warned: &mut String) {
     const OWN: &str = env!("CARGO_PKG_VERSION");
     let others = of_other_versions(sessions, OWN);
@@ -155,7 +156,8 @@ fn warn_of_versions(sessions: &[NodeOverview], warned: &mut String) {
     *warned = others;
 }
 
-/// Returns the processes at work of other versions than `own`, with their versions. The text is empty if all have that version.
+/// Returns the running processes of other versions than `own`, with their versions. The text is empty if all processes have that
+/// version.
 fn of_other_versions(sessions: &[NodeOverview], own: &str) -> String {
     let others = sessions
         .iter()
@@ -185,7 +187,7 @@ fn warn_of_clocks(sessions: &[NodeOverview], warned: &mut String) {
     *warned = names;
 }
 
-/// Returns the processes at work whose clocks differ too much from that of NATS, with the differences in milliseconds.
+/// Returns the running processes whose clocks differ too much from that of NATS, with the differences in milliseconds.
 fn with_wrong_clocks(sessions: &[NodeOverview]) -> Vec<(&str, i64)> {
     let wrong = sessions.iter().filter(|session| {
         session.state == SessionState::Live && session.clock_skew_ms.abs() > CLOCK_SKEW_MAX_MS
@@ -195,7 +197,7 @@ fn with_wrong_clocks(sessions: &[NodeOverview]) -> Vec<(&str, i64)> {
         .collect()
 }
 
-/// Looks at the other parts.
+/// Observes the other parts.
 async fn others(
     membership: &JobMembership,
     sessions: &[NodeOverview],
@@ -208,7 +210,7 @@ async fn others(
         }
         let session = sessions.iter().find(|session| session.name == *name);
         let state = part_state(session.map(|session| session.state));
-        // Only parts that may be an alert are worth questions.
+        // Further requests are made only for parts that may need an alert.
         let is_asked = own.can_move() && state != PartState::Running;
         let record = match is_asked {
             true => job.part(name).await?,
@@ -243,7 +245,7 @@ async fn others(
 
 /// Age of the oldest entry of a queue whose entries have rising numbers, but no times.
 struct QueueAge {
-    /// The greatest number at some looks, as long as entries up to it wait.
+    /// The greatest number at some observations, as long as entries up to this number wait.
     marks: VecDeque<(u64, Instant)>,
     /// Shortest time between two marks. It is doubled when there are too many.
     spacing: Duration,
@@ -259,15 +261,15 @@ impl Default for QueueAge {
 }
 
 impl QueueAge {
-    /// Returns the time for which the first entry has waited at least. It has waited an interval longer at most, or after hours one in
-    /// a hundred. `end` is the greatest number so far, `first` that of the first entry.
+    /// Returns a lower bound of the time for which the first entry has waited. It has waited longer by one interval at most; after
+    /// hours, by one percent at most. `end` is the greatest number so far, `first` the number of the first entry.
     fn look(&mut self, end: u64, first: Option<u64>, now: Instant) -> Duration {
         let Some(first) = first else {
             *self = Self::default();
             return Duration::ZERO;
         };
         if self.marks.back().is_some_and(|(mark, _)| *mark > end) {
-            // NATS has lost messages, and gives their numbers again.
+            // NATS has lost messages, and uses their numbers again.
             *self = Self::default();
         }
         while self.marks.front().is_some_and(|(mark, _)| *mark < first) {
@@ -296,7 +298,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processes_at_work_with_another_version_or_a_wrong_clock_are_named() {
+    fn running_processes_with_another_version_or_a_wrong_clock_are_listed() {
         let session = |name: &str, version: &str, state| NodeOverview {
             name: name.to_owned(),
             state,
@@ -340,12 +342,12 @@ mod tests {
         assert_eq!(look(5, 110, Some(104)), 0);
         assert_eq!(look(10, 120, Some(104)), 5);
         assert_eq!(look(15, 120, Some(104)), 10);
-        // Entry 115 has come between seconds 5 and 10.
+        // Entry 115 was added between seconds 5 and 10.
         assert_eq!(look(20, 130, Some(115)), 10);
         assert_eq!(look(25, 130, Some(130)), 5);
         assert_eq!(look(30, 130, None), 0);
         assert_eq!(look(35, 140, Some(135)), 0);
-        // Numbers that are given again are of new entries.
+        // Numbers that are used again belong to new entries.
         assert_eq!(look(40, 120, Some(110)), 0);
         assert_eq!(look(45, 121, Some(110)), 5);
     }
@@ -358,7 +360,7 @@ mod tests {
             assert_eq!(age.look(second, Some(0), now).as_secs(), second);
         }
         assert!(age.marks.len() <= MARKS_MAX);
-        // Half of them are sent.
+        // Half of the entries are sent.
         let now = began + Duration::from_secs(10_000);
         let left = age.look(10_000, Some(5_000), now).as_secs();
         assert!((4_900..=5_000).contains(&left), "{left}");

@@ -23,7 +23,7 @@ use opilio_stacks::components::JobPlugins;
 /// Checks profile, seeds and components. Creates nothing but entries of the component cache.
 ///
 /// # Errors
-/// [`CrawlError::Profile`] with every error at its place; or the reason why the engine cannot run here.
+/// [`CrawlError::Profile`] with every error at its place; or the reason why the engine cannot run on this machine.
 pub fn plan(order: &Order) -> Result<Plan, CrawlError> {
     let fetched = order.profile.fetched();
     let contact_url = order.contact_url.clone();
@@ -86,7 +86,7 @@ pub fn plan(order: &Order) -> Result<Plan, CrawlError> {
         prefixes,
         contact_url,
         notes,
-        // A job that exists has its own.
+        // An existing job has its own copy.
         fetched: fetched
             .filter(|_| !is_made)
             .map(|fetched| fetched.files().clone()),
@@ -100,7 +100,7 @@ impl Plan {
         &self.profile
     }
 
-    /// Returns notes that the operator should read before the crawl begins, a sentence each.
+    /// Returns notes that the operator should read before the crawl begins, one sentence each.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }

@@ -41,7 +41,7 @@ impl Crawl {
         Ok(())
     }
 
-    /// Gives seeds the precedence that plugins return. Other seeds keep that of the profile.
+    /// Sets the precedence that plugins return for seeds. Seeds without an answer keep the profile's precedence.
     fn rank_seeds(&self, seeds: &mut [Candidate]) {
         let context = &self.context;
         let stacks = context.stacks();
@@ -67,7 +67,7 @@ impl Crawl {
     }
 }
 
-/// Statuses of attempts that the network or the server has failed (`docs/GLOSSARY.md`).
+/// Status codes of attempts that failed because of the network or the server (`docs/OPERATING.md`).
 const NETWORK_ERRORS: [i32; 8] = [-1, -2, -3, -4, -6, -9, -61, -404];
 
 impl Crawl {
@@ -121,7 +121,7 @@ impl CrawlContext {
         let reason = &record.reason;
         let tallies = &self.figures.tallies;
         let tallies = tallies.lock().unwrap_or_else(PoisonError::into_inner);
-        // The queue's last error may be of another URI: a decision against this one has none.
+        // The queue's last error may belong to another URI: a decision against this URI has no error.
         let tally = tallies.get(&record.queue).filter(|tally| {
             tally.last_status == record.status && NETWORK_ERRORS.contains(&record.status)
         });
@@ -149,8 +149,8 @@ pub fn seed_candidate(profile: &Profile, uri: &Uri) -> Candidate {
     }
 }
 
-/// Returns seeds, one a line. Reading the lines back gives the same seeds and the same scope. The prefix that a seed implies
-/// depends on the way it was written. A prefix that the seed's normal form does not imply gets a line of its own.
+/// Returns seeds, one a line. Reading the lines gives the same seeds and the same scope. The prefix that a seed implies depends on
+/// the way the seed was written. A prefix that the normalised seed does not imply gets a separate line.
 pub fn seed_lines(seeds: &Seeds) -> Vec<String> {
     let mut lines = Vec::new();
     for seed in &seeds.list {

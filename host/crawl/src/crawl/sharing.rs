@@ -1,4 +1,4 @@
-//! The files of a plan that other nodes of a shared crawl need.
+//! The files of a crawl's plan that other nodes of a shared crawl need.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -42,7 +42,7 @@ impl Plan {
                 true => self.component_bytes(&file, &description.plugins)?,
                 false => read(&file.path)?,
             };
-            // The name that errors show.
+            // The name for error messages.
             let name = match file.layer {
                 0 => format!("file {}", file.written),
                 number => format!("file {} of extended profile {number}", file.written),
@@ -63,7 +63,7 @@ impl Plan {
         })
     }
 
-    /// SHA-256 of the component of each plugin that is not built in.
+    /// Returns the SHA-256 of the component of each plugin that is not built in.
     fn component_digests(&self) -> BTreeMap<String, String> {
         let is_builtin = |name: &str| {
             let instance = self.profile.plugins.get(name);
@@ -75,7 +75,8 @@ impl Plan {
             .collect()
     }
 
-    /// The component that a setting names: the one that was loaded. If the setting names a folder, it is in one of its files.
+    /// Returns the component that a setting names, as it was loaded. If the setting names a folder, the component is in one of its
+    /// files.
     fn component_bytes(
         &self,
         file: &LayerFile,
@@ -96,7 +97,7 @@ impl Plan {
         let loaded = loaded.find(|(sha256, _)| digest == Some(&sha256.to_string()));
         match loaded {
             Some((_, bytes)) => Ok(bytes.to_vec()),
-            // Components that are watched are not kept.
+            // The job does not keep watched components.
             None => read(&file.path),
         }
     }
@@ -106,7 +107,7 @@ fn read(path: &Path) -> Result<Vec<u8>, CrawlError> {
     fs::read(path).map_err(|source| io_error(path, source))
 }
 
-/// Name of a layer's file, without its folder.
+/// Returns the name of a layer's file, without its folder.
 fn file_name(file: &str) -> String {
     let name = Path::new(file).file_name();
     name.map_or_else(

@@ -1,8 +1,8 @@
-//! Workers of a crawl by number: which are idle, and how many there may be. The number may change while the crawl runs.
+//! Workers of a crawl by number: the idle workers, and the maximum of workers. The maximum may change while the crawl runs.
 
 use std::collections::BTreeSet;
 
-/// Workers 1 to `count`. If the count becomes smaller, workers beyond it finish their work and do not become idle again.
+/// Workers 1 to `count`. If the count becomes smaller, workers with greater numbers finish their work and do not become idle again.
 pub(super) struct Workers {
     count: usize,
     idle: BTreeSet<usize>,
@@ -10,7 +10,7 @@ pub(super) struct Workers {
 }
 
 impl Workers {
-    /// Creates so many workers, all idle.
+    /// Creates this number of workers, all idle.
     pub(super) fn new(count: usize) -> Workers {
         Workers {
             count,
@@ -56,20 +56,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn workers_come_and_go_while_others_are_at_work() {
+    fn the_number_of_workers_changes_while_workers_are_busy() {
         let mut workers = Workers::new(3);
         let taken: Vec<_> = std::iter::from_fn(|| workers.take()).collect();
         assert_eq!(taken, [1, 2, 3]);
         assert!(workers.are_busy());
 
-        // Fewer workers: those at work finish, and two of them do not begin again.
+        // Fewer workers: busy workers finish, and two of them do not begin again.
         workers.set_count(1);
         workers.give_back(3);
         workers.give_back(1);
         assert_eq!(workers.take(), Some(1));
         assert_eq!(workers.take(), None);
 
-        // More workers: none gets the number of a worker that is still at work.
+        // More workers: no new worker gets the number of a worker that is still busy.
         workers.set_count(4);
         assert_eq!(workers.take(), Some(3));
         assert_eq!(workers.take(), Some(4));

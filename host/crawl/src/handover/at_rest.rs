@@ -1,4 +1,4 @@
-//! Hand-over of the files of a job that no process runs, and the list of all files with their state.
+//! Hand-over of the files of a job without a running crawl, and the list of all files with their state.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,9 +17,9 @@ use opilio_job::progress::HandoverTotals;
 /// Step of handing over the files of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HandoverStep {
-    /// Files wait, and are handed over from now on. Not reported if nothing waits.
+    /// Files are handed over from now on. Not reported if there are no files to hand over.
     Begun,
-    /// A file was handed over; or was not, for this reason. The message names the file.
+    /// A file was handed over, or the hand-over failed. The error message names the file.
     File(Result<HandedOver, String>),
     /// All archive files and indexes were handed over. Logs, reports and packages follow.
     ArchiveDone,
@@ -29,15 +29,15 @@ pub enum HandoverStep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HandoverState {
-    /// The file is in the store, or was taken by the command, as it is in the job.
+    /// The file was handed over to the store or the command in its present state.
     Done,
-    /// The file is in the store, or was taken by the command, and is not in the job any more.
+    /// The file was handed over to the store or the command, and is no longer in the job.
     Moved,
     /// The file was not handed over yet, or has changed since.
     Waiting,
 }
 
-/// File of a job, and what became of it.
+/// File of a job, with its state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HandoverFile {
     /// Path of the file in the job's directory; an absolute path if it is elsewhere.
@@ -54,31 +54,31 @@ pub struct HandoverFile {
     pub at: Option<Timestamp>,
 }
 
-/// Hands over all files of a job that were not handed over yet, with one attempt each, to the command and the store of its
-/// profile. `say` receives the steps. The caller holds the job.
+/// Hands over all files of a job that were not handed over yet, with one attempt each, to the command and the store of its profile.
+/// `report` is called with each step. The caller holds the job.
 ///
 /// # Errors
-/// The profile names neither, a key of the store is missing, or files of the job cannot be read.
+/// The profile names neither a command nor a store, a key of the store is missing, or files of the job cannot be read.
 pub async fn hand_over_job(
     profile: &Profile,
     job: &Path,
-    say: &mut dyn FnMut(HandoverStep),
+    report: &mut dyn FnMut(HandoverStep),
 ) -> Result<Vec<HandoverTotals>, CrawlError> {
     let handovers = super::open(profile, job, None)?;
     let waits = |it: &Handover| it.totals().left > 0 || !it.missing_others(profile).is_empty();
     if handovers.iter().any(|it| waits(it)) {
-        say(HandoverStep::Begun);
+        report(HandoverStep::Begun);
     }
     for handover in &handovers {
-        let each = |_: &Path, result| say(HandoverStep::File(result));
-        handover.hand_each(each).await;
+        let each = |_: &Path, result| report(HandoverStep::File(result));
+        handover.hand_over_each(each).await;
     }
     if handovers.iter().all(|it| it.totals().left == 0) {
-        say(HandoverStep::ArchiveDone);
+        report(HandoverStep::ArchiveDone);
     }
     for handover in &handovers {
         let each = |result| {
-            say(HandoverStep::File(result));
+            report(HandoverStep::File(result));
             true
         };
         handover.put_other_files(profile, each).await;

@@ -11,7 +11,7 @@ use tokio::process::Command;
 /// Maximum of a failing command's output that is kept, in bytes.
 const WORDS_BYTES_MAX: u64 = 2048;
 
-/// A command, and how it is run.
+/// The command, with its settings.
 pub(super) struct OnClose {
     pub(super) command: Vec<String>,
     pub(super) timeout: Duration,
@@ -21,12 +21,12 @@ pub(super) struct OnClose {
 impl OnClose {
     /// Runs the command for a file.
     pub(super) async fn run(&self, file: &Path, sums: &Checksums) -> Result<(), String> {
-        let mut words = filled(&self.command, file, sums).into_iter();
-        let Some(program) = words.next() else {
+        let mut arguments = filled(&self.command, file, sums).into_iter();
+        let Some(program) = arguments.next() else {
             return Ok(());
         };
         let mut child = Command::new(&program)
-            .args(words)
+            .args(arguments)
             .current_dir(&self.job)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -68,14 +68,17 @@ impl OnClose {
 /// Fills the placeholders in the command's arguments. Appends the path if no argument names the file.
 fn filled(command: &[String], file: &Path, sums: &Checksums) -> Vec<String> {
     let path = file.to_string_lossy();
-    let names_file = command.iter().skip(1).any(|word| word.contains("{file}"));
-    let mut words: Vec<String> = command
+    let names_file = command
+        .iter()
+        .skip(1)
+        .any(|argument| argument.contains("{file}"));
+    let mut arguments: Vec<String> = command
         .iter()
         .enumerate()
-        .map(|(at, word)| match at {
-            0 => word.clone(),
-            // The path comes last, because it may contain braces of its own.
-            _ => word
+        .map(|(at, argument)| match at {
+            0 => argument.clone(),
+            // The path is inserted last, because it may contain braces itself.
+            _ => argument
                 .replace("{size}", &sums.size.to_string())
                 .replace("{sha1}", &sums.sha1)
                 .replace("{sha256}", &sums.sha256)
@@ -83,9 +86,9 @@ fn filled(command: &[String], file: &Path, sums: &Checksums) -> Vec<String> {
         })
         .collect();
     if !names_file {
-        words.push(path.into_owned());
+        arguments.push(path.into_owned());
     }
-    words
+    arguments
 }
 
 #[cfg(test)]
@@ -94,18 +97,21 @@ mod tests {
 
     #[track_caller]
     fn check(command: &[&str], expected: &[&str]) {
-        let command: Vec<_> = command.iter().map(|word| (*word).to_owned()).collect();
+        let command: Vec<_> = command
+            .iter()
+            .map(|argument| (*argument).to_owned())
+            .collect();
         let sums = Checksums {
             size: 3,
             sha1: "s1".to_owned(),
             sha256: "s256".to_owned(),
         };
-        let words = filled(&command, Path::new("/job/{size}.warc.gz"), &sums);
-        assert_eq!(words, expected);
+        let arguments = filled(&command, Path::new("/job/{size}.warc.gz"), &sums);
+        assert_eq!(arguments, expected);
     }
 
     #[test]
-    fn places_are_filled_in() {
+    fn placeholders_in_the_command_are_replaced() {
         check(&["take"], &["take", "/job/{size}.warc.gz"]);
         check(
             &["take", "--sum={sha256}", "{file}.x", "{size}/{sha1}"],

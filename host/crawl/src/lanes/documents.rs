@@ -1,9 +1,10 @@
 //! Document lanes: the choice of the next document, and the memory for it.
 //!
-//! Lanes are few, and a document may hold one for as long as all its plugins' time limits together. So sites share the lanes by
-//! time (start-time fair queueing): the site whose documents have had the least is next. Sites with slow documents leave one lane
-//! to the others. A document begins when its content and the data that plugins make of it fit within the crawl's memory.
-//! Documents that are in lanes or being written count as well. One document may always begin, however large it is.
+//! Lanes are few, and a document may occupy a lane for the sum of its plugins' time limits. So sites share the lanes by time
+//! (start-time fair queueing): the site whose documents have had the least lane time is next. Sites with slow documents leave one
+//! lane to other sites. A document begins when its content and the data that plugins derive from it fit within the crawl's memory
+//! limit. Documents that are in lanes or being written count for the limit as well. A document of any size may begin if no other
+//! document has memory.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,11 +12,12 @@ use std::time::{Duration, Instant};
 
 use super::Work;
 
-/// Mean time above which a site's documents count as slow. Large pages take some 50 ms.
+/// Mean time above which a site's documents count as slow. Large pages take about 50 ms.
 const SLOW: Duration = Duration::from_secs(1);
-/// Maximum of sites remembered without waiting documents.
+/// Maximum of sites without waiting documents whose figures are kept.
 const SITES_MAX: usize = 4_096;
-/// Maximum of documents that may begin before one for which there was no memory. Then that one is next.
+/// Maximum of documents that may begin before an earlier document for which there was no memory. After these, the earlier document
+/// is next.
 const PASSED_OVER_MAX: u32 = 64;
 /// Memory of a plugin's instance beside the content, in bytes. It is reserved for each document that begins.
 const INSTANCE_BYTES: u64 = 8 << 20;
@@ -24,7 +26,7 @@ const INSTANCE_BYTES: u64 = 8 << 20;
 pub(crate) struct DocumentMemory {
     /// Maximum for content, text and the memories of plugins together, in bytes.
     pub(crate) max: u64,
-    /// Returns the memory that plugins take now, in bytes.
+    /// Function that returns the memory that plugins use now, in bytes.
     pub(crate) plugins: Box<dyn Fn() -> u64 + Send + Sync>,
 }
 
@@ -42,7 +44,7 @@ pub(crate) struct Reserved {
 }
 
 /// Work that a lane has taken.
-pub(super) struct Taken {
+pub(super) struct NextWork {
     pub(super) work: Work,
     site: Arc<str>,
     began: Instant,
@@ -50,42 +52,42 @@ pub(super) struct Taken {
 
 struct State {
     sites: HashMap<Arc<str>, Site>,
-    /// Sites with waiting work. They are few; `sites` may be thousands.
+    /// Sites with waiting work. They are few, while `sites` may have thousands.
     waiting: BTreeSet<Arc<str>>,
-    /// Lane time that every waiting site counts as having had at least.
+    /// Minimum of lane time that is assumed for every waiting site.
     clock: Duration,
     lanes: usize,
-    /// Lanes that work on documents of slow sites.
+    /// Number of lanes that work on documents of slow sites.
     slow: usize,
     reserved: u64,
-    /// Number of pieces of work so far.
+    /// Number of work items so far.
     number: u64,
     closed: bool,
 }
 
 #[derive(Default)]
 struct Site {
-    waiting: VecDeque<Waiting>,
-    /// Lane time that the site has had, counted from the clock at which it began to want any.
+    waiting: VecDeque<WaitingWork>,
+    /// Lane time of the site, starting from the clock at the time of its first waiting work.
     had: Duration,
     /// Mean time of the site's documents.
     mean: Duration,
-    /// Pieces of the site's work that are in lanes.
+    /// Number of the site's work items in lanes.
     running: usize,
-    /// Of these, those that count as slow.
+    /// Of these, work items that count as slow.
     counts_as_slow: usize,
 }
 
-struct Waiting {
+struct WaitingWork {
     number: u64,
-    /// Memory that is reserved when the work begins, in bytes; 0 for work without a document.
+    /// Memory in bytes that is reserved when the work begins; 0 for work without a document.
     bytes: u64,
     passed_over: u32,
     work: Work,
 }
 
-/// Returns the memory for a document with so much content while plugins read it. It is for the bytes, the text, the copy that
-/// goes into an instance, and the instance.
+/// Returns the memory in bytes for a document with this much content while plugins read it. It covers the bytes, the text, the copy
+/// in an instance, and the instance.
 pub(crate) fn bytes_for(content: u64) -> u64 {
     content.saturating_mul(3).saturating_add(INSTANCE_BYTES)
 }
@@ -112,7 +114,7 @@ impl Documents {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues work for a lane. The work runs with the memory that it asks for.
+    /// Queues work for a lane. The work is called with its reserved memory.
     pub(super) fn push(
         self: &Arc<Self>,
         site: &str,
@@ -133,7 +135,7 @@ impl Documents {
     }
 
     /// Waits for the next work and returns it; `None` once the lanes are closed.
-    pub(super) fn take(&self) -> Option<Taken> {
+    pub(super) fn take(&self) -> Option<NextWork> {
         let mut state = self.state();
         loop {
             let taken = state.take(self.memory.max, (self.memory.plugins)());
@@ -169,8 +171,8 @@ impl Documents {
     }
 }
 
-impl Taken {
-    /// Does the work; the lane is free again when this returns.
+impl NextWork {
+    /// Runs the work; the lane is free again when this returns.
     pub(super) fn run(self, documents: &Documents) {
         (self.work)();
         documents.done(&self.site, self.began);
@@ -178,7 +180,7 @@ impl Taken {
 }
 
 impl Reserved {
-    /// Gives back memory that is not needed.
+    /// Releases reserved memory that is not needed.
     pub(crate) fn shrink_to(&mut self, bytes: u64) {
         let back = self.bytes.saturating_sub(bytes);
         if back > 0 {
@@ -206,7 +208,7 @@ impl Drop for Reserved {
 impl State {
     fn push(&mut self, site: &str, bytes: u64, work: Work) {
         self.number += 1;
-        let waiting = Waiting {
+        let waiting = WaitingWork {
             number: self.number,
             bytes,
             passed_over: 0,
@@ -222,21 +224,21 @@ impl State {
     }
 
     /// Takes the next work that may begin.
-    fn take(&mut self, memory_max: u64, plugins: u64) -> Option<Taken> {
+    fn take(&mut self, memory_max: u64, plugins: u64) -> Option<NextWork> {
         let free = match self.reserved {
             0 => u64::MAX,
             reserved => memory_max.saturating_sub(reserved.saturating_add(plugins)),
         };
-        let passed_over = |waiting: &&Waiting| waiting.passed_over >= PASSED_OVER_MAX;
+        let passed_over = |waiting: &&WaitingWork| waiting.passed_over >= PASSED_OVER_MAX;
         let sites = self.waiting.iter();
         let all = sites.filter_map(|name| Some(&self.sites.get(name)?.waiting));
         let all = all.flatten();
         let urgent = all.filter(passed_over).map(|waiting| waiting.number).min();
-        let may_begin = |waiting: &Waiting| {
+        let may_begin = |waiting: &WaitingWork| {
             waiting.bytes == 0
                 || waiting.bytes <= free && urgent.is_none_or(|urgent| waiting.number <= urgent)
         };
-        // A sole lane serves all sites.
+        // A single lane serves all sites.
         let lane_is_left = self.slow + 1 < self.lanes.max(2);
         let mut first: Option<((Duration, u64), Arc<str>, usize)> = None;
         for name in &self.waiting {
@@ -276,7 +278,7 @@ impl State {
         site.had = time;
         self.clock = time;
         self.reserved = self.reserved.saturating_add(waiting.bytes);
-        Some(Taken {
+        Some(NextWork {
             work: waiting.work,
             site: name,
             began: Instant::now(),
@@ -290,7 +292,7 @@ impl State {
                 site.counts_as_slow -= 1;
                 self.slow -= 1;
             }
-            // Work of the crawl itself does not count against a site.
+            // Work of the crawl itself belongs to no site.
             if !name.is_empty() {
                 site.had += took;
                 site.mean = (site.mean + took) / 2;
@@ -338,26 +340,26 @@ mod tests {
         documents.state().push(site, bytes, Box::new(|| {}));
     }
 
-    /// Runs the next work for so long, and returns its site.
+    /// Runs the next work for this time, and returns its site.
     fn next(documents: &Documents, took: Duration) -> Option<String> {
         let taken = take(documents, 0)?;
         documents.state().done(&taken.site, took);
         Some(taken.site.to_string())
     }
 
-    fn take(documents: &Documents, plugins: u64) -> Option<Taken> {
+    fn take(documents: &Documents, plugins: u64) -> Option<NextWork> {
         documents.state().take(documents.memory.max, plugins)
     }
 
     #[test]
-    fn sites_share_the_lanes_by_time_and_not_by_turns() {
+    fn sites_share_the_lanes_by_time_and_not_by_number_of_documents() {
         let documents = documents(1);
         (0..4).for_each(|_| push(&documents, "greedy", 0));
         assert_eq!(
             next(&documents, Duration::from_millis(900)).unwrap(),
             "greedy"
         );
-        // This site came later, and it comes again and again with one document at a time.
+        // This site came later, and queues one document at a time.
         for _ in 0..9 {
             push(&documents, "polite", 0);
             assert_eq!(
@@ -369,14 +371,14 @@ mod tests {
             next(&documents, Duration::from_millis(900)).unwrap(),
             "greedy"
         );
-        // A site that wants nothing for a while saves no time up.
+        // A site without work for a while does not accumulate a right to lane time.
         push(&documents, "new", 0);
         assert_eq!(next(&documents, Duration::from_millis(100)).unwrap(), "new");
         assert_eq!(next(&documents, Duration::ZERO).unwrap(), "greedy");
     }
 
     #[test]
-    fn slow_sites_leave_one_lane_to_the_others() {
+    fn sites_with_slow_documents_leave_one_lane_to_other_sites() {
         let documents = documents(3);
         for site in ["a", "b", "c"] {
             push(&documents, site, 0);
@@ -389,7 +391,7 @@ mod tests {
         assert_eq!(next(&documents, Duration::ZERO).unwrap(), "polite");
         documents.done(&one.site, one.began);
         assert!(take(&documents, 0).is_some());
-        // A new site counts as quick until its documents prove to be slow.
+        // A new site does not count as slow until its documents were slow.
         push(&documents, "d", 0);
         next(&documents, 3 * SLOW).unwrap();
         push(&documents, "d", 0);
@@ -397,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_begin_as_far_as_there_is_memory_and_one_always_may() {
+    fn documents_begin_while_memory_is_free_and_a_single_document_always_begins() {
         let documents = documents(4);
         push(&documents, "a", 300 * MIB);
         push(&documents, "b", 60 * MIB);
@@ -418,10 +420,12 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_held_until_the_document_is_dropped() {
+    fn memory_is_reserved_until_the_document_is_dropped() {
         let documents = documents(1);
-        let (tell, receiver) = std::sync::mpsc::channel();
-        documents.push("a", 40 * MIB, move |reserved| tell.send(reserved).unwrap());
+        let (sender, receiver) = std::sync::mpsc::channel();
+        documents.push("a", 40 * MIB, move |reserved| {
+            sender.send(reserved).unwrap()
+        });
         documents.take().unwrap().run(&documents);
         let mut reserved = receiver.recv().unwrap();
         assert_eq!(documents.state().reserved, 40 * MIB);
@@ -432,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_document_is_not_passed_over_for_ever() {
+    fn a_large_document_is_delayed_by_a_limited_number_of_others() {
         let documents = documents(4);
         let small = || push(&documents, "small", 30 * MIB);
         small();

@@ -1,7 +1,7 @@
 //! Page behaviours: plugins that operate a loaded page, step by step, before its links, text and pictures are taken.
 //!
-//! A behaviour runs on a plugin lane, its actions in the browser. It costs no more than its steps: when it fails or reaches a limit,
-//! the next one follows, and the page is taken as it is.
+//! A behaviour runs on a plugin lane, and its actions run in the browser. When a behaviour fails or reaches a limit, the next one
+//! follows, and the page is taken in its present state.
 
 use bytes::Bytes;
 use opilio_browser::{PageCut, PageError, PageSession};
@@ -25,9 +25,9 @@ pub(super) struct BehaviorResults {
     pub picture: Option<Bytes>,
 }
 
-/// The reason why behaviours end with their page.
+/// The reason why the page cannot be used after its behaviours.
 pub(super) enum BehaveError {
-    /// The page or its browser is gone.
+    /// The page or its browser has crashed or was closed.
     Page(PageError),
     /// A lane panicked.
     Lane(LanePanic),
@@ -40,7 +40,7 @@ impl From<PageError> for BehaveError {
 }
 
 impl CrawlVisit<'_> {
-    /// Has the behaviours operate the page, one after the other.
+    /// Runs the behaviours on the page, one after the other.
     pub(super) async fn behave(
         &self,
         session: &mut PageSession,
@@ -63,7 +63,7 @@ impl CrawlVisit<'_> {
             match ended {
                 Ok(None) if steps.has_finished() => behaviors.runs.push(run(BehaviorEnd::Finished)),
                 Ok(None) if !steps.may_continue() => behaviors.runs.push(run(BehaviorEnd::Steps)),
-                // Its breaker is open, so it was left out.
+                // The behaviour was left out, because its breaker is open.
                 Ok(None) if steps.steps() == 0 => {}
                 Ok(None) => behaviors.runs.push(run(BehaviorEnd::Fault)),
                 Ok(Some(failure)) => {
@@ -80,7 +80,7 @@ impl CrawlVisit<'_> {
         Ok(behaviors)
     }
 
-    /// Has one behaviour operate the page to its end. Returns the call that failed.
+    /// Runs one behaviour on the page until it ends. Returns the plugin error, if a call failed.
     async fn operate(
         &self,
         session: &mut PageSession,
@@ -91,7 +91,7 @@ impl CrawlVisit<'_> {
     ) -> Result<Option<Failure>, BehaveError> {
         while steps.may_continue() {
             on_board.step(&staged.name, steps.steps() + 1);
-            let seen = steps.look(session).await?;
+            let seen = steps.view_page(session).await?;
             let (staged, visit) = (staged.clone(), page.visit.clone());
             let memory = steps.memory().to_vec();
             let step = move |_| staged.step(&seen, &visit, &memory);

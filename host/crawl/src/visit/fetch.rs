@@ -11,12 +11,13 @@ use tracing::Instrument as _;
 
 use super::CrawlVisit;
 use crate::error::Halt;
-use crate::logins::Part;
-use crate::records::{self, About};
+use crate::logins::LoginPart;
+use crate::records::{self, RecordContext};
 
 impl CrawlVisit<'_> {
-    /// One exchange, mid-fetch filters included. A challenge that the profile can answer is answered, and a redirect to the
-    /// same URI with a cookie is followed; both are archived beside what came then.
+    /// Makes one exchange, with mid-fetch filters. If the profile has credentials for an authentication challenge, the request is
+    /// repeated with them. A redirect to the same URI that sets a cookie is followed. In both cases, the first response is archived
+    /// beside the final one.
     pub(super) async fn fetch(
         &self,
         uri: &Uri,
@@ -24,7 +25,7 @@ impl CrawlVisit<'_> {
         memory: &PluginMemory,
     ) -> Result<(Exchange, MidFetch), Halt> {
         let context = self.context;
-        // What was challenged once is sent along from then on.
+        // Credentials of an earlier challenge are sent with every request from then on.
         let known = context.network.credentials.authorization("GET", uri);
         let answered = known.is_some();
         let cookies = self.cookies_for(uri);
@@ -40,7 +41,7 @@ impl CrawlVisit<'_> {
                 Some(answer.header),
                 format!("authenticated:{}", answer.name),
             ),
-            // As a link it would be known already, and the page never be had.
+            // As a link, the URI would be known already, and the page would never be fetched.
             None if head.is_some()
                 && redirect_of(uri, &exchange).as_ref() == Some(uri)
                 && self.cookies_for(uri) != cookies =>
@@ -51,12 +52,12 @@ impl CrawlVisit<'_> {
             None => return Ok((exchange, mid_fetch)),
         };
         let issue = &self.pipeline.issue;
-        let about = About {
+        let about = RecordContext {
             via: issue.record.via.as_deref(),
             hop_path: issue.record.hop_path.as_str(),
             source: issue.record.source.as_deref(),
             annotations: &exchange.annotations,
-            ..About::default()
+            ..RecordContext::default()
         };
         let records = records::of_exchange(uri, &exchange, &CaptureForm::Response, &about);
         context
@@ -69,7 +70,7 @@ impl CrawlVisit<'_> {
         Ok((exchange, mid_fetch))
     }
 
-    /// The Cookie header for a URI.
+    /// Returns the Cookie header for a URI.
     fn cookies_for(&self, uri: &Uri) -> Option<String> {
         let context = self.context;
         let are_kept = self.pipeline.settings.cookies.accept && uri.is_http();
@@ -95,7 +96,7 @@ impl CrawlVisit<'_> {
         Ok(())
     }
 
-    /// The request for a URI.
+    /// Returns the request for a URI.
     pub(super) fn request(
         &self,
         uri: &Uri,
@@ -121,15 +122,15 @@ impl CrawlVisit<'_> {
             if_none_match: decided.if_none_match,
             if_modified_since: decided.if_modified_since,
             headers,
-            body: part.as_ref().and_then(Part::body),
+            body: part.as_ref().and_then(LoginPart::body),
             login: context.network.credentials.login(uri),
             received: self.flight.received(),
             ..Request::new(uri.clone(), Vec::new())
         }
     }
 
-    /// Waits until this process has its part of a shared job. Without it, no request may be sent: a process that was stopped for a
-    /// long time has been replaced.
+    /// Waits until this process has its part of a shared job. Without the part, no request may be sent: another process may have
+    /// taken the part over while this one was stopped.
     pub(super) async fn until_allowed(&self) -> Result<(), Halt> {
         let Some(membership) = &self.context.membership else {
             return Ok(());
@@ -142,15 +143,15 @@ impl CrawlVisit<'_> {
         allowed.ok_or(Halt::Stopped)
     }
 
-    /// Asks the mid-fetch filters about the headers that came from `address`.
+    /// Calls the mid-fetch filters on the headers that were received from `address`.
     pub(super) async fn ask_mid_fetch(
         &self,
         head: &ResponseHead,
         address: Option<String>,
         memory: &PluginMemory,
     ) -> MidFetch {
-        let asked = judge_head(&self.pipeline, self, head, address, memory).await;
-        asked.unwrap_or_else(|problem| {
+        let mid_fetch_answer = judge_head(&self.pipeline, self, head, address, memory).await;
+        mid_fetch_answer.unwrap_or_else(|problem| {
             let uri = &self.pipeline.issue.uri;
             tracing::error!(%uri, "{problem}");
             MidFetch::default()
@@ -165,21 +166,21 @@ impl CrawlVisit<'_> {
         self.until_allowed().await?;
         let uri = &self.pipeline.issue.uri;
         let is_own = request.uri == *uri;
-        // The first is the one that is tried first.
+        // The first address is the one that the fetcher tries first.
         let address = request.addresses.first().map(ToString::to_string);
         let mid_fetch = Mutex::new(MidFetch::default());
         let on_head = async |head: &ResponseHead| {
             if !is_own {
                 return HeadVerdict::Continue;
             }
-            let asked = self.ask_mid_fetch(head, address.clone(), memory).await;
-            let answer = match &asked.verdict {
+            let mid_fetch_answer = self.ask_mid_fetch(head, address.clone(), memory).await;
+            let answer = match &mid_fetch_answer.verdict {
                 None => HeadVerdict::Continue,
                 Some(verdict) => HeadVerdict::Abort {
                     reason: verdict.reason().to_owned(),
                 },
             };
-            *mid_fetch.lock().unwrap_or_else(PoisonError::into_inner) = asked;
+            *mid_fetch.lock().unwrap_or_else(PoisonError::into_inner) = mid_fetch_answer;
             answer
         };
         let fetcher = self
@@ -195,7 +196,7 @@ impl CrawlVisit<'_> {
                 _ => fetcher.http(request, on_head).await,
             }
         };
-        // In a box, since whatever waits for a future holds it once more on the stack.
+        // Boxed, because every future that awaits it would contain it again and enlarge the stack.
         let exchange = Box::pin(exchange.instrument(tracing::info_span!("fetch")));
         let exchange = self.waiting(exchange).await;
         let mid_fetch = mid_fetch.into_inner();

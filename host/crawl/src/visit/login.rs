@@ -1,4 +1,4 @@
-//! Login pages and forms among the visits of a crawl.
+//! Visits of login pages and login forms.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use opilio_visit::{reading, redirect_of};
 use super::CrawlVisit;
 use crate::error::Halt;
 use crate::lanes::Lane;
-use crate::logins::{LoginResult, Part};
+use crate::logins::{LoginPart, LoginResult};
 
-/// Bytes of a login page or of the answer to its form that are read; the form is in them.
+/// Maximum bytes of a login page, or of the response to its form, that are read.
 const LOGIN_PAGE_BYTES_MAX: u64 = 1 << 20;
 
 impl CrawlVisit<'_> {
-    /// The login page to ask for, if something else answers now in the place of a page that needs a login: the login is sent
-    /// anew, and the page asked for once more.
+    /// Returns the login page to fetch, if the response shows that the login has ended. The login is sent again, and then the
+    /// visited page is fetched once more.
     pub(super) fn login_page_after(&self, exchange: &Exchange) -> Result<Option<Uri>, Halt> {
         let Some(head) = &exchange.head else {
             return Ok(None);
@@ -28,7 +28,7 @@ impl CrawlVisit<'_> {
         Ok(logins.turned_away(frontier, uri, head.status, target.as_ref())?)
     }
 
-    /// The page of a login has come, or the answer to its form: decides what is next.
+    /// Processes the page of a login, or the response to its form, and decides the next step of the login.
     pub(super) async fn read_login(&self, exchange: &Arc<Exchange>) -> Result<(), Halt> {
         let context = self.context;
         let Some(part) = context.network.logins.part_of(&self.pipeline.issue.uri) else {
@@ -50,13 +50,13 @@ impl CrawlVisit<'_> {
         Ok(())
     }
 
-    /// A login's page or form was not fetched, and will not be.
+    /// Records that a login's page or form was not fetched and will not be fetched.
     pub(super) fn login_lost(&self) -> Result<(), Halt> {
         let (logins, frontier) = (&self.context.network.logins, &self.context.frontier);
         let Some(part) = logins.part_of(&self.pipeline.issue.uri) else {
             return Ok(());
         };
-        let (Part::Page(name) | Part::Form { name, .. }) = &part;
+        let (LoginPart::Page(name) | LoginPart::Form { name, .. }) = &part;
         let why = "cannot fetch its page or form";
         let result = logins.fail(frontier, name, why, Timestamp::now())?;
         self.report_login(&result);

@@ -1,4 +1,4 @@
-//! The visit of a `dns:` URI, and look-ups of other hosts in passing.
+//! The visit of a `dns:` URI, and look-ups of hosts for requests in passing.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -14,18 +14,18 @@ use super::{CrawlVisit, warc_location};
 use crate::error::Halt;
 use crate::records;
 
-/// The answer of a look-up in passing.
+/// The result of a look-up in passing.
 pub(super) enum LookUpResult {
     /// The addresses; empty if a proxy looks the host up.
     Found(Vec<IpAddr>),
     /// The name does not exist, and never had an address.
     NoSuchHost,
-    /// The look-up failed, with this fetch status. The name may exist.
+    /// The look-up failed, with this status code. The name may exist.
     Failed(i32),
 }
 
 impl CrawlVisit<'_> {
-    /// Looks the host of a `dns:` URI up.
+    /// Looks up the host of a `dns:` URI.
     pub(super) async fn look_up(&self) -> Result<Conclusion, Halt> {
         let (context, pipeline) = (self.context, &self.pipeline);
         let uri = &pipeline.issue.uri;
@@ -44,16 +44,16 @@ impl CrawlVisit<'_> {
         let resolution = match self.waiting(resolving).await {
             Ok(resolution) => resolution,
             Err(FetchFailure::Stopped) => return Err(Halt::Stopped),
-            // A name that had an address before has lost it by a mistake, more often than not.
+            // If a name had an address before, its absence is usually a temporary mistake.
             Err(ref failure @ FetchFailure::NoAddress { ttl, .. })
                 if !servers.had_addresses(frontier, host) =>
             {
                 denied(ttl.map_or(denied_for, |ttl| ttl.min(denied_for)))?;
-                return Ok(lost(failure));
+                return Ok(final_failure(failure));
             }
             Err(failure) if !pipeline.settings.retry.has_error(failure.status()) => {
                 denied(denied_for)?;
-                return Ok(lost(&failure));
+                return Ok(final_failure(&failure));
             }
             Err(failure) => {
                 let error = opilio_stacks::chain(&failure);
@@ -99,7 +99,7 @@ impl CrawlVisit<'_> {
         Ok(Conclusion::new(outcome, entry))
     }
 
-    /// Looks another host up at once, if its addresses are not known, and archives the answer.
+    /// Looks up another host at once, if its addresses are not known, and archives the response.
     pub(super) async fn addresses_now(&self, uri: &Uri) -> Result<LookUpResult, Halt> {
         let context = self.context;
         let Some(host) = uri.host() else {
@@ -139,8 +139,8 @@ impl CrawlVisit<'_> {
     }
 }
 
-/// The conclusion for a look-up that is not repeated.
-fn lost(failure: &FetchFailure) -> Conclusion {
+/// Returns the conclusion for a failed look-up that is not repeated.
+fn final_failure(failure: &FetchFailure) -> Conclusion {
     let error = format!("err={}", opilio_stacks::chain(failure));
     Conclusion::failed(failure.status(), error)
 }

@@ -1,4 +1,4 @@
-//! Bodies of responses on their way to a rendered page: one that is recorded already, and one that is being received.
+//! Bodies of responses to a rendered page: a body that is recorded already, and a body that is being received.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,7 +10,7 @@ use opilio_browser::PageBody;
 use opilio_fetch::Spool;
 use tokio::sync::{mpsc, oneshot};
 
-/// Bytes that are read from a recording at once.
+/// Size in bytes of a read from a recorded body.
 const READ_BYTES: usize = 256 * 1024;
 
 type BodyError = Box<dyn std::error::Error + Send + Sync>;
@@ -24,16 +24,16 @@ struct Recorded {
 /// A body that is being received.
 struct Received {
     payload: mpsc::Receiver<Bytes>,
-    /// Whether it is complete; known after its last byte.
+    /// Receives `true` after the last byte if the body is complete.
     end: oneshot::Receiver<bool>,
 }
 
-/// A body that is recorded already.
+/// Returns a body that is recorded already.
 pub(super) fn recorded(spool: Spool) -> PageBody {
     Recorded { spool, position: 0 }.boxed_unsync()
 }
 
-/// A body that is being received. It fails unless `end` says that it is complete.
+/// Returns a body that is being received. It ends with an error unless `end` receives `true`.
 pub(super) fn received(payload: mpsc::Receiver<Bytes>, end: oneshot::Receiver<bool>) -> PageBody {
     Received { payload, end }.boxed_unsync()
 }
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_that_breaks_off_is_not_taken_for_a_whole_one() {
+    async fn a_truncated_body_ends_with_an_error() {
         for is_complete in [true, false] {
             let (sender, payload) = mpsc::channel(1);
             let (ended, end) = oneshot::channel();

@@ -1,4 +1,4 @@
-//! One request of a rendered page: its parts as the browser sent them, the exchange with the server, and the way of its
+//! One request of a rendered page: its parts as the browser sent them, the exchange with the server, and the channel of its
 //! response to the browser.
 
 use std::collections::{BTreeMap, HashSet};
@@ -19,14 +19,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use super::{CrawlVisit, page_bodies};
 use crate::error::Halt;
 
-/// Longest body of a request. Pages upload more only for their users.
+/// Maximum body of a request in bytes. Only uploads of users are larger.
 const REQUEST_BODY_BYTES_MAX: usize = 16 << 20;
 
-/// Bytes of all requests of a page that are under way. A page could fill the memory of the crawl with requests that it makes and
-/// gives up while their servers keep the crawl waiting.
+/// Maximum bytes of all requests in flight of a page. Without a limit, a page could fill the crawl's memory: it can abandon
+/// requests while the crawl still waits for slow servers.
 const REQUESTS_BYTES_MAX: usize = 64 << 20;
 
-/// Headers of the browser that are made anew for the server.
+/// Headers of the browser that are replaced in the request to the server.
 const OWN_HEADERS: [HeaderName; 4] = [
     header::HOST,
     header::CONTENT_LENGTH,
@@ -40,18 +40,18 @@ pub(crate) struct PageRequest {
     pub(crate) uri: Uri,
     headers: HeaderMap,
     body: Bytes,
-    /// Its part of the room of its page.
-    _taken: TakenRoom,
+    /// Reserved part of the memory for requests of the page.
+    _taken: ReservedMemory,
 }
 
-/// Room in memory for the requests of one page.
-pub(crate) struct RequestRoom(Arc<Semaphore>);
+/// Memory for the requests of one page.
+pub(crate) struct RequestMemory(Arc<Semaphore>);
 
-/// A part of a room, in use until it is dropped.
+/// A reserved part of this memory, until it is dropped.
 #[derive(Default)]
-struct TakenRoom(Option<OwnedSemaphorePermit>);
+struct ReservedMemory(Option<OwnedSemaphorePermit>);
 
-/// The way of a response to the browser. Dropping it ends the body.
+/// The channel of a response to the browser. Dropping it ends the body.
 pub(super) struct ResponseSender {
     head: Mutex<Option<HeadSender>>,
     payload: mpsc::Sender<Bytes>,
@@ -59,20 +59,20 @@ pub(super) struct ResponseSender {
 
 type HeadSender = oneshot::Sender<Result<ResponseHead, FetchRejection>>;
 
-/// Returns `true` if exchanges with this method are archived. The others have no content, and replay would take them for the
-/// content.
+/// Returns `true` if exchanges with this method are archived. Responses to other methods have no content, and replay would show
+/// them as the content of the URI.
 pub(super) fn is_archived(method: &Method) -> bool {
     !matches!(*method, Method::HEAD | Method::OPTIONS)
 }
 
 impl PageRequest {
-    /// Reads a request of the browser. It occupies room of its page until it is dropped.
+    /// Reads a request of the browser. It reserves memory of its page until it is dropped.
     pub(crate) async fn read(
         request: http::Request<PageBody>,
-        room: &RequestRoom,
+        room: &RequestMemory,
     ) -> Result<PageRequest, FetchRejection> {
         let (parts, body) = request.into_parts();
-        let mut taken = TakenRoom::default();
+        let mut taken = ReservedMemory::default();
         let fields = parts.headers.iter();
         let fields = fields.map(|(name, value)| name.as_str().len() + value.len());
         room.take(fields.sum(), &mut taken)?;
@@ -87,8 +87,8 @@ impl PageRequest {
         })
     }
 
-    /// Returns `true` if it asks for the document of this page. Browsers may write a URI in another way than the crawl does, and go
-    /// to `https` by themselves.
+    /// Returns `true` if this is the request for the document of the page. Browsers may write a URI in another way than the crawl
+    /// does, and may change to `https` by themselves.
     pub(super) fn is_for(&self, page: &Uri) -> bool {
         self.method == Method::GET
             && self.uri.scheme() == page.scheme()
@@ -96,14 +96,14 @@ impl PageRequest {
             && self.uri.port_or_default() == page.port_or_default()
     }
 
-    /// The request for the server. `decided` has its URI and its addresses, and headers that the browser does not have.
+    /// Returns the request for the server. `decided` has its URI and addresses, and headers that the browser does not set.
     pub(crate) fn for_server(&self, decided: Request) -> Request {
         Request {
             method: Some(self.method.clone()),
             headers: self.headers(decided.headers),
             body: self.body(),
             tap: None,
-            // The browser decides about it, and its cache is empty.
+            // The browser decides about this header, and its cache is empty.
             referer: None,
             if_none_match: None,
             if_modified_since: None,
@@ -114,7 +114,7 @@ impl PageRequest {
         }
     }
 
-    /// The headers for the server: those of the browser, and those of `decided` that it does not have.
+    /// Returns the headers for the server: those of the browser, and those of `decided` that the browser does not set.
     fn headers(&self, decided: Vec<(String, String)>) -> Vec<(String, String)> {
         let sent: HashSet<&str> = self.headers.keys().map(HeaderName::as_str).collect();
         let is_cookie = |name: &str| name.eq_ignore_ascii_case("cookie");
@@ -133,7 +133,7 @@ impl PageRequest {
         missing.chain(own).chain(cookies).collect()
     }
 
-    /// The cookies of the browser, and those of the crawl that it does not have under the same name.
+    /// Returns the cookies of the browser, and cookies of the crawl whose names the browser does not have.
     fn cookies(&self, of_crawl: Option<&str>) -> Option<String> {
         let own = self.headers.get_all(header::COOKIE).iter().map(text);
         let own: Vec<String> = own.collect();
@@ -156,15 +156,15 @@ impl PageRequest {
     }
 }
 
-impl Default for RequestRoom {
-    fn default() -> RequestRoom {
-        RequestRoom(Arc::new(Semaphore::new(REQUESTS_BYTES_MAX)))
+impl Default for RequestMemory {
+    fn default() -> RequestMemory {
+        RequestMemory(Arc::new(Semaphore::new(REQUESTS_BYTES_MAX)))
     }
 }
 
-impl RequestRoom {
-    /// Takes room for more bytes.
-    fn take(&self, bytes: usize, taken: &mut TakenRoom) -> Result<(), FetchRejection> {
+impl RequestMemory {
+    /// Reserves memory for more bytes.
+    fn take(&self, bytes: usize, taken: &mut ReservedMemory) -> Result<(), FetchRejection> {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let more = self.0.clone().try_acquire_many_owned(bytes).map_err(|_| {
             let reason = format!("requests with more than {REQUESTS_BYTES_MAX} bytes in all");
@@ -179,7 +179,7 @@ impl RequestRoom {
 }
 
 impl ResponseSender {
-    /// Makes the way of a response whose payload is sent to `payload`. Returns its end for the head.
+    /// Creates the channel of a response whose payload is sent to `payload`. Returns the receiver of the head.
     pub(super) fn new(
         payload: mpsc::Sender<Bytes>,
     ) -> (
@@ -199,12 +199,12 @@ impl ResponseSender {
         self.send(Err(rejection));
     }
 
-    /// Resolves once the browser does not want the response any more.
+    /// Resolves once the browser has dropped the request.
     pub(super) async fn gone(&self) {
         self.payload.closed().await;
     }
 
-    /// Resolves once the browser does not want the response any more, unless its head has been sent.
+    /// Resolves once the browser has dropped the request, unless the head of the response has been sent.
     async fn gone_before_head(&self) {
         self.gone().await;
         let is_sent = self.lock().is_none();
@@ -216,7 +216,7 @@ impl ResponseSender {
     fn send(&self, head: Result<ResponseHead, FetchRejection>) {
         let sender = self.lock().take();
         if let Some(sender) = sender {
-            // The browser may have gone.
+            // The browser may have closed the connection.
             let _ = sender.send(head);
         }
     }
@@ -227,10 +227,11 @@ impl ResponseSender {
 }
 
 impl CrawlVisit<'_> {
-    /// The exchange for a request of this page, mid-fetch filters included. `None`: the browser had gone before anything came.
+    /// Makes the exchange for a request of this page, with mid-fetch filters. Returns `None` if the browser dropped the request
+    /// before anything was received.
     ///
-    /// Cookies and passwords of the crawl go to the page's own site only, as browsers do it with cookies that servers do not declare
-    /// for other sites. Any page could act under the name of the crawl's user elsewhere otherwise.
+    /// Cookies and passwords of the crawl are sent to the page's own site only, like cookies in browsers that servers do not
+    /// declare for other sites. Otherwise, any page could act on other sites with the crawl's logins.
     pub(super) async fn exchange_for_page(
         &self,
         page: &Uri,
@@ -254,14 +255,14 @@ impl CrawlVisit<'_> {
                 .headers
                 .retain(|(name, _)| !name.eq_ignore_ascii_case("cookie"));
         }
-        let asked = Request {
+        let server_request = Request {
             tap: Some(PayloadTap::new(sender.payload.clone())),
             ..request.for_server(decided)
         };
         let fetcher = network.fetchers.of(&self.pipeline.settings.fetch);
         let fetcher = fetcher.map_err(|problem| Halt::Fetcher(opilio_stacks::chain(&problem)))?;
-        // The first is the one that is tried first.
-        let address = asked.addresses.first().map(ToString::to_string);
+        // The first address is the one that the fetcher tries first.
+        let address = server_request.addresses.first().map(ToString::to_string);
         let mid_fetch = Mutex::new(MidFetch::default());
         let on_head = async |head: &ResponseHead| {
             let filters = self.ask_mid_fetch(head, address.clone(), &memory).await;
@@ -281,7 +282,7 @@ impl CrawlVisit<'_> {
             answer
         };
         let exchange = tokio::select! {
-            exchange = Box::pin(fetcher.http(asked, on_head)) => Some(exchange),
+            exchange = Box::pin(fetcher.http(server_request, on_head)) => Some(exchange),
             () = sender.gone_before_head() => None,
         };
         let mid_fetch = mid_fetch.into_inner();
@@ -290,7 +291,7 @@ impl CrawlVisit<'_> {
     }
 }
 
-/// Returns `true` if both hosts belong to one registrable domain, or are the same.
+/// Returns `true` if both hosts have the same registrable domain, or are equal.
 fn is_same_site(page: &Uri, target: &Uri) -> bool {
     fn site(uri: &Uri) -> Option<&str> {
         uri.registrable_domain().or_else(|| uri.host())
@@ -298,11 +299,11 @@ fn is_same_site(page: &Uri, target: &Uri) -> bool {
     site(page).is_some() && site(page) == site(target)
 }
 
-/// The whole body of a request.
+/// Reads the whole body of a request.
 async fn collect(
     mut body: PageBody,
-    room: &RequestRoom,
-    taken: &mut TakenRoom,
+    room: &RequestMemory,
+    taken: &mut ReservedMemory,
 ) -> Result<Bytes, FetchRejection> {
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
@@ -318,7 +319,7 @@ async fn collect(
     Ok(bytes.into())
 }
 
-/// The response of an exchange that is over.
+/// Returns the response of a finished exchange.
 pub(crate) fn plain_response(
     exchange: &Exchange,
 ) -> Result<http::Response<PageBody>, FetchRejection> {
@@ -326,12 +327,12 @@ pub(crate) fn plain_response(
         return Err(FetchRejection::failed("no response"));
     };
     let mut response = response(head, page_bodies::recorded(exchange.payload.clone()))?;
-    // It may have been cut.
+    // The response may have been truncated.
     response.headers_mut().remove(header::CONTENT_LENGTH);
     Ok(response)
 }
 
-/// A response for the browser.
+/// Returns a response for the browser.
 pub(super) fn response(
     head: &ResponseHead,
     body: PageBody,
@@ -353,7 +354,7 @@ pub(super) fn response(
     Ok(response)
 }
 
-/// A header's value, with bytes outside ASCII as ISO-8859-1.
+/// Returns a header's value, with bytes outside ASCII as ISO-8859-1.
 fn text(value: &HeaderValue) -> String {
     value
         .as_bytes()
@@ -378,11 +379,11 @@ mod tests {
     }
 
     async fn read(request: http::Request<PageBody>) -> Result<PageRequest, FetchRejection> {
-        PageRequest::read(request, &RequestRoom::default()).await
+        PageRequest::read(request, &RequestMemory::default()).await
     }
 
     #[tokio::test]
-    async fn headers_of_the_browser_win_and_those_of_the_crawl_are_added() {
+    async fn headers_of_the_browser_take_precedence_and_missing_ones_come_from_the_crawl() {
         let sent = [
             ("host", "a.org"),
             ("content-length", "2"),
@@ -414,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_of_one_domain_are_one_site() {
+    fn hosts_with_one_registrable_domain_are_the_same_site() {
         let are = |page: &str, target: &str| {
             let parse = |host: &str| Uri::parse(&format!("https://{host}/")).unwrap();
             is_same_site(&parse(page), &parse(target))
@@ -426,7 +427,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_without_end_is_refused() {
+    async fn a_request_with_an_endless_body_is_refused() {
         let body = full_body(vec![0; REQUEST_BODY_BYTES_MAX + 1]);
         let request = http::Request::post("https://a.org/").body(body).unwrap();
         let read = read(request).await.map(drop);
@@ -437,8 +438,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn requests_that_are_under_way_share_the_room_of_their_page() {
-        let room = RequestRoom::default();
+    async fn requests_in_flight_share_the_memory_limit_of_their_page() {
+        let room = RequestMemory::default();
         let read = async || {
             let body = full_body(vec![0; REQUEST_BODY_BYTES_MAX]);
             let request = http::Request::post("https://a.org/").body(body).unwrap();
@@ -458,7 +459,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_document_of_a_page_is_asked_for_on_its_own_server() {
+    async fn only_a_get_on_the_same_server_is_a_request_for_the_page_itself() {
         let page = |uri: &str| Uri::parse(uri).unwrap();
         let get = http::Request::get("http://a.org/x%7Cy").body(full_body(""));
         let get = read(get.unwrap()).await.unwrap();

@@ -1,5 +1,6 @@
-//! Requests of one rendered page. Each is admitted, fetched, archived and logged as an embed of the page; only the page's own
-//! response is the one of its plain fetch. Cookies that servers set here stay in the browser and end with the page.
+//! Requests of one rendered page. Each is admitted, fetched, archived and logged as an embed of the page. The request for the page
+//! itself is answered with the response of its plain fetch. Cookies that servers set here stay in the browser and are dropped with
+//! the page.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,24 +21,26 @@ use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
 use super::look_up::LookUpResult;
-use super::page_request::{PageRequest, RequestRoom, ResponseSender, is_archived, plain_response};
+use super::page_request::{
+    PageRequest, RequestMemory, ResponseSender, is_archived, plain_response,
+};
 use super::{CrawlVisit, stored_payload, warc_location};
 use crate::context::CrawlContext;
 use crate::error::Halt;
 use crate::live::Flight;
-use crate::records::{self, About};
+use crate::records::{self, RecordContext};
 use crate::render_board::PageOnBoard;
 
 /// Annotation of a line in `crawl.log` whose request a browser made.
 const BY_BROWSER: &str = "browser";
 
-/// Prerequisites of one request: an address, a robots.txt, and each once more if it has expired meanwhile.
+/// Maximum of prerequisites of one request: an address and a robots.txt, and each once more if it has expired meanwhile.
 const PREREQUISITES_MAX: usize = 4;
 
 /// Reason of a refusal after the end of the page.
 const PAGE_CLOSED: &str = "the page is closed";
 
-/// Chunks of a payload on their way to the browser.
+/// Maximum of chunks of a payload that wait for the browser.
 const CHUNKS_MAX: usize = 8;
 
 /// The requests of one page. It belongs to the visit of the page, which waits for all of them.
@@ -49,15 +52,15 @@ pub(super) struct PageRequests {
     record: UriRecord,
     /// The response of the plain fetch.
     plain: Arc<Exchange>,
-    /// `true` if the browser has yet to get it.
+    /// `true` if the browser has not received this response yet.
     is_plain_wanted: AtomicBool,
     requests_per_server: usize,
-    room: RequestRoom,
+    room: RequestMemory,
     servers: Mutex<HashMap<String, Arc<PageServer>>>,
-    /// `None` once the visit waits for the last of them.
+    /// Tasks of the requests; `None` once the visit waits for the last of them.
     tasks: Mutex<Option<JoinSet<Result<(), Halt>>>>,
     archived: Mutex<HashSet<Uri>>,
-    /// The page as consoles show it.
+    /// The page as the console shows it.
     pub(super) on_board: PageOnBoard,
 }
 
@@ -65,11 +68,11 @@ pub(super) struct PageRequests {
 struct PageServer {
     /// Requests that may begin.
     slots: Semaphore,
-    /// Held while its address and its robots.txt are fetched, so that this is done once.
+    /// Locked while the server's address and robots.txt are fetched, so that they are fetched once.
     preparing: tokio::sync::Mutex<()>,
 }
 
-/// Hands requests of the browser to their page. It holds nothing of the visit, which may end before its browser's connections.
+/// Passes requests of the browser to their page. It has no reference to the visit, which may end before the browser's connections.
 pub(super) struct PageNetwork(pub(super) Weak<PageRequests>);
 
 impl PageFetcher for PageNetwork {
@@ -81,7 +84,7 @@ impl PageFetcher for PageNetwork {
         })
     }
 
-    /// Refuses it: archives have no record for it yet (decision 69).
+    /// Refuses a WebSocket: archives have no record for it yet (decision 69).
     fn open_web_socket(&self, _: http::Request<()>) -> FetchFuture<'_, OpenedWebSocket> {
         if let Some(page) = self.0.upgrade() {
             page.on_board.requested();
@@ -108,7 +111,7 @@ impl PageRequests {
             plain: plain.clone(),
             is_plain_wanted: AtomicBool::new(true),
             requests_per_server: requests_per_server.max(1),
-            room: RequestRoom::default(),
+            room: RequestMemory::default(),
             servers: Mutex::default(),
             tasks: Mutex::new(Some(JoinSet::new())),
             archived: Mutex::default(),
@@ -116,7 +119,7 @@ impl PageRequests {
         }
     }
 
-    /// Another browser begins with the page: it gets the response of the plain fetch, too.
+    /// Starts the page in another browser, which also gets the response of the plain fetch.
     pub(super) fn begin(&self) {
         self.is_plain_wanted.store(true, Ordering::Relaxed);
     }
@@ -143,7 +146,7 @@ impl PageRequests {
         request: http::Request<PageBody>,
     ) -> Result<http::Response<PageBody>, FetchRejection> {
         let request = PageRequest::read(request, &self.room).await?;
-        // The first request to the page's server is that of the page itself.
+        // The first request to the page's server is the request for the page itself.
         if request.is_for(&self.page) && self.is_plain_wanted.swap(false, Ordering::Relaxed) {
             return plain_response(&self.plain);
         }
@@ -153,15 +156,15 @@ impl PageRequests {
         let (ended, end) = oneshot::channel();
         let page = self.clone();
         let work = async move { page.fetch(request, sender, ended).await };
-        // The browser may drop this future. What has been received is archived even so.
+        // The browser may drop this future. A response that has been received is archived even then.
         self.begin_task(work.in_current_span())?;
         let head = head.await;
         let head = head.map_err(|_| FetchRejection::failed("no response"))??;
         super::page_request::response(&head, super::page_bodies::received(body, end))
     }
 
-    /// Begins a task for which the visit waits. A connection of the browser may ask once more while its page is closed: nobody would
-    /// wait for that request, and the crawl could end before it.
+    /// Begins a task for which the visit waits. While the page is closed, a connection of the browser may send another request. It
+    /// is refused, because the visit would not wait for it and the crawl could end first.
     fn begin_task(
         &self,
         work: impl Future<Output = Result<(), Halt>> + Send + 'static,
@@ -210,7 +213,7 @@ impl PageRequests {
             }
             Err(refused) => Err(refused),
         };
-        // The place is kept until the request has been counted.
+        // The place under the limits is kept until the request has been counted.
         let (permit, _place) = match admitted {
             Ok(admitted) => admitted,
             Err(refused) => {
@@ -242,9 +245,9 @@ impl PageRequests {
             sender.reject(FetchRejection::failed(opilio_stacks::chain(failure)));
         }
         drop(sender);
-        // Nobody may wait for it any more.
+        // The browser may not wait for the response any more.
         let _ = ended.send(is_complete);
-        self.keep(&visit, &request, exchange).await
+        self.archive_and_log(&visit, &request, exchange).await
     }
 
     /// Admits a request. The inner error is a refusal.
@@ -279,14 +282,14 @@ impl PageRequests {
                 let robots = CrawlVisit::new(&self.context, issue, &self.flight, self.worker);
                 robots.fetch_robots_in_passing(&self.page).await?;
             } else {
-                // A login is not made in passing.
+                // Logins are not made for requests in passing.
                 break;
             }
         }
         refuse(status::PREREQUISITE_FAILED)
     }
 
-    /// A URI as an issue that no frontier has made.
+    /// Returns a URI in the form of an issued URI, although the frontier has not issued it.
     fn issue(&self, uri: &Uri, hop: Hop) -> Issue {
         let profile = self.context.current();
         let candidate = policy::candidate(
@@ -313,7 +316,7 @@ impl PageRequests {
         server.clone()
     }
 
-    /// Counts a request of which nothing is archived.
+    /// Counts a request that is not archived.
     fn count_unarchived(&self, exchange: &Exchange) {
         let board = &self.on_board;
         match &exchange.failure {
@@ -327,7 +330,7 @@ impl PageRequests {
 
     async fn log_refusal(&self, visit: &CrawlVisit<'_>, mut entry: LogEntry) -> Result<(), Halt> {
         if entry.status == status::OUT_OF_SCOPE {
-            // As links out of scope, which have no line either.
+            // Requests out of scope have no line, like links out of scope.
             self.context.figures.counters.out_of_scope(1);
             return Ok(());
         }
@@ -335,7 +338,7 @@ impl PageRequests {
         self.log(visit, entry, false).await
     }
 
-    /// Logs and counts a request that is done, and tells observers.
+    /// Logs and counts a finished request, and passes it to observers.
     async fn log(
         &self,
         visit: &CrawlVisit<'_>,
@@ -348,13 +351,13 @@ impl PageRequests {
         context.finished(&visit.pipeline.issue.queue, &line, is_document);
         let observers = &context.plugins.observers;
         if !observers.is_empty() {
-            observers.tell(visit.event(entry)).await;
+            observers.send(visit.event(entry)).await;
         }
         Ok(())
     }
 
     /// Archives and logs an exchange.
-    async fn keep(
+    async fn archive_and_log(
         &self,
         visit: &CrawlVisit<'_>,
         request: &PageRequest,
@@ -379,7 +382,8 @@ impl PageRequests {
                 true => &mut by.archived,
                 false => &mut by.duplicate,
             });
-            // Whatever the method: what a script sends by POST is not fetched by GET for a string in that script.
+            // This applies to all methods: a URI that a script requests by POST is not fetched by GET because of a string in that
+            // script.
             lock(&self.archived).insert(request.uri.clone());
         } else {
             self.count_unarchived(&exchange);
@@ -390,7 +394,7 @@ impl PageRequests {
 }
 
 impl CrawlVisit<'_> {
-    /// Archives an exchange of a page, and completes its entry. Returns whether its payload was stored.
+    /// Archives an exchange of a page, and completes its log entry. Returns whether its payload was stored.
     async fn archive_for_page(
         &self,
         exchange: &Arc<Exchange>,
@@ -398,7 +402,9 @@ impl CrawlVisit<'_> {
     ) -> Result<bool, Halt> {
         let issue = &self.pipeline.issue;
         let payload = self.context.payload_digests(exchange).await?;
-        let held = self.hold(exchange, &CaptureForm::Response, payload).await?;
+        let held = self
+            .lock_payload(exchange, &CaptureForm::Response, payload)
+            .await?;
         let (uri, digest) = (issue.uri.as_str(), exchange.payload_digest.0);
         let captures = &self.context.network.browsers.captures;
         let is_complete = exchange.failure.is_none() && exchange.truncated.is_none();
@@ -419,19 +425,19 @@ impl CrawlVisit<'_> {
             entry.annotations.push("duplicate:digest".to_owned());
             entry.annotations.push(format!("warcRevisit:{how}"));
         }
-        let about = About {
+        let about = RecordContext {
             payload: Some(payload),
             via: issue.record.via.as_deref(),
             hop_path: issue.record.hop_path.as_str(),
             source: issue.record.source.as_deref(),
             annotations: &entry.annotations,
-            ..About::default()
+            ..RecordContext::default()
         };
         let records = records::of_exchange(&issue.uri, exchange, &keep, &about);
         let location = self.context.archive(records).await?.into_iter().next();
         let date = records::date_of(exchange);
         if let (Some(held), Some(location), true) = (&held, &location, is_novel) {
-            held.keep(&stored_payload(&issue.uri, date, location))?;
+            held.add_to_index(&stored_payload(&issue.uri, date, location))?;
         }
         entry.archived = location.map(|location| warc_location(location, date));
         if let (Some(at), true) = (&entry.archived, is_novel && is_complete) {
@@ -444,7 +450,7 @@ impl CrawlVisit<'_> {
         Ok(is_novel)
     }
 
-    /// The quotas that apply to the URI, with the names of their tallies.
+    /// Returns the quotas that apply to the URI, with the names of their tallies.
     fn quotas_in_passing(&self) -> Vec<(TallyKind, &str, Quota)> {
         let issue = &self.pipeline.issue;
         let profile = &self.pipeline.profile;
@@ -462,7 +468,7 @@ impl CrawlVisit<'_> {
             .collect()
     }
 
-    /// The quota that is used up, as an annotation.
+    /// Returns the quota that is used up, as an annotation.
     fn quota_in_passing(&self) -> Result<Option<String>, Halt> {
         for (kind, name, quota) in self.quotas_in_passing() {
             let tally = self.context.frontier().tally(kind, name)?;
@@ -499,10 +505,10 @@ impl CrawlVisit<'_> {
                 let memory = PluginMemory::default();
                 let (exchange, _) = self.fetch(robots, &permit, &memory).await?;
                 let exchange = Arc::new(exchange);
-                let about = About {
+                let about = RecordContext {
                     via: Some(page.as_str()),
                     hop_path: pipeline.issue.record.hop_path.as_str(),
-                    ..About::default()
+                    ..RecordContext::default()
                 };
                 let form = CaptureForm::Response;
                 let records = records::of_exchange(robots, &exchange, &form, &about);
@@ -523,12 +529,12 @@ impl CrawlVisit<'_> {
     }
 }
 
-/// The refusal of a request past this quota.
+/// Returns the conclusion for a request beyond this quota.
 fn over_quota(quota: String) -> Box<Conclusion> {
     Box::new(Conclusion::postponed(status::QUOTA, quota))
 }
 
-/// The entry of an exchange, before it is archived.
+/// Returns the log entry of an exchange, before it is archived.
 fn entry_of(request: &PageRequest, exchange: &Exchange) -> LogEntry {
     let head = exchange.head.as_ref();
     let mut annotations = vec![BY_BROWSER.to_owned()];

@@ -1,10 +1,10 @@
-//! Reading a response on a document lane, within the memory that documents may take.
+//! Reading of a response on a document lane, within the memory limit for documents.
 
 use opilio_visit::reading::{Reading, ReadingTask};
 
 use crate::lanes::{LanePanic, Lanes, Reserved, bytes_for};
 
-/// Reads a response once there is memory for its content. The memory is held until it is dropped.
+/// Reads a response once memory for its content is free. The memory is reserved until the returned reservation is dropped.
 pub(super) async fn within_memory(
     lanes: &Lanes,
     site: &str,
@@ -15,7 +15,7 @@ pub(super) async fn within_memory(
         let read = move |mut reserved: Reserved| {
             let decoded = |bytes| reserved.shrink_to(bytes_for(bytes));
             let reading = task.run_within(content, decoded)?;
-            // Its bytes and its text, until the visit is written.
+            // Memory for the bytes and the text, until the capture is written.
             reserved.shrink_to(2 * reading.document.content().len() as u64);
             Ok((reading, reserved))
         };
@@ -43,7 +43,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     #[tokio::test]
-    async fn memory_is_held_for_the_bytes_and_the_text_of_a_page_until_its_visit_is_written() {
+    async fn memory_for_bytes_and_text_of_a_page_is_reserved_until_its_visit_is_written() {
         let mut coder = GzEncoder::new(Vec::new(), Compression::best());
         coder.write_all(&vec![0; 20 << 20]).unwrap();
         let task = opilio_visit::synthetic::reading_task(coder.finish().unwrap().into());

@@ -1,5 +1,5 @@
 //! Rendering of a page that has been fetched: a browser loads it, its requests are archived, and its document, links, text and
-//! pictures are taken. Whatever fails, the plain capture of the page stays.
+//! pictures are taken. If rendering fails, the plain capture of the page remains.
 
 use std::sync::Arc;
 
@@ -26,11 +26,12 @@ use crate::render_board::{PageActivity, PageOnBoard};
 use crate::render_figures::RenderFigures;
 use opilio_job::alerts::{AlertKind, Severity};
 
-/// Browsers that try to render a page, one after the other: the second one only if the first fails, or the page crashes in it.
+/// Number of browsers that try to render a page, one after the other. A second browser is used only if the first fails, or the page
+/// crashes in it.
 const TRIES_MAX: u32 = 2;
 
 /// A page as a browser showed it.
-struct Shown {
+struct ShownPage {
     load: LoadResult,
     behaviors: BehaviorResults,
     content: PageContent,
@@ -41,8 +42,8 @@ struct Shown {
 }
 
 /// The reason why no browser showed a page.
-enum NotShown {
-    /// No browser could be had, or it failed.
+enum RenderFailure {
+    /// No browser was available, or the browser failed.
     Browser(BrowserError),
     /// The page reached a limit at once.
     Cut(PageCut),
@@ -51,7 +52,7 @@ enum NotShown {
 }
 
 impl CrawlVisit<'_> {
-    /// Renders the page of this visit, and archives its requests and what it shows.
+    /// Renders the page of this visit, and archives its requests, text and pictures.
     pub(super) async fn render_page(&self, page: PageToRender<'_>) -> Result<Rendering, Halt> {
         let network = &self.context.network;
         let settings = &page.settings.browser;
@@ -89,20 +90,20 @@ impl CrawlVisit<'_> {
                     rendering.result = RenderResult::NotShown;
                 }
             }
-            Err(NotShown::Cut(cut)) => {
+            Err(RenderFailure::Cut(cut)) => {
                 rendering.result = RenderResult::NotShown;
                 board.count(|figures| count_cut(cut, figures));
                 let cut = cut_name(cut);
                 rendering.annotations.push(format!("notRendered:{cut}"));
             }
-            Err(NotShown::Lane(panic)) => return Err(panic.into()),
-            Err(NotShown::Browser(error)) => {
+            Err(RenderFailure::Lane(panic)) => return Err(panic.into()),
+            Err(RenderFailure::Browser(error)) => {
                 rendering.result = RenderResult::NotShown;
                 board.count(|figures| figures.count_not_rendered(|by| &mut by.browser));
                 let problem = opilio_stacks::chain(&error);
-                let words = format!("pages are archived without rendering: {problem}");
+                let message = format!("pages are archived without rendering: {problem}");
                 self.context
-                    .raise(AlertKind::Browser, "", Severity::Warning, &words);
+                    .raise(AlertKind::Browser, "", Severity::Warning, &message);
                 let kind = error_name(&error);
                 rendering.annotations.push(format!("notRendered:{kind}"));
             }
@@ -110,31 +111,31 @@ impl CrawlVisit<'_> {
         Ok(rendering)
     }
 
-    /// Has a browser show the page. If it fails, or the page crashes, another one tries once more.
+    /// Shows the page in a browser. If the browser fails, or the page crashes, another browser tries once more.
     async fn show(
         &self,
         page: PageToRender<'_>,
         requests: &Arc<PageRequests>,
-    ) -> Result<Shown, NotShown> {
+    ) -> Result<ShownPage, RenderFailure> {
         let pool = self.context.network.browsers.pool().await;
-        let pool = pool.map_err(NotShown::Browser)?;
+        let pool = pool.map_err(RenderFailure::Browser)?;
         let board = &self.context.network.browsers.board;
         let mut tries = 1;
         loop {
             requests.begin();
             let shown = self.show_in(&pool, page, requests).await;
-            if let Err(NotShown::Browser(
+            if let Err(RenderFailure::Browser(
                 BrowserError::Crashed { .. } | BrowserError::Hung { .. },
             )) = shown
             {
                 board.count(|figures| figures.crashes += 1);
             }
             match shown {
-                Err(NotShown::Browser(error)) if tries < TRIES_MAX && may_pass(&error) => {
+                Err(RenderFailure::Browser(error)) if tries < TRIES_MAX && may_pass(&error) => {
                     tracing::debug!(uri = self.uri(), %error, "another browser tries the page");
                 }
-                // The machine may have lacked memory for a moment.
-                Err(NotShown::Cut(cut @ PageCut::Crashed)) if tries < TRIES_MAX => {
+                // The machine may have lacked memory temporarily.
+                Err(RenderFailure::Cut(cut @ PageCut::Crashed)) if tries < TRIES_MAX => {
                     board.count(|figures| figures.crashes += 1);
                     tracing::debug!(uri = self.uri(), %cut, "another browser tries the page");
                 }
@@ -149,45 +150,45 @@ impl CrawlVisit<'_> {
         pool: &BrowserPool,
         page: PageToRender<'_>,
         requests: &Arc<PageRequests>,
-    ) -> Result<Shown, NotShown> {
+    ) -> Result<ShownPage, RenderFailure> {
         let on_board = &requests.on_board;
         on_board.begins(PageActivity::Waiting);
         let network = Arc::new(PageNetwork(Arc::downgrade(requests)));
         let settings = page_settings(&page.settings.browser);
         let session = PageSession::open_for(pool, network, settings).await;
-        let mut session = session.map_err(NotShown::Browser)?;
+        let mut session = session.map_err(RenderFailure::Browser)?;
         on_board.begins(PageActivity::Loading);
-        let seen = self.look(&mut session, page, on_board).await;
+        let seen = self.load_and_take(&mut session, page, on_board).await;
         let report = session.close().await;
         let board = &self.context.network.browsers.board;
         board.count(|figures| figures.count_closed(&report));
         match seen {
-            Ok(seen) => Ok(Shown { report, ..seen }),
+            Ok(seen) => Ok(ShownPage { report, ..seen }),
             Err(BehaveError::Page(PageError::Cut(cut))) => {
-                // Without actions left, it was the time for its links and text that ended.
+                // A page without actions left still has time for its links and text. Then `cut` is the limit that ended it.
                 let reached = report.cut.filter(|it| *it != PageCut::Steps);
-                Err(NotShown::Cut(reached.unwrap_or(cut)))
+                Err(RenderFailure::Cut(reached.unwrap_or(cut)))
             }
-            Err(BehaveError::Page(PageError::Browser(error))) => Err(NotShown::Browser(error)),
-            Err(BehaveError::Page(_)) => Err(NotShown::Browser(BrowserError::Closed)),
-            Err(BehaveError::Lane(panic)) => Err(NotShown::Lane(panic)),
+            Err(BehaveError::Page(PageError::Browser(error))) => Err(RenderFailure::Browser(error)),
+            Err(BehaveError::Page(_)) => Err(RenderFailure::Browser(BrowserError::Closed)),
+            Err(BehaveError::Lane(panic)) => Err(RenderFailure::Lane(panic)),
         }
     }
 
-    /// Loads the page, has behaviours operate it, and takes what it shows. The report is that of a page that has just been
-    /// opened.
-    async fn look(
+    /// Loads the page, runs the behaviours on it, and takes its document, links, text and pictures. The report is that of a page
+    /// that has just been opened.
+    async fn load_and_take(
         &self,
         session: &mut PageSession,
         page: PageToRender<'_>,
         on_board: &PageOnBoard,
-    ) -> Result<Shown, BehaveError> {
+    ) -> Result<ShownPage, BehaveError> {
         let load = match session.load(self.uri()).await {
-            // It shows what it has.
+            // The page is taken in its present state.
             Err(PageError::Cut(PageCut::Time)) => LoadResult::NotIdle,
             load => load?,
         };
-        let mut shown = Shown {
+        let mut shown = ShownPage {
             load,
             behaviors: BehaviorResults::default(),
             content: PageContent::default(),
@@ -204,7 +205,7 @@ impl CrawlVisit<'_> {
         shown.content = session.extract().await?;
         shown.document = unless_refused(session.document().await)?.flatten();
         if page.settings.browser.screenshots {
-            // A page that cannot be drawn has links and text even so.
+            // A page without a picture can still have links and text.
             shown.view = match shown.behaviors.picture.take() {
                 Some(picture) => Some(picture),
                 None => unless_refused(session.screenshot(ScreenshotArea::View).await)?,
@@ -224,9 +225,9 @@ impl CrawlVisit<'_> {
         self.pipeline.issue.uri.as_str()
     }
 
-    /// Returns records of what the page showed, as Browsertrix writes them: `urn:pageinfo:` and, by the settings, pictures and
+    /// Returns the records about the rendered page, as Browsertrix writes them: `urn:pageinfo:` and, by the settings, pictures and
     /// text.
-    fn records_about(&self, page: PageToRender<'_>, shown: &Shown) -> Vec<Record> {
+    fn records_about(&self, page: PageToRender<'_>, shown: &ShownPage) -> Vec<Record> {
         let (uri, date) = (self.uri(), records::date_of(page.exchange));
         let id = RecordId::random().0.to_string();
         let facts = records::page_info(uri, date, &id, &shown.report, &shown.behaviors.runs);
@@ -257,7 +258,7 @@ impl CrawlVisit<'_> {
     }
 }
 
-/// A part of a page that can be missing.
+/// Returns a part of a page, or `None` if the page does not provide it.
 fn unless_refused<T>(part: Result<T, PageError>) -> Result<Option<T>, PageError> {
     match part {
         Ok(part) => Ok(Some(part)),
@@ -270,13 +271,13 @@ fn unless_refused<T>(part: Result<T, PageError>) -> Result<Option<T>, PageError>
     }
 }
 
-impl Shown {
-    /// Returns `true` if there is a page to look at.
+impl ShownPage {
+    /// Returns `true` if the browser showed a document.
     fn has_document(&self) -> bool {
         matches!(self.load, LoadResult::Idle | LoadResult::NotIdle)
     }
 
-    /// The document, if the page came to its end. A page that was cut shows a part of itself, another one at each visit.
+    /// Returns the document, if the page was loaded completely. A page that was cut shows only a part, which differs at each visit.
     fn document_to_compare(&mut self) -> Option<Bytes> {
         let is_whole = matches!(self.report.cut, None | Some(PageCut::Steps));
         self.document.take().filter(|_| is_whole).map(Bytes::from)
@@ -292,7 +293,8 @@ impl Shown {
         }
     }
 
-    /// The annotation of a page that wanted to open WebSockets, which are refused: it may show less than to its visitors.
+    /// Returns the annotation of a page that tried to open WebSockets, which are refused. It may show less than in a visitor's
+    /// browser.
     fn web_sockets(&self) -> Option<String> {
         let resources = self.report.resources.iter();
         let refused = resources
@@ -301,7 +303,7 @@ impl Shown {
         (refused > 0).then(|| format!("webSocketsRefused:{refused}"))
     }
 
-    /// The annotation of a page with requests past its limits: it may lack parts that its visitors see.
+    /// Returns the annotation of a page with requests beyond its limits. It may lack parts that visitors see.
     fn requests_past_limit(&self) -> Option<String> {
         let refused = self.report.requests_refused;
         (refused > 0).then(|| format!("pageRequestsRefused:{refused}"))
@@ -328,7 +330,7 @@ impl Shown {
         *cut += 1;
     }
 
-    /// Links of the page, and the URIs that it wanted to open, to download and to be replaced by.
+    /// Returns the links of the page, and the URIs that it tried to open in another window, to download, or to navigate to.
     fn links(&self) -> Vec<FoundLink> {
         let of_document = self.content.links.iter().map(|link| {
             let RenderedLink {
@@ -372,7 +374,7 @@ impl Shown {
 }
 
 /// Returns `true` if another browser may succeed. A browser that does not start, or has no port, may lack processes or descriptors
-/// for a moment only.
+/// only temporarily.
 fn may_pass(error: &BrowserError) -> bool {
     matches!(
         error,
@@ -409,7 +411,7 @@ fn count_cut(cut: PageCut, figures: &mut RenderFigures) {
     figures.crashes += u64::from(is_crash(cut));
 }
 
-/// Returns `true` if the page is gone, and not only its time or its actions.
+/// Returns `true` if the page itself has crashed. Otherwise it has only reached a limit on time or actions.
 fn is_crash(cut: PageCut) -> bool {
     matches!(
         cut,
@@ -431,15 +433,15 @@ fn cut_name(cut: PageCut) -> &'static str {
 mod tests {
     use super::*;
 
-    /// A page that was loaded so, with a behaviour that ended so.
-    fn shown(load: LoadResult, end: Option<BehaviorEnd>, report: PageReport) -> Shown {
+    /// Returns a page with this result of loading, and with a behaviour that ended in this way.
+    fn shown(load: LoadResult, end: Option<BehaviorEnd>, report: PageReport) -> ShownPage {
         let runs = end.into_iter().map(|end| BehaviorRun {
             name: "autoscroll".to_owned(),
             version: "1.0.0".to_owned(),
             steps: 1,
             end,
         });
-        Shown {
+        ShownPage {
             load,
             behaviors: BehaviorResults {
                 runs: runs.collect(),
@@ -461,7 +463,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(shown: &Shown, outcome: &str) {
+    fn check(shown: &ShownPage, outcome: &str) {
         let mut figures = RenderFigures::default();
         shown.count_in(&mut figures);
         let outcomes = figures.outcomes();
@@ -495,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn each_error_of_a_browser_has_its_annotation_and_those_that_may_pass_are_tried_again() {
+    fn each_browser_error_has_an_annotation_and_temporary_errors_are_retried() {
         let text = String::new;
         let path = std::path::PathBuf::new;
         let cause = || std::io::Error::other("a cause");

@@ -1,4 +1,4 @@
-//! Redirects of a robots.txt, which are followed at once: the whole host waits for its rules.
+//! Redirects of a robots.txt. They are followed at once, because the whole host waits for its rules.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use opilio_visit::{CaptureForm, Permit, RobotsAnswer, redirect_of};
 use super::CrawlVisit;
 use super::look_up::LookUpResult;
 use crate::error::Halt;
-use crate::records::{self, About};
+use crate::records::{self, RecordContext};
 
 /// Longest time for which a robots.txt waits for the queue of the host that it redirects to; then the visit is deferred.
 const RESERVATION_PATIENCE: Duration = Duration::from_secs(60);
 
 impl CrawlVisit<'_> {
-    /// The answer to a request for robots.txt, its redirects followed and archived.
+    /// Returns the response to a request for robots.txt, after its redirects were followed and archived.
     pub(super) async fn follow_robots(
         &self,
         exchange: &Arc<Exchange>,
@@ -32,7 +32,7 @@ impl CrawlVisit<'_> {
         let mut redirect = redirect_of(&at, exchange);
         for _ in 0..ROBOTS_REDIRECTS_MAX {
             let Some(target) = redirect.take() else { break };
-            // Many hosts redirect to one; those that come later need not ask.
+            // Many hosts redirect to one host, whose robots.txt may be known already.
             if let Some(known) = servers.robots_answer(frontier, &target, Timestamp::now()) {
                 answer = known;
                 break;
@@ -42,12 +42,12 @@ impl CrawlVisit<'_> {
             }
             let addresses = match self.addresses_now(&target).await? {
                 LookUpResult::Found(addresses) => addresses,
-                // There is no such robots.txt: the answer is that of the redirect, which excludes nothing.
+                // The target cannot be a robots.txt. The response is that of the redirect, which excludes nothing.
                 LookUpResult::NoSuchHost => {
                     self.release_queue(&target, Duration::ZERO)?;
                     break;
                 }
-                // The rules exist and are not known (RFC 9309 §2.3.1.4).
+                // The rules exist but are unavailable (RFC 9309 §2.3.1.4).
                 LookUpResult::Failed(status) => {
                     self.release_queue(&target, Duration::ZERO)?;
                     answer = (status, Vec::new());
@@ -62,10 +62,10 @@ impl CrawlVisit<'_> {
                 .fetch(&target, &permit, &PluginMemory::default())
                 .await?;
             self.release_queue(&target, next.duration)?;
-            let about = About {
+            let about = RecordContext {
                 via: Some(at.as_str()),
                 hop_path: issue.record.hop_path.as_str(),
-                ..About::default()
+                ..RecordContext::default()
             };
             let records = records::of_exchange(&target, &next, &CaptureForm::Response, &about);
             let records = records::in_passing(records, &issue.uri);
@@ -84,7 +84,7 @@ impl CrawlVisit<'_> {
         Ok(RobotsAnswer::Received(status, body))
     }
 
-    /// Reserves the queue of a URI that is fetched in passing, as soon as its politeness delay is over. Returns `false` if that
+    /// Reserves the queue of a URI that is requested in passing, as soon as its politeness delay is over. Returns `false` if that
     /// takes too long.
     async fn reserve_queue(&self, uri: &Uri) -> Result<bool, Halt> {
         let context = self.context;

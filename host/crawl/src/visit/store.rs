@@ -1,16 +1,16 @@
-//! Writing a capture: duplicates of other URIs, WARC records, the place in the archive.
+//! Writing of a capture: deduplication, WARC records, location in the archive.
 
 use opilio_fetch::Exchange;
 use opilio_visit::{CaptureForm, PendingCapture, StoredCapture};
 
 use super::{CrawlVisit, stored_payload, warc_location};
-use crate::duplicates::{Held, PayloadDigests};
+use crate::duplicates::{LockedPayload, PayloadDigests};
 use crate::error::Halt;
-use crate::records::{self, About};
+use crate::records::{self, RecordContext};
 
 impl CrawlVisit<'_> {
-    /// Writes the records of a capture and notes where its payload is stored. `keep` is what the capture itself calls for; a
-    /// payload that another URI has brought is not stored again.
+    /// Writes the records of a capture and adds its payload to the index. `keep` is the form that the capture's own history
+    /// requires. If another URI's capture has the payload, it is not stored again.
     pub(super) async fn write_capture(
         &self,
         mut capture: PendingCapture<'_>,
@@ -18,7 +18,7 @@ impl CrawlVisit<'_> {
     ) -> Result<StoredCapture, Halt> {
         let (exchange, issue) = (capture.exchange, &self.pipeline.issue);
         let payload = self.context.payload_digests(exchange).await?;
-        let held = self.hold(exchange, &keep, payload).await?;
+        let held = self.lock_payload(exchange, &keep, payload).await?;
         let keep = match held.as_ref().and_then(|held| held.found.clone()) {
             Some(stored) => CaptureForm::Duplicate(records::previous_of(stored)),
             None => keep,
@@ -26,7 +26,7 @@ impl CrawlVisit<'_> {
         capture.annotate(&self.pipeline, &keep);
         let record = &issue.record;
         let login = self.context.network.logins.part_of(&issue.uri);
-        let about = About {
+        let about = RecordContext {
             payload: Some(payload),
             via: record.via.as_deref(),
             hop_path: record.hop_path.as_str(),
@@ -42,7 +42,7 @@ impl CrawlVisit<'_> {
         let location = self.context.archive(records).await?.into_iter().next();
         let date = records::date_of(exchange);
         if let (Some(held), Some(location), CaptureForm::Response) = (&held, &location, &keep) {
-            held.keep(&stored_payload(&issue.uri, date, location))?;
+            held.add_to_index(&stored_payload(&issue.uri, date, location))?;
         }
         Ok(StoredCapture {
             keep,
@@ -51,14 +51,14 @@ impl CrawlVisit<'_> {
         })
     }
 
-    /// Holds a payload that is to be stored whole, so that nobody else stores the same meanwhile. If it is stored already, the
-    /// answer says where. None if it is not looked up.
-    pub(super) async fn hold(
+    /// Locks a payload that is to be stored, so that no other visit stores the same payload meanwhile. The returned value has the
+    /// location if the payload is stored already. Returns `None` if the payload is not looked up.
+    pub(super) async fn lock_payload(
         &self,
         exchange: &Exchange,
         keep: &CaptureForm,
         payload: PayloadDigests,
-    ) -> Result<Option<Held<'_>>, Halt> {
+    ) -> Result<Option<LockedPayload<'_>>, Halt> {
         let is_complete = exchange.truncated.is_none() && exchange.failure.is_none();
         match &self.context.outputs.duplicates {
             Some(duplicates)
@@ -66,7 +66,7 @@ impl CrawlVisit<'_> {
                     && is_complete
                     && duplicates.wants(exchange.payload.length()) =>
             {
-                Ok(Some(duplicates.hold(payload).await?))
+                Ok(Some(duplicates.lock(payload).await?))
             }
             _ => Ok(None),
         }

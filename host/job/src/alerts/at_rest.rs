@@ -1,4 +1,4 @@
-//! Alerts of a job that no process runs: a daemon gives the job up, or its files are handed over.
+//! Alerts of a job without a running crawl: a daemon gives the job up, or the job's files are handed over.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use crate::directory;
 use crate::logs::JobLogs;
 use crate::profile::{ProfileError, frozen_profile};
 
-/// Raises the alert of a crawl that cannot continue, and sends it where the job's profile says. The alert is over when the job
-/// starts again.
+/// Raises the alert about a crawl that cannot continue, and sends it to the receivers in the job's profile. The alert is cleared
+/// when the job starts again.
 ///
 /// # Errors
 /// The job's profile cannot be read, or another process holds the job.
@@ -41,7 +41,7 @@ fn halted(job: &Path, why: &str) -> Result<Option<(Destinations, Notice)>, Profi
     Ok(Destinations::of(&profile.alerts, job).map(|destinations| (destinations, notice)))
 }
 
-/// Raises the alert about files that were not handed over, or gives it a new message. The caller holds the job.
+/// Raises the alert about files that were not handed over, or updates its message. The caller holds the job.
 pub fn raise_handover(job: &Path, profile: &Profile, to: &str, message: &str) {
     let board = AlertBoard::open(job);
     let at = Timestamp::now();

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Returns the free space of each disk for users other than root, with one of these folders that is on it. Disks whose free space
-/// the system does not report are left out. The folder is always the disk's first one. So its name does not change with every
-/// byte that is written between two calls.
+/// Returns the free space in bytes of each disk for users other than root, with the first of these folders that is on the disk.
+/// Disks whose free space the system does not report are left out. The choice of the folder does not depend on the free space, so
+/// it stays the same while data is written between two calls.
 pub fn rooms<'p>(folders: impl IntoIterator<Item = &'p Path>) -> Vec<(PathBuf, u64)> {
     of_disks(folders, device, free_space)
 }
@@ -42,7 +42,7 @@ fn device(_: &Path) -> Option<u64> {
     None
 }
 
-/// Returns the bytes free for users other than root on a folder's file system; none if the system does not report them.
+/// Returns the bytes free for users other than root on a folder's file system; `None` if the system does not report them.
 #[cfg(unix)]
 pub fn free_space(folder: &Path) -> Option<u64> {
     let disk = rustix::fs::statvfs(folder).ok()?;
@@ -62,12 +62,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_the_folders_on_one_disk_the_same_is_named_while_others_write() {
+    fn a_disk_is_always_reported_with_its_first_folder() {
         let job = tempfile::tempdir().unwrap();
         let folders = ["warcs", "logs", "", "disk-2/warcs"].map(|name| job.path().join(name));
         std::fs::create_dir(job.path().join("disk-2")).unwrap();
         let device = |folder: &Path| Some(u64::from(folder.ends_with("disk-2")));
-        // Each call finds less than the one before.
+        // Each call reports less free space than the call before.
         let left = Cell::new(1_000);
         let free = |folder: &Path| {
             left.set(left.get() - 1);
@@ -77,7 +77,7 @@ mod tests {
             }
         };
         let look = || of_disks(folders.iter().map(PathBuf::as_path), device, free);
-        // The call between measured the other disk.
+        // The call in between is about the other disk.
         for first in [999, 997] {
             let expected = [(folders[0].clone(), first), (folders[3].clone(), 10)];
             assert_eq!(look(), expected);

@@ -1,5 +1,5 @@
 //! Delivery of alerts to a webhook and to a command. The crawl never waits for either. A failed delivery is repeated a few times.
-//! Alerts that come too fast are left out, with a warning in the log.
+//! If there are too many alerts, some are not sent, with a warning in the log.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use super::{Alert, Event};
 use crate::directory::name_of;
 
-/// Maximum number of waiting notices. Further notices are left out, but are in `alerts.log`.
+/// Maximum number of waiting notices. Further notices are not sent; `alerts.log` has them.
 const WAITING_MAX: usize = 100;
 
 /// Pauses between the attempts to reach a webhook.
@@ -61,7 +61,7 @@ impl Notice {
     }
 }
 
-/// Sender of notices, one after another, on a task of its own.
+/// Sender of notices, one after another, in a separate task.
 pub struct Notifier {
     notices: mpsc::Sender<(Notice, Alerts)>,
     sending: JoinHandle<()>,
@@ -122,7 +122,7 @@ impl Notifier {
 }
 
 impl Destinations {
-    /// Returns the destinations; none if the settings have no destination.
+    /// Returns the destinations; `None` if the settings have no destination.
     pub(super) fn of(settings: &Alerts, job: &Path) -> Option<Destinations> {
         if settings.webhook.is_none() && settings.command.is_empty() {
             return None;
@@ -250,11 +250,11 @@ async fn post(client: &reqwest::Client, address: &str, notice: &Notice) -> Resul
 }
 
 /// Creates a client for an address that an operator has configured, such as that of a webhook or a trace collector. It uses the
-/// machine's root certificates, and bypasses the proxy for addresses of this machine. It follows no redirects: data goes only
-/// where the operator says.
+/// machine's root certificates, and bypasses the proxy for addresses of this machine. It follows no redirects: data is sent only to
+/// the configured address.
 ///
 /// # Errors
-/// Message, if the system lacks something that the client needs.
+/// A message, if the system does not provide what the client needs.
 pub fn http_client(address: &str, timeout: Duration) -> Result<reqwest::Client, String> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -285,7 +285,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_filled_in_is_not_filled_in_itself() {
+    fn placeholders_in_inserted_values_are_not_replaced() {
         let notice = Notice {
             job: "jobs/a".into(),
             name: "a".to_owned(),

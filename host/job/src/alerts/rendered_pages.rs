@@ -1,9 +1,10 @@
-//! Rendered pages of the last minutes, for the alert about those that were cut.
+//! Counts of rendered pages of the last minutes, for the alert about cut pages.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Minimum number of pages. Shares of fewer depend on chance. A page that reaches its limits takes more than a minute.
+/// Minimum number of pages. The share of cut pages among fewer pages depends on chance. A page that reaches its limits takes more
+/// than a minute.
 const PAGES_MIN: u64 = 5;
 
 /// Pages that were to be rendered since the process began.
@@ -15,7 +16,7 @@ pub struct RenderedPages {
     pub cut: u64,
 }
 
-/// Counts at moments, back to the start of a window. Between two moments they stay the same.
+/// Counts with their times, back to the start of a window. Counts that have not changed are not repeated.
 #[derive(Default)]
 pub(super) struct RenderedWindow {
     counts: VecDeque<(Instant, RenderedPages)>,
@@ -23,7 +24,7 @@ pub(super) struct RenderedWindow {
 }
 
 impl RenderedPages {
-    /// Returns the share of cut pages, in percent, and `true` if it is of enough pages.
+    /// Returns the share of cut pages, in percent, and `true` if there were enough pages.
     pub(super) fn cut_percent(self) -> (f64, bool) {
         let percent = self.cut as f64 * 100.0 / self.all.max(1) as f64;
         (percent, self.all >= PAGES_MIN)

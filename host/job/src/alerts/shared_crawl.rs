@@ -1,16 +1,16 @@
-//! Alerts about a crawl that several nodes share. Each process watches its own part. The parts of others and the storage of NATS are
-//! watched by one part, so that each problem has one alert.
+//! Alerts about a crawl that several nodes share. Each process watches its own part. One process also watches the other parts and
+//! the storage of NATS, so that each problem has one alert.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use opilio_profile::Alerts;
 
-use super::words::{long, size};
+use super::units::{duration_text, size_text};
 use super::{Alert, AlertAction, AlertKind, CLEARED_AT, Severity};
 use crate::part_status::{FailedTakeover, IdlePart, OtherPart, PartStatus, PartTakeover};
 
-/// Period in which lost sessions count. One a day does no harm.
+/// Period in which lost sessions are counted. A single lost session a day is harmless.
 const SESSIONS_WINDOW: Duration = Duration::from_secs(3_600);
 
 /// Subjects of the alert about links that wait.
@@ -19,9 +19,9 @@ const OUTBOX: &str = "outbox";
 
 /// State between two observations.
 pub(super) struct SharedCrawlWatch {
-    /// Alerts that hold, with their subjects.
+    /// Active alerts, with their subjects.
     holding: BTreeSet<(AlertKind, String)>,
-    /// Parts that no process works on, each with the time since which this is known.
+    /// Parts without a process, each with the time since which this is known.
     missing: BTreeMap<String, Instant>,
     /// Time since which NATS does not answer, so that nothing is known about other parts.
     unseen_since: Option<Instant>,
@@ -31,7 +31,7 @@ pub(super) struct SharedCrawlWatch {
 }
 
 impl SharedCrawlWatch {
-    /// Creates the watch of a crawl in which the alerts `held` hold already.
+    /// Creates the watch of a crawl in which the alerts `held` are active already.
     pub(super) fn new(held: &[Alert]) -> Self {
         let kinds = [
             AlertKind::PartGone,
@@ -51,19 +51,19 @@ impl SharedCrawlWatch {
         }
     }
 
-    /// Adds the actions that follow from the state of a part. `holds` if the crawl is paused on all nodes, or is ending.
+    /// Adds the actions that follow from the state of a part. `holds` is `true` if the crawl is paused on all nodes, or is ending.
     pub(super) fn look(
         &mut self,
         settings: &Alerts,
         part: &PartStatus,
         holds: bool,
         now: Instant,
-        acts: &mut Vec<AlertAction>,
+        actions: &mut Vec<AlertAction>,
     ) {
-        self.parts(settings, part, holds, now, acts);
-        self.links(settings, part, acts);
-        self.jetstream(settings, part, acts);
-        self.lease(settings, part, now, acts);
+        self.parts(settings, part, holds, now, actions);
+        self.links(settings, part, actions);
+        self.jetstream(settings, part, actions);
+        self.lease(settings, part, now, actions);
     }
 
     fn parts(
@@ -72,7 +72,7 @@ impl SharedCrawlWatch {
         part: &PartStatus,
         holds: bool,
         now: Instant,
-        acts: &mut Vec<AlertAction>,
+        actions: &mut Vec<AlertAction>,
     ) {
         if !part.nats_answers {
             self.unseen_since.get_or_insert(now);
@@ -85,7 +85,7 @@ impl SharedCrawlWatch {
         let others = part.others.as_deref().unwrap_or_default();
         let missing: Vec<&OtherPart> = others.iter().filter(|other| other.is_missing()).collect();
         let is_missing = |name: &str| missing.iter().any(|other| other.name == name);
-        // An operator who pauses or stops the crawl knows of parts that do nothing.
+        // An operator who pauses or stops the crawl expects that parts do nothing.
         self.missing.retain(|name, _| !holds && is_missing(name));
         let limit = settings.part_gone_after;
         let over = self
@@ -95,7 +95,7 @@ impl SharedCrawlWatch {
             .cloned()
             .collect::<Vec<_>>();
         for (kind, name) in over {
-            self.hold(kind, &name, false, true, String::new(), acts);
+            self.update_alert(kind, &name, false, true, String::new(), actions);
         }
         if holds {
             return;
@@ -104,53 +104,60 @@ impl SharedCrawlWatch {
             let since = *self.missing.entry(other.name.clone()).or_insert(now);
             let waited = now.saturating_duration_since(since);
             let is_over = limit.is_some_and(|limit| waited >= limit);
-            let words = missing_words(other, waited, part.takeovers.is_some());
+            let message = missing_part_message(other, waited, part.takeovers.is_some());
             let (kind, is_well) = (AlertKind::PartGone, limit.is_none());
-            self.hold(kind, &other.name, is_over, is_well, words, acts);
+            self.update_alert(kind, &other.name, is_over, is_well, message, actions);
         }
     }
 
-    fn links(&mut self, settings: &Alerts, part: &PartStatus, acts: &mut Vec<AlertAction>) {
+    fn links(&mut self, settings: &Alerts, part: &PartStatus, actions: &mut Vec<AlertAction>) {
         let limit = settings.links_waiting_after;
         for (subject, seconds) in [(INBOX, part.inbox_wait_s), (OUTBOX, part.outbox_wait_s)] {
             let waited = Duration::from_secs(seconds);
             let is_over = limit.is_some_and(|limit| waited >= limit);
             let is_well = limit.is_none_or(|limit| waited < limit.mul_f64(CLEARED_AT));
-            let waited = long(waited);
-            let words = match subject {
+            let waited = duration_text(waited);
+            let message = match subject {
                 INBOX => format!(
-                    "links from other parts have waited in NATS for {waited}, and {} messages are in the inbox: this part does not take them; see job.log and diagnostics for the cause, and check the load of the machine and its disk",
+                    "links from other parts have waited in NATS for {waited}, and {} messages are in the inbox: this part does not receive them; see job.log and diagnostics for the cause, and check the load of the machine and its disk",
                     part.inbox
                 ),
                 _ => format!(
-                    "links to other parts have waited in the frontier for {waited}: NATS does not store them; check nats-server, the network, and the room of JetStream"
+                    "links to other parts have waited in the frontier for {waited}: NATS does not store them; check nats-server, the network, and the free storage of JetStream"
                 ),
             };
-            self.hold(
+            self.update_alert(
                 AlertKind::LinksWaiting,
                 subject,
                 is_over,
                 is_well,
-                words,
-                acts,
+                message,
+                actions,
             );
         }
     }
 
-    fn jetstream(&mut self, settings: &Alerts, part: &PartStatus, acts: &mut Vec<AlertAction>) {
+    fn jetstream(&mut self, settings: &Alerts, part: &PartStatus, actions: &mut Vec<AlertAction>) {
         let storage = part.jetstream.unwrap_or_default();
         let percent = storage.percent().filter(|_| part.others.is_some());
         let percent = percent.filter(|_| settings.jetstream_percent > 0);
         let limit = f64::from(settings.jetstream_percent);
         let is_over = percent.is_some_and(|percent| percent >= limit);
         let is_well = percent.is_none_or(|percent| percent < limit * CLEARED_AT.max(0.9));
-        let words = format!(
+        let message = format!(
             "{} of the {} that the account may store in JetStream are used, {:.0} percent; when it is full, links wait in the frontiers: raise max_file of the account, and start parts that are not at work, whose links wait there",
-            size(storage.bytes),
-            size(storage.limit.unwrap_or_default()),
+            size_text(storage.bytes),
+            size_text(storage.limit.unwrap_or_default()),
             percent.unwrap_or_default()
         );
-        self.hold(AlertKind::JetstreamLow, "", is_over, is_well, words, acts);
+        self.update_alert(
+            AlertKind::JetstreamLow,
+            "",
+            is_over,
+            is_well,
+            message,
+            actions,
+        );
     }
 
     fn lease(
@@ -158,7 +165,7 @@ impl SharedCrawlWatch {
         settings: &Alerts,
         part: &PartStatus,
         now: Instant,
-        acts: &mut Vec<AlertAction>,
+        actions: &mut Vec<AlertAction>,
     ) {
         for _ in self.sessions_lost..part.sessions_lost {
             self.losses.push_back(now);
@@ -169,35 +176,36 @@ impl SharedCrawlWatch {
             self.losses.pop_front();
         }
         if part.has_rival {
-            let words = format!(
+            let message = format!(
                 "another process works under the name of part {:?}, and this one fetches nothing: stop one of the two, and give each directory a part of its own; a machine may have been copied",
                 part.name
             );
-            self.raise(AlertKind::Lease, "", Severity::Critical, words, acts);
+            self.raise(AlertKind::Lease, "", Severity::Critical, message, actions);
             return;
         }
         let (lost, limit) = (self.losses.len() as u64, u64::from(settings.sessions_lost));
         let is_over = limit > 0 && lost >= limit;
-        let words = format!(
+        let message = format!(
             "the session of this process has ended {lost} times in the last hour, because NATS got no renewal for cluster.time-to-live; nothing is fetched meanwhile, and another process may get the part: check the load of the machine, its sleep, and the network to NATS"
         );
-        self.hold(AlertKind::Lease, "", is_over, !is_over, words, acts);
+        self.update_alert(AlertKind::Lease, "", is_over, !is_over, message, actions);
     }
 
-    /// Raises an alert over its limit, and clears one well below it. Between the two it changes nothing.
-    fn hold(
+    /// Raises an alert if the figure is over its limit, and clears the alert if the figure is well below. In between, nothing
+    /// changes.
+    fn update_alert(
         &mut self,
         kind: AlertKind,
         subject: &str,
         is_over: bool,
         is_well: bool,
-        words: String,
-        acts: &mut Vec<AlertAction>,
+        message: String,
+        actions: &mut Vec<AlertAction>,
     ) {
         if is_over {
-            self.raise(kind, subject, Severity::Warning, words, acts);
+            self.raise(kind, subject, Severity::Warning, message, actions);
         } else if is_well && self.holding.remove(&(kind, subject.to_owned())) {
-            acts.push(AlertAction::Clear(kind, subject.to_owned()));
+            actions.push(AlertAction::Clear(kind, subject.to_owned()));
         }
     }
 
@@ -206,22 +214,22 @@ impl SharedCrawlWatch {
         kind: AlertKind,
         subject: &str,
         severity: Severity,
-        words: String,
-        acts: &mut Vec<AlertAction>,
+        message: String,
+        actions: &mut Vec<AlertAction>,
     ) {
         self.holding.insert((kind, subject.to_owned()));
-        acts.push(AlertAction::Raise(
+        actions.push(AlertAction::Raise(
             kind,
             subject.to_owned(),
             severity,
-            words,
+            message,
         ));
     }
 }
 
-/// Message about a part that no process works on.
-fn missing_words(part: &OtherPart, waited: Duration, can_move: bool) -> String {
-    let (name, waited) = (&part.name, long(waited));
+/// Returns the message about a part without a process.
+fn missing_part_message(part: &OtherPart, waited: Duration, can_move: bool) -> String {
+    let (name, waited) = (&part.name, duration_text(waited));
     let idle = IdlePart {
         name,
         state: part.state,
@@ -251,7 +259,7 @@ mod tests {
     use super::*;
     use crate::part_status::{JetStreamUse, PartState};
 
-    /// A watch, and the state of the part that it sees.
+    /// A watch, and the state of the part that it observes.
     struct Trial {
         watch: SharedCrawlWatch,
         settings: Alerts,
@@ -262,7 +270,7 @@ mod tests {
     }
 
     impl Trial {
-        /// The part watches others, `b` and `c`, and can be taken over.
+        /// Creates a part that watches the parts `b` and `c`, and can be taken over.
         fn new(toml: &str) -> Trial {
             Trial {
                 watch: SharedCrawlWatch::new(&[]),
@@ -280,21 +288,22 @@ mod tests {
             }
         }
 
-        /// Observes after so many seconds, and returns the actions in a few words.
+        /// Observes after this many seconds, and returns a short text for each action.
         fn after(&mut self, seconds: u64) -> Vec<String> {
             self.second += seconds;
             let now = self.began + Duration::from_secs(self.second);
-            let mut acts = Vec::new();
+            let mut actions = Vec::new();
             let (settings, part) = (&self.settings, &self.part);
-            self.watch.look(settings, part, self.holds, now, &mut acts);
-            let words = acts.into_iter().map(|act| match act {
+            self.watch
+                .look(settings, part, self.holds, now, &mut actions);
+            let texts = actions.into_iter().map(|act| match act {
                 AlertAction::Raise(kind, subject, severity, _) => {
                     format!("{} {subject} {}", kind.name(), severity.name())
                 }
                 AlertAction::Clear(kind, subject) => format!("{} {subject} over", kind.name()),
                 other => panic!("{other:?}"),
             });
-            words.collect()
+            texts.collect()
         }
 
         fn other(&mut self, place: usize) -> &mut OtherPart {
@@ -314,21 +323,21 @@ mod tests {
     }
 
     #[test]
-    fn each_part_that_nobody_works_on_is_an_alert_after_a_time() {
+    fn each_part_without_a_process_raises_an_alert_after_a_time() {
         let mut trial = Trial::new("part-gone-after = '2m'");
         assert_eq!(trial.after(0), [""; 0]);
         trial.other(0).state = PartState::Gone;
         assert_eq!(trial.after(5), [""; 0]);
         assert_eq!(trial.after(119), [""; 0]);
         assert_eq!(trial.after(1), ["part-gone b warning"]);
-        // It goes on, and another one is stopped with something left, then with nothing.
+        // The part continues. Another part is stopped with something left to do, then with nothing.
         trial.other(0).state = PartState::Running;
         trial.other(1).state = PartState::Stopped;
         assert_eq!(trial.after(1), ["part-gone b over"]);
         assert_eq!(trial.after(120), ["part-gone c warning"]);
         trial.other(1).is_done = true;
         assert_eq!(trial.after(1), ["part-gone c over"]);
-        // Another part of the crawl watches them from now on.
+        // From now on, another part of the crawl watches the parts.
         trial.other(0).state = PartState::New;
         assert_eq!(trial.after(1), [""; 0]);
         assert_eq!(trial.after(120), ["part-gone b warning"]);
@@ -337,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_paused_crawl_may_rest() {
+    fn parts_of_a_paused_crawl_raise_no_alert() {
         let mut trial = Trial::new("part-gone-after = '2m'");
         trial.other(0).state = PartState::Stopped;
         trial.holds = true;
@@ -351,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_died_with_nothing_left_to_do_is_not_missed() {
+    fn a_dead_part_with_nothing_left_to_do_raises_no_alert() {
         let mut trial = Trial::new("part-gone-after = '2m'");
         trial.other(0).state = PartState::Gone;
         trial.other(0).is_done = true;
@@ -364,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn time_without_nats_says_nothing_about_other_parts() {
+    fn time_without_nats_does_not_count_against_other_parts() {
         let mut trial = Trial::new("part-gone-after = '2m'");
         trial.other(0).state = PartState::Gone;
         assert_eq!(trial.after(0), [""; 0]);
@@ -375,7 +384,7 @@ mod tests {
         trial.part.nats_answers = true;
         assert_eq!(trial.after(1), [""; 0]);
         assert_eq!(trial.after(20), ["part-gone b warning"]);
-        // An alert that holds stays.
+        // An active alert stays active.
         trial.part.nats_answers = false;
         trial.part.others = None;
         assert_eq!(trial.after(1), [""; 0]);
@@ -384,14 +393,14 @@ mod tests {
     }
 
     #[test]
-    fn the_message_about_a_part_has_its_node_and_the_remedy() {
+    fn the_message_about_a_part_names_its_node_and_the_remedy() {
         let minutes = Duration::from_secs(180);
         let gone = OtherPart {
             state: PartState::Gone,
             ..other("b")
         };
         assert_eq!(
-            missing_words(&gone, minutes, true),
+            missing_part_message(&gone, minutes, true),
             "no process has worked on part \"b\" for 3 minutes: its process on node \"node-b\" has died or was terminated, or does not reach NATS; start its job again, or take the part over with --take-over b"
         );
         let new = OtherPart {
@@ -400,10 +409,10 @@ mod tests {
             ..other("b")
         };
         assert_eq!(
-            missing_words(&new, minutes, false),
+            missing_part_message(&new, minutes, false),
             "no process has worked on part \"b\" for 3 minutes: no node has begun it; start the crawl on its node"
         );
-        // A daemon takes it over, and another one has failed before.
+        // A daemon takes the part over, after another daemon has failed.
         let at = Timestamp::UNIX_EPOCH;
         let taken = OtherPart {
             takeover: Some(PartTakeover {
@@ -418,13 +427,13 @@ mod tests {
             ..gone
         };
         assert_eq!(
-            missing_words(&taken, minutes, true),
+            missing_part_message(&taken, minutes, true),
             "no process has worked on part \"b\" for 3 minutes: its process on node \"node-b\" has died or was terminated, or does not reach NATS; node \"c\" has been taking it over since 1970-01-01T00:00:00Z; node \"d\" failed to take it over at 1970-01-01T00:00:00Z: the disk is full"
         );
     }
 
     #[test]
-    fn links_that_wait_are_an_alert_for_each_direction() {
+    fn links_that_wait_too_long_raise_an_alert_for_each_direction() {
         let mut trial = Trial::new("links-waiting-after = '10m'");
         for ((inbox, outbox), expected) in [
             ((599, 0), &[][..]),
@@ -442,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn storage_that_is_nearly_full_is_an_alert_of_the_part_that_watches() {
+    fn nearly_full_storage_raises_an_alert_in_the_part_that_watches() {
         let mut trial = Trial::new("jetstream-percent = 80");
         let used = |bytes| {
             Some(JetStreamUse {
@@ -471,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_that_end_again_and_again_and_a_rival_are_an_alert() {
+    fn repeated_session_losses_and_a_rival_process_raise_an_alert() {
         let mut trial = Trial::new("sessions-lost = 3");
         for (seconds, lost, expected) in [
             (0, 1, &[][..]),
@@ -491,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_ends_alerts_of_the_one_before_once_it_knows_better() {
+    fn a_process_clears_alerts_of_the_previous_process_after_its_own_observation() {
         let held = Alert {
             kind: AlertKind::PartGone,
             subject: "b".to_owned(),

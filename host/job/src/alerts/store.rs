@@ -1,5 +1,5 @@
-//! Active and cleared alerts, stored in the job's directory. A resumed crawl knows the alerts that its operator has
-//! received already.
+//! Active and cleared alerts, stored in the job's directory. A resumed crawl does not send alerts that its operator has received
+//! already.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -17,11 +17,11 @@ use crate::text_file::write_text;
 /// Name of the file with a job's alerts.
 const FILE: &str = "alerts.json";
 
-/// Maximum number of alerts that are over and still shown.
+/// Maximum number of cleared alerts that are still shown.
 const OVER_MAX: usize = 200;
 
-/// Maximum number of alerts that hold at the same time. There is one for each kind, plugin, disk, and part of a shared crawl that no
-/// process works on; a hundred is a defect.
+/// Maximum number of active alerts. There is one for each kind, plugin, disk, and part of a shared crawl without a process; a
+/// hundred is a sign of a defect.
 const ACTIVE_MAX: usize = 100;
 
 /// Time for which a single event, such as a plugin that is left out, is shown after its last occurrence.
@@ -42,12 +42,12 @@ struct Alerts {
 #[derive(Serialize, Deserialize)]
 struct Active {
     alert: Alert,
-    /// Time at which a single event is no longer shown; none for other alerts.
+    /// Time at which a single event is no longer shown; `None` for other alerts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     expires: Option<Timestamp>,
 }
 
-/// Returns the alerts from a job's last crawl: those that held, and those that were over.
+/// Returns the active and the cleared alerts of a job's last crawl.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -69,7 +69,7 @@ impl AlertBoard {
         }
     }
 
-    /// Raises an alert. Returns it if it is news: it did not hold before, or became worse.
+    /// Raises an alert. Returns it if it is to be reported: it was not active before, or became more severe.
     pub fn raise(
         &self,
         kind: AlertKind,
@@ -81,7 +81,7 @@ impl AlertBoard {
         let mut board = self.lock();
         let expires = kind.is_event().then(|| now + EVENT_SHOWN);
         if let Some(known) = board.find(kind, subject) {
-            // Every occurrence of a single event is news.
+            // Every occurrence of a single event is reported.
             let is_news = severity > known.alert.severity || kind.is_event();
             known.alert.severity = severity;
             known.alert.message = message.to_owned();
@@ -94,7 +94,7 @@ impl AlertBoard {
                 known.alert.since = now;
             }
             let news = known.alert.clone();
-            self.keep(&board);
+            self.write_file(&board);
             return Some(news);
         }
         if board.active.len() >= ACTIVE_MAX {
@@ -113,21 +113,21 @@ impl AlertBoard {
             alert: alert.clone(),
             expires,
         });
-        self.keep(&board);
+        self.write_file(&board);
         Some(alert)
     }
 
-    /// Clears an alert. Returns it if it held.
+    /// Clears an alert. Returns it if it was active.
     pub fn clear(&self, kind: AlertKind, subject: &str, now: Timestamp) -> Option<Alert> {
         let mut board = self.lock();
         let is_it = |active: &Active| active.alert.kind == kind && active.alert.subject == subject;
         let place = board.active.iter().position(is_it)?;
-        let over = board.end(place, now);
-        self.keep(&board);
+        let over = board.clear(place, now);
+        self.write_file(&board);
         Some(over)
     }
 
-    /// Acknowledges an alert that holds, or without a subject all alerts of that kind. Returns the acknowledged alerts.
+    /// Acknowledges an active alert, or all alerts of that kind if no subject is given. Returns the acknowledged alerts.
     pub fn acknowledge(
         &self,
         kind: AlertKind,
@@ -142,7 +142,7 @@ impl AlertBoard {
                 known.push(alert.clone());
             }
         }
-        self.keep(&board);
+        self.write_file(&board);
         known
     }
 
@@ -152,32 +152,32 @@ impl AlertBoard {
         let mut over = Vec::new();
         let is_due = |active: &Active| active.expires.is_some_and(|expires| expires <= now);
         while let Some(place) = board.active.iter().position(is_due) {
-            over.push(board.end(place, now));
+            over.push(board.clear(place, now));
         }
         if !over.is_empty() {
-            self.keep(&board);
+            self.write_file(&board);
         }
         over
     }
 
-    /// Returns the alerts that hold, the worst and then the oldest first; then those that are over, the latest first.
+    /// Returns the active alerts, the most severe and then the oldest first; then the cleared alerts, the latest first.
     pub fn all(&self) -> Vec<Alert> {
         self.lock().all()
     }
 
-    /// Returns the alerts that hold.
+    /// Returns the active alerts.
     pub fn active(&self) -> Vec<Alert> {
         let mut all = self.all();
         all.retain(|alert| alert.until.is_none());
         all
     }
 
-    /// Writes the alerts in their present state, including messages that have changed since they were news.
+    /// Writes the alerts in their present state, including messages that have changed since the alert was reported.
     pub fn write(&self) {
-        self.keep(&self.lock());
+        self.write_file(&self.lock());
     }
 
-    fn keep(&self, alerts: &Alerts) {
+    fn write_file(&self, alerts: &Alerts) {
         let text = serde_json::to_string_pretty(alerts).map_err(io::Error::other);
         let kept = text.and_then(|text| write_text(&self.file, text + "\n"));
         if let Err(problem) = kept {
@@ -212,7 +212,7 @@ impl Alerts {
         active.find(|it| it.alert.kind == kind && it.alert.subject == subject)
     }
 
-    fn end(&mut self, place: usize, now: Timestamp) -> Alert {
+    fn clear(&mut self, place: usize, now: Timestamp) -> Alert {
         let mut alert = self.active.remove(place).alert;
         alert.until = Some(now);
         if self.over.len() == OVER_MAX {
@@ -230,7 +230,7 @@ mod tests {
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
     #[test]
-    fn an_alert_is_news_when_it_begins_and_when_it_becomes_worse() {
+    fn an_alert_is_reported_when_it_begins_and_when_it_becomes_worse() {
         let job = tempfile::tempdir().unwrap();
         let board = AlertBoard::open(job.path());
         let low = |severity, now| board.raise(AlertKind::DiskLow, "/a", severity, "low", now);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_once_is_news_each_time_and_shown_for_a_while() {
+    fn single_events_are_reported_each_time_and_shown_for_a_while() {
         let job = tempfile::tempdir().unwrap();
         let board = AlertBoard::open(job.path());
         let fails = |now| board.raise(AlertKind::Plugin, "html", Severity::Warning, "fails", now);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crawl_that_goes_on_knows_what_was_said() {
+    fn a_resumed_crawl_keeps_alerts_and_acknowledgements() {
         let job = tempfile::tempdir().unwrap();
         let board = AlertBoard::open(job.path());
         let low = |board: &AlertBoard, severity, message| {
@@ -282,7 +282,7 @@ mod tests {
         assert_eq!(board.active(), known);
         assert_eq!(board.all().len(), 2);
         assert_eq!(board.all(), kept_alerts(job.path()).unwrap());
-        // An unchanged severity is not news. A worse one is, even after an acknowledgement.
+        // An unchanged severity is not reported. A higher one is, even after an acknowledgement.
         assert_eq!(low(&board, Severity::Warning, "3 GiB left"), None);
         assert_eq!(board.active()[0].acknowledged, Some(by));
         let worse = low(&board, Severity::Critical, "1 GiB left").unwrap();

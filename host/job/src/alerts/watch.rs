@@ -12,24 +12,24 @@ use opilio_profile::{Alerts, ByteSize};
 
 use super::rendered_pages::{RenderedPages, RenderedWindow};
 use super::shared_crawl::SharedCrawlWatch;
-use super::words::{long, size};
+use super::units::{duration_text, size_text};
 use super::{Alert, AlertAction, AlertKind, CLEARED_AT, Severity};
 use crate::census::QueueCensus;
 use crate::part_status::PartStatus;
 use crate::queue_tally::QueueTally;
 use crate::series::Sample;
 
-/// Minimum number of non-empty queues. With fewer queues, failing ones say nothing about the rest, unless all of them fail.
+/// Minimum number of non-empty queues. With fewer queues, a share of failing queues is not significant, unless all of them fail.
 const HOSTS_MIN: u64 = 10;
 
-/// Minimum wait that counts. The frontier repeatedly asks for shorter waits if a queue depends on a fetch that hangs.
+/// Minimum wait that counts. The frontier repeatedly returns shorter waits if a queue depends on a fetch that hangs.
 pub const WAIT_MIN: Duration = Duration::from_secs(5);
 
 /// Observed figures of the crawl.
 pub struct Measurements<'s> {
     /// Time by the machine's clock.
     pub at: Timestamp,
-    /// Time by a clock that cannot be set.
+    /// Time by a monotonic clock.
     pub instant: Instant,
     /// Free space of each disk, with a folder on it.
     pub rooms: Vec<(PathBuf, u64)>,
@@ -43,15 +43,15 @@ pub struct Measurements<'s> {
     pub failing: Option<(String, QueueTally)>,
     /// Pages that were to be rendered since the process began.
     pub rendered: RenderedPages,
-    /// The part of a shared crawl that the process has; `None` on one machine, or if NATS has not been asked yet.
+    /// The part of a shared crawl that the process has; `None` on one machine, or before the first request to NATS.
     pub part: Option<&'s PartStatus>,
-    /// `true` if the crawl issues nothing, because it is paused or ending.
+    /// `true` if the crawl issues no URIs, because it is paused or ending.
     pub holds: bool,
     /// `true` if an operator has paused a shared crawl on all nodes, or the crawl is ending.
     pub holds_everywhere: bool,
-    /// Time before which nothing is due.
+    /// Time before which no URI is due.
     pub waits_until: Option<Timestamp>,
-    /// `true` if that time comes from delays that are longer than any cause can explain.
+    /// `true` if that time results from overlong delays, which no request can cause.
     pub is_overlong: bool,
 }
 
@@ -59,7 +59,7 @@ pub struct Measurements<'s> {
 pub struct Watch {
     settings: Alerts,
     clocks: Option<(Timestamp, Instant)>,
-    /// Number of finished URIs, and the time since which more are due. The time is ahead while nothing is due.
+    /// Number of finished URIs, and the time since which more URIs are due. The time is in the future while no URI is due.
     finished: Option<(u64, Timestamp)>,
     holding: Vec<AlertKind>,
     low_folders: BTreeSet<String>,
@@ -69,7 +69,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Creates the watch of a crawl in which the alerts `held` hold already.
+    /// Creates the watch of a crawl in which the alerts `held` are active already.
     pub fn new(settings: Alerts, held: &[Alert]) -> Watch {
         let low = held.iter().filter(|alert| alert.kind == AlertKind::DiskLow);
         Watch {
@@ -84,29 +84,29 @@ impl Watch {
         }
     }
 
-    /// Uses these limits from now on.
+    /// Replaces the limits of the alerts.
     pub fn go_by(&mut self, settings: Alerts) {
         self.settings = settings;
     }
 
     /// Returns the actions that follow from the figures.
     pub fn look(&mut self, seen: &Measurements<'_>) -> Vec<AlertAction> {
-        let mut acts = Vec::new();
-        self.clock(seen, &mut acts);
-        self.disks(seen, &mut acts);
-        self.shares(seen, &mut acts);
-        self.rendering(seen, &mut acts);
-        self.hosts(seen, &mut acts);
-        self.stall(seen, &mut acts);
+        let mut actions = Vec::new();
+        self.clock(seen, &mut actions);
+        self.disks(seen, &mut actions);
+        self.shares(seen, &mut actions);
+        self.rendering(seen, &mut actions);
+        self.hosts(seen, &mut actions);
+        self.stall(seen, &mut actions);
         if let Some(part) = seen.part {
             let (settings, now) = (&self.settings, seen.instant);
             self.shared_crawl
-                .look(settings, part, seen.holds_everywhere, now, &mut acts);
+                .look(settings, part, seen.holds_everywhere, now, &mut actions);
         }
-        acts
+        actions
     }
 
-    fn clock(&mut self, seen: &Measurements<'_>, acts: &mut Vec<AlertAction>) {
+    fn clock(&mut self, seen: &Measurements<'_>, actions: &mut Vec<AlertAction>) {
         let before = self.clocks.replace((seen.at, seen.instant));
         let (Some((at, instant)), Some(limit)) = (before, self.settings.clock_jump) else {
             return;
@@ -115,8 +115,8 @@ impl Watch {
         let by_clock = seen.at.as_millisecond() - at.as_millisecond();
         let by = by_clock - i64::try_from(passed.as_millis()).unwrap_or(i64::MAX);
         if by.unsigned_abs() > limit.as_millis().try_into().unwrap_or(u64::MAX) {
-            let length = long(Duration::from_millis(by.unsigned_abs()));
-            // After the clock went back, the end of a politeness delay is far ahead.
+            let length = duration_text(Duration::from_millis(by.unsigned_abs()));
+            // After the clock was set back, the ends of politeness delays are far in the future.
             let message = match by < 0 {
                 true => format!(
                     "the clock of the machine went back by {length}; dates of captures depend on it, and politeness delays last that much longer; `opilio frontier wake JOB --all` shortens them"
@@ -125,7 +125,7 @@ impl Watch {
                     "the clock of the machine went forward by {length}, or the machine slept; due times and dates of captures depend on it"
                 ),
             };
-            acts.push(AlertAction::Raise(
+            actions.push(AlertAction::Raise(
                 AlertKind::ClockJump,
                 String::new(),
                 Severity::Warning,
@@ -135,7 +135,7 @@ impl Watch {
     }
 
     /// Raises one alert for each disk. The crawl pauses for the first full disk, until no disk is full.
-    fn disks(&mut self, seen: &Measurements<'_>, acts: &mut Vec<AlertAction>) {
+    fn disks(&mut self, seen: &Measurements<'_>, actions: &mut Vec<AlertAction>) {
         let settings = &self.settings;
         let is_below =
             |room: u64, limit: Option<ByteSize>| limit.is_some_and(|limit| room < limit.bytes());
@@ -150,24 +150,25 @@ impl Watch {
         let full = seen.rooms.iter().find(|(_, room)| is_full(*room));
         if let Some((folder, room)) = full.filter(|_| !self.is_paused) {
             self.is_paused = true;
-            let why = format!("{} has {} left", folder.display(), size(*room));
-            acts.push(AlertAction::Pause(why));
+            let why = format!("{} has {} left", folder.display(), size_text(*room));
+            actions.push(AlertAction::Pause(why));
         }
         for (folder, room) in &seen.rooms {
             let folder = folder.display().to_string();
             if is_low(*room) {
-                // A disk that is low but not full keeps a paused crawl paused.
+                // A crawl that was paused stays paused until the disk is not low either.
                 let pauses = self.is_paused && (is_full(*room) || full.is_none());
-                let (severity, message) = low(&size(*room), pauses.then_some(settings.disk_resume));
+                let (severity, message) =
+                    low(&size_text(*room), pauses.then_some(settings.disk_resume));
                 self.low_folders.insert(folder.clone());
-                acts.push(AlertAction::Raise(
+                actions.push(AlertAction::Raise(
                     AlertKind::DiskLow,
                     folder,
                     severity,
                     message,
                 ));
             } else if is_roomy(*room) && self.low_folders.remove(&folder) {
-                acts.push(AlertAction::Clear(AlertKind::DiskLow, folder));
+                actions.push(AlertAction::Clear(AlertKind::DiskLow, folder));
             }
         }
         // A folder that is no longer observed is not low, for instance after a restart with other folders.
@@ -177,23 +178,23 @@ impl Watch {
         };
         if !seen.rooms.is_empty() {
             for gone in self.low_folders.extract_if(.., |low| !is_looked_at(low)) {
-                acts.push(AlertAction::Clear(AlertKind::DiskLow, gone));
+                actions.push(AlertAction::Clear(AlertKind::DiskLow, gone));
             }
         }
         if self.low_folders.is_empty()
             && std::mem::take(&mut self.is_paused)
             && settings.disk_resume
         {
-            acts.push(AlertAction::Resume);
+            actions.push(AlertAction::Resume);
         }
     }
 
-    fn shares(&mut self, seen: &Measurements<'_>, acts: &mut Vec<AlertAction>) {
+    fn shares(&mut self, seen: &Measurements<'_>, actions: &mut Vec<AlertAction>) {
         let since =
             |counter: fn(&Sample) -> u64| counter(seen.now).saturating_sub(counter(seen.then));
         let finished_uris = since(|sample| sample.uris);
         let minutes = self.settings.window.as_secs_f64() / 60.0;
-        // The figures of a resumed crawl say nothing yet about alerts from before.
+        // A resumed crawl has too few figures yet to clear alerts from before.
         let seen_for = Duration::try_from(seen.now.at - seen.then.at).unwrap_or_default();
         let is_telling =
             finished_uris >= self.settings.window_uris || seen_for >= self.settings.window;
@@ -229,11 +230,11 @@ impl Watch {
             let message = format!(
                 "{count} {what} in {finished_uris} finished URIs in the last {minutes} minutes; {remedy}"
             );
-            self.hold(kind, is_over, is_well, message, acts);
+            self.update_alert(kind, is_over, is_well, message, actions);
         }
     }
 
-    fn rendering(&mut self, seen: &Measurements<'_>, acts: &mut Vec<AlertAction>) {
+    fn rendering(&mut self, seen: &Measurements<'_>, actions: &mut Vec<AlertAction>) {
         let (limit, window) = (self.settings.rendering_percent, self.settings.window);
         let (pages, is_whole) = self.rendered.look(seen.rendered, seen.instant, window);
         let (percent, is_enough) = pages.cut_percent();
@@ -246,17 +247,17 @@ impl Watch {
             pages.all,
             window.as_secs_f64() / 60.0
         );
-        self.hold(AlertKind::Rendering, is_over, is_well, message, acts);
+        self.update_alert(AlertKind::Rendering, is_over, is_well, message, actions);
     }
 
-    fn hosts(&mut self, seen: &Measurements<'_>, acts: &mut Vec<AlertAction>) {
+    fn hosts(&mut self, seen: &Measurements<'_>, actions: &mut Vec<AlertAction>) {
         let limit = self.settings.failing_hosts_percent;
         let Some(queues) = seen.queues else {
             return;
         };
         let hosts = queues.states.nonempty();
         let percent = queues.failing as f64 * 100.0 / hosts.max(1) as f64;
-        // If all queues fail, the crawl does nothing, however few they are.
+        // If all queues fail, the crawl makes no progress, even if there are only a few queues.
         let are_all = hosts > 0 && queues.failing == hosts;
         let is_enough = hosts >= HOSTS_MIN || are_all;
         let is_over = limit > 0 && percent >= f64::from(limit) && is_enough;
@@ -269,19 +270,19 @@ impl Watch {
             queues.failing_named.join(" "),
             last.unwrap_or_default()
         );
-        self.hold(AlertKind::HostsFailing, is_over, is_well, message, acts);
+        self.update_alert(AlertKind::HostsFailing, is_over, is_well, message, actions);
     }
 
-    fn stall(&mut self, seen: &Measurements<'_>, acts: &mut Vec<AlertAction>) {
+    fn stall(&mut self, seen: &Measurements<'_>, actions: &mut Vec<AlertAction>) {
         let Some(limit) = self.settings.stalled_after else {
-            return self.hold(AlertKind::Stalled, false, true, String::new(), acts);
+            return self.update_alert(AlertKind::Stalled, false, true, String::new(), actions);
         };
         let due = seen
             .waits_until
             .filter(|until| *until > seen.at + WAIT_MIN && !seen.is_overlong);
         let before = self.finished;
         let is_moving = before.is_some_and(|(uris, _)| uris != seen.now.uris);
-        // The crawl begins, its clock was set, or the next URI became due sooner.
+        // The crawl has begun, the clock was set, or the next URI is due sooner.
         let is_same = |at| seen.waits_until == Some(at) && !seen.is_overlong;
         let is_new = before.is_none_or(|(_, at)| at > seen.at && !is_same(at));
         let is_well = is_moving || seen.holds || due.is_some();
@@ -291,29 +292,30 @@ impl Watch {
         let since = self.finished.map_or(seen.at, |(_, at)| at);
         let stood = Duration::try_from(seen.at - since).unwrap_or_default();
         let is_over = stood >= limit;
-        let long = match stood.as_secs() {
+        let span = match stood.as_secs() {
             seconds @ 0..120 => format!("{seconds} seconds"),
             seconds => format!("{} minutes", seconds / 60),
         };
         let message = match seen.waits_until.filter(|_| seen.is_overlong) {
             Some(until) => format!(
-                "no URI has been finished for {long}, and politeness delays last until {until:.0}, too long for any request, as after a clock was ahead; `opilio frontier wake JOB --all` shortens them"
+                "no URI has been finished for {span}, and politeness delays last until {until:.0}, longer than any request can cause, perhaps because the clock was ahead before; `opilio frontier wake JOB --all` shortens them"
             ),
             None => format!(
-                "no URI has been finished for {long} although URIs are due; `opilio job status JOB` shows current fetches"
+                "no URI has been finished for {span} although URIs are due; `opilio job status JOB` shows current fetches"
             ),
         };
-        self.hold(AlertKind::Stalled, is_over, is_well, message, acts);
+        self.update_alert(AlertKind::Stalled, is_over, is_well, message, actions);
     }
 
-    /// Raises an alert over its limit, and clears one well below it. Between the two it changes nothing.
-    fn hold(
+    /// Raises an alert if the figure is over its limit, and clears the alert if the figure is well below. In between, nothing
+    /// changes.
+    fn update_alert(
         &mut self,
         kind: AlertKind,
         is_over: bool,
         is_well: bool,
         message: String,
-        acts: &mut Vec<AlertAction>,
+        actions: &mut Vec<AlertAction>,
     ) {
         let holds = self.holding.contains(&kind);
         if is_over {
@@ -321,15 +323,15 @@ impl Watch {
                 self.holding.push(kind);
             }
             let act = AlertAction::Raise(kind, String::new(), Severity::Warning, message);
-            acts.push(act);
+            actions.push(act);
         } else if holds && is_well {
             self.holding.retain(|it| *it != kind);
-            acts.push(AlertAction::Clear(kind, String::new()));
+            actions.push(AlertAction::Clear(kind, String::new()));
         }
     }
 }
 
-/// Returns the severity and message for the space left on a disk. `pauses` is set if the crawl pauses, and tells whether it
+/// Returns the severity and message for the space left on a disk. `pauses` is set if the crawl pauses; it is `true` if the crawl
 /// resumes by itself.
 fn low(left: &str, pauses: Option<bool>) -> (Severity, String) {
     match pauses {
@@ -401,7 +403,7 @@ mod tests {
             }
         }
 
-        /// Observes after so many seconds, and returns the actions in a few words.
+        /// Observes after this many seconds, and returns a short text for each action.
         fn after(&mut self, seconds: u64) -> Vec<String> {
             self.second += seconds;
             let at = |second: u64| {
@@ -426,8 +428,8 @@ mod tests {
                 waits_until: self.waits_s.map(at),
                 is_overlong: self.is_overlong,
             };
-            let acts = self.watch.look(&seen).into_iter();
-            let words = acts.map(|act| match act {
+            let actions = self.watch.look(&seen).into_iter();
+            let texts = actions.map(|act| match act {
                 AlertAction::Raise(kind, _, severity, _) => {
                     format!("{} {}", kind.name(), severity.name())
                 }
@@ -435,14 +437,14 @@ mod tests {
                 AlertAction::Pause(_) => "pause".to_owned(),
                 AlertAction::Resume => "resume".to_owned(),
             });
-            words.collect()
+            texts.collect()
         }
     }
 
     const MIB: u64 = 1 << 20;
 
     #[test]
-    fn a_disk_warns_pauses_and_is_well_again_further_up() {
+    fn disk_alerts_are_cleared_at_a_higher_figure_than_they_are_raised() {
         let mut trial =
             Trial::new("disk-warn = '100MiB'\ndisk-pause = '50MiB'\ndisk-resume = true");
         for (room, expected) in [
@@ -461,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn each_disk_has_its_alert_and_the_crawl_goes_on_when_none_is_low() {
+    fn each_disk_has_its_alert_and_the_crawl_resumes_when_no_disk_is_low() {
         let mut trial =
             Trial::new("disk-warn = '100MiB'\ndisk-pause = '50MiB'\ndisk-resume = true");
         for ((room, other), expected) in [
@@ -482,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_resumes_a_crawl_by_hand_is_not_paused_again() {
+    fn a_crawl_that_an_operator_resumes_is_not_paused_again() {
         let mut trial = Trial::new("disk-warn = '100MiB'\ndisk-pause = '50MiB'");
         trial.room = Some(10 * MIB);
         assert_eq!(trial.after(1), ["pause", "disk-low critical"]);
@@ -492,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_of_enough_uris_and_cleared_further_down() {
+    fn shares_need_enough_uris_and_are_cleared_at_a_lower_figure() {
         let mut trial = Trial::new("window-uris = 100\nstalled-after = 'none'");
         for (uris, failures, expected) in [
             (99, 99, &[][..]),
@@ -512,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn many_rendered_pages_that_are_cut_are_an_alert() {
+    fn many_rendered_pages_that_are_cut_raise_an_alert() {
         let mut trial = Trial::new("window = '60s'\nstalled-after = 'none'");
         assert_eq!(trial.after(1), [""; 0]);
         for (seconds, (all, cut), expected) in [
@@ -521,7 +523,7 @@ mod tests {
             (1, (11, 5), &[]),
             (1, (20, 5), &["rendering over"]),
             (70, (30, 15), &["rendering warning"]),
-            // None was rendered since.
+            // No page was rendered since.
             (70, (30, 15), &["rendering over"]),
         ] {
             trial.rendered = RenderedPages { all, cut };
@@ -530,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crawl_that_goes_on_ends_what_held_before_once_it_knows_better() {
+    fn a_resumed_crawl_clears_earlier_alerts_after_its_own_observation() {
         let held = |kind: AlertKind, subject: &str| Alert {
             kind,
             subject: subject.to_owned(),
@@ -558,7 +560,7 @@ mod tests {
     }
 
     #[test]
-    fn many_hosts_that_fail_are_an_alert_or_all_of_a_few() {
+    fn many_failing_hosts_or_all_of_a_few_raise_an_alert() {
         let mut trial = Trial::new("");
         let census = |failing, snoozed| QueueCensus {
             at: Timestamp::UNIX_EPOCH,
@@ -612,18 +614,22 @@ mod tests {
     }
 
     #[test]
-    fn a_crawl_stalls_when_its_queues_rest_for_too_long_or_wait_again_and_again() {
+    fn a_crawl_with_overlong_or_repeatedly_prolonged_waits_is_stalled() {
         let mut trial = Trial::new("stalled-after = '10m'");
         trial.waits_s = Some(400 * 86_400);
         assert_eq!(trial.after(1), [""; 0]);
-        assert_eq!(trial.after(86_400), [""; 0], "what is due then is due then");
+        assert_eq!(
+            trial.after(86_400),
+            [""; 0],
+            "a long wait alone does not count as a stall"
+        );
         // The clock was ahead before, and the queues wait until that time.
         trial.is_overlong = true;
         assert_eq!(trial.after(1), [""; 0]);
         assert_eq!(trial.after(600), ["stalled warning"]);
         trial.is_overlong = false;
         assert_eq!(trial.after(1), ["stalled over"]);
-        // The wait is prolonged by a second again and again.
+        // The wait is prolonged by a second repeatedly.
         for _ in 0..600 {
             trial.waits_s = Some(trial.second + 2);
             assert_eq!(trial.after(1), [""; 0]);
@@ -633,7 +639,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_of_this_node_alone_hides_no_part_that_is_gone() {
+    fn a_pause_of_this_node_alone_does_not_hide_the_alert_about_a_lost_part() {
         let mut trial = Trial::new("part-gone-after = '2m'");
         trial.part = Some(PartStatus {
             nats_answers: true,
@@ -653,7 +659,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_put_is_an_alert_and_a_slow_look_is_none() {
+    fn a_clock_change_raises_an_alert_and_a_late_observation_does_not() {
         let mut trial = Trial::new("clock-jump = '30s'\nstalled-after = 'none'");
         assert_eq!(trial.after(1), [""; 0]);
         assert_eq!(trial.after(300), [""; 0]);

@@ -6,7 +6,7 @@ use std::path::Path;
 /// Version of the directory's layout that this build reads and writes.
 pub const JOB_VERSION: u32 = 1;
 
-/// The reason that a job directory cannot be used. Nothing has been changed in it.
+/// The reason why a job directory cannot be used. The directory has not been changed.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
     /// Another process runs the job.
@@ -29,7 +29,7 @@ pub enum JobError {
         /// The version found.
         found: u32,
     },
-    /// The directory contains something that no job left there.
+    /// The directory contains files that are not files of a job.
     #[error(
         "{directory} is not empty and not a job (no job.json); name another directory with --job"
     )]
@@ -60,7 +60,7 @@ pub enum JobError {
         /// The expected path of the frontier's store.
         state: String,
     },
-    /// One of the job's own files leads out of it by a link.
+    /// A file of the job is a link that leads out of the job directory.
     #[error(transparent)]
     Link(io::Error),
     /// The file system returned an error.

@@ -1,4 +1,4 @@
-//! The lock of a job, which only one process holds at a time.
+//! The lock of a job. Only one process holds it at a time.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use super::JobError;
 
-/// Longest wait for a job that another process holds. A command that only reads the job ends soon, a crawl does not.
+/// Longest wait for a job that another process holds. A command that only reads the job releases the lock within this time, a crawl
+/// does not.
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(3);
 
 /// Interval between attempts meanwhile. The system offers no lock with a timeout.
@@ -25,7 +26,7 @@ pub fn hold(directory: &Path) -> Result<JobLock, JobError> {
     lock(directory).map(JobLock)
 }
 
-/// Whether a process holds the job in `directory`. A process that starts the job during this check may be refused.
+/// Returns `true` if a process holds the job in `directory`. A process that starts the job during this check may be refused.
 ///
 /// # Errors
 /// Fails if the lock cannot be checked.
@@ -42,7 +43,8 @@ pub fn is_held(directory: &Path) -> io::Result<bool> {
     }
 }
 
-/// Returns the process that holds the job in `directory`, or held it last; none if the file contains no process number.
+/// Returns the number of the process that holds the job in `directory`, or held it last; `None` if the file contains no process
+/// number.
 pub fn holder(directory: &Path) -> Option<u32> {
     let text = std::fs::read_to_string(directory.join("lock")).ok()?;
     text.trim().parse().ok()
@@ -68,7 +70,7 @@ pub(super) fn lock(directory: &Path) -> Result<File, JobError> {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut holder = String::new();
-            // The lock counts; its text only helps the reader.
+            // Only the lock matters. The text of the file is a hint for users, so an error is ignored.
             let _ = file.read_to_string(&mut holder);
             let process = if holder.trim().is_empty() {
                 "unknown".to_owned()

@@ -1,5 +1,6 @@
 //! Installation of an earlier state of a job. The state is assembled next to the job's files and then replaces them part by part.
-//! If that is interrupted, the next process that opens the job completes it, so no reader sees a mixture.
+//! If the replacement is interrupted, the next process that opens the job completes it, so that no process reads a mixture of both
+//! states.
 //!
 //! ```text
 //! JOB/restoring.new/  being assembled, without effect; also a finished state that is being removed
@@ -59,7 +60,7 @@ pub fn discard_restoring(job: &Path) -> io::Result<()> {
     remove(&job.join(GROWING))
 }
 
-/// Makes a new job in `job`, a new or empty directory, from the files that `fill` puts into the folder that it is given. After an
+/// Makes a new job in `job`, a new or empty directory. `fill` receives a folder and puts the files of the job into it. After an
 /// interrupted attempt, the job is made from the beginning.
 ///
 /// # Errors
@@ -96,7 +97,7 @@ pub fn make_restored<E: From<JobError>>(
         }
         let to = job.join(name);
         if name == FETCHED_FOLDER {
-            // The new one has all of them.
+            // The new attempt writes all of them.
             remove(&to).map_err(at(&to))?;
         }
         fs::rename(growing.join(name), &to).map_err(at(&to))?;
@@ -105,8 +106,8 @@ pub fn make_restored<E: From<JobError>>(
     Ok(remove(&growing).map_err(at(&growing))?)
 }
 
-/// Refuses a directory with anything but the leftovers of an attempt to make a job from a checkpoint. Such a directory has the
-/// growing folder until it has `job.json`.
+/// Refuses a directory unless it is empty or has only leftovers of an attempt to make a job from a checkpoint. Such a directory has
+/// the folder `restoring.new` until it has `job.json`.
 fn refuse_full(job: &Path) -> Result<(), JobError> {
     let all = names(job)?;
     let has = |name: &str| all.iter().any(|it| it == name);
@@ -131,7 +132,7 @@ fn refuse_full(job: &Path) -> Result<(), JobError> {
 /// Puts the complete state in the place of the job's own. The caller must hold the job.
 ///
 /// # Errors
-/// If it could not begin, nothing was changed. Otherwise [`complete_restore`] completes it.
+/// If the replacement could not begin, nothing was changed. Otherwise [`complete_restore`] completes it.
 pub fn put_in_place(job: &Path) -> Result<(), JobError> {
     let growing = job.join(GROWING);
     fs::rename(&growing, job.join(WHOLE)).map_err(|source| JobError::io(&growing, source))?;
@@ -216,52 +217,56 @@ mod tests {
 
     /// Makes a job whose parts all contain `before`, and a state to restore, whose parts all contain `then`. The job has no added
     /// seeds.
-    fn whole(job: &Path) {
+    fn make_job_with_new_state(job: &Path) {
         let growing = begin_restoring(job).unwrap();
-        for (at, says) in [(job, "before"), (&*growing, "then")] {
+        for (at, content) in [(job, "before"), (&*growing, "then")] {
             for folder in FOLDERS {
                 fs::create_dir_all(at.join(folder)).unwrap();
-                fs::write(at.join(folder).join(says), says).unwrap();
+                fs::write(at.join(folder).join(content), content).unwrap();
             }
             for file in FILES {
-                fs::write(at.join(file), says).unwrap();
+                fs::write(at.join(file), content).unwrap();
             }
         }
         fs::remove_file(growing.join(ADDED_SEEDS)).unwrap();
     }
 
     #[track_caller]
-    fn check(job: &Path, says: &str) {
+    fn check(job: &Path, content: &str) {
         for folder in FOLDERS {
             let entries = fs::read_dir(job.join(folder)).unwrap();
             let names: Vec<_> = entries.map(|it| it.unwrap().file_name()).collect();
-            assert_eq!(names, [says], "{folder}");
+            assert_eq!(names, [content], "{folder}");
         }
         for file in FILES {
-            match (file, says) {
+            match (file, content) {
                 (ADDED_SEEDS, "then") => assert!(!job.join(file).exists()),
-                _ => assert_eq!(fs::read_to_string(job.join(file)).unwrap(), says, "{file}"),
+                _ => assert_eq!(
+                    fs::read_to_string(job.join(file)).unwrap(),
+                    content,
+                    "{file}"
+                ),
             }
         }
         assert!(!job.join(GROWING).exists() && !job.join(WHOLE).exists());
     }
 
     #[test]
-    fn what_is_not_whole_counts_for_nothing() {
+    fn an_incomplete_state_has_no_effect() {
         let job = tempfile::tempdir().unwrap();
-        whole(job.path());
+        make_job_with_new_state(job.path());
         complete_restore_unheld(job.path()).unwrap();
         complete_restore(job.path()).unwrap();
         check(job.path(), "before");
     }
 
     #[test]
-    fn what_is_whole_takes_its_place_wherever_that_was_cut_short() {
+    fn an_interrupted_replacement_is_completed_from_any_point() {
         // Each step is a crash after this many parts were put in place and the next part was removed.
         for crash in 0..=FOLDERS.len() {
             let home = tempfile::tempdir().unwrap();
             let job = home.path();
-            whole(job);
+            make_job_with_new_state(job);
             fs::rename(job.join(GROWING), job.join(WHOLE)).unwrap();
             for folder in &FOLDERS[..crash] {
                 fs::remove_dir_all(job.join(folder)).unwrap();
@@ -290,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_job_of_a_checkpoint_is_made_again_wherever_that_was_cut_short() {
+    fn creation_from_a_checkpoint_starts_again_after_an_interruption_at_any_point() {
         let parts = [
             "state",
             "changes",
@@ -324,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_job_is_not_made_among_files_of_others() {
+    fn a_new_job_is_not_created_in_a_directory_with_foreign_files() {
         let home = tempfile::tempdir().unwrap();
         fs::write(home.path().join("thesis.doc"), "").unwrap();
         begin_restoring(home.path()).unwrap();
@@ -335,11 +340,11 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_leads_elsewhere_takes_no_place() {
+    fn a_link_in_the_restored_state_is_refused() {
         let home = tempfile::tempdir().unwrap();
         let job = home.path().join("job");
         fs::create_dir(&job).unwrap();
-        whole(&job);
+        make_job_with_new_state(&job);
         fs::rename(job.join(GROWING), job.join(WHOLE)).unwrap();
         fs::write(home.path().join("secret"), "secret").unwrap();
         let seeds = job.join(WHOLE).join("seeds.txt");

@@ -11,7 +11,7 @@ pub use crate::changes::{ADDED_SEEDS, REDIRECTED_SEEDS, REMOVED_SEEDS};
 use crate::text_file::write_text;
 
 impl Job {
-    /// Adds the seeds that the job does not know yet, so that they count after the next resume as well.
+    /// Adds the seeds that the job does not have yet. They apply after every later resume as well.
     pub fn add_seeds(&self, lines: &[String]) -> Result<(), JobError> {
         let known = FrozenProfile::read(&self.directory)?.seeds;
         let known: HashSet<&str> = known.lines().collect();
@@ -24,7 +24,7 @@ impl Job {
             .map_err(|source| JobError::io(&self.directory.join(ADDED_SEEDS), source))
     }
 
-    /// Takes the seeds in force off the list of removed ones: the operator has given them again.
+    /// Removes these seeds from the list of removed seeds, because the operator has added them again.
     pub fn restore_seeds(&self, seeds: &opilio_profile::Seeds) -> Result<(), JobError> {
         restore_removed(&self.directory, &seeds.list)
             .map_err(|source| JobError::io(&self.directory.join(REMOVED_SEEDS), source))
@@ -57,7 +57,7 @@ pub fn removed_seeds(directory: &Path) -> BTreeSet<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// Takes these seeds off the list of removed ones.
+/// Removes these seeds from the list of removed seeds.
 pub fn restore_removed(directory: &Path, seeds: &[opilio_profile::Seed]) -> io::Result<()> {
     let removed = removed_seeds(directory);
     let mut left = removed.clone();

@@ -1,5 +1,5 @@
-//! Delivery of events to subjects of NATS: a message for each event, with its kind at the end of the subject. A stream of
-//! JetStream acknowledges each message, and drops those that it has already by their ids.
+//! Delivery of events to subjects of NATS: a message for each event, with its kind at the end of the subject. A stream of JetStream
+//! acknowledges each message. It recognises repeated messages by their ids and drops them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use super::CrawlEvent;
 use super::queue::{EventQueue, Failure, WaitingEvents};
 
-/// Most messages that wait for their acknowledgements.
+/// Maximum of messages that wait for their acknowledgements.
 const BATCH_MAX: usize = 500;
 
 /// Time for a connection, and for the acknowledgement of a message.
@@ -25,7 +25,7 @@ const REQUEST_MAX: Duration = Duration::from_secs(5);
 struct Publisher {
     settings: EventStream,
     credentials: Option<String>,
-    /// The connection; NATS keeps it up once it is there.
+    /// The connection. The client reconnects by itself after the first connection.
     connected: Option<(Client, Context)>,
 }
 
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_missing_stream_is_named_and_plain_subscribers_need_none() {
+    async fn a_missing_stream_is_an_error_only_if_acknowledgements_are_required() {
         let Some(server) = NatsServer::start() else {
             return;
         };

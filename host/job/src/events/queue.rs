@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::{CrawlEvent, Occurrence};
 
-/// Maximum of waiting captures: some seconds of a fast crawl.
+/// Maximum of waiting events about captures: some seconds of a fast crawl.
 const CAPTURES_MAX: usize = 10_000;
 
 /// Maximum of other waiting events.
@@ -39,7 +39,7 @@ pub(super) struct WaitingEvents {
     /// Name of the receiver in messages, such as `webhook desk`.
     receiver: String,
     kinds: BTreeSet<EventKind>,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingByKind>,
     /// Signals an event, or the end.
     news: Notify,
     is_ending: AtomicBool,
@@ -49,9 +49,9 @@ pub(super) struct WaitingEvents {
 }
 
 #[derive(Default)]
-struct Waiting {
+struct WaitingByKind {
     captures: VecDeque<CrawlEvent>,
-    /// Sent before captures, so that no flood of captures delays them.
+    /// Other events. They are sent before captures, so that many captures do not delay them.
     others: VecDeque<CrawlEvent>,
 }
 
@@ -157,15 +157,16 @@ impl WaitingEvents {
         self.lock().take(max)
     }
 
-    /// Begins a batch of so many events.
+    /// Begins a batch of this many events.
     pub(super) fn begin(&self, count: u64) -> Batch {
         self.in_flight.store(count, Ordering::Relaxed);
         let pause = PAUSE_MIN;
         Batch { count, pause }
     }
 
-    /// Takes the result of an attempt to send a batch. Returns whether the batch is done: accepted or refused. Otherwise it waits
-    /// before the next attempt. At the end, the time limit of [`EventQueue::finish`] stops the repetition.
+    /// Processes the result of an attempt to send a batch. Returns `true` if the batch is done: accepted or refused. Otherwise it
+    /// waits before the next attempt and returns `false`. At the end of the crawl, the time limit of [`EventQueue::finish`] stops
+    /// the repetition.
     pub(super) async fn record_result(
         &self,
         batch: &mut Batch,
@@ -200,12 +201,12 @@ impl WaitingEvents {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, WaitingByKind> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Waiting {
+impl WaitingByKind {
     fn len(&self) -> usize {
         self.others.len() + self.captures.len()
     }
@@ -227,14 +228,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn alerts_come_before_captures() {
+    fn alerts_are_sent_before_captures() {
         let event = |what| CrawlEvent {
             at: Timestamp::UNIX_EPOCH,
             job: "a".to_owned(),
             profile: None,
             what,
         };
-        let mut waiting = Waiting::default();
+        let mut waiting = WaitingByKind::default();
         let line = serde_json::Value::Null;
         waiting
             .captures

@@ -109,7 +109,7 @@ async fn post(
     }
 }
 
-/// Returns the key of a secret: of its bytes, or after `whsec_` of the bytes that it has in base64.
+/// Returns the key of a secret: the bytes of the text, or, after the prefix `whsec_`, the bytes that the rest encodes in base64.
 fn key(secret: &str) -> hmac::Key {
     let encoded = secret.strip_prefix("whsec_");
     let decoded = encoded.and_then(|it| BASE64.decode(it.as_bytes()).ok());

@@ -1,5 +1,5 @@
-//! Failures of a store, and those of a bucket in plain words. The library's own text is about its attempts and settings; its last
-//! cause tells what is wrong.
+//! Failures of a store, and readable messages for the failures of a bucket. The text of the library describes its attempts and
+//! settings; only the last cause in the error chain names the problem.
 
 use std::error::Error;
 use std::io;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use object_store::client::{HttpError, HttpErrorKind};
 use opilio_profile::SecretProblem;
 
-/// Beginnings of the library's text about an answer of the server. Status and body follow.
+/// Prefixes of the library's text about a response of the server. Status and body follow.
 const ANSWERS: [&str; 2] = [
     "Server returned non-2xx status code:",
     "Server returned error response:",
@@ -40,8 +40,8 @@ pub enum FileStoreError {
         "{0} is another file ({1}), which is not replaced; remove it, or choose another archive.store.url"
     )]
     Conflict(String, String),
-    /// The copy is not the file.
-    #[error("{url} is not what was sent: {found}")]
+    /// The copy differs from the file.
+    #[error("{url} differs from the file that was sent: {found}")]
     Unverified {
         /// URL of the copy.
         url: String,
@@ -58,7 +58,7 @@ pub enum FileStoreError {
         source: io::Error,
     },
     /// The store failed or refused the request.
-    // The error of the store has its cause in its own text.
+    // The text of this error contains its cause.
     #[error("{0}")]
     Store(String),
     /// The file was stored, but the record of stored files cannot be written.
@@ -102,7 +102,7 @@ fn cause(problem: &(dyn Error + 'static)) -> String {
     }
 }
 
-/// Puts the answer of a server in words: its status, and the message in its body.
+/// Returns a message for the response of a server: its status, and the message in its body.
 fn answer(text: &str) -> String {
     let Some(rest) = ANSWERS.iter().find_map(|begin| text.strip_prefix(begin)) else {
         return text.to_owned();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_its_last_cause_in_words() {
+    fn a_failure_message_is_the_last_cause() {
         let refused = || io::Error::other("Connection refused (os error 111)");
         check(
             generic(HttpError::new(HttpErrorKind::Connect, refused())),

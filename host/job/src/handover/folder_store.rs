@@ -17,7 +17,7 @@ pub(super) struct FolderStore {
 /// Copy in the store.
 pub(super) struct Stored {
     pub(super) size: u64,
-    /// SHA-256; `None` if an object does not name it.
+    /// SHA-256; `None` if the metadata of an object do not have it.
     pub(super) digest: Option<String>,
 }
 
@@ -90,7 +90,7 @@ impl FolderStore {
     }
 }
 
-/// Writes a copy beside its place, forces it to disk, and renames it.
+/// Writes a copy under a temporary name in the same folder, forces it to disk, and renames it.
 fn copy_to_disk(source: File, copy: &Path) -> io::Result<()> {
     let folder = copy.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(folder)?;

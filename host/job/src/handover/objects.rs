@@ -1,4 +1,4 @@
-//! Objects of a store that are not files of the job: snapshots of parts of a shared crawl. They have paths in the store, and may be
+//! Objects of a store that are not files of the job: snapshots of parts of a shared crawl. Each has a path in the store, and can be
 //! read back and removed.
 
 use std::future::poll_fn;
@@ -14,7 +14,7 @@ use super::folder_store::FolderStore;
 use super::store::{Bucket, FileStore, StoreLocation, verify};
 
 impl FileStore {
-    /// Stores a file under a path in the store, in the place of an earlier object, and verifies the copy.
+    /// Stores a file under a path in the store, replaces an earlier object there, and verifies the copy.
     ///
     /// # Errors
     /// [`FileStoreError`]; the file can be stored later.
@@ -52,7 +52,7 @@ impl FileStore {
         }
     }
 
-    /// Whether the store has an object under a path.
+    /// Returns `true` if the store has an object under a path.
     ///
     /// # Errors
     /// The store refuses or fails.
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_object_is_what_was_put_there_or_an_error() {
+    async fn an_object_is_read_back_unchanged_or_fails() {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("store");
         fs::create_dir(&folder).unwrap();

@@ -41,13 +41,13 @@ pub enum Receiver {
     Store,
 }
 
-/// Files that were handed over, and the file with this list.
+/// Files that were handed over, and the open file with their list.
 pub struct HandoverRecord {
     job: PathBuf,
-    kept: Mutex<Kept>,
+    kept: Mutex<RecordedFiles>,
 }
 
-struct Kept {
+struct RecordedFiles {
     latest: BTreeMap<(Receiver, String), HandedOver>,
     /// All digests of a file that the store has or had, in the order of their lines.
     digests: BTreeMap<String, Vec<String>>,
@@ -74,8 +74,8 @@ impl HandedOver {
         job.join(&self.file)
     }
 
-    /// Returns `true` if a file with this size and time of the last write is the one that was handed over. A file that was changed
-    /// afterwards, as by a redaction, is another one.
+    /// Returns `true` if a file with this size and time of the last write is the file that was handed over. A file that was changed
+    /// afterwards, for example by a redaction, counts as another file.
     pub fn is_of(&self, size: u64, modified: SystemTime) -> bool {
         let modified = Timestamp::try_from(modified);
         self.size == size && modified.is_ok_and(|modified| modified <= self.at)
@@ -108,16 +108,16 @@ impl HandoverRecord {
         #[cfg(unix)]
         File::open(job)?.sync_all()?;
         if !text.is_empty() && !text.ends_with('\n') {
-            // The process died within a line. The file of that line is handed over once more.
+            // The last process died while it wrote a line. The file of that line is handed over once more.
             log.write_all(b"\n")?;
         }
-        let mut kept = Kept {
+        let mut kept = RecordedFiles {
             latest: BTreeMap::new(),
             digests: BTreeMap::new(),
             log,
         };
         for line in lines(&text) {
-            kept.enter(line);
+            kept.add(line);
         }
         Ok(HandoverRecord {
             job: job.to_owned(),
@@ -134,12 +134,12 @@ impl HandoverRecord {
         let mut kept = self.lock();
         kept.log.write_all(line.as_bytes())?;
         kept.log.sync_data()?;
-        kept.enter(file);
+        kept.add(file);
         Ok(())
     }
 
-    /// Returns `true` if the receiver has the file as it is now. `url` is the place in the store; the file may have been stored
-    /// elsewhere.
+    /// Returns `true` if the receiver has the file in its present state. `url` is the URL of the copy in the store: a copy under
+    /// another URL does not count.
     pub fn has(&self, receiver: Receiver, file: &Path, url: Option<&str>) -> bool {
         let kept = self.lock();
         let Some(known) = kept.latest.get(&(receiver, name_in(&self.job, file))) else {
@@ -166,13 +166,13 @@ impl HandoverRecord {
         self.lock().latest.values().cloned().collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, RecordedFiles> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
-    fn enter(&mut self, line: HandedOver) {
+impl RecordedFiles {
+    fn add(&mut self, line: HandedOver) {
         if line.receiver() == Receiver::Store {
             let digests = self.digests.entry(line.file.clone()).or_default();
             digests.push(line.digest.clone());
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_known_until_it_changes_or_belongs_elsewhere() {
+    fn a_file_counts_as_stored_until_it_changes_or_its_url_changes() {
         let job = tempfile::tempdir().unwrap();
         let file = job.path().join("a b.warc.gz");
         fs::write(&file, "12345").unwrap();
@@ -235,7 +235,7 @@ mod tests {
         assert!(record.knows(&file, "sha256:5") && !record.knows(&file, "sha256:6"));
         fs::write(&file, "123456").unwrap();
         assert!(!record.has(Receiver::Store, &file, Some("s3://b/a")));
-        // A file that is gone needs no further hand-over.
+        // A deleted file needs no further hand-over.
         fs::remove_file(&file).unwrap();
         assert!(record.has(Receiver::Store, &file, Some("s3://b/a")));
         assert_eq!(handed_over(job.path()).unwrap()[1], stored);

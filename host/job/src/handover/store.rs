@@ -2,7 +2,7 @@
 //! verified:
 //!
 //! - In a bucket, the server compares the SHA-256 of every request's body, and the finished object has the size and, in its
-//!   metadata, the SHA-256 of the file. Where the profile asks for it, the object is read back.
+//!   metadata, the SHA-256 of the file. If the profile sets this, the object is read back.
 //! - In a folder, the copy is forced to disk and read back.
 
 use std::future::poll_fn;
@@ -82,7 +82,8 @@ impl FileStore {
         FileStore::open_as(settings, job, &name_of(job))
     }
 
-    /// Opens the store for a job whose files have this folder there, such as `news/a-1`, in place of one with the job's name.
+    /// Opens the store for a job whose files go to this folder of the store, such as `news/a-1`, in place of a folder with the
+    /// job's name.
     ///
     /// # Errors
     /// As [`FileStore::open`].
@@ -122,9 +123,9 @@ impl FileStore {
         Path::new(&self.folder).join(path_in_store(&self.job, file))
     }
 
-    /// Stores a file, verifies the copy, and enters it in the record. A copy that is in the store already is only verified.
-    /// Another file under this URL is replaced only if the record knows it as an earlier state of the file, or if `is_replaced`
-    /// says so and this job has stored the file before.
+    /// Stores a file, verifies the copy, and adds the file to the record. A copy that is in the store already is only verified.
+    /// Another file under this URL is replaced in two cases only: the record lists it as an earlier state of the file, or
+    /// `is_replaced` is set and this job has stored the file before.
     ///
     /// # Errors
     /// [`FileStoreError`]; the file can be stored later.
@@ -140,7 +141,7 @@ impl FileStore {
         let path = self.path_of(file);
         let url = self.url_of(file);
         let there = self.stored(&path).await?;
-        // Under this name the store may have the log of another job, of another machine or of earlier.
+        // The store may have a log of another or an earlier job under the same name.
         let is_replaced = is_replaced && record.has_stored(file);
         let is_there = there.as_ref().is_some_and(|it| it.is_copy_of(&sums));
         if let Some(there) = there.filter(|_| !is_there && !is_replaced) {
@@ -168,7 +169,7 @@ impl FileStore {
             size: sums.size,
             digest: format!("sha256:{}", sums.sha256),
             url: Some(url),
-            // The file is the one that was read from this time on.
+            // The time is taken before the file is read, so that a later change is detected.
             at,
         };
         record.add(stored.clone()).map_err(FileStoreError::Record)?;
@@ -281,7 +282,8 @@ impl Bucket {
                 finished.map(|_| ()).map_err(|problem| failure(&problem))
             }
             sent => {
-                // Parts of an upload that is never finished would cost space. An error here hides the first one.
+                // Parts of an unfinished upload would occupy space in the bucket. An error of this call is ignored in favour of the
+                // first error.
                 let _ = upload.abort().await;
                 match sent {
                     Ok(()) => Err(FileStoreError::Changed(file.to_owned())),
@@ -313,7 +315,7 @@ enum SendError {
     Store(object_store::Error),
 }
 
-/// Sends all parts, the first of which was read already.
+/// Sends all parts of a file. The first part was read already.
 async fn send(
     upload: &mut WriteMultipart,
     first: Bytes,
@@ -349,7 +351,7 @@ async fn next_part(
 
 fn open_bucket(bucket: &StoreBucket) -> Result<Box<dyn ObjectStore>, FileStoreError> {
     let builder = match &bucket.keys {
-        // The variables and roles that Amazon's tools know.
+        // The environment variables and roles of Amazon's tools apply.
         None => AmazonS3Builder::from_env(),
         Some(keys) => {
             let builder = AmazonS3Builder::new()

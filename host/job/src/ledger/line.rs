@@ -1,5 +1,5 @@
-//! A line of `crawl.log` as the ledger counts it. It is always parsed from its text, so that counts of a running crawl and counts
-//! after a crash are the same.
+//! A line of `crawl.log` as the ledger counts it. It is always parsed from the text of the log, so that counts of a running crawl
+//! and counts after a crash are equal.
 
 use opilio_frontier::LastOutcome;
 
@@ -20,9 +20,9 @@ pub(super) struct CountedLine<'l> {
     pub source: Option<&'l str>,
     /// Whether the content was new.
     pub novelty: Novelty,
-    /// `true` if a filter took it for a wall against robots.
+    /// `true` if a filter identified the response as a bot wall.
     pub is_wall: bool,
-    /// `true` if it was fetched for another URI: a name, a robots.txt or a login.
+    /// `true` for a prerequisite: a DNS look-up, a robots.txt or a login.
     pub is_prerequisite: bool,
 }
 
@@ -38,7 +38,7 @@ pub(super) enum Novelty {
 }
 
 impl CountedLine<'_> {
-    /// Parses a line; none if it is not a complete line of this log.
+    /// Parses a line; `None` if it is not a complete line of `crawl.log`.
     pub(super) fn read(line: &str) -> Option<CountedLine<'_>> {
         let mut columns = line.split_ascii_whitespace();
         let logged = columns.next()?;
@@ -76,7 +76,7 @@ impl CountedLine<'_> {
         })
     }
 
-    /// Returns `true` if a response came, whatever its status.
+    /// Returns `true` if the visit had a response of any status.
     pub(super) fn is_response(&self) -> bool {
         self.status > 0
     }
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_read_by_its_columns_and_half_a_line_is_none() {
+    fn lines_are_parsed_by_columns_and_half_a_line_is_invalid() {
         let line = "2026-11-20T12:34:56.789Z   200       1234 http://a.org/x LE http://a.org/ text/html #007 \
                     20261120123455001+42 sha1:X http://a.org/ unchanged,duplicate:digest,5vis";
         let expected = CountedLine {

@@ -14,10 +14,11 @@ use crate::transfer::{Outcomes, logged_time};
 /// Largest compiled expression, in bytes.
 const REGEX_BYTES_MAX: usize = 1 << 20;
 
-/// Words at the beginning of a line, in logs other than `crawl.log`, that may name a plugin. A message follows them.
+/// Number of words at the beginning of a line, in logs other than `crawl.log`, among which the name of a plugin may be. The message
+/// follows them.
 const NAMING_WORDS: usize = 5;
 
-/// Conditions on lines as people write them. Empty texts are no conditions.
+/// Conditions on lines, as users write them. An empty text is not a condition.
 #[derive(Clone, Debug, Default)]
 pub struct LogConditions {
     /// A regular expression that the line must contain.
@@ -43,7 +44,7 @@ pub enum LogConditionError {
         "invalid status {0:?}; write a status, a class or a range, such as 404, 5xx, 500-599 or -2"
     )]
     Status(String),
-    /// The host has parts that a host does not have.
+    /// The text is not a host name: it has other parts of a URI.
     #[error(
         "invalid host {0:?}; write a host name without scheme, port and path, such as www.example.org"
     )]
@@ -71,7 +72,7 @@ impl LogConditions {
             .transpose()
             .map_err(LogConditionError::Status)?;
         let host = given(self.host);
-        // The host of look-ups ends with a colon, an IPv6 address has colons within brackets.
+        // The host of look-ups, such as `dns:`, ends with a colon. An IPv6 address has colons within brackets.
         let is_host = |host: &String| {
             let name = host.strip_suffix(':').unwrap_or(host);
             !name.contains(['/', '@', '?', '#', ' '])
@@ -101,7 +102,7 @@ pub struct LogFilter {
     pub media_type: Option<String>,
     /// Host of the URI, without its subdomains; `dns:` for look-ups.
     pub host: Option<String>,
-    /// Name of a plugin: that an annotation of a visit contains; in lines of other logs, that comes before the message.
+    /// Name of a plugin. It matches a part of an annotation in `crawl.log`; in other logs, a word before the message.
     pub plugin: Option<String>,
 }
 
@@ -302,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_other_logs_are_found_by_the_plugin_that_they_are_about() {
+    fn lines_of_other_logs_can_be_filtered_by_plugin() {
         for (line, plugin, expected) in [
             (
                 "2026-11-20T12:34:56.789Z html trap http://a.org/: no css",
@@ -344,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_that_are_none_say_so() {
+    fn invalid_conditions_are_errors() {
         let conditions = |text: &str, status: &str, host: &str| {
             let given = |text: &str| Some(text.to_owned());
             let conditions = LogConditions {
@@ -375,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_have_their_names() {
+    fn the_columns_of_a_visit_are_named_in_json() {
         let visit = LoggedVisit::parse(LINE).unwrap();
         let read = serde_json::to_value(&visit).unwrap();
         let expected = serde_json::json!({

@@ -1,7 +1,8 @@
 //! Reading of a job's logs by tail, by time and by content, page by page.
 //!
-//! It needs no process and no lock: lines are complete once they are visible. A log of gigabytes is read only from the start of
-//! the page. For a tail that is near the end. For a time it is found by bisection, since lines are in the order of their times.
+//! No running process and no lock are needed: a line is complete once it is visible. Even a log of gigabytes is read from the start
+//! of the page only. The start of a tail is near the end of the file. The start for a time is found by bisection, since lines are
+//! in the order of their times.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
@@ -18,10 +19,11 @@ use crate::log_files;
 const BLOCK: u64 = 64 * 1024;
 /// Longest line that is returned completely; the rest of a longer one is left out.
 const LINE_BYTES_MAX: usize = 128 * 1024;
-/// Lines of a page, unless a number is given.
+/// Maximum of lines of a page if no number is given.
 const LINES: usize = 1000;
-/// Most bytes of a page, and most that are read for one with few matching lines. The next page continues after them.
+/// Maximum bytes of the lines of a page.
 pub(super) const PAGE_BYTES_MAX: usize = 4 << 20;
+/// Maximum bytes of the log that are examined for a page. A page with few matching lines ends there, and the next page continues.
 const LOOKED_AT_MAX: u64 = 256 << 20;
 
 /// Log file of a job.
@@ -35,7 +37,7 @@ pub struct LogFile {
     pub modified: Timestamp,
 }
 
-/// The lines that a reader wants.
+/// The lines that a reader requests.
 #[derive(Clone, Debug, Default)]
 pub struct LogQuery {
     /// `true` to return the last of the matching lines instead of the first.
@@ -48,11 +50,11 @@ pub struct LogQuery {
     pub since: Option<Timestamp>,
     /// The time before which lines were written.
     pub until: Option<Timestamp>,
-    /// The position at which lines of interest begin, for a tail.
+    /// Start of the first line to examine, if neither `after` nor `since` is given.
     pub not_before: Option<u64>,
     /// Conditions on the lines.
     pub filter: LogFilter,
-    /// The most lines to return; none: 1000.
+    /// Maximum of lines to return; `None`: 1000.
     pub lines: Option<usize>,
 }
 
@@ -202,7 +204,7 @@ fn backwards(
         ..LogPage::default()
     };
     let mut bytes = 0;
-    // The beginning of the bytes that were read. Its line begins further up.
+    // The first bytes of what was read so far. They end a line that begins in an earlier block.
     let mut rest: Vec<u8> = Vec::new();
     let mut at = to;
     let mut is_last = true;
@@ -223,7 +225,7 @@ fn backwards(
             page.end = at + whole as u64;
             page.start = page.end;
         }
-        // Offsets at which the lines of the block begin. The first line may begin further up.
+        // Offsets at which the lines of the block begin. The first line may begin in an earlier block.
         let mut starts: Vec<usize> = Vec::new();
         if at == from {
             starts.push(0);
@@ -259,7 +261,7 @@ fn backwards(
 /// Returns the start of the first line of this time or later. Lines without a time belong to the line before them.
 pub(super) fn place_of(log: &mut File, size: u64, since: Timestamp) -> io::Result<u64> {
     let (mut low, mut high) = (0, size);
-    // The line that begins at or after `low` may be too early; the one after `high` is not.
+    // The first line at or after `low` may be too early. The first line after `high` is not too early.
     while low < high {
         let middle = low + (high - low) / 2;
         let start = match middle {
@@ -366,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_is_read_from_the_end_and_goes_on_to_the_beginning() {
+    fn a_tail_is_read_backwards_page_by_page() {
         let file = log(5000);
         let mut wanted = LogQuery {
             tail: true,
@@ -387,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_follow_each_other_and_what_is_written_later() {
+    fn pages_continue_with_lines_that_are_written_later() {
         let mut file = log(3000);
         let mut wanted = LogQuery {
             lines: Some(400),
@@ -410,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_found_wherever_it_is() {
+    fn a_time_is_found_at_any_position_of_the_log() {
         let file = log(2000);
         for since in [0, 1, 2, 997, 1000, 1998, 1999] {
             let wanted = LogQuery {

@@ -1,7 +1,8 @@
-//! Search of a log over all its files: the rotated ones and the one being written, as one list of lines in the order of time.
+//! Search of a log over all its files: the rotated files and the file that is being written. They are searched as one list of lines
+//! in the order of time.
 //!
-//! A page of results reads a bounded number of bytes, however large the log is. Its cursor names the place where the next page
-//! goes on. The cursor stays valid while the log grows and is rotated.
+//! For a page of results a limited number of bytes is read, even of a large log. The page's cursor is the position at which the
+//! next page begins. The cursor stays valid while the log grows and is rotated.
 
 use std::fmt;
 use std::fs::File;
@@ -14,10 +15,10 @@ use jiff::Timestamp;
 use super::filter::LogFilter;
 use super::read::{LogQuery, PAGE_BYTES_MAX, page, place_of, rotated};
 
-/// Bytes that are examined for a page. A page with few matching lines ends after them.
+/// Maximum of bytes that are examined for a page. A page with few matching lines ends there.
 const EXAMINED_MAX: u64 = 256 << 20;
 
-/// The lines that a reader wants of a whole log.
+/// The lines that a reader requests from all files of a log.
 #[derive(Clone, Debug, Default)]
 pub struct LogSearch {
     /// Conditions on the lines.
@@ -26,11 +27,11 @@ pub struct LogSearch {
     pub since: Option<Timestamp>,
     /// The time before which lines were written.
     pub until: Option<Timestamp>,
-    /// `true` to begin with the oldest line. Otherwise the newest comes first.
+    /// `true` to begin with the oldest line, `false` to begin with the newest.
     pub oldest_first: bool,
     /// Start of the page: the cursor of the previous one.
     pub after: Option<LogCursor>,
-    /// The most lines to return.
+    /// Maximum of lines to return.
     pub limit: usize,
 }
 
@@ -180,7 +181,7 @@ fn parts(file: &Path, wanted: &LogSearch) -> io::Result<Vec<Part>> {
         }
         let mut log = match File::open(&path) {
             Ok(log) => log,
-            // It was removed or rotated since the folder was read, or was never written.
+            // The file was removed or rotated since the folder was read, or was never written.
             Err(problem) if problem.kind() == io::ErrorKind::NotFound => continue,
             Err(problem) => return Err(problem),
         };
@@ -369,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_go_on_after_the_log_was_rotated_and_old_files_were_removed() {
+    fn pages_continue_after_a_rotation_and_the_removal_of_old_files() {
         let newest = LogSearch {
             limit: 60,
             ..LogSearch::default()
@@ -394,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_that_is_not_one_is_refused() {
+    fn an_invalid_cursor_is_refused() {
         for text in [
             "",
             "1",

@@ -1,4 +1,4 @@
-//! Plugin figures as metrics: among those of a job, and alone as `plugins.prom` for a textfile collector.
+//! Plugin figures as metrics: as part of the metrics of a job, and as the file `plugins.prom` for a textfile collector.
 
 use std::collections::BTreeMap;
 
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_metrics_with_a_heading_each_and_labels_that_cannot_break_out() {
+    fn each_metric_has_one_heading_and_label_values_are_escaped() {
         let plugin = PluginReport {
             name: "a\"b\\c\nd".to_owned(),
             variant: Some("1a2b3c4d".to_owned()),

@@ -1,8 +1,8 @@
-//! An index of archived URIs for replay tools: one line per URI with an archived version, for its last one.
+//! A CDXJ index for replay tools: one line for the last archived version of each URI.
 //!
-//! `org,example)/path 20261120123456 {"url":"http://www.example.org/path","mime":"text/html","status":"200",…}`. Such tools look
-//! keys up by bisection, so lines are in the order of their bytes. That differs from the order of the frontier's keys: an index
-//! has no scheme and no `www`, uses lower case throughout and sorts parameters. This module therefore sorts the lines.
+//! `org,example)/path 20261120123456 {"url":"http://www.example.org/path","mime":"text/html","status":"200",…}`. Replay tools look
+//! keys up by bisection, so lines are in the order of their bytes. That differs from the order of the frontier's keys: a CDX key
+//! has no scheme and no `www`, is in lower case and has sorted parameters. This module therefore sorts the lines.
 
 use std::io::Write;
 use std::path::Path;
@@ -32,8 +32,8 @@ struct Capture<'a> {
     filename: &'a str,
 }
 
-/// Writes a line per URI with an archived version, sorted. If the index exceeds 64 MiB, sorting needs room for the whole index in
-/// `folder`. Returns the number of lines.
+/// Writes a sorted index with a line per URI with an archived version. If the index exceeds 64 MiB, sorting needs room for the
+/// whole index in `folder`. Returns the number of lines.
 ///
 /// # Errors
 /// Returns [`TransferError`]. For [`TransferError::Write`], the lines written before are in order.
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_what_other_indexers_write() {
+    fn a_line_has_the_form_of_other_indexers() {
         let mut trial = Trial::new();
         trial.fetch(
             "https://www.example.org/Path/?b=1&a=2",
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_stand_in_the_order_of_the_index() {
+    fn lines_are_sorted_in_index_order() {
         let mut trial = Trial::new();
         // The URIs are in the order of their record keys.
         for uri in [
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_failure_leaves_the_status_of_what_is_archived() {
+    fn a_later_failure_keeps_the_status_of_the_archived_version() {
         let mut trial = Trial::new();
         trial.fetch("http://example.org/", archived(200, "text/html"));
         trial.fail("http://example.org/", -2);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selection_is_by_prefix_and_expression() {
+    fn a_selection_matches_by_prefix_and_expression() {
         let mut trial = Trial::new();
         for uri in [
             "http://a.org/1.png",

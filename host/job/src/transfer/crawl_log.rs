@@ -10,7 +10,7 @@ use opilio_uri::HopPath;
 use super::line::{LineProblem, sha1, time, uri};
 use super::{Finish, ImportedRecord};
 
-/// Least number of columns of a crawl log. Heritrix 1 wrote no source tag.
+/// Minimum number of columns of a crawl log. Heritrix 1 wrote no source tag.
 const COLUMNS_MIN: usize = 11;
 
 pub(super) fn parse(line: &[u8]) -> Result<ImportedRecord, LineProblem> {
@@ -67,7 +67,7 @@ pub(super) fn parse(line: &[u8]) -> Result<ImportedRecord, LineProblem> {
 /// Returns the last outcome for a code of the glossary; `None` if the URI was not finished.
 fn last_outcome(status: i32) -> Option<LastOutcome> {
     match status {
-        // Unattempted; or deferred, which is logged by mistake only.
+        // The URI was not attempted, or was deferred. Deferred URIs are logged by mistake only.
         0 | -50 => None,
         // Prerequisites are not imported.
         _ => Some(LastOutcome::of(status, false)),
@@ -115,7 +115,7 @@ mod tests {
                         #007 20261120123455001+42 sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ";
 
     #[test]
-    fn columns_of_all_ages_are_read() {
+    fn columns_of_all_log_versions_are_read() {
         assert!(page().finished.unwrap().payload_digest.is_some());
         check(&format!("{PAGE} - 3t,err=a__b"), Ok(page()));
         let tagged = ImportedRecord {
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_missing() {
+    fn dashes_are_read_as_missing_values() {
         let seed = ImportedRecord {
             hop_path: Some(HopPath::new()),
             via: None,
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn absurd_columns_say_what_they_are() {
+    fn invalid_columns_have_a_reason() {
         for (line, expected) in [
             ("", "0 columns instead of the 12 of a crawl log"),
             ("a b c d e f g h i j k l", "invalid fetch status \"b\""),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_of_the_glossary_mean_what_they_mean() {
+    fn status_codes_map_to_outcomes() {
         for (status, expected) in [
             (200, Some(LastOutcome::Succeeded)),
             (404, Some(LastOutcome::Failed)),

@@ -40,11 +40,11 @@ pub struct Outcomes {
 pub enum StateSelector {
     /// The URI is in a queue.
     Queued,
-    /// The URI is in no queue: it will not be fetched unless forced.
+    /// The URI is in no queue. It is not fetched unless an operator forces it.
     Done,
     /// An operator deleted the URI.
     Deleted,
-    /// The URI has faded: no page has named it for long.
+    /// The URI has faded: no page has named it for a long time.
     Faded,
     /// The URI has not had a visit.
     Open,
@@ -52,7 +52,7 @@ pub enum StateSelector {
     Succeeded,
     /// The last visit failed, or got an error response (4xx, 5xx).
     Failed,
-    /// The URI was not to be fetched: robots.txt, a filter, a quota or an operator forbids it.
+    /// The URI was disregarded: robots.txt, a filter, a quota or an operator excludes it.
     Disregarded,
     /// A prerequisite was answered: a DNS look-up, a robots.txt or a login.
     Prerequisite,
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_all_that_is_known_under_its_documented_name() {
+    fn a_line_has_all_values_under_their_documented_names() {
         let mut trial = Trial::new();
         trial.fetch_again_and_again("http://example.org/", archived(200, "text/html"));
         assert_eq!(
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_left_out() {
+    fn missing_values_are_omitted() {
         let mut trial = Trial::new();
         trial.schedule("http://example.org/");
         assert_eq!(
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_of_the_engine_has_names_of_its_own() {
+    fn values_that_only_the_frontier_uses_have_their_own_names() {
         let mut trial = Trial::new();
         trial.fetch_again_and_again("http://example.org/", archived(200, "text/html"));
         let mut record = trial.frontier.records("").next().unwrap().unwrap();
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_are_lines_too() {
+    fn queues_are_exported_one_a_line() {
         let mut trial = Trial::new();
         trial.schedule("http://example.org/");
         let queues = trial.frontier.queues(None, 10, trial.now).unwrap();
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selection_is_by_host_and_outcome() {
+    fn a_selection_matches_by_host_and_outcome() {
         let mut trial = Trial::new();
         trial.fetch_again_and_again("http://a.org/", archived(200, "text/html"));
         trial.fetch_again_and_again("http://a.org/gone", archived(404, "text/html"));

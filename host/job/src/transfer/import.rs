@@ -6,11 +6,11 @@ use jiff::Timestamp;
 use opilio_frontier::{Candidate, Frontier, ImportedUri, Refusal, ScheduleResult};
 use opilio_uri::{Hop, HopPath, Uri};
 
-use super::net_effect::{Lines, Net};
+use super::net_effect::{Lines, NetEffect};
 use super::reader::{BadLine, ImportFormat, InputSummary, UriReader};
 use super::{Finish, ImportedRecord, TransferError};
 
-/// Most invalid lines, and most refused URIs, that a report shows. All are counted.
+/// Maximum of invalid lines, and of refused URIs, that a report shows. All are counted.
 pub const BAD_LINES_SHOWN: usize = 20;
 
 /// URIs that go to the frontier in one batch.
@@ -19,15 +19,15 @@ const BATCH_URIS: usize = 2_000;
 /// Lines, or URIs, between two progress reports.
 const PROGRESS_EVERY: u64 = 10_000;
 
-/// The treatment of URIs that were finished elsewhere.
+/// The treatment of URIs that another crawl has finished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DoneUris {
-    /// They are known here with their data, and a snapshot crawl does not fetch them again.
+    /// They are imported as known with their data, and a snapshot crawl does not fetch them again.
     #[default]
     Included,
     /// They are fetched here, too.
     Scheduled,
-    /// They are left out, so that they may be found and fetched again.
+    /// They are not imported, so that they can be found and fetched again.
     LeftOut,
 }
 
@@ -46,7 +46,7 @@ pub struct Import {
 pub enum ImportProgress<'a> {
     /// The number of lines that were read from this file.
     Read(&'a Path, u64),
-    /// The number of URIs that were brought to the frontier.
+    /// The number of URIs that were passed to the frontier.
     Brought(u64),
 }
 
@@ -69,7 +69,7 @@ pub struct SourceReport {
 pub struct MergedUris {
     /// The reports on the reading of the files.
     pub sources: Vec<SourceReport>,
-    net: Net,
+    net: NetEffect,
     folder: PathBuf,
 }
 
@@ -89,11 +89,12 @@ pub struct ImportReport {
     pub scheduled: u64,
     /// URIs that are now known as done.
     pub included: u64,
-    /// URIs that were known before, by themselves or by their canonical form.
+    /// URIs that were known before, under the same normalised URI or canonical form.
     pub known: u64,
-    /// Prerequisites: the crawl requests names and robots.txt itself when it needs them, and their age matters.
+    /// Prerequisites, which are not imported: the crawl needs recent DNS look-ups and robots.txt files, and requests them itself.
     pub prerequisites: u64,
-    /// URIs finished elsewhere and left out by [`DoneUris::LeftOut`], or without a candidate from the caller.
+    /// URIs that another crawl has finished and that are left out by [`DoneUris::LeftOut`], and URIs without a candidate from the
+    /// caller.
     pub left_out: u64,
     /// URIs that the frontier cannot hold.
     pub refused: u64,
@@ -110,14 +111,17 @@ impl Import {
         &self,
         mut progress: impl FnMut(ImportProgress<'_>),
     ) -> Result<MergedUris, TransferError> {
-        let mut lines = Lines::new(&self.folder).map_err(|error| sort(&self.folder, error))?;
+        let mut lines =
+            Lines::new(&self.folder).map_err(|error| sort_error(&self.folder, error))?;
         let mut sources = Vec::with_capacity(self.sources.len());
         for (path, format) in &self.sources {
             sources.push(self.read(path, *format, &mut lines, &mut progress)?);
         }
         Ok(MergedUris {
             sources,
-            net: lines.net().map_err(|error| sort(&self.folder, error))?,
+            net: lines
+                .merged()
+                .map_err(|error| sort_error(&self.folder, error))?,
             folder: self.folder.clone(),
         })
     }
@@ -137,7 +141,7 @@ impl Import {
             match line {
                 Ok(imported) => lines
                     .push(&imported)
-                    .map_err(|error| sort(&self.folder, error))?,
+                    .map_err(|error| sort_error(&self.folder, error))?,
                 Err(bad) => {
                     bad_lines += 1;
                     if shown.len() < BAD_LINES_SHOWN {
@@ -168,13 +172,13 @@ impl Iterator for MergedUris {
 
     fn next(&mut self) -> Option<Result<ImportedRecord, TransferError>> {
         let next = self.net.next()?;
-        Some(next.map_err(|error| sort(&self.folder, error)))
+        Some(next.map_err(|error| sort_error(&self.folder, error)))
     }
 }
 
-/// Brings URIs into a frontier. `candidate` returns the profile's answer for a URI with this hop path: its canonical form, queue,
-/// strategy and precedence, and otherwise the values of [`Candidate::new`]. None leaves the URI out, for example if it is out of
-/// scope here. Repeating an import changes nothing.
+/// Imports URIs into a frontier. `candidate` returns the candidate for a URI with this hop path: canonical form, queue, strategy
+/// and precedence by the profile, and otherwise the values of [`Candidate::new`]. If it returns `None`, the URI is left out, for
+/// example because it is out of scope. Repeating an import changes nothing.
 ///
 /// # Errors
 /// Returns [`TransferError::Frontier`], and the errors of the stream of URIs. URIs imported before stay.
@@ -189,10 +193,10 @@ pub fn import(
     let mut report = ImportReport::default();
     let mut pending = Vec::new();
     let mut finished = Vec::new();
-    let mut brought = 0;
+    let mut uri_count = 0;
     for imported in uris {
         let imported = imported?;
-        brought += 1;
+        uri_count += 1;
         if is_prerequisite(&imported) {
             report.prerequisites += 1;
         } else if imported.finished.is_some() && done == DoneUris::LeftOut {
@@ -215,8 +219,8 @@ pub fn import(
         if finished.len() >= BATCH_URIS {
             include(frontier, std::mem::take(&mut finished), now, &mut report)?;
         }
-        if brought % PROGRESS_EVERY == 0 {
-            progress(ImportProgress::Brought(brought));
+        if uri_count % PROGRESS_EVERY == 0 {
+            progress(ImportProgress::Brought(uri_count));
         }
     }
     include(frontier, finished, now, &mut report)?;
@@ -224,8 +228,8 @@ pub fn import(
     Ok(report)
 }
 
-/// Returns `true` if the URI is a host name or robots.txt that this crawl requests itself. A robots.txt linked from a page is an
-/// ordinary page.
+/// Returns `true` if the URI is a DNS look-up or a robots.txt, which this crawl requests itself. A robots.txt linked from a page is
+/// an ordinary page.
 fn is_prerequisite(imported: &ImportedRecord) -> bool {
     imported.uri.scheme() == "dns"
         || imported
@@ -258,7 +262,7 @@ fn schedule(
     let uris: Vec<Uri> = candidates.iter().map(|made| made.uri.clone()).collect();
     let answers = frontier.schedule(candidates, now)?;
     for (uri, answer) in uris.into_iter().zip(answers) {
-        report.note(uri, answer, |report| &mut report.scheduled);
+        report.count(uri, answer, |report| &mut report.scheduled);
     }
     Ok(())
 }
@@ -278,13 +282,13 @@ fn include(
         .collect();
     let answers = frontier.include(finished, now)?;
     for (uri, answer) in uris.into_iter().zip(answers) {
-        report.note(uri, answer, |report| &mut report.included);
+        report.count(uri, answer, |report| &mut report.included);
     }
     Ok(())
 }
 
-/// Returns the frontier's data for a finish elsewhere. Without a time in the lines, the finish counts as just now: a revisit is
-/// then too late rather than too early.
+/// Returns the frontier's data for a URI that another crawl has finished. If the lines have no time, the present time is used, so
+/// that a revisit is late rather than early.
 fn known(candidate: Candidate, finish: Finish, now: Timestamp) -> ImportedUri {
     ImportedUri {
         candidate,
@@ -298,7 +302,7 @@ fn known(candidate: Candidate, finish: Finish, now: Timestamp) -> ImportedUri {
 }
 
 impl ImportReport {
-    fn note(
+    fn count(
         &mut self,
         uri: Uri,
         answer: ScheduleResult,
@@ -319,7 +323,7 @@ impl ImportReport {
     }
 }
 
-fn sort(folder: &Path, source: std::io::Error) -> TransferError {
+fn sort_error(folder: &Path, source: std::io::Error) -> TransferError {
     TransferError::Sort {
         folder: folder.to_owned(),
         source,
@@ -419,7 +423,7 @@ Fd http://a.org/y
     }
 
     #[test]
-    fn what_was_not_finished_is_fetched_in_its_order() {
+    fn unfinished_uris_are_fetched_in_their_order() {
         let pending = ["http://b.org/", "http://a.org/z", "http://a.org/x"];
         let counts = ImportReport {
             scheduled: 3,
@@ -438,7 +442,7 @@ Fd http://a.org/y
     }
 
     #[test]
-    fn what_was_finished_can_be_fetched_again() {
+    fn finished_uris_can_be_fetched_again() {
         let counts = ImportReport {
             scheduled: 6,
             prerequisites: 2,
@@ -456,7 +460,7 @@ Fd http://a.org/y
     }
 
     #[test]
-    fn seeds_and_origins_are_kept() {
+    fn seeds_and_discovery_data_are_kept() {
         let mut trial = Trial::new();
         imported(&mut trial, &[JOURNAL.into()], DoneUris::Included);
         let record = |uri: &str| {
@@ -471,7 +475,7 @@ Fd http://a.org/y
     }
 
     #[test]
-    fn damage_and_nonsense_are_reported_and_end_nothing() {
+    fn damage_and_invalid_lines_are_reported_and_do_not_end_the_import() {
         let mut text = JOURNAL.to_owned();
         for number in 0..30 {
             text.push_str(&format!("nonsense {number}\n"));
@@ -498,7 +502,7 @@ Fd http://a.org/y
     }
 
     #[test]
-    fn what_one_frontier_exports_another_takes_in() {
+    fn an_export_can_be_imported_into_another_frontier() {
         let mut trial = Trial::new();
         trial.fetch("http://a.org/done", archived(200, "text/html"));
         trial.fail("http://a.org/failed", -2);
@@ -592,7 +596,7 @@ Fd http://a.org/y
     }
 
     #[test]
-    fn a_journal_has_a_line_for_each_uri_and_comes_back() {
+    fn a_journal_has_a_line_for_each_uri_and_can_be_imported() {
         let mut trial = Trial::new();
         trial.fetch("http://a.org/done", archived(200, "text/html"));
         trial.fail("http://a.org/failed", -2);
@@ -639,7 +643,7 @@ Fd http://a.org/y
     }
 
     #[test]
-    fn a_file_that_is_none_of_these_is_named() {
+    fn a_file_of_an_unknown_format_is_an_error_with_its_name() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("seeds.txt");
         fs::write(&path, "http://a.org/\n").unwrap();

@@ -1,30 +1,30 @@
 //! A file of lines, plain or compressed, complete or not.
 //!
-//! A killed crawler leaves a gzip member without its end. Its next run, or a checkpoint, may append further members. The reader
+//! A killed crawler leaves a gzip member without its end. Its next process, or a checkpoint, may append further members. The reader
 //! returns every readable line: up to the damage, and again from the next member on. It reports the lost parts.
 
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
 use flate2::bufread::GzDecoder;
 
-/// Longest line that is read, in bytes: three URIs of the largest size, and more. Longer ones are invalid.
+/// Maximum length of a line in bytes, enough for three URIs of the largest size. Longer lines are invalid.
 pub const LINE_BYTES_MAX: usize = 1024 * 1024;
 
-/// Most damages that are kept; further ones are only counted.
+/// Maximum of damaged parts that are listed; further ones are only counted.
 const DAMAGES_MAX: usize = 20;
 
-/// Distance before an error from which the next member is searched. A decoder that runs past the end of a cut member reads the
-/// head of the next one as data, and takes a while to fail.
+/// Distance in bytes before an error at which the search for the next member begins. A decoder that runs past the end of a
+/// truncated member reads the header of the next member as data, and fails only later.
 const BACK_BYTES: u64 = 64 * 1024;
 
-/// Most damages before a compressed file is given up, so that none is decoded over and over. A crawl that died this often has not
-/// been crawling.
+/// Maximum of damaged parts after which a compressed file is given up, so that it is not decoded again and again. No real crawl was
+/// interrupted so often.
 const RESUMED_MAX: u64 = 1_000;
 
 /// A part of a file that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InputDamage {
-    /// The last line has no end: it was cut when the crawler died, and was left out.
+    /// The last line has no end. It was truncated when the crawler died, and was skipped.
     #[error("skipped the last line, {line}, because it has no line end")]
     LastLine {
         /// Counted from 1.
@@ -71,8 +71,8 @@ enum Stream<S> {
 }
 
 /// The next item of the input.
-pub(super) enum Next<'a> {
-    /// A line, without its end and without blanks around it.
+pub(super) enum NextLine<'a> {
+    /// A line, without its line end and surrounding blanks.
     Line(&'a [u8]),
     /// The last line, which has no end.
     Unended(&'a [u8]),
@@ -82,7 +82,7 @@ pub(super) enum Next<'a> {
     End,
 }
 
-enum More {
+enum ReadResult {
     Bytes,
     Damaged,
     End,
@@ -126,7 +126,7 @@ impl<S: Read + Seek> Input<S> {
         self.lines
     }
 
-    /// Returns the first damages so far, and their total number.
+    /// Returns the first damaged parts so far, and their total number.
     pub(super) fn damages(self) -> (Vec<InputDamage>, u64) {
         (self.damages, self.damage_count)
     }
@@ -134,11 +134,11 @@ impl<S: Read + Seek> Input<S> {
     /// Records that the last line was cut.
     pub(super) fn note_cut(&mut self) {
         let line = self.lines;
-        self.note(InputDamage::LastLine { line });
+        self.add_damage(InputDamage::LastLine { line });
     }
 
     /// Returns the next line.
-    pub(super) fn next_line(&mut self) -> io::Result<Next<'_>> {
+    pub(super) fn next_line(&mut self) -> io::Result<NextLine<'_>> {
         self.line.clear();
         let mut is_too_long = false;
         loop {
@@ -157,59 +157,63 @@ impl<S: Read + Seek> Input<S> {
                 self.at += 1;
                 self.lines += 1;
                 return Ok(if is_too_long {
-                    Next::TooLong
+                    NextLine::TooLong
                 } else {
-                    Next::Line(self.line.trim_ascii())
+                    NextLine::Line(self.line.trim_ascii())
                 });
             }
             match self.read_more()? {
-                More::Bytes => {}
-                More::Damaged => {
+                ReadResult::Bytes => {}
+                ReadResult::Damaged => {
                     // This line was not read to its end.
                     self.line.clear();
                     is_too_long = false;
                 }
-                More::End if is_too_long => {
+                ReadResult::End if is_too_long => {
                     self.lines += 1;
-                    return Ok(Next::TooLong);
+                    return Ok(NextLine::TooLong);
                 }
-                More::End if self.line.trim_ascii().is_empty() => return Ok(Next::End),
-                More::End => {
+                ReadResult::End if self.line.trim_ascii().is_empty() => return Ok(NextLine::End),
+                ReadResult::End => {
                     self.lines += 1;
-                    return Ok(Next::Unended(self.line.trim_ascii()));
+                    return Ok(NextLine::Unended(self.line.trim_ascii()));
                 }
             }
         }
     }
 
-    fn read_more(&mut self) -> io::Result<More> {
+    fn read_more(&mut self) -> io::Result<ReadResult> {
         self.buffer.resize(64 * 1024, 0);
         self.at = 0;
-        let more = self.fill();
-        if !matches!(more, Ok(More::Bytes)) {
+        let more = self.decode();
+        if !matches!(more, Ok(ReadResult::Bytes)) {
             self.buffer.clear();
         }
         more
     }
 
-    fn fill(&mut self) -> io::Result<More> {
+    fn decode(&mut self) -> io::Result<ReadResult> {
         loop {
             match &mut self.stream {
-                Stream::Ended => return Ok(More::End),
+                Stream::Ended => return Ok(ReadResult::End),
                 Stream::Plain(reader) => {
                     let count = reader.read(&mut self.buffer)?;
                     self.buffer.truncate(count);
-                    return Ok(if count > 0 { More::Bytes } else { More::End });
+                    return Ok(if count > 0 {
+                        ReadResult::Bytes
+                    } else {
+                        ReadResult::End
+                    });
                 }
                 Stream::Gzip { decoder, .. } => match decoder.read(&mut self.buffer) {
                     Ok(0) => self.next_member()?,
                     Ok(count) => {
                         self.buffer.truncate(count);
-                        return Ok(More::Bytes);
+                        return Ok(ReadResult::Bytes);
                     }
                     Err(error) if is_damage(&error) => {
                         self.skip_damage(&error)?;
-                        return Ok(More::Damaged);
+                        return Ok(ReadResult::Damaged);
                     }
                     Err(error) => return Err(error),
                 },
@@ -253,7 +257,7 @@ impl<S: Read + Seek> Input<S> {
                 member_at: at,
             };
         }
-        self.note(InputDamage::Compressed {
+        self.add_damage(InputDamage::Compressed {
             offset,
             line: self.lines,
             problem: error.to_string(),
@@ -262,7 +266,7 @@ impl<S: Read + Seek> Input<S> {
         Ok(())
     }
 
-    fn note(&mut self, damage: InputDamage) {
+    fn add_damage(&mut self, damage: InputDamage) {
         self.damage_count += 1;
         if self.damages.len() < DAMAGES_MAX {
             self.damages.push(damage);
@@ -270,7 +274,7 @@ impl<S: Read + Seek> Input<S> {
     }
 }
 
-/// Returns `true` if an error is the decoder's, about damaged data. Other errors come from the disk.
+/// Returns `true` for an error of the decoder about damaged data. Other errors are from the disk.
 fn is_damage(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -333,10 +337,12 @@ mod tests {
         let mut lines = Vec::new();
         loop {
             match input.next_line().unwrap() {
-                Next::Line(line) => lines.push(String::from_utf8_lossy(line).into_owned()),
-                Next::Unended(line) => lines.push(format!("{}…", String::from_utf8_lossy(line))),
-                Next::TooLong => lines.push("too long".to_owned()),
-                Next::End => break,
+                NextLine::Line(line) => lines.push(String::from_utf8_lossy(line).into_owned()),
+                NextLine::Unended(line) => {
+                    lines.push(format!("{}…", String::from_utf8_lossy(line)))
+                }
+                NextLine::TooLong => lines.push("too long".to_owned()),
+                NextLine::End => break,
             }
         }
         (lines, input.damages().0)
@@ -350,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_in_many_ways() {
+    fn all_line_ends_are_recognised() {
         check(b"", &[]);
         check(b"a\nb\r\n\n c \n", &["a", "b", "", "c"]);
         check(b"a\nb", &["a", "b…"]);
@@ -361,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_measure_is_skipped_and_the_next_one_read() {
+    fn an_overlong_line_is_skipped_and_the_next_line_is_read() {
         let mut text = vec![b'x'; LINE_BYTES_MAX + 1];
         text.extend_from_slice(b"\nb\n");
         check(&text, &["too long", "b"]);
@@ -372,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_tail_gives_all_whole_lines_before_it() {
+    fn all_complete_lines_before_a_truncation_are_read() {
         let text = numbered(0..20_000);
         let whole = gzip(&text);
         let (lines, damages) = read(whole[..whole.len() / 2].to_vec());
@@ -402,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn members_behind_a_cut_one_are_read() {
+    fn members_after_a_truncated_member_are_read() {
         let first = gzip(&numbered(0..20_000));
         for kept in [first.len() - 3, first.len() / 2, first.len() / 2 + 1, 15] {
             let second = numbered(50_000..60_000);
@@ -422,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn wherever_a_file_is_cut_or_altered_whole_lines_come() {
+    fn a_file_cut_at_any_offset_yields_complete_lines_only() {
         let text = numbered(0..40);
         let whole = gzip(&text);
         for at in 0..whole.len() {
@@ -438,15 +444,15 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_nothing_but_heads_is_given_up() {
+    fn a_file_with_too_many_damaged_members_is_given_up() {
         let mut input = Input::new(Cursor::new([0x1f, 0x8b, 8, 0].repeat(50_000))).unwrap();
-        assert!(matches!(input.next_line().unwrap(), Next::End));
+        assert!(matches!(input.next_line().unwrap(), NextLine::End));
         let (damages, count) = input.damages();
         assert_eq!((damages.len(), count), (DAMAGES_MAX, RESUMED_MAX + 1));
     }
 
     #[test]
-    fn what_follows_the_last_member_is_noted() {
+    fn bytes_after_the_last_member_are_reported() {
         let (lines, damages) = read([gzip("a\n"), vec![0; 512]].concat());
         assert_eq!((lines, damages.len()), (vec!["a".to_owned()], 1));
     }

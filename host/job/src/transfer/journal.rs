@@ -1,12 +1,12 @@
-//! The recovery journal of Heritrix 3, `frontier.recover.gz`: what its frontier did, one line each.
+//! The recovery journal of Heritrix 3, `frontier.recover.gz`: one line for each operation of its frontier.
 //!
-//! `F+`, `Fs` and `Ff` are followed by URI, hop path and via, `Fe`, `Fr`, `Fd` and `Fi` by the URI alone; one blank between
-//! them, so that a seed's line ends in two. `Fs` and `Ff` of old versions have the URI alone, too. Every 10,000 lines there is a
-//! line with `T` and a time. Files for the action directory have the same form, but are written by hand: there hop path, via and
-//! the link's context may be missing.
+//! `F+`, `Fs` and `Ff` are followed by URI, hop path and via; `Fe`, `Fr`, `Fd` and `Fi` by the URI alone. One blank separates the
+//! columns, so the line of a seed ends in two blanks. In old versions, `Fs` and `Ff` are followed by the URI alone, too. Every
+//! 10,000 lines there is a line with `T` and a time. Files for the action directory have the same form, but are written by hand:
+//! hop path, via and the link's context may be missing there.
 //!
-//! An export writes the net effect of such a journal, one line for each URI. Heritrix recovers from it the finished and the open
-//! URIs of this crawl.
+//! An export writes the net effect as such a journal, one line for each URI. Heritrix reads the finished and the open URIs of this
+//! crawl from it.
 
 use std::io::Write;
 
@@ -17,26 +17,26 @@ use opilio_uri::{Hop, HopPath};
 use super::line::{LineProblem, time, uri};
 use super::{Finish, ImportedRecord, Selection, TransferError};
 
-/// The time of the following lines, as far as the journal states it.
+/// The time of the following lines, if the journal states it.
 #[derive(Debug, Default)]
 pub(super) struct Clock(Option<Timestamp>);
 
-/// Returns `true` if this letter after `F` makes a tag.
+/// Returns `true` if `F` and this letter are a tag.
 pub(super) fn is_tag(letter: u8) -> bool {
     matches!(letter, b'+' | b'e' | b'i' | b'd' | b'r' | b's' | b'f')
 }
 
-/// Parses a line; none for a line without a URI.
+/// Parses a line; `None` for a line without a URI.
 pub(super) fn parse(line: &[u8], clock: &mut Clock) -> Result<Option<ImportedRecord>, LineProblem> {
     let line = String::from_utf8_lossy(line);
     let mut words = line.split_ascii_whitespace();
     let tag = words.next().unwrap_or_default();
     let last_outcome = match tag {
-        // URIs that the crawler had issued or put back when it died are still to be fetched.
+        // The crawler had issued the URI or put it back when it died. It is still to be fetched.
         "F+" | "Fe" | "Fr" => None,
         "Fs" => Some(LastOutcome::Succeeded),
         "Ff" => Some(LastOutcome::Failed),
-        // Included: known without having been fetched by that crawl.
+        // Included: the URI is known, but that crawl has not fetched it.
         "Fd" | "Fi" => Some(LastOutcome::Disregarded),
         "T" => {
             clock.0 = words.next().and_then(time).or(clock.0);
@@ -46,7 +46,7 @@ pub(super) fn parse(line: &[u8], clock: &mut Clock) -> Result<Option<ImportedRec
         other => return Err(LineProblem::Tag(other.chars().take(20).collect())),
     };
     let mut imported = ImportedRecord::found(uri(words.next().ok_or(LineProblem::NoUri)?)?);
-    // The line of a seed ends in blanks. A line that ends with the URI does not tell how it was found: the line `F+` did.
+    // The line of a seed ends in blanks. A line that ends with the URI has no discovery data; the URI's line `F+` has it.
     let written = line.trim_end_matches(['\r', '\n']);
     let is_short =
         tag != "F+" && words.clone().next().is_none() && !written.ends_with(char::is_whitespace);
@@ -61,7 +61,7 @@ pub(super) fn parse(line: &[u8], clock: &mut Clock) -> Result<Option<ImportedRec
                 via = words.next();
                 imported.hop_path = Some(hop_path);
             }
-            // The line has no hops, but a via.
+            // The line has a via, but no hop path.
             Err(_) if via.is_some_and(|word| word.contains(':')) => {
                 imported.hop_path = Some(HopPath::new());
             }
@@ -78,8 +78,8 @@ pub(super) fn parse(line: &[u8], clock: &mut Clock) -> Result<Option<ImportedRec
     Ok(Some(imported))
 }
 
-/// Writes a line per URI, in the order of the records. Prerequisites are left out: the crawler that recovers requests its own.
-/// Returns the number of lines.
+/// Writes a line per URI, in the order of the records. Prerequisites are left out: the crawler that reads the journal requests its
+/// own. Returns the number of lines.
 ///
 /// # Errors
 /// Returns [`TransferError::Write`] or [`TransferError::Frontier`]; the output so far consists of complete lines.
@@ -104,7 +104,7 @@ pub fn write_journal(
 fn line(record: &UriRecord) -> String {
     let uri = &record.uri;
     let tag = match (record.last_outcome, record.place) {
-        // To Heritrix, every response is a success.
+        // Heritrix counts every response as a success.
         (LastOutcome::Failed, _) if is_error_response(record.status) => "Fs",
         (LastOutcome::Disregarded, _) | (LastOutcome::Open, UriState::Deleted) => {
             return format!("Fd {uri}\n");
@@ -114,7 +114,7 @@ fn line(record: &UriRecord) -> String {
         (LastOutcome::Open, _) => "F+",
     };
     let via = record.via.as_deref().unwrap_or_default();
-    // A blank in it would add a column.
+    // A blank in the context would add a column.
     let via = match via.contains(char::is_whitespace) {
         true => "",
         false => via,
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn each_tag_says_what_became_of_the_uri() {
+    fn each_tag_sets_the_outcome_of_the_uri() {
         check("F+ http://a.org/  ", r#"http://a.org/ "" - pending seed"#);
         check(
             "F+ http://a.org/b LE http://a.org/",
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_by_hand_may_leave_things_out() {
+    fn hand_written_lines_may_omit_columns() {
         check("F+ http://a.org/", r#"http://a.org/ "" - pending seed"#);
         check("F+ http://a.org/ - -", r#"http://a.org/ "" - pending seed"#);
         check(
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_line_of_a_journal_says_why() {
+    fn invalid_journal_lines_have_a_reason() {
         check("F+", "no URI");
         check(
             "Q+ http://a.org/",
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_stamp_holds_for_the_lines_behind_it() {
+    fn a_time_stamp_applies_to_the_lines_after_it() {
         let mut clock = Clock::default();
         let mut at = |line: &str| {
             parse(line.as_bytes(), &mut clock)

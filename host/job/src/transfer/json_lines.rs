@@ -23,7 +23,7 @@ use super::{Finish, ImportedRecord};
 /// Heritrix's status code for URIs that an operator deletes.
 const DELETED_BY_OPERATOR: i32 = -6000;
 
-/// One line of a JSON export: a [`UriRecord`] in the form that people and other programs read. Names and units are those of
+/// One line of a JSON export: a [`UriRecord`] in a form for people and other programs. Names and units are those of
 /// `docs/TRANSFER.md`. The frontier stores the record itself, in its own format, in which no field may be missing.
 pub(super) struct UriLine<'r>(pub(super) &'r UriRecord);
 
@@ -313,8 +313,8 @@ impl<M: SerializeMap> Object<M> {
     }
 }
 
-/// The fields that are imported from a line. A line may have more, and all but the URI may be missing: authors of such lines need
-/// not know the others.
+/// The fields that are imported from a line. A line may have further fields. All fields but the URI may be missing, so that lines
+/// are easy to write by hand.
 #[derive(Deserialize)]
 struct ImportLine {
     uri: String,
@@ -366,7 +366,7 @@ struct ImportVisit {
 pub(super) fn parse(line: &[u8]) -> Result<ImportedRecord, LineProblem> {
     let line: ImportLine = serde_json::from_slice(line).map_err(LineProblem::Json)?;
     let last_outcome = match line.last_outcome {
-        // Deleted before it was ever fetched: it stays known and is not fetched here either.
+        // The URI was deleted before its first fetch. It becomes known here and is not fetched.
         ImportOutcome::Open if line.state == State::Deleted => Some(LastOutcome::Disregarded),
         ImportOutcome::Open => None,
         // The status decides: other crawlers count error responses as successes.
@@ -416,7 +416,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_queue_has_all_that_is_known_and_its_failure_has_words() {
+    fn a_queue_line_has_all_fields_and_describes_the_failure() {
         let mut trial = Trial::new();
         trial.schedule("http://example.org/");
         let queue = trial.frontier.queue("org,example,", trial.now).unwrap();
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_may_say_little() {
+    fn all_fields_but_the_uri_may_be_missing() {
         check(r#"{"uri":"http://a.org/"}"#, None, None, false);
         check(r#"{"uri":"http://a.org/","hop_path":""}"#, None, None, true);
         check(
@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_line_says_why() {
+    fn invalid_lines_have_a_reason() {
         for (line, expected) in [
             ("{}", "not a line of an export"),
             ("[1]", "not a line of an export"),

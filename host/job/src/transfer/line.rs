@@ -1,4 +1,4 @@
-//! Parts that lines of several formats have, and the problems of a line.
+//! Parsers for columns of several formats, and the errors of a line.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -8,7 +8,7 @@ use opilio_uri::{HopPathError, Uri, UriError};
 
 use super::input::LINE_BYTES_MAX;
 
-/// A problem of a line.
+/// An error in a line.
 #[derive(Debug, thiserror::Error)]
 pub enum LineProblem {
     /// The line is longer than any line of a crawler.
@@ -32,7 +32,7 @@ pub enum LineProblem {
     /// The URI cannot be crawled.
     #[error("{text:?} cannot be crawled")]
     Uri {
-        /// Its beginning.
+        /// The beginning of the URI.
         text: String,
         /// The reason.
         #[source]
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_of_all_ages_are_read() {
+    fn times_of_all_log_versions_are_read() {
         for (text, expected) in [
             ("2026-11-20T12:34:56.789Z", Some("2026-11-20T12:34:56.789Z")),
             ("20261120123456", Some("2026-11-20T12:34:56Z")),

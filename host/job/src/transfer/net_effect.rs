@@ -1,9 +1,9 @@
 //! The net effect of all lines about one URI.
 //!
-//! A journal names a URI when it was found, issued, put back and finished. A crawl log names it again, with more details of its
-//! finish. Whatever the order of lines and files, a URI that any line calls finished is finished. Its data is gathered from all
-//! lines, with the last finish first. Each URI is returned once, in the order of first mentions, so that queues fill in the order
-//! of the other crawl.
+//! A journal has a line for a URI when it was found, issued, put back and finished. A crawl log has a further line, with more
+//! details of the finish. If any line reports a URI as finished, the URI is finished, in any order of lines and files. Its data is
+//! gathered from all lines; data of the last finish takes precedence. Each URI is returned once, in the order of first mentions, so
+//! that queues are filled in the order of the other crawl.
 
 use std::io;
 use std::path::Path;
@@ -13,7 +13,7 @@ use opilio_frontier::{LastOutcome, is_error_response};
 use super::sorter::{Sorted, Sorter};
 use super::{Finish, ImportedRecord};
 
-/// A collector of lines, which it takes in their order.
+/// A collector of lines, which must be added in their order.
 pub(super) struct Lines {
     folder: std::path::PathBuf,
     by_uri: Sorter,
@@ -41,13 +41,13 @@ impl Lines {
     }
 
     /// Returns each URI once.
-    pub(super) fn net(self) -> io::Result<Net> {
+    pub(super) fn merged(self) -> io::Result<NetEffect> {
         let mut by_number = Sorter::new(&self.folder)?;
         let mut gathered: Option<(LineNumber, ImportedRecord)> = None;
         for record in self.by_uri.sorted()? {
             let (number, line) = read(&record?)?;
             match &mut gathered {
-                Some((_, known)) if known.uri == line.uri => gather(known, line),
+                Some((_, known)) if known.uri == line.uri => merge_line(known, line),
                 _ => {
                     if let Some((number, known)) = gathered.replace((number, line)) {
                         by_number.push(&sort_record(number, &known)?)?;
@@ -58,7 +58,7 @@ impl Lines {
         if let Some((number, known)) = gathered {
             by_number.push(&sort_record(number, &known)?)?;
         }
-        Ok(Net(by_number.sorted()?))
+        Ok(NetEffect(by_number.sorted()?))
     }
 }
 
@@ -66,9 +66,9 @@ impl Lines {
 type LineNumber = [u8; 8];
 
 /// Each URI once, in the order in which they were first named.
-pub(super) struct Net(Sorted);
+pub(super) struct NetEffect(Sorted);
 
-impl Iterator for Net {
+impl Iterator for NetEffect {
     type Item = io::Result<ImportedRecord>;
 
     fn next(&mut self) -> Option<io::Result<ImportedRecord>> {
@@ -78,7 +78,7 @@ impl Iterator for Net {
 
 /// Encodes a record so that the sorter orders it by the number of its line.
 fn sort_record(number: LineNumber, line: &ImportedRecord) -> io::Result<Vec<u8>> {
-    // The empty URI before the NUL: records are sorted by the number only.
+    // The URI before the NUL is empty, so that records are sorted by the number only.
     let mut record = vec![0];
     record.extend_from_slice(&number);
     postcard::to_extend(line, record).map_err(io::Error::other)
@@ -97,7 +97,7 @@ fn read(record: &[u8]) -> io::Result<(LineNumber, ImportedRecord)> {
 }
 
 /// Adds the data of a later line.
-fn gather(known: &mut ImportedRecord, later: ImportedRecord) {
+fn merge_line(known: &mut ImportedRecord, later: ImportedRecord) {
     known.seed |= later.seed;
     if known.hop_path.is_none() && later.hop_path.is_some() {
         known.hop_path = later.hop_path;
@@ -109,16 +109,16 @@ fn gather(known: &mut ImportedRecord, later: ImportedRecord) {
     known.source = known.source.take().or(later.source);
     known.finished = match (known.finished.take(), later.finished) {
         (Some(first), Some(second)) if first.at > second.at && second.at.is_some() => {
-            Some(filled(first, second))
+            Some(with_earlier(first, second))
         }
-        (Some(first), Some(second)) => Some(filled(second, first)),
+        (Some(first), Some(second)) => Some(with_earlier(second, first)),
         (first, second) => first.or(second),
     };
 }
 
-/// Returns the last finish, completed by the one before it: a journal has no statuses, a failure no digest.
-fn filled(mut last: Finish, before: Finish) -> Finish {
-    // To a journal of Heritrix, every response is a success.
+/// Returns the last finish, with missing data from the finish before it: a journal has no statuses, and a failure has no digest.
+fn with_earlier(mut last: Finish, before: Finish) -> Finish {
+    // In a journal of Heritrix, every response is a success.
     let is_response =
         last.last_outcome == LastOutcome::Succeeded && before.status.is_some_and(is_error_response);
     if last.status.is_none() && (last.last_outcome == before.last_outcome || is_response) {
@@ -155,7 +155,7 @@ mod tests {
             gathered.push(&imported).unwrap();
         }
         let net: Vec<String> = gathered
-            .net()
+            .merged()
             .unwrap()
             .map(|imported| {
                 let imported = imported.unwrap();
@@ -190,7 +190,7 @@ mod tests {
     const LOST: &str = "2026-11-21T12:00:00.000Z -2 - http://a.org/z L http://a.org/ - #1 - - - -";
 
     #[test]
-    fn a_uri_comes_once_where_it_was_first_named() {
+    fn each_uri_is_returned_once_at_its_first_mention() {
         check(
             &[
                 "F+ http://a.org/z L http://a.org/",
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn finished_is_finished_whatever_the_order() {
+    fn a_finished_uri_stays_finished_in_any_order_of_lines() {
         let expected = ["http://a.org/z L http://a.org/ Disregarded 0 "];
         check(
             &["F+ http://a.org/z L http://a.org/", "Fd http://a.org/z"],

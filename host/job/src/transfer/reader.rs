@@ -1,10 +1,10 @@
-//! A file of another crawl, or of this one, line by line.
+//! Reading of the file of a crawl, line by line.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::path::Path;
 
-use super::input::{Input, InputDamage, Next};
+use super::input::{Input, InputDamage, NextLine};
 use super::line::LineProblem;
 use super::{ImportedRecord, TransferError, crawl_log, journal, json_lines};
 
@@ -43,21 +43,21 @@ impl ImportFormat {
     }
 }
 
-/// A line that could not be parsed. It does not affect the lines around it.
+/// A line that could not be parsed. Other lines are not affected.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}")]
 pub struct BadLine {
-    /// Counted from 1.
+    /// Line number, counted from 1.
     pub line: u64,
     /// The problem.
     #[source]
     pub problem: LineProblem,
 }
 
-/// The extent to which a file was read.
+/// Counts of the lines and the damaged parts of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InputSummary {
-    /// Lines, bad and empty ones included.
+    /// Number of lines, including invalid and empty ones.
     pub lines: u64,
     /// The first 20 damaged parts.
     pub damages: Vec<InputDamage>,
@@ -109,12 +109,12 @@ impl UriReader<File> {
 }
 
 impl<S: Read + Seek> UriReader<S> {
-    /// Creates a reader; none if the format is not given and cannot be recognised.
+    /// Creates a reader; `None` if the format is not given and cannot be recognised.
     fn of(input: Input<S>, format: Option<ImportFormat>) -> Option<UriReader<S>> {
         let ahead = input.ahead();
         let format = match format {
             Some(format) => format,
-            // A journal may be empty: the crawl had just begun, or its only member is lost.
+            // A journal may be empty: the crawl had just begun, or the only gzip member is lost.
             None if ahead.trim_ascii().is_empty() => ImportFormat::Journal,
             None => ImportFormat::of(ahead)?,
         };
@@ -138,10 +138,10 @@ impl<S: Read + Seek> UriReader<S> {
         self.input.lines()
     }
 
-    /// Returns the extent that was read, once the stream has ended.
+    /// Returns the counts of the file, once the stream has ended.
     ///
     /// # Errors
-    /// Fails if the disk failed, which also ended the stream.
+    /// Fails if the file could not be read, which also ended the stream.
     pub fn finish(self) -> io::Result<InputSummary> {
         if let Some(failure) = self.failure {
             return Err(failure);
@@ -177,12 +177,13 @@ impl<S: Read + Seek> Iterator for UriReader<S> {
         }
         loop {
             let understood = match self.input.next_line() {
-                Ok(Next::End) => return None,
-                Ok(Next::TooLong) => Err(LineProblem::TooLong),
-                Ok(Next::Line([])) => continue,
-                Ok(Next::Line(line)) => Self::understood(self.format, &mut self.clock, line),
-                Ok(Next::Unended(line)) => {
-                    // Half a URI is another URI; but a JSON object that closes is complete.
+                Ok(NextLine::End) => return None,
+                Ok(NextLine::TooLong) => Err(LineProblem::TooLong),
+                Ok(NextLine::Line([])) => continue,
+                Ok(NextLine::Line(line)) => Self::understood(self.format, &mut self.clock, line),
+                Ok(NextLine::Unended(line)) => {
+                    // A truncated URI would be read as another URI, so the line is skipped. A JSON object with its closing brace is
+                    // complete.
                     match (self.format, json_lines::parse(line)) {
                         (ImportFormat::JsonLines, Ok(imported)) => Ok(Some(imported)),
                         _ => {
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_lines_are_named_and_passed_over() {
+    fn invalid_lines_are_reported_and_skipped() {
         check(
             b"F+ http://a.org/  \r\n\nFx http://a.org/\nF+ mailto:a@b\nF+ http://a.org/\xff L\nFs http://b.org/\n",
             &[
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_format_is_recognised_by_its_first_letters() {
+    fn a_format_is_recognised_by_its_first_bytes() {
         for (beginning, format) in [
             ("F+ http://a.org/", Some(ImportFormat::Journal)),
             ("\n T 2026-11-20T12:34:56Z", Some(ImportFormat::Journal)),
@@ -280,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_last_line_is_left_out_unless_it_closes() {
+    fn a_truncated_last_line_is_skipped_unless_its_json_is_complete() {
         let (lines, extent) = read(b"F+ http://a.org/ L http://b\nF+ http://a.org/ab", None);
         assert_eq!(lines, ["http://a.org/"]);
         assert_eq!(extent.damages, [InputDamage::LastLine { line: 2 }]);
@@ -296,8 +297,8 @@ mod tests {
         check(b"\n\n", &[]);
     }
 
-    /// Words that make lines of all formats, so that tests reach more than the first check.
-    fn word() -> impl Strategy<Value = Vec<u8>> {
+    /// Generates parts of lines of all formats, so that tests reach more than the first check of a parser.
+    fn line_part() -> impl Strategy<Value = Vec<u8>> {
         prop_oneof![
             prop::sample::select(vec![
                 &b"F+"[..],
@@ -335,7 +336,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_make_a_reader_panic(words in prop::collection::vec(word(), 0..60)) {
+        fn no_bytes_make_a_reader_panic(words in prop::collection::vec(line_part(), 0..60)) {
             let bytes = words.concat();
             for format in [ImportFormat::Journal, ImportFormat::CrawlLog, ImportFormat::JsonLines] {
                 let (lines, extent) = read(&bytes, Some(format));

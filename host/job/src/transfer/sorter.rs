@@ -1,4 +1,4 @@
-//! Sorting of more records than memory holds: sorted runs in one unnamed temporary file, merged while they are read.
+//! Sorting of more records than fit into memory: sorted runs in one unnamed temporary file, which are merged while they are read.
 //!
 //! Records are byte strings in the order of their bytes, so the caller puts the sort key first.
 
@@ -10,7 +10,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Memory that a run takes before it goes to disk, its index included. 100 million lines of a journal make about 250 runs.
+/// Memory of a run in bytes, its index included, before the run is written to disk. 100 million lines of a journal make about 250
+/// runs.
 const RUN_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Bytes read ahead of each run during the merge: 250 runs take 8 MiB.
@@ -126,7 +127,7 @@ impl Run {
 
 /// Records in order.
 pub enum Sorted {
-    /// All of them fitted into memory.
+    /// All records fitted into memory.
     Memory {
         /// The records.
         run: Run,
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn records_come_back_in_order_however_small_the_runs() {
+    fn records_are_sorted_with_runs_of_any_size() {
         // Records of 0 to 6 kB and one larger than the read-ahead.
         let mut records: Vec<Vec<u8>> = (0..3_000_u32)
             .map(|number| {

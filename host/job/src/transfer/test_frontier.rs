@@ -83,7 +83,7 @@ impl Trial {
         );
     }
 
-    /// Makes a failing visit of a URI that may be known.
+    /// Makes a failing visit of a URI, which may be known already.
     pub(super) fn fail(&mut self, uri: &str, status: i32) {
         self.put(uri, Strategy::Snapshot, true);
         self.finish(

@@ -1,72 +1,73 @@
-//! The controller of one price for a visit. It moves the price until the visits asked for match the visits available. The
-//! arithmetic is plain: times are days, given by the caller.
+//! The controller of the price of a visit. It moves the price until the requested visits match the available visits. Times are in
+//! days, and the caller passes the present time.
 //!
 //! The requested rate is known before visits fall due. Every wait requests one visit in that time, so the sum of 1/wait over the
-//! documents is the rate. The price therefore follows requested visits, not a backlog that shows weeks later. A backlog counts
-//! besides. Requests go stale when documents disappear, so actual visits slowly correct their sum. The proportional part of the
-//! price answers at once to too many requests. The integral part settles where no error is left, as fast as requests are renewed:
-//! about once in a mean wait.
+//! documents is the rate. The price therefore follows requested visits, and not only the backlog, which appears weeks later. The
+//! backlog has an influence too. Requests become stale when documents disappear, so actual visits slowly correct their sum. The
+//! proportional part of the price reacts at once to too many requests. The integral part removes the remaining error as fast as
+//! requests are renewed: about once in a mean wait.
 
-/// Largest logarithmic error that one step takes into account. A larger one would be a leap on little evidence.
+/// Largest logarithmic error that one step takes into account. A larger error would change the price too much on little evidence.
 const EXCESS_MAX: f64 = 1.0;
 
 /// Largest absolute value of the logarithm of the price.
 const LOG_PRICE_MAX: f64 = 30.0;
 
-/// Approximate number of first waits that count. The mean of their logarithms moves by this fraction of the way to each.
+/// Approximate number of first waits that are averaged. Each first wait moves the mean of the logarithms by one part in this
+/// number.
 const FIRST_WAITS: f64 = 7.0;
 
 /// Shortest window, in days.
 const WINDOW_MIN: f64 = 1e-3;
 
-/// Longest window as a share of the time that the crawl has run: a young crawl learns from its first hour.
+/// Longest window as a share of the time that the crawl has run, so that the price of a young crawl follows its first hour.
 const WINDOW_OF_AGE: f64 = 1.0 / 3.0;
 
 /// Window as a share of a mean wait.
 const WINDOW_OF_WAIT: f64 = 0.5;
 
-/// Longest window, in days. Evaluators that heed prices reconsider long waits once a week, whatever the wait. A price that was
-/// driven up in a young crawl must come down within weeks, even if waits have become as long as a year.
+/// Longest window, in days. Evaluators that use prices reconsider long waits once a week. A price that rose in a young crawl must
+/// fall within weeks, even if waits have become as long as a year.
 const WINDOW_MAX: f64 = 3.5;
 
 /// Windows in which actual visits replace requested ones.
 const MEMORY_WINDOWS: f64 = 20.0;
 
-/// Days after which documents that disappeared are forgotten: some documents are visited twice a year.
+/// Days after which disappeared documents no longer count. Some documents are visited only twice a year.
 const DOCUMENTS_MEMORY: f64 = 365.0;
 
-/// Target delay of documents, as a share of their waits, if no more visits are available. Due times fall at random and in waves:
-/// if no document is late, visits go unused.
+/// Target delay of documents, as a share of their waits, if no more visits are available. Due times are random and come in waves:
+/// if no document is late, some visits remain unused.
 const BACKLOG_AIM: f64 = 0.1;
 
-/// Weight of a delay of one whole wait, compared with ln(asked for/available).
+/// Weight of a delay of one whole wait, compared with ln(requested/available).
 const BACKLOG_WEIGHT: f64 = 2.0;
 
-/// Limit on the delay beyond the target, in waits. A backlog takes its time, however dear visits are.
+/// Limit on the delay beyond the target, in waits. A higher price cannot remove a backlog faster.
 const BACKLOG_EXCESS_MAX: f64 = 0.1;
 
 /// Delay, as a share of a wait, up to which more visits may be possible. Without a configured budget, the visits available are as
 /// many as happen while documents are later than this.
 const BACKLOG_WANTED: f64 = 0.02;
 
-/// Factor over the visits asked for, up to which visits count as available while documents are not late.
+/// Factor over the requested visits, up to which visits count as available while documents are not late.
 const GROWTH: f64 = 1.1;
 
 /// Visits over which the time between two is averaged.
 const GAPS: f64 = 100.0;
 
-/// Divisor of the target delay for the backlog from which the target counts in full. Before any document is late, the limit on
-/// visits is unknown, and no more than the wanted visits must be asked for.
+/// Divisor of the target delay: from a backlog of that size on, the target counts in full. Before any document is late, the limit
+/// on visits is unknown, and no more than the wanted visits may be requested.
 const BACKLOG_SEEN: f64 = 25.0;
 
-/// A price and the state that it follows from.
+/// A price and the state from which it is computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Controller {
-    /// Time at which it began. Promises from before are unknown to it.
+    /// Time at which the controller began. Waits that were set before are not in its sums.
     began: f64,
     /// Integral part: logarithm of the price.
     level: f64,
-    /// Logarithm of the ratio of visits asked for to visits available, at the last step.
+    /// Logarithm of the ratio of requested visits to available visits, at the last step.
     excess: f64,
     /// Visits a day that waits request.
     requested_rate: f64,
@@ -81,21 +82,21 @@ pub(crate) struct Controller {
     delays: f64,
     /// Time from one visit to the next while documents are late; 0 if none has been late.
     gap: f64,
-    /// Days that this has run, without stops.
+    /// Days that the controller has run, without stops of the crawl.
     age: f64,
-    /// Not kept: a stop does not count as time in which nothing was asked for.
+    /// Not stored: a stop does not count as time without requests.
     last_step: Option<f64>,
     last_visit: Option<f64>,
 }
 
-/// The visit that one document asks for, after it was visited or reconsidered.
+/// The visit that one document requests, after it was visited or reconsidered.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RequestedVisit {
     pub(crate) now: f64,
-    /// Time of the previous visit, and the wait that it got then; none at the first visit.
+    /// Time of the previous visit, and the wait that was set then; `None` at the first visit.
     pub(crate) before: Option<(f64, f64)>,
     pub(crate) wait: f64,
-    /// Time past its due time; none if it was reconsidered without a visit.
+    /// Time past the due time; `None` if the document was reconsidered without a visit.
     pub(crate) delay: Option<f64>,
 }
 
@@ -125,13 +126,14 @@ impl Controller {
             .exp()
     }
 
-    /// Returns the visits a day that documents ask for, including known documents that have not been visited yet.
+    /// Returns the visits a day that documents request, including known documents that have not been visited yet.
     pub(crate) fn asked_for(&self, known: f64) -> f64 {
         self.requested_rate.max(0.0) + self.asked_for_by_new(known)
     }
 
-    /// Returns the visits a day that unvisited documents ask for: as many as others recently did at their first visit, and no
-    /// more than all documents do. First visits alone are a poor measure: front pages and feeds are visited first.
+    /// Returns the visits a day that unvisited documents will request. The rate of each is that of documents which recently had
+    /// their first visit, but not more than the mean of all documents. First visits alone are a poor measure, because front pages
+    /// and feeds are visited first.
     fn asked_for_by_new(&self, known: f64) -> f64 {
         if self.documents < 1.0 {
             return 0.0;
@@ -143,7 +145,7 @@ impl Controller {
     }
 
     /// Counts a requested visit and moves the price. `known` is the number of documents, `available` the visits a day. If
-    /// `available` is `None`, as many visits are available as can be made, which shows once documents are late.
+    /// `available` is `None`, as many visits are available as can be made. This number becomes known once documents are late.
     pub(crate) fn step(&mut self, requested: RequestedVisit, known: f64, available: Option<f64>) {
         let RequestedVisit {
             now,
@@ -151,7 +153,7 @@ impl Controller {
             wait,
             delay,
         } = requested;
-        // Promises from before this began were never counted.
+        // Waits from before the controller began were never counted.
         let before = before.filter(|(at, _)| *at >= self.began);
         let before = before.map(|(_, wait)| wait);
         let passed = (now - self.last_step.unwrap_or(now)).max(0.0);
@@ -170,25 +172,25 @@ impl Controller {
         if let Some(delay) = delay {
             self.count(now, before, wait, delay, window);
         }
-        // Without visits, the past delays fade.
+        // Without visits, past delays lose weight.
         let fade = (-(now - self.last_visit.unwrap_or(now)).max(0.0) / window).exp();
         let backlog = fade * self.delays / self.waits.max(1e-9);
-        let asked = self.asked_for(known);
+        let request_rate = self.asked_for(known);
         let available = available.unwrap_or_else(|| {
             let possible = if self.gap > 0.0 { 1.0 / self.gap } else { 0.0 };
             if backlog > BACKLOG_WANTED && possible > 0.0 {
                 possible
             } else {
-                possible.max(GROWTH * asked)
+                possible.max(GROWTH * request_rate)
             }
         });
         let late = (backlog - BACKLOG_AIM).clamp(-BACKLOG_SEEN * backlog, BACKLOG_EXCESS_MAX);
-        let excess = (asked.max(1e-9) / available.max(1e-9)).ln();
+        let excess = (request_rate.max(1e-9) / available.max(1e-9)).ln();
         let excess = excess + BACKLOG_WEIGHT * late;
         self.excess = excess.clamp(-EXCESS_MAX, EXCESS_MAX);
-        // The demand of new documents is known from the last few answers only: if it dominates, a few answers must not make the
-        // price leap.
-        let step_max = if asked > 2.0 * self.requested_rate.max(0.0) {
+        // The demand of new documents is estimated from the last few answers only. If it dominates, a few answers must not change
+        // the price much.
+        let step_max = if request_rate > 2.0 * self.requested_rate.max(0.0) {
             1.0 / FIRST_WAITS
         } else {
             1.0
@@ -197,7 +199,7 @@ impl Controller {
         self.level = level.clamp(-LOG_PRICE_MAX, LOG_PRICE_MAX);
     }
 
-    /// Keeps the price from falling below this.
+    /// Raises the price to this minimum if it is lower.
     pub(crate) fn floor(&mut self, price: f64) {
         self.level = self.level.max(price.max(1e-12).ln());
     }
@@ -215,7 +217,7 @@ impl Controller {
         self.delays = self.delays * kept + delay;
         let long = MEMORY_WINDOWS * window;
         if let Some(before) = before {
-            // A visit after this time stands for the requested rate, apart from the delay.
+            // The time between visits without the delay represents the requested rate.
             let share = (1.0 + delay / before - self.requested_rate * since) / long;
             self.requested_rate = (self.requested_rate + share).max(0.0);
             let share = (before + delay - self.documents * since) / DOCUMENTS_MEMORY;
@@ -242,7 +244,7 @@ impl Controller {
         numbers.map(|number| number.to_string()).join(" ")
     }
 
-    /// Parses the text that is kept; none if it is malformed.
+    /// Parses the stored text; `None` if it is malformed.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let numbers: Option<Vec<f64>> = text
             .split(' ')
@@ -254,7 +256,7 @@ impl Controller {
             })
             .collect();
         let mut numbers = numbers?;
-        // Older versions kept ten numbers, without first waits.
+        // Older versions stored ten numbers, without first waits.
         if numbers.len() == 10 {
             numbers.extend([0.0, 0.0]);
         }
@@ -310,9 +312,9 @@ mod tests {
 
     use super::*;
 
-    /// Simulates a crawl of this many documents. The evaluator lets each wait 2 days at price 1, and longer as the price grows.
-    /// Visits happen one at a time, `capacity` a day. Returns the rate asked for at the end, and the visits a day and the longest
-    /// delay in the last third.
+    /// Simulates a crawl of this many documents. The evaluator answers a wait of 2 days at price 1, and longer waits at higher
+    /// prices. Visits happen one at a time, `capacity` a day. Returns the requested rate at the end, and the visits a day and the
+    /// longest delay in the last third.
     fn crawl(documents: usize, capacity: f64, budget: Option<f64>, first_price: f64) -> [f64; 3] {
         let mut controller = Controller::new(first_price, 0.0);
         let mut due: Vec<(f64, usize)> = (0..documents).map(|one| (0.0, one)).collect();
@@ -356,28 +358,28 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_comes_to_the_budget_wherever_the_price_begins() {
+    fn requested_visits_approach_the_budget_from_any_first_price() {
         for first_price in [0.001, 1.0, 1000.0] {
-            let [asked, came, _] = crawl(100, 100_000.0, Some(20.0), first_price);
-            assert!((19.0..21.0).contains(&asked), "{first_price}: {asked}");
-            assert!((19.0..21.0).contains(&came), "{first_price}: {came}");
+            let [rate, visits, _] = crawl(100, 100_000.0, Some(20.0), first_price);
+            assert!((19.0..21.0).contains(&rate), "{first_price}: {rate}");
+            assert!((19.0..21.0).contains(&visits), "{first_price}: {visits}");
         }
     }
 
     #[test]
-    fn without_a_budget_all_that_can_be_is_used_and_nothing_falls_behind() {
+    fn without_a_budget_all_capacity_is_used_without_a_backlog() {
         for capacity in [10.0, 200.0] {
-            let [_, came, latest] = crawl(100, capacity, None, 0.1);
-            assert!(came > 0.95 * capacity, "{capacity}: {came}");
+            let [_, visits, latest] = crawl(100, capacity, None, 0.1);
+            assert!(visits > 0.95 * capacity, "{capacity}: {visits}");
             let cycle = 100.0 / capacity;
             assert!(latest < 3.0 * cycle, "{capacity}: {latest}");
         }
     }
 
-    /// A hundred documents that wait for most of a year and are reconsidered. After a hundred days many more visits are available
-    /// than they ask for.
+    /// A hundred documents have waits of most of a year and are reconsidered. After a hundred days many more visits are available
+    /// than they request.
     #[test]
-    fn a_price_that_is_too_high_comes_down_in_weeks_however_long_waits_are() {
+    fn a_price_that_is_too_high_falls_within_weeks_even_with_long_waits() {
         let mut controller = Controller::new(1.0, 0.0);
         let mut think = |days: std::ops::Range<usize>, before, delay, available| {
             for day in days {
@@ -397,8 +399,8 @@ mod tests {
         assert!(after < before / 1000.0, "{before} {after}");
     }
 
-    /// Twenty feeds and a thousand pages, all known from the beginning. The feeds are found first and read four times a day at
-    /// any price. Pages wait longer as visits get dearer, and for most of a year at prices above 1.
+    /// Twenty feeds and a thousand pages are known from the beginning. The feeds are found first and read four times a day at any
+    /// price. Pages wait longer at higher prices, and for most of a year at prices above 1.
     #[test]
     fn feeds_that_are_found_first_do_not_drive_the_price_up() {
         let mut controller = Controller::new(0.1, 0.0);
@@ -434,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn a_price_is_read_as_it_was_written() {
+    fn a_stored_price_is_read_back_unchanged() {
         let mut controller = Controller::new(0.25, 20_000.5);
         let requested = RequestedVisit {
             now: 20_001.0,

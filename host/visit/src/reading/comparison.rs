@@ -9,8 +9,8 @@ use crate::change;
 use crate::digest::{self, Stripped};
 
 impl ReadingTask {
-    /// Compares the page as a browser showed it with the last version. Its payload is not compared: it may stay the same whatever
-    /// the page shows.
+    /// Compares the page as a browser showed it with the last version. The payload is not compared: it can stay the same while the
+    /// page shows something else.
     pub(super) fn judge_rendered_state(
         &self,
         shown: &Document,
@@ -18,7 +18,7 @@ impl ReadingTask {
         visit: &Visit,
         reading: &mut Reading,
     ) {
-        // What guards said of the plain document does not hold for another one.
+        // Answers of guards about the plain document do not apply to the rendered document.
         let guards = Guards::default();
         let stacks = &self.stacks;
         let digest = digest::rendered(&stacks.digest, stacks.digest_hash, shown, visit, &guards);
@@ -38,7 +38,7 @@ impl ReadingTask {
         reading.failures.extend(guards.take_failures());
     }
 
-    /// Returns true if all of the response came and is in the document.
+    /// Returns `true` if the response was received completely and the document contains all of it.
     fn is_complete(&self, whole: bool) -> bool {
         whole && self.exchange.truncated.is_none() && self.exchange.failure.is_none()
     }
@@ -93,8 +93,8 @@ impl ReadingTask {
         }
     }
 
-    /// Returns the stripped digest of the last archived version, if this one has the same bytes and the strippers are the same:
-    /// the result would be equal. Most visits of a continuous crawl are of this kind.
+    /// Returns the stripped digest of the last archived version, if this version has the same bytes and the strippers are the same.
+    /// The result would be equal, so the strippers are not called. Most visits of a continuous crawl are of this kind.
     fn stripped_before(&self) -> Option<StrippedDigest> {
         let last = self.last.as_ref()?;
         let is_same = last.payload == Some(self.exchange.payload_digest.0);
@@ -103,7 +103,7 @@ impl ReadingTask {
         (stripped.stripper == now).then_some(stripped)
     }
 
-    /// Asks change evaluators whether different bytes are a new version.
+    /// Calls change evaluators to decide whether different bytes are a new version.
     fn compare(&self, document: &Document, visit: &Visit, guards: &Guards, reading: &mut Reading) {
         let last = self.last_fingerprint.as_ref();
         let stack = &self.stacks.change;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Formats a size in one short unit.
-pub(super) fn size(bytes: u64) -> String {
+pub(super) fn size_text(bytes: u64) -> String {
     const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     match UNITS.iter().find(|(_, unit)| bytes >= *unit) {
         Some((name, unit)) => format!("{:.1} {name}", bytes as f64 / *unit as f64),
@@ -12,7 +12,7 @@ pub(super) fn size(bytes: u64) -> String {
 }
 
 /// Formats a duration in one short unit.
-pub(super) fn long(time: Duration) -> String {
+pub(super) fn duration_text(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds {
         0..120 => format!("{seconds} s"),
@@ -27,16 +27,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_and_durations_are_told_as_people_say_them() {
-        for (bytes, said) in [
+    fn sizes_and_durations_have_one_short_unit() {
+        for (bytes, expected) in [
             (24_746_394, "23.6 MiB"),
             (4 << 30, "4.0 GiB"),
             (512, "512 B"),
         ] {
-            assert_eq!(size(bytes), said);
+            assert_eq!(size_text(bytes), expected);
         }
-        for (seconds, said) in [(31, "31 s"), (4_000, "66 minutes"), (2_592_000, "30 days")] {
-            assert_eq!(long(Duration::from_secs(seconds)), said);
+        for (seconds, expected) in [(31, "31 s"), (4_000, "66 minutes"), (2_592_000, "30 days")] {
+            assert_eq!(duration_text(Duration::from_secs(seconds)), expected);
         }
     }
 }
