@@ -15,7 +15,7 @@ const PREFIX: &str = "takeovers.";
 /// The crawls whose parts the daemon of a node takes over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TakeoverScope {
-    /// Names of crawls, in which `*` stands for any characters; empty if it takes no parts over.
+    /// Names of crawls, in which `*` stands for any characters; empty if the daemon takes over no parts.
     pub crawls: Vec<String>,
 }
 

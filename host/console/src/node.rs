@@ -154,7 +154,7 @@ pub(crate) async fn overviews(cluster: &Cluster) -> Result<Vec<NodeOverview>, Cl
     answer_of(cluster.nodes()).await
 }
 
-/// The crawls of which nodes take parts over, by node.
+/// Returns the crawls whose parts nodes take over, by node.
 ///
 /// # Errors
 /// NATS fails, or does not answer.

@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 pub struct ListedPart {
     /// Name of the part.
     pub name: String,
-    /// Node that works on the part; not set if no node has started it.
+    /// Node that has the part; not set if no node has started it.
     pub node: Option<String>,
     /// State of the part.
     pub state: PartState,

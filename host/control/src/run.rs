@@ -73,7 +73,7 @@ pub async fn run(crawl: Crawl) -> Summary {
     summary
 }
 
-/// Returns the publisher of snapshots of a crawl whose part can be crawl_is_running over.
+/// Returns the publisher of snapshots of a crawl whose part can be taken over.
 fn publisher(running: &Running) -> Option<Publisher> {
     let publisher = Publisher::of(running)?;
     let publisher = publisher.inspect_err(|problem| {

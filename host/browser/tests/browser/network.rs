@@ -1,4 +1,4 @@
-//! Requests of pages: all are sent through the fetcher, and none on other ways.
+//! Requests of pages: all are sent through the fetcher, and none by other routes.
 
 use std::io;
 use std::net::UdpSocket;

@@ -35,7 +35,7 @@ pub struct JobParts {
     pub job: String,
     /// All parts.
     pub parts: Vec<PartOverview>,
-    /// Names of the nodes whose daemons take no parts of the job over.
+    /// Names of the nodes whose daemons take over no parts of the job.
     pub declined_by: BTreeSet<String>,
 }
 

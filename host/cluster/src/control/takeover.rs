@@ -270,7 +270,7 @@ mod tests {
         }
     }
 
-    /// A job of which all nodes take parts over.
+    /// A job whose parts are taken over by all nodes.
     fn news(parts: Vec<PartOverview>) -> JobParts {
         JobParts {
             job: "news".to_owned(),
