@@ -377,11 +377,8 @@ async fn a_floor_set_by_an_operator_keeps_the_crawl_waiting() {
     let queue = queue(&gate);
     home.run(&["frontier", "precedence", "job", "--queue", &queue, "9"])
         .code(0);
-    let output = home.run(&["frontier", "floor", "job", "9"]).code(0);
-    assert!(
-        output.out.contains("the crawl waits for them"),
-        "{output:?}"
-    );
+    let floor = home.run(&["frontier", "floor", "job", "9"]).code(0);
+    assert!(floor.out.contains("the crawl waits for them"), "{floor:?}");
     home.run(&["job", "resume", "job"]).code(0);
     let is_done = || why(&home, &far).contains("done since");
     until("the URI above the floor is fetched", is_done).await;

@@ -43,7 +43,7 @@ fn profiles_are_saved_compared_copied_and_deleted_on_the_command_line() {
     let save = ["profile", "save", "site.toml", "--reason", "first"];
     assert_eq!(
         home.run(&save).code(0).out,
-        "save_profile version 1 of profile site\n"
+        "saved version 1 of profile site\n"
     );
     let again = home.run(&save).code(0).out;
     assert_eq!(again, "profile site has not changed; its version is 1\n");

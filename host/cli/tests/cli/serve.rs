@@ -501,7 +501,7 @@ async fn a_paused_crawl_stays_paused_after_deaths_until_an_operator_resumes_it()
         process(&home, "jobs/job") != first && daemon.state("job") == "paused"
     })
     .await;
-    // As at the end of the machine: daemon and crawl are killed.
+    // As when the machine crashes: daemon and crawl are killed.
     let second = process(&home, "jobs/job");
     daemon.kill();
     kill(&second);

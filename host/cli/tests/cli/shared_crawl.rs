@@ -274,10 +274,7 @@ async fn commands_of_operators_take_effect_once_on_all_nodes_and_survive_restart
         let held = web.requests();
         held.iter().filter(|seen| seen.target == "/4.html").count()
     };
-    until("the gate holds a page of each site", || {
-        is_held(&web) == SITES
-    })
-    .await;
+    until("a page of each site is held", || is_held(&web) == SITES).await;
 
     // A question about a URI is sent to the node that has its site.
     let uri = web.url(&host(0), "/");
@@ -340,10 +337,7 @@ async fn commands_of_operators_take_effect_once_on_all_nodes_and_survive_restart
         .run(&["job", "unset", "job", "--override", &id])
         .code(0);
     let all = ["override add", "set ", "override remove"];
-    until("both nodes have all changes", || {
-        homes.map(changes) == [all, all]
-    })
-    .await;
+    until("all changes arrived", || homes.map(changes) == [all, all]).await;
 
     // A stop ends all processes; the pause remains.
     home_a.run(&["job", "stop", "job"]).code(0);

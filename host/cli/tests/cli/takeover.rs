@@ -263,10 +263,7 @@ async fn the_part_of_a_lost_machine_is_taken_over_and_no_page_is_missing() {
     let (one, two) = (world.machine("a"), world.machine("b"));
     let mut a = one.crawl("job", &[]);
     let mut b = two.crawl("job", &[]);
-    until("the gate holds a page of each site", || {
-        world.held() == SITES
-    })
-    .await;
+    until("a page of each site is held", || world.held() == SITES).await;
     one.wait_for_snapshot("job", "a").await;
     // At the start the alert is also raised if one process begins long before the other.
     let is_alert = || {
@@ -337,10 +334,7 @@ async fn a_stop_that_a_lost_machine_did_not_receive_ends_the_process_that_takes_
     let (one, two) = (world.machine("a"), world.machine("b"));
     let mut a = one.crawl("job", &[]);
     let mut b = two.crawl("job", &[]);
-    until("the gate holds a page of each site", || {
-        world.held() == SITES
-    })
-    .await;
+    until("a page of each site is held", || world.held() == SITES).await;
     one.wait_for_snapshot("job", "a").await;
     a.signal("KILL");
     a.wait();
@@ -374,10 +368,7 @@ async fn a_process_whose_part_was_taken_over_fetches_and_writes_nothing() {
     .await;
     // A part that no node has begun.
     let mut third = two.crawl("third", &[&parts[..], &["--take-over", "part-1"]].concat());
-    until("the gate holds a page of each site", || {
-        world.held() == SITES
-    })
-    .await;
+    until("a page of each site is held", || world.held() == SITES).await;
     one.wait_for_snapshot("job", "a").await;
     opilio_test_nats::signal_process(a.child.id(), "-STOP");
     let mut taken = two.crawl("taken", &[&parts[..], &["--take-over", "a"]].concat());
@@ -414,10 +405,7 @@ async fn a_daemon_without_a_job_of_the_crawl_starts_its_part_and_takes_over_anot
     let _daemon = Daemon::start(&one.home, &["--no-auth"]);
     let daemon = Daemon::start(&two.home, &["--no-auth"]);
     let mut a = one.crawl("job", &[]);
-    until("the gate holds a page of each site", || {
-        world.held() == SITES
-    })
-    .await;
+    until("a page of each site is held", || world.held() == SITES).await;
     one.wait_for_snapshot("job", "a").await;
     a.signal("KILL");
     a.wait();
@@ -443,7 +431,7 @@ async fn a_daemon_without_a_job_of_the_crawl_starts_its_part_and_takes_over_anot
     }
 }
 
-/// The processes of a machine that is shut down end in good order, and nobody has stopped the crawl.
+/// The processes of a machine that is shut down end normally, and no operator stops the crawl.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_part_of_a_machine_that_was_shut_down_and_does_not_come_back_is_taken_over() {
     let Some(world) = World::new().await else {
@@ -462,7 +450,7 @@ async fn the_part_of_a_machine_that_was_shut_down_and_does_not_come_back_is_take
     assert_eq!(a.wait(), 0);
     std::fs::remove_dir_all(one.job("job")).unwrap();
 
-    until("it goes on there", || {
+    until("the part continues on the other machine", || {
         two.job("jobs/news-a/job.json").exists()
     })
     .await;
@@ -489,10 +477,7 @@ async fn the_part_of_a_drained_node_is_taken_over_automatically_without_a_second
     let mut b = two.crawl("jobs/news", &[]);
     let daemons = [&one, &two].map(|machine| Daemon::start(&machine.home, &["--no-auth"]));
     one.home.run(&["job", "start", "jobs/news"]).code(0);
-    until("the gate holds a page of each site", || {
-        world.held() == SITES
-    })
-    .await;
+    until("a page of each site is held", || world.held() == SITES).await;
 
     one.home.run(&["node", "drain", "a"]).code(0);
     until("the job of the drained node stops", || {
@@ -519,10 +504,10 @@ async fn a_stop_by_the_api_while_the_process_starts_reaches_all_nodes() {
         return;
     };
     let (one, two) = (world.machine("a"), world.machine("b"));
-    // The job is made, and left to the daemon.
+    // Creates the job for the daemon.
     let mut a = one.crawl("jobs/news", &["--paused"]);
     let stop = ["job", "stop", "jobs/news"];
-    until("it is there", || one.home.run(&stop).code == 0).await;
+    until("the job is stopped", || one.home.run(&stop).code == 0).await;
     assert_eq!(a.wait(), 0);
     let mut b = two.crawl("job", &[]);
     until("the other node crawls", || !world.requests().is_empty()).await;
@@ -536,20 +521,20 @@ async fn a_stop_by_the_api_while_the_process_starts_reaches_all_nodes() {
     let lock = std::fs::File::open(job.join("lock")).unwrap();
     lock.lock().unwrap();
     daemon.post("/jobs/news/start", None, 202);
-    until("its process is begun", || !orders()["begun"].is_null()).await;
-    let said = daemon.post("/jobs/news/stop", None, 200);
+    until("the daemon has begun a process", || !orders()["begun"].is_null()).await;
+    let stopped = daemon.post("/jobs/news/stop", None, 200);
     assert_eq!(
-        said["result"],
+        stopped["result"],
         "stopping on all nodes; this one stops as soon as its process accepts commands"
     );
     world.gate.open();
     assert_eq!(b.wait(), 0);
     drop(lock);
-    until("it does not crawl", || {
+    until("the stop is carried out", || {
         let ordered = orders();
         ordered["stop_pending"].is_null() && ordered["crawl"] == false
     })
     .await;
-    until("it has ended", || daemon.state("news") == "stopped").await;
+    until("the job is stopped", || daemon.state("news") == "stopped").await;
     assert_eq!(two.parts()["b"]["state"], "stopped");
 }

@@ -238,7 +238,7 @@ async fn a_missed_job_is_started_later_and_a_job_that_died_outside_its_window_wa
     clock.set("2026-04-01T04:00:00Z");
     daemon.until("pausing").await;
 
-    // The machine ends again: daemon and crawl.
+    // The machine goes down again: the daemon ends, and the crawl is killed.
     daemon.end().await;
     kill(&process(&home, &format!("jobs/{JOB}")));
     let daemon = TestDaemon::start(&home, &clock).await;
