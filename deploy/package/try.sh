@@ -1,6 +1,6 @@
 #!/bin/bash
-# Tries a package in a booted clean root, as `cargo xtask package --try` sets it up: installs, starts, upgrades, removes and
-# purges it. /packages holds two releases of the package. Prints one line for each thing that it has seen.
+# Tests a package in a booted, clean root file system, which `cargo xtask package --try` sets up. Installs, starts, upgrades,
+# removes and purges the package. /packages has two releases of it. Prints one line for each step that succeeded.
 set -euo pipefail
 kind=$1
 config=/etc/opilio/opilio.toml
@@ -12,17 +12,17 @@ deb)
     first=(/packages/opilio_*-1_*.deb) second=(/packages/next/opilio_*-2_*.deb)
     ;;
 rpm)
-    # The root is Debian's, whose packages rpm does not know: dependencies cannot be checked here.
+    # The root file system is Debian's, and rpm does not know its packages, so dependencies cannot be checked here.
     add() { rpm --upgrade --nodeps "$@"; }
     remove() { rpm --erase opilio; }
     first=(/packages/opilio-*-1.*.rpm) second=(/packages/next/opilio-*-2.*.rpm)
     ;;
 esac
 
-seen() { echo "    $*"; }
+passed() { echo "    $*"; }
 fail() { echo "FAILED: $*"; exit 1; }
 as_opilio() { (cd /var/lib/opilio && runuser -u opilio -- opilio "$@"); }
-# Sends a request to the daemon and prints the answer's status.
+# Sends a request to the daemon and prints the response's status.
 status() {
     exec 3<>/dev/tcp/127.0.0.1/8470 || return 1
     printf 'GET %s HTTP/1.1\r\nHost: 127.0.0.1:8470\r\nConnection: close\r\n\r\n' "$1" >&3
@@ -35,22 +35,22 @@ crawls() { pgrep --full 'opilio crawl' >/dev/null; }
 no_crawl() { ! crawls; }
 
 add "${first[@]}" > /tmp/install.log 2>&1 || { cat /tmp/install.log; fail "installation"; }
-grep -q 'systemctl enable --now opilio' /tmp/install.log || fail "no sentence about the next step"
+grep -q 'systemctl enable --now opilio' /tmp/install.log || fail "the package did not print the next step"
 opilio --version
 [ "$(stat -c %U:%a /var/lib/opilio)" = opilio:750 ] || fail "state folder: $(stat -c %U:%a /var/lib/opilio)"
 for file in /usr/share/man/man1/opilio-job-status.1.gz /usr/share/bash-completion/completions/opilio \
     /usr/share/fish/vendor_completions.d/opilio.fish /usr/share/doc/opilio/third-party.txt.gz; do
     [ -e "$file" ] || fail "$file is missing"
 done
-# dpkg leaves no documentation out here, and a page is what the program writes.
-zcat /usr/share/man/man1/opilio.1.gz | cmp - <(opilio man) || fail "the manual page is not the program's"
-seen "installed: program, pages, completions, user and folders"
+# dpkg installs documentation in this root, and a manual page equals the program's output.
+zcat /usr/share/man/man1/opilio.1.gz | cmp - <(opilio man) || fail "the manual page differs from the program's output"
+passed "installed: program, manual pages, completions, user and folders"
 
 systemctl is-active --quiet opilio && fail "the daemon started without a token"
 as_opilio token new lena --role admin --config $config > /tmp/token
 systemctl enable --now --quiet opilio
 eventually ready
-seen "started: the daemon is ready under the unit's restrictions"
+passed "started: the daemon is ready under the unit's restrictions"
 
 cat > /var/lib/opilio/patient.toml <<'END'
 name = "patient"
@@ -72,22 +72,22 @@ as_opilio job start jobs/patient >/dev/null
 eventually crawls
 crawl=$(pgrep --full --oldest 'opilio crawl')
 daemon=$(systemctl show --property MainPID --value opilio)
-seen "crawls: the daemon runs a job that waits for its server"
+passed "crawling: the daemon runs a job that retries its server"
 
 add "${second[@]}" > /tmp/upgrade.log 2>&1 || { cat /tmp/upgrade.log; fail "upgrade"; }
 eventually ready
 [ "$(systemctl show --property MainPID --value opilio)" != "$daemon" ] || fail "the old daemon still runs"
 kill -0 "$crawl" || fail "the upgrade has stopped the crawl"
 grep -q '^disk-free = "none"' $config || fail "the upgrade has overwritten the configuration"
-seen "upgraded: daemon restarted, crawl and configuration untouched"
+passed "upgraded: daemon restarted, crawl and configuration untouched"
 
 remove > /tmp/remove.log 2>&1 || { cat /tmp/remove.log; fail "removal"; }
 [ ! -e /usr/bin/opilio ] || fail "the program is still there"
 eventually no_crawl
 status /healthz >/dev/null 2>&1 && fail "the daemon still runs"
-[ -d /var/lib/opilio/jobs/patient/warcs ] || [ -e /var/lib/opilio/jobs/patient/profile.toml ] || fail "the job is gone"
-ls $config* >/dev/null || fail "the changed configuration is gone"
-seen "removed: daemon and crawl ended, job and configuration kept"
+[ -d /var/lib/opilio/jobs/patient/warcs ] || [ -e /var/lib/opilio/jobs/patient/profile.toml ] || fail "the removal deleted the job"
+ls $config* >/dev/null || fail "the removal deleted the changed configuration"
+passed "removed: daemon and crawl ended, job and configuration kept"
 
 if [ "$kind" = deb ]; then
     dpkg --purge opilio > /tmp/purge.log 2>&1 || { cat /tmp/purge.log; fail "purge"; }
@@ -95,10 +95,10 @@ if [ "$kind" = deb ]; then
     [ ! -e /etc/systemd/system/multi-user.target.wants/opilio.service ] || fail "purge kept the unit enabled"
     [ -e /var/lib/opilio/jobs/patient/profile.toml ] || fail "purge removed a job"
     grep -q '/var/lib/opilio is kept' /tmp/purge.log || fail "purge did not mention the kept state"
-    seen "purged: configuration gone, job kept"
+    passed "purged: configuration deleted, job kept"
     rm -r /var/lib/opilio/jobs/patient /var/lib/opilio/patient.toml
     add "${first[@]}" >/dev/null 2>&1
     dpkg --purge opilio >/dev/null 2>&1
     [ ! -e /var/lib/opilio ] && [ ! -e /var/cache/opilio ] && [ ! -e /etc/opilio ] || fail "purge without jobs left files"
-    seen "purged without jobs: nothing left"
+    passed "purged without jobs: nothing left"
 fi

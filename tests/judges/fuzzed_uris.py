@@ -1,10 +1,10 @@
-"""Makes URIs that strain the keys of CDX files, by a fixed seed.
+"""Makes URIs for tests of CDX keys. The random generator has a fixed seed, so the URIs are always the same.
 
 usage: fuzzed_uris.py WARC [COUNT]    an archive with a small record for each
        fuzzed_uris.py - [COUNT]       lines of URI, tab and the key that cdxj-indexer writes (host/uri/tests/cases/cdx_keys.tsv)
 
-The first ones are chosen: each shows a rule of the keys that went wrong once. The others are put together at random: nine of
-ten as a crawl writes URIs, one as other tools or people might.
+The first URIs are written by hand: each tests a rule that was once implemented wrongly. The others are random: nine of ten as
+crawls write URIs, one of ten as other tools or people may write them.
 """
 
 import io
@@ -50,7 +50,7 @@ CHOSEN = [
     f"http://example.org/a?ASPSESSIONIDABCDEFGH={ASP}&b", f"http://example.org/a?aspsessionidabcdefg={ASP}",
     "http://example.org/a?CFID=1&CFTOKEN=2", "http://example.org/a?CFID=1&CFTOKEN=2&b=c", "http://example.org/a?CFTOKEN=2&CFID=1",
     "http://example.org/a?CFID=1&b=c&CFTOKEN=2", "http://example.org/a?CFID=1", "http://example.org/a?cfid=cfid=1&cftoken=2",
-    # Schemes and what has none.
+    # Other schemes, and texts without a scheme.
     "dns:example.org", "dns:www.Example.org", "whois:example.org", "whois://whois.example.org/a.b", "mailto:A@example.org",
     "urn:uuid:ABCD", "urn:a?b", "warcinfo:a.warc.gz", "filedesc:A.arc.gz", "metadata://gnu.org/software/wget/warc/MANIFEST.txt",
     "example.org/a", "example.org:8080/a", "www.example.org", "HTTP://Example.org:80/A", "HTTPS://Example.org:443/A",
@@ -77,7 +77,7 @@ def uris(count):
     known = set(made)
     while len(made) < count:
         uri = fuzzed(chance)
-        # A record's header cannot begin or end with a blank.
+        # A header field of a record cannot begin or end with a space.
         if uri not in known and uri.strip() == uri and uri:
             known.add(uri)
             made.append(uri)

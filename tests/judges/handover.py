@@ -1,9 +1,13 @@
-"""Has Opilio hand over the files of crawls to an S3 server (moto), and judges what arrives with boto3 and warcio.
+"""Runs crawls that hand their files over to an S3 server (moto), and checks the stored files with boto3 and warcio.
 
 usage: handover.py OPILIO FOLDER SEED PAGES HALF LAST
 
-SEED is a page that leads to PAGES pages, /big.bin with more bytes than fit into one request among them. FOLDER is empty. The
-server checks signatures. It is reached through a proxy that this script takes down and up again.
+- OPILIO: the program
+- FOLDER: empty folder for the jobs
+- SEED: page from which PAGES pages are reached, among them /big.bin, which is too large for one request
+- HALF, LAST: pages that the web holds back after `hold`, until they are opened
+
+The server checks signatures. Crawls reach it through a proxy, which this script takes down and up again.
 """
 
 import hashlib
@@ -26,31 +30,30 @@ from warcio.archiveiterator import ArchiveIterator
 
 PATIENCE_S = 300
 BUCKET = "web-archive"
-# A part has 8 MiB; Amazon's ETags of several parts end in their number.
+# The ETag of a file that was uploaded in parts (of 8 MiB) ends in a hyphen and the number of parts.
 PARTS_OF = "-"
 
 opilio, folder, seed, pages = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])
-# Pages that the web holds back from `hold` on, until they are opened.
 half, last = sys.argv[5:]
 
 
-def expect(is_so, what):
-    if not is_so:
+def expect(condition, what):
+    if not condition:
         sys.exit(f"handover: {what}")
 
 
-def until(what, holds):
+def wait_until(what, condition):
     end = time.monotonic() + PATIENCE_S
-    while not holds():
-        expect(time.monotonic() < end, f"waited in vain until {what}")
+    while not condition():
+        expect(time.monotonic() < end, f"timeout after {PATIENCE_S} s: waited until {what}")
         time.sleep(0.05)
 
 
-def tell(web):
-    """Has the web hold pages back, or opens one."""
-    # Python asks the system for names below .localhost, which not every system knows.
+def control_web(path):
+    """Requests a control path of the web: `hold` holds pages back, `open/PAGE` opens one."""
+    # Python uses the system's resolver, and not every system resolves names below .localhost.
     host = seed.split("/")[2]
-    request = urllib.request.Request(f"http://127.0.0.1:{host.split(':')[1]}/{web}", headers={"Host": host})
+    request = urllib.request.Request(f"http://127.0.0.1:{host.split(':')[1]}/{path}", headers={"Host": host})
     urllib.request.urlopen(request).read()
 
 
@@ -61,7 +64,7 @@ def free_port():
 
 
 class Proxy:
-    """Passes connections on to a port while it is up."""
+    """A proxy that forwards connections to a port while it is up."""
 
     def __init__(self, target):
         self.target, self.port, self.listener, self.open = target, free_port(), None, []
@@ -71,8 +74,8 @@ class Proxy:
         threading.Thread(target=self.accept, args=(self.listener,), daemon=True).start()
 
     def down(self):
-        """Refuses new connections and breaks those that there are."""
-        # A listener in accept() is woken by shutdown, not by close.
+        """Refuses new connections and breaks existing ones."""
+        # shutdown() wakes a thread that is blocked in accept(); close() does not.
         self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
         for side in self.open:
@@ -131,7 +134,7 @@ def client(service, keys):
 
 
 def judge():
-    until("the server answers", reachable)
+    wait_until("the server answers", reachable)
     iam = client("iam", ("setup", "setup"))
     iam.create_user(UserName="opilio")
     policy = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]}
@@ -141,7 +144,7 @@ def judge():
     client("s3", ("setup", "setup")).create_bucket(
         Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"}
     )
-    # From now on every request has to be signed with the key.
+    # From now on the server accepts only requests that are signed with the key.
     request = urllib.request.Request(f"{direct}/moto-api/reset-auth", data=b"0", headers={"Content-Type": "text/plain"}, method="POST")
     urllib.request.urlopen(request).read()
     s3 = client("s3", keys)
@@ -195,7 +198,7 @@ def start(name, keys):
 
 
 def stored(s3, name):
-    """Keys below the job's folder and their sizes."""
+    """The stored objects of a job: sizes by key, relative to the job's folder in the bucket."""
     pages_of = s3.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=f"crawls/{name}/")
     return {it["Key"].removeprefix(f"crawls/{name}/"): it["Size"] for page in pages_of for it in page.get("Contents", [])}
 
@@ -205,7 +208,7 @@ def archives(s3, name):
 
 
 def read_back(s3, name):
-    """Downloads everything, compares it with the job and with its own metadata, and returns the pages that warcio reads."""
+    """Downloads the stored files of a job and compares them with their metadata and local copies. Returns the captured URIs."""
     captured = set()
     for key in stored(s3, name):
         answer = s3.get_object(Bucket=BUCKET, Key=f"crawls/{name}/{key}")
@@ -213,9 +216,9 @@ def read_back(s3, name):
         digest = hashlib.sha256(content).hexdigest()
         expect(answer["Metadata"].get("sha256") == digest, f"{key} does not have the digest in its metadata")
         local = folder / name / key
-        # Logs grow when commands are carried out.
+        # Local logs may be longer: commands append to them.
         is_copy = not local.exists() or local.read_bytes().startswith(content)
-        expect(is_copy and (key.startswith("logs/") or not local.exists() or local.stat().st_size == len(content)), f"{key} is not the job's file")
+        expect(is_copy and (key.startswith("logs/") or not local.exists() or local.stat().st_size == len(content)), f"{key} differs from the job's file")
         if key.endswith(".warc.gz"):
             for record in ArchiveIterator(io.BytesIO(content), check_digests="raise"):
                 record.content_stream().read()
@@ -235,14 +238,14 @@ def listed(name, keys):
 
 
 def wrong_key(s3, keys, proxy):
-    """Nothing is stored with a wrong key, the crawl goes on to its end, and the files follow with the right one."""
+    """With a wrong key nothing is stored, but the crawl finishes. With the right key its files are handed over."""
     profile("wrong-key", proxy, "64MiB", "read-back = true")
     wrong = (keys[0], "wrong")
-    expect(start("wrong-key", wrong).wait() == 6, "the crawl with a wrong key does not say that files are left")
+    expect(start("wrong-key", wrong).wait() == 6, "the crawl with a wrong key does not report files that are not handed over")
     expect(stored(s3, "wrong-key") == {}, "files are stored with a wrong key")
     alerts = run(["job", "alerts", "wrong-key", "--json"], wrong).stdout
     expect("check the keys" in alerts, f"no alert names the wrong key: {alerts}")
-    expect(run(["job", "handover", "wrong-key"], wrong).returncode == 1, "a wrong key hands files over")
+    expect(run(["job", "handover", "wrong-key"], wrong).returncode == 1, "a hand-over with a wrong key succeeds")
     done = run(["job", "handover", "wrong-key"], keys)
     expect(done.returncode == 0, f"the files are not handed over: {done}")
     all_pages(s3, "wrong-key")
@@ -259,23 +262,23 @@ def wrong_key(s3, keys, proxy):
 
 
 def outage(s3, keys, proxy):
-    """The crawl goes on while the store is away, and local copies leave the disk only after it is back."""
+    """The crawl continues while the store is unreachable. Local copies are deleted only after it is reachable again."""
     profile("outage", proxy, "64KiB", "delete-local = true")
-    tell("hold")
+    control_web("hold")
     crawl = start("outage", keys)
-    until("files are stored", lambda: len(archives(s3, "outage")) >= 2)
+    wait_until("files are stored", lambda: len(archives(s3, "outage")) >= 2)
     proxy.down()
-    tell(f"open/{half}")
+    control_web(f"open/{half}")
     log = folder / "outage/logs/job.log"
-    until("there is an alert", lambda: "alert handover s3://" in log.read_text())
-    # Both at the same time: files that are there stay, and the crawl writes more.
-    until("several files wait", lambda: len(list((folder / "outage/warcs").glob("*.warc.gz"))) > 2)
+    wait_until("there is an alert", lambda: "alert handover s3://" in log.read_text())
+    # During the outage local files are kept, and the crawl writes more of them.
+    wait_until("several files wait", lambda: len(list((folder / "outage/warcs").glob("*.warc.gz"))) > 2)
     expect(crawl.poll() is None, "the crawl ended during the outage")
     proxy.up()
-    tell(f"open/{last}")
+    control_web(f"open/{last}")
     expect(crawl.wait() == 0, "the crawl failed")
     expect(list((folder / "outage/warcs").glob("*.warc.gz")) == [], "local copies are left")
-    expect(all(file["state"] != "waiting" for file in listed("outage", keys)), "files are waiting")
+    expect(all(file["state"] != "waiting" for file in listed("outage", keys)), "files still wait for their hand-over")
     cleared = (folder / "outage/logs/alerts.log").read_text()
     expect("cleared" in cleared, f"the alert was not cleared: {cleared}")
     all_pages(s3, "outage")
@@ -283,17 +286,17 @@ def outage(s3, keys, proxy):
 
 
 def sudden_death(s3, keys, proxy):
-    """A killed crawl stores what it had closed when it goes on; no page is missing."""
+    """A crawl is killed twice. When it is resumed, it stores the files that it had closed; no page is missing."""
     profile("death", proxy, "64KiB", "delete-local = true")
-    tell("hold")
-    for death, held in ((1, half), (2, last)):
+    control_web("hold")
+    for death, opened in ((1, half), (2, last)):
         crawl = start("death", keys)
         enough = len(archives(s3, "death")) + 2
-        until("two more files are stored", lambda: len(archives(s3, "death")) >= enough or crawl.poll() is not None)
+        wait_until("two more files are stored", lambda: len(archives(s3, "death")) >= enough or crawl.poll() is not None)
         expect(crawl.poll() is None, f"the crawl ended before death {death}")
         crawl.send_signal(signal.SIGKILL)
         crawl.wait()
-        tell(f"open/{held}")
+        control_web(f"open/{opened}")
     expect(start("death", keys).wait() == 0, "the crawl failed")
     expect(run(["job", "verify", "death"], keys).returncode == 0, "the job is not consistent")
     expect(list((folder / "death/warcs").glob("*.warc.gz*")) == [], "local copies are left")
@@ -302,16 +305,16 @@ def sudden_death(s3, keys, proxy):
 
 
 def lost_machine(s3, keys, proxy):
-    """A part of a shared crawl goes on from its snapshot in S3 when its machine is lost; no page is missing."""
+    """The machine of a part of a shared crawl is lost. The part resumes from its snapshot in S3; no page is missing."""
     program = os.environ.get("OPILIO_NATS_SERVER") or shutil.which("nats-server")
     if program is None:
-        print("lost machine: left out, because nats-server was not found")
+        print("lost machine: skipped, because nats-server was not found")
         return
     port = free_port()
     command = [program, "-js", "-a", "127.0.0.1", "-p", str(port), "-sd", str(folder / "nats")]
     nats = subprocess.Popen(command, stderr=open(folder / "nats.log", "w"))
     try:
-        until("NATS is ready", lambda: "Server is ready" in (folder / "nats.log").read_text())
+        wait_until("NATS is ready", lambda: "Server is ready" in (folder / "nats.log").read_text())
         profile("lost", proxy, "64KiB", '[checkpoint]\npublish-every = "1s"')
         for node in ("a", "b"):
             cluster = f'[cluster]\nservers = ["127.0.0.1:{port}"]\nnode = "{node}"\ntime-to-live = "2s"\n'
@@ -325,14 +328,14 @@ def lost_machine(s3, keys, proxy):
         def snapshots():
             return [key for key in stored(s3, "lost") if key.endswith("/manifest.json")]
 
-        tell("hold")
+        control_web("hold")
         lost = crawl("a", "lost")
-        until("a snapshot and its archive files are in S3", lambda: snapshots() and len(archives(s3, "lost")) >= 2)
+        wait_until("a snapshot and its archive files are in S3", lambda: snapshots() and len(archives(s3, "lost")) >= 2)
         lost.send_signal(signal.SIGKILL)
         lost.wait()
         shutil.rmtree(folder / "lost")
-        tell(f"open/{half}")
-        tell(f"open/{last}")
+        control_web(f"open/{half}")
+        control_web(f"open/{last}")
         expect(crawl("b", "taken", "--take-over", "a").wait() == 0, "the crawl failed after the takeover")
         captured = set()
         for key in archives(s3, "lost"):
@@ -345,8 +348,8 @@ def lost_machine(s3, keys, proxy):
         expect(len(captured) == pages, f"{len(captured)} pages are stored after a takeover, not {pages}")
         folders = {key.split("/")[0] for key in archives(s3, "lost")}
         expect(folders == {"a-1", "a-2"}, f"archive files are in {folders}")
-        expect(len(snapshots()) == 1, f"snapshots that were replaced are left: {snapshots()}")
-        print(f"lost machine: went on from S3, {len(captured)} pages in {len(archives(s3, 'lost'))} files of two machines")
+        expect(len(snapshots()) == 1, f"replaced snapshots were not deleted: {snapshots()}")
+        print(f"lost machine: resumed from S3, {len(captured)} pages in {len(archives(s3, 'lost'))} files of two machines")
     finally:
         nats.terminate()
         nats.wait()

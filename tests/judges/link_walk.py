@@ -1,9 +1,9 @@
-"""Walks a directory of HTML by its links, with a DOM parser that is not ours (lxml), and prints what it reaches.
+"""Follows the links in a directory of HTML, with an independent DOM parser (lxml), and prints the URLs of all files it reaches.
 
 usage: link_walk.py HOST:PORT=DIRECTORY[/START] ...
 
-One URL a line, sorted: every file below a directory that a chain of links from its start page reaches on the same
-host. Links are what a browser would follow or load: a, area, iframe, frame, link, img, script, source.
+Prints one URL per line, sorted: the files below each directory that can be reached from its start page on the same host. Links are
+those that a browser follows or loads: a, area, iframe, frame, link, img, script, source.
 """
 
 import os
@@ -25,7 +25,7 @@ LINKS = [
 
 
 def file_of(root, url):
-    """The file behind a URL, or None."""
+    """The file of a URL, or None if there is no such file below `root`."""
     path = unquote(urlsplit(url).path)
     if path.endswith("/"):
         path += "index.html"
@@ -47,7 +47,7 @@ def links_of(data, url):
 
 
 def normal(url):
-    """The path percent-encoded as Opilio encodes it, so that both sides mean one string."""
+    """The URL with its path percent-encoded as Opilio does it, so that the two lists can be compared."""
     parts = urlsplit(url)
     path = quote(unquote(parts.path), safe="/!$&'()*+,;=:@~-._")
     return parts._replace(path=path).geturl()

@@ -1,12 +1,17 @@
-"""Replays pages that a browser rendered in a crawl: pywb serves the archive, Chromium shows it without any other network, and
-every page must look as it did in the crawl, and as its server showed it to a browser without Opilio. Pages without end must have ended
-at their limits in the crawl.
+"""Replays pages that a browser rendered in a crawl. pywb serves the archive, and Chromium shows it without any other network. Every
+page must look as in the crawl, and as the live page looked in a browser without Opilio. Pages that never finish must have reached
+their limits in the crawl.
 
 usage: rendered.py WARCS INDEX WACZ ORIGIN CHROMIUM HOME
 
-WARCS is a directory of archives with `urn:view:` records, INDEX what pywb reads of them, WACZ a package of the same, ORIGIN what
-`xtask/src/judges/replay/rendered.rs` served (it is gone by now), CHROMIUM the browser of the crawl, HOME where collection and
-screenshots go, and where `rendered_live.py` has put its own. Prints a line for each fault; exits 1 where there was one.
+- WARCS: directory of archives with `urn:view:` records
+- INDEX: index for pywb
+- WACZ: package of the same archives
+- ORIGIN: origin that `xtask/src/judges/replay/rendered.rs` served; it is no longer served
+- CHROMIUM: browser of the crawl
+- HOME: directory for the collection and screenshots, with those of `rendered_live.py`
+
+Prints a line for each error and exits with 1 if there was one.
 """
 
 import base64
@@ -20,24 +25,25 @@ import zipfile
 from playwright.sync_api import sync_playwright
 from warcio.archiveiterator import ArchiveIterator
 
-from replay import PATIENCE_S, read_index, serve_from, start
+from replay import PATIENCE_S, read_index, make_collection, start
 
-# The window of the crawl, and switches that make pictures of pages alike.
+# The window of the crawl, and switches with which pictures of the same page are equal.
 WINDOW = {"width": 1280, "height": 800}
 SWITCHES = ["--no-sandbox", "--disable-gpu", "--font-render-hinting=none", "--force-color-profile=srgb", "--hide-scrollbars"]
 
-# In replay no name leads anywhere. Requests of workers pass the filter of a context, and not this.
+# In replay no host name resolves. Requests of workers are not filtered by `context.route`, but they need names, too.
 OFFLINE = ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
 
-# A pixel differs if a channel does by more than this (of 255); a page looks otherwise if more than this share of its pixels differ.
+# A pixel differs if one of its channels differs by more than CHANNEL_MAX (of 255). A page differs if more than SHARE_MAX of its
+# pixels do.
 CHANNEL_MAX = 24
 SHARE_MAX = 0.002
 
-# Each page, and what holds once it is as it was.
+# Pages, each with a JavaScript condition that is true when the page is complete.
 PAGES = [
     ("/", "document.links.length === 14"),
     ("/app", "document.querySelectorAll('h2').length === 2 && document.querySelector('#old')?.textContent === 'By XMLHttpRequest.'"),
-    # A link of the application. In the crawl, the page of its address has asked for the item.
+    # A link of the application /app. In the crawl, the rendered page of this address requested the item.
     ("/app/item/2", "document.querySelector('#item')?.textContent === 'Item 2 in full.'"),
     (
         "/search",
@@ -61,8 +67,8 @@ PAGES = [
     ("/busy", "document.querySelector('#polled').textContent === 'Polled.'"),
 ]
 
-# What readers of the archive do, and what they then find: parts that a behaviour had loaded in the crawl.
-DEEDS = {
+# Actions of a reader of the archive, each with the condition that it must lead to: parts that a behaviour loaded in the crawl.
+ACTIONS = {
     "/app": (
         "document.querySelector('#link-2')?.click()",
         "document.querySelector('#item')?.textContent === 'Item 2 in full.' && location.href.endsWith('/app/item/2')",
@@ -73,26 +79,26 @@ DEEDS = {
     "/windows": ("document.querySelector('button')?.click()", "document.querySelector('button') === null"),
 }
 
-# Pages whose picture was taken after a behaviour had changed what is in sight: compared after the same deed.
+# Pages whose picture was taken after a behaviour had changed the visible part. They are compared after the same action.
 CHANGED = {"/more", "/windows"}
 
-# Pages that leave themselves in replay. The pictures of the crawl and of the live page show them before.
-LEFT = {"/away"}
+# Pages that navigate away in replay. The pictures of the crawl and of the live page show them before that.
+NAVIGATES_AWAY = {"/away"}
 
-# Pages whose network does not come to rest, or whose frame has no document.
-RESTLESS = {"/busy", "/downloads"}
+# Pages that never reach the state `networkidle`: their requests do not end, or their frame has no document.
+NEVER_IDLE = {"/busy", "/downloads"}
 
-# Pages with a worker of their own. pywb allows it for addresses with this modifier only.
-WORKED = {"/worker/": "mp_"}
+# Pages with a service worker, with the modifier that pywb requires in their address.
+SERVICE_WORKERS = {"/worker/": "mp_"}
 
-# Annotations of pages that reach a limit in the crawl: how each may begin. The greedy page reaches its limit before there is anything to
-# keep or after that, depending on the machine.
+# Pages that reach a limit in the crawl, with the allowed beginnings of their annotation. On some machines the page /greedy reaches
+# its limit before anything can be archived, on others after that.
 LIMITED = {"/busy": ("rendered:",), "/greedy": ("notRendered:memory", "rendered:memory")}
 
-# A file that a page downloads, as `xtask/src/judges/replay/rendered.rs` serves it.
+# A file that a page downloads, the same as in `xtask/src/judges/replay/rendered.rs`.
 FILE = ("/data.bin", bytes(range(256)) * 256)
 
-# Share of pixels of two pictures that differ; 1 where their sizes do.
+# The share of pixels that differ between two pictures; 1 if their sizes differ.
 DIFFERENCE = """async ([first, second, most]) => {
     const pixels = async (data) => {
         const image = new Image();
@@ -114,7 +120,7 @@ DIFFERENCE = """async ([first, second, most]) => {
 
 def main():
     warcs, index, wacz, origin, chromium, home = sys.argv[1:]
-    served = serve_from(home, warcs, index)
+    served = make_collection(home, warcs, index)
     views = read_views(warcs)
     captured = read_index(index)
     faults = packed(wacz, origin) + limited(warcs, origin) + fetched(captured, origin)
@@ -123,13 +129,13 @@ def main():
     try:
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium, args=SWITCHES + OFFLINE)
-            for path, holds in PAGES:
+            for path, condition in PAGES:
                 view, stamp = views.get(origin + path), [it["timestamp"] for it in captured[origin + path]]
                 if view is None or not stamp:
                     faults.append(f"{path}: no capture or no picture in the archive")
                     continue
-                replayed = f"http://127.0.0.1:{port}/judged/{stamp[-1]}{WORKED.get(path, '')}/{origin}{path}"
-                found, share = look(browser, port, replayed, path, holds, view, home)
+                replayed = f"http://127.0.0.1:{port}/judged/{stamp[-1]}{SERVICE_WORKERS.get(path, '')}/{origin}{path}"
+                found, share = check_page(browser, port, replayed, path, condition, view, home)
                 faults += found
                 worst = max(worst, share)
             browser.close()
@@ -138,32 +144,32 @@ def main():
         server.wait()
     for fault in faults:
         print(fault)
-    print(f"{len(PAGES)} rendered pages of {served}, at most {worst:.2%} of their pixels differ, {len(faults)} faults")
+    print(f"{len(PAGES)} rendered pages of {served}, at most {worst:.2%} of their pixels differ, {len(faults)} errors")
     sys.exit(1 if faults else 0)
 
 
-def look(browser, port, url, path, holds, view, home):
-    """Faults of a replayed page, and the largest share of its pixels that differ from another picture of it."""
-    context = browser.new_context(viewport=WINDOW, service_workers="allow" if path in WORKED else "block")
-    # Nothing but the replay can be reached.
+def check_page(browser, port, url, path, condition, view, home):
+    """Checks a replayed page. Returns its errors, and the largest share of pixels that differ from another picture of the page."""
+    context = browser.new_context(viewport=WINDOW, service_workers="allow" if path in SERVICE_WORKERS else "block")
+    # Only the replay can be reached.
     context.route(lambda target: not target.startswith(f"http://127.0.0.1:{port}/"), lambda route: route.abort())
     page = context.new_page()
     page.set_default_timeout(1000 * PATIENCE_S)
     faults, worst = [], 0.0
     try:
         page.goto(url, wait_until="load")
-        page.wait_for_function(holds)
-        deed, then = DEEDS.get(path, (None, None))
+        page.wait_for_function(condition)
+        action, expected = ACTIONS.get(path, (None, None))
         if path in CHANGED:
-            do(page, deed, then)
+            repeat_until(page, action, expected)
         with open(picture_file(home, path, "crawl"), "wb") as file:
             file.write(view)
         with open(picture_file(home, path, "live"), "rb") as file:
             pictures = {"crawl": view, "live page": file.read()}
-        if path in LEFT:
+        if path in NAVIGATES_AWAY:
             shown = pictures.pop("crawl")
         else:
-            if path not in RESTLESS:
+            if path not in NEVER_IDLE:
                 page.wait_for_load_state("networkidle")
             shown = page.screenshot(path=picture_file(home, path, "replay"))
         for source, picture in pictures.items():
@@ -173,8 +179,8 @@ def look(browser, port, url, path, holds, view, home):
             if share > SHARE_MAX:
                 files = picture_file(home, path, "*")
                 faults.append(f"{path}: {share:.2%} of the pixels differ from the {source}; compare {files}")
-        if deed and path not in CHANGED:
-            do(page, deed, then)
+        if action and path not in CHANGED:
+            repeat_until(page, action, expected)
     except Exception as problem:
         faults.append(f"{path}: {str(problem).splitlines()[0]}")
     finally:
@@ -183,18 +189,18 @@ def look(browser, port, url, path, holds, view, home):
 
 
 def picture_file(home, path, source):
-    """The file of a picture of a page."""
+    """The path of a picture of a page."""
     name = path.strip("/").replace("/", "-") or "home"
     return os.path.join(home, f"{name}-{source}.png")
 
 
-def do(page, deed, then):
-    """Does it again and again until the page is as it was in the crawl."""
-    page.wait_for_function(f"() => {{ if ({then}) return true; {deed}; return false; }}", polling=200)
+def repeat_until(page, action, expected):
+    """Repeats an action until its condition is true."""
+    page.wait_for_function(f"() => {{ if ({expected}) return true; {action}; return false; }}", polling=200)
 
 
 def read_views(warcs):
-    """Pictures by URI of the page."""
+    """Reads the archived pictures of pages, by the page's URI."""
     views = {}
     for name in sorted(glob.glob(os.path.join(warcs, "*.warc.gz"))):
         with open(name, "rb") as file:
@@ -206,7 +212,7 @@ def read_views(warcs):
 
 
 def limited(warcs, origin):
-    """Faults of pages that had to reach a limit in the crawl."""
+    """Checks that pages which must reach a limit in the crawl have its annotation; returns the errors."""
     annotations = {}
     with open(os.path.join(os.path.dirname(os.path.abspath(warcs)), "logs", "crawl.log"), encoding="utf-8") as lines:
         for fields in map(str.split, lines):
@@ -220,7 +226,7 @@ def limited(warcs, origin):
 
 
 def fetched(captured, origin):
-    """Faults of what only a browser asks for: a part of a video, and a file that was downloaded."""
+    """Checks captures of requests that only a browser sends: a part of a video, and a download; returns the errors."""
     faults = []
     if not any(it.get("status") == "206" for it in captured[origin + "/clip.webm"]):
         faults.append("/clip.webm: no capture with status 206")
@@ -232,7 +238,7 @@ def fetched(captured, origin):
 
 
 def packed(wacz, origin):
-    """Faults of the list of pages in a package."""
+    """Checks the list of pages in a package; returns the errors."""
     with zipfile.ZipFile(wacz) as package:
         # Seeds are in the first list, other pages in the second.
         lists = [package.read(f"pages/{name}.jsonl").decode().splitlines() for name in ("pages", "extraPages")]
@@ -240,7 +246,7 @@ def packed(wacz, origin):
     faults = []
     for path, _ in PAGES:
         page = pages.get(origin + path, {})
-        # Its text is archived, too.
+        # loadState 3: the page's text is archived, too.
         if page.get("rendered") is not True or page.get("loadState") != 3:
             faults.append(f"{path}: in the list of pages of the package as {page}")
     return faults

@@ -1,11 +1,16 @@
-"""Replays an archive: pywb serves it, Chromium shows it, and every page must look as the live one did.
+"""Replays an archive: pywb serves it, Chromium shows it, and every page must show the same as the live page did.
 
 usage: replay.py WARCS INDEX ALL ORIGIN SECURE_ORIGIN CHROMIUM HOME
 
-WARCS is a directory of archives, INDEX what pywb is to read of them (`opilio warc index --without-not-modified`: pywb sends
-a 304 on to the browser), ALL the index with everything, ORIGIN what `xtask/src/judges/replay/web.rs` served (http://www.judge.localhost:PORT; it
-is gone by now), SECURE_ORIGIN the same by HTTPS, CHROMIUM a browser, HOME where collection and screenshots go. Prints a line for each fault; exits 1 where
-there was one.
+- WARCS: directory of archives
+- INDEX: index for pywb, of `opilio warc index --without-not-modified` (pywb would pass a 304 on to the browser)
+- ALL: the complete index
+- ORIGIN: origin that `xtask/src/judges/replay/web.rs` served (http://www.judge.localhost:PORT); it is no longer served
+- SECURE_ORIGIN: the same over HTTPS
+- CHROMIUM: browser
+- HOME: directory for the collection and screenshots
+
+Prints a line for each error and exits with 1 if there was one.
 """
 
 import collections
@@ -21,11 +26,11 @@ import urllib.request
 
 from playwright.sync_api import sync_playwright
 
-# Longest wait for pywb or a page, on however slow a machine.
+# Longest wait for pywb or a page, long enough for slow machines.
 PATIENCE_S = 180
 
-# What each page must show once it is there: a name, where it is, what is asked of it, and the answer.
-LOOKS = [
+# Checks of pages: name, path, JavaScript expression, and its expected value.
+CHECKS = [
     ("page", "/", "document.querySelector('h1').textContent", "The judged"),
     ("image", "/", "document.querySelector('#picture').naturalWidth", 3),
     ("style", "/", "getComputedStyle(document.querySelector('h1')).color", "rgb(190, 30, 30)"),
@@ -46,42 +51,42 @@ LOOKS = [
 
 def main():
     warcs, index, everything, origin, secure_origin, chromium, home = sys.argv[1:]
-    served = serve_from(home, warcs, index)
+    served = make_collection(home, warcs, index)
     captured = read_index(everything)
     server, port = start(home)
     faults = []
     try:
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-            for name, path, question, expected in LOOKS:
+            for name, path, expression, expected in CHECKS:
                 url = secure_origin + path.removeprefix("https:") if path.startswith("https:") else origin + path
                 # The first and the last capture.
                 stamps = sorted(entry["timestamp"] for entry in captured[url])
                 stamps = sorted({stamps[0], stamps[-1]}) if stamps else []
                 for capture in stamps:
-                    shown = look(browser, port, capture, url, question, home, name)
+                    shown = evaluate(browser, port, capture, url, expression, home, name)
                     if shown != expected:
                         faults.append(f"{name}: {url} at {capture} shows {shown!r} instead of {expected!r}")
                 if not stamps:
                     faults.append(f"{name}: {url} is not in the archive")
             browser.close()
-        faults += revisits(captured, origin)
+        faults += check_revisits(captured, origin)
     finally:
         server.terminate()
         server.wait()
     for fault in faults:
         print(fault)
-    print(f"{len(LOOKS)} looks at pages of {served}, {len(faults)} faults")
+    print(f"{len(CHECKS)} checks of pages in {served}, {len(faults)} errors")
     sys.exit(1 if faults else 0)
 
 
-def serve_from(home, warcs, index):
-    """Makes a collection of the archives, with the index that we have made."""
+def make_collection(home, warcs, index):
+    """Makes a collection of pywb from the archives and Opilio's index. Returns the number of files as text."""
     shutil.rmtree(os.path.join(home, "collections"), ignore_errors=True)
     manager = os.path.join(os.path.dirname(sys.executable), "wb-manager")
     quiet = dict(cwd=home, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
     with open(os.path.join(home, "config.yaml"), "w") as config:
-        # The page itself, not a frame with a banner around it.
+        # Replays the page itself, without pywb's frame and banner.
         config.write("framed_replay: false\n")
     subprocess.run([manager, "init", "judged"], **quiet)
     collection = os.path.join(home, "collections", "judged")
@@ -93,7 +98,7 @@ def serve_from(home, warcs, index):
 
 
 def read_index(file):
-    """Captures by URI."""
+    """Reads a CDXJ index: captures by URI."""
     captured = collections.defaultdict(list)
     with open(file, encoding="utf-8") as lines:
         for line in lines:
@@ -126,21 +131,21 @@ def start(home):
     sys.exit(f"pywb does not start; see {home}/pywb.log")
 
 
-def look(browser, port, timestamp, url, question, home, name):
+def evaluate(browser, port, timestamp, url, expression, home, name):
     page = browser.new_page()
     page.set_default_timeout(1000 * PATIENCE_S)
     try:
         page.goto(f"http://127.0.0.1:{port}/judged/{timestamp}/{url}", wait_until="load")
         page.screenshot(path=os.path.join(home, f"{name.replace(' ', '-').replace(',', '')}-{timestamp}.png"))
-        return page.evaluate(question)
+        return page.evaluate(expression)
     except Exception as problem:
         return str(problem).splitlines()[0]
     finally:
         page.close()
 
 
-def revisits(captured, origin):
-    """What was visited again must have revisit records, or the pages above prove nothing."""
+def check_revisits(captured, origin):
+    """Checks that pages which were visited twice have revisit records; otherwise the replay above would not test them."""
     faults = []
     for paths, status in [(["/same.html"], "200"), (["/still.html"], "304"), (["/copy.html", "/original.html"], "200")]:
         entries = [entry for path in paths for entry in captured[origin + path]]
@@ -148,7 +153,7 @@ def revisits(captured, origin):
             faults.append(f"{origin + paths[0]}: no revisit record with status {status}")
     wholes = [path for path in ["/copy.html", "/original.html"] if has_whole(captured[origin + path])]
     if len(wholes) != 1:
-        faults.append(f"of two URIs with one payload {len(wholes)} have it whole")
+        faults.append(f"{len(wholes)} of two URIs with the same payload have a whole capture, not one")
     return faults
 
 

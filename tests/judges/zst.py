@@ -1,9 +1,10 @@
-"""Unpacks .warc.zst with other people's decoder, as the IIPC's specification says; makes dictionaries.
+"""Unpacks .warc.zst files with an independent decoder, by the IIPC's specification; trains dictionaries.
 
-usage: zst.py unpack FROM TO     every .warc.zst of a directory, as .warc to another
-       zst.py train FROM FILE    a dictionary of the records of every .warc.gz of a directory
+usage: zst.py unpack FROM TO     unpacks every .warc.zst of a directory as .warc into another
+       zst.py train FROM FILE    makes a dictionary from the records of every .warc.gz of a directory
 
-Exits 1 where a frame is not a whole record of WARC/1.1, or has no checksum or length.
+Prints an error for each frame that is not one whole record of WARC/1.1, has no checksum, or names the wrong dictionary. Exits with
+1 if there was an error.
 """
 
 import glob
@@ -14,7 +15,7 @@ import sys
 
 import zstandard
 
-# RFC 8878 section 3.1.2; the specification takes the one that ends in D for dictionaries.
+# Skippable frames have 16 magic numbers (RFC 8878, section 3.1.2). The specification uses the one that ends in D for dictionaries.
 DICTIONARY_MAGIC = 0x184D2A5D
 FRAME_MAGIC = b"\x28\xb5\x2f\xfd"
 
@@ -32,7 +33,7 @@ def unpack(source, target):
     os.makedirs(target, exist_ok=True)
     files = sorted(glob.glob(os.path.join(source, "*.warc.zst")))
     if not files:
-        return [f"there is no .warc.zst in {source}"]
+        return [f"no .warc.zst in {source}"]
     for file in files:
         name = os.path.basename(file)
         with open(file, "rb") as stream:
@@ -46,7 +47,7 @@ def unpack(source, target):
                 one = decoder.decompressobj()
                 record = one.decompress(rest)
                 if not record.startswith(b"WARC/1.1\r\n") or not record.endswith(b"\r\n\r\n"):
-                    faults.append(f"{name}: frame {frames} is no record")
+                    faults.append(f"{name}: frame {frames} is not a record")
                 if record.count(b"\r\nWARC-Record-ID:") != 1:
                     faults.append(f"{name}: frame {frames} is not one record")
                 if not frame.has_checksum:
@@ -61,7 +62,7 @@ def unpack(source, target):
 
 
 def dictionary_of(data):
-    """The dictionary that a file begins with, which may be packed itself, and what is behind it."""
+    """The dictionary at the beginning of a file, which may be compressed itself, or None; and the rest of the file."""
     magic, length = struct.unpack("<II", data[:8])
     if magic != DICTIONARY_MAGIC:
         return None, data
@@ -75,7 +76,7 @@ def train(source, target):
     samples = []
     for file in sorted(glob.glob(os.path.join(source, "*.warc.gz"))):
         with gzip.open(file) as stream:
-            # Roughly: a dictionary may be made of anything.
+            # Splitting at the version line is inexact, but a dictionary can be trained from any data.
             samples += [b"WARC/1.1\r\n" + record[:8192] for record in stream.read().split(b"WARC/1.1\r\n")[1:]]
     with open(target, "wb") as out:
         out.write(zstandard.train_dictionary(8192, samples).as_bytes())

@@ -1,6 +1,7 @@
-// Answers that come in another order than their questions were asked: a slow one must not be shown over a newer one.
+// Shows the newest of several answers. Requests may be answered in another order than they were sent, and a late answer must not
+// replace a newer one.
 
-/** Shows answers. One is left out if what is shown was asked, or told, after its question. */
+/** Shows answers to requests, and events. An answer is dropped if the one shown belongs to a later request or event. */
 export class Answers {
   constructor(show) {
     this.show = show;
@@ -8,13 +9,13 @@ export class Answers {
     this.shown = 0;
   }
 
-  /** Waits for the answer to a question that was just asked, a promise, and shows it. Fails as the question does, unless a newer answer is shown. */
-  async ask(question) {
+  /** Shows the answer to a request (a promise). Rejects if the request fails, unless a newer answer is shown. */
+  async ask(request) {
     this.count += 1;
     const mine = this.count;
     let answer;
     try {
-      answer = await question;
+      answer = await request;
     } catch (problem) {
       if (mine > this.shown) throw problem;
       return;
@@ -24,8 +25,8 @@ export class Answers {
     this.show(answer);
   }
 
-  /** Shows what was told unasked, such as an event: it is newer than the answers to all earlier questions. */
-  tell(answer) {
+  /** Shows data that came without a request, such as an event. It counts as newer than the answers to all earlier requests. */
+  showEvent(answer) {
     this.count += 1;
     this.shown = this.count;
     this.show(answer);

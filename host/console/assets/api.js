@@ -1,8 +1,8 @@
-// The way to the daemon. Every error is a `Problem`, so that pages need one way to show them.
+// Requests to the daemon's API. Every error is a `Problem`, so that pages show all errors in the same way.
 
 const BASE = new URL("../api/v1/", import.meta.url);
 
-/** What went wrong, as the daemon's problem document says it, or why there is none. */
+/** An error: the daemon's problem document (RFC 9457), or one made here if the daemon did not answer. */
 export class Problem extends Error {
   constructor(status, document) {
     super(document.detail || document.title || `the daemon answered ${status}`);
@@ -16,7 +16,7 @@ export class Problem extends Error {
   }
 }
 
-/** Where something is, for links and frames. */
+/** The URL of an API path with its query, for requests, links and frames. Empty query values are left out. */
 export function address(path, query = {}) {
   const url = new URL(path, BASE);
   for (const [key, value] of Object.entries(query)) {
@@ -25,32 +25,32 @@ export function address(path, query = {}) {
   return url;
 }
 
-/** The path of a job, or of something of it. */
+/** The API path of a job, or of a part of it. */
 export function job(name, ...rest) {
   return ["jobs", name, ...rest].map((part) => encodeURIComponent(part)).join("/");
 }
 
-/** Reads. */
+/** Reads a JSON document. */
 export function get(path, query, signal) {
   return call("GET", path, { query, signal });
 }
 
-/** Reads a text. */
+/** Reads a plain text. */
 export function text(path, query, signal) {
   return call("GET", path, { query, signal, accept: "text/plain" });
 }
 
-/** Fails as reading it would, and reads nothing: for what a frame shows, which cannot say why it is empty. */
+/** Requests a document and discards its body. Fails as a read would: a frame that shows the document cannot report its errors. */
 export function probe(path, query, signal) {
   return call("GET", path, { query, signal, accept: "*/*", isRead: false });
 }
 
-/** Changes something; what it answers. */
+/** Sends a request that changes something; resolves to the answer. */
 export function send(method, path, body, query, headers) {
   return call(method, path, { body, query, more: headers });
 }
 
-/** The path of a profile, or of something of it. */
+/** The API path of a profile, or of a part of it. */
 export function profile(name, ...rest) {
   return ["profiles", name, ...rest].map((part) => encodeURIComponent(part)).join("/");
 }

@@ -1,14 +1,14 @@
-// Charts, drawn as SVG at the size that they have. Each is a figure with a title, a sentence that says what it shows now, a
-// crosshair for pointer and arrow keys, and its numbers as a table on request.
+// Charts, drawn as SVG at the size of their place on the page. Each is a figure with a title, a sentence that describes its current
+// values, a crosshair for pointer and arrow keys, and a table of its numbers on request.
 
-import { h, id, put, s, say } from "./dom.js";
+import { h, id, put, s, setText } from "./dom.js";
 import { utc } from "./format.js";
 
 const HEIGHT = 168;
 const EDGE = { top: 10, right: 12, bottom: 22, left: 52 };
 
 /**
- * Values over time. `series`: names; `format`: of a value; `kind`: `line`, `area` (one above the other) or `share` (of the whole).
+ * Values over time. `series`: their names; `format`: formats a value; `kind`: `line`, `area` (stacked) or `share` (of the sum).
  */
 export class TimeChart {
   constructor({ title, series, format, axis = format, kind = "line", step = 1000, describe }) {
@@ -29,14 +29,14 @@ export class TimeChart {
       const last = this.points.length - 1;
       this.mark(Math.max(0, Math.min(last, (this.at ?? last) + step)));
     });
-    this.frame.watch(() => this.draw());
+    this.frame.redrawOnResize(() => this.draw());
     this.frame.table(() => [
       ["Time (UTC)", ...series],
       this.points.map((point) => [utc(point.time), ...point.values.map((value) => format(value))]),
     ]);
   }
 
-  /** Draws `[{ time, values }]`, times in milliseconds, the oldest first. The line breaks where a value is `null`: nothing was measured. */
+  /** Draws `[{ time, values }]`, times in milliseconds, oldest first. A line has a gap where its value is `null` (not measured). */
   update(points) {
     this.points = points;
     this.draw();
@@ -57,18 +57,18 @@ export class TimeChart {
       const whole = this.kind === "share" ? point.values.reduce((all, value) => all + (value || 0), 0) || 1 : 1;
       return point.values.map((value) => (sum += (value || 0) / whole));
     });
-    const top = nice(Math.max(...levels.flat().filter(Number.isFinite), 0), this.step);
+    const top = axisTicks(Math.max(...levels.flat().filter(Number.isFinite), 0), this.step);
     const from = points[0].time;
     const until = points.at(-1).time;
     this.x = (time) => EDGE.left + ((time - from) / Math.max(1, until - from)) * (width - EDGE.left - EDGE.right);
     const y = (value) => HEIGHT - EDGE.bottom - (value / top.max) * (HEIGHT - EDGE.top - EDGE.bottom);
     const parts = [...grid(top, y, width, this.axis), ...hours(from, until, this.x)];
     this.series.forEach((_, n) => {
-      // A layer of nothing would draw its line over the one below.
+      // A layer of zeros would draw its line over the layer below.
       if (isStacked && n > 0 && points.every((point) => !point.values[n])) return;
       for (const run of runs(levels, n)) {
         const at = (i, value) => `${this.x(points[i].time).toFixed(1)} ${y(value).toFixed(1)}`;
-        // A point alone is a dot.
+        // A single point is drawn as a dot.
         const line = run.map((i) => `L${at(i, levels[i][n])}`).join("").replace("L", "M") + (run.length === 1 ? "h0.1" : "");
         if (isStacked) {
           const floor = run.map((i) => `L${at(i, n === 0 ? 0 : levels[i][n - 1])}`).reverse().join("");
@@ -102,7 +102,7 @@ export class TimeChart {
     if (!this.cross) return;
     this.cross.setAttribute("visibility", at === null ? "hidden" : "visible");
     if (at === null || !this.points[at]) {
-      say(this.readout, "");
+      setText(this.readout, "");
       return;
     }
     const point = this.points[at];
@@ -110,17 +110,17 @@ export class TimeChart {
     this.cross.setAttribute("x2", this.x(point.time));
     const isMeasured = point.values.some((value) => value !== null);
     const values = isMeasured ? point.values.map((value, n) => `${this.series.length > 1 ? `${this.series[n]} ` : ""}${this.format(value)}`) : ["not measured"];
-    say(this.readout, `${utc(point.time).slice(11, 19)} · ${values.join(" · ")}`);
+    setText(this.readout, `${utc(point.time).slice(11, 19)} · ${values.join(" · ")}`);
   }
 }
 
-/** Upright bars for classes that have an order, such as how late visits were. */
+/** Vertical bars for ordered classes, such as the delays of visits. */
 export class Histogram {
   constructor({ title, format, axis = format, describe }) {
     Object.assign(this, { format, axis, describe, bars: [] });
     this.frame = new Frame(title, []);
     this.element = this.frame.element;
-    this.frame.watch(() => this.draw());
+    this.frame.redrawOnResize(() => this.draw());
     this.frame.table(() => [["Class", "Number"], this.bars.map((bar) => [bar.name, format(bar.value)])]);
   }
 
@@ -138,7 +138,7 @@ export class Histogram {
       this.frame.nothing("No data yet.");
       return;
     }
-    const top = nice(Math.max(...this.bars.map((bar) => bar.value)));
+    const top = axisTicks(Math.max(...this.bars.map((bar) => bar.value)));
     const y = (value) => HEIGHT - EDGE.bottom - (value / top.max) * (HEIGHT - EDGE.top - EDGE.bottom);
     const step = (width - EDGE.left - EDGE.right) / this.bars.length;
     const parts = grid(top, y, width, this.axis);
@@ -150,12 +150,12 @@ export class Histogram {
         s("text", { class: "tick", x: x + step / 2, y: HEIGHT - (step < 46 && n % 2 === 0 ? 10 : -2), "text-anchor": "middle" }, bar.name),
       );
     });
-    const told = this.bars.filter((bar) => bar.value > 0).map((bar) => `${bar.name}: ${this.format(bar.value)}`);
-    this.frame.show(parts, `${this.describe ? `${this.describe} ` : ""}${told.join(", ")}.`);
+    const texts = this.bars.filter((bar) => bar.value > 0).map((bar) => `${bar.name}: ${this.format(bar.value)}`);
+    this.frame.show(parts, `${this.describe ? `${this.describe} ` : ""}${texts.join(", ")}.`);
   }
 }
 
-/** Lying bars with names, the longest first: readable as they stand, so they need no table beside them. */
+/** Horizontal bars with names, the longest first. Names and values are text, so no table is needed. */
 export class Bars {
   constructor({ title, format, note }) {
     this.format = format;
@@ -164,7 +164,7 @@ export class Bars {
     this.element = figure(title, note && h("p.hint", {}, note), this.list, this.nothing);
   }
 
-  /** Shows `[{ name, value, detail, kind, href }]`; `kind` is a class, such as `bad`. */
+  /** Shows `[{ name, value, detail, kind, href }]`; `kind` is a CSS class, such as `bad`. */
   update(bars) {
     const most = Math.max(...bars.map((bar) => bar.value), 0);
     this.nothing.hidden = bars.length > 0;
@@ -194,7 +194,7 @@ export function figure(title, ...content) {
   return h("figure.card", { "aria-labelledby": name }, h("figcaption", { id: name }, title), content);
 }
 
-/** What charts have around them: title, legend, drawing, table. */
+/** The common parts of charts: title, legend, drawing, table. */
 class Frame {
   constructor(title, series) {
     const titleName = id("chart");
@@ -217,7 +217,7 @@ class Frame {
     this.element = figure(title, legend, this.note, this.plot, this.more);
   }
 
-  watch(draw) {
+  redrawOnResize(draw) {
     new ResizeObserver(([entry]) => {
       const width = Math.round(entry.contentRect.width);
       if (width === this.width) return;
@@ -250,14 +250,14 @@ class Frame {
   show(parts, sentence) {
     this.note.hidden = true;
     this.plot.removeAttribute("hidden");
-    say(this.description, sentence);
+    setText(this.description, sentence);
     this.drawing.replaceChildren(...parts);
   }
 
   nothing(text) {
     this.note.hidden = false;
-    say(this.note, text);
-    say(this.description, text);
+    setText(this.note, text);
+    setText(this.description, text);
     this.drawing.replaceChildren();
   }
 }
@@ -291,8 +291,8 @@ function hours(from, until, x) {
   ].map(([time, anchor]) => s("text", { class: "tick", x: x(time), y: HEIGHT - 6, "text-anchor": anchor }, label(time)));
 }
 
-/** Round numbers up to a round number that is no less than the greatest. */
-function nice(most, thousand = 1000) {
+/** Round numbers for an axis, up to the first one that is not less than `most`. */
+function axisTicks(most, thousand = 1000) {
   const unit = thousand ** Math.max(0, Math.floor(Math.log(Math.max(most, 1)) / Math.log(thousand)));
   const greatest = (most > 0 ? most : 1) / unit;
   const rough = greatest / 3;

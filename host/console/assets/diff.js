@@ -1,10 +1,10 @@
-// A unified diff, with colours that only repeat the signs at the beginning of its lines.
+// A unified diff. Its colours only repeat the signs at the beginning of its lines.
 
 import { h } from "./dom.js";
 
 const KINDS = { "+": "added", "-": "removed", "@": "place" };
 
-/** Shows a diff; `same` is said where there is no difference. */
+/** Shows a diff, or the text `same` if there is no difference. */
 export function diffView(diff, label, same) {
   if (diff === "") return h("p.nothing", {}, same);
   const lines = diff.replace(/\n$/, "").split("\n");

@@ -1,5 +1,5 @@
-// Elements. Whatever is shown goes in as text: much of it was written by the sites that are crawled, so nothing in the
-// console parses markup.
+// Creates and changes elements. All content is inserted as text and never parsed as markup, because much of it comes from crawled
+// sites.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -29,7 +29,7 @@ function fill(element, attributes, children) {
   return element;
 }
 
-/** Puts children in; what is nothing is left out. */
+/** Appends children; undefined, null, false and empty texts are left out. */
 export function append(element, children) {
   for (const child of [children].flat(Infinity)) {
     if (child === undefined || child === null || child === false || child === "") continue;
@@ -38,31 +38,31 @@ export function append(element, children) {
   return element;
 }
 
-/** Puts these in the place of all children. */
+/** Replaces all children. */
 export function put(element, ...children) {
   element.replaceChildren();
   return append(element, children);
 }
 
-/** Changes a text only where it differs, so that a selection and a screen reader's place survive. */
-export function say(element, text) {
+/** Sets an element's text if it differs, so that a selection and the reading position of a screen reader are kept. */
+export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
 let ids = 0;
 
-/** A name for an element that others point to. */
+/** A new id for an element to which others refer, such as a label. */
 export function id(stem) {
   ids += 1;
   return `${stem}-${ids}`;
 }
 
-/** Tells screen readers, without moving anything. */
+/** Has screen readers read a text, without moving the focus. */
 export function announce(text) {
-  say(document.getElementById("said"), text);
+  setText(document.getElementById("announcement"), text);
 }
 
-/** A small picture from the set below; it says nothing to screen readers. */
+/** An icon from the set below, hidden from screen readers. */
 export function icon(name) {
   return s(
     "svg",

@@ -1,5 +1,5 @@
-// A text of TOML with line numbers, the faults of its lines beside them, and names of settings proposed while they are typed.
-// The text area is an ordinary one, so that everything else is as people know it.
+// An editor for TOML: line numbers, errors beside their lines, and suggestions for the name of the setting that is being typed.
+// It is an ordinary text area, so everything else works as users expect.
 
 import { h, id, put } from "./dom.js";
 import { faultText, isInSeeds } from "./notice.js";
@@ -9,7 +9,7 @@ const LINE = 20;
 const PAD = 7;
 const SHOWN_MAX = 40;
 
-/** An editor; `check(text)` gives its faults, `schema` what may stand in it. One that is read only is there to be read. */
+/** An editor. `check(text)` resolves to the errors of the text; `schema` is the JSON Schema for suggestions. */
 export class Editor {
   constructor({ label, value = "", rows = 24, check, onchange, isReadOnly = false }) {
     this.check = check;
@@ -36,7 +36,7 @@ export class Editor {
     this.area.addEventListener("input", () => this.changed());
     this.area.addEventListener("scroll", () => (this.gutter.scrollTop = this.area.scrollTop));
     this.area.addEventListener("keydown", (event) => this.key(event));
-    // A click on a fault leads back here.
+    // A click on an error moves the focus here.
     this.area.addEventListener("blur", () => setTimeout(() => document.activeElement === this.area || this.close(), 150));
     new ResizeObserver(() => (this.gutter.style.height = `${this.area.offsetHeight}px`)).observe(this.area);
     this.number([]);
@@ -52,7 +52,7 @@ export class Editor {
     this.changed(false);
   }
 
-  /** Another text, for example one with a changed setting; shows the first line that differs. */
+  /** Replaces the text, for example when a setting was changed, and scrolls to the first line that differs. */
   replace(text) {
     const [before, after] = [this.area.value.split("\n"), text.split("\n")];
     const first = after.findIndex((line, n) => line !== before[n]);
@@ -68,18 +68,18 @@ export class Editor {
     this.onchange?.(this.area.value, isTyped);
     if (isTyped) this.propose(!this.list.hidden);
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.judge(), 500);
+    this.timer = setTimeout(() => this.validate(), 500);
   }
 
-  /** Has the text checked and shows what is wrong with it. True where it is sound. */
-  async judge() {
+  /** Has the text checked and shows its errors. Resolves to true if there are none. */
+  async validate() {
     if (!this.check) return true;
     const text = this.area.value;
     let faults;
     try {
       faults = await this.check(text);
     } catch (problem) {
-      // What nobody may write here at all is said in one sentence.
+      // Settings that may not be written over the API at all are reported in one sentence.
       const faults = problem.isUnreachable ? [] : [{ problem: problem.message }];
       this.show(faults);
       if (problem.isUnreachable) put(this.verdict, "Cannot check the profile now: the daemon is unreachable.");
@@ -90,7 +90,7 @@ export class Editor {
     return faults.every((fault) => fault.level && fault.level !== "error");
   }
 
-  /** Shows faults at their lines. */
+  /** Shows errors at their lines. */
   show(faults) {
     this.marks = faults;
     this.number(faults);
@@ -153,7 +153,7 @@ export class Editor {
       this.choose((this.chosen + (event.key === "ArrowDown" ? 1 : -1) + count) % count);
     } else if (event.key === "Enter" || event.key === "Tab") {
       event.preventDefault();
-      this.take(this.chosen);
+      this.insert(this.chosen);
     }
   }
 
@@ -170,7 +170,7 @@ export class Editor {
       this.proposals.map((key, n) =>
         h(
           "li",
-          { role: "option", id: `${this.list.id}-${n}`, onmousedown: (event) => (event.preventDefault(), this.take(n)) },
+          { role: "option", id: `${this.list.id}-${n}`, onmousedown: (event) => (event.preventDefault(), this.insert(n)) },
           h("code", {}, key.name),
           key.description && h("small", {}, key.description.split("\n")[0]),
         ),
@@ -190,7 +190,7 @@ export class Editor {
     this.area.setAttribute("aria-activedescendant", `${this.list.id}-${n}`);
   }
 
-  take(n) {
+  insert(n) {
     const { name, isTable } = this.proposals[n];
     const at = this.area.selectionStart;
     const end = isTable ? "" : " = ";

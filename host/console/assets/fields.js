@@ -1,5 +1,5 @@
-// Fields for single settings, from their JSON Schema: a control of the right type, with unit, default, help and faults. A field
-// that is left empty is not written, so that the setting has its default.
+// Form fields for single settings, from their JSON Schema: a control of the right type, with unit, default, help and errors. An
+// empty field is not written to the profile, so its setting has the default.
 
 import { h, id, put } from "./dom.js";
 import { faultText } from "./notice.js";
@@ -70,7 +70,7 @@ function optionsOf(node) {
   return consts?.every(Boolean) ? consts.flat() : null;
 }
 
-/** A value in words, as a placeholder or in a sentence. */
+/** A value as text, for a placeholder or a sentence. */
 export function valueText(value) {
   if (value === undefined || value === null) return "not set";
   if (Array.isArray(value)) return value.length === 0 ? "none" : value.map(valueText).join(", ");
@@ -80,26 +80,26 @@ export function valueText(value) {
 }
 
 /**
- * The changes of a profile's text that give a setting this value; an undefined value removes the setting. A map changes entry by
- * entry, so that comments beside the other entries stay. `before` is the value in the text.
+ * The changes of a profile's text that give a setting this value; undefined removes the setting. A map is changed entry by entry,
+ * so that comments beside its other entries are kept. `before` is the value in the text.
  */
 export function changesOf({ kind, path }, before, value) {
   const isMap = kind === "map" && value !== undefined && before !== null && typeof before === "object" && !Array.isArray(before);
   if (!isMap) return [{ path, value: value ?? null }];
-  // Entries are removed last: a table without any would go, too.
+  // Entries are removed last, because a table without entries would be removed, too.
   const set = Object.entries(value).filter(([name, text]) => before[name] !== text);
   const removed = Object.keys(before).filter((name) => !Object.hasOwn(value, name));
   return [...set.map(([name, text]) => ({ path: [...path, name], value: text })), ...removed.map((name) => ({ path: [...path, name], value: null }))];
 }
 
-/** A text in a field that is not a value of its setting. */
+/** The content of a field that is not a valid value of its setting. */
 class Invalid {
   constructor(problem) {
     this.problem = problem;
   }
 }
 
-/** A field; `onchange(value)` gets the new value, nothing where the setting is not to be written. */
+/** A field. `onchange(value)` gets the new value; undefined means that the setting is not written. */
 export class Field {
   constructor(field, { label = field.name, hint = field.description, reset = "Use default", onchange, isReadOnly = false }) {
     this.field = field;
@@ -112,7 +112,7 @@ export class Field {
     this.origin = h("span.muted");
     for (const input of this.control.inputs) {
       input.setAttribute("aria-describedby", `${name}-hint ${name}-fault ${name}-note`);
-      // Enter is not meant to send a form around the field.
+      // Enter must not submit a form around the field.
       input.addEventListener("keydown", (event) => {
         if (event.key !== "Enter" || input.tagName === "TEXTAREA") return;
         event.preventDefault();
@@ -131,18 +131,18 @@ export class Field {
     );
   }
 
-  /** Shows the value that the text writes, or the inherited one where it writes none. */
+  /** Shows the setting's value in the text, or the inherited value if the text does not have it. */
   show(written, inherited = this.field.preset) {
     this.inherited = inherited;
     this.isWritten = written !== undefined;
-    // What is being typed stays.
+    // The field in which the user types is not changed.
     if (!this.control.inputs.some((input) => input === document.activeElement && input.tagName !== "SELECT" && input.type !== "checkbox")) this.control.show(written, inherited);
     this.reset.hidden = !this.isWritten;
     put(this.origin, this.isWritten ? "set here" : "");
   }
 
   /** Shows errors in the value, and notes about it. */
-  tell(faults) {
+  showFaults(faults) {
     const texts = (some) => some.map((fault) => faultText({ ...fault, line: undefined, setting: undefined })).join(" ");
     const notes = faults.filter((fault) => fault.level === "info");
     const errors = faults.filter((fault) => fault.level !== "info");
@@ -159,8 +159,8 @@ export class Field {
 
   changed() {
     const value = this.control.value();
-    if (value instanceof Invalid) return this.tell([value]);
-    this.tell([]);
+    if (value instanceof Invalid) return this.showFaults([value]);
+    this.showFaults([]);
     this.onchange(value);
   }
 
@@ -209,10 +209,10 @@ function number(field, common) {
     element: input,
     inputs: [input],
     value: () => {
-      const said = input.value.trim();
-      if (said === "") return undefined;
-      if (isCount && said === "none") return said;
-      return numberOf(said, field, isCount ? "; write a whole number, or none for no limit" : "");
+      const text = input.value.trim();
+      if (text === "") return undefined;
+      if (isCount && text === "none") return text;
+      return numberOf(text, field, isCount ? "; write a whole number, or none for no limit" : "");
     },
     show: (written, inherited) => {
       input.placeholder = valueText(inherited);
@@ -221,19 +221,19 @@ function number(field, common) {
   };
 }
 
-// The number in a text, or the error in it; `help` follows the error of a text that is not a number.
-function numberOf(said, { kind, min, max }, help = "") {
-  const value = Number(said);
-  if (Number.isNaN(value) || (kind !== "number" && !Number.isInteger(value))) return new Invalid(`not a ${kind === "number" ? "" : "whole "}number: ${said}${help}`);
+// The number in a text, or an `Invalid` with the error. `help` is appended to the error if the text is not a number.
+function numberOf(text, { kind, min, max }, help = "") {
+  const value = Number(text);
+  if (Number.isNaN(value) || (kind !== "number" && !Number.isInteger(value))) return new Invalid(`not a ${kind === "number" ? "" : "whole "}number: ${text}${help}`);
   const hasMin = min !== undefined;
-  // A number beside a unit has 0 for both, which is no range.
+  // The schema of a number with a unit has 0 as minimum and maximum, which does not mean a range.
   const hasMax = max !== undefined && !(max <= min);
   if (hasMin && value < min) return new Invalid(`must be at least ${min}${hasMax ? ` and at most ${max}` : ""}`);
   if (hasMax && value > max) return new Invalid(`must be at most ${max}${hasMin ? ` and at least ${min}` : ""}`);
   return value;
 }
 
-// A number and its unit. Those with several units, such as 1h30m, and "none" are written as they are.
+// A field for a number and its unit. Values with several units, such as 1h30m, and "none" are written as text.
 function quantity(field, name, common) {
   const units = UNITS[field.kind];
   const input = h("input", { ...common, inputmode: "decimal", "aria-label": "Number" });
@@ -247,10 +247,10 @@ function quantity(field, name, common) {
     element: h("div.quantity", {}, input, unit),
     inputs: [input, unit],
     value: () => {
-      const said = input.value.trim();
-      if (said === "") return undefined;
-      if (/^\d+$/.test(said) && said !== "0") return unit.value === "" ? new Invalid("choose a unit") : `${said}${unit.value}`;
-      return said;
+      const text = input.value.trim();
+      if (text === "") return undefined;
+      if (/^\d+$/.test(text) && text !== "0") return unit.value === "" ? new Invalid("choose a unit") : `${text}${unit.value}`;
+      return text;
     },
     show: (written, inherited) => {
       const shown = apart(written ?? inherited);
@@ -314,7 +314,7 @@ function map(common) {
   });
 }
 
-// A value that has a line for each of its parts: `read(lines)` makes the value, `show(value)` the lines.
+// A field with one line for each part of its value: `read(lines)` makes the value, `show(value)` the lines.
 function inLines(common, hint, { read, show }) {
   const area = h("textarea", { ...common, rows: 2, "data-lines": true });
   return {
@@ -345,7 +345,7 @@ function set({ choices }, common) {
   };
 }
 
-// Lists of tables and the like, which have a form in TOML only; and values of several types.
+// Values that are written in TOML only, such as lists of tables; and values of several types.
 function other(field, common) {
   const types = [field.node.type].flat().filter(Boolean);
   const isPlain = types.length > 0 && types.every((type) => ["string", "integer", "number", "boolean", "null"].includes(type));
@@ -354,10 +354,10 @@ function other(field, common) {
     element: input,
     inputs: [input],
     value: () => {
-      const said = input.value.trim();
-      if (said === "") return undefined;
-      const value = Number(said);
-      return !Number.isNaN(value) && types.some((type) => type === "integer" || type === "number") ? value : said;
+      const text = input.value.trim();
+      if (text === "") return undefined;
+      const value = Number(text);
+      return !Number.isNaN(value) && types.some((type) => type === "integer" || type === "number") ? value : text;
     },
     show: (written, inherited) => {
       input.placeholder = isPlain ? valueText(inherited) : "written in the TOML only";

@@ -1,16 +1,16 @@
-// Numbers, sizes and times for people. Times are UTC, as in logs and archives; how long ago stands beside them.
+// Numbers, sizes and times as text. Times are UTC, as in logs and archives, with the time since then beside them.
 // A KiB has 1024 bytes, as everywhere in Opilio.
 
 import { h } from "./dom.js";
 
 const GROUPED = new Intl.NumberFormat("en-GB");
 
-/** 1,234,567; one that is not known is a dash. */
+/** 1,234,567; a dash if the number is unknown. */
 export function count(number) {
   return Number.isFinite(number) ? GROUPED.format(Math.round(number)) : "–";
 }
 
-/** 12.3, 4.56 or 1,234: three digits that matter. */
+/** 12.3, 4.56 or 1,234: a rate with up to two decimals, fewer for greater numbers. */
 export function rate(number) {
   if (!Number.isFinite(number)) return "–";
   const size = Math.abs(number);
@@ -18,7 +18,7 @@ export function rate(number) {
   return number.toFixed(size >= 10 ? 1 : 2);
 }
 
-/** 1.2k, 3.4M: for axes. */
+/** 1.2k, 3.4M, for axes. */
 export function short(number) {
   if (!Number.isFinite(number)) return "–";
   const size = Math.abs(number);
@@ -41,7 +41,7 @@ export function bytes(number) {
   return `${unit === 0 ? Math.round(size) : trimmed(size)} ${units[unit]}`;
 }
 
-/** 12.3 % of a share between 0 and 1. */
+/** A share between 0 and 1 as a percentage: 12.3 %. */
 export function percent(share) {
   return Number.isFinite(share) ? `${trimmed(share * 100)} %` : "–";
 }
@@ -75,7 +75,7 @@ export function utc(time) {
   return `${date.toISOString().slice(0, 19).replace("T", " ")} UTC`;
 }
 
-/** How long ago, or in how long. */
+/** The time since or until `time`, such as "5 min ago". */
 export function ago(time, now = Date.now()) {
   const seconds = (now - new Date(time).getTime()) / 1000;
   if (!Number.isFinite(seconds)) return "–";
@@ -91,7 +91,7 @@ function largest(seconds) {
   return duration(Math.round(seconds));
 }
 
-/** A time that keeps saying how long ago it was; the full one stands beside it or, where it is short, in its title. */
+/** A time as the time since or until then, kept up to date. The full time is beside it or, with `isShort`, in its title. */
 export function when(time, { isShort = false } = {}) {
   if (!time) return "–";
   const element = h("time", { datetime: new Date(time).toISOString(), title: utc(time) });
@@ -105,7 +105,7 @@ export function when(time, { isShort = false } = {}) {
   return h("span.when", {}, element, " ", relative);
 }
 
-/** Lets times on the page move; called every few seconds. */
+/** Updates the times of `when` on the page; called every few seconds. */
 export function refreshTimes(root = document) {
   const now = Date.now();
   for (const element of root.querySelectorAll("time[data-relative]")) {
@@ -118,12 +118,12 @@ export function refreshTimes(root = document) {
   }
 }
 
-/** Who did something; jobs write the process beside the name. */
+/** The name of the user who did something. Jobs write the process after the name. */
 export function person(by) {
   return String(by ?? "–").replace(/:\d+$/, "");
 }
 
-/** `in-process` as people write it. */
+/** An identifier as words: `in-process` as "in process". */
 export function words(name) {
   return String(name ?? "–").replaceAll(/[-_]/g, " ");
 }

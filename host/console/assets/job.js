@@ -1,4 +1,4 @@
-// What pages of a job have in common: its heading, its state as a badge, what can be done with it as a whole.
+// Common parts of a job's pages: the heading, the state as a badge, the actions on the whole job, links.
 
 import { Answers } from "./answers.js";
 import { get, job as path, send } from "./api.js";
@@ -40,19 +40,19 @@ const KINDS = {
   reject: "bad",
 };
 
-/** A state in a word, with a colour that only repeats it. */
+/** A state as one word, with a colour that only repeats the word. */
 export function badge(state) {
   return h("span.badge", { class: KINDS[state] }, words(state));
 }
 
-/** A fetch status with its words; one that is not known is a dash. */
+/** A fetch status with its meaning; a dash if there is no status. */
 export function statusText(status) {
   if (!status) return "–";
   const words = STATUS_WORDS[status];
   return words ? `${status} ${words}` : String(status);
 }
 
-/** A fetch status in a table, with its words below it; `number` stands for the number, such as a link. */
+/** A fetch status in a table, with its meaning below it. `number` is shown in place of the number, for example a link. */
 export function fetchStatus(status, number = String(status)) {
   if (!status) return "–";
   const words = STATUS_WORDS[status];
@@ -70,12 +70,12 @@ export function link(job, page, query, text) {
   return h("a", { href: place(job, page, query) }, text);
 }
 
-/** A URI that leads to its page. */
+/** A link from a URI to its page. */
 export function uriLink(job, uri, text = uri) {
   return h("a.mono", { href: place(job, "uri", { uri }) }, text);
 }
 
-/** A queue that leads to its page. */
+/** A link from a queue to its page. */
 export function queueLink(job, name) {
   return name ? h("a.mono", { href: place(job, "queue", { name }) }, name) : "–";
 }
@@ -88,12 +88,12 @@ export function heading(page, title, ...actions) {
   ];
 }
 
-/** No process runs it, and none is to. */
+/** True if no process runs the job, and none is starting or waiting for its start. */
 export function isAtRest(state) {
   return !["running", "pausing", "paused", "starting", "waiting", "ending"].includes(state);
 }
 
-/** What is to be done with a whole job, as buttons that go with its state; `after` runs when something was done. */
+/** Buttons for actions on a whole job, as its state allows; `after` runs after each action. */
 export function jobActions(name, state, after) {
   const run = async (button, what, text) => {
     button.disabled = true;
@@ -140,16 +140,16 @@ function askToStop(name, after) {
 
 /** Asks for a name and makes a job with the same profile and seeds. */
 export function askToClone(name) {
-  const wanted = h("input", { name: "name", required: true, value: `${name}-2`, autocomplete: "off", pattern: "[A-Za-z0-9][A-Za-z0-9._\\-]*" });
+  const newName = h("input", { name: "name", required: true, value: `${name}-2`, autocomplete: "off", pattern: "[A-Za-z0-9][A-Za-z0-9._\\-]*" });
   ask({
     title: `Clone ${name}`,
     text: "The new job has the same profile and seeds, but none of the crawl data.",
-    fields: [field("Name of the new job", wanted)],
+    fields: [field("Name of the new job", newName)],
     yes: "Clone",
     act: async () => {
-      const made = await send("POST", path(name, "clone"), { name: wanted.value.trim() });
-      location.hash = place(made?.name ?? wanted.value.trim());
-      return `${made?.name ?? wanted.value.trim()} was created`;
+      const made = await send("POST", path(name, "clone"), { name: newName.value.trim() });
+      location.hash = place(made?.name ?? newName.value.trim());
+      return `${made?.name ?? newName.value.trim()} was created`;
     },
   });
 }
@@ -180,12 +180,12 @@ export function read(page, part, query) {
   return get(path(page.job, ...part.split("/")), query, page.signal);
 }
 
-/** What was seen of each plugin. */
+/** Reads the statistics of the job's plugins. */
 export async function readPlugins(page) {
   return (await read(page, "plugins")).plugins;
 }
 
-/** A text field for searches; `/` leads to it. */
+/** A text field for searches; the key `/` moves the focus to it. */
 export function search(label, value, oninput, hint) {
   const input = h("input", { type: "search", value: value ?? "", "data-search": true, spellcheck: "false", autocapitalize: "off", autocomplete: "off" });
   let timer;
@@ -198,20 +198,20 @@ export function search(label, value, oninput, hint) {
   return made;
 }
 
-/** A choice that tells of each change. */
+/** A select; `onchange` gets each new value. */
 export function chooser(label, options, value, onchange) {
   const select = choice({}, options, value);
   select.addEventListener("change", () => onchange(select.value));
   return field(label, select);
 }
 
-/** A region that is loaded, shows what is wrong where it cannot be, and can be loaded again. */
+/** A region of a page with its own loading: it shows the error if `load` fails, and can be loaded again. */
 export function region(title, load) {
   const body = h("div", {}, h("p.muted", {}, "Loading …"));
   const name = id("region");
   const element = h("section.card", { "aria-labelledby": name }, h("h2", { id: name }, title), body);
   const contents = new Answers((content) => put(body, content));
-  const again = async () => {
+  const reload = async () => {
     try {
       await contents.ask(load());
     } catch (problem) {
@@ -219,6 +219,6 @@ export function region(title, load) {
       put(body, h("p.form-error", {}, problem.message));
     }
   };
-  again();
-  return { element, again };
+  reload();
+  return { element, reload };
 }

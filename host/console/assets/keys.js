@@ -1,5 +1,4 @@
-// Keys for those who work here all day, and a list of them. A single letter is easily hit by those who speak to their
-// computer, so that single keys can be switched off.
+// Keyboard shortcuts, and a list of them. Single letters can be disabled: speech input types them by accident (WCAG 2.1.4).
 
 import { h, id } from "./dom.js";
 
@@ -7,13 +6,13 @@ const OFF = "opilio-keys-off";
 const places = new Map();
 let isGoing = false;
 
-/** Where `g` and a letter lead; the page that is open says it. */
+/** Sets the pages that `g` and a letter open. The open page decides about them. */
 export function setPlaces(entries) {
   places.clear();
   for (const [key, title, href] of entries) places.set(key, { title, href });
 }
 
-/** Listens for keys from now on. */
+/** Starts listening for keys. */
 export function listen({ theme }) {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -48,7 +47,7 @@ export function listen({ theme }) {
   });
 }
 
-/** Shows the keys. */
+/** Shows the list of keys. */
 export function help() {
   const heading = id("keys");
   const row = (keys, text) => h("div", {}, h("dt", {}, keys.split(" ").map((key) => h("kbd", {}, key))), h("dd", {}, text));
@@ -86,6 +85,6 @@ function setOff(isWanted) {
     if (isWanted) localStorage.setItem(OFF, "yes");
     else localStorage.removeItem(OFF);
   } catch {
-    // Where storage is forbidden it holds for no longer than the page; there is nothing to be told.
+    // Storage is forbidden: the choice is lost with the page. No message is needed.
   }
 }

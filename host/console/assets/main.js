@@ -1,7 +1,7 @@
-// The frame around all pages: which page an address means, the bar above it, what is said when the daemon is away.
-// Addresses stand behind the `#`, so that the daemon serves one document and a link to a page can be kept.
+// The frame around all pages: routing, the bar at the top, the message while the daemon is unreachable.
+// The address of a page is in the fragment (`#`), so the daemon serves one document, and links to pages can be bookmarked.
 
-import { announce, h, icon, put, say } from "./dom.js";
+import { announce, h, icon, put, setText } from "./dom.js";
 import { ago, refreshTimes } from "./format.js";
 import { help, listen, setPlaces } from "./keys.js";
 import { blank } from "./notice.js";
@@ -58,7 +58,7 @@ const OF_JOB = [
   ["a", "Alerts", "alerts", alerts],
   ["h", "History", "history", changes],
 ];
-/** Pages below those of the bar: title, path, page, and the page above. */
+/** Pages that are not in the bar: title, path, page, and their parent page. */
 const HIDDEN = [
   ["New profile", "#/new-profile", profileEdit.create, profiles],
   ["Compare profiles", "#/compare-profiles", compareProfiles, profiles],
@@ -72,12 +72,12 @@ const topNav = h("nav", { "aria-label": "Console" });
 const tabs = h("nav.tabs", { "aria-label": "Pages of the job", hidden: true });
 const linkState = h("span.link-state", { role: "status" });
 const away = h("div.away", { role: "status", hidden: true });
-const signOut = h("button.bare", { type: "button", "aria-label": "Sign out", title: "Sign out", hidden: true, onclick: leave }, icon("out"));
+const signOut = h("button.bare", { type: "button", "aria-label": "Sign out", title: "Sign out", hidden: true, onclick: endSession }, icon("out"));
 let current = null;
 let redrawn = "";
 
 function begin() {
-  const theme = h("button.bare", { type: "button", "aria-label": "Change colours", title: "Change colours (t)", onclick: turnTheme }, icon("sun"));
+  const theme = h("button.bare", { type: "button", "aria-label": "Change colours", title: "Change colours (t)", onclick: nextTheme }, icon("sun"));
   const keys = h("button.bare", { type: "button", "aria-label": "Keys", title: "Keys (?)", onclick: help }, icon("help"));
   put(
     document.getElementById("shell"),
@@ -98,16 +98,16 @@ function begin() {
     main.focus();
   });
   window.addEventListener("hashchange", () => show());
-  window.addEventListener("stream", (event) => tellStream(event.detail));
+  window.addEventListener("stream", (event) => showStreamState(event.detail));
   window.addEventListener("signed-out", () => askToSignIn(() => current?.isOpen || show(true)));
   window.addEventListener("stream-lost", () => session.read());
-  window.addEventListener("signed-in", () => (signOut.hidden = !session.canLeave));
-  listen({ theme: turnTheme });
+  window.addEventListener("signed-in", () => (signOut.hidden = !session.canSignOut));
+  listen({ theme: nextTheme });
   setInterval(() => document.hidden || refreshTimes(), 5000);
   session.read().then((isIn) => isIn && show());
 }
 
-/** Opens the page that the address means; `isAgain`: although it is the same. */
+/** Opens the page of the current address; with `isAgain` also if that page is open already. */
 async function show(isAgain = false) {
   const address = location.hash || "#/";
   if (address === redrawn && !isAgain) return;
@@ -125,14 +125,14 @@ async function show(isAgain = false) {
     profile: found.profile,
     query,
     main: put(main, h("p.muted", { role: "status" }, "Loading …")) && main,
-    /** Another query in the address, without opening the page again. */
+    /** Changes the query in the address without opening the page again. */
     remember(changed) {
       const next = new URLSearchParams(Object.entries({ ...query, ...changed }).filter(([, value]) => value));
       Object.assign(query, changed);
       redrawn = `#${path}${[...next].length > 0 ? `?${next}` : ""}`;
       history.replaceState(null, "", redrawn);
     },
-    again: () => show(true),
+    reload: () => show(true),
   };
   current = page;
   frame(found, parts);
@@ -151,7 +151,7 @@ async function show(isAgain = false) {
   }
 }
 
-// A part of an address as it is meant; as it stands where a `%` in it begins nothing, such as one that somebody typed.
+// A percent-decoded part of an address; unchanged if it has a `%` that does not begin an escape, as in addresses typed by hand.
 function decoded(part) {
   try {
     return decodeURIComponent(part);
@@ -201,16 +201,16 @@ function frame(found) {
 
 let countdown;
 
-function tellStream(state) {
+function showStreamState(state) {
   clearInterval(countdown);
   linkState.className = `link-state ${state.state}`;
-  say(linkState, { live: "Live", waiting: "Daemon unreachable", none: "" }[state.state]);
+  setText(linkState, { live: "Live", waiting: "Daemon unreachable", none: "" }[state.state]);
   linkState.hidden = state.state === "none";
   const wasAway = !away.hidden;
   away.hidden = state.state !== "waiting";
   if (state.state === "waiting") {
     const rest = h("span");
-    const tick = () => say(rest, `Trying again ${ago(state.until)}.`.replace("just now", "now"));
+    const tick = () => setText(rest, `Trying again ${ago(state.until)}.`.replace("just now", "now"));
     tick();
     countdown = setInterval(tick, 1000);
     put(
@@ -222,7 +222,7 @@ function tellStream(state) {
   } else if (wasAway && state.state === "live") announce("The daemon is reachable again.");
 }
 
-function turnTheme() {
+function nextTheme() {
   const order = ["system", "light", "dark"];
   const root = document.documentElement;
   const next = order[(order.indexOf(root.dataset.theme ?? "system") + 1) % order.length];
@@ -231,13 +231,13 @@ function turnTheme() {
   try {
     localStorage.setItem("opilio-theme", next);
   } catch {
-    // Not kept, then.
+    // Storage is forbidden: the colours are not remembered.
   }
   announce(`Colours: ${next}`);
 }
 
-async function leave() {
-  await session.leave();
+async function endSession() {
+  await session.signOut();
   signOut.hidden = true;
   askToSignIn(() => show(true));
 }

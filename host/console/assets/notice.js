@@ -1,16 +1,15 @@
-// What has been done, what could not be, and questions before something is. Notices are said to screen readers; errors stay
-// until they are put away.
+// Notices of success, error messages, and confirmation dialogs. Screen readers read notices. Errors stay until they are closed.
 
 import { append, h, icon, id, put } from "./dom.js";
 
 const STAY = 6000;
 
-/** Says that something has been done. */
+/** Shows that an action succeeded. */
 export function done(text) {
   show("done", text, STAY);
 }
 
-/** Says what went wrong, with every fault that is known. */
+/** Shows an error with all of its details. */
 export function failed(problem, what) {
   if (problem.name === "AbortError") return;
   const faults = (problem.faults ?? []).map((fault) => h("li", {}, faultText(fault)));
@@ -21,12 +20,12 @@ export function failed(problem, what) {
   );
 }
 
-/** Whether a fault is in seeds that were given beside the profile. Its line is one of the seeds. */
+/** Whether an error is in the seeds that were sent with the profile. Its line number counts the seeds' lines. */
 export function isInSeeds(fault) {
   return fault.file === "seeds";
 }
 
-/** A fault with its place. In a change of a job's settings it is the name of the setting: nobody has seen the text that is checked. */
+/** An error with its place. In a change of a job's settings that is the setting's name: users do not see the checked text. */
 export function faultText(fault) {
   const file = isInSeeds(fault) ? "seeds, " : "";
   const setting = (fault.setting ?? "").replace(/^\/override\/\d+/, "").slice(1).replaceAll("/", ".");
@@ -35,13 +34,13 @@ export function faultText(fault) {
   return `${place}${fault.problem ?? fault.message ?? String(fault)}${fault.suggestion ? ` (${fault.suggestion})` : ""}`;
 }
 
-/** A problem where a page's content would be. */
-export function blank(problem, again) {
+/** An error in place of a page's content. `again` is called to try again. */
+export function blank(problem, reload) {
   return h(
     "div.blank",
     { role: "alert" },
     h("p", {}, problem.message),
-    again && h("button.button", { type: "button", onclick: again }, "Try again"),
+    reload && h("button.button", { type: "button", onclick: reload }, "Try again"),
   );
 }
 
@@ -60,8 +59,8 @@ function show(kind, content, stay) {
 }
 
 /**
- * Asks before something is done; runs `act` and closes where it came to a good end. What was entered stays where it did not.
- * `fields`: elements that the question needs, in a form of their own.
+ * Asks for confirmation and runs `act`. The dialog closes if `act` succeeds; otherwise it stays open with its input.
+ * `fields`: input elements of the dialog.
  */
 export function ask({ title, text, fields = [], yes, isDangerous = false, act }) {
   const heading = id("ask");
@@ -107,7 +106,7 @@ export function field(label, control, hint) {
   return h("div.field", {}, h("label", { for: name }, label), control, hint && h("p.hint", { id: hintName }, hint));
 }
 
-/** A select with these values; `[value, words]` or both in one. */
+/** A select with these options: `[value, text]`, or a text that is also the value. */
 export function choice(attributes, options, chosen) {
   return h(
     "select",

@@ -1,4 +1,4 @@
-// Small pictures of pages that a browser rendered, as the archive has them. A page without pictures says so.
+// Thumbnails of rendered pages, from the archive. A page without an archived picture has a note instead.
 
 import { address, job as path } from "./api.js";
 import { h } from "./dom.js";
@@ -8,7 +8,7 @@ export function pictures(list) {
   return h("ul.pictures", {}, list.map(picture));
 }
 
-/** An entry of such a list. Without `at`, the last picture of the page. */
+/** An entry of such a list. Without `at` it shows the last picture of the page. */
 export function picture({ job, uri, at, caption }) {
   const of = (kind) => address(path(job, "capture"), { uri: `urn:${kind}:${uri}`, at });
   const image = h("img", { src: of("thumbnail"), alt: `Window of ${uri}`, loading: "lazy" });

@@ -10,15 +10,15 @@ const STAGES = ["scope", "precedence", "pre-fetch", "mid-fetch", "post-fetch", "
 const SHIPPED = "builtin:";
 const UNKNOWN = "The plugins of this stage are not known: correct the errors of the stage, and of extended profiles, first.";
 
-/** The part of the form that is about plugins. */
+/** The section of the form for plugins. */
 export class PluginForm {
   constructor({ schema, plugins, isReadOnly, onchange, fields }) {
     this.schema = schema;
     this.catalogue = new Map();
-    // Schemas by plugin and component, as they were read last: a profile with errors has none of those in files.
+    // The last schemas that were read, by plugin and component: a profile with errors comes without schemas of components in files.
     this.schemas = new Map();
-    this.state = h("p.muted", { role: "status" }, "The daemon loads the shipped plugins …");
-    plugins.then((found) => this.learn(found)).catch((problem) => put(this.state, problem.message));
+    this.state = h("p.muted", { role: "status" }, "Loading the shipped plugins …");
+    plugins.then((found) => this.setCatalogue(found)).catch((problem) => put(this.state, problem.message));
     this.isReadOnly = isReadOnly;
     this.onchange = onchange;
     this.fields = fields;
@@ -40,24 +40,24 @@ export class PluginForm {
     );
   }
 
-  /** Takes the shipped plugins, once they are known. */
-  learn(plugins) {
+  /** Sets the shipped plugins when they have been loaded. */
+  setCatalogue(plugins) {
     this.catalogue = new Map(plugins.map((plugin) => [plugin.name, plugin]));
     this.state.remove();
     if (this.component) put(this.component, plugins.map((plugin) => h("option", { value: `${SHIPPED}${plugin.name}` }, plugin.name)));
     if (this.form) this.show(this.form);
   }
 
-  /** What is known of a plugin by the name that stacks use. */
-  known(name) {
+  /** Component, schema, summary and stages of a plugin, as far as they are known. `name` is its name in the stacks. */
+  info(name) {
     const table = this.form?.written.plugins?.[name] ?? this.form?.inherited.plugins?.[name];
-    // A text with errors may have something else here.
+    // In a text with errors the table may be a value of another type.
     const component = String(table?.component ?? `${SHIPPED}${name}`);
     const shipped = component.startsWith(SHIPPED) ? this.catalogue.get(component.slice(SHIPPED.length)) : undefined;
     return { component, summary: shipped?.summary ?? component, stages: shipped?.stages, schema: shipped?.schema ?? this.schemas.get(`${name} ${component}`) };
   }
 
-  /** The plugins of a stage that apply; undefined where errors of the profile leave it open. */
+  /** The plugins of a stage in effect; undefined if errors of the profile make them unknown. */
   stackOf(stage, { written, stacks } = this.form) {
     const own = written.stacks?.[stage];
     return Array.isArray(own) ? own : stacks[stage];
@@ -85,7 +85,7 @@ export class PluginForm {
     );
     this.fields.set(pointer(["stacks", stage]), {
       fault,
-      tell: (faults) => {
+      showFaults: (faults) => {
         put(fault, faults.map((one) => one.problem).join("; "));
         fault.hidden = faults.length === 0;
       },
@@ -101,13 +101,13 @@ export class PluginForm {
     };
   }
 
-  /** Changes a stack from what it is when the change has its turn. */
-  change(stage, edit, said, focus) {
+  /** Changes a stack. `edit` gets the stack as it is when all earlier changes are written. `message` is for screen readers. */
+  change(stage, edit, message, focus) {
     this.focus = focus;
-    announce(said);
+    announce(message);
     this.onchange((form) => {
       const now = this.stackOf(stage, form);
-      // A list from a guess would drop the plugins that an edit of the stack names.
+      // The stack is unknown, and a guess could lose plugins that its text names.
       return now ? [{ path: ["stacks", stage], value: edit(now) }] : [];
     });
   }
@@ -126,7 +126,7 @@ export class PluginForm {
       "li",
       {},
       h("code", {}, name),
-      h("span.muted.stack-summary", {}, this.known(name).summary),
+      h("span.muted.stack-summary", {}, this.info(name).summary),
       !this.isReadOnly &&
         h(
           "span.actions",
@@ -153,7 +153,7 @@ export class PluginForm {
     return h("div.toolbar.adder", {}, field("Name of a further plugin", name, "Lower-case words joined by hyphens."), field("Shipped plugin that it uses", component), add);
   }
 
-  /** A plugin's settings; its fields are made when they are looked at. */
+  /** A plugin's settings; the fields are made when the section is opened. */
   instance(name) {
     const body = h("div");
     const written = h("span.muted");
@@ -176,13 +176,13 @@ export class PluginForm {
 
   fill(one) {
     const { name } = one;
-    const { schema, summary, component } = this.known(name);
+    const { schema, summary, component } = this.info(name);
     const table = this.form.written.plugins?.[name] ?? {};
     const others = Object.keys(table).filter((key) => key !== "component" && key !== "settings");
-    const said = Object.keys(table.settings ?? {}).length + others.length;
-    put(one.written, said > 0 && `${said} set here`);
+    const setHere = Object.keys(table.settings ?? {}).length + others.length;
+    put(one.written, setHere > 0 && `${setHere} set here`);
     if (!one.element.open) return;
-    // Fields that are made anew lose the focus, and each answer has schemas of its own.
+    // New fields would lose the focus, so they are made only if the schema has changed: each answer has new schema objects.
     const described = JSON.stringify([component, schema]);
     if (one.described !== described) {
       one.described = described;
@@ -207,11 +207,11 @@ export class PluginForm {
 
   removeTable({ name, element }) {
     this.onchange([{ path: ["plugins", name], value: null }]);
-    // The button goes with the table.
+    // The button is shown only while there is a table.
     element.querySelector("summary").focus();
   }
 
-  /** The settings of a plugin's table, its own settings and its component aside. */
+  /** The settings of a plugin's table, except `settings` and `component`. */
   tableFields(name) {
     const node = resolve(this.schema, resolve(this.schema, this.schema.properties.plugins).additionalProperties);
     return fieldsOf(this.schema, node, ["plugins", name]).filter(({ path }) => path[2] !== "component" && path[2] !== "settings");
@@ -220,15 +220,15 @@ export class PluginForm {
   /** A field in a plugin's table; `onfault` is called when it shows an error. */
   field(name, described, onfault) {
     const made = new Field(described, { isReadOnly: this.isReadOnly, label: described.name, onchange: (value) => this.set(name, described, value) });
-    const tell = (faults) => {
-      made.tell(faults);
+    const showFaults = (faults) => {
+      made.showFaults(faults);
       if (!made.fault.hidden) onfault?.();
     };
-    this.fields.set(pointer(described.path), { fault: made.fault, tell });
+    this.fields.set(pointer(described.path), { fault: made.fault, showFaults });
     return made;
   }
 
-  /** Writes a setting of a plugin; a shipped plugin without a table gets one. */
+  /** Writes a setting of a plugin. For a shipped plugin without a table, a table is added. */
   set(name, described, value) {
     this.onchange(({ written, inherited }) => {
       const hasTable = written.plugins?.[name]?.component ?? inherited.plugins?.[name]?.component;
@@ -237,10 +237,10 @@ export class PluginForm {
     });
   }
 
-  /** Shows a profile as the daemon has read it. */
+  /** Shows a profile as the daemon has parsed it. */
   show(form) {
     this.form = form;
-    for (const [name, schema] of Object.entries(form.schemas)) this.schemas.set(`${name} ${this.known(name).component}`, schema);
+    for (const [name, schema] of Object.entries(form.schemas)) this.schemas.set(`${name} ${this.info(name).component}`, schema);
     const used = new Set();
     for (const one of this.stages) {
       const stack = this.stackOf(one.stage);
@@ -263,7 +263,7 @@ export class PluginForm {
     for (const name of names) if (!this.instances.has(name)) this.instances.set(name, this.instance(name));
     for (const name of [...this.instances.keys()]) if (!used.has(name)) this.instances.delete(name);
     const shown = names.map((name) => this.instances.get(name));
-    // Put in only where they differ: what has the focus would lose it.
+    // Elements are replaced only if they differ, so that the focus is kept.
     if (shown.some((one, n) => this.list.children[n] !== one.element) || this.list.children.length !== shown.length) put(this.list, shown.map((one) => one.element));
     for (const one of shown) this.fill(one);
     const count = Object.keys(form.written.stacks ?? {}).length + Object.keys(form.written.plugins ?? {}).length;
@@ -275,7 +275,7 @@ export class PluginForm {
     const own = [...new Set([...Object.keys(this.form.written.plugins ?? {}), ...Object.keys(this.form.inherited.plugins ?? {})])];
     const stage = one.stage === "last-resort" ? "extract" : one.stage;
     const all = [...new Set([...own, ...this.catalogue.keys()])].filter((name) => {
-      const stages = this.known(name).stages;
+      const stages = this.info(name).stages;
       return !names.includes(name) && (stages ? stages.includes(stage) : own.includes(name));
     });
     const before = one.pick.value;
@@ -284,15 +284,15 @@ export class PluginForm {
     one.add.disabled = all.length === 0;
   }
 
-  /** Shows what a search looks for; whether there is anything. */
-  sift({ text }) {
+  /** Shows the plugins that match a search; returns whether there are any. */
+  applySearch({ text }) {
     let count = 0;
     for (const one of this.stages) {
       one.element.hidden = text !== "" && !`${one.text} ${one.items.textContent}`.toLowerCase().includes(text);
       if (!one.element.hidden) count += 1;
     }
     for (const one of this.instances.values()) {
-      one.element.hidden = text !== "" && !`${one.name} ${this.known(one.name).summary}`.toLowerCase().includes(text);
+      one.element.hidden = text !== "" && !`${one.name} ${this.info(one.name).summary}`.toLowerCase().includes(text);
       if (!one.element.hidden) count += 1;
     }
     this.element.hidden = count === 0;

@@ -1,5 +1,5 @@
-// A profile as a form and as TOML, both in step. The daemon changes the text for the form, so that comments and layout stay; what
-// is typed into the text is read back into the form.
+// A profile as a form and as TOML, which are kept equal. For changes in the form the daemon edits the text, so that comments and
+// layout are kept. Changes in the text are read into the form.
 
 import { get, send } from "./api.js";
 import { h, put } from "./dom.js";
@@ -9,7 +9,7 @@ import { SettingsForm } from "./settings-form.js";
 
 const PAUSE = 400;
 
-/** Faults of a profile; `profile` is the one of which it is a new text. */
+/** The errors of a profile's text. `profile` is the name of the saved profile of which it is a new version, if any. */
 export async function checkProfile(toml, profile) {
   const answer = await send("POST", "profiles/check", { toml, profile });
   return answer.faults;
@@ -34,7 +34,7 @@ export async function readKnown() {
   return { schema: await readSchema(), plugins };
 }
 
-/** Both; `profile` is the name of the saved profile, if there is one. */
+/** Form and text of a profile. `profile` is the name of the saved profile, if there is one. */
 export class ProfileEditor {
   constructor({ value, profile, isReadOnly = false, onchange, onshow, onfaults }) {
     this.profile = profile;
@@ -80,20 +80,20 @@ export class ProfileEditor {
       this.form = new SettingsForm({ schema, plugins, isReadOnly: this.isReadOnly, onchange: (changes) => this.apply(changes) });
       await this.apply([]);
       put(this.place, this.form.element);
-      this.form.tell(this.faults);
+      this.form.showFaults(this.faults);
     } catch (problem) {
       put(this.place, h("p.form-error", {}, problem.message));
     }
   }
 
-  /** Has the text checked. Those who may only read have nothing to correct. */
+  /** Has the text checked. A read-only profile is not checked. */
   async check(toml) {
     if (this.isReadOnly) return [];
     const faults = await checkProfile(toml, this.profile);
-    // Another text is there by now, and has its own check; these errors may be corrected in it.
+    // The text has changed meanwhile and is checked again; these errors may be corrected in it.
     if (toml !== this.value) return faults;
     this.faults = faults;
-    this.form?.tell(faults);
+    this.form?.showFaults(faults);
     this.onfaults?.(faults);
     return faults;
   }
@@ -104,8 +104,8 @@ export class ProfileEditor {
   }
 
   /**
-   * Writes changes of the form into the text, one after the other, and shows what the text says when all are written. A change that
-   * depends on other settings is a function of the form as it is when its turn comes.
+   * Writes changes of the form into the text, one after the other, and then shows the new text in the form. A change that depends
+   * on other settings is a function; it gets the form as it is after all earlier changes.
    */
   apply(change) {
     this.pending.push(change);
@@ -113,7 +113,7 @@ export class ProfileEditor {
     return this.work;
   }
 
-  /** Until the text has every change of the form. */
+  /** Resolves when the text has every change of the form. */
   async settled() {
     while (this.isBusy) await this.work;
   }
@@ -126,9 +126,9 @@ export class ProfileEditor {
         const first = this.pending[0];
         const changes = typeof first !== "function" ? first : this.state?.toml === before ? first(this.state) : [];
         const answer = await this.fill(before, changes);
-        // Something was typed meanwhile: once more, from there.
+        // The text was edited meanwhile: try again with the new text.
         if (this.editor.value !== before) continue;
-        // A function whose form was not known yet has its turn now.
+        // Functions that waited for the form can run now.
         if (typeof first !== "function" || this.state?.toml === before) this.pending.shift();
         this.state = answer;
         if (answer.toml !== before) this.editor.replace(answer.toml);

@@ -1,6 +1,6 @@
-// Which settings may stand at a place in a profile, from its JSON Schema.
+// Finds the settings that are allowed at a place in a profile, from the JSON Schema of profiles.
 
-/** The settings that fit before the cursor, and what of one is typed; null inside of values and comments. */
+/** The settings allowed at the cursor, and the part of a name that is typed already; null inside of values and comments. */
 export function keysAt(schema, before) {
   const lines = before.split("\n");
   const line = lines.at(-1);
@@ -33,7 +33,7 @@ function tableOf(lines) {
   return [];
 }
 
-/** Tables of the profile, one level deep and two. */
+/** Tables of the profile on the first two levels. */
 function tables(schema) {
   const found = [];
   const walk = (node, prefix, depth) => {
@@ -62,14 +62,14 @@ function find(schema, node, path) {
   return at;
 }
 
-/** The properties of a node, those of all its alternatives together. */
+/** The properties of a node, including those of all its alternatives. */
 export function properties(schema, node) {
   const at = resolve(schema, node);
   const parts = [at, ...(at.allOf ?? []), ...(at.anyOf ?? []), ...(at.oneOf ?? [])].map((part) => resolve(schema, part));
   return Object.assign({}, ...parts.map((part) => part.properties ?? {}));
 }
 
-/** The node that a node refers to. */
+/** The node to which `$ref` of a node refers, or the node itself. */
 export function resolve(schema, node) {
   let at = node ?? {};
   for (let depth = 0; at.$ref && depth < 8; depth += 1) {

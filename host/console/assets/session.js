@@ -1,36 +1,36 @@
-// Who is using the console. A token is given once and exchanged for a cookie that scripts cannot read; nothing of it is kept here.
+// The user's session. The token is sent once and exchanged for a cookie that scripts cannot read; the console does not store it.
 
 import { get, send } from "./api.js";
 import { h, id, put } from "./dom.js";
 import { field } from "./notice.js";
 
-/** Who one is to the daemon, as far as it has said. */
+/** User and role, as the daemon reported them last. */
 export const session = {
   who: null,
   role: null,
-  canLeave: false,
+  canSignOut: false,
 
-  /** Asks the daemon; false where a token is needed first. */
+  /** Reads the session from the daemon. Resolves to false if the user must sign in first. */
   async read() {
     let answer;
     try {
       answer = await get("session");
     } catch {
-      // It is away; the page that is opened says so.
+      // The daemon is unreachable; the page that is opened shows that.
       return true;
     }
     this.who = answer.user;
     this.role = answer.role;
-    this.canLeave = answer.required && answer.authenticated;
-    // What the role does not allow is not offered; the daemon refuses it in any case.
+    this.canSignOut = answer.required && answer.authenticated;
+    // Actions that the role does not allow are hidden. The daemon refuses them in any case.
     if (answer.role) document.documentElement.dataset.role = answer.role;
     const isIn = answer.authenticated || !answer.required;
     window.dispatchEvent(new Event(isIn ? "signed-in" : "signed-out"));
     return isIn;
   },
 
-  /** Ends it. */
-  async leave() {
+  /** Ends the session. */
+  async signOut() {
     await send("DELETE", "session").catch(() => undefined);
     this.who = null;
   },
@@ -38,7 +38,7 @@ export const session = {
 
 let isAsking = false;
 
-/** Asks for a token above whatever is open, so that nothing that was entered there is lost. */
+/** Asks for a token in a dialog over the open page, so that input on the page is kept. `then` runs after sign-in. */
 export function askToSignIn(then) {
   if (isAsking) return;
   isAsking = true;

@@ -5,9 +5,9 @@ import { changesOf, Field, fieldsOf } from "./fields.js";
 import { PluginForm } from "./plugin-form.js";
 import { properties, resolve } from "./schema.js";
 
-/** The order of the sections; others follow. */
+/** The order of the sections; sections that are not listed follow. */
 const ORDER = ["operator", "limits", "politeness", "quotas", "robots", "fetch", "revisit", "archive", "frontier", "queue", "uri", "group", "retry", "dns", "cookies", "browser", "logs", "alerts", "checkpoint"];
-/** Not fields: plugins have a form of their own; lists of tables, and tables under names of one's own, are written in the TOML. */
+/** Settings without fields here: plugins have their own form; lists of tables, and tables named by users, are written in TOML. */
 const APART = ["plugins", "stacks"];
 const IN_TEXT = ["override", "tables", "credentials", "logins", "webhooks", "streams"];
 const GENERAL = ["name", "description", "extends", "strategy", "seeds", "seeds-file", "workers", "user-agent"];
@@ -22,27 +22,27 @@ export function pointer(path) {
   return path.map((name) => `/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
 }
 
-/** The form; `onchange(changes)` gets what is to be written into the text. */
+/** The form; `onchange(changes)` gets the changes to be written into the text. */
 export class SettingsForm {
   constructor({ schema, plugins, isReadOnly, onchange }) {
     this.fields = new Map();
     const isExpert = h("input", { type: "checkbox", id: id("expert") });
     const search = h("input", { type: "search", "data-search": true, id: id("find"), autocomplete: "off", spellcheck: "false", autocapitalize: "off" });
-    this.wanted = () => ({ text: search.value.trim().toLowerCase(), isExpert: isExpert.checked });
+    this.searchInput = () => ({ text: search.value.trim().toLowerCase(), isExpert: isExpert.checked });
     this.sections = this.sectionsOf(schema).map((section) => this.section(section, isReadOnly, onchange));
     this.plugins = new PluginForm({ schema, plugins, isReadOnly, onchange, fields: this.fields });
     this.unknown = h("p.bad-text", { hidden: true });
     const nothing = h("p.nothing", { hidden: true }, "No matching settings.");
     this.group = id("sections");
-    const sift = () => {
+    const applySearch = () => {
       this.fold();
-      let count = this.plugins.sift(this.wanted()) ? 1 : 0;
-      for (const section of this.sections) count += section.sift(this.wanted());
+      let count = this.plugins.applySearch(this.searchInput()) ? 1 : 0;
+      for (const section of this.sections) count += section.applySearch(this.searchInput());
       nothing.hidden = count > 0;
     };
-    this.sift = sift;
-    search.addEventListener("input", sift);
-    isExpert.addEventListener("change", sift);
+    this.applySearch = applySearch;
+    search.addEventListener("input", applySearch);
+    isExpert.addEventListener("change", applySearch);
     this.element = h(
       "div",
       {},
@@ -55,7 +55,7 @@ export class SettingsForm {
       h("p.hint", {}, `Lists of tables are written in the TOML: ${IN_TEXT.join(", ")}.`),
       nothing,
     );
-    sift();
+    applySearch();
   }
 
   get folds() {
@@ -64,7 +64,7 @@ export class SettingsForm {
 
   /** One section is open at a time, since all together are forty screens high; a search opens each that has a match. */
   fold() {
-    const isSearch = this.wanted().text !== "";
+    const isSearch = this.searchInput().text !== "";
     if (isSearch === this.isSearch) return;
     if (isSearch) this.before = this.folds.find((fold) => fold.open);
     for (const fold of this.folds) {
@@ -117,16 +117,16 @@ export class SettingsForm {
         }
         put(written, count > 0 && `${count} set here`);
       },
-      tell: () => {
+      markFaults: () => {
         const count = made.filter((one) => !one.fault.hidden).length;
         put(wrong, count > 0 && `${count} ${count === 1 ? "error" : "errors"}`);
         return count > 0;
       },
-      sift: ({ text, isExpert }) => {
+      applySearch: ({ text, isExpert }) => {
         let count = 0;
         for (const one of made) {
-          const { path, description: said, isExpert: isForExperts } = one.field;
-          const fits = text === "" ? isExpert || !isForExperts || one.isWritten : `${path.join(".")} ${said}`.toLowerCase().includes(text);
+          const { path, description, isExpert: isForExperts } = one.field;
+          const fits = text === "" ? isExpert || !isForExperts || one.isWritten : `${path.join(".")} ${description}`.toLowerCase().includes(text);
           one.element.hidden = !fits;
           if (fits) count += 1;
         }
@@ -137,22 +137,22 @@ export class SettingsForm {
     };
   }
 
-  /** Shows a profile as the daemon has read it. */
+  /** Shows a profile as the daemon has parsed it. */
   show(form) {
     for (const section of this.sections) section.show(form);
     this.plugins.show(form);
-    this.sift();
+    this.applySearch();
   }
 
-  /** Shows faults at their fields. */
-  tell(faults) {
+  /** Shows errors at their fields. */
+  showFaults(faults) {
     const errors = faults.filter((fault) => fault.level !== "info");
-    for (const [place, field] of this.fields) field.tell(faults.filter((fault) => fault.setting === place || fault.setting?.startsWith(`${place}/`)));
+    for (const [place, field] of this.fields) field.showFaults(faults.filter((fault) => fault.setting === place || fault.setting?.startsWith(`${place}/`)));
     const isShown = (fault) => [...this.fields.keys()].some((place) => fault.setting === place || fault.setting?.startsWith(`${place}/`));
     const rest = errors.filter((fault) => !isShown(fault));
     put(this.unknown, `${rest.length === 1 ? "An error is" : `${rest.length} errors are`} shown beside the TOML only.`);
     this.unknown.hidden = rest.length === 0;
-    const faulty = this.sections.filter((section) => section.tell()).map((section) => section.element);
+    const faulty = this.sections.filter((section) => section.markFaults()).map((section) => section.element);
     const isInUse = this.folds.some((fold) => fold.open && fold.contains(document.activeElement));
     if (faulty.length > 0 && !isInUse && !faulty.some((fold) => fold.open)) faulty[0].open = true;
   }

@@ -1,17 +1,17 @@
-// Server-sent events. The browser's own way of coming back gives up at the first error that has a status, as when a proxy
-// stands before a daemon that starts again; so each stream is opened anew here, after a pause that grows.
-// A stream is open only while its tab is seen: browsers open six connections to a server, and six tabs in the background would leave
-// none for anything else.
+// Server-sent events. A browser's EventSource does not reconnect after an error with an HTTP status, such as a proxy's 502 while
+// the daemon restarts. So this module reconnects, after growing pauses.
+// A stream is open only while its tab is visible: browsers open at most six connections to a server, and six background tabs would
+// use all of them.
 
 import { address } from "./api.js";
 
 const FIRST_PAUSE = 1000;
 const LONGEST_PAUSE = 30000;
 
-/** What all open streams are: `live`, `waiting` or, where none is open, `none`. Told to whoever listens for "stream". */
+/** The states of all open streams. The event "stream" has the worst: `waiting`, `live`, or `none` if no stream is open. */
 const streams = new Map();
 
-/** Follows a stream until the signal says that it is enough. `handlers`: a function for each name of an event. */
+/** Follows a stream until the signal is aborted. `handlers`: a function for each event name; `back` runs after a reconnection. */
 export function follow(path, handlers, signal) {
   const key = Symbol(path);
   let pause = FIRST_PAUSE;
@@ -25,7 +25,7 @@ export function follow(path, handlers, signal) {
       const isBack = hasMissed;
       pause = FIRST_PAUSE;
       hasMissed = false;
-      tell(key, { state: "live" });
+      publish(key, { state: "live" });
       if (isBack) handlers.back?.();
     });
     source.addEventListener("error", () => {
@@ -33,9 +33,9 @@ export function follow(path, handlers, signal) {
       hasMissed = true;
       const wait = pause * (0.75 + Math.random() / 2);
       pause = Math.min(pause * 2, LONGEST_PAUSE);
-      tell(key, { state: "waiting", until: Date.now() + wait, now: again });
+      publish(key, { state: "waiting", until: Date.now() + wait, now: reload });
       timer = setTimeout(open, wait);
-      // A stream does not say why it ends; it may be for want of a session.
+      // EventSource does not report the reason of an error. The session may have ended.
       window.dispatchEvent(new Event("stream-lost"));
     });
     for (const [name, handler] of Object.entries(handlers)) {
@@ -48,20 +48,20 @@ export function follow(path, handlers, signal) {
     source?.close();
     streams.delete(key);
     hasMissed = true;
-    tell();
+    publish();
   };
-  const again = () => {
+  const reload = () => {
     clearTimeout(timer);
     source?.close();
     open();
   };
-  document.addEventListener("visibilitychange", () => (document.hidden ? close() : again()), { signal });
-  window.addEventListener("signed-in", () => streams.get(key)?.state === "waiting" && again(), { signal });
+  document.addEventListener("visibilitychange", () => (document.hidden ? close() : reload()), { signal });
+  window.addEventListener("signed-in", () => streams.get(key)?.state === "waiting" && reload(), { signal });
   signal.addEventListener("abort", close);
   if (!document.hidden) open();
 }
 
-function tell(key, state) {
+function publish(key, state) {
   if (key) streams.set(key, state);
   const all = [...streams.values()];
   const worst = all.find((one) => one.state === "waiting") ?? all[0] ?? { state: "none" };

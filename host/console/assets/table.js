@@ -1,13 +1,12 @@
-// Tables of which a page at a time is in the document, however many rows there are. Rows are known by a key, so that one that
-// is updated keeps its place, its focus and whatever is selected in it.
+// Tables that show one page of rows at a time. Rows have keys: an updated row keeps its element, and so its focus and selection.
 
-import { announce, h, id, put, say } from "./dom.js";
+import { announce, h, id, put, setText } from "./dom.js";
 import { count } from "./format.js";
 import { failed } from "./notice.js";
 
 /**
- * `columns`: `{ name, title, cell(row), isNumber, sort, isWide }`; `key(row)`: what a row is known by. A column with `sort` has a
- * button in its head that calls `onsort(sort, isDescending)`. `empty` says why there is nothing, as a text or a function of none.
+ * `columns`: `{ name, title, cell(row), isNumber, sort, isWide }`; `key(row)`: the key of a row. A column with `sort` has a button
+ * in its head that calls `onsort(sort, isDescending)`. `empty`: the text for an empty table, or a function that returns it.
  */
 export class Table {
   constructor({ caption, columns, key, onsort, empty = "No entries." }) {
@@ -42,7 +41,7 @@ export class Table {
     return put(cell, button);
   }
 
-  /** Shows by what it is sorted. */
+  /** Marks the column by which the table is sorted. */
   sorted(sort, isDescending) {
     for (const [name, cell] of this.heads) {
       if (name === sort) cell.setAttribute("aria-sort", isDescending ? "descending" : "ascending");
@@ -50,7 +49,7 @@ export class Table {
     }
   }
 
-  /** Shows these rows and no others. */
+  /** Replaces the rows. */
   show(rows) {
     const before = this.rows;
     this.rows = new Map();
@@ -66,7 +65,7 @@ export class Table {
       before.delete(key);
       this.rows.set(key, entry);
       entry.row = row;
-      // A cell that was being used is shown later.
+      // Cells with the focus are updated later.
       const columns = entry.state === state ? entry.left : [...this.columns.keys()];
       entry.state = state;
       entry.left = this.fill(entry.element, row, columns);
@@ -74,11 +73,11 @@ export class Table {
       else this.body.insertBefore(entry.element, place);
     }
     for (const { element } of before.values()) element.remove();
-    say(this.nothing, typeof this.empty === "function" ? this.empty() : this.empty);
+    setText(this.nothing, typeof this.empty === "function" ? this.empty() : this.empty);
     this.nothing.hidden = this.rows.size > 0;
   }
 
-  /** What was shown last of the row with this key. */
+  /** The last data of the row with this key. */
   row(key) {
     return this.rows.get(key)?.row;
   }
@@ -90,7 +89,7 @@ export class Table {
       : h("td", { class: classes, "data-title": column.title });
   }
 
-  /** Shows the cells of a row in these columns. Gives the columns whose cells stay as they were, because they are being used. */
+  /** Updates the cells of a row in these columns. Returns the columns whose cells were not updated because they have the focus. */
   fill(element, row, columns) {
     return columns.filter((n) => {
       const cell = element.children[n];
@@ -105,9 +104,9 @@ export class Table {
 }
 
 /**
- * Pages through what is only known from its beginning on: `load(after)` gives `{ rows, next }`, and may give more; `show(rows, answer)`
- * shows it, unless something else was asked for meanwhile. Where one has been is remembered, so that there is a way back. `list` is
- * where the rows stand; it is busy while they are on their way.
+ * Pages through a list with cursors: `load(after)` resolves to `{ rows, next }`, with further fields if needed, and
+ * `show(rows, answer)` shows them, unless another page was requested meanwhile. Cursors of earlier pages are kept for “Previous”.
+ * `list` is the element with the rows; it is marked busy while a page is loaded.
  */
 export class Pages {
   constructor({ load, show, size, list }) {
@@ -123,14 +122,14 @@ export class Pages {
     this.element = h("nav.pages", { "aria-label": "Pages of this table" }, this.previousButton, this.position, this.nextButton);
   }
 
-  /** From the beginning. */
+  /** Loads the first page. */
   async first() {
     this.trail = [undefined];
-    await this.again();
+    await this.reload();
   }
 
-  /** The same page, as it is now. */
-  async again() {
+  /** Loads the current page again. */
+  async reload() {
     const turn = Symbol("turn");
     this.current = turn;
     this.list.setAttribute("aria-busy", "true");
@@ -138,7 +137,7 @@ export class Pages {
     try {
       answer = await this.load(this.trail.at(-1));
     } catch (problem) {
-      // Nobody waits for it any more.
+      // Another page was requested meanwhile.
       if (this.current !== turn) return;
       throw problem;
     } finally {
@@ -158,12 +157,12 @@ export class Pages {
   }
 
   async turn(by) {
-    // What comes next is known of the page that is shown, and not yet of one that is on its way.
+    // The next cursor belongs to the page that is shown; that of a page being loaded is not known yet.
     if (by > 0 ? this.shown !== this.trail : this.trail.length === 1) return;
     const before = this.trail;
     this.trail = by > 0 ? [...before, this.next] : before.slice(0, -1);
     try {
-      await this.again();
+      await this.reload();
     } catch (problem) {
       this.trail = before;
       return failed(problem);
@@ -172,7 +171,7 @@ export class Pages {
   }
 }
 
-/** Two columns: what it is, and what it is here; a third value that is true has it take the whole width. */
+/** A list of names and values. An entry whose third value is true has the full width. */
 export function facts(entries) {
   return h(
     "dl.facts",

@@ -1,8 +1,8 @@
-// A treemap: areas that are as large as values, for seeing at a glance what is large. Its numbers stand in a table beside it, so it
-// is one picture for screen readers and keyboards.
+// A treemap: rectangles whose areas are proportional to values. A table beside it has the numbers, so for screen readers and
+// keyboards the treemap is a single image.
 
 import { figure } from "./charts.js";
-import { h, id, put, s, say } from "./dom.js";
+import { h, id, put, s, setText } from "./dom.js";
 
 const HEIGHT = 320;
 
@@ -40,7 +40,7 @@ export class Treemap {
     const places = squarified(this.tiles.map((tile) => tile.value), { x: 0, y: 0, width: this.width, height: HEIGHT });
     put(this.drawing, this.tiles.map((tile, n) => this.tile(tile, places[n], n)));
     const largest = this.tiles.slice(0, 5).map((tile) => `${tile.name} ${this.format(tile.value)}`);
-    say(this.description, isEmpty ? "No data yet." : `The largest: ${largest.join(", ")}.`);
+    setText(this.description, isEmpty ? "No data yet." : `The largest: ${largest.join(", ")}.`);
   }
 
   tile(tile, { x, y, width, height }, n) {
@@ -93,7 +93,7 @@ export function squarified(values, room) {
   return places;
 }
 
-// The largest ratio of the sides of a rectangle in a row of these areas.
+// The largest aspect ratio of a rectangle in a row of these areas.
 function worst(row, side) {
   const sum = row.reduce((all, one) => all + one, 0);
   const [least, most] = [Math.min(...row), Math.max(...row)];

@@ -1,5 +1,5 @@
-// Typed fields beside lines of settings, as in a profile: `politeness.min-delay = "5s"`. A change of one shows in the other. Settings
-// that have a form in TOML only, and those of plugins, have lines alone.
+// Typed fields beside lines of settings, as in a profile: `politeness.min-delay = "5s"`. A change in one is shown in the other.
+// Settings that are written in TOML only, and settings of plugins, have lines but no fields.
 
 import { h, put } from "./dom.js";
 import { Field, fieldsOf } from "./fields.js";
@@ -7,7 +7,7 @@ import { choice, failed, field } from "./notice.js";
 import { readSchema } from "./profile-editor.js";
 import { resolve } from "./schema.js";
 
-/** Parts of an override without fields. */
+/** Parts of an override that have no fields. */
 const NOT_SETTINGS = ["match", "plugins", "stacks"];
 
 /** The settings of a whole job that have fields, from the schema of profiles. */
@@ -22,8 +22,8 @@ export function settingsOfOverride(schema) {
 }
 
 /**
- * The fields; `lines` is the text area with the lines. `settings(schema)` gives the settings that have fields. With `isRemovable`, a
- * field that is emptied removes its line; otherwise the line gets the default.
+ * The fields; `lines` is the text area with the lines. `settings(schema)` returns the settings that have fields. With
+ * `isRemovable`, emptying a field removes its line; otherwise the line gets the default.
  */
 export class TypedFields {
   constructor(lines, { settings, isRemovable = false }) {
@@ -37,7 +37,7 @@ export class TypedFields {
   }
 
   /** The settings that can have a field: `{ key, description, … }`, as `fieldsOf` describes them. */
-  async known() {
+  async available() {
     return this.settings(await readSchema())
       .filter((one) => one.kind !== "other")
       .map((one) => ({ ...one, key: one.path.join(".") }));
@@ -46,7 +46,7 @@ export class TypedFields {
   /** Adds a field for a setting, if it can have one, with the value of its line. Resolves to the field, or to undefined. */
   async add(key, value = this.value(key)) {
     const turn = this.turn;
-    const found = (await this.known()).find((one) => one.key === key);
+    const found = (await this.available()).find((one) => one.key === key);
     // The fields were cleared meanwhile.
     if (turn !== this.turn) return undefined;
     if (!found || this.fields.has(key)) return this.fields.get(key);
@@ -54,11 +54,11 @@ export class TypedFields {
       label: key,
       reset: this.isRemovable ? "Leave unset" : undefined,
       onchange: (changed) => {
-        const wanted = changed ?? (this.isRemovable ? undefined : (found.preset ?? undefined));
+        const next = changed ?? (this.isRemovable ? undefined : (found.preset ?? undefined));
         // Without a default the line stays, and the field shows it again.
-        if (wanted === undefined && !this.isRemovable) return this.read();
-        this.write(key, wanted);
-        one.show(wanted);
+        if (next === undefined && !this.isRemovable) return this.read();
+        this.write(key, next);
+        one.show(next);
       },
     });
     this.fields.set(key, one);
@@ -67,7 +67,7 @@ export class TypedFields {
     return one;
   }
 
-  /** The value in the line of a setting; undefined if there is no line. */
+  /** The value in the line of a setting; undefined if the setting has no line. */
   value(key) {
     const line = this.lines.value.split("\n").find(isOf(key));
     return line && parse(line.slice(line.indexOf("=") + 1));
@@ -87,7 +87,7 @@ export class TypedFields {
     this.lines.value = others.join("\n");
   }
 
-  /** Shows what the lines say. A line that is not finished changes nothing. */
+  /** Reads the lines into the fields. An unfinished line changes nothing. */
   read() {
     for (const [key, one] of this.fields) {
       const value = this.value(key);
@@ -96,11 +96,11 @@ export class TypedFields {
   }
 
   /** Shows errors at their fields. */
-  tell(faults) {
+  showFaults(faults) {
     for (const [key, one] of this.fields) {
       const pointer = `/${key.replaceAll(".", "/")}`;
       const places = faults.map((fault) => (fault.setting ?? "").replace(/^\/override\/\d+/, ""));
-      one.tell(faults.filter((_, n) => places[n] === pointer || places[n].startsWith(`${pointer}/`)));
+      one.showFaults(faults.filter((_, n) => places[n] === pointer || places[n].startsWith(`${pointer}/`)));
     }
   }
 
@@ -116,7 +116,7 @@ export function settingChooser(typed) {
   const pick = choice({}, [], "");
   const add = h("button.button", { type: "button" }, "Add setting");
   typed
-    .known()
+    .available()
     .then((settings) => {
       const groups = new Map();
       for (const setting of settings) {
@@ -154,12 +154,12 @@ function toml(value) {
 
 // The value of a line; undefined if the line is not finished, or TOML of another form.
 function parse(text) {
-  const said = text.trim();
-  const literal = /^'([^']*)'$/.exec(said);
+  const trimmed = text.trim();
+  const literal = /^'([^']*)'$/.exec(trimmed);
   if (literal) return literal[1];
-  const table = /^\{(.*)\}$/.exec(said);
+  const table = /^\{(.*)\}$/.exec(trimmed);
   try {
-    return JSON.parse(table ? `{${jsonPairs(table[1])}}` : said);
+    return JSON.parse(table ? `{${jsonPairs(table[1])}}` : trimmed);
   } catch {
     return undefined;
   }

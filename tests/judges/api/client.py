@@ -1,8 +1,8 @@
-"""A story told with the client that openapi-python-client generates: it lists the jobs, starts one, and reads figures and files.
+"""Tests the client that openapi-python-client generates: lists the jobs, starts one, and reads statistics and files.
 
-client.py URL TOKEN CRAWLED RESTING
+usage: client.py URL TOKEN CRAWLED RESTING
 
-CRAWLED is a job that a process runs, RESTING one that no process runs.
+A process runs the job CRAWLED. No process runs the job RESTING.
 """
 
 import sys
@@ -17,8 +17,8 @@ url, token, crawled, resting = sys.argv[1:]
 client = AuthenticatedClient(url, token, raise_on_unexpected_status=True)
 
 
-def expect(is_so, what):
-    if not is_so:
+def expect(condition, what):
+    if not condition:
         sys.exit(f"client.py: {what}")
 
 

@@ -1,5 +1,5 @@
-// A story told with the types that openapi-typescript generates: it lists the jobs, starts one, and reads figures and files.
-// The compiler judges the types, and running it the answers.
+// Tests the types that openapi-typescript generates: lists the jobs, starts one, and reads statistics and files. The compiler
+// checks the types, and a run checks the answers.
 
 import createClient from "openapi-fetch";
 import type { components, paths } from "./opilio.js";
@@ -7,8 +7,8 @@ import type { components, paths } from "./opilio.js";
 const [url, token, crawled, resting] = process.argv.slice(2);
 const client = createClient<paths>({ baseUrl: url, headers: { authorization: `Bearer ${token}` } });
 
-function expect(isSo: boolean, what: string, found: unknown): asserts isSo {
-  if (!isSo) throw new Error(`client.ts: ${what}: ${JSON.stringify(found)}`);
+function expect(condition: boolean, what: string, found: unknown): asserts condition {
+  if (!condition) throw new Error(`client.ts: ${what}: ${JSON.stringify(found)}`);
 }
 
 const job = (name: string) => ({ params: { path: { job: name } } });

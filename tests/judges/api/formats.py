@@ -1,6 +1,6 @@
-"""Texts in the notations that the API's description names, so that requests which fit it can be made up.
+"""Generators for the string formats in the API's description, so that schemathesis can generate valid requests.
 
-Nothing leaves this machine: hosts are names of loopback.
+All host names resolve to loopback, so no request leaves this machine.
 """
 
 import schemathesis
@@ -16,7 +16,7 @@ workers = {workers}
 """
 
 schemathesis.openapi.format("uri", URIS)
-# One that is nobody's is refused as a placeholder.
+# The API rejects contact URLs on reserved example hosts as placeholders.
 schemathesis.openapi.format("contact-url", st.from_regex(rf"https://crawler\.harvest\.library/{PATH}", fullmatch=True))
 schemathesis.openapi.format("host", st.from_regex(HOST, fullmatch=True))
 schemathesis.openapi.format("statuses", st.from_regex(r"(-?[0-9]{1,3}|[1-5]xx|5[0-4][0-9]-599)(,404)?", fullmatch=True))
@@ -36,9 +36,9 @@ schemathesis.openapi.format("profile", st.builds(PROFILE.format, seed=URIS, work
 
 @schemathesis.hook
 def map_body(context, body):
-    """Writes whole numbers without a fraction: 245.0 fits the type integer of a schema, and no client writes it."""
+    """Writes integers without a fraction: 245.0 is valid for the schema type integer, but clients do not write it."""
     if isinstance(body, dict):
-        # No digest that is made up is that of a component.
+        # A generated digest would not match the component.
         body = {key: value for key, value in body.items() if (key, "component" in body) != ("sha256", True)}
         return {key: map_body(context, value) for key, value in body.items()}
     if isinstance(body, list):

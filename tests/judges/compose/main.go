@@ -1,5 +1,5 @@
-// Loads a compose file as Docker Compose does, with the library of its authors: schema, variables of the environment, and references
-// between services and volumes. Each file that a service mounts from the machine must exist, since Docker would make a folder of that name.
+// Loads a compose file with the library of Docker Compose, which checks the schema, environment variables, and references between
+// services and volumes. Each file that a service mounts from the machine must exist: Docker would create a folder in its place.
 //
 // usage: compose FILE
 package main

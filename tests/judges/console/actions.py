@@ -1,4 +1,4 @@
-"""Every action of the console, each seen to have an effect."""
+"""Uses every action of the console and checks its effect."""
 
 import re
 
@@ -6,21 +6,21 @@ from playwright.sync_api import expect
 
 import daemon
 from daemon import JOB
-from frontier import frontier, held, uris
+from frontier import cancel_fetch, frontier, uris
 from parts import confirm, fact, notice, rows, tile
 
 
 def run(browser, served, seed, screenshots, **_):
     faults = []
-    # Requests that are to fail are named by the browser; what the console says of them is looked at below.
+    # The browser reports requests that fail on purpose. Their messages in the console are checked below.
     expects = [r"status of (400|401|403|404|409|422)"]
-    with daemon.opened(browser, faults, expects=expects, viewport={"width": 1280, "height": 900}) as page:
+    with daemon.open_page(browser, faults, expects=expects, viewport={"width": 1280, "height": 900}) as page:
         sign_in(page, served, screenshots)
         make(page, seed, screenshots)
         overview(page, served, screenshots)
         jobs(page, served)
         frontier(page, served)
-        held(page, served, seed)
+        cancel_fetch(page, served, seed)
         uris(page, served, seed, screenshots)
         seeds(page, served, seed)
         plugins(page, served)
@@ -32,7 +32,7 @@ def run(browser, served, seed, screenshots, **_):
         alerts(page, served)
         clone(page, served, screenshots)
         colours_and_keys(page, served)
-        leave(page, served)
+        sign_out(page, served)
     return faults
 
 
@@ -55,12 +55,12 @@ def make(page, seed, screenshots):
     page.get_by_label("Name", exact=True).fill(JOB)
     page.get_by_label("Profile", exact=True).select_option(label="own text")
     editor = page.get_by_role("textbox", name="Profile (TOML)")
-    # A fault stands at its line.
+    # An error is shown at its line.
     editor.fill(daemon.PROFILE.replace("workers = 8", "workerss = 8"))
     expect(page.locator(".editor .gutter .bad")).to_have_text("✕ 4")
     expect(page.locator(".faults li").first).to_contain_text("workers")
     page.screenshot(path=f"{screenshots}/new-job-fault.png")
-    # Names are proposed from the schema.
+    # Names of settings are suggested from the schema.
     editor.fill(daemon.PROFILE)
     editor.press("Control+End")
     editor.type("\n[poli")
@@ -70,16 +70,16 @@ def make(page, seed, screenshots):
     editor.press("Escape")
     expect(proposals).to_be_hidden()
     editor.fill(daemon.PROFILE)
-    # Two notes: the evaluator's shortest wait and its first are shorter than the profile allows.
+    # Two warnings: the shortest and the first wait of the evaluator are shorter than the profile allows.
     expect(page.get_by_text("2 warnings")).to_be_visible()
-    # What would reach out of the crawl is refused, and said while it is written.
+    # Settings that are not allowed over the API are reported while they are written.
     editor.fill(daemon.PROFILE + daemon.LOOPBACK)
     expect(page.locator(".faults li").first).to_contain_text("fetch.allow-addresses")
     editor.fill(daemon.PROFILE)
-    # Two hosts, so that the crawl goes on while the queue of one is retired.
+    # Two hosts, so that the crawl continues while the queue of one is retired.
     seeds = f"{seed}\n{seed.replace('www.', 'news.')}"
     page.get_by_label("Seeds", exact=True).fill(seeds)
-    # A draft outlives a reload.
+    # A draft survives a reload.
     page.reload()
     expect(page.get_by_label("Name", exact=True)).to_have_value(JOB)
     expect(page.get_by_label("Seeds", exact=True)).to_have_value(seeds)
@@ -88,7 +88,7 @@ def make(page, seed, screenshots):
     expect(editor).to_be_hidden()
     page.get_by_role("button", name="Create job").click()
     expect(page.get_by_role("heading", name=JOB, level=1)).to_be_visible()
-    # The same name again is refused, and said where it is.
+    # A second job with the same name is refused, with a message in the form.
     page.get_by_role("link", name="New job").first.click()
     page.get_by_label("Name", exact=True).fill(JOB)
     page.get_by_label("Seeds", exact=True).fill(seed)
@@ -98,10 +98,10 @@ def make(page, seed, screenshots):
 
 
 def overview(page, served, screenshots):
-    page.goto(served.of_job())
+    page.goto(served.job_address())
     badge = page.locator(".head .badge").first
     expect(badge).to_have_text("running")
-    # Figures move without anybody's doing.
+    # Figures are updated without a reload.
     known = tile(page, "URIs known")
     expect(known).not_to_have_text(re.compile("^[0-9]$"))
     visits = page.locator(".link-state.live")
@@ -126,20 +126,20 @@ def overview(page, served, screenshots):
     expect(badge).to_have_text("running")
     page.get_by_role("button", name="Checkpoint").click()
     notice(page, "checkpoint")
-    # It is listed; while the job crawls it leads nowhere.
+    # The checkpoint is listed, but cannot be restored while the job crawls.
     kept = rows(page, "Checkpoints")
     expect(kept).to_have_count(1)
     expect(kept.get_by_role("button")).to_have_count(0)
 
 
 def jobs(page, served):
-    """The list of jobs: what can be done from there."""
+    """Actions in the list of jobs."""
     page.goto(served.address + "#/")
     row = rows(page, "Jobs").filter(has_text=JOB)
     for act, state in [("Pause", "paused"), ("Resume", "running")]:
         row.get_by_text("Actions", exact=True).click()
         row.get_by_role("button", name=act).click()
-        # What was done is said, and can be put away; after some seconds it goes by itself.
+        # A notice is shown, which can be dismissed. It would disappear by itself after some seconds.
         page.get_by_role("button", name="Dismiss").last.click()
         expect(row.locator(".badge").first).to_have_text(state)
     page.get_by_label("State").select_option("crashed")
@@ -147,7 +147,7 @@ def jobs(page, served):
 
 
 def seeds(page, served, seed):
-    page.goto(served.of_job("seeds"))
+    page.goto(served.job_address("seeds"))
     listed = rows(page, "Seeds")
     expect(listed.filter(has_text=seed)).to_contain_text("today")
     added = seed.replace("www.", "added.")
@@ -160,21 +160,21 @@ def seeds(page, served, seed):
 
 
 def plugins(page, served):
-    page.goto(served.of_job("plugins"))
+    page.goto(served.job_address("plugins"))
     html = rows(page, "Plugins").filter(has=page.locator("th", has_text=re.compile("^html$")))
     expect(html).not_to_contain_text("– 0")
-    # Its first wait is shorter than the profile allows, which is told and is no error.
+    # The first wait is shorter than the profile allows. That is shown, but is not an error of the plugin.
     adaptive = rows(page, "Plugins").filter(has=page.locator("th", has_text=re.compile("^adaptive$")))
     expect(adaptive.locator(".hint", has_text=re.compile("[1-9][0-9,]* waits? raised to the shortest"))).to_be_visible()
     expect(html).not_to_contain_text("raised to the shortest")
     expect(page.get_by_text("surt-scope").last).to_be_visible()
-    # The page of one plugin has its settings and the stages it is in; this one has not failed.
+    # The page of a plugin has its settings and stages. This plugin has no errors.
     page.get_by_role("rowheader").get_by_role("link", name="adaptive", exact=True).click()
     expect(page.get_by_role("heading", level=1, name="adaptive", exact=True)).to_be_visible()
     expect(page.locator("main")).to_contain_text(re.compile("Stages.*wait"))
     expect(page.locator("main")).to_contain_text("initial-wait")
     expect(page.locator("main")).to_contain_text("No recorded calls.")
-    page.goto(served.of_job("plugins"))
+    page.goto(served.job_address("plugins"))
     page.get_by_role("button", name="Replace html", exact=True).click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Component", exact=True).fill("builtin:no-such-thing")
@@ -187,7 +187,7 @@ def plugins(page, served):
     dialog.get_by_label("New settings").fill("{}")
     confirm(page, "Replace")
     page.get_by_role("button", name="Refresh").click()
-    # Tables are read again from their files.
+    # Tables are reloaded from their files.
     table = page.get_by_role("region", name="Look-up tables of plugins")
     expect(table).to_contain_text("closed")
     with open(served.table, "a") as file:
@@ -198,10 +198,10 @@ def plugins(page, served):
 
 
 def logs(page, served):
-    # An address with a `%` that begins nothing leads somewhere, too.
-    page.goto(served.of_job("logs") + "%")
+    # An address with a `%` that does not begin an escape is handled, too.
+    page.goto(served.job_address("logs") + "%")
     expect(page.get_by_text("Page not found")).to_be_visible()
-    page.goto(served.of_job("logs"))
+    page.goto(served.job_address("logs"))
     lines = page.get_by_role("log")
     expect(lines).to_contain_text("http")
     page.get_by_label("Lines with").fill("200 ")
@@ -210,12 +210,12 @@ def logs(page, served):
     page.get_by_label("Lines with").fill("text/(html|css)")
     expect(lines.locator("mark").first).to_have_text(re.compile("^text/"))
     page.get_by_label("Lines with").fill("")
-    # It follows.
+    # The page follows the log.
     before = lines.inner_text()
     expect(lines).not_to_have_text(before)
-    # A checkpoint begins a new file: there is to be something earlier than its last ten lines.
+    # A checkpoint begins a new file. Wait until it has more than ten lines, so that there are earlier ones.
     expect(page.get_by_text(re.compile(r"^([1-9]\d{2,}|[2-9]\d|1[1-9]) lines, the last ones"))).to_be_visible()
-    # Unless it is told not to; then there is a way back, page by page, and forward again.
+    # Without "Follow", earlier lines can be shown page by page, and then the latest again.
     page.get_by_label("Follow").uncheck()
     page.get_by_label("Wrap").check()
     expect(lines).to_have_class(re.compile("is-wrapped"))
@@ -227,7 +227,7 @@ def logs(page, served):
     expect(lines).not_to_contain_text(shown.splitlines()[0])
     page.get_by_role("button", name="Latest").click()
     expect(page.get_by_text("10 lines, the last ones")).to_be_visible()
-    # What cannot be searched for is said there, and stands over no other page.
+    # An invalid pattern is reported on this page only.
     page.get_by_label("Lines with").fill("(")
     expect(page.get_by_text("invalid regular expression")).to_be_visible()
     expect(lines).to_have_text("")
@@ -241,7 +241,7 @@ def logs(page, served):
 
 
 def reports(page, served):
-    page.goto(served.of_job("reports"))
+    page.goto(served.job_address("reports"))
     kinds = page.get_by_label("Report", exact=True).locator("option")
     expect(kinds.nth(4)).to_be_attached()
     for kind in kinds.all_inner_texts():
@@ -261,7 +261,7 @@ def reports(page, served):
 
 
 def settings(page, served, screenshots):
-    page.goto(served.of_job("settings"))
+    page.goto(served.job_address("settings"))
     lines = page.get_by_label("Settings, one per line as in a profile")
     lines.fill('politeness.min-delay = "five"\npoliteness.mindelay = "1s"')
     page.get_by_role("button", name="Check only").click()
@@ -271,11 +271,11 @@ def settings(page, served, screenshots):
     page.get_by_label("Search").fill("min-delay")
     page.get_by_role("button", name="Change politeness.min-delay", exact=True).click()
     expect(lines).to_have_value('politeness.min-delay = "200ms"')
-    # A setting that has a line gets no second one.
+    # A setting with a line gets no second line.
     page.get_by_role("button", name="Change politeness.min-delay", exact=True).click()
     expect(lines).to_be_focused()
     expect(lines).to_have_value('politeness.min-delay = "200ms"')
-    # A typed field is beside the line, and writes it.
+    # A typed field beside the lines writes the line of its setting.
     number = page.get_by_role("group", name="politeness.min-delay", exact=True).get_by_role("textbox")
     number.fill("400")
     number.press("Enter")
@@ -287,25 +287,25 @@ def settings(page, served, screenshots):
     expect(page.get_by_text("Changed settings:")).to_be_visible()
     button = page.get_by_role("button", name="Change politeness.min-delay", exact=True)
     expect(rows(page, "politeness").filter(has=button)).to_contain_text('"300ms"')
-    # The settings are in sections that fold: a search opens those with a match, and what is set is seen at once.
+    # Settings are in sections that fold. A search opens sections with a match. The section of changed settings is open.
     page.get_by_label("Search").fill("")
     expect(rows(page, "Set for this job").filter(has=button)).to_contain_text('"300ms"')
     section = page.locator("details.section").filter(has=page.locator(".section-title", has_text=re.compile("^politeness$")))
     expect(page.get_by_role("region", name="politeness", exact=True)).to_be_hidden()
     section.locator("summary").press("Enter")
     expect(rows(page, "politeness").first).to_be_visible()
-    # Those that few need are there when they are asked for.
-    told = page.get_by_text(re.compile("^[0-9]+ of [0-9]+ settings$"))
-    before = told.inner_text()
+    # Expert settings are shown on request.
+    numbers = page.get_by_text(re.compile("^[0-9]+ of [0-9]+ settings$"))
+    before = numbers.inner_text()
     page.get_by_label("Expert settings, too").check()
-    expect(told).not_to_have_text(before)
+    expect(numbers).not_to_have_text(before)
     page.get_by_role("link", name="add an override").click()
     expect(page.get_by_role("heading", name="Overrides", level=1)).to_be_visible()
 
 
 def overrides(page, served, screenshots):
-    """Overrides for some of the URIs: made after a look at what they touch, put in order by key, edited and removed."""
-    page.goto(served.of_job("overrides"))
+    """Overrides: previewed, added, moved with the keyboard, edited and removed."""
+    page.goto(served.job_address("overrides"))
     listed = rows(page, "Overrides")
     lines = page.get_by_label("Settings, one per line as in a profile")
     dialog = page.get_by_role("dialog")
@@ -313,7 +313,7 @@ def overrides(page, served, screenshots):
     page.get_by_label("Hosts").fill("news.harvest.localhost")
     page.get_by_role("button", name="Preview …").click()
     expect(page.locator("form .form-error li")).to_have_count(1)
-    # A setting is chosen, and its field writes the line; the line shows in the field. Lists of numbers and maps have fields, too.
+    # The field of a setting writes its line, and a change of the line is shown in the field. Lists and maps have fields, too.
     lines.fill("")
     for setting, typed, line in [
         ("retry.statuses", "503\n429", "retry.statuses = [503, 429]"),
@@ -350,7 +350,7 @@ def overrides(page, served, screenshots):
     page.get_by_role("button", name="Preview …").click()
     confirm(page, "Save")
     expect(listed.last).to_contain_text("robots.policy")
-    # Up, by key; the focus stays with the row.
+    # A row is moved up with the keyboard, and keeps the focus.
     listed.last.get_by_role("button", name="Move up").press("Enter")
     confirm(page, "Move")
     expect(listed.last).to_contain_text("400ms")
@@ -366,7 +366,7 @@ def overrides(page, served, screenshots):
     listed.nth(-2).get_by_role("button", name="Remove").click()
     confirm(page, "Remove")
     expect(listed.filter(has_text="robots.policy")).to_have_count(0)
-    page.goto(served.of_job("history"))
+    page.goto(served.job_address("history"))
     entries = page.locator("ol.timeline")
     expect(entries).to_contain_text("300ms")
     expect(entries).to_contain_text("news.harvest.localhost")
@@ -374,8 +374,8 @@ def overrides(page, served, screenshots):
 
 
 def profile(page, served):
-    """The profile that the job began with: there to be read, compared, and to begin another one with."""
-    page.goto(served.of_job("profile"))
+    """The profile with which the job was created is shown, and a new job can be created from its text."""
+    page.goto(served.job_address("profile"))
     editor = page.get_by_role("textbox", name="Profile (TOML)")
     expect(editor).to_have_value(re.compile('name = "news"'))
     expect(editor).not_to_be_editable()
@@ -383,12 +383,12 @@ def profile(page, served):
     page.get_by_role("button", name="New job from this text").click()
     expect(page.get_by_role("heading", name="New job", level=1)).to_be_visible()
     expect(editor).to_have_value(re.compile('name = "news"'))
-    # A fault leads to its place, and names are proposed inside of a table, with the keys alone.
+    # A click on an error moves the cursor to its line. Names are suggested inside of a table, and chosen with the keyboard.
     editor.fill(daemon.PROFILE.replace("workers = 8", "workerss = 8"))
     page.locator(".faults li button").first.click()
     expect(editor).to_be_focused()
     if editor.evaluate("area => area.value.slice(0, area.selectionStart).split('\\n').length") != 4:
-        raise AssertionError("a fault leads to another line than its own")
+        raise AssertionError("a click on an error does not move the cursor to its line")
     editor.fill("[politeness]\n")
     editor.press("Control+End")
     editor.press("Control+ ")
@@ -401,16 +401,16 @@ def profile(page, served):
     editor.fill(daemon.PROFILE)
 
 def alerts(page, served):
-    page.goto(served.of_job("alerts"))
+    page.goto(served.job_address("alerts"))
     expect(page.get_by_role("heading", name="Active")).to_be_visible()
-    # The profile wants more room than any disk has.
+    # The alert is active because the profile requires more free space than any disk has.
     page.get_by_role("button", name="Acknowledge").click()
     notice(page, "acknowledged")
     expect(page.get_by_text("acknowledged by lena")).to_be_visible()
 
 
 def clone(page, served, screenshots):
-    page.goto(served.of_job())
+    page.goto(served.job_address())
     page.get_by_role("button", name="Clone").click()
     page.get_by_role("dialog").get_by_label("Name of the new job").fill("news-copy")
     confirm(page, "Clone")
@@ -418,7 +418,7 @@ def clone(page, served, screenshots):
     badge = page.locator(".head .badge").first
     page.get_by_role("button", name="Start").click()
     expect(badge).to_have_text("running")
-    back(page, screenshots)
+    restore_checkpoint(page, screenshots)
     page.get_by_role("button", name="Delete").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Type the name").fill("news")
@@ -431,8 +431,8 @@ def clone(page, served, screenshots):
     expect(page.get_by_role("link", name="news-copy", exact=True)).to_have_count(0)
 
 
-def back(page, screenshots):
-    """Stopped, and taken back to a checkpoint by keyboard: it knows less than before, and says why."""
+def restore_checkpoint(page, screenshots):
+    """Stops a job and restores a checkpoint with the keyboard. The job has fewer URIs after that, and the page shows the reason."""
     expect(tile(page, "URIs known")).not_to_have_text(re.compile("^[0-9]$"))
     page.get_by_role("button", name="Checkpoint").click()
     kept = rows(page, "Checkpoints")
@@ -447,7 +447,7 @@ def back(page, screenshots):
     dialog = page.get_by_role("dialog", name="Restore news-copy?")
     expect(dialog).to_contain_text("Archive files, logs and history are kept")
     page.screenshot(path=f"{screenshots}/restore.png")
-    # Whoever is not sure leaves it as it is, and is where they were.
+    # Escape closes the dialog without a change, and the focus returns to the button.
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
     expect(restore).to_be_focused()
@@ -457,7 +457,7 @@ def back(page, screenshots):
     expect(page.get_by_text(f"restored to checkpoint {name}")).to_be_visible()
     expect(tile(page, "URIs known")).to_have_text(then)
     expect(page.locator(".head .badge").first).to_have_text("stopped")
-    # Without a process nobody has counted visits: the numbers are those of URIs.
+    # Without a process visits are not counted: the numbers are those of URIs.
     expect(tile(page, "Succeeded URIs")).to_have_text(re.compile("^[0-9]"))
     expect(tile(page, "Documents")).to_have_count(0)
     page.screenshot(path=f"{screenshots}/checkpoints.png", full_page=True)
@@ -469,7 +469,7 @@ def back(page, screenshots):
 
 def colours_and_keys(page, served):
     page.goto(served.address + "#/daemon")
-    # Who did what is there for administrators.
+    # Administrators see the audit log.
     expect(rows(page, "Audit log, newest first").first).to_contain_text("lena")
     expect(fact(page, "Signed in as")).to_contain_text("lena")
     button = page.get_by_role("button", name="Change colours")
@@ -494,8 +494,8 @@ def colours_and_keys(page, served):
     expect(page.get_by_role("heading", name="Jobs", level=1)).to_be_visible()
 
 
-def leave(page, served):
-    """Whoever signs out is out: the cookie is worth nothing any more."""
+def sign_out(page, served):
+    """After signing out, the session's cookie is no longer valid."""
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_role("dialog", name="Sign in to Opilio")).to_be_visible()
     if page.request.get(served.address + "api/v1/jobs").status != 401:

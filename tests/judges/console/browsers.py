@@ -1,11 +1,11 @@
-"""A job renders its pages: what its browsers do now, and pictures of what they showed, in light and dark and on a telephone."""
+"""A job that renders pages: its pages in browsers and the pictures of rendered pages, in light and dark and on a phone."""
 
 import os
 
 from playwright.sync_api import expect
 
 import daemon
-from looks import SCREENS, accessible
+from looks import SCREENS, accessibility_faults
 from parts import rows
 
 JOB = "pictures"
@@ -23,19 +23,19 @@ def run(browser, served, seed, axe, screenshots, **_):
     faults = []
     with open(axe, encoding="utf-8") as file:
         axe = file.read()
-    # What may go without Chromium's sandbox comes from the daemon's own folder, not over the API.
+    # Profiles without Chromium's sandbox are not accepted over the API, so this one is in the daemon's folder.
     with open(os.path.join(served.home, "profiles", "rendering.toml"), "w") as file:
         file.write(daemon.PROFILE + daemon.LOOPBACK + PROFILE)
     served.ask("POST", "jobs", {"name": JOB, "profile": "rendering", "seeds": [seed], "start": True})
     for screen, options in SCREENS.items():
-        with daemon.opened(browser, faults, expects=["status of 40[1349]"], reduced_motion="reduce", **options) as page:
+        with daemon.open_page(browser, faults, expects=["status of 40[1349]"], reduced_motion="reduce", **options) as page:
             served.sign_in(page)
-            page.goto(served.of_job(job=JOB))
-            # Pages come and go; the figures stay.
+            page.goto(served.job_address(job=JOB))
+            # The rows change all the time, so only their presence is checked.
             expect(rows(page, "Pages in browsers").first).to_be_attached()
             expect(page.get_by_text("pages rendered", exact=False)).to_be_visible()
             look(page, f"{screenshots}/browsers-{screen}.png", "Rendered last", options, faults, axe)
-            page.goto(served.of_job(f"uri?uri={seed}", job=JOB))
+            page.goto(served.job_address(f"uri?uri={seed}", job=JOB))
             look(page, f"{screenshots}/uri-pictures-{screen}.png", "In the browser", options, faults, axe)
     served.ask("POST", f"jobs/{JOB}/stop")
     return faults
@@ -51,4 +51,4 @@ def look(page, screenshot, heading, options, faults, axe):
     width = page.evaluate("document.documentElement.scrollWidth")
     if width > options["viewport"]["width"]:
         faults.append(f"{screenshot}: {width} pixels wide")
-    faults += [f"{heading}: {fault}" for fault in accessible(page, axe)]
+    faults += [f"{heading}: {fault}" for fault in accessibility_faults(page, axe)]

@@ -1,4 +1,4 @@
-"""Every action of the pages of the frontier: queues, URIs, and a URI with its captures."""
+"""Uses every action on the pages of the frontier: queues, URIs, and a URI with its captures."""
 
 import re
 from urllib.parse import quote
@@ -10,7 +10,7 @@ from parts import confirm, fact, notice, rows
 
 
 def frontier(page, served):
-    page.goto(served.of_job("frontier"))
+    page.goto(served.job_address("frontier"))
     queues = rows(page, "Queues")
     expect(queues.first).to_be_visible()
     page.get_by_label("State").select_option("frozen")
@@ -19,7 +19,7 @@ def frontier(page, served):
     page.get_by_label("Order").select_option("size")
     expect(queues.first).to_be_visible()
     name = queues.first.locator("a").inner_text()
-    # The beginning of a name leads to where it stands in the order of names, the whole of it to the queue.
+    # The beginning of a name opens the list at that place; a whole name opens the queue.
     page.get_by_label("Queue by name").fill(name[:-2])
     page.get_by_role("button", name="Open").click()
     expect(queues.first).to_contain_text(name)
@@ -44,7 +44,7 @@ def frontier(page, served):
     page.get_by_role("dialog").get_by_label("Precedence").fill("3")
     confirm(page, "Set")
     expect(fact(page, "Precedence")).to_have_text("3")
-    page.goto(served.of_job("frontier"))
+    page.goto(served.job_address("frontier"))
     page.get_by_role("button", name="Precedence floor").click()
     page.get_by_role("dialog").get_by_label("Floor").fill("200")
     confirm(page, "Set")
@@ -55,14 +55,14 @@ def frontier(page, served):
     notice(page, "0 of [1-9][0-9]* queues had too long a delay")
 
 
-def held(page, served, seed):
-    """A URI that is being fetched, for as long as its server keeps it: what waits for its end says so, and it can be broken off."""
+def cancel_fetch(page, served, seed):
+    """A URI in process: its server holds the answer back. Its precedence cannot be changed, but the fetch can be cancelled."""
     uri = seed.replace("www.", "held.") + "page.html"
     served.ask("POST", f"jobs/{JOB}/seeds", {"seeds": [uri]})
-    page.goto(served.of_job(f"uri?uri={quote(uri, safe='')}"))
-    # The page follows: nobody opens it again.
-    ends = page.get_by_role("button", name="Cancel fetch", exact=True)
-    expect(ends).to_be_visible()
+    page.goto(served.job_address(f"uri?uri={quote(uri, safe='')}"))
+    # The page is updated without a reload.
+    cancel = page.get_by_role("button", name="Cancel fetch", exact=True)
+    expect(cancel).to_be_visible()
     expect(page.get_by_text("It is being fetched.")).to_be_visible()
     page.get_by_role("button", name="Precedence").click()
     dialog = page.get_by_role("dialog")
@@ -71,25 +71,25 @@ def held(page, served, seed):
     expect(dialog.locator(".form-error")).to_contain_text("is being fetched")
     dialog.get_by_role("button", name="Cancel").click()
     expect(dialog).to_have_count(0)
-    ends.click()
+    cancel.click()
     confirm(page, "Cancel fetch")
-    expect(ends).to_have_count(0)
-    page.goto(served.of_job("logs?grep=-7000&file=crawl.log"))
+    expect(cancel).to_have_count(0)
+    page.goto(served.job_address("logs?grep=-7000&file=crawl.log"))
     expect(page.get_by_role("log")).to_contain_text(uri)
 
 
 def uris(page, served, seed, screenshots):
-    # What the page is shown with below.
+    # The style sheet and the image of the capture that is shown below must be fetched first.
     for part in [seed + "style.css", seed.replace("www.", "images.") + "press.png"]:
-        page.goto(served.of_job(f"uri?uri={quote(part, safe='')}"))
+        page.goto(served.job_address(f"uri?uri={quote(part, safe='')}"))
         expect(fact(page, "Last status")).to_have_text("200")
-    page.goto(served.of_job(f"uri?uri={quote(seed.replace('www.', 'news.'), safe='')}"))
+    page.goto(served.job_address(f"uri?uri={quote(seed.replace('www.', 'news.'), safe='')}"))
     expect(fact(page, "Visits")).to_contain_text(re.compile("([2-9]|[1-9][0-9]+) of them new"))
-    # Nothing is being fetched while the job is paused, so that whatever is looked at stays as it is.
-    page.goto(served.of_job())
+    # Nothing is fetched while the job is paused, so the pages do not change during the checks.
+    page.goto(served.job_address())
     page.get_by_role("button", name="Pause").click()
     expect(page.locator(".head .badge").first).to_have_text("paused")
-    page.goto(served.of_job("uris"))
+    page.goto(served.job_address("uris"))
     listed = rows(page, "URIs")
     expect(listed.first).to_be_visible()
     page.get_by_label("Regular expression").fill("^http")
@@ -97,15 +97,15 @@ def uris(page, served, seed, screenshots):
     expect(listed.first).to_contain_text("http")
     page.get_by_role("button", name="Count").click()
     expect(page.get_by_text(re.compile(r"[1-9][0-9,]* URIs of"))).to_be_visible()
-    # By outcome, from a bar and from a line of a log.
-    page.goto(served.of_job())
+    # Lists by outcome, opened from a bar of a chart and from a line of a log.
+    page.goto(served.job_address())
     page.locator("figure", has_text="Media types").get_by_role("link", name="text/css").click()
     expect(page.get_by_label("Media type", exact=True)).to_have_value("text/css")
     expect(listed.filter(has_text="style.css").first).to_be_visible()
     page.get_by_label("State", exact=True).select_option("failed")
     page.get_by_role("button", name="List").click()
     expect(page.get_by_text("No matching URIs.")).to_be_visible()
-    page.goto(served.of_job("logs?grep=style.css"))
+    page.goto(served.job_address("logs?grep=style.css"))
     lines = page.get_by_role("log")
     lines.get_by_role("link", name="200", exact=True).first.click()
     expect(page.get_by_label("Status", exact=True)).to_have_value("200")
@@ -115,12 +115,12 @@ def uris(page, served, seed, screenshots):
     expect(page.get_by_role("heading", name=seed, level=1)).to_be_visible()
     visits = rows(page, "Visits")
     expect(visits.first).to_contain_text("200")
-    # The first visit brought a version, and a wait was decided after it.
+    # The first visit has a digest and a wait.
     expect(visits.last.locator("code")).to_have_text(re.compile("^[A-Z2-7]{8}$"))
     expect(visits.last.locator("td").nth(4)).to_have_text(re.compile("[0-9]"))
     expect(page.get_by_text("It is in scope.")).to_be_visible()
-    # Which plugin said what, and which would say what now.
-    expect(fact(page, "Read by")).to_contain_text(re.compile(r"html \d+\.\d+\.\d+"))
+    # The page shows the plugins that were called, and the current answers of the plugins.
+    expect(fact(page, "Links extracted by")).to_contain_text(re.compile(r"html \d+\.\d+\.\d+"))
     expect(rows(page, "Visits in the log").first).to_contain_text("adaptive")
     why = page.get_by_role("region", name="Scope, filters, waits and settings", exact=True)
     expect(why.get_by_text("If its next visit finds it unchanged")).to_be_visible()
@@ -128,7 +128,7 @@ def uris(page, served, seed, screenshots):
     expect(why.get_by_text("robots.txt is not fetched here")).to_be_visible()
     why.get_by_text("Plugins of each stage").click()
     expect(fact(page, "wait")).to_contain_text("adaptive")
-    # What few ever change is there when it is asked for.
+    # Expert settings are shown on request.
     why.get_by_text("All settings of this URI").click()
     settings = rows(page, "Settings of this URI")
     expect(settings.filter(has_text="politeness.min-delay")).to_have_count(1)
@@ -138,14 +138,14 @@ def uris(page, served, seed, screenshots):
     page.get_by_role("button", name="Show the capture").click()
     frame = page.frame_locator("iframe")
     expect(frame.locator("h1")).to_have_text("The Daily Harvest")
-    # With its style sheet, the picture that the sheet names, and the one of another host.
+    # The capture has its style sheet, the image in the style sheet, and an image of another host.
     background = frame.locator("body").evaluate("body => getComputedStyle(body).backgroundImage")
     if not background.startswith('url("data:image/svg'):
         raise AssertionError(f"the capture has the background {background[:100]}")
     expect(frame.get_by_alt_text("The press")).to_have_js_property("complete", True)
     if frame.get_by_alt_text("The press").evaluate("image => image.naturalWidth") == 0:
-        raise AssertionError("the capture is without its picture")
-    # Of what would run or lead out nothing is left.
+        raise AssertionError("the capture does not show its image")
+    # Scripts and links are removed.
     expect(frame.locator("script, a[href]")).to_have_count(0)
     page.screenshot(path=f"{screenshots}/uri-capture.png", full_page=True)
     page.get_by_role("button", name="Force").click()
@@ -154,8 +154,8 @@ def uris(page, served, seed, screenshots):
     page.get_by_role("dialog").get_by_label("Precedence").fill("1")
     confirm(page, "Set")
     expect(fact(page, "Precedence")).to_have_text("1")
-    # Earlier versions of a page that changes.
-    page.goto(served.of_job(f"uri?uri={quote(seed.replace('www.', 'news.'), safe='')}"))
+    # Earlier versions of a changing page can be shown.
+    page.goto(served.job_address(f"uri?uri={quote(seed.replace('www.', 'news.'), safe='')}"))
     page.get_by_role("button", name="Show the capture").click()
     body = page.frame_locator("iframe").locator("body")
     expect(body).not_to_contain_text("Edition 1.")
@@ -167,8 +167,8 @@ def uris(page, served, seed, screenshots):
         page.get_by_role("link", name="Received content").click()
     expect(other.value.locator("body")).to_contain_text("Edition 1.")
     other.value.close()
-    # Something that is not needed any more.
-    page.goto(served.of_job("uris"))
+    # A URI is deleted and forgotten.
+    page.goto(served.job_address("uris"))
     page.get_by_label("Regular expression").fill("(png|css|ico)$")
     page.get_by_role("button", name="List").click()
     expect(listed.first).to_contain_text(re.compile("png|css|ico"))
@@ -179,8 +179,8 @@ def uris(page, served, seed, screenshots):
     page.get_by_role("button", name="Forget", exact=True).click()
     confirm(page, "Forget")
     expect(page.locator("dt", has_text="Last status")).to_have_count(0)
-    page.goto(served.of_job("uris"))
-    # Never all of them by mistake.
+    page.goto(served.job_address("uris"))
+    # Without a condition no URI is selected.
     page.get_by_role("button", name="Forget …").click()
     expect(page.locator(".notice.failed")).to_contain_text("never selects")
     page.get_by_label("Regular expression").fill(r"\.png$")
@@ -192,6 +192,6 @@ def uris(page, served, seed, screenshots):
     page.get_by_role("button", name="Forget …").click()
     confirm(page, "Forget")
     expect(page.get_by_text("No matching URIs.")).to_be_visible()
-    page.goto(served.of_job())
+    page.goto(served.job_address())
     page.get_by_role("button", name="Resume").click()
     expect(page.locator(".head .badge").first).to_have_text("running")

@@ -1,7 +1,7 @@
-"""A running job with the keys alone: an override for one host and its removal, a page that is missing, another plugin.
+"""Changes a running job with the keyboard only: adds and removes an override for one host, opens a missing page, replaces a plugin.
 
-Every step is seen in light, in dark and 390 pixels wide, and by axe. So are those of profiles.py, where a profile is made with the
-keys, and of store.py, where a job is started, packed and found in S3.
+Every step is checked in light, in dark and 390 pixels wide, with axe. So are the steps of profiles.py, which creates a profile with
+the keyboard, and of store.py, which starts a job, packs it and finds it in S3.
 """
 
 import re
@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 import daemon
 from keyboard import tab_to
-from looks import look_at
+from looks import check_screens
 from parts import fact, rows
 
 HOST = "news.harvest.localhost"
@@ -22,13 +22,13 @@ def run(browser, served, seed, axe, screenshots, **_):
     with open(axe, encoding="utf-8") as file:
         axe = file.read()
     options = {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light", "reduced_motion": "reduce"}
-    with daemon.opened(browser, faults, expects=["status of 40[13]"], **options) as page:
+    with daemon.open_page(browser, faults, expects=["status of 40[13]"], **options) as page:
 
         def look(step):
-            faults.extend(look_at(page, axe, f"{screenshots}/journey-{step}"))
+            faults.extend(check_screens(page, axe, f"{screenshots}/journey-{step}"))
 
         served.sign_in(page)
-        page.goto(served.of_job())
+        page.goto(served.job_address())
         expect(page.get_by_role("heading", name=daemon.JOB, level=1)).to_be_visible()
         override(page, look)
         missing(page, seed, look)
@@ -45,7 +45,7 @@ def go(page, key, title):
 
 
 def override(page, look):
-    """An override for one host, made after a look at the URIs that it touches, and taken back."""
+    """Previews, adds and removes an override for one host."""
     keys, dialog = page.keyboard, page.get_by_role("dialog")
     listed = rows(page, "Overrides").filter(has_text="450ms")
     go(page, "v", "Overrides")
@@ -75,7 +75,7 @@ def override(page, look):
 
 
 def missing(page, seed, look):
-    """A page that is not in the archive: the console says why."""
+    """Opens a page that is not in the archive; the console shows the reason."""
     go(page, "u", "URIs")
     page.keyboard.press("/")
     expect(page.get_by_label("One URI")).to_be_focused()
@@ -87,10 +87,10 @@ def missing(page, seed, look):
 
 
 def replace(page, look):
-    """Another component in the place of a plugin of the running job, seen on the page of the plugin."""
+    """Replaces the component of a plugin of the running job, and checks the page of the plugin."""
     dialog = page.get_by_role("dialog")
     go(page, "p", "Plugins")
-    # This web has no Flash: the links that are found stay the same.
+    # This web has no Flash, so the same links are found.
     before, other = component_of(page, "swf"), component_of(page, "css")
     assert before != other, before
     tab_to(page, page.get_by_role("button", name="Replace swf", exact=True))

@@ -1,9 +1,16 @@
-"""Uses the web console as operators do, in Chromium, against a daemon that crawls.
+"""Tests the web console in Chromium, against a daemon that crawls.
 
 usage: judge.py OPILIO CHROMIUM AXE HOME SCREENSHOTS SEED NATS
 
-OPILIO is the program, CHROMIUM a browser, AXE the file axe.min.js, HOME a directory with counter.wasm, an observer, and broken.wasm, an extractor that traps, SCREENSHOTS where pictures go,
-SEED a page of a web that is served on loopback and changes, NATS host and port of a NATS server. Prints a line for each fault; exits 1 where there was one.
+- OPILIO: the program
+- CHROMIUM: browser
+- AXE: the file axe.min.js
+- HOME: directory with counter.wasm (an observer) and broken.wasm (an extractor that traps)
+- SCREENSHOTS: directory for pictures
+- SEED: page of a changing web on loopback
+- NATS: host and port of a NATS server
+
+Prints the number of errors of each story, with the errors, and exits with 1 if there was one.
 """
 
 import os
@@ -48,7 +55,7 @@ def main():
                 except Exception:
                     found = [traceback.format_exc()]
                 faults += found
-                print(f"{name}: {len(found)} faults, {time.monotonic() - began:.0f} s", *found, sep="\n  ", flush=True)
+                print(f"{name}: {len(found)} errors, {time.monotonic() - began:.0f} s", *found, sep="\n  ", flush=True)
             browser.close()
     finally:
         served.end()

@@ -1,4 +1,4 @@
-"""The console without a mouse."""
+"""Uses the console with the keyboard only."""
 
 from playwright.sync_api import expect
 
@@ -8,21 +8,21 @@ from daemon import JOB
 
 def run(browser, served, **_):
     faults = []
-    with daemon.opened(browser, faults, expects=["status of 401"], viewport={"width": 1280, "height": 900}) as page:
+    with daemon.open_page(browser, faults, expects=["status of 401"], viewport={"width": 1280, "height": 900}) as page:
         page.goto(served.address)
         keys = page.keyboard
         expect(page.get_by_label("Token")).to_be_focused()
         keys.type(served.token)
         keys.press("Enter")
         expect(page.get_by_role("heading", name="Jobs", level=1)).to_be_visible()
-        # From the top: the link that skips the bar comes first.
+        # The first link of the page skips the bar.
         page.evaluate("document.activeElement.blur()")
         keys.press("Tab")
         expect(page.get_by_text("Skip to the content")).to_be_focused()
         keys.press("Enter")
         expect(page.locator("main")).to_be_focused()
 
-        # The search, and the job by its link.
+        # A search, and the link of the job.
         keys.press("/")
         expect(page.get_by_label("Search")).to_be_focused()
         keys.type(JOB)
@@ -31,14 +31,14 @@ def run(browser, served, **_):
         keys.press("Enter")
         expect(page.get_by_role("heading", name=JOB, level=1)).to_be_visible()
 
-        # Along a chart.
+        # The crosshair of a chart.
         plot = page.locator("figure", has_text="URIs per second").locator("svg.plot")
         expect(plot.locator("path.line")).to_have_count(1)
         tab_to(page, plot)
         keys.press("Home")
         expect(page.locator("figure", has_text="URIs per second").locator(".readout")).to_contain_text("/s")
 
-        # Pause and go on.
+        # Pause and resume.
         tab_to(page, page.get_by_role("button", name="Pause"))
         keys.press("Enter")
         expect(page.locator(".head .badge").first).to_have_text("paused")
@@ -46,7 +46,7 @@ def run(browser, served, **_):
         keys.press("Enter")
         expect(page.locator(".head .badge").first).to_have_text("running")
 
-        # From page to page, and what keys there are.
+        # Shortcuts to pages, and the list of keys.
         for key, title in [("f", "Frontier"), ("s", "Seeds"), ("p", "Plugins"), ("l", "Logs"), ("t", "Hosts"), ("b", "Compare"), ("h", "History")]:
             page.evaluate("document.activeElement.blur()")
             keys.press("g")
@@ -58,7 +58,7 @@ def run(browser, served, **_):
         keys.press("Escape")
         expect(dialog).to_have_count(0)
 
-        # Visits are searched for.
+        # A search in the crawl log.
         keys.press("g")
         keys.press("e")
         expect(page.get_by_role("heading", name="Crawl log", level=1)).to_be_visible()
@@ -71,7 +71,7 @@ def run(browser, served, **_):
         keys.press("Enter")
         expect(page.get_by_role("region", name="Visits", exact=True).locator("tbody tr").first).to_contain_text("robots.txt")
 
-        # A question is answered, and the focus is where it was.
+        # A dialog is closed, and the focus returns to its button.
         page.evaluate("document.activeElement.blur()")
         keys.press("g")
         keys.press("s")
@@ -84,19 +84,19 @@ def run(browser, served, **_):
         expect(page.get_by_role("dialog")).to_have_count(0)
         expect(add).to_be_focused()
 
-        # Every thing that has the focus shows it.
+        # The focused element has a visible outline.
         keys.press("Tab")
         outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
         if outline == "none":
-            faults.append("what has the focus does not show it")
+            faults.append("the focused element has no visible outline")
     return faults
 
 
 def tab_to(page, target):
-    """Goes there with the tab key, as far as that is."""
+    """Moves the focus to an element with the tab key."""
     target.wait_for()
     for _ in range(400):
         if target.evaluate("element => element === document.activeElement"):
             return
         page.keyboard.press("Tab")
-    raise AssertionError(f"the tab key does not lead to {target}")
+    raise AssertionError(f"the tab key does not reach {target}")

@@ -1,4 +1,4 @@
-"""A thousand jobs: found, sorted, and shown a page at a time."""
+"""A list of a thousand jobs: searched, sorted, and shown one page at a time."""
 
 from playwright.sync_api import expect
 
@@ -12,8 +12,8 @@ def run(browser, served, screenshots, **_):
     faults = []
     before = served.ask("GET", "jobs?limit=1")["total"]
     served.ask("POST", f"jobs/{daemon.JOB}/clone", {"name": "harvest-0000"})
-    served.multiply("harvest-0000", [f"harvest-{number:04}" for number in range(1, JOBS - before)])
-    with daemon.opened(browser, faults, expects=["status of 401"], viewport={"width": 1280, "height": 900}) as page:
+    served.copy_job("harvest-0000", [f"harvest-{number:04}" for number in range(1, JOBS - before)])
+    with daemon.open_page(browser, faults, expects=["status of 401"], viewport={"width": 1280, "height": 900}) as page:
         served.sign_in(page)
         expect(page.get_by_text(f"{JOBS:,} jobs")).to_be_visible()
         listed = page.locator("tbody tr")

@@ -1,6 +1,6 @@
-"""A crawl that two nodes share: its parts on the job's page, a pause for all of them, and the nodes on the page Daemon.
+"""A crawl that two nodes share: its parts on the job's page, a pause of all parts, and the nodes on the page Daemon.
 
-One part waits until the second node begins it. Then that node is drained, and leaves.
+One part has no node until the second node takes it. Then the second node is drained, leaves, and is removed from the list.
 """
 
 import json
@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 
 import daemon
 from keyboard import tab_to
-from looks import look_at
+from looks import check_screens
 from parts import confirm, fact, rows
 
 CRAWL = "shared"
@@ -37,7 +37,7 @@ AT_WORK = re.compile("^(running|at rest)$")
 
 
 class Node(daemon.Daemon):
-    """A daemon in the cluster, and the processes of the crawl on its machine."""
+    """A daemon in the cluster, and its processes of the shared crawl."""
 
     def __init__(self, opilio, home, name, nats, profile):
         super().__init__(opilio, os.path.join(home, name))
@@ -50,7 +50,7 @@ class Node(daemon.Daemon):
         self.start()
 
     def crawl(self, job, *more):
-        """Starts a process of the crawl in a job of this daemon."""
+        """Starts a process of the shared crawl in a job of this daemon."""
         command = [self.opilio, "crawl", self.profile, "--job", os.path.join(self.jobs, job), "--quiet"]
         command += ["--config", self.config, "--cluster-job", CRAWL, "--nodes", ",".join(NODES), "--parts", str(len(SITES)), *more]
         with open(self.log, "a") as log:
@@ -82,14 +82,14 @@ def run(browser, served, seed, axe, screenshots, nats, **_):
         for node in nodes:
             node.crawl(CRAWL)
         options = {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light", "reduced_motion": "reduce"}
-        with daemon.opened(browser, faults, expects=["status of 40[139]"], **options) as page:
+        with daemon.open_page(browser, faults, expects=["status of 40[139]"], **options) as page:
 
             def look(step):
-                faults.extend(look_at(page, axe, f"{screenshots}/nodes-{step}"))
+                faults.extend(check_screens(page, axe, f"{screenshots}/nodes-{step}"))
 
             east, west = nodes
             east.sign_in(page)
-            # What it has of the cluster is there when it runs.
+            # Data of the cluster is available only while the job runs.
             expect(rows(page, "Jobs").filter(has_text=CRAWL)).to_contain_text("running")
             page.get_by_role("link", name=CRAWL, exact=True).click()
             expect(page.get_by_role("heading", name=CRAWL, level=1)).to_be_visible()
@@ -114,12 +114,12 @@ def part(page, name):
 
 
 def cell(page, name, title):
-    """What the row of a part has in a column."""
+    """A cell in the row of a part."""
     return part(page, name).locator(f'td[data-title="{title}"]')
 
 
 def parts(page, look):
-    """Each node has a part, and one waits; the sum is that of the rows."""
+    """Each node has a part, and one part has no node. Returns an error if the sum differs from the rows."""
     expect(rows(page, "Parts of the crawl")).to_have_count(len(SITES))
     for name in NODES:
         expect(cell(page, name, "Node")).to_have_text(name)
@@ -132,7 +132,7 @@ def parts(page, look):
     # The remedy is there, too.
     expect(cell(page, WAITING, "State")).to_contain_text("no node has begun it; start the crawl on its node")
     look("parts")
-    # Sentence and rows of one answer: they move.
+    # One script reads the sentence and the rows, because both change with every answer.
     sentence, fetched = page.evaluate(
         """() => {
             const texts = (selector) => [...document.querySelectorAll(selector)].map((element) => element.textContent);
@@ -140,14 +140,14 @@ def parts(page, look):
         }"""
     )
     total = sum(int(number.replace(",", "")) for number in fetched if number != "–")
-    told = re.search(r"([\d,]+) fetched", sentence or "")
-    if not told or int(told[1].replace(",", "")) != total:
-        return [f"the parts have fetched {fetched}, and the sum says: {sentence}"]
+    found = re.search(r"([\d,]+) fetched", sentence or "")
+    if not found or int(found[1].replace(",", "")) != total:
+        return [f"the parts have fetched {fetched}, but the sum is: {sentence}"]
     return []
 
 
 def begun(page, look):
-    """The second node has begun the part that waited."""
+    """The second node has taken the part without a node."""
     expect(cell(page, WAITING, "Node")).to_have_text("west")
     expect(cell(page, WAITING, "State")).to_have_text(AT_WORK)
     expect(cell(page, WAITING, "Fetched")).to_have_text(re.compile("^[1-9]"))
@@ -155,7 +155,7 @@ def begun(page, look):
 
 
 def paused(page):
-    """A pause holds for all parts, and so does its end."""
+    """Pausing and resuming the job applies to all parts."""
     for button, check in [("Pause", "to_contain_text"), ("Resume", "not_to_contain_text")]:
         tab_to(page, page.get_by_role("button", name=button))
         page.keyboard.press("Enter")
@@ -164,7 +164,7 @@ def paused(page):
 
 
 def drained(page, look):
-    """The second node is drained, and its draining ended."""
+    """Drains the second node, and ends the draining."""
     listed = rows(page, "Nodes of the cluster, by name")
     expect(listed).to_have_count(len(NODES))
     expect(listed.filter(has_text="live")).to_have_count(len(NODES))
@@ -181,12 +181,12 @@ def drained(page, look):
 
 
 def removed(page, look):
-    """The second node has left, and is removed from the list."""
+    """The second node has left; it is removed from the list."""
     listed = rows(page, "Nodes of the cluster, by name")
     west = listed.filter(has_text="west")
     expect(west).to_contain_text("left")
     remove = west.get_by_role("button", name="Remove …", exact=True)
-    # The cell of a button that has the focus stays as it is.
+    # The table does not update a cell whose button has the focus.
     page.evaluate("document.activeElement.blur()")
     tab_to(page, remove)
     page.keyboard.press("Enter")

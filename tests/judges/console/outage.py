@@ -1,4 +1,4 @@
-"""The daemon is started again under the console: it says so, comes back by itself, and nothing that was entered is lost."""
+"""The daemon is restarted while the console is open. The console shows that, reconnects by itself, and keeps all input."""
 
 import re
 
@@ -11,9 +11,9 @@ from parts import tile
 def run(browser, served, screenshots, seed, **_):
     faults = []
     away = [r"ERR_CONNECTION_REFUSED", r"ERR_INCOMPLETE_CHUNKED_ENCODING", r"ERR_CONNECTION_RESET", r"ERR_EMPTY_RESPONSE", r"status of 401"]
-    with daemon.opened(browser, faults, expects=away, viewport={"width": 1280, "height": 900}) as page:
+    with daemon.open_page(browser, faults, expects=away, viewport={"width": 1280, "height": 900}) as page:
         served.sign_in(page)
-        page.goto(served.of_job())
+        page.goto(served.job_address())
         expect(page.locator(".link-state")).to_have_text("Live")
         other = page.context.new_page()
         other.goto(served.address + "#/new")
@@ -31,11 +31,11 @@ def run(browser, served, screenshots, seed, **_):
 
         served.start()
         page.bring_to_front()
-        # Sessions end with the daemon; whoever signs in again goes on where they were.
+        # Sessions end with the daemon. After signing in again, the user is on the same page.
         sign_in_again(page, served)
         expect(page.locator(".link-state")).to_have_text("Live")
         expect(page.locator(".away")).to_be_hidden()
-        # The crawl went on meanwhile, and is found again.
+        # The crawl continued meanwhile, and the new daemon has found it.
         expect(page.locator(".head .badge").first).to_have_text("running")
         before = tile(page, "Revisits").inner_text()
         expect(tile(page, "Revisits")).not_to_have_text(before)
@@ -50,7 +50,7 @@ def run(browser, served, screenshots, seed, **_):
 
 def sign_in_again(page, served):
     dialog = page.get_by_role("dialog", name="Sign in to Opilio")
-    # The console tries again by itself after at most half a minute.
+    # The console reconnects by itself after at most half a minute. The daemon then asks for a new session.
     dialog.get_by_label("Token").fill(served.token)
     dialog.get_by_role("button", name="Sign in").click()
     expect(dialog).to_have_count(0)

@@ -1,4 +1,4 @@
-"""Parts of the console's pages, by the names that people know them by."""
+"""Parts of the console's pages, found by their visible names."""
 
 import re
 
@@ -16,7 +16,7 @@ def notice(page, text):
 
 
 def fact(page, name):
-    """What stands beside a name."""
+    """The value beside a name in a list of facts."""
     return page.locator("dl.facts > div", has=page.locator("dt", has_text=re.compile(f"^{re.escape(name)}$"))).locator("dd").first
 
 

@@ -1,8 +1,8 @@
-"""Takes the pictures of docs/CONSOLE.md anew, against a daemon that crawls a web on loopback.
+"""Takes the pictures of docs/CONSOLE.md, with a daemon that crawls a web on loopback.
 
 usage: pictures.py OPILIO CHROMIUM DOCS
 
-It needs Playwright, as the console judge does: `target/judges/venv/bin/python` has it after `cargo xtask judges console`.
+It needs Playwright, as the console judge does. After `cargo xtask judges console`, `target/judges/venv/bin/python` has it.
 """
 
 import http.server
@@ -44,7 +44,7 @@ addresses = ["192.0.2.0/24", "198.51.100.7"]
 
 
 class Site(http.server.BaseHTTPRequestHandler):
-    """Forty pages of each host; every fifth of them is different at each visit."""
+    """A web with forty pages on each host. Every fifth page changes at each visit."""
 
     visits = itertools.count()
 
@@ -103,8 +103,8 @@ def take(browser, served, seed, docs):
     page = browser.new_page(viewport=WIDE)
     page.set_default_timeout(180000)
     served.sign_in(page)
-    # Some minutes of a crawl, so that charts and history have something to show.
-    page.goto(served.of_job())
+    # The crawl runs for two minutes, so that charts and history have data.
+    page.goto(served.job_address())
     expect(page.get_by_text("% found a change")).to_be_visible()
     page.wait_for_timeout(120000)
     served.ask("POST", "jobs/elections/pause")
@@ -113,7 +113,7 @@ def take(browser, served, seed, docs):
     for job, state in [("elections", "paused"), ("museum-2026-11", "finished"), ("newspapers", "new")]:
         expect(page.get_by_role("row").filter(has=page.get_by_role("link", name=job))).to_contain_text(state)
     page.screenshot(path=f"{docs}/console-jobs.png", clip={"x": 0, "y": 0, "width": 1280, "height": 420})
-    page.goto(served.of_job(f"uri?uri={urllib.parse.quote(seed, safe='')}"))
+    page.goto(served.job_address(f"uri?uri={urllib.parse.quote(seed, safe='')}"))
     expect(page.get_by_role("heading", name="Visits")).to_be_visible()
     page.screenshot(path=f"{docs}/console-uri.png")
     page.goto(f"{served.address}#/profiles/museum")

@@ -1,4 +1,4 @@
-"""Pages of plugins: calls that failed, with frames and the command that repeats them, a look-up table, the report of an observer."""
+"""Pages of plugins: failed calls with frames and the command that repeats them, a look-up table, the report of an observer."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import subprocess
 from playwright.sync_api import expect
 
 import daemon
-from looks import look_at
+from looks import check_screens
 from parts import fact, rows
 
 JOB = "observed"
@@ -34,18 +34,18 @@ def run(browser, served, seed, axe, screenshots, **_):
     faults = []
     with open(axe, encoding="utf-8") as file:
         axe = file.read()
-    # What names files comes from the daemon's own folder, not over the API.
+    # Profiles with names of files are not accepted over the API, so this one is in the daemon's folder.
     components = {name: json.dumps(os.path.join(served.home, f"{name}.wasm")) for name in ("broken", "counter")}
     with open(os.path.join(served.home, "profiles", f"{JOB}.toml"), "w") as file:
         file.write(daemon.PROFILE + daemon.LOOPBACK + PROFILE.format(**components))
     served.ask("POST", "jobs", {"name": JOB, "profile": JOB, "seeds": [seed], "start": True})
-    with daemon.opened(browser, faults, expects=["status of 40[139]"], viewport={"width": 1280, "height": 900}, reduced_motion="reduce") as page:
+    with daemon.open_page(browser, faults, expects=["status of 40[139]"], viewport={"width": 1280, "height": 900}, reduced_motion="reduce") as page:
 
         def look(step):
-            faults.extend(look_at(page, axe, f"{screenshots}/plugin-{step}"))
+            faults.extend(check_screens(page, axe, f"{screenshots}/plugin-{step}"))
 
         served.sign_in(page)
-        page.goto(served.of_job(job=JOB))
+        page.goto(served.job_address(job=JOB))
         expect(page.locator(".head .badge").first).to_have_text("running")
         failed(page, served, look)
         table(page, served)
@@ -55,14 +55,14 @@ def run(browser, served, seed, axe, screenshots, **_):
 
 
 def of_plugin(page, served, name):
-    page.goto(served.of_job(f"plugin?name={name}", JOB))
+    page.goto(served.job_address(f"plugin?name={name}", JOB))
     expect(page.get_by_role("heading", name=name, level=1, exact=True)).to_be_visible()
 
 
 def failed(page, served, look):
-    """An extractor that traps on every document."""
+    """The page of an extractor that traps on every document."""
     of_plugin(page, served, "broken")
-    # The page follows: nobody opens it again. The oldest call stays the last of the list.
+    # The page is updated without a reload. The oldest call stays the last in the list.
     expect(fact(page, "Errors")).to_contain_text(re.compile("trap [1-9]"))
     call = rows(page, "Recorded calls").last
     expect(call).to_contain_text("unreachable")
@@ -71,7 +71,7 @@ def failed(page, served, look):
     look("failed")
     command = shlex.split(call.locator("code.command").inner_text())
     assert command[:3] == ["opilio", "plugin", "replay"], command
-    # In the folder of the job, as the page says: it fails again in the same way.
+    # The command is run in the folder of the job, as the page says. The call fails in the same way.
     again = subprocess.run([served.opilio, *command[1:]], cwd=os.path.join(served.jobs, JOB), capture_output=True, text=True)
     assert again.returncode == 0, again
     assert "unreachable" in again.stdout, again
@@ -82,19 +82,19 @@ def failed(page, served, look):
 
 
 def table(page, served):
-    """The table that a setting of the plugin names."""
+    """The look-up table with the name in a setting of the plugin."""
     of_plugin(page, served, "surt-scope")
     expect(rows(page, "Look-up tables of plugins")).to_contain_text(["closed"])
     expect(page.locator("main")).to_contain_text("No recorded calls.")
 
 
 def observer(page, served, look):
-    """The report of an observer, on its page and, by a link from the job's, among the reports."""
+    """The report of an observer, on the plugin's page and, by a link on the job's page, among the reports."""
     of_plugin(page, served, "counter")
     expect(page.get_by_role("heading", name="Reports", level=2)).to_be_visible()
     expect(page.get_by_label("count.txt", exact=True)).to_have_text(re.compile(r"^\S\d"))
     look("observer")
-    page.goto(served.of_job(job=JOB))
+    page.goto(served.job_address(job=JOB))
     page.get_by_role("link", name="counter: count.txt").click()
     expect(page.get_by_role("heading", name="Reports", level=1)).to_be_visible()
     expect(page.get_by_label("Report", exact=True)).to_have_value("counter/count.txt")

@@ -1,4 +1,4 @@
-"""Named profiles: made, edited as a form and as a text, versioned, compared, copied and deleted; and a job with settings of its own."""
+"""Named profiles: created, edited as form and as TOML, versioned, compared, copied and deleted; and a job with its own settings."""
 
 import re
 
@@ -6,9 +6,9 @@ from playwright.sync_api import expect
 
 import daemon
 from keyboard import tab_to
-from looks import look_at
+from looks import check_screens
 from parts import confirm, notice, rows
-from tabs import SHOWN
+from tabs import SET_VISIBLE
 
 NAME = "museum"
 
@@ -18,7 +18,7 @@ def run(browser, served, seed, axe, screenshots, **_):
     with open(axe, encoding="utf-8") as file:
         axe = file.read()
     expects = [r"status of (401|403|409|412|422)"]
-    with daemon.opened(browser, faults, expects=expects, viewport={"width": 1400, "height": 1000}) as page:
+    with daemon.open_page(browser, faults, expects=expects, viewport={"width": 1400, "height": 1000}) as page:
         served.sign_in(page)
         make(page, served)
         edited_stack(page)
@@ -27,13 +27,13 @@ def run(browser, served, seed, axe, screenshots, **_):
         compare(page, served, screenshots)
         remove(page, served)
         job(page, served, seed, screenshots)
-    with daemon.opened(browser, faults, expects=expects, viewport={"width": 1280, "height": 900}, reduced_motion="reduce") as page:
+    with daemon.open_page(browser, faults, expects=expects, viewport={"width": 1280, "height": 900}, reduced_motion="reduce") as page:
 
         def look(step):
-            faults.extend(look_at(page, axe, f"{screenshots}/profile-{step}"))
+            faults.extend(check_screens(page, axe, f"{screenshots}/profile-{step}"))
 
         served.sign_in(page, token=served.tokens["operator"])
-        of_the_administrator(page, served)
+        admin_settings(page, served)
         by_keyboard(page, served, look)
     return faults
 
@@ -43,7 +43,7 @@ def text_of(page):
 
 
 def make(page, served):
-    """The form and the text say the same, whichever is written in, and comments stay."""
+    """A change in the form appears in the text, and the other way round. Comments are kept."""
     page.get_by_role("navigation", name="Console").get_by_role("link", name="Profiles", exact=True).click()
     expect(rows(page, "Profiles").filter(has_text="loopback")).to_contain_text("1")
     page.get_by_role("link", name="New profile").click()
@@ -62,7 +62,7 @@ def make(page, served):
     delay.get_by_role("textbox").fill("5")
     delay.get_by_role("combobox").select_option("minutes")
     expect(text).to_have_value(re.compile(r'\[politeness\]\nmin-delay = "5m"'))
-    # What is wrong stands at the field and at the line.
+    # An error is shown at the field and at the line.
     delay.get_by_role("textbox").fill("soon")
     delay.get_by_role("textbox").press("Enter")
     expect(delay.locator(".form-error")).to_contain_text("duration")
@@ -74,7 +74,7 @@ def make(page, served):
     delay.get_by_role("button", name="Use default: min-delay").click()
     expect(text).not_to_have_value(re.compile("politeness"))
     page.get_by_label("Find a setting").fill("")
-    # A draft outlives a reload.
+    # A draft survives a reload.
     page.reload()
     expect(page.get_by_label("Name", exact=True)).to_have_value(NAME)
     expect(text).to_have_value(re.compile("workers = 6 # few"))
@@ -85,7 +85,7 @@ def make(page, served):
 
 
 def edited_stack(page):
-    """A stack that the text edits, beside an error elsewhere: its plugins are known, and none is lost with a button."""
+    """The text edits a stack and has an error elsewhere. The form still knows the stack's plugins, and its buttons lose none."""
     text = text_of(page)
     text.fill('extends = "snapshot"\nworkers = "many"\n\n[stacks]\nextract = { after = ["mine"] }\n\n[plugins.mine]\ncomponent = "builtin:html"\n')
     expect(page.locator(".faults li.bad-text")).to_have_count(1)
@@ -95,7 +95,7 @@ def edited_stack(page):
     stage.get_by_role("button", name="Remove: swf in extract").click()
     expect(text).to_have_value(re.compile(r'extract = \[[^\]]*"mine",?\s*\]'))
     expect(text).not_to_have_value(re.compile('"swf"'))
-    # An edit with an error of its own leaves open which plugins there are.
+    # If the edit itself has an error, the plugins of the stage are unknown.
     text.fill('[stacks]\nextract = { aftr = ["mine"] }\n')
     add = page.get_by_label("Add to extract", exact=True)
     expect(add).to_be_disabled()
@@ -105,7 +105,7 @@ def edited_stack(page):
 
 
 def plugins(page, screenshots):
-    """Stacks and settings of plugins, with the keys alone."""
+    """Stacks and settings of plugins, changed with the keyboard."""
     keys, text = page.keyboard, text_of(page)
     summary = page.locator("summary", has=page.get_by_text("Plugins", exact=True))
     summary.focus()
@@ -124,18 +124,18 @@ def plugins(page, screenshots):
     stage.get_by_role("combobox").select_option("ip-set")
     stage.get_by_role("button", name="Add to pre-fetch").press("Enter")
     expect(text).to_have_value(re.compile(r'\[stacks\]\npre-fetch = \["ip-set"\]'))
-    # Only what fits a stage is offered.
+    # Only plugins that fit the stage are offered.
     expect(stage.get_by_role("combobox").get_by_role("option", name="html", exact=True)).to_have_count(0)
     settings = page.locator("details.plugin-settings", has=page.locator("summary", has_text="ip-set"))
     settings.locator("summary").press("Enter")
     settings.get_by_label("addresses", exact=True).fill("192.0.2.0/24\n198.51.100.7")
     settings.get_by_label("then", exact=True).focus()
     expect(text).to_have_value(re.compile(r'\[plugins\.ip-set\]\ncomponent = "builtin:ip-set"\n\n\[plugins\.ip-set\.settings\]\naddresses = \["192\.0\.2\.0/24", "198\.51\.100\.7"\]'))
-    # The table is new, and so is its button.
+    # The button to remove the plugin's table appears with the table.
     expect(settings.get_by_role("button", name="Remove the table of ip-set")).to_be_visible()
     settings.scroll_into_view_if_needed()
     page.screenshot(path=f"{screenshots}/profile-plugins.png")
-    # Further tables of a plugin.
+    # A further plugin from a shipped component.
     page.get_by_label("Name of a further plugin").fill("no-films")
     page.get_by_label("Shipped plugin that it uses").select_option("file-type")
     page.get_by_role("button", name="Add plugin").click()
@@ -162,7 +162,7 @@ def versions(page, served, screenshots):
     expect(shown).to_contain_text('+kinds = ["video"]')
     shown.scroll_into_view_if_needed()
     page.screenshot(path=f"{screenshots}/profile-versions.png")
-    # Somebody else saves meanwhile: nothing of theirs is overwritten.
+    # Another user saves meanwhile. That version is not overwritten.
     text = text_of(page)
     text.fill(text.input_value() + "# mine\n")
     now = served.ask("GET", f"profiles/{NAME}")
@@ -190,7 +190,7 @@ def compare(page, served, screenshots):
     expect(page.get_by_text(f"{NAME}-copy@1 and {NAME}@4 are equal.")).to_be_visible()
     page.get_by_label("To version").select_option("version 3")
     expect(page.get_by_role("region", name=re.compile("Difference"))).to_contain_text("+# theirs")
-    # The address is that of the comparison.
+    # The address of the page has the comparison, so a reload shows it again.
     page.reload()
     expect(page.get_by_label("To version")).to_have_value("3")
     page.screenshot(path=f"{screenshots}/profile-compare.png")
@@ -205,7 +205,7 @@ def remove(page, served):
 
 
 def job(page, served, seed, screenshots):
-    """What most jobs decide for themselves comes first; it changes the job and not the profile."""
+    """The settings that most jobs change are above the form. They change the job, not the named profile."""
     page.goto(served.address + f"#/new?profile={NAME}")
     chosen_twice(page, served)
     page.get_by_label("Name", exact=True).fill("small")
@@ -228,10 +228,10 @@ def job(page, served, seed, screenshots):
     page.get_by_role("button", name="Create job").click()
     expect(page.get_by_role("heading", name="small", level=1)).to_be_visible()
     expect(page.get_by_text("the job starts at 2099-01-01")).to_be_visible()
-    page.goto(served.of_job("profile", "small"))
+    page.goto(served.job_address("profile", "small"))
     text = text_of(page)
-    for said in [r"scope = \[\s*\"host\"", "max = 3", "documents = 500", 'time = "1h"', r"patterns = \['\\\.pdf\$'\]"]:
-        expect(text).to_have_value(re.compile(said))
+    for line in [r"scope = \[\s*\"host\"", "max = 3", "documents = 500", 'time = "1h"', r"patterns = \['\\\.pdf\$'\]"]:
+        expect(text).to_have_value(re.compile(line))
     expect(page.get_by_text(f"Created with {NAME} version 4.")).to_be_visible()
     page.get_by_text("Difference to the newest version").click()
     expect(page.get_by_role("region", name=re.compile("Difference"))).to_contain_text("-documents = 500")
@@ -244,69 +244,69 @@ def job(page, served, seed, screenshots):
 
 
 def chosen_twice(page, served):
-    """The text of a profile that was chosen and left again comes late: that of the last one stays."""
-    # The text is in a fold, which closes when a profile is chosen.
+    """Two profiles are chosen in a row, and the first one's text arrives last. The text of the second one stays."""
+    # The text is in a folded section, which closes when a profile is chosen.
     text, profile = page.get_by_label("Profile (TOML)", exact=True), page.get_by_label("Profile", exact=True)
     expect(text).to_have_value(re.compile("museum asked"))
-    of_loopback = re.compile("/api/v1/profiles/loopback$")
-    held = []
-    page.route(of_loopback, lambda route: held.append(route))
-    with page.expect_request(of_loopback):
+    loopback_path = re.compile("/api/v1/profiles/loopback$")
+    requests = []
+    page.route(loopback_path, lambda route: requests.append(route))
+    with page.expect_request(loopback_path):
         profile.select_option("loopback")
     profile.select_option("snapshot")
     expect(text).not_to_have_value(re.compile("museum asked"))
-    held[0].fulfill(json=served.ask("GET", "profiles/loopback"))
-    later(page)
+    requests[0].fulfill(json=served.ask("GET", "profiles/loopback"))
+    finish_requests(page)
     expect(text).not_to_have_value(re.compile('name = "news"'))
-    page.unroute(of_loopback)
+    page.unroute(loopback_path)
     profile.select_option(NAME)
     expect(text).to_have_value(re.compile("museum asked"))
 
 
 def stop(page, served):
-    """Stopped before its time. An answer that is older than the event of the stop changes nothing: the job has no further event."""
-    page.goto(served.of_job("", "small"))
+    """Stops a job that waits for its start. A late answer from before the stop must not be shown: no later event corrects it."""
+    page.goto(served.job_address("", "small"))
     badge = page.locator(".head .badge").first
     expect(badge).to_have_text("waiting")
     expect(page.locator(".link-state")).to_have_text("Live")
     before = served.ask("GET", "jobs/small")
-    of_job = re.compile("/api/v1/jobs/small$")
-    held = []
-    page.route(of_job, lambda route: held.append(route))
-    # A tab that comes to the front asks for the state, and then has it as an event as well.
-    with page.expect_request(of_job):
-        page.evaluate(SHOWN, False)
-        page.evaluate(SHOWN, True)
+    job_path = re.compile("/api/v1/jobs/small$")
+    requests = []
+    page.route(job_path, lambda route: requests.append(route))
+    # A tab that becomes visible requests the state, and then gets it as an event as well.
+    with page.expect_request(job_path):
+        page.evaluate(SET_VISIBLE, False)
+        page.evaluate(SET_VISIBLE, True)
     page.get_by_role("button", name="Stop").click()
     confirm(page, "Stop")
     expect(badge).to_have_text("new")
-    held[0].fulfill(json=before)
-    later(page)
+    requests[0].fulfill(json=before)
+    finish_requests(page)
     expect(badge).to_have_text("new")
-    for route in held[1:]:
+    for route in requests[1:]:
         route.continue_()
-    page.unroute(of_job)
+    page.unroute(job_path)
 
 
-def later(page):
-    """Until a request of the page is answered that was made after all others so far."""
+def finish_requests(page):
+    """Sends one more request from the page and waits for its answer, so that earlier answers have been handled."""
     page.evaluate("() => fetch('api/v1/daemon').then((answer) => answer.text())")
 
 
-def of_the_administrator(page, served):
-    """A profile with settings that only the machine's administrator may write is used and looked at without a fault."""
+def admin_settings(page, served):
+    """An operator can view and use a profile with settings that only the machine's administrator may write, without errors."""
     before = len(refusals(served))
     page.goto(served.address + "#/profiles/loopback")
     expect(page.get_by_text(re.compile("^No errors|warning"))).to_be_visible()
     expect(page.locator(".faults li.bad-text")).to_have_count(0)
-    page.goto(served.of_job("profile"))
+    page.goto(served.job_address("profile"))
     expect(text_of(page)).to_be_visible()
     expect(page.locator(".faults li")).to_have_count(0)
     page.goto(served.address + "#/new?profile=loopback")
     expect(page.get_by_role("heading", name="New job", level=1)).to_be_visible()
     expect(page.locator(".faults li.bad-text")).to_have_count(0)
     if len(refusals(served)) != before:
-        raise AssertionError(f"looking at a profile is in the audit log: {refusals(served)[0]}")
+        raise AssertionError(f"viewing a profile added a refusal to the audit log: {refusals(served)[0]}")
 
 
 def refusals(served):
@@ -315,7 +315,7 @@ def refusals(served):
 
 
 def by_keyboard(page, served, look):
-    """A profile from nothing, without a mouse, seen in light, in dark and 390 pixels wide while it is made."""
+    """Creates a profile with the keyboard. The form is checked in light, in dark and 390 pixels wide."""
     keys = page.keyboard
     page.goto(served.address)
     expect(page.get_by_role("heading", name="Jobs", level=1)).to_be_visible()
@@ -341,6 +341,6 @@ def by_keyboard(page, served, look):
     tab_to(page, page.get_by_role("button", name="Create profile"))
     keys.press("Enter")
     expect(page.get_by_role("heading", name="museum-keys", level=1)).to_be_visible()
-    # Operators do not delete.
+    # Operators cannot delete profiles.
     expect(page.get_by_role("button", name="Delete", exact=True)).to_have_count(0)
     served.ask("DELETE", "profiles/museum-keys", headers={"if-match": "*"})

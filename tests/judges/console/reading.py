@@ -1,4 +1,4 @@
-"""A crawl is read: its hosts, its visits, its difference to a checkpoint, its captures elsewhere."""
+"""Pages that show the results of a crawl: hosts, crawl log, comparison with a checkpoint, charts, and links to replay."""
 
 import contextlib
 import itertools
@@ -19,7 +19,7 @@ from parts import rows, tile
 
 def run(browser, served, seed, screenshots, **_):
     faults = []
-    with daemon.opened(browser, faults, expects=["status of (401|422)"], viewport={"width": 1280, "height": 900}) as page:
+    with daemon.open_page(browser, faults, expects=["status of (401|422)"], viewport={"width": 1280, "height": 900}) as page:
         served.sign_in(page)
         hosts(page, served, seed)
         crawl_log(page, served, seed)
@@ -31,11 +31,11 @@ def run(browser, served, seed, screenshots, **_):
 
 def hosts(page, served, seed):
     name = seed.split("/")[2].split(":")[0]
-    page.goto(served.of_job("hosts"))
+    page.goto(served.job_address("hosts"))
     listed = rows(page, "Hosts")
     expect(listed.filter(has_text=name).first).to_be_visible()
     expect(page.locator("svg.treemap g[class] rect").first).to_be_visible()
-    # By a column, both ways; and back after a reload.
+    # Sorted by a column in both directions. A reload keeps the order.
     head = page.get_by_role("columnheader", name="Documents")
     head.get_by_role("button").click()
     expect(head).to_have_attribute("aria-sort", "descending")
@@ -56,10 +56,10 @@ def hosts(page, served, seed):
 
 
 def crawl_log(page, served, seed):
-    page.goto(served.of_job("crawl-log"))
+    page.goto(served.job_address("crawl-log"))
     listed = rows(page, "Visits")
     expect(listed).to_have_count(100)
-    # Pressed twice before the answer: what comes after the next page is not known yet.
+    # The second of two quick clicks has no effect, because the cursor of the page after next is not known yet.
     page.get_by_role("button", name="Next").evaluate("button => { button.click(); button.click(); }")
     expect(page.locator(".position")).to_have_text("101 to 200")
     page.get_by_label("Status", exact=True).fill("200")
@@ -70,7 +70,7 @@ def crawl_log(page, served, seed):
     expect(listed.locator("td:nth-child(2)").filter(has_not_text="200")).to_have_count(0)
     page.get_by_label("Order", exact=True).select_option("oldest-first")
     expect(listed.first).to_contain_text("wt-by:adaptive")
-    # What cannot be searched for is said, and nothing is shown.
+    # An invalid pattern is reported, and no rows are shown.
     page.get_by_label("Lines with", exact=True).fill("(")
     page.get_by_role("button", name="Search").click()
     expect(page.get_by_text("invalid regular expression")).to_be_visible()
@@ -82,7 +82,7 @@ def crawl_log(page, served, seed):
 
 def compare(page, served, screenshots):
     served.ask("POST", f"jobs/{JOB}/checkpoint")
-    page.goto(served.of_job("compare"))
+    page.goto(served.job_address("compare"))
     page.get_by_role("button", name="Compare").click()
     expect(tile(page, "Both")).to_have_text(re.compile("^[1-9]"))
     expect(rows(page, "By status").first).to_be_visible()
@@ -96,7 +96,7 @@ def compare(page, served, screenshots):
 
 
 def gap(page, served, screenshots):
-    """Charts break where no process measured: two minutes between ten samples and ten more, each a second apart."""
+    """Charts have a gap where no process measured: here between two groups of ten samples, which are two minutes apart."""
     answer = served.ask("GET", f"jobs/{JOB}/series")
     last, now = answer["samples"][-1], datetime.now(timezone.utc)
     samples = []
@@ -104,15 +104,15 @@ def gap(page, served, screenshots):
         at = now - timedelta(seconds=20 - number, minutes=2 if number < 10 else 0)
         samples.append({**last, "at": at.isoformat(), "uris": number * number})
     page.route(re.compile(f"/api/v1/jobs/{JOB}/series"), lambda route: route.fulfill(json={**answer, "samples": samples}))
-    page.goto(served.of_job())
+    page.goto(served.job_address())
     chart = page.locator("figure", has_text="URIs per second")
     lines = chart.locator("path.line")
     expect(lines).to_have_count(2)
     points = [line.get_attribute("d").count(" ") for line in lines.all()]
     assert points == [9, 9], points
-    # Three lines, each in two parts.
+    # Three lines, each with a gap.
     expect(page.locator("figure", has=page.get_by_text("URIs", exact=True)).locator("path.line")).to_have_count(6)
-    # With the keys: to the step between them.
+    # The crosshair is moved into the gap with the keyboard.
     chart.locator("svg.plot").focus()
     for key in ["Home"] + 9 * ["ArrowRight"]:
         page.keyboard.press(key)
@@ -122,7 +122,7 @@ def gap(page, served, screenshots):
 
 
 def captures(page, served, seed):
-    page.goto(served.of_job(f"uri?uri={seed}"))
+    page.goto(served.job_address(f"uri?uri={seed}"))
     expect(page.get_by_text("opilio job replay")).to_be_visible()
     expect(page.get_by_role("link", name="ReplayWeb.page")).to_be_visible()
     with replaying(served) as address:
@@ -130,16 +130,16 @@ def captures(page, served, seed):
         link = page.get_by_role("link", name="Replay with pywb")
         expect(link).to_have_attribute("href", re.compile(rf"^{re.escape(address)}\d{{14}}/{re.escape(seed)}$"))
         expect(page.get_by_role("link", name="all captures in pywb")).to_have_attribute("href", f"{address}*/{seed}")
-    page.goto(served.of_job("seeds"))
+    page.goto(served.job_address("seeds"))
     expect(rows(page, "Seeds").first.locator("td").nth(2)).to_contain_text(re.compile("ago|just now"))
 
 
 @contextlib.contextmanager
 def replaying(served):
-    """The address of a stand-in for pywb, which `opilio job replay` starts: it listens, and that is all."""
+    """Runs `opilio job replay` with a web server in place of pywb. Yields the address of the collection."""
     wayback = os.path.join(served.home, "wayback")
     with open(wayback, "w") as file:
-        # Called with -b ADDRESS -p PORT.
+        # `opilio` calls it with -b ADDRESS -p PORT.
         file.write(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -u -m http.server -b "$2" "$4"\n')
     os.chmod(wayback, 0o755)
     with socket.socket() as probe:
@@ -149,8 +149,8 @@ def replaying(served):
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         lines = iter(process.stdout.readline, "")
-        said = list(itertools.takewhile(lambda line: "Serving HTTP" not in line, lines))
-        assert process.poll() is None, said
+        output = list(itertools.takewhile(lambda line: "Serving HTTP" not in line, lines))
+        assert process.poll() is None, output
         yield f"http://127.0.0.1:{port}/{JOB}/"
     finally:
         process.terminate()

@@ -1,4 +1,4 @@
-"""The console as a viewer and as an operator: what a role may not do is not offered, and is refused when it is tried anyway."""
+"""The console as a viewer and as an operator: actions that a role may not use are not offered, and the API refuses them."""
 
 import json
 import re
@@ -10,14 +10,14 @@ import looks
 from daemon import JOB
 from parts import rows
 
-# What may be pressed by somebody who may only look.
-LOOKING = re.compile(
+# Names of the buttons that viewers have.
+VIEWERS = re.compile(
     r"^(Sign out|Change colours|Keys|Refresh|Open|List|Count|Previous|Next|Earlier|Latest|From the beginning|Show the capture"
     r"|5 minutes|an hour|a day|a month|all|Job|State|URIs|Queued|Content|Started|As a table|Save as .*|All settings of this URI|Expert settings, too|Plugins of each stage|Components and settings .*"
     r"|Index of all archive files|List of pages|Search|Host|Documents|Bytes|Errors|Freshness|Last visit"
     r"|Compare|Changes of version .*|To newest: version .*|Difference to the newest version)$"
 )
-# What an administrator alone may press; URIs are deleted by operators.
+# Names of the buttons that only administrators have. "Delete" on the page of a URI is for operators.
 ADMINS = re.compile(r"^(Replace .*|Delete|Delete (loopback|museum.*))$")
 
 
@@ -25,48 +25,48 @@ def run(browser, served, seed, screenshots, **_):
     faults = []
     description = served.ask("GET", "openapi.json")
     for role in ["viewer", "operator"]:
-        # What is refused below is named by the browser.
-        with daemon.opened(browser, faults, expects=["status of 40[0-9]", "status of 422"], viewport={"width": 1280, "height": 900}) as page:
+        # The browser reports the requests that are refused below.
+        with daemon.open_page(browser, faults, expects=["status of 40[0-9]", "status of 422"], viewport={"width": 1280, "height": 900}) as page:
             served.sign_in(page, token=served.tokens[role])
-            faults += [f"{role}: {fault}" for fault in offered(page, served, seed, role)]
+            faults += [f"{role}: {fault}" for fault in check_offered(page, served, seed, role)]
             page.goto(served.address + "#/daemon")
             expect(page.locator("dl.facts")).to_contain_text(role)
             page.screenshot(path=f"{screenshots}/role-{role}.png")
-            faults += [f"{role}: {fault}" for fault in refused(page, description, role)]
+            faults += [f"{role}: {fault}" for fault in check_refused(page, description, role)]
             if role == "operator":
                 operate(page, served)
     return faults
 
 
-def offered(page, served, seed, role):
-    """Every page, and what there is to press on it."""
+def check_offered(page, served, seed, role):
+    """Opens every page. Returns an error for each button that the role may not have."""
     faults, queue = [], None
     for name, (_, path) in looks.PAGES.items():
-        page.goto(served.address + path if path.startswith("#") else served.of_job(path.format(queue=queue, seed=seed)))
+        page.goto(served.address + path if path.startswith("#") else served.job_address(path.format(queue=queue, seed=seed)))
         expect(page.get_by_role("heading", level=1)).to_be_visible()
-        looks.settle(page, name)
+        looks.wait_for_content(page, name)
         if name == "frontier":
             queue = rows(page, "Queues").first.locator("a").inner_text()
-        # All at once: a list that follows a crawl is another one in the next moment.
+        # One script reads all names, because a list of a running crawl may change between two calls.
         labels = page.evaluate(
             """() => [...document.querySelectorAll("button, summary:not(.section > *, .plugin-settings > *), a.button")].filter((element) => element.checkVisibility())
                 .map((element) => element.ariaLabel ?? element.innerText.trim())"""
         )
         for label in sorted(set(labels)):
-            is_wrong = not LOOKING.match(label) if role == "viewer" else ADMINS.match(label) and name != "uri"
+            is_wrong = not VIEWERS.match(label) if role == "viewer" else ADMINS.match(label) and name != "uri"
             if is_wrong:
                 faults.append(f"{name} offers {label!r}")
         if role == "viewer" and page.get_by_role("link", name="New job").count() > 0:
-            faults.append(f"{name} leads to new jobs")
+            faults.append(f"{name} has a link to new jobs")
     return faults
 
 
-def refused(page, description, role):
-    """Everything that changes something, tried from the page with the session that it has."""
+def check_refused(page, description, role):
+    """Sends every request that the role may not send, with the page's session. Returns an error for each that is not refused."""
     faults = []
     for path, item in description["paths"].items():
         for method, operation in item.items():
-            needs = needed(method, path)
+            needs = needed_role(method, path)
             if needs is None or needs == role:
                 continue
             address = path.replace("{job}", JOB)
@@ -78,13 +78,13 @@ def refused(page, description, role):
                 [method.upper(), address],
             )
             if status != 403:
-                faults.append(f"{method} {address} is answered with {status}, not 403")
+                faults.append(f"{method} {address} has status {status}, not 403")
     return faults
 
 
-def needed(method, path):
-    """Which role it takes; none: every one may do it."""
-    # A question about a text changes nothing.
+def needed_role(method, path):
+    """The role that an operation needs; None if every role may use it."""
+    # Checks of a text change nothing.
     if path.endswith(("/session", "/profiles/check", "/profiles/form")):
         return None
     if path.endswith("/audit") or path.endswith("/replace") or (method == "delete" and path.endswith(("/{job}", "/{profile}"))):
@@ -93,19 +93,19 @@ def needed(method, path):
 
 
 def action(operation):
-    """The first that the description allows."""
+    """The first value that the description allows for the parameter `action`."""
     for parameter in operation["parameters"]:
         if parameter["name"] == "action":
             return parameter["schema"]["enum"][0]
-    raise AssertionError(f"there is no action in {json.dumps(operation)[:200]}")
+    raise AssertionError(f"no parameter action in {json.dumps(operation)[:200]}")
 
 
 def operate(page, served):
-    """An operator's hand does reach the job, and the history has the name."""
-    page.goto(served.of_job("seeds"))
+    """An action of an operator succeeds, and the history has the operator's name."""
+    page.goto(served.job_address("seeds"))
     page.get_by_role("button", name="Add seeds").click()
     page.get_by_role("dialog").get_by_label("Seeds").fill("http://omar.harvest.localhost/")
     page.get_by_role("dialog").get_by_role("button", name="Add").click()
     expect(page.get_by_role("dialog")).to_have_count(0)
-    page.goto(served.of_job("history"))
+    page.goto(served.job_address("history"))
     expect(page.locator("ol.timeline li", has_text="omar").first).to_be_visible()

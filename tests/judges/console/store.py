@@ -1,6 +1,6 @@
-"""A job is made, packed and handed over to S3 with the keys alone, and found there: a server by other people (moto), read by boto3.
+"""Creates a job, packs it and hands it over to S3 with the keyboard only, and reads it there with boto3. The S3 server is moto.
 
-Every step is seen in light, in dark and 390 pixels wide, and by axe.
+Every step is checked in light, in dark and 390 pixels wide, with axe.
 """
 
 import io
@@ -19,7 +19,7 @@ from playwright.sync_api import expect
 
 import daemon
 from keyboard import tab_to
-from looks import SCREENS, accessible, look_at
+from looks import SCREENS, accessibility_faults, check_screens
 from parts import fact, notice, rows
 
 BUCKET = "web-archive"
@@ -55,7 +55,7 @@ secret-access-key = {{ env = "STORE_SECRET" }}
 
 
 class Store:
-    """A server for S3 on loopback, with a bucket."""
+    """An S3 server on loopback with one bucket."""
 
     def __init__(self, home):
         with socket.socket() as probe:
@@ -70,7 +70,7 @@ class Store:
         end = time.monotonic() + 120
         while not self.answers():
             if time.monotonic() > end:
-                raise SystemExit("the server for S3 does not start; see moto.log")
+                raise SystemExit("the S3 server does not start; see moto.log")
             time.sleep(0.05)
         self.client = boto3.client(
             "s3",
@@ -81,9 +81,9 @@ class Store:
             config=Config(s3={"addressing_style": "path"}),
         )
         self.client.create_bucket(Bucket=BUCKET)
-        # The daemon's crawls find their keys in the environment.
+        # The daemon's crawls read their keys from the environment.
         os.environ["STORE_KEY"], os.environ["STORE_SECRET"] = KEYS
-        # What names servers comes from the daemon's own folder, not over the API.
+        # Profiles with addresses of servers are not accepted over the API, so this one is in the daemon's folder.
         with open(os.path.join(home, "profiles", f"{JOB}.toml"), "w") as file:
             file.write(PROFILE.format(bucket=BUCKET, endpoint=self.endpoint))
 
@@ -102,33 +102,33 @@ def run(browser, served, seed, axe, screenshots, store, **_):
     faults = []
     with open(axe, encoding="utf-8") as file:
         axe = file.read()
-    # A process that begins or ends takes no commands (409).
-    with daemon.opened(browser, faults, expects=["status of 40[19]"], viewport={"width": 1280, "height": 900}, reduced_motion="reduce") as page:
+    # A process that starts or ends refuses commands with status 409.
+    with daemon.open_page(browser, faults, expects=["status of 40[19]"], viewport={"width": 1280, "height": 900}, reduced_motion="reduce") as page:
 
         def look(step):
-            faults.extend(look_at(page, axe, f"{screenshots}/store-{step}"))
+            faults.extend(check_screens(page, axe, f"{screenshots}/store-{step}"))
 
         served.sign_in(page)
         crawl(page, served, seed, look)
         name = pack(page, look)
         hand_over(page, name, look)
-        faults += find(store, name)
+        faults += check_package(store, name)
     for screen, options in SCREENS.items():
-        with daemon.opened(browser, faults, expects=["status of 401"], **options) as page:
+        with daemon.open_page(browser, faults, expects=["status of 401"], **options) as page:
             served.sign_in(page)
-            page.goto(served.of_job("files", JOB))
+            page.goto(served.job_address("files", JOB))
             expect(fact(page, "Waiting")).to_be_visible()
             page.screenshot(path=f"{screenshots}/files-stored-{screen}.png", full_page=True)
             width = page.evaluate("document.documentElement.scrollWidth")
             if width > options["viewport"]["width"]:
                 faults.append(f"files, {screen}: {width} pixels wide")
-            faults += [f"files, {screen}: {fault}" for fault in accessible(page, axe)]
+            faults += [f"files, {screen}: {fault}" for fault in accessibility_faults(page, axe)]
     served.ask("DELETE", f"jobs/{JOB}?archive=true")
     return faults
 
 
 def crawl(page, served, seed, look):
-    """A job with the profile, until it has ended."""
+    """Creates a job with the profile and waits until it has ended."""
     keys = page.keyboard
     page.goto(served.address + f"#/new?profile={JOB}")
     tab_to(page, page.get_by_label("Name", exact=True))
@@ -146,13 +146,13 @@ def crawl(page, served, seed, look):
 
 
 def pack(page, look):
-    """A package of the archive; its name."""
+    """Packs the archive. Returns the package's name."""
     keys = page.keyboard
     page.evaluate("document.activeElement.blur()")
     tab_to(page, page.get_by_role("link", name="Files", exact=True).first)
     keys.press("Enter")
     expect(page.get_by_role("heading", name="Files", level=1)).to_be_visible()
-    # The crawl has handed its files over by itself.
+    # The crawl has handed over its own files already.
     expect(rows(page, "Files").filter(has_text=".warc.gz").first).to_contain_text(f"s3://{BUCKET}/crawls/{JOB}/warcs/")
     tab_to(page, page.get_by_role("button", name="Pack as WACZ …"))
     keys.press("Enter")
@@ -168,7 +168,7 @@ def pack(page, look):
 
 
 def hand_over(page, name, look):
-    """What is left goes to the store."""
+    """Hands over the remaining file, the package."""
     tab_to(page, page.get_by_role("button", name="Hand over", exact=True))
     page.keyboard.press("Enter")
     notice(page, "the hand-over has begun")
@@ -177,8 +177,8 @@ def hand_over(page, name, look):
     look("hand-over")
 
 
-def find(store, name):
-    """The package as the store has it."""
+def check_package(store, name):
+    """Checks the package in the store; returns the errors."""
     answer = store.client.get_object(Bucket=BUCKET, Key=f"crawls/{JOB}/{name}")
     with zipfile.ZipFile(io.BytesIO(answer["Body"].read())) as package:
         names = package.namelist()

@@ -1,4 +1,4 @@
-"""A job with a hundred thousand queues and hosts: paged through, filtered, sorted, and found by name."""
+"""A job with a hundred thousand queues and hosts: its lists can be paged through, filtered, sorted, and searched by name."""
 
 import json
 import os
@@ -16,9 +16,9 @@ SHOWN_MAX = 100
 def run(browser, served, screenshots, **_):
     faults = []
     fill(served)
-    with daemon.opened(browser, faults, expects=["status of 40[14]"], viewport={"width": 1280, "height": 900}) as page:
+    with daemon.open_page(browser, faults, expects=["status of 40[14]"], viewport={"width": 1280, "height": 900}) as page:
         served.sign_in(page)
-        page.goto(served.of_job("frontier", JOB))
+        page.goto(served.job_address("frontier", JOB))
         listed = rows(page, "Queues")
         expect(listed.first).to_contain_text("host-000000,")
         if listed.count() > SHOWN_MAX:
@@ -27,7 +27,7 @@ def run(browser, served, screenshots, **_):
         expect(listed.first).to_contain_text("host-000050,")
         page.get_by_role("button", name="Previous").click()
         expect(listed.first).to_contain_text("host-000000,")
-        # By the beginning of a name to the middle of them, and on from there.
+        # The beginning of a name opens the list in the middle; paging continues from there.
         page.get_by_label("Queue by name").fill("localhost,wide,host-0654")
         page.get_by_role("button", name="Open").click()
         expect(listed.first).to_contain_text("host-065400,")
@@ -44,16 +44,16 @@ def run(browser, served, screenshots, **_):
         page.get_by_role("button", name="Freeze", exact=True).click()
         page.get_by_role("dialog").get_by_role("button", name="Freeze", exact=True).click()
         expect(fact(page, "State")).to_contain_text("frozen")
-        page.goto(served.of_job("frontier?state=frozen", JOB))
+        page.goto(served.job_address("frontier?state=frozen", JOB))
         expect(listed).to_have_count(1)
-        page.goto(served.of_job("reports?kind=frontier-summary", JOB))
+        page.goto(served.job_address("reports?kind=frontier-summary", JOB))
         expect(page.locator("pre.lines")).to_contain_text("queues: 100000")
         hosts(page, served, screenshots)
     return faults
 
 
 def hosts(page, served, screenshots):
-    page.goto(served.of_job("hosts", JOB))
+    page.goto(served.job_address("hosts", JOB))
     listed = rows(page, "Hosts")
     expect(page.get_by_text(f"{QUEUES:,} hosts")).to_be_visible()
     expect(listed.first).to_contain_text("host-077777.")
@@ -67,7 +67,7 @@ def hosts(page, served, screenshots):
 
 
 def fill(served):
-    """A job at rest that takes over what another crawl had not finished."""
+    """Creates a job that does not run, and imports the frontier journal of another crawl."""
     served.ask("POST", "jobs", {"name": JOB, "profile": "snapshot", "contact_url": "https://crawler.harvest.library/about", "seeds": ["http://host-000000.wide.localhost/"], "start": False})
     journal = os.path.join(served.home, "wide.jsonl")
     with open(journal, "w") as file:
@@ -75,7 +75,7 @@ def fill(served):
             # One queue is longer than the others.
             for page in range(3 if number == 77_777 else 1):
                 file.write(json.dumps({"uri": f"http://host-{number:06}.wide.localhost/{page or ''}"}) + "\n")
-    # Its log has a visit of each host; that of one was large.
+    # Its log has one visit of each host. One of the visits was large.
     log = os.path.join(served.jobs, JOB, "logs", "crawl.log")
     os.makedirs(os.path.dirname(log), exist_ok=True)
     with open(log, "w") as file:

@@ -1,4 +1,4 @@
-// Style sheets, parsed by css-tree, their trees walked. What it keeps as raw text is parsed as a value of its own.
+// Style sheets: the syntax tree of css-tree is searched for URLs. Text that css-tree keeps as raw text is searched as tokens.
 
 import * as css from "css-tree";
 import { fetchable, judgeAll, line } from "./walk.mjs";
@@ -7,7 +7,7 @@ function walk(tree, add) {
   css.walk(tree, {
     enter(node) {
       if (node.type === "Atrule" && /^(namespace|(-moz-)?document)$/i.test(node.name)) {
-        // URLs here are names; blocks of `@document` are style sheets all the same.
+        // URLs in these rules are names. The block of `@document` is a style sheet.
         if (node.block) walk(node.block, add);
         return this.skip;
       }
@@ -25,7 +25,7 @@ function walk(tree, add) {
   });
 }
 
-/// Text that is no value that the parser knows: Internet Explorer's filters, hacks, faults.
+/// Raw text, which css-tree cannot parse as a value: Internet Explorer's filters, hacks, errors.
 function raw(text, add) {
   const filter = /AlphaImageLoader\s*\([^)]*?\bsrc\s*=\s*(["'])(.*?)\1/gi;
   for (const match of text.matchAll(filter)) add("css/filter", match[2]);

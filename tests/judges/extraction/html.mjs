@@ -1,7 +1,7 @@
-// Pages, parsed by parse5 as the HTML standard says, their trees walked.
+// Pages: the tree of parse5, which implements the HTML standard, is searched for URLs.
 //
-// Which attributes hold URLs is taken from the standard's index of attributes and, for what has become obsolete, from
-// HTML 4.01 and the `applet`, `lowsrc` and `dynsrc` of its time. Metadata: Open Graph, Twitter cards, microdata's images.
+// The attributes with URLs are those in the standard's index of attributes; obsolete ones are from HTML 4.01, with `applet`,
+// `lowsrc` and `dynsrc`. Metadata: Open Graph, Twitter cards, images of microdata.
 
 import { parse, parseFragment } from "parse5";
 import parseSrcset from "parse-srcset";
@@ -9,7 +9,7 @@ import { fetchable, isFile, judgeAll, line, trim } from "./walk.mjs";
 
 const LINK = "L", EMBED = "E", REDIRECT = "R";
 
-/// Attribute → elements that have it, hop.
+/// Attribute → elements that have it, hop type.
 const URLS = {
   action: [["form"], LINK],
   background: [["body", "table", "thead", "tbody", "tfoot", "tr", "td", "th"], EMBED],
@@ -24,7 +24,7 @@ const URLS = {
   src: [["audio", "embed", "frame", "iframe", "img", "input", "script", "source", "track", "video"], EMBED],
 };
 
-/// `rel` of `link` that a page needs in order to be shown, or that browsers load with it.
+/// Values of `rel` of `link` elements whose targets a page needs to be shown, or which browsers load with the page.
 const EMBEDDING = new Set([
   "stylesheet", "icon", "preload", "modulepreload", "prefetch", "prerender", "manifest", "mask-icon", "apple-touch-icon",
   "apple-touch-icon-precomposed", "apple-touch-startup-image", "image_src",
@@ -68,7 +68,7 @@ class Walk {
 
     const content = (node.childNodes ?? []).map((child) => child.value ?? "").join("");
     if (element === "script" && !attributes.has("src") && trim(content)) {
-      // A type that is none (`template`) means nothing to anyone but the page's own scripts.
+      // Only the page's own scripts read a script whose type is not a media type, such as `template`.
       const type = trim(has("type"));
       if (!type || type.includes("/") || ["module", "importmap", "speculationrules"].includes(type.toLowerCase())) {
         this.part("script", content);
@@ -99,7 +99,7 @@ class Walk {
     } else if (/^on/.test(name)) {
       if (/["'`]/.test(value)) this.part(at, value);
     } else if (name.startsWith("data-") || (name === "value" && ["option", "input", "param"].includes(element))) {
-      // Any data may stand here. What is an address, or names a file that is there, is a reference.
+      // Any data is possible here. An absolute URL, or the path of an existing file, is a reference.
       const reference = fetchable(value);
       if (reference && (/^https?:\/\/[^\s]+$/i.test(reference) || isFile(reference, this.file, this.root))) {
         this.expected.push(line("guess", "", at, reference));
@@ -144,7 +144,7 @@ class Walk {
       try {
         code = decodeURIComponent(code);
       } catch {
-        // As written.
+        // Invalid percent-encoding: the code is used as written.
       }
       if (/["'`]/.test(code)) this.part(at, code);
       return;

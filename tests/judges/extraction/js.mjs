@@ -1,21 +1,21 @@
-// Scripts, parsed by acorn. What a parser can tell is which texts are strings of the script; which of those are references
-// only running it would tell. So two questions are asked:
+// Scripts, parsed by acorn. A parser finds the strings of a script, but not which of them are references: that needs a run of the
+// script. So there are two lists:
 //
-// expected (recall): strings that beyond doubt are references: absolute addresses, paths of `import`, source maps, and
-// whatever names a file of the same package. Half a string is none: operands of `+` count where all are constant.
-// allowed (precision): any string, and what stands in quotes or behind `=` in one. What is reported beside those was taken
-// from a comment, a regular expression or code.
+// expected (for recall): strings that are certainly references: absolute URLs, paths of `import`, source maps, and paths of files
+// of the same package. The operands of a `+` count only if all of them are constant.
+// allowed (for precision): any string, and the text in quotes or behind `=` in a string. Any other reported link was taken from a
+// comment, a regular expression or code.
 
 import { readdirSync } from "node:fs";
 import { parse } from "acorn";
 import { judgeAll, line } from "./walk.mjs";
 
-/// Strings that `http` begins and that are compared, not fetched.
+/// Strings that begin with `http` but are identifiers, such as XML namespaces.
 const NAMESPACE = /^https?:\/\/(www\.)?(w3\.org\/(\d{4}|xml|ns)\b|schema\.org|purl\.org|schemas\.|ns\.adobe\.com|ogp\.me|xmlns\.com|json-schema\.org)/i;
 
 const filesOf = new Map();
 
-/// The last parts of the paths of a package's files: `c.png`, `b/c.png`, `a/b/c.png`.
+/// All endings of the paths of a package's files: `c.png`, `b/c.png`, `a/b/c.png`.
 function names(root) {
   const found = new Set();
   for (const entry of readdirSync(root, { recursive: true, withFileTypes: true })) {
@@ -51,7 +51,7 @@ class Reader {
       return;
     }
     if (node.type === "CallExpression" && node.callee.name === "require") {
-      // Names of modules.
+      // Arguments of `require` are names of modules.
       for (const argument of node.arguments) {
         const value = constant(argument);
         if (value !== null) this.allow(value);
@@ -67,7 +67,7 @@ class Reader {
       return;
     }
     if (node.type === "BinaryExpression" && node.operator === "+") {
-      // One operand is unknown, so the others are halves: allowed, not expected.
+      // One operand is unknown, so the others are parts of a string: allowed, but not expected.
       this.halves(node);
       return;
     }
@@ -89,7 +89,7 @@ class Reader {
       this.allow(value);
       this.pieces(node);
     } else if (node.type === "BinaryExpression" && node.operator === "+") {
-      // `a + "b" + "c"` is parsed as `(a + "b") + "c"`: neighbours that are constant are one string.
+      // `a + "b" + "c"` is parsed as `(a + "b") + "c"`. Adjacent constant operands are joined to one string.
       const run = [];
       for (const operand of operands(node)) {
         const part = constant(operand);
@@ -134,15 +134,15 @@ class Reader {
 
   allow(value) {
     const add = (text) => {
-      // What has neither is reported by nobody, and would make most of the answer.
+      // Extractors report no text without a dot or slash, and such texts would be most of the answer.
       if (!/[./]/.test(text)) return;
       this.allowed.add(line("link", "", "", text.trim()));
-      // A host with a path gets its scheme.
+      // A host with a path is also allowed with a scheme.
       if (/^[\w.-]+\.[a-z]+\//i.test(text)) this.allowed.add(line("link", "", "", `http://${text}`));
     };
     add(value);
     if (/["'=]/.test(value)) {
-      // Nested quotes are escaped once more for each level.
+      // Each level of nested quotes is escaped once more.
       for (const text of [value, value.replace(/\\+(["'/])/g, "$1")]) {
         for (const quoted of text.matchAll(/(?=(["'])(.*?)\1)/gs)) {
           add(quoted[2]);
@@ -159,7 +159,7 @@ function operands(node) {
   return [...operands(node.left), ...operands(node.right)];
 }
 
-/// The string that an expression is, if it is one whatever happens.
+/// The string value of an expression if it is constant; null otherwise.
 function constant(node) {
   if (node.type === "Literal" && typeof node.value === "string") return node.value;
   if (node.type === "TemplateLiteral" && node.expressions.length === 0) return node.quasis[0].value.cooked ?? null;

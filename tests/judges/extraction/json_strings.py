@@ -1,6 +1,6 @@
-"""JSON, read by Python's json.
+"""JSON, parsed by Python's json.
 
-expected: strings that are an absolute address. allowed: any string, and any address in one.
+Expected: strings that are an absolute URL. Allowed: any string, and any URL in a string.
 """
 
 import json

@@ -1,8 +1,8 @@
 """XML and SVG, parsed by lxml.
 
-SVG: `href` with and without XLink, whatever has it, and style sheets: expected, nothing else is allowed.
-XML: the same, and values and texts that are an absolute address: expected. Any value of an attribute, any text, any
-address in a text, and what the document type names: allowed. Declarations of namespaces are names.
+SVG: `href` with and without XLink on any element, and style sheets are expected; nothing else is allowed.
+XML: the same, and attribute values and texts that are an absolute URL, are expected. Any attribute value, any text, any URL in a
+text, and the system identifier of the document type are allowed. Namespace declarations are ignored: they are names.
 """
 
 import re
@@ -18,7 +18,7 @@ NAMES = {"namespace", "targetNamespace"}
 
 def parsed(data):
     text = data.decode("utf-8", errors="replace").removeprefix("\ufeff")
-    # The text is decoded: what it says of its encoding no longer holds.
+    # The text is decoded already, so its encoding declaration is removed.
     text = re.sub(r"^(\s*<\?xml[^>]*?)\s+encoding\s*=\s*(\"[^\"]*\"|'[^']*')", r"\1", text)
     parser = etree.XMLParser(recover=True, resolve_entities=False, no_network=True, huge_tree=True)
     root = etree.fromstring(text.encode("utf-8"), parser)

@@ -1,6 +1,6 @@
-"""PDF, read by pypdf.
+"""PDF, parsed by pypdf.
 
-expected: `/URI` of the actions of the pages' annotations. allowed: `/URI` of any object.
+Expected: `/URI` in actions of annotations on pages. Allowed: `/URI` of any object.
 """
 
 import io

@@ -1,9 +1,9 @@
-// What the judges that run on Node share: the list of files in, one line of JSON for each out.
+// Common parts of the extraction judges in JavaScript. They read a list of files and write one line of JSON for each.
 
 import { readFileSync, existsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-/// Calls `judge(text, file, root)` for each line `FILE\tROOT` of the input; errors of syntax that it throws are the file's fault.
+/// Calls `judge(text, file, root)` for each line `FILE\tROOT` of the input. A SyntaxError means that the file is invalid.
 export function judgeAll(judge) {
   const input = readFileSync(0, "utf8");
   for (const line of input.split("\n")) {
@@ -20,7 +20,7 @@ export function judgeAll(judge) {
   }
 }
 
-/// The reference without what surrounds it, if a crawler could fetch it; null otherwise.
+/// The reference without surrounding spaces, or null if a crawler cannot fetch it.
 export function fetchable(value) {
   const reference = trim(value);
   if (!reference || reference.startsWith("#")) return null;
@@ -33,12 +33,12 @@ export function fetchable(value) {
   return ["http:", "https:", "ftp:"].includes(url.protocol) ? reference : null;
 }
 
-/// Without the C0 controls and blanks that the URL standard strips.
+/// The value without leading and trailing C0 controls and spaces, which the URL standard strips.
 export function trim(value) {
   return value.replace(/^[\0-\x20]+|[\0-\x20]+$/g, "");
 }
 
-/// Does this name a file of the package that the document is in?
+/// Whether a reference is the path of a file in the document's package.
 export function isFile(reference, file, root) {
   let path;
   try {

@@ -1,4 +1,4 @@
-"""What the judges that run on Python share: the list of files in, one line of JSON for each out."""
+"""Common parts of the extraction judges in Python. They read a list of files and write one line of JSON for each."""
 
 import json
 import re
@@ -9,7 +9,7 @@ ADDRESS = re.compile(r"https?://[^\s<>\"'{}|\\^`]+", re.IGNORECASE)
 
 
 def judge_all(judge):
-    """Calls `judge(bytes, file)` for each line `FILE\tROOT` of the input; it returns (expected, allowed)."""
+    """Calls `judge(bytes, file)`, which returns (expected, allowed), for each line `FILE\tROOT` of the input."""
     for entry in sys.stdin:
         file = entry.rstrip("\n").split("\t")[0]
         with open(file, "rb") as stream:
@@ -17,7 +17,7 @@ def judge_all(judge):
         try:
             expected, allowed = judge(data, file)
             answer = {"expected": sorted(set(expected)), "allowed": sorted(set(allowed))}
-        except Exception as fault:  # Whatever a parser raises is the file's fault.
+        except Exception as fault:  # Any exception of a parser means that the file is invalid.
             answer = {"expected": [], "fault": f"{type(fault).__name__}: {fault}"}
         print(json.dumps(answer))
 
@@ -32,11 +32,11 @@ def trim(value):
 
 
 def fetchable(value):
-    """The reference without what surrounds it, if a crawler could fetch it."""
+    """The reference without surrounding spaces, or None if a crawler cannot fetch it."""
     value = trim(value)
     if not value or value.startswith("#"):
         return None
-    # `.uno:Undo` is a command of LibreOffice, and no path either.
+    # `.uno:Undo` is a command of LibreOffice, not a relative path.
     scheme = re.match(r"(\.?[A-Za-z][A-Za-z0-9+.-]*):", value)
     if scheme and scheme[1].lower() not in ("http", "https", "ftp"):
         return None
@@ -44,7 +44,7 @@ def fetchable(value):
 
 
 def is_address(value):
-    """An absolute address of the internet, and nothing else."""
+    """Whether the value is an absolute http or https URL with a domain name, and nothing else."""
     value = trim(value)
     if not ADDRESS.fullmatch(value):
         return False
@@ -56,7 +56,7 @@ def is_address(value):
 
 
 def addresses_in(text):
-    """Addresses in running text, each with and without the marks of the sentence around it."""
+    """URLs in a text, each with and without the punctuation behind it."""
     for match in ADDRESS.finditer(text):
         address = match[0]
         yield address

@@ -12,22 +12,23 @@ import org.netarchivesuite.heritrix3wrapper.ScriptResult;
 import org.netarchivesuite.heritrix3wrapper.StreamResult;
 
 /**
- * Whole lives of jobs by way of heritrix3-wrapper, with which NetarchiveSuite steers Heritrix 3.
+ * Tests the Heritrix API with heritrix3-wrapper, the client of Heritrix 3 in NetarchiveSuite: jobs from creation to end.
  *
- * <p>Life HOST PORT USER PASSWORD CXML JOBS
+ * <p>usage: Life HOST PORT USER PASSWORD CXML JOBS
  */
 public class Life {
-  /** How often a state is looked for, and how long between two looks in milliseconds. */
+  /** Number of checks for a state. */
   private static final int TRIES = 600;
 
+  /** Time between two checks, in milliseconds. */
   private static final int PAUSE = 200;
 
-  public static void main(String[] said) throws Exception {
-    Path cxml = Path.of(said[4]);
-    Path jobs = Path.of(said[5]);
+  public static void main(String[] arguments) throws Exception {
+    Path cxml = Path.of(arguments[4]);
+    Path jobs = Path.of(arguments[5]);
     Heritrix3Wrapper engine =
         Heritrix3Wrapper.getInstance(
-            said[0], Integer.parseInt(said[1]), null, null, said[2], said[3]);
+            arguments[0], Integer.parseInt(arguments[1]), null, null, arguments[2], arguments[3]);
 
     EngineResult ready = engine.waitForEngineReady(TRIES, PAUSE);
     expect(ready.status == ResultStatus.OK && ready.engine != null, "the engine is not ready");
@@ -37,7 +38,7 @@ public class Life {
     expect(
         made.engine.jobs.stream().anyMatch(job -> name.equals(job.shortName)),
         "a job that was created is not in the list");
-    // NetarchiveSuite writes the configuration where the job says that it is.
+    // As NetarchiveSuite does, the configuration is written to the path that the job reports.
     JobResult job = engine.job(name);
     Files.copy(cxml, Path.of(job.job.primaryConfig), StandardCopyOption.REPLACE_EXISTING);
     expect(engine.rescanJobDirectory().status == ResultStatus.OK, "the jobs cannot be rescanned");
@@ -59,7 +60,7 @@ public class Life {
     File log = new File(job.job.crawlLogFilePath);
     byte[] whole = Files.readAllBytes(log.toPath());
     try (StreamResult part = engine.anypath(log.getAbsolutePath(), 0L, 20L)) {
-      expect(part.responseCode == 206, "a part of crawl.log is answered by " + part.responseCode);
+      expect(part.responseCode == 206, "a part of crawl.log has status " + part.responseCode);
       byte[] got = part.in.readAllBytes();
       expect(
           new String(whole, StandardCharsets.UTF_8).startsWith(new String(got, StandardCharsets.UTF_8))
@@ -67,13 +68,13 @@ public class Life {
           "a part of crawl.log is " + new String(got, StandardCharsets.UTF_8));
     }
     try (StreamResult other = engine.anypath("/etc/passwd", null, null)) {
-      expect(other.responseCode == 403, "a file of the machine is answered by " + other.responseCode);
+      expect(other.responseCode == 403, "a file outside of the job has status " + other.responseCode);
     }
     ScriptResult script = engine.ExecuteShellScriptInJob(name, "groovy", "rawOut.println(1)");
-    expect(script.responseCode == 403, "a script is answered by " + script.responseCode);
+    expect(script.responseCode == 403, "a script has status " + script.responseCode);
 
     job = engine.terminateJob(name);
-    expect(job.status == ResultStatus.OK, "one that has ended cannot be ended: " + job.responseCode);
+    expect(job.status == ResultStatus.OK, "an ended job cannot be ended again: " + job.responseCode);
     job = engine.teardownJob(name);
     expect("Unbuilt".equals(job.job.statusDescription), "torn down, it is " + job.job.statusDescription);
 
@@ -98,12 +99,12 @@ public class Life {
     JobResult job = engine.waitForJobState(name, state, TRIES, PAUSE);
     expect(
         job.job != null && state.name().equals(job.job.crawlControllerState),
-        name + " does not get " + state + " but " + (job.job == null ? "nothing" : job.job.statusDescription));
+        name + " does not reach " + state + ": " + (job.job == null ? "nothing" : job.job.statusDescription));
     return job;
   }
 
-  private static void expect(boolean isSo, String what) {
-    if (!isSo) {
+  private static void expect(boolean condition, String what) {
+    if (!condition) {
       System.err.println("heritrix3-wrapper: " + what);
       System.exit(1);
     }

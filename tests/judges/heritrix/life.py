@@ -1,9 +1,9 @@
-"""Whole lives of jobs by way of hapy-heritrix, a client of Heritrix 3: made, configured, built, launched, paused, ended, torn down
-and copied, their logs and reports read, and what is not done here refused.
+"""Tests the Heritrix API with hapy-heritrix, a client of Heritrix 3. Jobs are created, configured, built, launched, paused, ended,
+torn down and copied; their logs and reports are read; unsupported actions are refused.
 
-life.py HAPY URL USER PASSWORD CXML JOBS
+usage: life.py HAPY URL USER PASSWORD CXML JOBS
 
-HAPY is the folder of the package, translated to Python 3; CXML the configuration of the jobs; JOBS the folder of jobs.
+HAPY is the folder of the package, translated to Python 3. CXML is the configuration of the jobs. JOBS is the folder of jobs.
 """
 
 import os
@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 
 import requests
 
-# The daemon's certificate is its own, as that of Heritrix is.
+# The daemon has a self-signed certificate, as Heritrix has.
 warnings.filterwarnings("ignore")
 folder, url, user, password, cxml, jobs = sys.argv[1:]
 sys.path.insert(0, folder)
@@ -27,60 +27,60 @@ PATIENCE_S = 300
 hapy = Hapy(url, username=user, password=password)
 
 
-def expect(is_so, what):
-    if not is_so:
+def expect(condition, what):
+    if not condition:
         sys.exit(f"hapy-heritrix: {what}")
 
 
 def job(name):
-    """What get_job_info asks for: its own reading of it needs Python 2."""
+    """The job's description, as XML. The client's own get_job_info parses it only with Python 2."""
     return ElementTree.fromstring(hapy._http_get(f"{hapy.base_url}/job/{name}").content)
 
 
-def described(name):
+def status_of(name):
     return job(name).findtext("statusDescription")
 
 
 def wait_for(name, description):
     end = time.monotonic() + PATIENCE_S
-    while described(name) != description:
-        expect(time.monotonic() < end, f"{name} is {described(name)!r}, not {description!r}")
+    while status_of(name) != description:
+        expect(time.monotonic() < end, f"{name} is {status_of(name)!r}, not {description!r}")
         time.sleep(0.1)
 
 
-def refused(status, action, *arguments):
+def expect_refused(status, action, *arguments):
     try:
         action(*arguments)
     except HapyException:
         got = hapy.lastresponse.status_code
-        expect(got == status, f"{action.__name__}{arguments} is answered by {got}, not {status}")
+        expect(got == status, f"{action.__name__}{arguments} has status {got}, not {status}")
         kind = hapy.lastresponse.headers["content-type"]
-        expect(kind == "application/problem+json", f"{action.__name__}{arguments} is refused in {kind}")
+        expect(kind == "application/problem+json", f"{action.__name__}{arguments} is refused with the media type {kind}")
         return
     sys.exit(f"hapy-heritrix: {action.__name__}{arguments} is not refused")
 
 
 def file(path, **headers):
     answer = requests.get(f"{hapy.base_url}/{path}", auth=hapy.auth, verify=False, headers=headers, timeout=PATIENCE_S)
-    expect(answer.status_code in (200, 206), f"{path} is answered by {answer.status_code}")
+    expect(answer.status_code in (200, 206), f"{path} has status {answer.status_code}")
     return answer
 
 
 with open(cxml, "rb") as configuration:
     text = configuration.read()
 
-# Created and configured.
+# A job is created and configured.
 first = "by-hapy"
 hapy.create_job(first)
-expect(described(first) == "Unbuilt", "a new job is not Unbuilt")
-refused(409, hapy.create_job, first)
-refused(422, hapy.create_job, "../outside")
+expect(status_of(first) == "Unbuilt", "a new job is not Unbuilt")
+expect_refused(409, hapy.create_job, first)
+expect_refused(422, hapy.create_job, "../outside")
 place = job(first).findtext("primaryConfigUrl")
 hapy._http_put(place, text)
 expect(hapy._http_get(place).content == text, "the configuration is not what was put there")
-refused(409, hapy.terminate_job, first)
+expect_refused(409, hapy.terminate_job, first)
 
-# Built; torn down before it has begun, it can be built again.
+# It is built. After a teardown before the launch it can be built again.
 hapy.build_job(first)
 wait_for(first, "Ready")
 hapy.teardown_job(first)
@@ -88,19 +88,19 @@ wait_for(first, "Unbuilt")
 hapy.build_job(first)
 wait_for(first, "Ready")
 
-# Launched, which is paused, and let go.
+# It is launched, which leaves it paused, and unpaused.
 hapy.launch_job(first)
 wait_for(first, "Active: PAUSED")
-refused(409, hapy.launch_job, first)
+expect_refused(409, hapy.launch_job, first)
 hapy.checkpoint_job(first)
 hapy.unpause_job(first)
 wait_for(first, "Finished: FINISHED")
 novel = int(job(first).findtext("sizeTotalsReport/novelCount"))
 expect(novel >= 2, f"only {novel} documents")
-refused(403, hapy.execute_script, first, "groovy", "rawOut.println(1)")
-refused(403, hapy.delete_job, first)
+expect_refused(403, hapy.execute_script, first, "groovy", "rawOut.println(1)")
+expect_refused(403, hapy.delete_job, first)
 
-# Its files.
+# Its files are read.
 names = file(f"job/{first}/jobdir/").text.split()
 for name in ["crawler-beans.cxml", "logs/crawl.log", "reports/crawl-report.txt"]:
     expect(name in names, f"{name} is not among {names}")
@@ -112,9 +112,9 @@ for name in names:
     if name.startswith("reports/") and name.endswith(".txt"):
         expect(file(f"job/{first}/jobdir/{name}").text, f"{name} is empty")
 
-# In JSON as in XML.
-said = file(f"job/{first}", Accept="application/json").json()
-expect(said["statusDescription"] == described(first), f"in JSON it is {said}")
+# JSON and XML have the same content.
+in_json = file(f"job/{first}", Accept="application/json").json()
+expect(in_json["statusDescription"] == status_of(first), f"in JSON it is {in_json}")
 engine = file("", Accept="application/json").json()
 in_xml = ElementTree.fromstring(hapy._http_get(hapy.base_url).content)
 listed = [one.findtext("shortName") for one in in_xml.iter("value") if one.find("shortName") is not None]
@@ -124,9 +124,9 @@ expect(len(engine["jobs"]) == len(listed), f"in JSON there are {len(engine['jobs
 hapy.teardown_job(first)
 wait_for(first, "Unbuilt")
 
-# A profile is copied, not built; its copy is launched without being built first, and ended.
+# A profile can be copied, but not built. Its copy is launched without a build, and ended.
 hapy.copy_job(first, "pattern", as_profile=True)
-refused(409, hapy.build_job, "pattern")
+expect_refused(409, hapy.build_job, "pattern")
 second = "by-hapy-again"
 hapy.copy_job("pattern", second)
 hapy.launch_job(second)
@@ -144,14 +144,14 @@ wait_for(third, "Finished: ABORTED")
 hapy.teardown_job(third)
 wait_for(third, "Unbuilt")
 
-# A folder that somebody has put among the jobs.
+# A folder that was put among the jobs by hand becomes a job.
 put = os.path.join(jobs, "by-hand")
 os.mkdir(put)
 shutil.copy(cxml, os.path.join(put, "crawler-beans.cxml"))
 hapy.rescan_job_directory()
 hapy._http_post(hapy.base_url, {"action": "add", "addpath": put}, 303)
-refused(403, hapy.add_job_directory, "/etc")
-refused(403, hapy.add_job_directory, "/nowhere")
+expect_refused(403, hapy.add_job_directory, "/etc")
+expect_refused(403, hapy.add_job_directory, "/nowhere")
 hapy.launch_job("by-hand")
 wait_for("by-hand", "Active: PAUSED")
 hapy.terminate_job("by-hand")
@@ -161,7 +161,7 @@ other = Hapy(url, username=user, password=password + "x")
 try:
     other._http_get(other.base_url)
 except HapyException:
-    expect(other.lastresponse.status_code == 401, "a wrong password is not answered by 401")
+    expect(other.lastresponse.status_code == 401, "a wrong password does not have status 401")
 else:
-    sys.exit("hapy-heritrix: a wrong password is let in")
+    sys.exit("hapy-heritrix: a wrong password is accepted")
 print("hapy-heritrix: jobs were made, built, launched, ended and copied")

@@ -1,4 +1,4 @@
-"""Makes the font and the video of the rendered pages that the replay judge crawls. Both are committed; this shows their origin.
+"""Makes the font and the video of the rendered pages that the replay judge crawls. Both are committed; this is their source.
 
 usage: pip install fonttools==4.68.0 av==18.1.0; python make.py
 
@@ -15,7 +15,7 @@ from fontTools.pens.ttGlyphPen import TTGlyphPen
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
-# Size of the video, frames a second, and frames.
+# Width and height of the video, frames per second, number of frames.
 WIDTH, HEIGHT, RATE, FRAMES = 160, 96, 5, 10
 
 
@@ -35,7 +35,7 @@ def font(file):
     builder.setupNameTable({"familyName": "Blocks", "styleName": "Regular"}, mac=False)
     builder.setupOS2(sTypoAscender=800, sTypoDescender=-200, usWinAscent=800, usWinDescent=200)
     builder.setupPost(keepGlyphNames=False)
-    # Nothing depends on the time at which it was made.
+    # A fixed time: the file must not depend on the time at which it is made.
     builder.updateHead(created=0, modified=0)
     builder.font.recalcTimestamp = False
     builder.save(file)
@@ -48,7 +48,7 @@ def video(file):
         stream.codec_context.options = {"crf": "30", "b": "20k"}
         for number in range(FRAMES):
             frame = VideoFrame(WIDTH, HEIGHT, "yuv420p")
-            # Luma and both chromas: a blue.
+            # One luma and two chroma values, which make a blue.
             for plane, value in zip(frame.planes, (90, 170, 100)):
                 plane.update(bytes([value]) * plane.buffer_size)
             frame.pts = number

@@ -521,7 +521,10 @@ async fn a_stop_by_the_api_while_the_process_starts_reaches_all_nodes() {
     let lock = std::fs::File::open(job.join("lock")).unwrap();
     lock.lock().unwrap();
     daemon.post("/jobs/news/start", None, 202);
-    until("the daemon has begun a process", || !orders()["begun"].is_null()).await;
+    until("the daemon has begun a process", || {
+        !orders()["begun"].is_null()
+    })
+    .await;
     let stopped = daemon.post("/jobs/news/stop", None, 200);
     assert_eq!(
         stopped["result"],

@@ -1,7 +1,7 @@
-// The daemon itself: what it is and may do, the nodes of its cluster, what its calendar will begin, what was done through it.
+// The daemon: its version and limits, the nodes of its cluster, its calendar, the audit log.
 
 import { get, send } from "../api.js";
-import { h, put, say } from "../dom.js";
+import { h, put, setText } from "../dom.js";
 import { bytes, count, when } from "../format.js";
 import { badge, region } from "../job.js";
 import { ask, done, failed } from "../notice.js";
@@ -88,8 +88,8 @@ function drainButton(node, table, load) {
       const { result } = await send(isDrained ? "DELETE" : "POST", `${path(node)}/drain`);
       done(result);
       await load();
-      // The table leaves a cell alone that has the focus.
-      say(button, text(!isDrained));
+      // The table does not update a cell that has the focus.
+      setText(button, text(!isDrained));
     } catch (problem) {
       failed(problem, isDrained ? "Cannot end the draining" : "Cannot drain the node");
     }

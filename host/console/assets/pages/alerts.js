@@ -1,4 +1,4 @@
-// What an operator should look at: alerts that stand, and those that have passed.
+// Alerts of a job: active and past ones.
 
 import { Answers } from "../answers.js";
 import { job as path, send } from "../api.js";
@@ -11,7 +11,7 @@ const EVERY = 5000;
 
 /** Opens the page. */
 export async function open(page) {
-  const standing = h("section.card", { "aria-live": "polite" });
+  const active = h("section.card", { "aria-live": "polite" });
   const past = h("section.card");
   let last = "";
   const acknowledge = async (alert) => {
@@ -30,13 +30,13 @@ export async function open(page) {
     const alerts = answer.alerts;
     const open = alerts.filter((alert) => !alert.until);
     const gone = alerts.filter((alert) => alert.until);
-    put(standing, h("h2", {}, "Active"), open.length === 0 ? h("p.nothing", {}, "No active alerts.") : list(open, acknowledge));
+    put(active, h("h2", {}, "Active"), open.length === 0 ? h("p.nothing", {}, "No active alerts.") : list(open, acknowledge));
     past.hidden = gone.length === 0;
     put(past, h("h2", {}, "Past"), list(gone));
   });
   const load = () => answers.ask(read(page, "alerts"));
   await load();
-  put(page.main, heading(page, "Alerts"), standing, past);
+  put(page.main, heading(page, "Alerts"), active, past);
   const timer = setInterval(() => document.hidden || load().catch(() => undefined), EVERY);
   page.signal.addEventListener("abort", () => clearInterval(timer));
 }

@@ -1,4 +1,4 @@
-// Two profiles side by side, or two versions of one: what differs, as a unified diff.
+// Compares two profiles, or two versions of one, as a unified diff.
 
 import { Answers } from "../answers.js";
 import { get, profile as path } from "../api.js";
@@ -11,9 +11,9 @@ import { offerVersions, profilePlace } from "./profiles.js";
 export async function open(page) {
   const { profiles } = await get("profiles", {}, page.signal);
   const names = profiles.map((profile) => profile.name);
-  const wanted = { profile: names[0], with: names[0], ...page.query };
+  const selected = { profile: names[0], with: names[0], ...page.query };
   // A deleted profile still has versions.
-  for (const name of [wanted.profile, wanted.with]) if (!names.includes(name)) names.push(name);
+  for (const name of [selected.profile, selected.with]) if (!names.includes(name)) names.push(name);
   const result = h("div", { role: "status" });
   const sides = [
     ["profile", "version"],
@@ -21,7 +21,7 @@ export async function open(page) {
   ].map(([name, number]) => {
     const version = h("select");
     const lists = new Answers(({ versions, chosen }) => offerVersions(version, versions, chosen));
-    return { name, number, profile: choice({}, names, wanted[name]), version, lists };
+    return { name, number, profile: choice({}, names, selected[name]), version, lists };
   });
   const readVersions = (side, chosen) => {
     const list = get(path(side.profile.value, "versions"), {}, page.signal).catch(() => ({ versions: [] }));
@@ -43,10 +43,10 @@ export async function open(page) {
     });
     side.version.addEventListener("change", compare);
   }
-  await Promise.all(sides.map((side) => readVersions(side, wanted[side.number])));
+  await Promise.all(sides.map((side) => readVersions(side, selected[side.number])));
   put(
     page.main,
-    h("p.crumbs", {}, h("a", { href: "#/profiles" }, "Profiles"), wanted.profile === wanted.with && [" / ", h("a", { href: profilePlace(wanted.profile) }, wanted.profile)]),
+    h("p.crumbs", {}, h("a", { href: "#/profiles" }, "Profiles"), selected.profile === selected.with && [" / ", h("a", { href: profilePlace(selected.profile) }, selected.profile)]),
     h("div.head", {}, h("h1", {}, "Compare profiles")),
     h("div.toolbar", {}, field("From profile", sides[0].profile), field("From version", sides[0].version), field("To profile", sides[1].profile), field("To version", sides[1].version)),
     result,

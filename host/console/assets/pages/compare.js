@@ -1,4 +1,4 @@
-// Two crawls side by side: this job or a checkpoint of it, and another job or checkpoint.
+// Compares two crawls: this job or one of its checkpoints with another job or checkpoint.
 
 import { Answers } from "../answers.js";
 import { get, job as path } from "../api.js";
@@ -24,7 +24,7 @@ export async function open(page) {
   const names = jobs.map((one) => one.name).sort();
   const checkpointsOf = async (job) => {
     const { checkpoints } = await get(path(job, "checkpoints"), { limit: 200 }, page.signal);
-    return [["", "as of now"], ...checkpoints.filter((kept) => kept.is_whole).map((kept) => [kept.name, `${kept.name} (${utc(kept.made)})`])];
+    return [["", "as of now"], ...checkpoints.filter((checkpoint) => checkpoint.is_whole).map((checkpoint) => [checkpoint.name, `${checkpoint.name} (${utc(checkpoint.made)})`])];
   };
   const own = await checkpointsOf(page.job);
   const first = choice({}, own, query.checkpoint ?? "");
@@ -53,7 +53,7 @@ export async function open(page) {
       { title: "Second: digest", isWide: true, cell: (row) => digest(row.b) },
     ],
   });
-  const wanted = () => ({ with: query.with, checkpoint: query.checkpoint, with_checkpoint: query.with_checkpoint, list: query.list || "changed" });
+  const selection = () => ({ with: query.with, checkpoint: query.checkpoint, with_checkpoint: query.with_checkpoint, list: query.list || "changed" });
   const pages = new Pages({
     size: SIZE,
     list: table.element,
@@ -62,7 +62,7 @@ export async function open(page) {
       table.show(rows);
     },
     load: async (after) => {
-      const answer = await read(page, "compare", { ...wanted(), after, limit: SIZE });
+      const answer = await read(page, "compare", { ...selection(), after, limit: SIZE });
       return { rows: answer.uris, next: answer.after, summary: summary(answer) };
     },
   });

@@ -1,7 +1,7 @@
-// The visits in crawl.log, searched by their columns over all files of the log. The daemon reads a part of the log for each page,
-// so that a page may have fewer rows than there is room for.
+// The visits in crawl.log, searched by column in all files of the log. For each page of results the daemon reads a part of the log,
+// so a page may have fewer rows than its limit.
 
-import { h, put, say } from "../dom.js";
+import { h, put, setText } from "../dom.js";
 import { bytes, duration, utc } from "../format.js";
 import { chooser, fetchStatus, heading, link, read, uriLink } from "../job.js";
 import { failed, field } from "../notice.js";
@@ -43,9 +43,9 @@ export async function open(page) {
       { title: "Annotations", isWide: true, cell: (row) => (row.annotations.length === 0 ? "–" : row.annotations.join(", ")) },
     ],
   });
-  // Bytes that were searched before each page, by its cursor.
+  // Bytes of the log that were searched before each page of results, by the page's cursor.
   const before = new Map();
-  const wanted = () => ({
+  const conditions = () => ({
     ...Object.fromEntries(["grep", "status", "host", "media_type", "plugin", "order"].map((name) => [name, query[name]])),
     since: utcTime(query.since),
     until: utcTime(query.until),
@@ -55,15 +55,15 @@ export async function open(page) {
     list: table.element,
     show: (rows, answer) => {
       if (answer.next) before.set(answer.next, answer.examined);
-      say(note, answer.next ? `${bytes(Math.min(answer.examined, answer.size))} of ${bytes(answer.size)} searched so far` : `${bytes(answer.size)} searched`);
+      setText(note, answer.next ? `${bytes(Math.min(answer.examined, answer.size))} of ${bytes(answer.size)} searched so far` : `${bytes(answer.size)} searched`);
       table.show(rows);
     },
     load: async (after) => {
-      const answer = await read(page, "crawl-log", { ...wanted(), after, limit: SIZE });
+      const answer = await read(page, "crawl-log", { ...conditions(), after, limit: SIZE });
       return { rows: answer.visits, next: answer.after, examined: (before.get(after) ?? 0) + answer.examined, size: answer.size };
     },
   });
-  // What cannot be searched for is said beside the fields.
+  // Invalid conditions are reported beside the fields.
   const show = async () => {
     try {
       await pages.first();
@@ -71,7 +71,7 @@ export async function open(page) {
       if (problem.status !== 422) throw problem;
       table.show([]);
       pages.element.hidden = true;
-      say(note, problem.message);
+      setText(note, problem.message);
     }
   };
   const change = (changed) => {
@@ -109,7 +109,7 @@ export async function open(page) {
   );
 }
 
-// A time of a field, which has no zone, is one of UTC.
+// The time in a field, which has no time zone, as UTC.
 function utcTime(value) {
   if (!value) return undefined;
   const date = new Date(`${value}Z`);

@@ -46,9 +46,9 @@ export async function open(page) {
       return { rows: answer.files, next: answer.after };
     },
   });
-  const tasks = new FileTasks(page, () => pages.again().catch(failed));
-  const refresh = () => Promise.all([pages.again(), tasks.again()]);
-  await Promise.all([pages.first(), tasks.again()]);
+  const tasks = new FileTasks(page, () => pages.reload().catch(failed));
+  const refresh = () => Promise.all([pages.reload(), tasks.reload()]);
+  await Promise.all([pages.first(), tasks.reload()]);
   const whole = (part, name, text) => h("a.button", { href: address(path(page.job, part)), download: name }, text);
   put(
     page.main,
@@ -68,7 +68,7 @@ export async function open(page) {
   );
 }
 
-/** Work of the daemon on the files: their hand-over to the store, and packages. */
+/** Tasks of the daemon on the files: the hand-over to the store, and packages. */
 class FileTasks {
   constructor(page, after) {
     this.page = page;
@@ -82,8 +82,8 @@ class FileTasks {
     this.element = h("div.parts", {}, this.progress, this.handover);
   }
 
-  /** Reads the state again, and goes on to while a task goes on. */
-  async again() {
+  /** Loads the state again, and repeatedly while a task runs. */
+  async reload() {
     clearTimeout(this.timer);
     const { page } = this;
     const [state, { task }, { overview }] = await Promise.all([read(page, "handover"), read(page, "file-task"), get(path(page.job), {}, page.signal)]);
@@ -95,7 +95,7 @@ class FileTasks {
       facts([
         ["To", state.receivers.map((receiver) => h("div.mono", {}, receiver === "on-close" ? "command archive.on-close" : receiver))],
         ["Handed over", count(state.done + state.moved)],
-        ["Of these no longer here", state.moved > 0 && count(state.moved)],
+        ["Of these, no longer in the job", state.moved > 0 && count(state.moved)],
         ["Waiting", count(state.waiting)],
       ]),
       !rests && h("p.hint", {}, "The running crawl hands finished files over by itself."),
@@ -104,14 +104,14 @@ class FileTasks {
     this.button.hidden = !rests || state.waiting === 0;
     for (const button of [this.button, this.pack]) button.disabled = isActive;
     if (!isActive || page.signal.aborted) return;
-    this.timer = setTimeout(() => this.again().then(() => this.after()).catch(failed), POLL);
+    this.timer = setTimeout(() => this.reload().then(() => this.after()).catch(failed), POLL);
   }
 
   words({ kind, by, began, ended, package: name, files, failed: lost, messages, problem }) {
     const handed = `${count(files)} ${files === 1 ? "file" : "files"} handed over${lost > 0 ? `, ${count(lost)} failed` : ""}`;
-    const said = kind === "package" ? (ended ? `${name} was ${problem ? "not " : ""}written` : `${name} is being written`) : ended ? handed : `${handed} so far`;
+    const progress = kind === "package" ? (ended ? `${name} was ${problem ? "not " : ""}written` : `${name} is being written`) : ended ? handed : `${handed} so far`;
     return [
-      h("p", {}, said, ", for ", by, ended ? [", begun ", when(began, { isShort: true })] : "", "."),
+      h("p", {}, progress, ", for ", by, ended ? [", begun ", when(began, { isShort: true })] : "", "."),
       problem && h("p.form-error", {}, problem),
       messages.length > 0 && h("ul.bad-text", {}, messages.map((message) => h("li", {}, message))),
     ];
@@ -127,8 +127,8 @@ class FileTasks {
       yes: "Pack",
       act: async () => {
         const { name } = await send("POST", path(this.page.job, "package"), { title: title.value.trim() || undefined, logs: logs.checked });
-        // A small package is written before the answer is here.
-        await Promise.all([this.again(), this.after()]);
+        // A small package may be finished before the answer arrives.
+        await Promise.all([this.reload(), this.after()]);
         return `${name} is being written`;
       },
     });
@@ -142,6 +142,6 @@ class FileTasks {
     } catch (problem) {
       failed(problem);
     }
-    await Promise.all([this.again(), this.after()]).catch(failed);
+    await Promise.all([this.reload(), this.after()]).catch(failed);
   }
 }

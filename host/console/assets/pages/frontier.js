@@ -1,4 +1,4 @@
-// The queues of a job: by state, sorted or found by name, a page of them at a time however many there are.
+// The queues of a job: filtered by state, sorted, found by name; one page at a time.
 
 import { get, job as path, send } from "../api.js";
 import { h, id, put } from "../dom.js";
@@ -43,7 +43,7 @@ export async function open(page) {
       table.show(rows);
     },
     load: async (after) => {
-      // Names have an order in which one can begin anywhere; the other orders are made of all queues each time.
+      // Only the order of names can begin at any place. Every other order sorts all queues for each request.
       const isByName = !query.sort || query.sort === "name";
       const answer = await read(page, "queues", { state: query.state, sort: query.sort, after: after ?? (isByName ? query.from : undefined), limit: SIZE });
       const about = isByName
@@ -56,21 +56,21 @@ export async function open(page) {
     page.remember(changed);
     pages.first().catch(failed);
   };
-  // A queue by its name; where there is none of that name, the place at which it would stand.
+  // Opens the queue with the given name. If there is none, lists the queues from the place of that name in the order of names.
   const seek = async () => {
-    const wanted = name.value.trim();
-    if (!wanted) return change({ from: "" });
-    const isThere = await get(path(page.job, "queues", wanted), {}, page.signal).then(
+    const given = name.value.trim();
+    if (!given) return change({ from: "" });
+    const isThere = await get(path(page.job, "queues", given), {}, page.signal).then(
       () => true,
       (problem) => {
         if (problem.status === 404) return false;
         throw problem;
       },
     );
-    if (isThere) location.hash = place(page.job, "queue", { name: wanted });
+    if (isThere) location.hash = place(page.job, "queue", { name: given });
     else {
       order.querySelector("select").value = "name";
-      change({ from: wanted, sort: "" });
+      change({ from: given, sort: "" });
     }
   };
   const name = h("input", { type: "search", "data-search": true, spellcheck: "false", autocapitalize: "off", placeholder: "org,example," });
@@ -93,8 +93,8 @@ export async function open(page) {
       page,
       "Frontier",
       h("button.button", { type: "button", "data-needs": "operator", onclick: () => askFloor(page) }, "Precedence floor"),
-      h("button.button", { type: "button", "data-needs": "operator", onclick: () => askToWake(page, () => pages.again().catch(failed)) }, "Wake all"),
-      h("button.button", { type: "button", onclick: () => pages.again().catch(failed) }, "Refresh"),
+      h("button.button", { type: "button", "data-needs": "operator", onclick: () => askToWake(page, () => pages.reload().catch(failed)) }, "Wake all"),
+      h("button.button", { type: "button", onclick: () => pages.reload().catch(failed) }, "Refresh"),
     ),
     h(
       "div.toolbar",
@@ -110,12 +110,12 @@ export async function open(page) {
   );
 }
 
-/** When a queue gives its next URI. */
+/** The time at which a queue issues its next URI. */
 export function nextDue(queue) {
   return queue.wake ?? queue.next_ready ?? queue.next_due;
 }
 
-// In the words of `opilio frontier wake --all`.
+// Asks before it wakes queues, with the text of `opilio frontier wake --all`.
 function askToWake(page, after) {
   ask({
     title: "Shorten all delays that are too long after a clock was ahead?",
@@ -143,8 +143,8 @@ function askFloor(page) {
   });
 }
 
-/** Acts and says what came of it. */
-export async function act(page, parts, body, after) {
+/** Sends a command and shows its result. */
+export async function runCommand(page, parts, body, after) {
   try {
     const answer = await send("POST", path(page.job, ...parts), body);
     done(answer?.result ?? "done");

@@ -1,4 +1,4 @@
-// What was changed in a job since it was made, by whom and when.
+// The changes of a job since it was created, with user and time.
 
 import { h, put } from "../dom.js";
 import { person, utc, when, words } from "../format.js";

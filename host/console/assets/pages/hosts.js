@@ -1,8 +1,8 @@
-// The hosts of a job: where bytes, documents and errors are, and how fresh pages are. A page of the table at a time, however many
-// hosts there are; the treemap shows the largest, and the rest as one.
+// The hosts of a job: bytes, documents, errors, and the freshness of pages. The table shows one page at a time; the treemap shows
+// the largest hosts, and the others as one tile.
 
 import { Answers } from "../answers.js";
-import { h, id, put, say } from "../dom.js";
+import { h, id, put, setText } from "../dom.js";
 import { bytes, count, percent, when } from "../format.js";
 import { chooser, heading, link, place, read } from "../job.js";
 import { failed, field } from "../notice.js";
@@ -11,7 +11,7 @@ import { Treemap } from "../treemap.js";
 
 const SIZE = 50;
 const TILES = 80;
-/** Values by which tiles are as large as they are: their name, words, the field of a host, their format. */
+/** Values for the sizes of tiles: name, label, field of a host, format. */
 const MEASURES = [
   ["bytes", "Bytes"],
   ["documents", "Documents"],
@@ -41,7 +41,7 @@ export async function open(page) {
     empty: () => (query.search || query.errors ? "No matching hosts." : "No visits yet."),
     key: (row) => row.host,
     onsort: (name, isDescending) => {
-      // By name, the first comes first; by every other order, the largest.
+      // Names are sorted upwards, all other columns downwards.
       const isUsual = isDescending === (name !== "name");
       change({ sort: name === "bytes" ? "" : name, reverse: isUsual ? "" : "yes" }, false);
     },
@@ -60,7 +60,7 @@ export async function open(page) {
     size: SIZE,
     list: table.element,
     show: (rows, { sums }) => {
-      say(totals, `${count(sums.hosts)} hosts: ${count(sums.documents)} documents, ${bytes(sums.bytes)}, ${count(sums.errors)} errors`);
+      setText(totals, `${count(sums.hosts)} hosts: ${count(sums.documents)} documents, ${bytes(sums.bytes)}, ${count(sums.errors)} errors`);
       table.show(rows);
     },
     load: async (after) => {

@@ -1,7 +1,7 @@
-// All jobs: what each is doing, searched, filtered and sorted; they move while one looks.
+// All jobs with their states: searched, filtered and sorted, and updated while the page is open.
 
 import { get } from "../api.js";
-import { h, icon, put, say } from "../dom.js";
+import { h, icon, put, setText } from "../dom.js";
 import { bytes, count, rate, when, words } from "../format.js";
 import { badge, chooser, jobActions, link, search } from "../job.js";
 import { follow } from "../stream.js";
@@ -29,14 +29,14 @@ export async function open(page) {
       { title: "Content", sort: "bytes", isDescendingFirst: true, isNumber: true, cell: (job) => bytes(job.bytes) },
       { title: "Alerts", isNumber: true, cell: (job) => (job.alerts ? link(job.name, "alerts", {}, h("span.badge.bad", {}, count(job.alerts))) : "–") },
       { title: "Started", sort: "started", isDescendingFirst: true, cell: (job) => when(job.started, { isShort: true }) },
-      { title: "Actions", cell: (job) => menu(job.name, () => table.row(job.name)?.state, () => pages.again()) },
+      { title: "Actions", cell: (job) => menu(job.name, () => table.row(job.name)?.state, () => pages.reload()) },
     ],
   });
   const pages = new Pages({
     size: SIZE,
     list: table.element,
     show: (rows, { total }) => {
-      say(summary, `${count(total)} ${total === 1 ? "job" : "jobs"}`);
+      setText(summary, `${count(total)} ${total === 1 ? "job" : "jobs"}`);
       table.show(rows);
     },
     load: async (after) => {
@@ -64,15 +64,15 @@ export async function open(page) {
     pages.element,
   );
 
-  // What moves is told once for all jobs; the page asks again at most every two seconds, for the rows that it shows.
+  // One event stream reports changes of all jobs. The page then reloads its rows, at most every two seconds.
   let isDue = true;
-  const again = () => {
+  const reload = () => {
     if (!isDue || document.hidden) return;
     isDue = false;
     setTimeout(() => (isDue = true), 2000);
-    pages.again().catch(() => undefined);
+    pages.reload().catch(() => undefined);
   };
-  follow("events", { jobs: again, back: again }, page.signal);
+  follow("events", { jobs: reload, back: reload }, page.signal);
 }
 
 function state(job) {
@@ -81,8 +81,8 @@ function state(job) {
   return [badge(job.state), why && h("div.hint", {}, why)];
 }
 
-/** What can be done with a job, behind one button: a row of them for each job would be a wall. It goes with the state at the
- * moment when it is opened. */
+/** A menu with the actions on a job, because a row of buttons for each job would be too much. Its entries depend on the state at
+ * the moment when the menu is opened. */
 function menu(name, state, after) {
   const list = h("div.actions");
   const summary = h("summary", { "aria-label": `Actions for ${name}` }, "Actions");

@@ -1,10 +1,10 @@
-// A job as it is now: figures, charts that move, what is on its way. A crawl that never ends is shown by how fresh, how late and
-// how complete it is; a bar would say nothing.
+// The current state of a job: figures, live charts, fetches in flight. A continuous crawl has figures for freshness, overdue visits
+// and coverage in place of a progress bar, because it has no end.
 
 import { Answers } from "../answers.js";
 import { get, job as path } from "../api.js";
 import { Checkpoints } from "../checkpoints.js";
-import { h, put, say } from "../dom.js";
+import { h, put, setText } from "../dom.js";
 import { Bars, Histogram, TimeChart } from "../charts.js";
 import { bytes, count, duration, percent, rate, short, when } from "../format.js";
 import { badge, heading, jobActions, link, place, read, readPlugins, statusText, uriLink } from "../job.js";
@@ -15,7 +15,7 @@ import { Table } from "../table.js";
 
 const EVERY = 3000;
 const SHOWN = 10;
-// Rendered pages that are shown, and the lines of crawl.log among which they are looked for.
+// Number of rendered pages that are shown, and the number of lines of crawl.log in which they are searched.
 const PICTURES = 12;
 const LINES = 60;
 const SPANS = [
@@ -53,7 +53,7 @@ export async function open(page) {
   });
   const browsers = new Browsers(page.job);
   let lastState = "";
-  const readAgain = () => (readStatus(), readCharts(), checkpoints.again());
+  const readAgain = () => (readStatus(), readCharts(), checkpoints.reload());
   const parts = new Parts(page);
   const checkpoints = new Checkpoints(page, readAgain);
 
@@ -62,18 +62,18 @@ export async function open(page) {
     if (overview.state !== lastState) {
       lastState = overview.state;
       put(state, badge(overview.state));
-      put(buttons, jobActions(page.job, overview.state, () => (readStatus(), checkpoints.again())));
+      put(buttons, jobActions(page.job, overview.state, () => (readStatus(), checkpoints.reload())));
       checkpoints.state(overview.state);
     }
-    say(why, overview.ended_why ?? "");
+    setText(why, overview.ended_why ?? "");
     why.hidden = !overview.ended_why;
     tiles.status(status);
     flight.show((status.in_flight ?? []).slice(0, 20));
     browsers.show(status.browsers);
-    const standing = overview.alerts;
-    put(alerts, standing > 0 && h("p.badge.bad", {}, link(page.job, "alerts", {}, `${count(standing)} ${standing === 1 ? "alert" : "alerts"}`)));
+    const active = overview.alerts;
+    put(alerts, active > 0 && h("p.badge.bad", {}, link(page.job, "alerts", {}, `${count(active)} ${active === 1 ? "alert" : "alerts"}`)));
   };
-  // An answer may be older than an event that came meanwhile, and a job at rest has no further event.
+  // An answer may be older than an event that came meanwhile. For a stopped job no later event would correct it.
   const statuses = new Answers(showStatus);
   const readStatus = () => statuses.ask(get(path(page.job), {}, page.signal)).catch(() => undefined);
   const since = () => (span === 0 ? undefined : new Date(Date.now() - span * 1000).toISOString());
@@ -91,7 +91,7 @@ export async function open(page) {
   const first = await get(path(page.job), {}, page.signal);
   showStatus(first);
   const isShared = Boolean(first.overview.cluster_job);
-  const readParts = () => isShared && parts.again().catch(() => undefined);
+  const readParts = () => isShared && parts.reload().catch(() => undefined);
   const spans = h(
     "fieldset.spans",
     {},
@@ -116,13 +116,13 @@ export async function open(page) {
   const [crumbs, head] = heading(page, page.job, buttons);
   head.firstElementChild.after(state, alerts);
   put(page.main, crumbs, head, why, tiles.element, spans, charts.element, observed, parts.element, h("section", {}, flight.element), browsers.element, browsers.pictures, checkpoints.element);
-  follow(`jobs/${encodeURIComponent(page.job)}/events`, { status: (status) => statuses.tell(status), back: readAgain }, page.signal);
+  follow(`jobs/${encodeURIComponent(page.job)}/events`, { status: (status) => statuses.showEvent(status), back: readAgain }, page.signal);
   const timer = setInterval(() => document.hidden || (readCharts(), readParts()), EVERY);
   page.signal.addEventListener("abort", () => clearInterval(timer));
-  await Promise.all([readCharts(), readParts(), browsers.earlier(page).catch(failed), checkpoints.again(), showObservers(page, observed)]);
+  await Promise.all([readCharts(), readParts(), browsers.earlier(page).catch(failed), checkpoints.reload(), showObservers(page, observed)]);
 }
 
-// The parts of a crawl that several nodes share, with their sum.
+// The parts of a shared crawl, with their sum.
 class Parts {
   constructor(page) {
     this.page = page;
@@ -138,25 +138,25 @@ class Parts {
         { title: "Fetched", isNumber: true, cell: (part) => figure(part, "fetched", count) },
         { title: "Content", isNumber: true, cell: (part) => figure(part, "bytes", bytes) },
         { title: "Messages with links", isNumber: true, cell: (part) => count(part.inbox) },
-        { title: "Commands behind", isNumber: true, cell: (part) => count(part.commands) },
-        { title: "Here since", cell: (part) => (part.since ? [when(part.since, { isShort: true }), part.epoch > 1 && h("div.hint", {}, `moved ${count(part.epoch - 1)} times`)] : "–") },
+        { title: "Pending commands", isNumber: true, cell: (part) => count(part.commands) },
+        { title: "On this node since", cell: (part) => (part.since ? [when(part.since, { isShort: true }), part.epoch > 1 && h("div.hint", {}, `moved ${count(part.epoch - 1)} times`)] : "–") },
         { title: "Snapshot", cell: (part) => (part.snapshot ? when(part.snapshot.made, { isShort: true }) : "–") },
       ],
     });
     this.element = h("section", { hidden: true }, h("h2", {}, "All nodes"), this.total, this.table.element);
   }
 
-  async again() {
+  async reload() {
     const { crawl, own, total, parts } = await read(this.page, "parts");
     this.own = own;
     const sum = `${count(total.discovered)} URIs known, ${count(total.queued)} queued, ${count(total.fetched)} fetched, ${bytes(total.bytes)}`;
-    say(this.total, `Crawl ${crawl} of all nodes: ${sum}. The figures and charts above are those of this node.`);
+    setText(this.total, `Crawl ${crawl} of all nodes: ${sum}. The figures and charts above are those of this node.`);
     this.table.show(parts);
     this.element.hidden = false;
   }
 }
 
-// A process that takes a part over is not at work yet, whatever its session says.
+// During a takeover the part's state is that of the takeover: the process does not crawl yet, although its session reports a state.
 function stateOfPart({ takeover, failed_takeover: failure, remedy, state, is_at_rest: isAtRest, figures }) {
   return [
     badge(takeover ? "being taken over" : isAtRest && state === "running" ? "at rest" : state),
@@ -171,7 +171,7 @@ function figure(part, name, words) {
   return part.figures ? words(part.figures[name]) : "–";
 }
 
-// What observers have reported, one link a report.
+// Links to the reports of observers.
 async function showObservers(page, element) {
   const { reports } = await read(page, "observers").catch(() => ({ reports: [] }));
   if (reports.length === 0) return;
@@ -182,7 +182,7 @@ async function showObservers(page, element) {
 
 const ACTIVITIES = { waiting: "waits for a browser", loading: "loading", extraction: "taking links, text and pictures", archiving: "archiving its requests" };
 
-/** What browsers do now, and pages that they have shown. */
+/** The pages in browsers now, and pages that were rendered last. */
 class Browsers {
   constructor(job) {
     this.job = job;
@@ -197,7 +197,7 @@ class Browsers {
         { title: "In browsers", isHead: true, isWide: true, cell: (one) => uriLink(job, one.uri) },
         { title: "Activity", cell: (one) => (one.behavior ? `${one.behavior}, step ${count(one.step)}` : ACTIVITIES[one.activity]) },
         { title: "Since", cell: (one) => when(one.activity_since, { isShort: true }) },
-        { title: "Begun", cell: (one) => when(one.since, { isShort: true }) },
+        { title: "Started", cell: (one) => when(one.since, { isShort: true }) },
         { title: "Requests", isNumber: true, cell: (one) => count(one.requests) },
         { title: "Refused", isNumber: true, cell: (one) => count(one.refused) },
       ],
@@ -216,18 +216,18 @@ class Browsers {
     this.showPictures(last);
     const cut = figures.cut_by_time + figures.cut_by_steps + figures.cut_by_requests + figures.cut_by_crash;
     const crashes = figures.crashes === 1 ? "crash" : "crashes";
-    say(
+    setText(
       this.figures,
       `This process: ${count(figures.rendered)} pages rendered, ${count(cut)} of them cut; ${count(figures.not_rendered)} not rendered; ` +
         `${count(figures.crashes)} ${crashes}; ${count(figures.requests)} requests, ${count(figures.refused)} of them refused.`,
     );
   }
 
-  /** Pages that an earlier process rendered last, as far as they are among the last lines of the log that mention such pages. */
+  /** Shows the pages that an earlier process rendered last, from the last lines of crawl.log about rendered pages. */
   async earlier(page) {
     if (this.isAtWork) return;
     const { visits } = await read(page, "crawl-log", { grep: "rendered", limit: LINES });
-    // A process has begun meanwhile.
+    // A process has started meanwhile.
     if (this.isAtWork) return;
     const rendered = visits.filter((visit) => visit.annotations.some((one) => /^rendered(:|$)/.test(one)));
     this.showPictures([...new Set(rendered.map((visit) => visit.uri))].slice(0, PICTURES));
@@ -265,8 +265,8 @@ class Tiles {
       this.figures.set(name, figure);
       this.element.append(h("div", {}, h("dt", {}, name), h("dd", {}, figure.value, figure.detail)));
     }
-    say(figure.value, value);
-    say(figure.detail, detail);
+    setText(figure.value, value);
+    setText(figure.detail, detail);
   }
 
   remove(name) {
@@ -283,20 +283,20 @@ class Tiles {
     if (visits) {
       this.set("Documents", count(visits.documents), `${count(visits.error_responses + visits.no_response)} failed (${count(visits.error_responses)} error responses), ${count(visits.disregarded)} disregarded`);
     } else {
-      // A job at rest is not opened, which would count its visits: these are URIs.
+      // Visits are counted only by a process. For a stopped job these are numbers of URIs.
       this.set(OUTCOMES, count(statistics.succeeded), `by their last visit; ${count(statistics.failed)} failed, ${count(statistics.disregarded)} disregarded, ${count(statistics.prerequisites)} prerequisites`);
     }
     const content = statistics.bytes;
     this.set("Content", bytes(content.novel + content.unchanged + content.unknown), `${bytes(content.novel)} of it new`);
-    const again = statistics.revisits;
-    const revisits = again.changed + again.unchanged + again.not_modified + again.unknown;
+    const found = statistics.revisits;
+    const revisits = found.changed + found.unchanged + found.not_modified + found.unknown;
     const pages = status.census?.pages;
     if (pages) {
       this.set("Freshness", pages.freshness === null || pages.freshness === undefined ? "–" : percent(pages.freshness), `estimated from ${count(pages.estimated)} pages`);
       this.set("Overdue", count(pages.due), `of ${count(pages.visited + pages.unvisited)} pages`);
       this.set("Coverage", percent(pages.coverage), `${count(pages.unvisited)} not visited yet`);
     }
-    if (revisits > 0) this.set("Revisits", count(revisits), `${percent(again.changed / revisits)} found a change`);
+    if (revisits > 0) this.set("Revisits", count(revisits), `${percent(found.changed / revisits)} found a change`);
     const { bytes_per_second: most = null, connections = null } = status.share ?? {};
     if (most !== null || connections !== null) {
       const taken = connections === null ? "no limit of connections" : `${count(status.taken.connections)} of ${count(connections)} connections`;
@@ -365,7 +365,7 @@ class Charts {
   series(samples) {
     const gaps = gapsOf(samples);
     const steps = samples.slice(1).map((sample, n) => ({ sample, before: samples[n], time: Date.parse(sample.at) }));
-    // A sample has counters; what happened is the difference. After a restart of the machine's clock nothing is negative.
+    // Samples have counters, so the events of a period are a difference. It is never negative, even if the clock was set back.
     const over = (names, per) =>
       steps.map(({ sample, before, time }, n) => {
         if (gaps.has(n + 1)) return { time, values: names.map(() => null) };
@@ -375,7 +375,7 @@ class Charts {
     this.throughput.update(over(["uris"], 1));
     this.content.update(over(["bytes"], 1));
     this.news.update(over(CONTENT, 1));
-    this.trouble.update(coarser(over(["failures", "retries", "faults"], 60)));
+    this.trouble.update(mergePoints(over(["failures", "retries", "faults"], 60)));
     const levels = (names, of) =>
       samples.flatMap((sample, n) => {
         const time = Date.parse(sample.at);
@@ -383,7 +383,7 @@ class Charts {
         return gaps.has(n) ? [{ time: time - 1, values: names.map(() => null) }, point] : [point];
       });
     this.stock.update(levels(["discovered", "queued", "succeeded"], (sample) => sample));
-    // Queues are counted less often than samples are taken at first.
+    // The first samples are taken more often than queues are counted.
     const counted = samples.some((sample) => sample.queues);
     this.queues.update(counted ? levels(QUEUES, (sample) => sample.queues) : []);
     const last = samples.at(-1);
@@ -392,7 +392,7 @@ class Charts {
 
   breakdown({ statuses = [], media_types: types = [], hosts = [] }) {
     const most = (list) => [...list].sort((a, b) => b.uris - a.uris).slice(0, SHOWN);
-    // A bar leads to the URIs that it counts. Some add up several types, or look-ups.
+    // Each bar links to the URIs that it counts, except bars that add up several media types, or look-ups.
     const uris = (query) => place(this.job, "uris", query);
     this.statuses.update(
       most(statuses).map((row) => ({
@@ -425,7 +425,7 @@ class Charts {
   }
 }
 
-/** Where no process measured: the indexes of samples that come much later than those around them are apart. */
+/** Gaps in which no process measured: the indexes of samples whose distance from the sample before is much longer than usual. */
 export function gapsOf(samples) {
   const times = samples.map((sample) => Date.parse(sample.at));
   const steps = times.slice(1).map((time, n) => time - times[n]);
@@ -438,8 +438,8 @@ export function gapsOf(samples) {
   return found;
 }
 
-// What seldom happens is a row of spikes where points are seconds apart.
-function coarser(points) {
+// Adds up points: rare events would be a row of spikes if points are only seconds apart.
+function mergePoints(points) {
   const size = Math.ceil(points.length / 40);
   const found = [];
   for (let n = 0; n < points.length; n += size) {

@@ -1,7 +1,7 @@
-// The logs of a job: their ends, followed, and searched by text or regular expression.
+// The logs of a job: their last lines, followed as they grow, and searched by text or regular expression.
 
 import { get, job as path } from "../api.js";
-import { h, id, put, say } from "../dom.js";
+import { h, id, put, setText } from "../dom.js";
 import { bytes, count } from "../format.js";
 import { chooser, heading, link, read, statusText, uriLink } from "../job.js";
 import { failed, field } from "../notice.js";
@@ -27,7 +27,7 @@ export async function open(page) {
   const isWrapped = h("input", { type: "checkbox", id: id("wrap"), onchange: () => shown.classList.toggle("is-wrapped", isWrapped.checked) });
   const isExpression = h("input", { type: "checkbox", checked: query.regex === "yes", id: id("regex") });
   let last = "";
-  // Where what is shown begins in the file, and, of earlier pages, where it ends.
+  // The offset in the file at which the shown lines begin and, for earlier pages, at which they end.
   let start = 0;
   let before;
   let asked = 0;
@@ -40,7 +40,7 @@ export async function open(page) {
     const answer = await get(path(page.job, "logs", file), { tail: Math.min(Number(tail.value) || 200, LINES_MAX), grep: pattern, before }, page.signal).catch((problem) => {
       if (mine === asked) throw problem;
     });
-    // What was asked before may be answered later.
+    // Answers to earlier requests may come later than this one.
     if (mine !== asked) return;
     const lines = answer.lines.map((line) => line.text);
     start = answer.start;
@@ -52,20 +52,20 @@ export async function open(page) {
     earlier.disabled = start === 0;
     latest.hidden = before === undefined;
     if (isFollowed.checked || isAtEnd) shown.scrollTop = shown.scrollHeight;
-    say(note, lines.length === 0 ? (pattern ? "No matching lines." : "The log is empty.") : `${count(lines.length)} lines${pattern ? " that match" : ""}${before === undefined ? ", the last ones" : ""}`);
+    setText(note, lines.length === 0 ? (pattern ? "No matching lines." : "The log is empty.") : `${count(lines.length)} lines${pattern ? " that match" : ""}${before === undefined ? ", the last ones" : ""}`);
   };
-  // What cannot be searched for is said where it is entered, until something else is; lines of before are no answer to it.
-  const unusable = (problem) => {
+  // An invalid pattern is reported at its field until it is changed. Earlier lines are removed: they do not match it.
+  const showInvalidPattern = (problem) => {
     if (problem.status !== 422) throw problem;
     last = "";
     put(shown);
     earlier.disabled = true;
     latest.hidden = before === undefined;
-    say(note, problem.message);
+    setText(note, problem.message);
   };
   const turn = (to) => {
     before = to;
-    load().catch(unusable).catch(failed);
+    load().catch(showInvalidPattern).catch(failed);
   };
   const earlier = h("button.button", { type: "button", onclick: () => turn(start) }, "Earlier");
   const latest = h("button.button", { type: "button", hidden: true, onclick: () => turn(undefined) }, "Latest");
@@ -78,7 +78,7 @@ export async function open(page) {
       follow: isFollowed.checked ? "" : "no",
       regex: isExpression.checked ? "yes" : "",
     });
-    load().catch(unusable).catch(failed);
+    load().catch(showInvalidPattern).catch(failed);
   };
   let timer;
   grep.addEventListener("input", () => {
@@ -87,7 +87,7 @@ export async function open(page) {
   });
   for (const control of [tail, isFollowed, isExpression]) control.addEventListener("change", change);
 
-  await load().catch(unusable);
+  await load().catch(showInvalidPattern);
   const searched = field("Lines with", grep);
   searched.classList.add("grow");
   put(
@@ -114,7 +114,7 @@ export async function open(page) {
   page.signal.addEventListener("abort", () => clearInterval(follower));
 }
 
-// A text of a log with its URIs as links to their pages. In crawl.log the status leads to the URIs that have it, too.
+// A line of a log in which URIs are links to their pages. In crawl.log the fetch status is a link to the URIs with that status.
 function linked(job, file, text) {
   const status = file.startsWith("crawl.log") ? text.match(/^(\S+ +)(-?\d+)(?= )/) : null;
   const named = (number) => {
@@ -128,7 +128,7 @@ function linked(job, file, text) {
   return [head, parts.map((part, n) => (n % 2 === 1 ? uriLink(job, part) : part))];
 }
 
-// What was searched for, marked; an expression of the daemon's that the browser reads otherwise goes unmarked.
+// The line with its matches marked. A regular expression that is invalid in JavaScript is not marked.
 function marked(line, pattern) {
   if (!pattern) return [line];
   let expression;

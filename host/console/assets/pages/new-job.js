@@ -1,5 +1,5 @@
-// A new job: its name, profile and seeds; then what most jobs decide for themselves, and below that, folded, every other setting.
-// What is entered is kept as a draft, so that neither a reload nor a daemon that starts again loses it.
+// A new job: its name, profile and seeds, then the settings that most jobs change, and all other settings in a folded section.
+// Input is kept as a draft, so that it survives a reload of the page and a restart of the daemon.
 
 import { Answers } from "../answers.js";
 import { get, profile as path, send } from "../api.js";
@@ -18,7 +18,7 @@ strategy = "snapshot"
 [operator]
 contact-url = "https://example.org/crawler"
 `;
-/** Filters that decide which sites belong to the crawl; one of them in the stack is the scope of the job. */
+/** Filters that decide which sites belong to the crawl. The form shows the filter of these that is in the stack as the scope. */
 const SCOPES = [
   ["surt-scope", "under the seeds: the host or folder that each seed names"],
   ["domain", "domains of the seeds, with their subdomains"],
@@ -26,7 +26,7 @@ const SCOPES = [
   ["path", "folders of the seeds"],
   ["broad", "all sites"],
 ];
-/** The plugin that leaves URIs out, in the stack before the filter that accepts what pages need. */
+/** The filter that excludes URIs. It is placed in the stack before the filter that accepts embeds. */
 const EXCLUDED = "excluded";
 const BEFORE = "prerequisite";
 
@@ -50,7 +50,7 @@ export async function open(page) {
   const error = h("div.form-error", { role: "alert" });
   const submit = h("button.button.primary", { type: "submit" }, "Create job");
   const start = startField(draft, () => keep());
-  // The text of the profile as it is saved.
+  // The text of the saved profile.
   let saved = START;
   const textOf = async (profile) => (profile === "" ? START : (await get(path(profile), {}, page.signal)).toml);
   saved = await textOf(from.value);
@@ -60,7 +60,7 @@ export async function open(page) {
     profile: from.value || undefined,
     onchange: () => keep(),
     onshow: (form) => common.show(form),
-    onfaults: (faults) => common.tell(faults),
+    onfaults: (faults) => common.showFaults(faults),
   });
   const all = h("details.more", { open: from.value === "" }, h("summary", {}, h("span.section-title", {}, "All settings")), editor.element);
   const restore = h("button.button", { type: "button", hidden: true, onclick: () => (editor.value = saved) }, "Discard changes of the profile");
@@ -76,10 +76,10 @@ export async function open(page) {
     const isChanged = own !== saved;
     saved = text;
     editor.profile = profile || undefined;
-    // Whoever goes on with a text of their own goes on with what they have.
+    // A changed text is kept.
     editor.value = profile === "" && isChanged ? own : saved;
     all.open = profile === "";
-    editor.editor.judge();
+    editor.editor.validate();
     keep();
   });
   let chosen = Promise.resolve();
@@ -90,7 +90,7 @@ export async function open(page) {
   });
 
   const make = async () => {
-    // The text in the editor may be that of the profile that was chosen before.
+    // The editor may still have the text of the profile that was chosen before.
     await chosen;
     await editor.settled();
     const body = { name: name.value.trim(), seeds: seeds.value.split("\n").map((line) => line.trim()).filter(Boolean), ...start.body() };
@@ -110,7 +110,7 @@ export async function open(page) {
       onsubmit: async (event) => {
         event.preventDefault();
         submit.disabled = true;
-        // The daemon compiles plugins that it does not know yet.
+        // The daemon may have to compile plugins first.
         submit.textContent = "Checking the profile and its plugins…";
         put(error);
         try {
@@ -118,8 +118,8 @@ export async function open(page) {
         } catch (problem) {
           if (problem.faults?.some((fault) => fault.line)) {
             editor.editor.show(problem.faults);
-            editor.form?.tell(problem.faults);
-            common.tell(problem.faults);
+            editor.form?.showFaults(problem.faults);
+            common.showFaults(problem.faults);
           }
           put(error, problem.message, problem.faults?.length > 0 && h("ul", {}, problem.faults.map((fault) => h("li", {}, faultText(fault)))));
         } finally {
@@ -146,16 +146,16 @@ export async function open(page) {
   keep();
 }
 
-// The settings that most jobs decide for themselves, with labels in the words of people who make jobs.
+// The settings that most jobs change, with plain labels.
 function commonFields(schema, apply) {
-  // As in the schema of the plugin, which need not be loaded for it.
+  // Copied from the schema of the plugin, so that the schema need not be loaded.
   const depth = { path: ["plugins", "hops", "settings", "max"], name: "max", kind: "integer", min: 0, preset: 20, description: "" };
   const all = [...fieldsOf(schema, schema), depth];
   const make = (place, label, hint, before) => {
     const found = all.find((one) => one.path.join("/") === place);
     return new Field(found, { label, hint, onchange: (value) => apply((form) => [...(value === undefined || !before ? [] : before(form)), { path: found.path, value: value ?? null }]) });
   };
-  // Undefined where errors of the profile leave it open: a list from a guess would drop filters that the profile names.
+  // Undefined if errors of the profile make the stack unknown: a guess could lose filters that the profile names.
   const stack = ({ written, stacks }) => (Array.isArray(written.stacks?.scope) ? written.stacks.scope : stacks.scope);
   const scope = choice({ id: id("scope") }, SCOPES, "");
   const unknown = h("option", { value: "" }, "as in the profile");
@@ -211,17 +211,17 @@ function commonFields(schema, apply) {
       for (const one of made) one.show(at(answer.written, one.field.path), at(answer.inherited, one.field.path) ?? one.field.preset);
       fixed.element.hidden = (answer.written.strategy ?? answer.inherited.strategy) !== "fixed";
     },
-    tell: (faults) => {
+    showFaults: (faults) => {
       const errors = faults.filter((fault) => fault.level !== "info");
       for (const one of made) {
         const here = pointer(one.field.path);
-        one.tell(errors.filter((fault) => fault.setting === here || fault.setting?.startsWith(`${here}/`)));
+        one.showFaults(errors.filter((fault) => fault.setting === here || fault.setting?.startsWith(`${here}/`)));
       }
     },
   };
 }
 
-// When the job starts.
+// The field for the time at which the job starts.
 function startField(draft, keep) {
   const options = [["now", "at once"], ["at", "at a time"], ["later", "later, by hand"]];
   const when = choice({}, options, draft.start ?? (draft.begin === false ? "later" : "now"));
@@ -256,6 +256,6 @@ function write(draft) {
     if (draft) sessionStorage.setItem(DRAFT, JSON.stringify(draft));
     else sessionStorage.removeItem(DRAFT);
   } catch {
-    // Where storage is forbidden or full a draft lives as long as the page.
+    // If storage is forbidden or full, the draft is lost with the page.
   }
 }

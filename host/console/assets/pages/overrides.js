@@ -1,5 +1,5 @@
-// Overrides of a job: those of its profile, and live ones, which can be added, changed, moved and removed while it runs. Every
-// change is shown with the URIs that it would touch before it is made.
+// Overrides of a job: those of its profile, and live ones, which can be added, changed, moved and removed while it runs. Before a
+// change is made, the page shows the URIs that it affects.
 
 import { job as path, send } from "../api.js";
 import { append, h, icon, put } from "../dom.js";
@@ -10,7 +10,7 @@ import { Table } from "../table.js";
 import { settingChooser, settingsOfOverride, TypedFields } from "../typed-fields.js";
 import { changed, EFFECTS } from "./settings.js";
 
-/** Conditions: name, label, placeholder, and whether there may be several. */
+/** Conditions: name, label, placeholder, and whether several values are allowed. */
 const CONDITIONS = [
   ["surt", "SURT prefixes", "http://(org,example,www,)/news/", true],
   ["host", "Hosts", "www.example.org", true],
@@ -28,18 +28,18 @@ export async function open(page) {
   let overrides = [];
   const live = () => overrides.filter((one) => one.id);
   const change = (method, rest, body, query) => (onlyCheck, reason) => {
-    const said = { reason: reason || undefined, only_check: onlyCheck };
+    const common = { reason: reason || undefined, only_check: onlyCheck };
     const at = path(page.job, "overrides", ...rest);
-    return body ? send(method, at, { ...body, ...said }) : send(method, at, undefined, { ...query, ...said });
+    return body ? send(method, at, { ...body, ...common }) : send(method, at, undefined, { ...query, ...common });
   };
   const move = (one, by) => {
     const order = live();
     const to = order.findIndex((other) => other.id === one.id) + by;
-    // Down: before the one after the next. Nothing is before the end.
+    // To move down by one, an override goes before the one after the next. Undefined means the end.
     const before = order[by > 0 ? to + 1 : to]?.id;
     const after = async () => {
       await load();
-      // The buttons of the row are new, so the focus has to follow.
+      // The row has new buttons, so the focus is set again.
       const [same, other] = by > 0 ? ["down", "up"] : ["up", "down"];
       const place = (word) => table.element.querySelector(`[aria-label="Move ${word} override ${one.id}"]:enabled`);
       requestAnimationFrame(() => (place(same) ?? place(other))?.focus());
@@ -65,7 +65,7 @@ export async function open(page) {
           return h(
             "div.actions",
             {},
-            button(one, null, "Edit", () => form.take(one)),
+            button(one, null, "Edit", () => form.edit(one)),
             button(one, "up", "Move up", () => move(one, -1), order[0].id === one.id),
             button(one, "down", "Move down", () => move(one, 1), order.at(-1).id === one.id),
             button(one, null, "Remove", () => propose(page, `Remove override ${one.id}?`, "Remove", change("DELETE", [one.id]), load).catch(failed)),
@@ -76,7 +76,7 @@ export async function open(page) {
   });
   const load = async () => {
     ({ overrides } = await read(page, "overrides"));
-    // The place decides about the buttons of a row, too.
+    // The buttons of a row depend on its place, too.
     table.show(overrides.map((one, place) => ({ ...one, place, of: overrides.length })));
   };
   const form = overrideForm(page, change, load);
@@ -94,7 +94,7 @@ function conditionList(matching) {
   return Object.entries(matching).map(([name, value]) => h("div", {}, `${name} `, h("code", {}, [value].flat().join(", "))));
 }
 
-// A form for a new override, and for one that is taken to be edited.
+// The form for a new override, or for an existing one.
 function overrideForm(page, change, after) {
   let edited = null;
   const title = h("h2", {}, "Add an override");
@@ -123,7 +123,7 @@ function overrideForm(page, change, after) {
   };
   const save = async () => {
     put(answer);
-    typed.tell([]);
+    typed.showFaults([]);
     const set = lines.value.split("\n").filter((line) => line.trim());
     const kept = new Set(set.map((line) => line.split("=")[0].trim()));
     const unset = edited?.settings.map((setting) => setting.key).filter((key) => !kept.has(key));
@@ -135,7 +135,7 @@ function overrideForm(page, change, after) {
       });
     } catch (problem) {
       const faults = problem.faults?.length > 0 ? problem.faults : [{ problem: problem.message }];
-      typed.tell(faults);
+      typed.showFaults(faults);
       put(answer, h("div.form-error", {}, "Nothing was changed:", h("ul", {}, faults.map((fault) => h("li", {}, faultText(fault))))));
     }
   };
@@ -159,7 +159,7 @@ function overrideForm(page, change, after) {
   );
   return {
     element,
-    take(one) {
+    edit(one) {
       clear();
       edited = one;
       title.textContent = `Edit override ${one.id}`;
@@ -173,7 +173,7 @@ function overrideForm(page, change, after) {
   };
 }
 
-// Shows what a change would do, and makes it where that is wanted.
+// Shows the effect of a change, and makes the change if the user confirms it.
 async function propose(page, title, yes, act, after) {
   const preview = await act(true);
   const reason = h("input", { maxlength: 1000, autocomplete: "off" });

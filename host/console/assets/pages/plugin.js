@@ -1,4 +1,4 @@
-// One plugin of a job: what it has done, its recent errors and how to repeat them, its settings, its tables, its reports.
+// One plugin of a job: its calls, its recent errors with the commands that repeat them, its settings, tables and reports.
 
 import { Answers } from "../answers.js";
 import { address, job as path } from "../api.js";
@@ -15,7 +15,7 @@ const SETTINGS_EVERY = 30000;
 /** The file of replacements, as the origin of settings. */
 const REPLACEMENTS = "plugins.json";
 const ERRORS_MAX = 50;
-/** Characters of an error that are shown before it is opened. */
+/** Length, in characters, of the summary of an error. */
 const MESSAGE_MAX = 160;
 
 /** Opens the page. */
@@ -30,14 +30,14 @@ export async function open(page) {
     more.hidden = total <= recordings.length;
     more.textContent = `${count(total - recordings.length)} older recordings are among the files.`;
   });
-  const again = () => answers.ask(Promise.all([readPlugins(page), read(page, "recordings", { plugin: name, limit: ERRORS_MAX })]));
+  const reload = () => answers.ask(Promise.all([readPlugins(page), read(page, "recordings", { plugin: name, limit: ERRORS_MAX })]));
   const more = h("p.hint", { hidden: true });
   const part = (title, ...content) => h("section.card", {}, h("h2", {}, title), content);
   const settings = part("Settings");
   const tables = h("section.card", { hidden: true });
   const reports = h("section.card", { hidden: true });
-  const all = () => Promise.all([again(), details(page, name, settings, tables, reports)]).catch(failed);
-  await again();
+  const all = () => Promise.all([reload(), details(page, name, settings, tables, reports)]).catch(failed);
+  await reload();
   const replace = h("button.button", { type: "button", "data-needs": "admin", onclick: () => askToReplace(page, { name }, all) }, "Replace …");
   const [crumbs, head] = heading(page, name, h("button.button", { type: "button", onclick: all }, "Refresh"), replace);
   crumbs.append(" / ", link(page.job, "plugins", {}, "Plugins"));
@@ -67,7 +67,7 @@ export async function open(page) {
     const timer = setInterval(() => document.hidden || act().catch(() => undefined), pause);
     page.signal.addEventListener("abort", () => clearInterval(timer));
   };
-  every(EVERY, again);
+  every(EVERY, reload);
   every(SETTINGS_EVERY, () => showSettings(page, name, settings));
 }
 
@@ -111,7 +111,7 @@ function errorTable(page) {
 
 function errorOf({ kind, message, backtrace, log }) {
   const whole = `${words(kind)}: ${message}`;
-  // A message may have the plugin's own stack.
+  // A message may contain a stack trace of the plugin.
   const short = whole.length > MESSAGE_MAX ? `${whole.slice(0, MESSAGE_MAX)}…` : whole;
   const more = [...(short === whole ? [] : [message]), ...backtrace.map((frame) => `at ${frame}`), ...log.map((line) => `log: ${line}`)];
   if (more.length === 0) return short;
@@ -138,9 +138,9 @@ async function showSettings(page, name, element) {
 
 async function details(page, name, element, tablesElement, reportsElement) {
   const { own, stages } = await showSettings(page, name, element);
-  // A job at rest has no tables.
+  // Only a running job has tables.
   const { tables } = await read(page, "tables").catch(() => ({ tables: [] }));
-  // A setting of the plugin has the name of the table.
+  // A table belongs to the plugin if one of the plugin's settings has its name.
   const texts = new Set(own.flatMap((setting) => leaves(setting.value)));
   const used = tables.filter((table) => texts.has(table.name));
   tablesElement.hidden = used.length === 0;
@@ -151,7 +151,7 @@ async function details(page, name, element, tablesElement, reportsElement) {
   }
   if (!stages.some(({ key }) => key === "stacks.observe")) return;
   reportsElement.hidden = false;
-  // Without a process there are those of the last one.
+  // Without a process the reports are those of the last one.
   const answer = await read(page, "observers").catch(() => null);
   if (!answer) {
     put(reportsElement, h("h2", {}, "Reports"), h("p.hint", {}, "No process runs the job. Reports of the last process are among its ", link(page.job, "files", { kind: "report" }, "files"), "."));

@@ -1,4 +1,4 @@
-// The plugins of a job: which stand in which stage, what they are, what they have done, and another in the place of one.
+// The plugins of a job: stages, components, statistics, and the replacement of a plugin by another one.
 
 import { Answers } from "../answers.js";
 import { job as path, send } from "../api.js";
@@ -9,13 +9,13 @@ import { ask, done, failed, field } from "../notice.js";
 import { Table } from "../table.js";
 
 const EVERY = 5000;
-/** As a URI comes by them. */
+/** Stages in the order in which a URI passes them. */
 const STAGES = "scope precedence pre-fetch mid-fetch post-fetch render digest change pre-extract extract last-resort archive behave wait observe".split(" ");
 
 /** Opens the page. */
 export async function open(page) {
   const reports = new Answers((plugins) => table.show(plugins));
-  const again = () => reports.ask(readPlugins(page));
+  const reload = () => reports.ask(readPlugins(page));
   const table = new Table({
     caption: "Plugins",
     empty: "No plugin has been called yet.",
@@ -34,27 +34,27 @@ export async function open(page) {
       {
         title: "Actions",
         cell: (plugin) =>
-          h("button.button.small", { type: "button", "data-needs": "admin", "aria-label": `Replace ${plugin.name}`, onclick: () => askToReplace(page, plugin, () => again().catch(failed)) }, "Replace …"),
+          h("button.button.small", { type: "button", "data-needs": "admin", "aria-label": `Replace ${plugin.name}`, onclick: () => askToReplace(page, plugin, () => reload().catch(failed)) }, "Replace …"),
       },
     ],
   });
   const stacks = h("section.card", {}, h("h2", {}, "Stacks"), h("p.muted", {}, "Loading …"));
   const tables = h("section.card", { hidden: true });
-  await again();
+  await reload();
   put(
     page.main,
-    heading(page, "Plugins", h("button.button", { type: "button", onclick: () => again().catch(failed) }, "Refresh")),
+    heading(page, "Plugins", h("button.button", { type: "button", onclick: () => reload().catch(failed) }, "Refresh")),
     table.element,
     stacks,
     tables,
   );
   readStacks(page, stacks).catch((problem) => put(stacks, h("h2", {}, "Stacks"), h("p.form-error", {}, problem.message)));
   readTables(page, tables).catch(() => undefined);
-  const timer = setInterval(() => document.hidden || again().catch(() => undefined), EVERY);
+  const timer = setInterval(() => document.hidden || reload().catch(() => undefined), EVERY);
   page.signal.addEventListener("abort", () => clearInterval(timer));
 }
 
-/** The number of its errors, by kind, and what they cost. */
+/** The number of a plugin's errors by kind, and their effects. */
 export function faults(plugin) {
   const all = Object.values(plugin.faults).reduce((sum, number) => sum + number, 0);
   if (all === 0 && !plugin.left_out_s && !plugin.lost_events) return "0";
@@ -66,7 +66,7 @@ export function faults(plugin) {
   ];
 }
 
-/** Waits of an evaluator that were corrected, in the words of `opilio job plugins`. Only those that swing are an error of it. */
+/** Kinds of corrected waits, as `opilio job plugins` names them. Only oscillating waits are an error of the evaluator. */
 const CORRECTED = { zero: "of zero", "too-short": "raised to the shortest", "too-long": "cut to the longest" };
 
 /** The corrected waits, if there are any. The limits are those of the profile. */
@@ -76,13 +76,13 @@ export function correctedWaits(plugin) {
     .map(([why, number]) => h(why in CORRECTED ? "div.hint" : "div.warn-text", {}, `${count(number)} ${number === 1 ? "wait" : "waits"} ${CORRECTED[why] ?? words(why)}`));
 }
 
-/** Counts by name, in words. */
+/** Counts with their names, as text. */
 export function tally(counts) {
   const entries = Object.entries(counts);
   return entries.length === 0 ? "–" : entries.map(([name, number]) => `${words(name)} ${count(number)}`).join(", ");
 }
 
-// Which plugins stand in which stage, and their settings, are settings themselves.
+// The stages of plugins and the plugins' settings are settings of the job.
 async function readStacks(page, element) {
   const { settings } = await read(page, "settings");
   const place = ({ key }) => STAGES.indexOf(key.replace("stacks.", "")) >>> 0;
@@ -146,7 +146,7 @@ async function readTables(page, element) {
   put(element, h("h2", {}, "Tables"), shown.element, h("div.actions", {}, reload));
 }
 
-/** A table of look-up tables, with a column for each of their facts. */
+/** A list of look-up tables with their properties. */
 export function tableOf(tables) {
   const names = [...new Set(tables.flatMap((table) => Object.keys(table)))];
   return new Table({
@@ -167,7 +167,7 @@ function badgeOr(text) {
   return ["failed", "ready", "error"].includes(text) ? badge(text) : String(text);
 }
 
-/** Asks for a component in place of a plugin's; `after` runs when it was replaced. */
+/** Asks for a new component of a plugin; `after` runs when it was replaced. */
 export function askToReplace(page, plugin, after) {
   const component = h("input", { required: true, spellcheck: "false", autocapitalize: "off", placeholder: "builtin:html, registry.example.org/html:1.2 or /srv/plugins/html.wasm" });
   const sha256 = h("input", { spellcheck: "false", pattern: "[0-9a-fA-F]{64}", autocomplete: "off" });

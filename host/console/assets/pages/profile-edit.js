@@ -1,4 +1,4 @@
-// A named profile: its settings as a form and as TOML, and its versions. Also a new one.
+// A named profile: its settings as a form and as TOML, and its versions. Also the page of a new profile.
 
 import { Answers } from "../answers.js";
 import { get, profile as path, send } from "../api.js";
@@ -24,13 +24,13 @@ export async function open(page) {
   let stored = await get(path(name), {}, page.signal);
   const { versions } = await get(path(name, "versions"), {}, page.signal);
   const isReadOnly = stored.ships || session.role === "viewer";
-  const editor = new ProfileEditor({ value: stored.toml, profile: name, isReadOnly, onchange: () => tell() });
+  const editor = new ProfileEditor({ value: stored.toml, profile: name, isReadOnly, onchange: () => showState() });
   const reason = h("input", { maxlength: 1000, autocomplete: "off" });
   const save = h("button.button.primary", { type: "submit", disabled: true }, "Save");
   const revert = h("button.button", { type: "button", hidden: true, onclick: () => (editor.value = stored.toml) }, "Discard changes");
   const state = h("span.muted", { role: "status" });
   const error = h("div.form-error", { role: "alert" });
-  const tell = () => {
+  const showState = () => {
     const isChanged = editor.value !== stored.toml;
     save.disabled = !isChanged;
     revert.hidden = !isChanged;
@@ -47,7 +47,7 @@ export async function open(page) {
           await editor.settled();
           const saved = await send("PUT", path(name), { toml: editor.value, reason: reason.value.trim() || undefined }, {}, { "if-match": `"${stored.tag}"` });
           done(`version ${saved.version} of ${name} was saved`);
-          page.again();
+          page.reload();
         } catch (problem) {
           save.disabled = false;
           showProblem(error, problem, editor);
@@ -82,8 +82,8 @@ export async function open(page) {
     !isReadOnly && form,
     !stored.ships && h("section", {}, h("h2", {}, "Versions"), versionTable(name, versions, stored, { editor, isReadOnly, difference }).element, difference),
   );
-  tell();
-  if (!isReadOnly) editor.editor.judge();
+  showState();
+  if (!isReadOnly) editor.editor.validate();
 }
 
 function versionTable(name, versions, stored, { editor, isReadOnly, difference }) {
@@ -170,7 +170,7 @@ export const create = {
       h("div.actions", {}, submit),
     );
     put(page.main, h("p.crumbs", {}, h("a", { href: "#/profiles" }, "Profiles")), h("div.head", {}, h("h1", {}, "New profile")), editor.element, form);
-    editor.editor.judge();
+    editor.editor.validate();
   },
 };
 
@@ -192,6 +192,6 @@ function write(draft) {
     if (draft) sessionStorage.setItem(DRAFT, JSON.stringify(draft));
     else sessionStorage.removeItem(DRAFT);
   } catch {
-    // Where storage is forbidden or full a draft lives as long as the page.
+    // If storage is forbidden or full, the draft is lost with the page.
   }
 }

@@ -1,4 +1,4 @@
-// The profile that a job was made from, and what has changed in the named profile since. The job keeps its own copy.
+// The profile with which a job was created, and the later changes of the named profile. The job has its own copy.
 
 import { get, job as path, text } from "../api.js";
 import { diffView } from "../diff.js";
@@ -10,7 +10,7 @@ import { comparePlace, profilePlace } from "./profiles.js";
 /** Opens the page. */
 export async function open(page) {
   const [profile, origin] = await Promise.all([text(path(page.job, "profile"), {}, page.signal), get(path(page.job, "profile-origin"), {}, page.signal)]);
-  // It is there to be read: nothing in it is to be corrected here.
+  // The text is read-only, so it is not checked.
   const editor = new Editor({ label: "Profile (TOML)", value: profile, rows: 30, isReadOnly: true });
   put(
     page.main,

@@ -1,4 +1,4 @@
-// Named profiles: those that are saved, and those that ship.
+// Named profiles: saved and shipped ones.
 
 import { get, profile as path, send } from "../api.js";
 import { h, put } from "../dom.js";
@@ -46,7 +46,7 @@ export async function open(page) {
             h("a.button.small", { href: `#/new?profile=${encodeURIComponent(profile.name)}`, "data-needs": "operator", "aria-label": `New job with ${profile.name}` }, "New job"),
             h("button.button.small", { type: "button", "data-needs": "operator", "aria-label": `Copy ${profile.name}`, onclick: () => askToCopy(profile.name) }, "Copy"),
             !profile.ships &&
-              h("button.button.small.danger", { type: "button", "data-needs": "admin", "aria-label": `Delete ${profile.name}`, onclick: () => askToDelete(profile.name, page.again) }, "Delete"),
+              h("button.button.small.danger", { type: "button", "data-needs": "admin", "aria-label": `Delete ${profile.name}`, onclick: () => askToDelete(profile.name, page.reload) }, "Delete"),
           ),
       },
     ],
@@ -73,21 +73,21 @@ function faulty(faults) {
 
 /** Asks for a name and copies a profile, or a version of it. */
 export function askToCopy(name, version) {
-  const wanted = h("input", { required: true, value: `${name}-2`, autocomplete: "off", pattern: NAME });
+  const newName = h("input", { required: true, value: `${name}-2`, autocomplete: "off", pattern: NAME });
   const reason = h("input", { maxlength: 1000, autocomplete: "off" });
   ask({
     title: `Copy ${name}${version ? ` of version ${version}` : ""}`,
-    fields: [field("Name of the new profile", wanted, "Letters, digits, dots, hyphens and underscores."), field("Reason, for the history", reason)],
+    fields: [field("Name of the new profile", newName, "Letters, digits, dots, hyphens and underscores."), field("Reason, for the history", reason)],
     yes: "Copy",
     act: async () => {
-      const made = await send("POST", path(name, "copy"), { name: wanted.value.trim(), version, reason: reason.value.trim() || undefined });
+      const made = await send("POST", path(name, "copy"), { name: newName.value.trim(), version, reason: reason.value.trim() || undefined });
       location.hash = profilePlace(made.name);
       return `${made.name} was created`;
     },
   });
 }
 
-/** Asks before a profile is deleted; `after` runs when it was. `shown` is the tag of the version that the page shows, if any. */
+/** Asks before a profile is deleted; `after` runs after the deletion. `shown` is the tag of the version on the page, if any. */
 export function askToDelete(name, after, shown) {
   const reason = h("input", { maxlength: 1000, autocomplete: "off" });
   ask({
@@ -105,7 +105,7 @@ export function askToDelete(name, after, shown) {
   });
 }
 
-/** Offers versions in a select; the newest where none is chosen. */
+/** Fills a select with versions; the newest is selected if none is chosen. */
 export function offerVersions(select, versions, chosen) {
   const kept = versions.filter((version) => version.change !== "delete");
   put(select, h("option", { value: "" }, "newest"), kept.map((version) => h("option", { value: String(version.number) }, `version ${version.number}`)));

@@ -7,7 +7,7 @@ import { bytes, count, duration, when, words } from "../format.js";
 import { badge, fetchStatus, heading, link, uriLink } from "../job.js";
 import { ask, failed, field } from "../notice.js";
 import { Pages, Table, facts } from "../table.js";
-import { act, nextDue } from "./frontier.js";
+import { nextDue, runCommand } from "./frontier.js";
 
 const SIZE = 50;
 const EVERY = 3000;
@@ -49,15 +49,15 @@ export async function open(page) {
     if (now === shown) return;
     shown = now;
     put(state, queueFacts(queue));
-    // Buttons are made anew only where there are others, so that none is lost under a finger.
-    if (queue.state !== lastState) put(buttons, actions(page, queue, again));
+    // Buttons are replaced only if the state has changed, so that a button does not vanish while it is being pressed.
+    if (queue.state !== lastState) put(buttons, actions(page, queue, reload));
     lastState = queue.state;
   };
   let lastState;
-  const again = async () => {
+  const reload = async () => {
     try {
       await load();
-      await pages.again();
+      await pages.reload();
     } catch (problem) {
       failed(problem);
     }
@@ -98,7 +98,7 @@ function queueFacts(queue) {
   ]);
 }
 
-function actions(page, queue, again) {
+function actions(page, queue, reload) {
   const button = (label, what, question) =>
     h(
       "button.button",
@@ -112,7 +112,7 @@ function actions(page, queue, again) {
             yes: label,
             act: async () => {
               const answer = await send("POST", path(page.job, "queues", queue.queue, what));
-              again();
+              reload();
               return answer?.result ?? "done";
             },
           }),
@@ -126,12 +126,12 @@ function actions(page, queue, again) {
     queue.state === "retired"
       ? button("Unretire", "unretire", "The queue issues URIs again.")
       : button("Retire", "retire", "The queue issues no URIs until it is unretired, but accepts new ones."),
-    h("button.button", { type: "button", "data-needs": "operator", onclick: () => act(page, ["queues", queue.queue, "wake"], undefined, again) }, "Wake"),
-    h("button.button", { type: "button", "data-needs": "operator", onclick: () => askPrecedence(page, queue, again) }, "Precedence"),
+    h("button.button", { type: "button", "data-needs": "operator", onclick: () => runCommand(page, ["queues", queue.queue, "wake"], undefined, reload) }, "Wake"),
+    h("button.button", { type: "button", "data-needs": "operator", onclick: () => askPrecedence(page, queue, reload) }, "Precedence"),
   ];
 }
 
-function askPrecedence(page, queue, again) {
+function askPrecedence(page, queue, reload) {
   const precedence = h("input", { type: "number", min: 0, max: 255, value: queue.precedence ?? "" });
   ask({
     title: `Precedence of ${queue.queue}`,
@@ -141,7 +141,7 @@ function askPrecedence(page, queue, again) {
     act: async () => {
       const body = { precedence: precedence.value === "" ? null : Number(precedence.value) };
       const answer = await send("POST", path(page.job, "queues", queue.queue, "precedence"), body);
-      again();
+      reload();
       return answer?.result ?? "the precedence was set";
     },
   });

@@ -1,4 +1,4 @@
-// Reports of a job, as they are at this moment: those of the crawl, and those that observers make.
+// Current reports of a job: those of the crawl, and those of observers.
 
 import { Answers } from "../answers.js";
 import { address, job as path, text } from "../api.js";
@@ -10,7 +10,7 @@ import { failed } from "../notice.js";
 export async function open(page) {
   const [{ reports }, observed] = await Promise.all([
     read(page, "reports"),
-    // The reports of the crawl are shown though an observer fails.
+    // The reports of the crawl are shown even if an observer fails.
     read(page, "observers").catch((problem) => ({ reports: [], problem })),
   ]);
   const ofObservers = observed.reports;

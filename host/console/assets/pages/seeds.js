@@ -1,4 +1,4 @@
-// The seeds: what became of each, and more of them.
+// The seeds with their states, and the actions to add and remove seeds.
 
 import { job as path, send } from "../api.js";
 import { h, icon, put } from "../dom.js";
@@ -30,7 +30,7 @@ export async function open(page) {
       { title: "From", cell: (seed) => seed.origin },
       {
         title: "Actions",
-        cell: (seed) => h("button.button.small", { type: "button", "data-needs": "operator", onclick: () => askToRemove(page, seed.uri, () => pages.again().catch(failed)) }, "Remove …"),
+        cell: (seed) => h("button.button.small", { type: "button", "data-needs": "operator", onclick: () => askToRemove(page, seed.uri, () => pages.reload().catch(failed)) }, "Remove …"),
       },
     ],
   });
@@ -49,8 +49,8 @@ export async function open(page) {
     heading(
       page,
       "Seeds",
-      h("button.button", { type: "button", onclick: () => pages.again().catch(failed) }, "Refresh"),
-      h("button.button.primary", { type: "button", "data-needs": "operator", onclick: () => askToAdd(page, () => pages.again().catch(failed)) }, icon("plus"), "Add seeds"),
+      h("button.button", { type: "button", onclick: () => pages.reload().catch(failed) }, "Refresh"),
+      h("button.button.primary", { type: "button", "data-needs": "operator", onclick: () => askToAdd(page, () => pages.reload().catch(failed)) }, icon("plus"), "Add seeds"),
     ),
     table.element,
     pages.element,
@@ -59,16 +59,16 @@ export async function open(page) {
 
 function captured(seed) {
   if (!seed.captured) return badge(seed.status < 0 ? "failed" : seed.status ? "not archived" : "not yet");
-  // A turn that came to nothing captures nothing, whatever is archived from before.
+  // `captured` is also true for captures of earlier visits, so "today" needs a visit of today that fetched the seed.
   const isToday = seed.crawled && seed.fetched && seed.fetched.slice(0, 10) === new Date().toISOString().slice(0, 10);
   return h("span.badge.good", {}, isToday ? "today" : "yes");
 }
 
-// The end of the redirects, and what became of it.
+// The URI at which the redirects of a seed end, its fetch status and its first capture.
 function redirect(page, { redirect: uri, redirect_status: status, redirect_first_captured: first }) {
-  const said = [status ? `status ${statusText(status)}` : "not fetched"];
-  if (first) said.push("first capture ", when(first, { isShort: true }));
-  return [uriLink(page.job, uri), h("div.hint", {}, said.flatMap((part, n) => (n === 1 ? [", ", part] : [part])))];
+  const details = [status ? `status ${statusText(status)}` : "not fetched"];
+  if (first) details.push("first capture ", when(first, { isShort: true }));
+  return [uriLink(page.job, uri), h("div.hint", {}, details.flatMap((part, n) => (n === 1 ? [", ", part] : [part])))];
 }
 
 function askToAdd(page, after) {

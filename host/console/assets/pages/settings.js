@@ -1,8 +1,8 @@
-// Settings of a job: what is in force and where that comes from, and a form to change it while it runs: typed fields beside lines
+// Settings of a job: their current values and origins, and a form to change them while the job runs, with typed fields beside lines
 // as in a profile.
 
 import { job as path, send } from "../api.js";
-import { h, id, put, say } from "../dom.js";
+import { h, id, put, setText } from "../dom.js";
 import { count } from "../format.js";
 import { badge, heading, link, read, search } from "../job.js";
 import { done, failed, faultText, field } from "../notice.js";
@@ -14,12 +14,12 @@ export const EFFECTS = { "at-once": "at once", "next-start": "at the next start"
 /** Opens the page. */
 export async function open(page) {
   let settings = [];
-  let wanted = page.query.search ?? "";
+  let pattern = page.query.search ?? "";
   const isExpert = h("input", { type: "checkbox", id: id("expert"), checked: page.query.expert === "yes" });
   const note = h("p.muted", { role: "status" });
-  const list = new Sections((setting) => form.take(setting));
+  const list = new Sections((setting) => form.edit(setting));
   const show = () => {
-    const needle = wanted.toLowerCase();
+    const needle = pattern.toLowerCase();
     const shown = settings.filter(
       (setting) =>
         (isExpert.checked || !setting.expert || setting.file) && (needle === "" || `${setting.key} ${setting.toml} ${setting.description}`.toLowerCase().includes(needle)),
@@ -44,8 +44,8 @@ export async function open(page) {
     h(
       "div.toolbar",
       {},
-      search("Search", wanted, (value) => {
-        wanted = value;
+      search("Search", pattern, (value) => {
+        pattern = value;
         page.remember({ search: value });
         show();
       }),
@@ -56,11 +56,11 @@ export async function open(page) {
   );
 }
 
-// Settings in sections that fold, by the first part of their names. The first section, which is open, has those that the profile or
-// a change sets. A search opens each section with a match; afterwards the sections are folded as before.
+// Settings in folding sections, by the first part of their names. The first section is open and has the settings that the profile or
+// a change sets. A search opens each section with a match; after the search the sections are folded as before.
 class Sections {
-  constructor(take) {
-    this.take = take;
+  constructor(edit) {
+    this.edit = edit;
     this.set = this.section("Set for this job", "All settings have their defaults.");
     this.set.element.open = true;
     this.named = new Map();
@@ -70,7 +70,7 @@ class Sections {
     this.element = h("div", {}, this.list, this.nothing);
   }
 
-  /** Shows these settings and no others. */
+  /** Replaces the settings that are shown. */
   show(settings, isSearch) {
     const groups = new Map();
     for (const setting of settings) {
@@ -95,7 +95,7 @@ class Sections {
       else if (this.isSearch) element.open = element.dataset.before === "open";
     }
     this.set.fill(settings.filter((setting) => setting.file));
-    // What is found is in the sections of the names.
+    // In a search all settings are in the sections of their names.
     this.set.element.hidden = isSearch;
     this.nothing.hidden = settings.length > 0;
     this.isSearch = isSearch;
@@ -114,7 +114,7 @@ class Sections {
         {
           title: "Actions",
           cell: (setting) =>
-            setting.effect !== "never" && h("button.button.small", { type: "button", "data-needs": "operator", "aria-label": `Change ${setting.key}`, onclick: () => this.take(setting) }, "Change"),
+            setting.effect !== "never" && h("button.button.small", { type: "button", "data-needs": "operator", "aria-label": `Change ${setting.key}`, onclick: () => this.edit(setting) }, "Change"),
         },
       ],
     });
@@ -126,13 +126,13 @@ class Sections {
         table.show(settings);
         const set = settings.filter((setting) => setting.file).length;
         const isSetAll = set === settings.length;
-        say(numbers, `${count(settings.length)} ${settings.length === 1 ? "setting" : "settings"}${set > 0 && !isSetAll ? `, ${count(set)} set` : ""}`);
+        setText(numbers, `${count(settings.length)} ${settings.length === 1 ? "setting" : "settings"}${set > 0 && !isSetAll ? `, ${count(set)} set` : ""}`);
       },
     };
   }
 }
 
-// Checked as a profile is: all faults at once, and nothing is changed where there is one.
+// A change is checked like a profile: all errors are shown at once, and with any error nothing is changed.
 function changeForm(page, after) {
   const lines = h("textarea", { rows: 3, required: true, spellcheck: "false", autocapitalize: "off", placeholder: 'politeness.min-delay = "5s"' });
   const reason = h("input", { maxlength: 1000, autocomplete: "off" });
@@ -141,7 +141,7 @@ function changeForm(page, after) {
   const change = async (onlyCheck) => {
     const body = { set: lines.value.split("\n").map((line) => line.trim()).filter(Boolean), only_check: onlyCheck, reason: reason.value.trim() || undefined };
     put(answer);
-    typed.tell([]);
+    typed.showFaults([]);
     try {
       const result = await send("PATCH", path(page.job, "settings"), body);
       put(answer, changed(result, onlyCheck));
@@ -153,7 +153,7 @@ function changeForm(page, after) {
       await after();
     } catch (problem) {
       const faults = problem.faults?.length > 0 ? problem.faults : [{ problem: problem.message }];
-      typed.tell(faults);
+      typed.showFaults(faults);
       put(answer, h("div.form-error", {}, "Nothing was changed:", h("ul", {}, faults.map((fault) => h("li", {}, faultText(fault))))));
     }
   };
@@ -181,7 +181,7 @@ function changeForm(page, after) {
   );
   return {
     element,
-    take(setting) {
+    edit(setting) {
       // A second line of a setting would be an error, and the first may have been edited.
       const isThere = typed.hasLine(setting.key);
       if (!isThere) lines.value = `${lines.value ? `${lines.value.trimEnd()}\n` : ""}${setting.key} = ${setting.toml}`;

@@ -21,27 +21,27 @@ export async function open(page) {
   const captured = h("div");
   const pictured = h("div");
   let shown = "";
-  // Under which URI logs have it.
-  const standsFor = () => (shown && JSON.parse(shown).uri?.uri) || uri;
-  let standing = "";
+  // The form of the URI in the logs.
+  const uriInLogs = () => (shown && JSON.parse(shown).uri?.uri) || uri;
+  let lastState = "";
   let archived = "";
-  // What has not changed stays as it is: a capture that is being looked at, a button under a finger.
+  // Parts that have not changed are not replaced: a capture that the user views, a button that is being pressed.
   const answers = new Answers((why) => {
     const now = JSON.stringify(why);
     if (now === shown) return;
     shown = now;
     put(body, record(page, why));
-    const stands = `${Boolean(why.uri)} ${why.in_process}`;
-    if (stands !== standing) put(buttons, actions(page, uri, why, () => load().catch(failed)));
-    standing = stands;
+    const state = `${Boolean(why.uri)} ${why.in_process}`;
+    if (state !== lastState) put(buttons, actions(page, uri, why, () => load().catch(failed)));
+    lastState = state;
     const version = JSON.stringify(why.uri?.archived);
     if (version !== archived) {
       put(captured, why.uri && capture(page, why.uri));
-      versionsShown(page, standsFor()).then((section) => put(pictured, section), failed);
+      renderedVersions(page, uriInLogs()).then((section) => put(pictured, section), failed);
     }
     archived = version;
-    // Another visit may have been noted.
-    if (logged) logged.again();
+    // The logs may have another visit.
+    if (logged) logged.reload();
   });
   const load = () => answers.ask(read(page, "why", { uri }));
   let logged;
@@ -49,7 +49,7 @@ export async function open(page) {
   const [crumbs, head] = heading(page, uri, buttons);
   crumbs.append(" / ", link(page.job, "uris", {}, "URIs"));
   const explained = region("Scope, filters, waits and settings", () => explain(page, uri));
-  logged = region("Log entries", () => mentions(page, standsFor()));
+  logged = region("Log entries", () => logEntries(page, uriInLogs()));
   put(page.main, crumbs, head, body, logged.element, pictured, captured, explained.element);
   const timer = setInterval(() => document.hidden || load().catch(() => undefined), EVERY);
   page.signal.addEventListener("abort", () => clearInterval(timer));
@@ -116,7 +116,7 @@ function record(page, why) {
       ["Canonical form", why.canonical !== uri.uri && why.canonical],
       ["Links found in it", uri.outlinks !== undefined && count(uri.outlinks)],
       ["Embedded by", uri.referrers && String(uri.referrers)],
-      ["Read by", uri.extractor && stackOf(why.read_by, uri.extractor), true],
+      ["Links extracted by", uri.extractor && stackOf(why.read_by, uri.extractor), true],
     ])),
     h("section", {}, h("h2", {}, "Visits"), history.element),
     h("section.card", {}, h("h2", {}, "Digests and the archived version"), facts([
@@ -129,11 +129,11 @@ function record(page, why) {
       ["File", uri.archived && `${uri.archived.file}, offset ${count(uri.archived.offset)}`],
       ["Record", uri.archived?.record_id],
     ])),
-    kept(uri.attributes),
+    keptValues(uri.attributes),
   ];
 }
 
-// The plugins that a record has a hash of; where the job has kept no note of them, what of the hash tells two from each other.
+// The plugins behind a record's hash of them. If the job does not know the hash, its first characters.
 function stackOf(known, hash) {
   if (/^0+$/.test(hash)) return "incomplete: a plugin failed; the next visit repeats it";
   if (!known) return ["unknown stack ", h("code", {}, hash.slice(0, 8))];
@@ -143,7 +143,7 @@ function stackOf(known, hash) {
   ];
 }
 
-// Each by its name in the profile, with its version; with its own name where that is another.
+// Each plugin: its name in the profile, its version, and its own name if that differs.
 function plugins(list) {
   return list.map((one, n) => [
     n > 0 && ", ",
@@ -159,7 +159,7 @@ function refusal({ reason, filter, stages }) {
   return [h("strong", {}, filter), ` (${where})`, why && `: ${why}`];
 }
 
-function kept(attributes) {
+function keptValues(attributes) {
   const plugins = Object.entries(attributes ?? {});
   if (plugins.length === 0) return null;
   return h(
@@ -177,8 +177,8 @@ function kept(attributes) {
   );
 }
 
-// The page as it was archived, with its images and style sheets of the same time, in a frame that may run nothing, send nothing
-// and reach nothing. Which versions there are is asked when somebody wants to see one.
+// The page as archived, with its images and style sheets of the same time. Its frame is sandboxed: no scripts, no forms, no live
+// web. The list of versions is loaded when the user opens the capture.
 function capture(page, uri) {
   if (!uri.archived) return null;
   const holder = h("div");
@@ -197,10 +197,10 @@ function capture(page, uri) {
   const versions = async () => {
     const { captures, after, unlisted } = await get(path(page.job, "captures"), { uri: uri.uri, limit: VERSIONS }, page.signal);
     if (captures.length < 2) return;
-    const told = (one) => `${utc(one.date)} – ${one.is_revisit ? "unchanged" : one.status ? statusText(one.status) : (one.media_type ?? "")}`;
+    const label = (one) => `${utc(one.date)} – ${one.is_revisit ? "unchanged" : one.status ? statusText(one.status) : (one.media_type ?? "")}`;
     put(
       which,
-      chooser("Version", [["", "last archived"], ...captures.map((one) => [endOf(one.date), told(one)])], "", look),
+      chooser("Version", [["", "last archived"], ...captures.map((one) => [endOf(one.date), label(one)])], "", look),
       after && h("p.hint", {}, `Shows the last ${count(VERSIONS)} captures.`),
       unlisted.length > 0 && h("p.hint", {}, `${count(unlisted.length)} archive files have no index; their captures are not listed.`),
     );
@@ -232,8 +232,8 @@ function capture(page, uri) {
   );
 }
 
-// What a browser showed of the page, version by version.
-async function versionsShown(page, uri) {
+// Pictures of the rendered page, version by version.
+async function renderedVersions(page, uri) {
   const { captures } = await get(path(page.job, "captures"), { uri: `urn:thumbnail:${uri}`, limit: PICTURES }, page.signal);
   if (captures.length === 0) return null;
   return h(
@@ -245,7 +245,7 @@ async function versionsShown(page, uri) {
   );
 }
 
-// Replay with scripts is that of other programs: pywb, where it runs, or ReplayWeb.page with a package.
+// Links to replay with scripts, by other programs: pywb, if it runs, or ReplayWeb.page with a package.
 async function replayElsewhere(page, uri, element) {
   const { url, command } = await read(page, "pywb");
   if (url) {
@@ -263,18 +263,18 @@ async function replayElsewhere(page, uri, element) {
   );
 }
 
-// The 14 digits that pywb takes for a time.
+// A date as the 14 digits that pywb uses.
 function digitsOf(date) {
   return new Date(date).toISOString().replaceAll(/[-:T]/g, "").slice(0, 14);
 }
 
-// Lists have the second of a capture; until the end of it there it is.
+// The end of a second: lists have the time of a capture in seconds, so a capture of this second is not later than this.
 function endOf(second) {
   return new Date(Date.parse(second) + 999).toISOString();
 }
 
-// What was noted of the visits, by plugins, too, and lines of other logs that name the URI.
-async function mentions(page, uri) {
+// The visits of the URI with their annotations, including those of plugins, and lines of other logs that contain the URI.
+async function logEntries(page, uri) {
   const { visits, lines, is_whole } = await get(path(page.job, "mentions"), { uri }, page.signal);
   const log = (one) => link(page.job, "logs", { file: one.log, grep: uri }, one.log);
   const noted = new Table({
@@ -298,7 +298,7 @@ async function mentions(page, uri) {
   ];
 }
 
-// The wait evaluator that said when to come back; none where the profile did.
+// The annotation with the wait evaluator that set the next visit. Missing if the profile set it.
 const WAIT_BY = "wt-by:";
 
 function waitBy({ annotations }) {
@@ -310,10 +310,10 @@ function notes({ annotations }) {
   return others.length > 0 ? others.map((one) => [h("code", {}, one), " "]) : "–";
 }
 
-// Whose wait it is.
-function whose({ wait_s: held, answers }) {
+// The rest of a sentence about a wait: who decided it.
+function decidedBy({ wait_s: wait, answers }) {
   const decider = answers.find((one) => one.decides);
-  if (decider) return Math.abs(decider.wait_s - held) < 0.001 ? "." : ", within the profile's limits.";
+  if (decider) return Math.abs(decider.wait_s - wait) < 0.001 ? "." : ", within the profile's limits.";
   if (answers.some((one) => one.answer === "failed")) return ", the previous wait, because a wait evaluator failed.";
   return answers.length > 0 ? ", set by the profile, because no wait evaluator answered." : ", set by the profile.";
 }
@@ -336,7 +336,7 @@ async function explain(page, uri) {
       ),
     );
   const wait = (one) => [
-    h("p", {}, `${FOUND[one.found] ?? one.found}: back after `, h("strong", {}, duration(one.wait_s)), whose(one)),
+    h("p", {}, `${FOUND[one.found] ?? one.found}: wait `, h("strong", {}, duration(one.wait_s)), decidedBy(one)),
     h(
       "ul.timeline",
       {},
@@ -379,7 +379,7 @@ async function explain(page, uri) {
   ];
 }
 
-function actions(page, uri, why, again) {
+function actions(page, uri, why, reload) {
   const post = (what, body) => send("POST", path(page.job, "uri", what), { uri, ...body });
   const button = (label, what, title, text, isDangerous = false) =>
     h(
@@ -396,7 +396,7 @@ function actions(page, uri, why, again) {
             isDangerous,
             act: async () => {
               const answer = await post(what);
-              again();
+              reload();
               return answer?.result ?? "done";
             },
           }),
@@ -407,13 +407,13 @@ function actions(page, uri, why, again) {
   return [
     button("Force", "force", "Fetch it now?", "The URI goes to the head of its queue, even if it is known, done or out of scope."),
     why.in_process && button("Cancel fetch", "cancel", "Cancel the fetch?", "The URI counts as failed."),
-    isKnown && h("button.button", { type: "button", "data-needs": "operator", onclick: () => askPrecedence(uri, why.uri, post, again) }, "Precedence"),
+    isKnown && h("button.button", { type: "button", "data-needs": "operator", onclick: () => askPrecedence(uri, why.uri, post, reload) }, "Precedence"),
     isKnown && button("Delete", "delete", "Delete the URI?", "The URI leaves its queue and stays known, so that it is not found again.", true),
     isKnown && button("Forget", "forget", "Forget the URI?", "The record of the URI is removed, so that it may be found again.", true),
   ];
 }
 
-function askPrecedence(uri, known, post, again) {
+function askPrecedence(uri, known, post, reload) {
   const precedence = h("input", { type: "number", min: 0, max: 255, required: true, value: known.precedence ?? "" });
   ask({
     title: "Precedence of the URI",
@@ -422,7 +422,7 @@ function askPrecedence(uri, known, post, again) {
     yes: "Set",
     act: async () => {
       const answer = await post("precedence", { precedence: Number(precedence.value) });
-      again();
+      reload();
       return answer?.result ?? "the precedence was set";
     },
   });

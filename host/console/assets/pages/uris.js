@@ -1,8 +1,8 @@
-// URIs of a job: one by its address, or all of a site, a pattern or an outcome, and what can be done with all of these at once.
+// URIs of a job: one by its address, or all of a site, a pattern or an outcome, and actions on all of these at once.
 
 import { Answers } from "../answers.js";
 import { get, job as path, send } from "../api.js";
-import { h, put, say } from "../dom.js";
+import { h, put, setText } from "../dom.js";
 import { count, when } from "../format.js";
 import { badge, fetchStatus, heading, place, queueLink, read, uriLink } from "../job.js";
 import { ask, choice, failed, field } from "../notice.js";
@@ -21,7 +21,7 @@ export async function open(page) {
   const status = h("input", { value: query.status ?? "", spellcheck: "false", autocapitalize: "off", placeholder: "404, 5xx, -2" });
   const state = choice({}, STATES, query.state ?? "");
   const type = h("input", { value: query.media_type ?? "", spellcheck: "false", autocapitalize: "off", placeholder: "text/html" });
-  const meant = h("p.muted", { role: "status" });
+  const countText = h("p.muted", { role: "status" });
   const table = new Table({
     caption: "URIs",
     empty: "No matching URIs.",
@@ -39,8 +39,8 @@ export async function open(page) {
   });
   const conditions = { surt, regex, host, status, state, media_type: type };
   const which = () => Object.fromEntries(Object.entries(conditions).map(([name, input]) => [name, input.value.trim() || undefined]));
-  const numbers = new Answers((text) => say(meant, text));
-  // What is listed stays the same from page to page, whatever is typed meanwhile.
+  const numbers = new Answers((text) => setText(countText, text));
+  // The conditions of the list. Input in the fields does not change them until the user searches.
   let listed = which();
   const pages = new Pages({
     size: SIZE,
@@ -57,7 +57,7 @@ export async function open(page) {
     await numbers.ask(pages.first().then(() => (pages.next === null ? "" : `More than ${count(SIZE)}; use Count for their number.`)));
   };
   const tally = async () => {
-    numbers.tell("Counting …");
+    numbers.showEvent("Counting …");
     const answer = get(path(page.job, "uris", "count"), which(), page.signal);
     await numbers.ask(answer.then(({ meant, examined }) => `${count(meant)} URIs of ${count(examined)} examined`));
     return (await answer).meant;
@@ -121,7 +121,7 @@ export async function open(page) {
       h("button.button.danger", { type: "button", "data-needs": "operator", onclick: () => sweep("delete", "Delete", "The URIs leave their queues and stay known, so that they are not found again.") }, "Delete …"),
       h("button.button.danger", { type: "button", "data-needs": "operator", onclick: () => sweep("forget", "Forget", "The records of the URIs are removed, so that they may be found again.") }, "Forget …"),
     ),
-    meant,
+    countText,
     table.element,
     pages.element,
   );
